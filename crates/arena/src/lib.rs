@@ -1,0 +1,1 @@
+//! What every arena shares: the trait, the endpoint and its taps.

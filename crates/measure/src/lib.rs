@@ -1,0 +1,17 @@
+//! What happened: records, the files that hold them, and every metric.
+//!
+//! ```text
+//! taps ─► RunRecord (one repetition of one cell) ─► packets.parquet, series.parquet
+//!                     └─► metrics, pure functions ─► Summary (summary.json)
+//! ```
+//!
+//! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
+
+pub mod figures;
+pub mod record;
+pub mod summary;
+
+pub use record::{
+    DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord, MessageRecord,
+    RunRecord, Series, SeriesKind,
+};

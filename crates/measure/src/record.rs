@@ -1,0 +1,200 @@
+//! The record of one repetition of one cell, as every arena writes it.
+
+use talkpath_units::{Bytes, Duration, Instant};
+
+/// Everything that one repetition of one cell left behind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunRecord {
+    /// Index of the cell in the sweep, from 0.
+    pub cell: u64,
+    /// Repetition, from 0.
+    pub repetition: u64,
+    /// The seed that this repetition ran with.
+    pub seed: u64,
+    /// From here (`warm_up`) the figures count ...
+    pub window_start: Instant,
+    /// ... to here (`duration`); what was due before but arrives while the run drains still counts as delivered.
+    pub window_end: Instant,
+    /// One entry a flow, in the scenario's order.
+    pub flows: Vec<FlowRecord>,
+    /// One entry a link, in the scenario's order; empty where the arena does not own the path.
+    pub links: Vec<LinkRecord>,
+    /// State over time, sampled on change.
+    pub series: Vec<Series>,
+    /// What disturbed or bent this run, in words for a person.
+    pub warnings: Vec<String>,
+}
+
+/// One flow's messages, both legs, and what the transport counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRecord {
+    /// Who the flow is.
+    pub info: FlowInfo,
+    /// From the sender to the receiver.
+    pub forward: LegRecord,
+    /// The echo, where the flow has one; same sequence numbers.
+    pub echo: Option<LegRecord>,
+    /// What the transport counted.
+    pub counters: FlowCounters,
+}
+
+/// Who a flow is; enough to read its records without the scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowInfo {
+    /// Name in the summary.
+    pub name: String,
+    /// Name shared by a flow's copies.
+    pub group: String,
+    /// Transport as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
+    pub transport: String,
+    /// Congestion control that ran, where there is one.
+    pub cc: Option<String>,
+    /// When the connection was to open.
+    pub start: Instant,
+    /// Whether messages come on a clock (voice, cbr) or as room allows (bulk, burst).
+    pub clocked: bool,
+    /// Whether the workload has an end of its own (burst, bulk with `bytes`): goodput then runs to the last delivery.
+    pub bounded: bool,
+    /// Whether one-way figures can be trusted: one clock, or two that were corrected.
+    pub clock_trusted: bool,
+}
+
+/// The messages of one direction, `messages[i].seq == i`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LegRecord {
+    /// One entry a message, in order of `seq`.
+    pub messages: Vec<MessageRecord>,
+    /// The order in which copies reached the far application: `seq` of each arrival, duplicates included.
+    pub arrivals: Vec<u64>,
+    /// Stream bytes that the far application read, with the time of each read, where the transport is a stream: a
+    /// message counts as delivered when its last byte is read, goodput counts bytes.
+    pub reads: Vec<(Instant, Bytes)>,
+}
+
+/// One message on one leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageRecord {
+    /// Number within the flow, from 0.
+    pub seq: u64,
+    /// Payload bytes.
+    pub size: Bytes,
+    /// When the workload wanted it sent; for an echo, when the far application read the original.
+    pub due: Instant,
+    /// When the transport took it; `None` where it was refused or never offered.
+    pub sent: Option<Instant>,
+    /// When its first byte left the host; `None` where unknown.
+    pub wire: Option<Instant>,
+    /// When the far application read its last byte, the first time, on the sender's clock.
+    pub received: Option<Instant>,
+    /// What became of it.
+    pub fate: Fate,
+    /// Why it did not arrive, where that is known.
+    pub drop_cause: Option<DropCause>,
+    /// How many times it reached the far application.
+    pub copies: u32,
+    /// How many times its first byte was put on the wire; 0 where unknown or never.
+    pub transmissions: u32,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The far application read it.
+    Delivered,
+    /// It never arrived.
+    Missing,
+    /// It was still queued or in flight when the run ended.
+    Unfinished,
+    /// The transport would not take it.
+    Refused,
+}
+
+/// Where a message was dropped or lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// A queue had no room.
+    Queue,
+    /// The wire ate it.
+    Loss,
+    /// Another fragment of it was dropped or lost, so it could not be put together.
+    Fragment,
+    /// The receiving socket's buffer had no room.
+    SocketBuffer,
+}
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leg {
+    /// From the sender to the receiver.
+    Forward,
+    /// The echo.
+    Return,
+}
+
+/// What a flow's transport counted, both ends together; `None` where the arena cannot know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowCounters {
+    /// Packets with application data put on the wire by the sender, retransmissions included.
+    pub data_packets: Option<u64>,
+    /// Of these, retransmissions.
+    pub retransmissions: Option<u64>,
+    /// Retransmission timeouts.
+    pub timeouts: Option<u64>,
+    /// Time-weighted mean of cwnd over the window, in packets.
+    pub cwnd_packets_mean: Option<f64>,
+    /// Time-weighted mean of the send buffer over the window, in bytes.
+    pub send_buffer_mean: Option<f64>,
+    /// Largest send buffer in the window, in bytes.
+    pub send_buffer_max: Option<u64>,
+    /// Time in the window during which the workload had a message to send and the transport was not writable.
+    pub blocked: Option<Duration>,
+}
+
+/// What one link did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRecord {
+    /// The link's name in the scenario.
+    pub name: String,
+    /// Time-weighted mean of waiting packets over the window.
+    pub queue_packets_mean: f64,
+    /// The number of waiting packets that was not exceeded for 99 % of the window.
+    pub queue_packets_p99: u64,
+    /// Most waiting packets in the window.
+    pub queue_packets_max: u64,
+    /// Packets that arrived at the far end within the window.
+    pub forwarded: u64,
+    /// Packets that the queue had no room for, within the window.
+    pub dropped: u64,
+    /// Packets that the wire ate, within the window.
+    pub lost: u64,
+    /// Share of the window during which the serialiser was busy, 0 to 1.
+    pub utilisation: f64,
+}
+
+/// One quantity of one flow or link over time: the value holds from each instant to the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Name of the flow or link.
+    pub entity: String,
+    /// What it is.
+    pub kind: SeriesKind,
+    /// Changes, in order of time; bounded by the recorder.
+    pub points: Vec<(Instant, f64)>,
+}
+
+/// What a series shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SeriesKind {
+    /// Congestion window, packets.
+    Cwnd,
+    /// Slow start threshold, packets; absent while unlimited.
+    Ssthresh,
+    /// Smoothed round-trip time, milliseconds.
+    Srtt,
+    /// Retransmission timeout, milliseconds.
+    Rto,
+    /// Packets waiting at a link.
+    Queue,
+    /// Written, unacknowledged bytes.
+    SendBuffer,
+}

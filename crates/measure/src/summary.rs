@@ -1,0 +1,248 @@
+//! The summary of a run directory: what the tables, the report and scripts read. Field names are a promise
+//! (docs/interface.md); a figure that an arena cannot know is `None`, written as `null`, never 0.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// `summary.json`, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The version that wrote it.
+    pub talkpath: String,
+    /// The scenario's name.
+    pub name: String,
+    /// `sim`, `emu` or `live`.
+    pub arena: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// Elapsed real time.
+    pub wall_s: f64,
+    /// CPU time of this process.
+    pub cpu_s: f64,
+    /// False where the machine disturbed the run past its stated limits, or a repetition is missing.
+    pub valid: bool,
+    /// In words for a person.
+    pub warnings: Vec<String>,
+    /// `exact`, or the sketch and its relative error.
+    pub percentiles: String,
+    /// How far one-way figures can be trusted.
+    pub clock: Clock,
+    /// One entry a repetition of a cell.
+    pub runs: Vec<RunSummary>,
+    /// One entry a cell, over its repetitions.
+    pub cells: Vec<CellSummary>,
+}
+
+/// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Clock {
+    /// The far clock minus ours.
+    pub offset_ms: Option<f64>,
+    /// Drift of the far clock against ours.
+    pub skew_ppm: Option<f64>,
+    /// Half the smallest round trip, plus what the shape of the offsets adds.
+    pub uncertainty_ms: Option<f64>,
+    /// Whether one-way figures are shown.
+    pub trusted: bool,
+    /// Why, or why not.
+    pub why: String,
+}
+
+/// One repetition of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Index in the sweep, from 0.
+    pub cell: u64,
+    /// The sweep's keys and this cell's values.
+    pub sweep: BTreeMap<String, serde_json::Value>,
+    /// From 0.
+    pub repetition: u64,
+    /// The seed that it ran with.
+    pub seed: u64,
+    /// By flow name.
+    pub flows: BTreeMap<String, FlowSummary>,
+    /// By group name, for flows with copies.
+    pub groups: BTreeMap<String, GroupSummary>,
+    /// By link name.
+    pub links: BTreeMap<String, LinkSummary>,
+}
+
+/// One flow in one repetition. Definitions are in docs/metrics.md.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// `udp`, `tcp`, `tcp-nodelay`, ...
+    pub transport: String,
+    /// Congestion control, where there is one.
+    pub cc: Option<String>,
+    /// Messages sent after warm-up.
+    pub sent: u64,
+    /// Of these, delivered (an echo flow: round trips completed).
+    pub received: u64,
+    /// Of these, missing, by sequence number: a duplicate never hides a loss.
+    pub lost: u64,
+    /// Missing on the way out; `None` where unknown.
+    pub lost_forward: Option<u64>,
+    /// Missing on the way back, for echo flows; `None` where unknown or without echo.
+    pub lost_return: Option<u64>,
+    /// lost / sent, unfinished ones left out of both.
+    pub loss_rate: Option<f64>,
+    /// Extra copies that arrived.
+    pub duplicates: u64,
+    /// Arrivals whose sequence number is below one that came before (RFC 4737 §3).
+    pub reordered: u64,
+    /// Still queued or in flight at the end.
+    pub unfinished: u64,
+    /// Messages that the transport would not take.
+    pub refused: u64,
+    /// Runs of consecutive missing messages.
+    pub loss_runs: LossRuns,
+    /// From due to read, forward leg.
+    pub one_way_delay_ms: Option<DelayMs>,
+    /// From due to the echo's read.
+    pub round_trip_delay_ms: Option<DelayMs>,
+    /// |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393, unsigned).
+    pub ipdv_ms: Option<IpdvMs>,
+    /// RFC 3550 A.8 at the end.
+    pub rtp_jitter_ms: Option<f64>,
+    /// Payload bits delivered a second of the window.
+    pub goodput_bps: Option<f64>,
+    /// received / (last received - first received) (Foderaro 1995).
+    pub net_rate_pps: Option<f64>,
+    /// net rate x received / sent (Foderaro 1995).
+    pub error_adjusted_rate_pps: Option<f64>,
+    /// From the first send to the last arrival.
+    pub first_sent_to_last_received_ms: Option<f64>,
+    /// From the first arrival to the last.
+    pub first_to_last_received_ms: Option<f64>,
+    /// Time during which the workload had a message and the transport no room.
+    pub blocked_ms: Option<f64>,
+    /// retransmitted data packets / data packets.
+    pub retransmit_rate: Option<f64>,
+    /// Time-weighted mean of cwnd.
+    pub cwnd_packets: Option<f64>,
+    /// Written, unacknowledged bytes.
+    pub send_buffer_bytes: Option<MeanMax>,
+    /// Foderaro's "real time performance" in words: great, good, bad, horrible.
+    pub verdict: String,
+}
+
+/// Runs of consecutive missing messages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LossRuns {
+    /// Longest run.
+    pub max: u64,
+    /// Mean length; `None` without losses.
+    pub mean: Option<f64>,
+    /// How many runs of length 1, 2, 3, ...
+    pub histogram: Vec<u64>,
+}
+
+/// Delay statistics, milliseconds, exact nearest-rank percentiles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct DelayMs {
+    pub min: f64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+/// Delay variation statistics, milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct IpdvMs {
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// A mean and a maximum.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeanMax {
+    /// Time-weighted mean.
+    pub mean: f64,
+    /// Maximum.
+    pub max: f64,
+}
+
+/// A flow's copies together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupSummary {
+    /// How many copies.
+    pub flows: u64,
+    /// Sums over copies.
+    pub sent: u64,
+    /// Sum.
+    pub received: u64,
+    /// Sum.
+    pub lost: u64,
+    /// Sum of lost / sum of sent without unfinished ones.
+    pub loss_rate: Option<f64>,
+    /// Sum.
+    pub goodput_bps: Option<f64>,
+    /// Mean over copies.
+    pub goodput_bps_mean: Option<f64>,
+    /// Mean over copies.
+    pub retransmit_rate: Option<f64>,
+    /// Mean over copies.
+    pub cwnd_packets: Option<f64>,
+    /// Mean over copies of each copy's median one-way delay.
+    pub one_way_delay_ms_p50_mean: Option<f64>,
+    /// Jain's index of the copies' goodputs (Jain, Chiu and Hawe, 1984): (sum x)^2 / (n sum x^2).
+    pub jain_index: Option<f64>,
+}
+
+/// One link in one repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkSummary {
+    /// Waiting packets, weighted by time.
+    pub queue_packets: QueuePackets,
+    /// Arrived at the far end.
+    pub forwarded: u64,
+    /// No room in the queue.
+    pub dropped: u64,
+    /// Eaten by the wire.
+    pub lost: u64,
+    /// Busy share of the serialiser, 0 to 1.
+    pub utilisation: f64,
+}
+
+/// Waiting packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct QueuePackets {
+    pub mean: f64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+/// One cell over its repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellSummary {
+    /// Index in the sweep, from 0.
+    pub cell: u64,
+    /// The sweep's keys and this cell's values.
+    pub sweep: BTreeMap<String, serde_json::Value>,
+    /// Repetitions.
+    pub n: u64,
+    /// By flow name, then by metric: `round_trip_delay_ms.p90`, `loss_rate`, ...
+    pub flows: BTreeMap<String, BTreeMap<String, Spread>>,
+}
+
+/// A metric over repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Median of the repetitions' values.
+    pub median: f64,
+    /// Mean of the repetitions' values.
+    pub mean: f64,
+    /// 95 % confidence interval of the mean (Student's t); `None` with one repetition.
+    pub ci95: Option<(f64, f64)>,
+}

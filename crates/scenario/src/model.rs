@@ -1,0 +1,139 @@
+//! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links have indices.
+
+use talkpath_path::LinkConfig;
+use talkpath_transport::TransportConfig;
+use talkpath_units::{Bytes, Duration, Rate, Seed};
+
+/// One cell of a scenario file, ready to run with any seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The file's `name`.
+    pub name: String,
+    /// Sending stops here; then the run drains.
+    pub duration: Duration,
+    /// The drain ends when all is delivered, or when nothing was for this long.
+    pub drain: Duration,
+    /// What was due before this is left out of the figures.
+    pub warm_up: Duration,
+    /// The seed of repetition 0.
+    pub seed: Seed,
+    /// How many repetitions.
+    pub repeat: u64,
+    /// Every one-way link; a route names them by index.
+    pub links: Vec<NamedLink>,
+    /// Every flow: copies and both directions expanded, in file order.
+    pub flows: Vec<Flow>,
+}
+
+/// Index into [`Scenario::links`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkIndex(pub u32);
+
+/// A link and its name in the scenario: `up`, `down`, or the key of `[link.NAME]` with `{n}` filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedLink {
+    /// The name that its random streams, its series and its summary carry.
+    pub name: String,
+    /// What it is made of.
+    pub config: LinkConfig,
+}
+
+/// One flow: a workload over a transport along a route.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// `NAME`, `NAME-1`..`NAME-n` for copies; `-up` and `-down` follow for `direction = "both"`.
+    pub name: String,
+    /// The file's flow name, shared by its copies.
+    pub group: String,
+    /// Which protocol carries it.
+    pub transport: TransportConfig,
+    /// The name as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
+    pub transport_name: String,
+    /// What the application sends.
+    pub workload: WorkloadConfig,
+    /// Whether the far application sends every message back, and how it writes.
+    pub echo: Option<EchoWrite>,
+    /// Which way messages go on a two-host path (routes are resolved already; live arenas need it).
+    pub direction: Direction,
+    /// The connection opens at a moment drawn uniformly from `start.0..=start.1` by the flow's own stream.
+    pub start: (Duration, Duration),
+    /// Links from the sender to the receiver.
+    pub route: Vec<LinkIndex>,
+    /// Links back, for acknowledgements and echoes.
+    pub return_route: Vec<LinkIndex>,
+    /// A uniform host delay in `0..send_jitter` before each packet of the sender, in order.
+    pub send_jitter: Duration,
+    /// How the receiving application reads.
+    pub receiver: Receiver,
+}
+
+/// The receiving host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receiver {
+    /// Time to work through one message before the next read; zero reads all at once.
+    pub service: Duration,
+    /// Room of the receiving socket; `None` takes the transport's own.
+    pub socket_buffer: Option<Bytes>,
+}
+
+/// Which way a flow's messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the first host to the second.
+    Up,
+    /// From the second host to the first.
+    Down,
+}
+
+/// How an echoing application writes back what one read returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EchoWrite {
+    /// One write for each message.
+    PerMessage,
+    /// One write for all that the read returned.
+    PerRead,
+}
+
+/// What the application sends, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkloadConfig {
+    /// A frame of `size` bytes every `ptime`.
+    Voice {
+        /// Which codec set the size.
+        codec: Codec,
+        /// Time between frames.
+        ptime: Duration,
+        /// Bytes of a frame.
+        size: Bytes,
+    },
+    /// `size` bytes on the clock that `rate` sets, counting payload.
+    Cbr {
+        /// Payload rate.
+        rate: Rate,
+        /// Payload bytes of a message.
+        size: Bytes,
+    },
+    /// As much as the transport takes, in messages of up to 64 KiB.
+    Bulk {
+        /// Stop after so many bytes; `None` goes on until the duration ends.
+        bytes: Option<Bytes>,
+    },
+    /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, `gap` apart.
+    Burst {
+        /// Messages in a burst.
+        count: u64,
+        /// Payload bytes of a message.
+        size: Bytes,
+        /// Bursts.
+        repeat: u64,
+        /// From the last message of a burst to the first of the next.
+        gap: Duration,
+    },
+}
+
+/// A voice codec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// ITU-T G.711: 64 kb/s, 160 B every 20 ms.
+    G711,
+}

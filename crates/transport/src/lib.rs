@@ -1,0 +1,163 @@
+//! Every transport as a pure state machine, and the contract that they share.
+//!
+//! A transport takes messages, packets and the time; it gives packets, deliveries and its next deadline. It never
+//! knows which arena it is in. The order of calls is fixed, and the drivers in `arena` keep it:
+//!
+//! 1. one input: `open`, `handle_message`, `handle_packet`, `handle_timeout` or `close`;
+//! 2. `poll_transmit` until `None` (what the input released leaves before the application looks);
+//! 3. `poll_delivery` until `None`, when the application is ready to read; then `poll_transmit` again;
+//! 4. `poll_timeout` once, for the next deadline; a deadline that has passed is answered by `handle_timeout`.
+//!
+//! `now` comes last and never goes back.
+
+mod any;
+pub mod cc;
+mod config;
+mod packet;
+pub mod tcp;
+pub mod udp;
+
+pub use any::AnyTransport;
+pub use config::{
+    CongestionControlKind, DelayedAck, NagleKind, Role, Stack, TcpConfig, TransportConfig, UdpConfig,
+};
+pub use packet::{Datagram, Ecn, Flags, Packet, SackBlock, Segment};
+
+use talkpath_units::{Bytes, Duration, Instant};
+
+/// One unit of application data: a voice frame, a chunk of a bulk transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Number within the flow, from 0.
+    pub seq: u64,
+    /// Payload bytes.
+    pub size: Bytes,
+    /// When the workload wanted it sent.
+    pub due: Instant,
+}
+
+/// Why a transport would not take a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The send buffer or send queue has no room for it now.
+    #[error("the send buffer has no room")]
+    NoRoom,
+    /// The message is larger than this transport can ever carry.
+    #[error("the message is larger than the transport can carry, {limit}")]
+    TooLarge {
+        /// The largest message.
+        limit: Bytes,
+    },
+    /// The connection is not open yet or is closed.
+    #[error("the connection is not open")]
+    NotOpen,
+}
+
+/// A packet that the transport wants on the wire now, with what the taps want to know about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The packet.
+    pub packet: Packet,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+    /// Which application data it carries; `None` for control packets.
+    pub payload: Option<PayloadRange>,
+    /// Whether any of `payload` was sent before.
+    pub retransmission: bool,
+}
+
+/// The application data in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadRange {
+    /// One whole message (datagram transports).
+    Message {
+        /// [`Message::seq`].
+        seq: u64,
+    },
+    /// Stream bytes `start..end`, counted from 0 at the connection's first data byte.
+    Stream {
+        /// First byte.
+        start: u64,
+        /// One past the last byte.
+        end: u64,
+    },
+}
+
+/// What one read by the application returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// One message (datagram transports), possibly a duplicate or out of order.
+    Message {
+        /// [`Message::seq`].
+        seq: u64,
+        /// Payload bytes.
+        size: Bytes,
+    },
+    /// So many more in-order bytes of the stream.
+    Stream {
+        /// Bytes read, at least 1.
+        bytes: Bytes,
+    },
+}
+
+/// What a transport lets one see of itself; `None` where it has no such thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// Congestion window, in packets of the current segment size.
+    pub cwnd: Option<f64>,
+    /// Slow start threshold, in packets; infinite before the first loss.
+    pub ssthresh: Option<f64>,
+    /// Smoothed round-trip time (RFC 6298 §2).
+    pub srtt: Option<Duration>,
+    /// Retransmission timeout (RFC 6298 §2).
+    pub rto: Option<Duration>,
+    /// Bytes that the application wrote and the far end has not acknowledged (or, without
+    /// acknowledgements, that have not left yet).
+    pub send_buffer: Bytes,
+}
+
+/// What a transport counted since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets with application data handed to the wire, retransmissions included.
+    pub data_packets: u64,
+    /// Of these, how many carried data that was sent before.
+    pub retransmissions: u64,
+    /// Retransmission timeouts that fired.
+    pub timeouts: u64,
+    /// Entries into fast recovery.
+    pub fast_retransmits: u64,
+    /// Datagrams that the receiving socket's buffer had no room for.
+    pub socket_buffer_drops: u64,
+}
+
+/// The contract. See the crate's documentation for the order of calls.
+pub trait Transport {
+    /// Begins to connect, where the transport connects; the passive side only listens.
+    fn open(&mut self, now: Instant);
+    /// Whether messages are taken.
+    fn is_open(&self) -> bool;
+    /// Takes one message, as one write of the application.
+    ///
+    /// # Errors
+    /// [`Refused`] says why not; the transport's state is as before.
+    fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused>;
+    /// Takes one packet from the network.
+    fn handle_packet(&mut self, packet: Packet, ecn: Ecn, now: Instant);
+    /// The deadline that `poll_timeout` gave has come.
+    fn handle_timeout(&mut self, now: Instant);
+    /// No more messages will come: what was taken is still delivered, then the connection ends.
+    fn close(&mut self, now: Instant);
+    /// The next packet to put on the wire, in order.
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
+    /// One read by the application of at most `limit` bytes (a datagram counts as a whole).
+    fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery>;
+    /// When `handle_timeout` wants to be called, if ever.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// "May I send now?": room for the next message. Zero while not open.
+    fn writable(&self) -> Bytes;
+    /// The state to plot.
+    fn observe(&self) -> Observation;
+    /// The counts since the beginning.
+    fn counters(&self) -> Counters;
+}

@@ -1,0 +1,151 @@
+//! Typed packets: header fields and payload lengths, no bytes. Codecs sit at the edge.
+
+use talkpath_units::{Bytes, SeqNum};
+
+/// One IP packet of some transport, before fragmentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// A UDP datagram.
+    Udp(Datagram),
+    /// A TCP segment.
+    Tcp(Segment),
+}
+
+/// A UDP datagram (RFC 768).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// The message it carries.
+    pub seq: u64,
+    /// Payload bytes.
+    pub payload: u32,
+}
+
+/// A TCP segment (RFC 9293 §3.1) with the options that our TCP speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first payload byte, or of the SYN.
+    pub seq: SeqNum,
+    /// Acknowledgement number, where `flags` has ACK.
+    pub ack: SeqNum,
+    /// Control bits.
+    pub flags: Flags,
+    /// Window field as sent: before scaling.
+    pub window: u16,
+    /// Payload bytes.
+    pub payload: u32,
+    /// Maximum segment size option, on SYN only (RFC 9293 §3.7.1).
+    pub mss: Option<u16>,
+    /// Window scale option, on SYN only (RFC 7323 §2).
+    pub window_scale: Option<u8>,
+    /// SACK-permitted option, on SYN only (RFC 2018 §2).
+    pub sack_permitted: bool,
+    /// Timestamps option: TSval and TSecr (RFC 7323 §3).
+    pub timestamps: Option<(u32, u32)>,
+    /// SACK blocks, the first `sack_count` of them (RFC 2018 §3).
+    pub sack: [SackBlock; 3],
+    /// How many of `sack` are there.
+    pub sack_count: u8,
+}
+
+/// One block of a SACK option: received bytes `left..right`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// First byte received.
+    pub left: SeqNum,
+    /// One past the last byte received.
+    pub right: SeqNum,
+}
+
+/// TCP control bits (RFC 9293 §3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECN-capable transport.
+    Ect0,
+    /// ECN-capable transport, the other codepoint.
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Flags {
+    /// No more data from the sender.
+    pub const FIN: Self = Self(1);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(2);
+    /// Reset the connection.
+    pub const RST: Self = Self(4);
+    /// Push.
+    pub const PSH: Self = Self(8);
+    /// The acknowledgement field is significant.
+    pub const ACK: Self = Self(16);
+
+    /// Both sets of bits.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all bits of `other` are set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl Packet {
+    /// Bytes of application data.
+    pub const fn payload(&self) -> Bytes {
+        match self {
+            Self::Udp(datagram) => Bytes::new(datagram.payload as u64),
+            Self::Tcp(segment) => Bytes::new(segment.payload as u64),
+        }
+    }
+
+    /// Bytes of the IPv4 packet: header, transport header with options, payload.
+    pub const fn wire_size(&self) -> Bytes {
+        match self {
+            Self::Udp(datagram) => Bytes::new(IPV4_HEADER + UDP_HEADER + datagram.payload as u64),
+            Self::Tcp(segment) => {
+                Bytes::new(IPV4_HEADER + TCP_HEADER + segment.options_size() + segment.payload as u64)
+            }
+        }
+    }
+}
+
+impl Segment {
+    /// Bytes of options, padded to a multiple of four.
+    ///
+    /// The layout is Linux's: on a SYN, SACK-permitted fills the padding before the timestamps; elsewhere
+    /// timestamps take 12 bytes and SACK blocks 4 + 8 n.
+    pub const fn options_size(&self) -> u64 {
+        let mut size = 0;
+        if self.mss.is_some() {
+            size += 4;
+        }
+        if self.timestamps.is_some() {
+            size += 12;
+        } else if self.sack_permitted {
+            size += 4;
+        }
+        if self.window_scale.is_some() {
+            size += 4;
+        }
+        if self.sack_count > 0 {
+            size += 4 + 8 * self.sack_count as u64;
+        }
+        size
+    }
+}
+
+/// An IPv4 header without options (RFC 791 §3.1).
+pub const IPV4_HEADER: u64 = 20;
+/// A UDP header (RFC 768).
+pub const UDP_HEADER: u64 = 8;
+/// A TCP header without options (RFC 9293 §3.1).
+pub const TCP_HEADER: u64 = 20;
