@@ -1,1 +1,63 @@
 //! What every arena shares: the trait, the endpoint and its taps.
+
+use core::sync::atomic::AtomicBool;
+
+use talkpath_measure::RunRecord;
+use talkpath_scenario::Scenario;
+use talkpath_units::{Instant, Seed};
+
+/// One repetition of one cell, to be run.
+#[derive(Clone, Copy)]
+pub struct RunPlan<'a> {
+    /// Index of the cell in the sweep.
+    pub cell: u64,
+    /// Repetition, from 0.
+    pub repetition: u64,
+    /// The repetition's own seed.
+    pub seed: Seed,
+    /// Whether state over time is recorded.
+    pub series: bool,
+    /// Becomes true when the user wants to stop; the arena then ends the run and returns what it has.
+    pub interrupt: &'a AtomicBool,
+    /// Called now and then with the run's own time.
+    pub progress: &'a (dyn Fn(Instant) + Sync),
+}
+
+/// A place where a scenario can run.
+pub trait Arena {
+    /// Runs one repetition.
+    ///
+    /// # Errors
+    /// [`ArenaError`] says what is missing, wrong or gone; what was measured before a far end went away is in it.
+    fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError>;
+}
+
+/// Why a run did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ArenaError {
+    /// The scenario asks for something that this arena cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The arena is not available on this machine.
+    #[error("{what}; {how}")]
+    Unavailable {
+        /// What is missing.
+        what: String,
+        /// How to get it.
+        how: String,
+    },
+    /// The far end failed or went away.
+    #[error("{what}")]
+    FarEnd {
+        /// What happened.
+        what: String,
+        /// What was measured until then.
+        partial: Option<Box<RunRecord>>,
+    },
+    /// The user stopped it.
+    #[error("interrupted")]
+    Interrupted {
+        /// What was measured until then.
+        partial: Option<Box<RunRecord>>,
+    },
+}

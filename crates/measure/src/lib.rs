@@ -10,8 +10,10 @@
 pub mod figures;
 pub mod record;
 pub mod summary;
+pub mod tap;
 
 pub use record::{
     DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord, MessageRecord,
     RunRecord, Series, SeriesKind,
 };
+pub use tap::LegTap;

@@ -21,8 +21,40 @@ pub struct RunRecord {
     pub links: Vec<LinkRecord>,
     /// State over time, sampled on change.
     pub series: Vec<Series>,
+    /// Two hosts' clocks; one clock is trusted and has offset 0.
+    pub clock: ClockRecord,
+    /// False where the machine disturbed a real-time run past its stated limits.
+    pub valid: bool,
     /// What disturbed or bent this run, in words for a person.
     pub warnings: Vec<String>,
+}
+
+/// What is known of the far host's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClockRecord {
+    /// Far clock minus ours, milliseconds.
+    pub offset_ms: Option<f64>,
+    /// Drift of the far clock against ours, parts per million.
+    pub skew_ppm: Option<f64>,
+    /// How far the offset can be off, milliseconds either way.
+    pub uncertainty_ms: Option<f64>,
+    /// Whether one-way figures may be shown.
+    pub trusted: bool,
+    /// Why, or why not.
+    pub why: String,
+}
+
+impl Default for ClockRecord {
+    /// One clock for both ends.
+    fn default() -> Self {
+        Self {
+            offset_ms: Some(0.0),
+            skew_ppm: Some(0.0),
+            uncertainty_ms: Some(0.0),
+            trusted: true,
+            why: "both ends read one clock".to_owned(),
+        }
+    }
 }
 
 /// One flow's messages, both legs, and what the transport counted.
@@ -59,7 +91,7 @@ pub struct FlowInfo {
     pub clock_trusted: bool,
 }
 
-/// The messages of one direction, `messages[i].seq == i`.
+/// The messages of one direction. An echo leg has only the messages that the far application wrote back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LegRecord {
     /// One entry a message, in order of `seq`.

@@ -1,0 +1,222 @@
+//! Taps: what an arena calls as messages pass, to build one leg's record.
+//!
+//! Datagram transports name messages by `seq`. Stream transports name bytes: the tap keeps where each accepted message
+//! ends in the stream and translates, so that a message counts as sent with its first byte and received with its last.
+
+use talkpath_units::{Bytes, Instant};
+
+use crate::{DropCause, Fate, LegRecord, MessageRecord};
+
+/// Builds the record of one leg.
+#[derive(Clone, Debug, Default)]
+pub struct LegTap {
+    /// Indexed by `seq`; `None` where the far application never wrote that echo.
+    rows: Vec<Option<MessageRecord>>,
+    arrivals: Vec<u64>,
+    reads: Vec<(Instant, Bytes)>,
+    /// Stream transports: the accepted messages in order, each with the offset one past its last byte.
+    accepted: Vec<(u64, u64)>,
+    /// Stream bytes read by the far application.
+    read: u64,
+    /// How many of `accepted` were read whole.
+    read_whole: usize,
+    /// Index into `accepted` of the message that holds the first byte not on the wire yet.
+    on_wire: usize,
+}
+
+impl LegTap {
+    /// A leg on which nothing has happened.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The workload (or the echoing application) wants message `seq` of `size` sent, as of `due`.
+    pub fn on_due(&mut self, seq: u64, size: Bytes, due: Instant) {
+        let index = usize::try_from(seq).expect("a run has fewer messages than memory has bytes");
+        if self.rows.len() <= index {
+            self.rows.resize(index + 1, None);
+        }
+        // A duplicated request is echoed again: the first one keeps the row.
+        self.rows[index].get_or_insert(MessageRecord {
+            seq,
+            size,
+            due,
+            sent: None,
+            wire: None,
+            received: None,
+            fate: Fate::Unfinished,
+            drop_cause: None,
+            copies: 0,
+            transmissions: 0,
+        });
+    }
+
+    /// The transport took message `seq`.
+    pub fn on_sent(&mut self, seq: u64, now: Instant) {
+        if let Some(row) = self.row(seq) {
+            row.sent.get_or_insert(now);
+        }
+    }
+
+    /// A stream transport took message `seq`: its bytes follow those of the messages taken before.
+    pub fn on_sent_stream(&mut self, seq: u64, now: Instant) {
+        self.on_sent(seq, now);
+        let size = self.row(seq).map_or(0, |row| row.size.get());
+        let start = self.accepted.last().map_or(0, |&(_, end)| end);
+        self.accepted.push((seq, start + size));
+    }
+
+    /// The transport would not take message `seq`.
+    pub fn on_refused(&mut self, seq: u64) {
+        if let Some(row) = self.row(seq) {
+            row.fate = Fate::Refused;
+        }
+    }
+
+    /// Message `seq` left the host.
+    pub fn on_wire(&mut self, seq: u64, now: Instant) {
+        if let Some(row) = self.row(seq) {
+            row.wire.get_or_insert(now);
+            row.transmissions += 1;
+        }
+    }
+
+    /// Stream bytes `start..end` left the host, for the first time or again.
+    pub fn on_wire_stream(&mut self, start: u64, end: u64, now: Instant) {
+        // New data starts where the cursor stands; a retransmission lies before it and is found by search.
+        let mut index = match self.accepted.get(self.on_wire) {
+            Some(_) if self.first_byte(self.on_wire) >= start => self.on_wire.min(self.holding(start)),
+            _ => self.holding(start),
+        };
+        while index < self.accepted.len() && self.first_byte(index) < end {
+            let seq = self.accepted[index].0;
+            if self.first_byte(index) >= start {
+                self.on_wire(seq, now);
+            }
+            index += 1;
+        }
+        self.on_wire = self.on_wire.max(index);
+    }
+
+    /// The far application read message `seq`.
+    pub fn on_received(&mut self, seq: u64, now: Instant) {
+        self.arrivals.push(seq);
+        if let Some(row) = self.row(seq) {
+            row.copies += 1;
+            row.fate = Fate::Delivered;
+            row.received.get_or_insert(now);
+        }
+    }
+
+    /// The far application read `bytes` more of the stream; returns the messages that this completed, as a range of
+    /// positions for [`LegTap::accepted_message`].
+    pub fn on_read(&mut self, bytes: Bytes, now: Instant) -> core::ops::Range<usize> {
+        self.reads.push((now, bytes));
+        self.read += bytes.get();
+        let first = self.read_whole;
+        while let Some(&(seq, end)) = self.accepted.get(self.read_whole)
+            && end <= self.read
+        {
+            self.on_received(seq, now);
+            self.read_whole += 1;
+        }
+        first..self.read_whole
+    }
+
+    /// The `position`-th message that the stream took: its `seq` and size.
+    pub fn accepted_message(&self, position: usize) -> Option<(u64, Bytes)> {
+        let &(seq, end) = self.accepted.get(position)?;
+        Some((seq, Bytes::new(end - self.first_byte(position))))
+    }
+
+    /// Something dropped or lost a packet of message `seq` (datagram transports: nobody sends it again).
+    pub fn on_dropped(&mut self, seq: u64, cause: DropCause) {
+        if let Some(row) = self.row(seq)
+            && row.copies == 0
+        {
+            row.drop_cause.get_or_insert(cause);
+        }
+    }
+
+    /// Ends the leg. A datagram that was sent and has not arrived is missing; a stream's message is unfinished, since
+    /// the stream would still deliver it. `in_flight(seq)` tells which datagrams were still under way.
+    pub fn finish(mut self, is_stream: bool, mut in_flight: impl FnMut(u64) -> bool) -> LegRecord {
+        for row in self.rows.iter_mut().flatten() {
+            if row.fate == Fate::Unfinished && row.sent.is_some() && !is_stream && !in_flight(row.seq) {
+                row.fate = Fate::Missing;
+            }
+        }
+        LegRecord {
+            messages: self.rows.into_iter().flatten().collect(),
+            arrivals: self.arrivals,
+            reads: self.reads,
+        }
+    }
+
+    fn row(&mut self, seq: u64) -> Option<&mut MessageRecord> {
+        self.rows.get_mut(usize::try_from(seq).ok()?)?.as_mut()
+    }
+
+    fn first_byte(&self, position: usize) -> u64 {
+        position.checked_sub(1).map_or(0, |before| self.accepted[before].1)
+    }
+
+    /// The position of the accepted message that holds stream byte `offset`.
+    fn holding(&self, offset: u64) -> usize {
+        self.accepted.partition_point(|&(_, end)| end <= offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: Bytes = Bytes::new(160);
+
+    fn stream_of(messages: u64) -> LegTap {
+        let mut tap = LegTap::new();
+        for seq in 0..messages {
+            tap.on_due(seq, FRAME, Instant::from_millis(20 * seq));
+            tap.on_sent_stream(seq, Instant::from_millis(20 * seq));
+        }
+        tap
+    }
+
+    #[test]
+    fn a_stream_message_leaves_with_its_first_byte_and_arrives_with_its_last() {
+        let mut tap = stream_of(3);
+        tap.on_wire_stream(0, 200, Instant::from_millis(1));
+        tap.on_wire_stream(200, 480, Instant::from_millis(2));
+        tap.on_wire_stream(0, 200, Instant::from_millis(3));
+        assert_eq!(tap.on_read(Bytes::new(200), Instant::from_millis(9)), 0..1);
+        assert_eq!(tap.on_read(Bytes::new(280), Instant::from_millis(10)), 1..3);
+        let leg = tap.finish(true, |_| false);
+        let wire: Vec<_> =
+            leg.messages.iter().map(|row| (row.wire.map(Instant::as_nanos), row.transmissions)).collect();
+        assert_eq!(wire, [(Some(1_000_000), 2), (Some(1_000_000), 2), (Some(2_000_000), 1)]);
+        assert_eq!(leg.messages[1].received, Some(Instant::from_millis(10)));
+    }
+
+    #[test]
+    fn a_duplicate_never_hides_a_loss() {
+        let mut tap = LegTap::new();
+        for seq in 0..2 {
+            tap.on_due(seq, FRAME, Instant::ZERO);
+            tap.on_sent(seq, Instant::ZERO);
+        }
+        tap.on_received(0, Instant::from_millis(1));
+        tap.on_received(0, Instant::from_millis(2));
+        let leg = tap.finish(false, |_| false);
+        assert_eq!(leg.messages[0].copies, 2);
+        assert_eq!(leg.messages[0].received, Some(Instant::from_millis(1)));
+        assert_eq!(leg.messages[1].fate, Fate::Missing);
+    }
+
+    #[test]
+    fn what_is_still_under_way_at_the_end_is_unfinished() {
+        let mut tap = LegTap::new();
+        tap.on_due(0, FRAME, Instant::ZERO);
+        tap.on_sent(0, Instant::ZERO);
+        assert_eq!(tap.finish(false, |_| true).messages[0].fate, Fate::Unfinished);
+    }
+}
