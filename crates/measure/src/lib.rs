@@ -13,7 +13,7 @@ pub mod summary;
 pub mod tap;
 
 pub use record::{
-    DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord, MessageRecord,
-    RunRecord, Series, SeriesKind,
+    ClockRecord, DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord,
+    MessageRecord, RunRecord, Series, SeriesKind,
 };
 pub use tap::LegTap;
