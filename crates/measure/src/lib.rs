@@ -16,4 +16,4 @@ pub use record::{
     ClockRecord, DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord,
     MessageRecord, RunRecord, Series, SeriesKind,
 };
-pub use tap::LegTap;
+pub use tap::{Ending, LegTap};

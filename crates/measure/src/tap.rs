@@ -22,6 +22,20 @@ pub struct LegTap {
     read_whole: usize,
     /// Index into `accepted` of the message that holds the first byte not on the wire yet.
     on_wire: usize,
+    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
+    pending: u64,
+}
+
+/// What the end of the run means for a message that has not arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The stream would still have delivered it: it is unfinished.
+    Stream,
+    /// Nobody sends it again.
+    Datagrams {
+        /// Whether the arena reports every drop: then a datagram without one is still under way, and unfinished.
+        every_drop_known: bool,
+    },
 }
 
 impl LegTap {
@@ -37,7 +51,11 @@ impl LegTap {
             self.rows.resize(index + 1, None);
         }
         // A duplicated request is echoed again: the first one keeps the row.
-        self.rows[index].get_or_insert(MessageRecord {
+        if self.rows[index].is_some() {
+            return;
+        }
+        self.pending += 1;
+        self.rows[index] = Some(MessageRecord {
             seq,
             size,
             due,
@@ -70,6 +88,7 @@ impl LegTap {
     pub fn on_refused(&mut self, seq: u64) {
         if let Some(row) = self.row(seq) {
             row.fate = Fate::Refused;
+            self.pending -= 1;
         }
     }
 
@@ -102,9 +121,11 @@ impl LegTap {
     pub fn on_received(&mut self, seq: u64, now: Instant) {
         self.arrivals.push(seq);
         if let Some(row) = self.row(seq) {
+            let settled = row.copies > 0 || row.drop_cause.is_some();
             row.copies += 1;
             row.fate = Fate::Delivered;
             row.received.get_or_insert(now);
+            self.pending -= u64::from(!settled);
         }
     }
 
@@ -133,16 +154,33 @@ impl LegTap {
     pub fn on_dropped(&mut self, seq: u64, cause: DropCause) {
         if let Some(row) = self.row(seq)
             && row.copies == 0
+            && row.drop_cause.is_none()
         {
-            row.drop_cause.get_or_insert(cause);
+            row.drop_cause = Some(cause);
+            self.pending -= 1;
         }
     }
 
-    /// Ends the leg. A datagram that was sent and has not arrived is missing; a stream's message is unfinished, since
-    /// the stream would still deliver it. `in_flight(seq)` tells which datagrams were still under way.
-    pub fn finish(mut self, is_stream: bool, mut in_flight: impl FnMut(u64) -> bool) -> LegRecord {
-        for row in self.rows.iter_mut().flatten() {
-            if row.fate == Fate::Unfinished && row.sent.is_some() && !is_stream && !in_flight(row.seq) {
+    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// Stream bytes still to be read until one more message is whole; at least 1.
+    pub fn until_next_message(&self) -> Bytes {
+        let end = self.accepted.get(self.read_whole).map_or(u64::MAX, |&(_, end)| end);
+        Bytes::new(end.saturating_sub(self.read).max(1))
+    }
+
+    /// Ends the leg: what was sent, is not there and will not come is missing; the rest is unfinished.
+    pub fn finish(mut self, ending: Ending) -> LegRecord {
+        for row in self.rows.iter_mut().flatten().filter(|row| row.fate == Fate::Unfinished && row.sent.is_some()) {
+            let is_missing = match ending {
+                Ending::Stream => false,
+                Ending::Datagrams { every_drop_known: true } => row.drop_cause.is_some(),
+                Ending::Datagrams { every_drop_known: false } => true,
+            };
+            if is_missing {
                 row.fate = Fate::Missing;
             }
         }
@@ -190,7 +228,7 @@ mod tests {
         tap.on_wire_stream(0, 200, Instant::from_millis(3));
         assert_eq!(tap.on_read(Bytes::new(200), Instant::from_millis(9)), 0..1);
         assert_eq!(tap.on_read(Bytes::new(280), Instant::from_millis(10)), 1..3);
-        let leg = tap.finish(true, |_| false);
+        let leg = tap.finish(Ending::Stream);
         let wire: Vec<_> =
             leg.messages.iter().map(|row| (row.wire.map(Instant::as_nanos), row.transmissions)).collect();
         assert_eq!(wire, [(Some(1_000_000), 2), (Some(1_000_000), 2), (Some(2_000_000), 1)]);
@@ -206,7 +244,7 @@ mod tests {
         }
         tap.on_received(0, Instant::from_millis(1));
         tap.on_received(0, Instant::from_millis(2));
-        let leg = tap.finish(false, |_| false);
+        let leg = tap.finish(Ending::Datagrams { every_drop_known: false });
         assert_eq!(leg.messages[0].copies, 2);
         assert_eq!(leg.messages[0].received, Some(Instant::from_millis(1)));
         assert_eq!(leg.messages[1].fate, Fate::Missing);
@@ -217,6 +255,6 @@ mod tests {
         let mut tap = LegTap::new();
         tap.on_due(0, FRAME, Instant::ZERO);
         tap.on_sent(0, Instant::ZERO);
-        assert_eq!(tap.finish(false, |_| true).messages[0].fate, Fate::Unfinished);
+        assert_eq!(tap.finish(Ending::Datagrams { every_drop_known: true }).messages[0].fate, Fate::Unfinished);
     }
 }
