@@ -1,1 +1,36 @@
-fn main() {}
+//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask citations`.
+//!
+//! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
+
+mod ci;
+mod citations;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see --list)
+       cargo xtask tidy             borders between crates, words, file lengths, module docs
+       cargo xtask citations        rule, code, test: where each RFC section is followed and tested";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = tree::workspace_root();
+    let outcome = match arguments.first().map(String::as_str) {
+        Some("ci") => ci::run(&root, &arguments[1..]),
+        Some("tidy") => tidy::run(&root),
+        Some("citations") => citations::run(&root),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(closing) => {
+            println!("{closing}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What CI runs, so that it can be run at home: each step in order, the first failure ends it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Runs the steps named in `chosen`, or all of them.
+pub(crate) fn run(root: &Path, chosen: &[String]) -> Result<String, String> {
+    if chosen.iter().any(|argument| argument == "--list") {
+        return Ok(STEPS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n"));
+    }
+    if let Some(unknown) = chosen.iter().find(|argument| !STEPS.iter().any(|(name, _)| name == argument)) {
+        return Err(format!("no step `{unknown}`; `cargo xtask ci --list` names them"));
+    }
+    let mut passed = 0;
+    for (name, step) in STEPS {
+        if chosen.is_empty() || chosen.iter().any(|argument| argument == name) {
+            println!("ci: {name}");
+            step(root).map_err(|why| format!("{why}\nci: {name} failed"))?;
+            passed += 1;
+        }
+    }
+    Ok(format!("ci: {passed} passed, 0 failed"))
+}
+
+type Step = fn(&Path) -> Result<(), String>;
+
+const STEPS: [(&str, Step); 7] = [
+    ("test", |root| cargo(root, &["test", "--workspace"])),
+    ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
+    ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+    ("docs", docs),
+    ("tidy", |root| crate::tidy::run(root).map(|closing| println!("{closing}"))),
+    ("citations", |root| crate::citations::run(root).map(|closing| println!("{closing}"))),
+    ("smoke", smoke),
+];
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    run_command(Command::new("cargo").current_dir(root).args(arguments))
+}
+
+fn docs(root: &Path) -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command.current_dir(root).env("RUSTDOCFLAGS", "-D warnings");
+    run_command(command.args(["doc", "--workspace", "--no-deps"]))
+}
+
+/// The README's first command, and: a debug build on one job writes the record files of a release build on two.
+fn smoke(root: &Path) -> Result<(), String> {
+    let runs = root.join("target").join("ci-smoke");
+    if runs.exists() {
+        fs::remove_dir_all(&runs).map_err(|error| format!("{}: {error}", runs.display()))?;
+    }
+    let release = runs.join("release");
+    let debug = runs.join("debug");
+    run_command(compare(root, &release).args(["run", "--release", "--", "compare", "--jobs", "2"]))?;
+    run_command(compare(root, &debug).args(["run", "--", "compare", "--jobs", "1"]).stdout(Stdio::null()))?;
+    for file in ["packets.parquet", "series.parquet"] {
+        let [left, right] = [read(&only_run(&release)?.join(file))?, read(&only_run(&debug)?.join(file))?];
+        if left != right {
+            return Err(format!("{file}: the debug build's differs from the release build's"));
+        }
+        println!(
+            "{file}: {} bytes, the same from a release build on 2 jobs and a debug build on 1",
+            left.len()
+        );
+    }
+    Ok(())
+}
+
+fn compare(root: &Path, out: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root).env("TALKPATH_OUT", out);
+    command
+}
+
+fn only_run(out: &Path) -> Result<PathBuf, String> {
+    let mut entries = fs::read_dir(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    match (entries.next(), entries.next()) {
+        (Some(Ok(entry)), None) => Ok(entry.path()),
+        _ => Err(format!("{}: expected one run directory", out.display())),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn run_command(command: &mut Command) -> Result<(), String> {
+    let shown = format!("{command:?}").replace('"', "");
+    println!("$ {shown}");
+    let status = command.status().map_err(|error| format!("{shown}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}

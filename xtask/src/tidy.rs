@@ -1,0 +1,241 @@
+//! What neither the compiler nor clippy holds: borders between crates, words, file lengths, module docs.
+//!
+//! The borders are those of ARCHITECTURE.md's picture; this file is where the picture becomes a check.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::tree::{Source, sources};
+
+/// Checks the tree; the error lists every finding.
+pub(crate) fn run(root: &Path) -> Result<String, String> {
+    let tree = sources(root)?;
+    let findings = findings(&tree);
+    if findings.is_empty() {
+        return Ok(format!("tidy: {} files, nothing to say", tree.len()));
+    }
+    let mut report = String::new();
+    for finding in &findings {
+        let _ = writeln!(report, "{finding}");
+    }
+    let _ = write!(report, "tidy: {} findings", findings.len());
+    Err(report)
+}
+
+/// Everything that is wrong with `tree`, as `PATH:LINE: what`.
+fn findings(tree: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in tree {
+        white_space(source, &mut found);
+        words(source, &mut found);
+        length(source, &mut found);
+        module_docs(source, &mut found);
+        os_access(source, &mut found);
+        manifest(source, &mut found);
+    }
+    every_crate_has_its_borders(tree, &mut found);
+    found
+}
+
+fn white_space(source: &Source, found: &mut Vec<String>) {
+    for (number, line) in numbered(source) {
+        if line.contains('\t') {
+            found.push(format!("{}:{number}: a tab", source.path));
+        }
+        if line.ends_with(' ') || line.ends_with('\r') {
+            found.push(format!("{}:{number}: white space at the end of the line", source.path));
+        }
+    }
+    if !source.text.is_empty() && !source.text.ends_with('\n') {
+        found.push(format!("{}: no newline at the end", source.path));
+    }
+}
+
+fn words(source: &Source, found: &mut Vec<String>) {
+    for (number, line) in numbered(source) {
+        for word in FORBIDDEN_WORDS.iter().filter(|word| contains_word(line, word)) {
+            found.push(format!(
+                "{}:{number}: `{word}`: do it, or write it down where work is planned",
+                source.path
+            ));
+        }
+        for path in MACHINE_PATHS.iter().filter(|path| contains_word(line, path)) {
+            found.push(format!("{}:{number}: `{path}` is a path of one machine", source.path));
+        }
+    }
+}
+
+fn length(source: &Source, found: &mut Vec<String>) {
+    let lines = source.text.lines().count();
+    let listed = LONG_FILES.iter().any(|(path, _)| *path == source.path);
+    if source.has_extension("rs") && lines > MAX_LINES && !listed {
+        found.push(format!("{}: {lines} lines, more than {MAX_LINES}: is it still one room?", source.path));
+    }
+}
+
+fn module_docs(source: &Source, found: &mut Vec<String>) {
+    let in_source = source.path.contains("/src/") && source.has_extension("rs") && !source.is_test_file();
+    if in_source && !source.text.starts_with("//!") {
+        found.push(format!("{}:1: no module docs: what does it model, after which document?", source.path));
+    }
+}
+
+/// Invariant 1: only `net` and `cli` touch a clock, a socket, a file or the environment.
+fn os_access(source: &Source, found: &mut Vec<String>) {
+    let Some(name) = source.crate_name() else { return };
+    if OS_CRATES.contains(&name) || !source.path.contains("/src/") || !source.has_extension("rs") {
+        return;
+    }
+    let first_test_line = source.first_test_line();
+    for (number, line) in numbered(source).filter(|&(number, _)| number < first_test_line) {
+        if line.trim_start().starts_with("//") {
+            continue;
+        }
+        for module in OS_MODULES.iter().filter(|module| line.contains(*module)) {
+            found.push(format!("{}:{number}: `{module}`: only net and cli touch the OS", source.path));
+        }
+    }
+}
+
+/// The picture's borders: a crate's manifest names only crates below it.
+fn manifest(source: &Source, found: &mut Vec<String>) {
+    let Some(name) = source.crate_name() else { return };
+    let Some((_, below)) = BORDERS.iter().find(|(of, _)| *of == name) else { return };
+    if source.path != format!("crates/{name}/Cargo.toml") {
+        return;
+    }
+    let mut in_dependencies = false;
+    for (number, line) in numbered(source) {
+        if line.starts_with('[') {
+            in_dependencies = line.trim() == "[dependencies]";
+            if line.trim_start_matches('[').starts_with("dependencies.talkpath") {
+                found.push(format!("{}:{number}: write it as one line under [dependencies]", source.path));
+            }
+        } else if in_dependencies
+            && let Some(other) = line.strip_prefix("talkpath-").and_then(dependency_name)
+            && !below.contains(&other)
+        {
+            found.push(format!("{}:{number}: {name} must not know {other} (ARCHITECTURE.md)", source.path));
+        }
+    }
+}
+
+fn every_crate_has_its_borders(tree: &[Source], found: &mut Vec<String>) {
+    for source in tree.iter().filter(|source| source.path.ends_with("/Cargo.toml")) {
+        if let Some(name) = source.crate_name()
+            && source.path == format!("crates/{name}/Cargo.toml")
+            && !BORDERS.iter().any(|(of, _)| *of == name)
+        {
+            found.push(format!("{}: a new crate: give it its borders in xtask/src/tidy.rs", source.path));
+        }
+    }
+}
+
+fn dependency_name(rest: &str) -> Option<&str> {
+    rest.split(['.', ' ', '=']).next()
+}
+
+fn numbered(source: &Source) -> impl Iterator<Item = (usize, &str)> {
+    source.text.lines().enumerate().map(|(index, line)| (index + 1, line))
+}
+
+/// Whether `word` stands in `line` with no letter or digit before it (nor after it, where it ends in one).
+fn contains_word(line: &str, word: &str) -> bool {
+    let is_part = |character: Option<char>| character.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    line.match_indices(word).any(|(start, _)| {
+        let after = line[start + word.len()..].chars().next();
+        let open_ended = !word.ends_with(char::is_alphanumeric);
+        !is_part(line[..start].chars().next_back()) && (open_ended || !is_part(after))
+    })
+}
+
+/// Files aim under 500 lines; past this one is two.
+const MAX_LINES: usize = 700;
+
+/// Longer files, each with its reason.
+const LONG_FILES: [(&str, &str); 0] = [];
+
+/// Crates that may look at the world.
+const OS_CRATES: [&str; 2] = ["net", "cli"];
+
+const OS_MODULES: [&str; 6] =
+    ["std::net", "std::fs", "std::env::", "std::process", "std::time::", "std::thread::sleep"];
+
+/// Split, so that this file passes its own check.
+const FORBIDDEN_WORDS: [&str; 5] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("to", "do!"),
+    concat!("unimple", "mented!"),
+];
+
+const MACHINE_PATHS: [&str; 4] =
+    [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+
+/// A crate, and the crates that it may depend on.
+const BORDERS: [(&str, &[&str]); 10] = [
+    ("units", &[]),
+    ("path", &["units"]),
+    ("transport", &["units"]),
+    ("scenario", &["units", "path", "transport"]),
+    ("measure", &["units"]),
+    ("arena", &["units", "path", "transport", "scenario", "measure"]),
+    ("sim", &["units", "path", "transport", "scenario", "measure", "arena"]),
+    ("net", &["units", "path", "transport", "scenario", "measure", "arena"]),
+    ("report", &["units", "measure"]),
+    ("cli", &["units", "path", "transport", "scenario", "measure", "arena", "sim", "net", "report"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_in(path: &str, text: &str) -> Vec<String> {
+        findings(&[Source { path: path.to_owned(), text: text.to_owned() }])
+    }
+
+    #[test]
+    fn the_tree_is_tidy() {
+        if let Err(report) = run(&crate::tree::workspace_root()) {
+            panic!("{report}");
+        }
+    }
+
+    #[test]
+    fn a_dependency_that_crosses_a_border_is_found() {
+        let manifest =
+            "[dependencies]\ntalkpath-units.workspace = true\ntalkpath-scenario.workspace = true\n";
+        let found = found_in("crates/measure/Cargo.toml", manifest);
+        assert_eq!(found, ["crates/measure/Cargo.toml:3: measure must not know scenario (ARCHITECTURE.md)"],);
+    }
+
+    #[test]
+    fn a_dependency_of_tests_may_cross() {
+        let manifest = "[dependencies]\n\n[dev-dependencies]\ntalkpath-scenario.workspace = true\n";
+        assert!(found_in("crates/measure/Cargo.toml", manifest).is_empty());
+    }
+
+    #[test]
+    fn a_clock_in_a_model_is_found_but_not_in_its_tests() {
+        let text = "//! Doc.\nuse std::time::Instant;\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
+        let found = found_in("crates/path/src/link.rs", text);
+        assert_eq!(found, ["crates/path/src/link.rs:2: `std::time::`: only net and cli touch the OS"]);
+    }
+
+    #[test]
+    fn a_word_is_found_only_where_it_stands_alone() {
+        assert_eq!(found_in("a.md", concat!("x TO", "DO: this\n")).len(), 1);
+        assert!(found_in("a.md", concat!("x TO", "DOS\n")).is_empty());
+        assert_eq!(found_in("a.md", concat!("see /ho", "me/me\n")).len(), 1);
+        assert!(found_in("a.md", concat!("the net/wo", "rk/x\n")).is_empty());
+    }
+
+    #[test]
+    fn white_space_missing_docs_and_length_are_found() {
+        assert_eq!(found_in("a.toml", "a = 1 \n\tb\n").len(), 2);
+        assert_eq!(found_in("crates/path/src/x.rs", "fn f() {}\n").len(), 1);
+        let long = format!("//! Doc.\n{}", "// x\n".repeat(MAX_LINES));
+        assert_eq!(found_in("crates/path/src/x.rs", &long).len(), 1);
+    }
+}
