@@ -1,4 +1,117 @@
 //! The closed enum over all transports: dispatch by match, no vtable on the per-packet path.
 
+use talkpath_units::{Bytes, Instant, Seed};
+
+use crate::tcp::Tcp;
+use crate::udp::Udp;
+use crate::{
+    Counters, Delivery, Ecn, Message, Observation, Packet, Refused, Role, Transmit, Transport,
+    TransportConfig,
+};
+
 /// Any transport.
-pub enum AnyTransport {}
+#[derive(Clone, Debug)]
+pub enum AnyTransport {
+    /// UDP (RFC 768).
+    Udp(Udp),
+    /// TCP (RFC 9293).
+    Tcp(Tcp),
+}
+
+impl AnyTransport {
+    /// One end of a flow; both ends are built from one `config`, and the `role`s differ.
+    ///
+    /// `path_mtu` is the smallest MTU of the flow's links, which TCP derives its segment size from; `seed` is the
+    /// flow's own and draws the initial sequence numbers; `receive_buffer` takes the place of the config's
+    /// `socket_buffer` (UDP) or `rwnd` (TCP) at this end.
+    pub fn new(
+        config: &TransportConfig,
+        role: Role,
+        path_mtu: Bytes,
+        seed: Seed,
+        receive_buffer: Option<Bytes>,
+    ) -> Self {
+        match config {
+            TransportConfig::Udp(config) => {
+                Self::Udp(Udp::new(receive_buffer.unwrap_or(config.socket_buffer)))
+            }
+            TransportConfig::Tcp(config) => Self::Tcp(Tcp::new(config, role, path_mtu, seed, receive_buffer)),
+        }
+    }
+}
+
+macro_rules! each {
+    ($any:expr, $transport:ident => $call:expr) => {
+        match $any {
+            AnyTransport::Udp($transport) => $call,
+            AnyTransport::Tcp($transport) => $call,
+        }
+    };
+}
+
+impl Transport for AnyTransport {
+    #[inline]
+    fn open(&mut self, now: Instant) {
+        each!(self, transport => transport.open(now));
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        each!(self, transport => transport.is_open())
+    }
+
+    #[inline]
+    fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused> {
+        each!(self, transport => transport.handle_message(message, now))
+    }
+
+    #[inline]
+    fn handle_packet(&mut self, packet: Packet, ecn: Ecn, now: Instant) {
+        each!(self, transport => transport.handle_packet(packet, ecn, now));
+    }
+
+    #[inline]
+    fn handle_timeout(&mut self, now: Instant) {
+        each!(self, transport => transport.handle_timeout(now));
+    }
+
+    #[inline]
+    fn close(&mut self, now: Instant) {
+        each!(self, transport => transport.close(now));
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        each!(self, transport => transport.poll_transmit(now))
+    }
+
+    #[inline]
+    fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
+        each!(self, transport => transport.poll_delivery(limit, now))
+    }
+
+    #[inline]
+    fn poll_dropped(&mut self) -> Option<u64> {
+        each!(self, transport => transport.poll_dropped())
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Instant> {
+        each!(self, transport => transport.poll_timeout())
+    }
+
+    #[inline]
+    fn writable(&self) -> Bytes {
+        each!(self, transport => transport.writable())
+    }
+
+    #[inline]
+    fn observe(&self) -> Observation {
+        each!(self, transport => transport.observe())
+    }
+
+    #[inline]
+    fn counters(&self) -> Counters {
+        each!(self, transport => transport.counters())
+    }
+}

@@ -64,6 +64,117 @@ pub struct TcpConfig {
     pub send_buffer: Option<Bytes>,
 }
 
+impl TransportConfig {
+    /// UDP as a Linux host has it.
+    pub const fn udp_default() -> Self {
+        Self::Udp(UdpConfig { socket_buffer: UdpConfig::RMEM_DEFAULT })
+    }
+
+    /// TCP with the presets of `stack`; `nodelay` switches Nagle's algorithm off.
+    pub const fn tcp_preset(stack: Stack, nodelay: bool) -> Self {
+        Self::Tcp(TcpConfig::preset(stack, nodelay))
+    }
+}
+
+impl UdpConfig {
+    /// Linux's `net.core.rmem_default`. Linux charges each datagram its whole memory and we its payload, so ours
+    /// holds more small ones; see docs/model.md.
+    pub const RMEM_DEFAULT: Bytes = Bytes::new(212_992);
+}
+
+impl TcpConfig {
+    /// What `stack` does where the scenario says nothing; `nodelay` switches Nagle's algorithm off.
+    pub const fn preset(stack: Stack, nodelay: bool) -> Self {
+        let preset = match stack {
+            Stack::Linux => Self::LINUX,
+            Stack::Rfc => Self::RFC,
+            Stack::BsdReno => Self::BSD_RENO,
+        };
+        Self { nagle: if nodelay { NagleKind::Off } else { preset.nagle }, ..preset }
+    }
+
+    /// Linux 6.x with its sysctls untouched.
+    const LINUX: Self = Self {
+        stack: Stack::Linux,
+        // tcp_output.c, tcp_nagle_check with tcp_minshall_check.
+        nagle: NagleKind::Minshall,
+        cc: None,
+        mss: None,
+        // Half of tcp_rmem[2] = 6 MiB: tcp_win_from_space leaves the other half to overhead. The kernel starts at
+        // 64 KiB and grows ahead of the sender; ours starts there.
+        rwnd: Bytes::new(3 << 20),
+        delayed_ack: DelayedAck::Linux,
+        // net.ipv4.tcp_sack = 1, tcp_early_retrans = 3.
+        sack: true,
+        tlp: true,
+        // sk_pacing_status is set by BBR or the fq qdisc alone.
+        pacing: false,
+        // tcp_limited_transmit follows from counting duplicate ACKs as SACKed segments (tcp_add_reno_sack).
+        limited_transmit: true,
+        // net.ipv4.tcp_timestamps = 1, tcp_window_scaling = 1.
+        timestamps: true,
+        // TCP_RTO_MIN = HZ / 5: in Linux the floor of the variance term, not of the whole.
+        min_rto: Duration::from_millis(200),
+        // A jiffy at HZ = 1000.
+        timer_granularity: Duration::from_millis(1),
+        // TCP_INIT_CWND (RFC 6928).
+        initial_window: Packets::new(10),
+        initial_ssthresh: None,
+        // tcp_sndbuf_expand.
+        send_buffer: None,
+    };
+
+    /// The RFCs as they stand, taking what they recommend.
+    const RFC: Self = Self {
+        stack: Stack::Rfc,
+        // RFC 9293 §3.7.4.
+        nagle: NagleKind::Classic,
+        cc: Some(CongestionControlKind::NewReno),
+        mss: None,
+        // Chosen: wide enough for every preset path; see docs/model.md.
+        rwnd: Bytes::new(1 << 20),
+        // RFC 9293 §3.8.6.3 and RFC 5681 §4.2 allow 500 ms; 200 ms is BSD's, widely copied.
+        delayed_ack: DelayedAck::After { timeout: Duration::from_millis(200) },
+        sack: true,
+        tlp: false,
+        pacing: false,
+        // RFC 5681 §3.2 step 1.
+        limited_transmit: true,
+        timestamps: true,
+        // RFC 6298 §2.4.
+        min_rto: Duration::from_secs(1),
+        timer_granularity: Duration::ZERO,
+        // RFC 6928 §2.
+        initial_window: Packets::new(10),
+        initial_ssthresh: None,
+        send_buffer: None,
+    };
+
+    /// 4.3BSD-Reno of 1990.
+    const BSD_RENO: Self = Self {
+        stack: Stack::BsdReno,
+        nagle: NagleKind::Classic,
+        cc: Some(CongestionControlKind::Reno),
+        mss: None,
+        // tcp_recvspace of the BSDs that carried Reno; see docs/model.md.
+        rwnd: Bytes::new(16 << 10),
+        // PR_FASTHZ = 5: tcp_fasttimo runs every 200 ms.
+        delayed_ack: DelayedAck::Tick { period: Duration::from_millis(200) },
+        sack: false,
+        tlp: false,
+        pacing: false,
+        limited_transmit: false,
+        timestamps: false,
+        // TCPTV_MIN = 1 * PR_SLOWHZ = 2 ticks of tcp_slowtimo, 500 ms each.
+        min_rto: Duration::from_secs(1),
+        timer_granularity: Duration::from_millis(500),
+        initial_window: Packets::new(1),
+        initial_ssthresh: None,
+        // tcp_sendspace, as tcp_recvspace.
+        send_buffer: Some(Bytes::new(16 << 10)),
+    };
+}
+
 /// Whose TCP the defaults follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {

@@ -152,6 +152,9 @@ pub trait Transport {
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
     /// One read by the application of at most `limit` bytes (a datagram counts as a whole).
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery>;
+    /// The number of a message that arrived and found no room in the receiving socket's buffer, one a call, until
+    /// `None`; a stream never drops what it has acknowledged.
+    fn poll_dropped(&mut self) -> Option<u64>;
     /// When `handle_timeout` wants to be called, if ever.
     fn poll_timeout(&self) -> Option<Instant>;
     /// "May I send now?": room for the next message. Zero while not open.

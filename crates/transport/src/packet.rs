@@ -144,8 +144,8 @@ impl Segment {
 }
 
 /// An IPv4 header without options (RFC 791 §3.1).
-pub const IPV4_HEADER: u64 = 20;
+pub(crate) const IPV4_HEADER: u64 = 20;
 /// A UDP header (RFC 768).
-pub const UDP_HEADER: u64 = 8;
+pub(crate) const UDP_HEADER: u64 = 8;
 /// A TCP header without options (RFC 9293 §3.1).
-pub const TCP_HEADER: u64 = 20;
+pub(crate) const TCP_HEADER: u64 = 20;
