@@ -1,6 +1,12 @@
 //! What the report draws, computed here so that the report only draws.
 
+use core::ops::Range;
+
 use serde::{Deserialize, Serialize};
+use talkpath_units::{Instant, SignedDuration};
+
+use crate::metrics::{delay, loss, trip};
+use crate::{FlowRecord, RunRecord, Series, SeriesKind};
 
 /// Everything drawn about one flow of one run (repetition 0 of a cell).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,3 +51,123 @@ pub struct CellFigures {
     /// cwnd, queue, send buffer.
     pub lines: Vec<StepLine>,
 }
+
+/// What the report draws of one repetition; `label` tells its cell from the others.
+///
+/// Only messages due in the window are drawn, so that a figure and the table beside it speak of the same messages; lines
+/// run from the start to the end.
+pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
+    let window = record.window_start..record.window_end;
+    CellFigures {
+        cell: record.cell,
+        label: label.to_owned(),
+        flows: record.flows.iter().map(|flow| flow_figures(flow, &window)).collect(),
+        lines: record.series.iter().filter(|series| is_drawn(series.kind)).map(step_line).collect(),
+    }
+}
+
+fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
+    let trips = trip::trips(flow, window);
+    let round_trip = flow.echo.is_some();
+    let counts = loss::LossCounts::of(&trips);
+    let (mut ccdf, mut delays) = (Vec::new(), Vec::new());
+    // One-way delays off a clock that is not trusted are not shown.
+    if round_trip || flow.info.clock_trusted {
+        ccdf = complementary(&delay::sorted_delays(&trips), counts.sent - counts.unfinished);
+        let points: Vec<_> =
+            trips.iter().filter_map(|trip| Some((trip.due, trip.delay()?.as_millis_f64()))).collect();
+        delays = thin_extremes(&points, MAX_POINTS / 2, false);
+    }
+    let losses: Vec<_> = trips.iter().filter(|trip| trip.is_missing()).map(|trip| trip.due).collect();
+    FlowFigures {
+        flow: flow.info.name.clone(),
+        transport: flow.info.transport.clone(),
+        round_trip,
+        ccdf,
+        delay: delays,
+        losses: thin_evenly(&losses, MAX_POINTS).into_iter().map(Instant::as_secs_f64).collect(),
+        loss_runs: loss::runs(&trips).histogram,
+    }
+}
+
+/// (delay, share of the `decided` messages later than that or never), thinned by rank.
+fn complementary(sorted: &[SignedDuration], decided: u64) -> Vec<(f64, f64)> {
+    let point = |index: usize| {
+        let later = decided.saturating_sub(index as u64 + 1);
+        (sorted[index].as_millis_f64(), later as f64 / decided as f64)
+    };
+    ranks(sorted.len(), MAX_CCDF_POINTS).into_iter().map(point).collect()
+}
+
+/// Up to `limit` indices below `count`, ascending: half of them even in rank, for the body, and half even in the
+/// logarithm of the rank from the end, for the tail. The first and the last are always among them.
+fn ranks(count: usize, limit: usize) -> Vec<usize> {
+    if count <= limit {
+        return (0..count).collect();
+    }
+    let half = limit / 2;
+    let steps = (half - 1) as f64;
+    let body = (0..half).map(|step| step * (count - 1) / (half - 1));
+    let tail = (0..half).map(|step| {
+        let from_end = libm::pow(count as f64, step as f64 / steps);
+        count.saturating_sub(from_end as usize)
+    });
+    let mut indices: Vec<_> = body.chain(tail).collect();
+    indices.sort_unstable();
+    indices.dedup();
+    indices
+}
+
+fn thin_evenly<T: Copy>(values: &[T], limit: usize) -> Vec<T> {
+    if values.len() <= limit {
+        return values.to_vec();
+    }
+    (0..limit).map(|step| values[step * (values.len() - 1) / (limit - 1)]).collect()
+}
+
+/// (time in s, value): of each of `buckets` equal spans of time the smallest and the largest value, and the last one
+/// where asked for. Points that already fit stay as they are.
+fn thin_extremes(points: &[(Instant, f64)], buckets: usize, keep_last: bool) -> Vec<(f64, f64)> {
+    let seconds = |&(at, value): &(Instant, f64)| (at.as_secs_f64(), value);
+    let per_bucket = if keep_last { 3 } else { 2 };
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    if points.len() <= buckets * per_bucket {
+        return points.iter().map(seconds).collect();
+    }
+    let span = u128::from(last.0.since(first.0).as_nanos()) + 1;
+    let bucket = |at: Instant| u128::from(at.since(first.0).as_nanos()) * buckets as u128 / span;
+    let by_value = |a: &usize, b: &usize| points[*a].1.total_cmp(&points[*b].1);
+    let mut thinned = Vec::with_capacity(buckets * per_bucket);
+    let mut start = 0;
+    for chunk in points.chunk_by(|a, b| bucket(a.0) == bucket(b.0)) {
+        let range = start..start + chunk.len();
+        start = range.end;
+        let last = if keep_last { range.clone().last() } else { None };
+        let mut kept: Vec<_> =
+            [range.clone().min_by(by_value), range.max_by(by_value), last].into_iter().flatten().collect();
+        kept.sort_unstable();
+        kept.dedup();
+        thinned.extend(kept.into_iter().map(|index| seconds(&points[index])));
+    }
+    thinned
+}
+
+fn is_drawn(kind: SeriesKind) -> bool {
+    match kind {
+        SeriesKind::Cwnd | SeriesKind::Queue | SeriesKind::SendBuffer => true,
+        SeriesKind::Ssthresh | SeriesKind::Srtt | SeriesKind::Rto => false,
+    }
+}
+
+fn step_line(series: &Series) -> StepLine {
+    StepLine {
+        entity: series.entity.clone(),
+        kind: series.kind.name().to_owned(),
+        points: thin_extremes(&series.points, MAX_POINTS / 3, true),
+    }
+}
+
+/// Chosen: a curve of 400 points is smooth at the width of a page.
+const MAX_CCDF_POINTS: usize = 400;
+/// Chosen: about one a pixel across a page.
+const MAX_POINTS: usize = 1_500;

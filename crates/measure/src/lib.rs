@@ -8,7 +8,10 @@
 //! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
 
 pub mod figures;
+pub mod metrics;
 pub mod record;
+pub mod series;
+pub mod summarise;
 pub mod summary;
 pub mod tap;
 

@@ -230,3 +230,75 @@ pub enum SeriesKind {
     /// Written, unacknowledged bytes.
     SendBuffer,
 }
+
+impl Fate {
+    /// The word in the record files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Missing => "missing",
+            Self::Unfinished => "unfinished",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// The fate of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Delivered, Self::Missing, Self::Unfinished, Self::Refused]
+            .into_iter()
+            .find(|it| it.name() == name)
+    }
+}
+
+impl DropCause {
+    /// The word in the record files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Loss => "loss",
+            Self::Fragment => "fragment",
+            Self::SocketBuffer => "socket-buffer",
+        }
+    }
+
+    /// The cause of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Queue, Self::Loss, Self::Fragment, Self::SocketBuffer].into_iter().find(|it| it.name() == name)
+    }
+}
+
+impl Leg {
+    /// The word in the record files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Return => "return",
+        }
+    }
+
+    /// The leg of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Forward, Self::Return].into_iter().find(|it| it.name() == name)
+    }
+}
+
+impl SeriesKind {
+    /// The word in the record files and in [`crate::figures::StepLine::kind`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cwnd => "cwnd",
+            Self::Ssthresh => "ssthresh",
+            Self::Srtt => "srtt",
+            Self::Rto => "rto",
+            Self::Queue => "queue",
+            Self::SendBuffer => "send_buffer",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Cwnd, Self::Ssthresh, Self::Srtt, Self::Rto, Self::Queue, Self::SendBuffer]
+            .into_iter()
+            .find(|it| it.name() == name)
+    }
+}

@@ -174,7 +174,9 @@ impl LegTap {
 
     /// Ends the leg: what was sent, is not there and will not come is missing; the rest is unfinished.
     pub fn finish(mut self, ending: Ending) -> LegRecord {
-        for row in self.rows.iter_mut().flatten().filter(|row| row.fate == Fate::Unfinished && row.sent.is_some()) {
+        for row in
+            self.rows.iter_mut().flatten().filter(|row| row.fate == Fate::Unfinished && row.sent.is_some())
+        {
             let is_missing = match ending {
                 Ending::Stream => false,
                 Ending::Datagrams { every_drop_known: true } => row.drop_cause.is_some(),
@@ -255,6 +257,9 @@ mod tests {
         let mut tap = LegTap::new();
         tap.on_due(0, FRAME, Instant::ZERO);
         tap.on_sent(0, Instant::ZERO);
-        assert_eq!(tap.finish(Ending::Datagrams { every_drop_known: true }).messages[0].fate, Fate::Unfinished);
+        assert_eq!(
+            tap.finish(Ending::Datagrams { every_drop_known: true }).messages[0].fate,
+            Fate::Unfinished
+        );
     }
 }

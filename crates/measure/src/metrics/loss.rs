@@ -1,0 +1,88 @@
+//! Loss by sequence number, and runs of it.
+//!
+//! Counting loss as sent minus received lets every duplicate hide a loss; here each message has one outcome, so a
+//! duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages; its length is the loss
+//! period length of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end one.
+
+use super::trip::{Outcome, Trip};
+use crate::summary::LossRuns;
+
+/// How a window's messages ended. `sent = received + lost_forward + lost_return + unfinished`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCounts {
+    /// Messages that were wanted and not refused.
+    pub sent: u64,
+    /// Trips that came to their end.
+    pub received: u64,
+    /// Missing on the way out.
+    pub lost_forward: u64,
+    /// Missing on the way back.
+    pub lost_return: u64,
+    /// Still under way at the end.
+    pub unfinished: u64,
+    /// Not taken by the transport; not among `sent`.
+    pub refused: u64,
+    /// Copies beyond the first.
+    pub duplicates: u64,
+}
+
+impl LossCounts {
+    /// Counts a window's trips.
+    pub fn of(trips: &[Trip]) -> Self {
+        let mut counts = Self::default();
+        for trip in trips {
+            counts.duplicates += u64::from(trip.copies.saturating_sub(1));
+            let count = match trip.outcome {
+                Outcome::Received(_) => &mut counts.received,
+                Outcome::MissingForward => &mut counts.lost_forward,
+                Outcome::MissingReturn => &mut counts.lost_return,
+                Outcome::Unfinished => &mut counts.unfinished,
+                Outcome::Refused => &mut counts.refused,
+            };
+            *count += 1;
+        }
+        counts.sent = counts.received + counts.lost() + counts.unfinished;
+        counts
+    }
+
+    /// Missing on either leg.
+    pub fn lost(&self) -> u64 {
+        self.lost_forward + self.lost_return
+    }
+
+    /// lost / (sent - unfinished); `None` where nothing was decided.
+    pub fn loss_rate(&self) -> Option<f64> {
+        rate(self.lost(), self.sent - self.unfinished)
+    }
+}
+
+/// `part / whole`, `None` for an empty whole.
+pub fn rate(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Runs of consecutive missing messages.
+pub fn runs(trips: &[Trip]) -> LossRuns {
+    let mut runs = LossRuns::default();
+    let mut length = 0_usize;
+    for trip in trips {
+        match trip.outcome {
+            Outcome::MissingForward | Outcome::MissingReturn => length += 1,
+            Outcome::Received(_) => close_run(&mut runs, core::mem::take(&mut length)),
+            Outcome::Unfinished | Outcome::Refused => {}
+        }
+    }
+    close_run(&mut runs, length);
+    let lost: u64 = runs.histogram.iter().zip(1..).map(|(count, length)| count * length).sum();
+    runs.mean = rate(lost, runs.histogram.iter().sum());
+    runs
+}
+
+fn close_run(runs: &mut LossRuns, length: usize) {
+    let Some(index) = length.checked_sub(1) else { return };
+    if runs.histogram.len() <= index {
+        runs.histogram.resize(index + 1, 0);
+    }
+    runs.histogram[index] += 1;
+    runs.max = runs.max.max(length as u64);
+}

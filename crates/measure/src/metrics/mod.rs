@@ -1,0 +1,15 @@
+//! The metrics: pure functions from a flow's records to figures, one file a metric.
+//!
+//! Definitions, formulas, units and sources for a reader of the figures stand in docs/metrics.md; each file cites the
+//! document that it follows.
+
+pub mod confidence;
+pub mod delay;
+pub mod delay_variation;
+pub mod fairness;
+pub mod foderaro;
+pub mod goodput;
+pub mod loss;
+pub mod percentile;
+pub mod reordering;
+pub mod trip;

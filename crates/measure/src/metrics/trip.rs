@@ -1,0 +1,138 @@
+//! A flow's messages as its user sees them: one trip a message, one way or there and back.
+//!
+//! An echo flow is judged by its round trips, every other flow by its forward leg; after this join the metrics need not
+//! know which of the two they look at.
+
+use core::ops::Range;
+
+use talkpath_units::{Bytes, Instant, SignedDuration};
+
+use crate::{Fate, FlowRecord, LegRecord, MessageRecord};
+
+/// One message's way to the far application, or there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trip {
+    /// Number within the flow.
+    pub seq: u64,
+    /// Payload bytes.
+    pub size: Bytes,
+    /// When the workload wanted it sent.
+    pub due: Instant,
+    /// When the transport took it.
+    pub sent: Option<Instant>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How many copies came to the end of the trip.
+    pub copies: u32,
+}
+
+/// How a trip ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Came to its end at this instant, on the sender's clock.
+    Received(Instant),
+    /// Never reached the far application.
+    MissingForward,
+    /// Reached the far application; its echo did not come back.
+    MissingReturn,
+    /// Still queued or in flight, or wanted and never offered, when the run ended.
+    Unfinished,
+    /// The transport would not take it.
+    Refused,
+}
+
+impl Trip {
+    /// From `due` to the trip's end; `None` where it has none. Negative where two clocks disagree by more than the delay.
+    pub fn delay(&self) -> Option<SignedDuration> {
+        self.received().map(|at| at.signed_since(self.due))
+    }
+
+    /// When it came to its end.
+    pub fn received(&self) -> Option<Instant> {
+        match self.outcome {
+            Outcome::Received(at) => Some(at),
+            Outcome::MissingForward | Outcome::MissingReturn | Outcome::Unfinished | Outcome::Refused => None,
+        }
+    }
+
+    /// Whether it went missing on either leg.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.outcome, Outcome::MissingForward | Outcome::MissingReturn)
+    }
+}
+
+/// The trips of `flow` that were due within `window`, in order of `seq`: round trips for an echo flow.
+pub fn trips(flow: &FlowRecord, window: &Range<Instant>) -> Vec<Trip> {
+    match &flow.echo {
+        None => one_way_trips(&flow.forward, window),
+        Some(echo) => round_trips(&flow.forward, echo, window),
+    }
+}
+
+/// The forward leg's trips that were due within `window`, in order of `seq`.
+pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
+    in_window(leg, window)
+        .map(|row| Trip { outcome: one_way_outcome(row), copies: row.copies, ..untold(row) })
+        .collect()
+}
+
+/// The trips in the order in which their first copies arrived; `trips` is in order of `seq`, arrivals of messages that are
+/// not among them are passed over.
+pub fn first_arrivals<'a>(trips: &'a [Trip], arrivals: &'a [u64]) -> impl Iterator<Item = &'a Trip> + 'a {
+    let mut seen = vec![false; trips.len()];
+    arrivals.iter().filter_map(move |&seq| {
+        let index = trips.binary_search_by_key(&seq, |trip| trip.seq).ok()?;
+        (!core::mem::replace(&mut seen[index], true)).then(|| &trips[index])
+    })
+}
+
+fn round_trips(forward: &LegRecord, echo: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
+    // Both legs are in order of `seq`, so one pass over the echo answers every message.
+    let mut echoes = echo.messages.iter().peekable();
+    in_window(forward, window)
+        .map(|row| {
+            while echoes.next_if(|back| back.seq < row.seq).is_some() {}
+            let back = echoes.next_if(|back| back.seq == row.seq);
+            Trip {
+                outcome: round_trip_outcome(row, back),
+                copies: back.map_or(0, |back| back.copies),
+                ..untold(row)
+            }
+        })
+        .collect()
+}
+
+fn in_window<'a>(
+    leg: &'a LegRecord,
+    window: &'a Range<Instant>,
+) -> impl Iterator<Item = &'a MessageRecord> + 'a {
+    leg.messages.iter().filter(|row| window.contains(&row.due))
+}
+
+fn untold(row: &MessageRecord) -> Trip {
+    let MessageRecord { seq, size, due, sent, .. } = *row;
+    Trip { seq, size, due, sent, outcome: Outcome::Unfinished, copies: 0 }
+}
+
+fn one_way_outcome(row: &MessageRecord) -> Outcome {
+    match (row.fate, row.received) {
+        (Fate::Delivered, Some(at)) => Outcome::Received(at),
+        // Delivered without a stamp says that the far end kept no time: nothing can be computed from it.
+        (Fate::Delivered, None) | (Fate::Unfinished, _) => Outcome::Unfinished,
+        (Fate::Missing, _) => Outcome::MissingForward,
+        (Fate::Refused, _) => Outcome::Refused,
+    }
+}
+
+fn round_trip_outcome(row: &MessageRecord, back: Option<&MessageRecord>) -> Outcome {
+    match (row.fate, back.map(|back| (back.fate, back.received))) {
+        (Fate::Refused, _) => Outcome::Refused,
+        (_, Some((Fate::Delivered, Some(at)))) => Outcome::Received(at),
+        (Fate::Missing, _) => Outcome::MissingForward,
+        (Fate::Unfinished, _) => Outcome::Unfinished,
+        // The far application had the message; a transport that refused its echo lost it on the way back.
+        (Fate::Delivered, Some((Fate::Missing | Fate::Refused, _))) => Outcome::MissingReturn,
+        // Read by the far application, and the run ended before it wrote the echo or before the echo arrived.
+        (Fate::Delivered, Some((Fate::Unfinished | Fate::Delivered, _)) | None) => Outcome::Unfinished,
+    }
+}

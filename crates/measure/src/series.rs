@@ -1,0 +1,246 @@
+//! State over time: what an arena calls after each packet to record a quantity and its time-weighted figures.
+//!
+//! A [`SeriesTap`] keeps the changes of one quantity in a bounded number of points. While they fit, each change is kept.
+//! When they do not, time is cut into equal steps, and of each step the first, the smallest, the largest and the last change
+//! are kept; the step doubles until half of the places are free, and again whenever they run out. What is kept depends on
+//! the changes alone, not on when places ran out, so two equal runs keep equal points; an extreme is never lost; and the
+//! value at the end of each step is right.
+
+use talkpath_units::{Duration, Instant};
+
+use crate::{Series, SeriesKind};
+
+/// One point: the value from this instant on.
+type Point = (Instant, f64);
+
+/// Records one quantity on change, bounded.
+#[derive(Clone, Debug)]
+pub struct SeriesTap {
+    entity: String,
+    kind: SeriesKind,
+    /// The newest change; committed once time has moved on, since a value that held for no time is no value.
+    pending: Option<Point>,
+    /// The step that is being filled.
+    open: Option<Step>,
+    /// Finished steps, in order of time.
+    points: Vec<Point>,
+    /// The length of a step in nanoseconds.
+    step_ns: u64,
+    limit: usize,
+}
+
+impl SeriesTap {
+    /// The most points that a series keeps, unless told otherwise. Chosen: more than a screen is wide, and 64 KiB.
+    pub const LIMIT: usize = 4_096;
+
+    /// A series of `kind` for the flow or link named `entity`.
+    pub fn new(entity: impl Into<String>, kind: SeriesKind) -> Self {
+        Self::with_limit(entity, kind, Self::LIMIT)
+    }
+
+    /// A series that keeps at most `limit` points (at least 16).
+    pub fn with_limit(entity: impl Into<String>, kind: SeriesKind, limit: usize) -> Self {
+        let limit = limit.max(16);
+        let points = Vec::with_capacity(limit);
+        Self { entity: entity.into(), kind, pending: None, open: None, points, step_ns: 1, limit }
+    }
+
+    /// The quantity is `value` as of `now`. Only a change is kept; an undefined value (NaN, infinity) is passed over.
+    #[inline]
+    pub fn push(&mut self, value: f64, now: Instant) {
+        match &mut self.pending {
+            Some((_, held)) if *held == value => {}
+            Some((at, held)) if *at == now && value.is_finite() => *held = value,
+            _ => self.change(value, now),
+        }
+    }
+
+    /// The series, whole.
+    pub fn finish(mut self) -> Series {
+        self.commit_pending();
+        self.close_step();
+        // The step that was open when the step length last doubled may lie in two parts.
+        self.merge_steps();
+        Series { entity: self.entity, kind: self.kind, points: self.points }
+    }
+
+    #[cold]
+    fn change(&mut self, value: f64, now: Instant) {
+        if value.is_finite() {
+            self.commit_pending();
+            self.pending = Some((now, value));
+        }
+    }
+
+    fn commit_pending(&mut self) {
+        let Some(point) = self.pending.take() else { return };
+        // Several changes at one instant may end where they began.
+        if self.newest() == Some(point.1) {
+            return;
+        }
+        match &mut self.open {
+            Some(step) if step.index == point.0.as_nanos() / self.step_ns => step.add(point),
+            _ => {
+                self.close_step();
+                self.open = Some(Step::new(point.0.as_nanos() / self.step_ns, point));
+            }
+        }
+    }
+
+    fn newest(&self) -> Option<f64> {
+        self.open.as_ref().map(|step| step.last.1)
+    }
+
+    fn close_step(&mut self) {
+        let Some(step) = self.open.take() else { return };
+        self.points.extend(step.points());
+        // Room for one more step, so that the vector never grows.
+        while self.points.len() + POINTS_A_STEP > self.limit {
+            self.step_ns = self.step_ns.saturating_mul(2);
+            self.merge_steps();
+            // Doubling goes on until half of the places are free, lest the next change begins it anew.
+            while self.points.len() > self.limit / 2 {
+                self.step_ns = self.step_ns.saturating_mul(2);
+                self.merge_steps();
+            }
+        }
+    }
+
+    /// Cuts the kept points into steps anew. No step takes more places than the points that it is made of, so it works
+    /// in place.
+    fn merge_steps(&mut self) {
+        let mut kept = 0;
+        let mut step: Option<Step> = None;
+        for next in 0..self.points.len() {
+            let point = self.points[next];
+            let index = point.0.as_nanos() / self.step_ns;
+            match &mut step {
+                Some(step) if step.index == index => step.add(point),
+                _ => kept = self.keep(kept, step.replace(Step::new(index, point))),
+            }
+        }
+        kept = self.keep(kept, step);
+        self.points.truncate(kept);
+    }
+
+    fn keep(&mut self, mut kept: usize, step: Option<Step>) -> usize {
+        for point in step.iter().flat_map(Step::points) {
+            self.points[kept] = point;
+            kept += 1;
+        }
+        kept
+    }
+}
+
+/// The changes within one step of time.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    index: u64,
+    first: Point,
+    least: Point,
+    most: Point,
+    last: Point,
+}
+
+impl Step {
+    fn new(index: u64, point: Point) -> Self {
+        Self { index, first: point, least: point, most: point, last: point }
+    }
+
+    fn add(&mut self, point: Point) {
+        if point.1 < self.least.1 {
+            self.least = point;
+        }
+        if point.1 > self.most.1 {
+            self.most = point;
+        }
+        self.last = point;
+    }
+
+    /// The distinct ones of the four, in order of time; no two changes share an instant.
+    fn points(&self) -> impl Iterator<Item = Point> + use<> {
+        let (early, late) =
+            if self.least.0 <= self.most.0 { (self.least, self.most) } else { (self.most, self.least) };
+        let mut before = None;
+        [self.first, early, late, self.last]
+            .into_iter()
+            .filter(move |point| before.replace(point.0) != Some(point.0))
+    }
+}
+
+/// Weighs a quantity by the time that it held, within a window.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeWeighted {
+    from: Instant,
+    to: Instant,
+    /// The value that holds now, and since when; `None` before the first [`TimeWeighted::set`].
+    held: Option<Point>,
+    /// Value × nanoseconds.
+    weighted: f64,
+    covered: Duration,
+    nonzero: Duration,
+    max: Option<f64>,
+}
+
+/// What a [`TimeWeighted`] found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weighted {
+    /// Mean over the part of the window in which the quantity had a value; `None` where it had none.
+    pub mean: Option<f64>,
+    /// Largest value that held for some time in the window.
+    pub max: Option<f64>,
+    /// How long within the window the quantity was not zero.
+    pub nonzero: Duration,
+}
+
+impl TimeWeighted {
+    /// Over the window `from..to`.
+    pub fn new(from: Instant, to: Instant) -> Self {
+        Self {
+            from,
+            to,
+            held: None,
+            weighted: 0.0,
+            covered: Duration::ZERO,
+            nonzero: Duration::ZERO,
+            max: None,
+        }
+    }
+
+    /// The quantity is `value` from `now` on; an undefined value is passed over.
+    #[inline]
+    pub fn set(&mut self, value: f64, now: Instant) {
+        match self.held {
+            Some((_, held)) if held == value => {}
+            _ if !value.is_finite() => {}
+            _ => {
+                self.account(now);
+                self.held = Some((now, value));
+            }
+        }
+    }
+
+    /// Ends the accounting at `now` (or at the window's end, where that is earlier).
+    pub fn finish(mut self, now: Instant) -> Weighted {
+        self.account(now);
+        let mean = (!self.covered.is_zero()).then(|| self.weighted / self.covered.as_nanos() as f64);
+        Weighted { mean, max: self.max, nonzero: self.nonzero }
+    }
+
+    fn account(&mut self, now: Instant) {
+        let Some((since, value)) = self.held else { return };
+        let span = now.min(self.to).since(since.max(self.from));
+        if span.is_zero() {
+            return;
+        }
+        self.weighted += value * span.as_nanos() as f64;
+        self.covered = self.covered.saturating_add(span);
+        self.max = Some(self.max.map_or(value, |max| max.max(value)));
+        if value != 0.0 {
+            self.nonzero = self.nonzero.saturating_add(span);
+        }
+    }
+}
+
+/// First, smallest, largest and last.
+const POINTS_A_STEP: usize = 4;

@@ -1,0 +1,190 @@
+//! From records to summaries: which metric goes into which field.
+
+use core::ops::Range;
+use std::collections::BTreeMap;
+
+use talkpath_units::{Duration, Instant};
+
+use crate::metrics::foderaro::{self, Stamps, Verdict};
+use crate::metrics::loss::{self, LossCounts};
+use crate::metrics::{confidence, delay, delay_variation, fairness, goodput, reordering, trip};
+use crate::summary::{
+    CellSummary, Clock, FlowSummary, GroupSummary, LinkSummary, MeanMax, QueuePackets, RunSummary,
+};
+use crate::{ClockRecord, FlowCounters, FlowRecord, LinkRecord, RunRecord};
+
+/// Every figure of one repetition; `sweep` holds the cell's keys and values.
+pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>) -> RunSummary {
+    let window = record.window_start..record.window_end;
+    let flows: BTreeMap<_, _> =
+        record.flows.iter().map(|flow| (flow.info.name.clone(), summarise_flow(flow, &window))).collect();
+    RunSummary {
+        cell: record.cell,
+        sweep: sweep.clone(),
+        repetition: record.repetition,
+        seed: record.seed,
+        groups: groups(record, &flows),
+        flows,
+        links: record.links.iter().map(|link| (link.name.clone(), summarise_link(link))).collect(),
+    }
+}
+
+/// Every figure of one flow over the messages due within `window`.
+pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary {
+    let is_echo = flow.echo.is_some();
+    // A round trip is read off one clock; anything one-way needs two that agree.
+    let trip_clock_trusted = is_echo || flow.info.clock_trusted;
+    let trips = trip::trips(flow, window);
+    let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
+    let counts = LossCounts::of(&trips);
+    let stamps = Stamps::of(&trips);
+    let net_rate_pps =
+        stamps.first_to_last_received().and_then(|span| foderaro::net_rate_pps(counts.received, span));
+    let one_way_delay_ms = flow.info.clock_trusted.then(|| match is_echo {
+        true => delay::statistics(&delay::sorted_delays(&trip::one_way_trips(&flow.forward, window))),
+        false => delay::statistics(&delay::sorted_delays(&trips)),
+    });
+    let one_way_delay_ms = one_way_delay_ms.flatten();
+    let round_trip_delay_ms = is_echo.then(|| delay::statistics(&delay::sorted_delays(&trips))).flatten();
+    let verdict = Verdict::of_flow(counts.received, one_way_delay_ms.as_ref(), round_trip_delay_ms.as_ref());
+    FlowSummary {
+        transport: flow.info.transport.clone(),
+        cc: flow.info.cc.clone(),
+        sent: counts.sent,
+        received: counts.received,
+        lost: counts.lost(),
+        lost_forward: Some(counts.lost_forward),
+        lost_return: is_echo.then_some(counts.lost_return),
+        loss_rate: counts.loss_rate(),
+        duplicates: counts.duplicates,
+        reordered: reordering::reordered(&trips, arrivals),
+        unfinished: counts.unfinished,
+        refused: counts.refused,
+        loss_runs: loss::runs(&trips),
+        one_way_delay_ms,
+        round_trip_delay_ms,
+        ipdv_ms: trip_clock_trusted
+            .then(|| delay_variation::statistics(&delay_variation::sorted_ipdv(&trips)))
+            .flatten(),
+        rtp_jitter_ms: trip_clock_trusted.then(|| delay_variation::rtp_jitter_ms(&trips, arrivals)).flatten(),
+        goodput_bps: goodput::goodput_bps(flow, window),
+        net_rate_pps,
+        error_adjusted_rate_pps: net_rate_pps
+            .and_then(|rate| foderaro::error_adjusted_rate_pps(rate, &counts)),
+        first_sent_to_last_received_ms: trip_clock_trusted
+            .then(|| stamps.first_sent_to_last_received_ns())
+            .flatten()
+            .map(|ns| ns as f64 / 1e6),
+        first_to_last_received_ms: stamps.first_to_last_received().map(Duration::as_millis_f64),
+        blocked_ms: flow.counters.blocked.map(Duration::as_millis_f64),
+        retransmit_rate: retransmit_rate(&flow.counters),
+        cwnd_packets: flow.counters.cwnd_packets_mean.filter(|mean| mean.is_finite()),
+        send_buffer_bytes: send_buffer(&flow.counters),
+        verdict: verdict.word().to_owned(),
+    }
+}
+
+/// One entry a cell, in order of `cell`: every number of every flow over the cell's repetitions.
+pub fn cell_summaries(runs: &[RunSummary]) -> Vec<CellSummary> {
+    let mut cells: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
+    for run in runs {
+        cells.entry(run.cell).or_default().push(run);
+    }
+    cells.into_iter().map(|(cell, runs)| summarise_cell(cell, &runs)).collect()
+}
+
+fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
+    let mut values: BTreeMap<&str, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
+    for run in runs {
+        for (name, flow) in &run.flows {
+            let metrics = values.entry(name).or_default();
+            for (metric, value) in flow_metrics(flow) {
+                metrics.entry(metric).or_default().push(value);
+            }
+        }
+    }
+    let spreads = |metrics: BTreeMap<String, Vec<f64>>| {
+        metrics
+            .into_iter()
+            .filter_map(|(metric, values)| Some((metric, confidence::spread(&values)?)))
+            .collect()
+    };
+    CellSummary {
+        cell,
+        sweep: runs.first().map(|run| run.sweep.clone()).unwrap_or_default(),
+        n: runs.len() as u64,
+        flows: values.into_iter().map(|(name, metrics)| (name.to_owned(), spreads(metrics))).collect(),
+    }
+}
+
+/// Every number of a flow's summary under its path in summary.json: `loss_rate`, `round_trip_delay_ms.p90`. Figures
+/// that are not known are absent.
+pub fn flow_metrics(flow: &FlowSummary) -> Vec<(String, f64)> {
+    let mut metrics = Vec::new();
+    let value = serde_json::to_value(flow).unwrap_or_default();
+    collect_numbers("", &value, &mut metrics);
+    metrics
+}
+
+fn collect_numbers(path: &str, value: &serde_json::Value, into: &mut Vec<(String, f64)>) {
+    match value {
+        serde_json::Value::Number(number) => {
+            into.extend(number.as_f64().map(|number| (path.to_owned(), number)))
+        }
+        serde_json::Value::Object(fields) => {
+            for (key, field) in fields {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                collect_numbers(&path, field, into);
+            }
+        }
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::String(_)
+        | serde_json::Value::Array(_) => {}
+    }
+}
+
+/// Groups of more than one flow, by name.
+fn groups(record: &RunRecord, flows: &BTreeMap<String, FlowSummary>) -> BTreeMap<String, GroupSummary> {
+    let mut copies: BTreeMap<&str, Vec<&FlowSummary>> = BTreeMap::new();
+    for flow in &record.flows {
+        copies.entry(&flow.info.group).or_default().extend(flows.get(&flow.info.name));
+    }
+    copies
+        .into_iter()
+        .filter(|(_, flows)| flows.len() > 1)
+        .map(|(name, flows)| (name.to_owned(), fairness::group(&flows)))
+        .collect()
+}
+
+fn summarise_link(link: &LinkRecord) -> LinkSummary {
+    // The two floats are quotients over the window, which an empty one would make undefined.
+    let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+    LinkSummary {
+        queue_packets: QueuePackets {
+            mean: finite(link.queue_packets_mean),
+            p99: link.queue_packets_p99,
+            max: link.queue_packets_max,
+        },
+        forwarded: link.forwarded,
+        dropped: link.dropped,
+        lost: link.lost,
+        utilisation: finite(link.utilisation),
+    }
+}
+
+fn retransmit_rate(counters: &FlowCounters) -> Option<f64> {
+    loss::rate(counters.retransmissions?, counters.data_packets?)
+}
+
+fn send_buffer(counters: &FlowCounters) -> Option<MeanMax> {
+    let mean = counters.send_buffer_mean.filter(|mean| mean.is_finite())?;
+    Some(MeanMax { mean, max: counters.send_buffer_max? as f64 })
+}
+
+impl From<&ClockRecord> for Clock {
+    fn from(clock: &ClockRecord) -> Self {
+        let ClockRecord { offset_ms, skew_ppm, uncertainty_ms, trusted, ref why } = *clock;
+        Self { offset_ms, skew_ppm, uncertainty_ms, trusted, why: why.clone() }
+    }
+}
