@@ -3,10 +3,23 @@
 //! ```text
 //! text ─► document (spans) ─► sweep cells ─► file types (checked, defaults filled) ─► Scenario (copies, links, routes expanded)
 //! ```
+//!
+//! No file is read here: text comes in as a value, and [`load`] tells every mistake in it at once.
 
+mod compare;
+mod diagnostic;
 pub mod model;
+mod plan;
+mod preset;
+mod schema;
 pub mod workload;
 
+pub use compare::compare_scenario;
+pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use model::{
     Codec, Direction, EchoWrite, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
 };
+pub use plan::{Cell, Options, Plan, load};
+pub use preset::{Preset, preset, presets};
+pub use schema::schema;
+pub use workload::{AnyWorkload, Workload};

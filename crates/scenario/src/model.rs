@@ -49,6 +49,9 @@ pub struct Flow {
     pub transport: TransportConfig,
     /// The name as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
     pub transport_name: String,
+    /// Which of the keys `cc`, `sack`, `tlp` and `pacing` the user wrote, instead of leaving them to `stack`: an arena
+    /// without such a mechanism refuses what was asked for, and only warns where a default names it.
+    pub asked_for: Vec<&'static str>,
     /// What the application sends.
     pub workload: WorkloadConfig,
     /// Whether the far application sends every message back, and how it writes.

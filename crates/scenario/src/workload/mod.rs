@@ -1,7 +1,29 @@
 //! Workloads as state machines: when each message is due and how large it is.
+//!
+//! | workload | clock | a message |
+//! | --- | --- | --- |
+//! | [`Voice`] | the codec's | a frame every `ptime` |
+//! | [`Cbr`] | `rate` and `size`, without drift | `size` bytes |
+//! | [`Bulk`] | none: waits for room | as large as fits |
+//! | [`Burst`] | none within a burst, `gap` between bursts | `size` bytes |
+//!
+//! Nothing is due at or after the stop that [`AnyWorkload::new`] is given. Left out: what the far end does with a
+//! message (echo), which is the endpoint's part.
+
+mod bulk;
+mod burst;
+mod cbr;
+mod voice;
 
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
+
+pub use bulk::Bulk;
+pub use burst::Burst;
+pub use cbr::Cbr;
+pub use voice::Voice;
+
+use crate::WorkloadConfig;
 
 /// A source of messages.
 ///
@@ -16,4 +38,69 @@ pub trait Workload {
     fn poll_timeout(&self) -> Option<Instant>;
     /// Whether no message will ever come again.
     fn is_finished(&self) -> bool;
+}
+
+/// Any workload: dispatch by match.
+#[derive(Clone, Debug)]
+pub enum AnyWorkload {
+    /// `voice`.
+    Voice(Voice),
+    /// `cbr`.
+    Cbr(Cbr),
+    /// `bulk`.
+    Bulk(Bulk),
+    /// `burst`.
+    Burst(Burst),
+}
+
+impl AnyWorkload {
+    /// The workload that `config` describes, of which nothing is due at or after `stop` (the run's duration).
+    pub fn new(config: &WorkloadConfig, stop: Instant) -> Self {
+        match *config {
+            WorkloadConfig::Voice { ptime, size, .. } => Self::Voice(Voice::new(ptime, size, stop)),
+            WorkloadConfig::Cbr { rate, size } => Self::Cbr(Cbr::new(rate, size, stop)),
+            WorkloadConfig::Bulk { bytes } => Self::Bulk(Bulk::new(bytes, stop)),
+            WorkloadConfig::Burst { count, size, repeat, gap } => {
+                Self::Burst(Burst::new(count, size, repeat, gap, stop))
+            }
+        }
+    }
+}
+
+impl Workload for AnyWorkload {
+    fn open(&mut self, now: Instant) {
+        match self {
+            Self::Voice(workload) => workload.open(now),
+            Self::Cbr(workload) => workload.open(now),
+            Self::Bulk(workload) => workload.open(now),
+            Self::Burst(workload) => workload.open(now),
+        }
+    }
+
+    fn poll_message(&mut self, writable: Bytes, now: Instant) -> Option<Message> {
+        match self {
+            Self::Voice(workload) => workload.poll_message(writable, now),
+            Self::Cbr(workload) => workload.poll_message(writable, now),
+            Self::Bulk(workload) => workload.poll_message(writable, now),
+            Self::Burst(workload) => workload.poll_message(writable, now),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Voice(workload) => workload.poll_timeout(),
+            Self::Cbr(workload) => workload.poll_timeout(),
+            Self::Bulk(workload) => workload.poll_timeout(),
+            Self::Burst(workload) => workload.poll_timeout(),
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        match self {
+            Self::Voice(workload) => workload.is_finished(),
+            Self::Cbr(workload) => workload.is_finished(),
+            Self::Bulk(workload) => workload.is_finished(),
+            Self::Burst(workload) => workload.is_finished(),
+        }
+    }
 }

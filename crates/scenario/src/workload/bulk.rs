@@ -1,0 +1,118 @@
+//! Bulk transfer: always as much as the transport takes.
+//!
+//! A message is as large as fits, up to 64 KiB, and due at the moment when the transport was found to have room. A
+//! message waits for room for at least [`LEAST_ROOM`] (or for all that remains), so that a window opening byte by byte
+//! does not become a dribble of tiny messages. Over UDP a message is what a datagram can hold.
+//!
+//! Left out: bulk without an end over a transport that never pushes back; the scenario's checks refuse it.
+
+use talkpath_transport::Message;
+use talkpath_units::{Bytes, Instant};
+
+use super::Workload;
+
+/// A greedy sender.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    /// What is still to be sent; `None` without an end.
+    remaining: Option<Bytes>,
+    stop: Instant,
+    state: State,
+    seq: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    Open,
+    Finished,
+}
+
+impl Bulk {
+    /// A transfer of `bytes`, or without an end, with no message at or after `stop`.
+    pub const fn new(bytes: Option<Bytes>, stop: Instant) -> Self {
+        Self { remaining: bytes, stop, state: State::Closed, seq: 0 }
+    }
+}
+
+impl Workload for Bulk {
+    fn open(&mut self, _now: Instant) {
+        self.state = State::Open;
+    }
+
+    fn poll_message(&mut self, writable: Bytes, now: Instant) -> Option<Message> {
+        if self.state != State::Open {
+            return None;
+        }
+        let wanted = self.remaining.unwrap_or(Bytes::MAX).min(LARGEST_MESSAGE);
+        if now >= self.stop || wanted == Bytes::ZERO {
+            self.state = State::Finished;
+            return None;
+        }
+        if writable < wanted.min(LEAST_ROOM) {
+            return None;
+        }
+        let message = Message { seq: self.seq, size: wanted.min(writable), due: now };
+        self.seq += 1;
+        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(message.size));
+        if self.remaining == Some(Bytes::ZERO) {
+            self.state = State::Finished;
+        }
+        Some(message)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn is_finished(&self) -> bool {
+        self.state == State::Finished
+    }
+}
+
+/// The largest message: 64 KiB (docs/scenario.md).
+const LARGEST_MESSAGE: Bytes = Bytes::new(64 * 1024);
+
+/// Room that a message waits for, where more remains: under one full segment of an Ethernet path (1460 B), so that one
+/// acknowledged segment is enough, and under the smallest send buffer that a scenario may set. Chosen.
+pub(crate) const LEAST_ROOM: Bytes = Bytes::new(1024);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_fills_what_fits_and_ends_with_the_rest() {
+        let mut bulk = Bulk::new(Some(Bytes::new(100_000)), Instant::from_secs(1));
+        let now = Instant::from_millis(3);
+        assert_eq!(bulk.poll_message(Bytes::MAX, now), None, "not open yet");
+        bulk.open(now);
+        let first = bulk.poll_message(Bytes::MAX, now).unwrap();
+        assert_eq!((first.seq, first.size, first.due), (0, Bytes::new(65_536), now));
+        assert_eq!(bulk.poll_message(Bytes::new(30_000), now).unwrap().size, Bytes::new(30_000));
+        let last = bulk.poll_message(Bytes::MAX, now).unwrap();
+        assert_eq!((last.seq, last.size), (2, Bytes::new(4_464)));
+        assert!(bulk.is_finished());
+        assert_eq!(bulk.poll_message(Bytes::MAX, now), None);
+    }
+
+    #[test]
+    fn little_room_is_no_reason_for_a_tiny_message_unless_it_is_the_last() {
+        let mut bulk = Bulk::new(Some(Bytes::new(1_100)), Instant::from_secs(1));
+        bulk.open(Instant::ZERO);
+        assert_eq!(bulk.poll_message(Bytes::new(1_023), Instant::ZERO), None);
+        assert_eq!(bulk.poll_message(Bytes::new(1_024), Instant::ZERO).unwrap().size, Bytes::new(1_024));
+        assert_eq!(bulk.poll_message(Bytes::new(75), Instant::ZERO), None);
+        assert_eq!(bulk.poll_message(Bytes::new(76), Instant::ZERO).unwrap().size, Bytes::new(76));
+    }
+
+    #[test]
+    fn sending_stops_at_the_duration() {
+        let mut bulk = Bulk::new(None, Instant::from_secs(1));
+        bulk.open(Instant::ZERO);
+        assert!(bulk.poll_message(Bytes::MAX, Instant::from_nanos(999_999_999)).is_some());
+        assert!(!bulk.is_finished());
+        assert_eq!(bulk.poll_message(Bytes::MAX, Instant::from_secs(1)), None);
+        assert!(bulk.is_finished());
+    }
+}
