@@ -1,0 +1,244 @@
+//! How each transport looks in every output: name, colours, dash and marker.
+//!
+//! The colours start from Okabe and Ito's set ("Color Universal Design", 2002), which stays apart under the common
+//! forms of colour blindness; each hue is darkened for the light page and lightened for the dark one until it has
+//! WCAG 2.2 §1.4.11's contrast of 3:1 with both backgrounds (a test computes it). Dash and marker repeat what the
+//! colour says, for print and for those who see none.
+
+/// The page's background in the light theme, on which [`Display::light`] must stand out.
+pub(crate) const LIGHT_BACKGROUND: &str = "#ffffff";
+/// The page's background in the dark theme, on which [`Display::dark`] must stand out.
+pub(crate) const DARK_BACKGROUND: &str = "#15181d";
+
+/// One transport's looks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Display {
+    /// The transport's name in scenarios and summaries.
+    pub kind: &'static str,
+    /// Its name for people.
+    pub name: &'static str,
+    /// What a reader who does not know it should know; empty where the name says it.
+    pub about: &'static str,
+    /// Colour on the light page, `#rrggbb`.
+    pub light: &'static str,
+    /// Colour on the dark page, `#rrggbb`.
+    pub dark: &'static str,
+    /// The nearest of the terminal's 256 colours that reads on black and on white.
+    pub ansi: u8,
+    /// SVG `stroke-dasharray`.
+    pub dash: &'static str,
+    /// Shape of its points in a legend.
+    pub marker: Marker,
+}
+
+/// Shape of a legend's point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Cross,
+}
+
+/// The looks of the transport `kind`; unknown ones share the last entry.
+pub(crate) fn display(kind: &str) -> &'static Display {
+    TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
+}
+
+/// The looks of series number `index` of a figure whose series do not differ by transport.
+pub(crate) fn by_index(index: usize) -> &'static Display {
+    &TRANSPORTS[index % TRANSPORTS.len()]
+}
+
+/// All of them, for the page's style sheet.
+pub(crate) fn all() -> impl Iterator<Item = &'static Display> {
+    TRANSPORTS.iter().chain([&FALLBACK])
+}
+
+/// Known transports, in the order in which `by_index` gives their colours away.
+static TRANSPORTS: [Display; 10] = [
+    Display {
+        kind: "udp",
+        name: "UDP",
+        about: "",
+        light: "#0072b2",
+        dark: "#56b4e9",
+        ansi: 32,
+        dash: "none",
+        marker: Marker::Circle,
+    },
+    Display {
+        kind: "tcp",
+        name: "TCP",
+        about: "Nagle's algorithm on",
+        light: "#c65300",
+        dark: "#f0813a",
+        ansi: 166,
+        dash: "7 3",
+        marker: Marker::Square,
+    },
+    Display {
+        kind: "tcp-nodelay",
+        name: "TCP_NODELAY",
+        about: "TCP with Nagle's algorithm off",
+        light: "#008a64",
+        dark: "#2fc79b",
+        ansi: 36,
+        dash: "2 2.5",
+        marker: Marker::Triangle,
+    },
+    Display {
+        kind: "dccp-ccid2",
+        name: "DCCP CCID 2",
+        about: "TCP-like congestion control, no retransmission",
+        light: "#a8487f",
+        dark: "#e39ac4",
+        ansi: 169,
+        dash: "9 3 2 3",
+        marker: Marker::Diamond,
+    },
+    Display {
+        kind: "dccp-ccid3",
+        name: "DCCP CCID 3",
+        about: "TFRC, no retransmission",
+        light: "#8f6400",
+        dark: "#e6a816",
+        ansi: 136,
+        dash: "12 3",
+        marker: Marker::Cross,
+    },
+    Display {
+        kind: "dccp-ccid4",
+        name: "DCCP CCID 4",
+        about: "TFRC for small packets, no retransmission",
+        light: "#5a4fcf",
+        dark: "#aaa0ff",
+        ansi: 99,
+        dash: "5 2 1 2",
+        marker: Marker::Circle,
+    },
+    Display {
+        kind: "quic-datagram",
+        name: "QUIC datagrams",
+        about: "",
+        light: "#00788c",
+        dark: "#55d3e6",
+        ansi: 37,
+        dash: "1 3",
+        marker: Marker::Square,
+    },
+    Display {
+        kind: "quic-stream",
+        name: "QUIC stream",
+        about: "",
+        light: "#8a3f1d",
+        dark: "#d9a383",
+        ansi: 137,
+        dash: "10 2 2 2",
+        marker: Marker::Triangle,
+    },
+    Display {
+        kind: "sctp",
+        name: "SCTP",
+        about: "",
+        light: "#6b6a00",
+        dark: "#f0e442",
+        ansi: 142,
+        dash: "4 4",
+        marker: Marker::Diamond,
+    },
+    Display {
+        kind: "webrtc",
+        name: "WebRTC",
+        about: "",
+        light: "#b0203c",
+        dark: "#ff8f9b",
+        ansi: 168,
+        dash: "3 1.5",
+        marker: Marker::Cross,
+    },
+];
+
+/// A transport that this table does not know yet; its name is shown as it stands.
+static FALLBACK: Display = Display {
+    kind: "other",
+    name: "",
+    about: "",
+    light: "#5d6470",
+    dark: "#a9b1bd",
+    ansi: 245,
+    dash: "6 2 2 2",
+    marker: Marker::Circle,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_stands_out_three_to_one_on_its_background() {
+        for display in all() {
+            for (colour, background) in [(display.light, LIGHT_BACKGROUND), (display.dark, DARK_BACKGROUND)] {
+                let contrast = contrast(colour, background);
+                assert!(contrast >= 3.0, "{} {colour} on {background}: {contrast:.2}", display.kind);
+            }
+        }
+    }
+
+    #[test]
+    fn the_three_transports_of_a_comparison_stay_apart_for_deuteranopes() {
+        let kinds = ["udp", "tcp", "tcp-nodelay"];
+        for (index, a) in kinds.iter().enumerate() {
+            for b in &kinds[..index] {
+                for pick in [|d: &Display| d.light, |d: &Display| d.dark] {
+                    let apart = deuteranope_distance(pick(display(a)), pick(display(b)));
+                    // A fifth of the way from black to white is told apart in thin lines.
+                    assert!(apart > 0.2, "{a} against {b}: {apart:.2}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn contrast_of_black_on_white_is_the_standards_twenty_one() {
+        assert!((contrast("#000000", "#ffffff") - 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_unknown_transport_has_looks() {
+        assert_eq!(display("carrier-pigeon").kind, "other");
+        assert_eq!(display("tcp").name, "TCP");
+    }
+
+    /// WCAG 2.2, "contrast ratio".
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// WCAG 2.2, "relative luminance".
+    fn luminance(hex: &str) -> f64 {
+        let [r, g, b] = linear(hex);
+        0.2126 * r + 0.7152 * g + 0.0722 * b
+    }
+
+    fn linear(hex: &str) -> [f64; 3] {
+        [1, 3, 5].map(|at| {
+            let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        })
+    }
+
+    /// Distance in gamma-encoded RGB after the deuteranopia of Viénot, Brettel and Mollon (1999), where black to white
+    /// is the square root of 3.
+    fn deuteranope_distance(a: &str, b: &str) -> f64 {
+        let seen = |hex: &str| {
+            let [r, g, b] = linear(hex);
+            let red_green = 0.29275 * r + 0.70725 * g;
+            let blue = (-0.02234 * r + 0.02234 * g + b).clamp(0.0, 1.0);
+            [red_green, red_green, blue].map(|value| value.powf(1.0 / 2.2))
+        };
+        seen(a).iter().zip(seen(b)).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+    }
+}

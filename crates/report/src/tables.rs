@@ -1,0 +1,262 @@
+//! Which figures stand in which column. The same grids become text and HTML.
+
+use talkpath_measure::summary::RunSummary;
+
+use crate::grid::{Column, Grid, Role, Row, printable};
+use crate::number::{count, decimals, fixed, percent};
+use crate::view::{CellView, Condition, Figure, Metric, Quantile};
+
+/// How many flows beside the compared one get columns of their own.
+const OTHER_FLOWS: usize = 2;
+
+/// The comparison of transports: one row a cell, and with repetitions two more for the ends of the 95 % interval.
+pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, best: &[usize]) -> Grid {
+    let kind = condition.delay_kind(flow);
+    let others = condition.other_flows(flow);
+    let others = &others[..others.len().min(OTHER_FLOWS)];
+    let mut metrics: Vec<(Option<&str>, Metric, Scale)> = vec![
+        (None, Metric::Delay(kind, Quantile::P50), Scale::Ms),
+        (None, Metric::Delay(kind, Quantile::P90), Scale::Ms),
+        (None, Metric::Delay(kind, Quantile::P99), Scale::Ms),
+        (None, Metric::Ipdv90, Scale::Ms),
+        (None, Metric::LossRate, Scale::Percent),
+        (None, Metric::GoodputBps, Scale::Kbps),
+    ];
+    let delay = format!("{}, ms", kind.name());
+    let mut columns = vec![Column::words("transport")];
+    columns
+        .extend([("p50", 0), ("p90", 0), ("p99", 0)].map(|(head, keep)| Column::numbers(&delay, head, keep)));
+    columns.push(Column::numbers("jitter", "ms", 4));
+    columns.push(Column::numbers("loss", "%", 0));
+    columns.push(Column::numbers("goodput", "kb/s", 3));
+    for (index, other) in others.iter().enumerate() {
+        let dispensable = if index == 0 { 5 } else { 1 };
+        metrics.push((Some(other), Metric::GoodputBps, Scale::Mbps));
+        metrics.push((Some(other), Metric::RetransmitRate, Scale::Percent));
+        let name = printable(other);
+        columns.push(Column::numbers(&name, "Mb/s", dispensable));
+        columns.push(Column::numbers(&name, "resent %", dispensable));
+    }
+    let rows = condition.cells.iter().map(|cell| {
+        let main = cell.resolve(flow).unwrap_or(flow);
+        metrics
+            .iter()
+            .map(|(other, metric, _)| cell.figure(other.unwrap_or(main), *metric))
+            .collect::<Vec<_>>()
+    });
+    let rows: Vec<Vec<Option<Figure>>> = rows.collect();
+    let decimals = column_decimals(&rows, &metrics.iter().map(|(_, _, scale)| *scale).collect::<Vec<_>>());
+    let mut grid = Grid { columns, rows: Vec::new() };
+    for (index, (cell, figures)) in condition.cells.iter().zip(&rows).enumerate() {
+        let transport = cell.transport(flow);
+        let format = |pick: &dyn Fn(&Figure) -> Option<f64>| {
+            let cells = figures.iter().zip(&metrics).zip(&decimals);
+            cells
+                .map(|((figure, (_, _, scale)), decimals)| {
+                    scale.text(figure.as_ref().and_then(pick), *decimals)
+                })
+                .collect::<Vec<_>>()
+        };
+        let row = |name: &str, cells: Vec<String>, role| Row {
+            cells: [name.to_owned()].into_iter().chain(cells).collect(),
+            role,
+            display: Some(transport.display),
+        };
+        let role = if best.contains(&index) { Role::Best } else { Role::Plain };
+        grid.rows.push(row(&printable(&transport.label), format(&|figure| Some(figure.value)), role));
+        if cell.cell.n > 1 {
+            let low = format(&|figure| figure.ci95.map(|ends| ends.0));
+            let high = format(&|figure| figure.ci95.map(|ends| ends.1));
+            grid.rows.push(row("  95 % from", low, Role::Interval));
+            grid.rows.push(row("         to", high, Role::Interval));
+        }
+    }
+    grid
+}
+
+/// Every flow of one cell.
+pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
+    let columns = vec![
+        Column::words("flow"),
+        Column::words("transport"),
+        Column::numbers("messages", "sent", 3),
+        Column::numbers("messages", "lost", 2),
+        Column::numbers("messages", "loss %", 0),
+        Column { group: "delay, ms".to_owned(), ..Column::words("what") },
+        Column::numbers("delay, ms", "p50", 0),
+        Column::numbers("delay, ms", "p90", 0),
+        Column::numbers("delay, ms", "p99", 0),
+        Column::numbers("jitter", "ms", 4),
+        Column::numbers("goodput", "Mb/s", 0),
+        Column::numbers("resent", "%", 5),
+    ];
+    let names = cell.run.map(|run| run.flows.keys().collect::<Vec<_>>()).unwrap_or_default();
+    let values = names.iter().map(|name| {
+        let kind = cell.delay_kind(name);
+        [Quantile::P50, Quantile::P90, Quantile::P99]
+            .map(|quantile| cell.value(name, Metric::Delay(kind, quantile)))
+            .into_iter()
+            .chain([Metric::Ipdv90, Metric::GoodputBps, Metric::RetransmitRate].map(|m| cell.value(name, m)))
+            .collect::<Vec<_>>()
+    });
+    let values: Vec<Vec<Option<f64>>> = values.collect();
+    let largest =
+        values.iter().flat_map(|row| row[..4].iter().flatten()).fold(0.0, |a: f64, b| a.max(b.abs()));
+    let digits = decimals(largest);
+    let mut grid = Grid { columns, rows: Vec::new() };
+    for (name, values) in names.iter().zip(&values) {
+        let transport = cell.transport(name);
+        let flow = cell.flow(name);
+        let known = values[0].is_some();
+        let mut cells = vec![printable(name), printable(&transport.label)];
+        cells.push(flow.map_or_else(String::new, |flow| count(flow.sent)));
+        cells.push(flow.map_or_else(String::new, |flow| count(flow.lost)));
+        cells.push(percent(cell.value(name, Metric::LossRate)));
+        cells.push(if known { cell.delay_kind(name).name().to_owned() } else { String::new() });
+        cells.extend(values[..4].iter().map(|value| fixed(*value, digits)));
+        cells.push(Scale::Mbps.text(values[4], 3));
+        cells.push(percent(values[5]));
+        grid.rows.push(Row { cells, role: Role::Plain, display: Some(transport.display) });
+    }
+    grid
+}
+
+/// Every group of copies of one repetition; `None` where there are none.
+pub(crate) fn groups(run: &RunSummary) -> Option<Grid> {
+    let columns = vec![
+        Column::words("copies of"),
+        Column::numbers("", "flows", 0),
+        Column::numbers("messages", "sent", 2),
+        Column::numbers("messages", "loss %", 0),
+        Column::numbers("goodput, Mb/s", "all", 0),
+        Column::numbers("goodput, Mb/s", "each", 0),
+        Column::numbers("resent", "%", 1),
+        Column::numbers("Jain's", "index", 0),
+    ];
+    let rows = run.groups.iter().map(|(name, group)| Row {
+        cells: vec![
+            printable(name),
+            count(group.flows),
+            count(group.sent),
+            percent(group.loss_rate),
+            Scale::Mbps.text(group.goodput_bps, 3),
+            Scale::Mbps.text(group.goodput_bps_mean, 3),
+            percent(group.retransmit_rate),
+            fixed(group.jain_index, 3),
+        ],
+        role: Role::Plain,
+        display: None,
+    });
+    (!run.groups.is_empty()).then(|| Grid { columns, rows: rows.collect() })
+}
+
+/// Every link of one repetition; `None` where the arena does not own the path.
+pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
+    let columns = vec![
+        Column::words("link"),
+        Column::numbers("", "busy %", 0),
+        Column::numbers("queue, packets", "mean", 0),
+        Column::numbers("queue, packets", "p99", 0),
+        Column::numbers("queue, packets", "max", 0),
+        Column::numbers("packets", "forwarded", 1),
+        Column::numbers("packets", "dropped", 0),
+        Column::numbers("packets", "lost", 0),
+    ];
+    let rows = run.links.iter().map(|(name, link)| Row {
+        cells: vec![
+            printable(name),
+            fixed(Some(link.utilisation * 100.0), 1),
+            fixed(Some(link.queue_packets.mean), 1),
+            count(link.queue_packets.p99),
+            count(link.queue_packets.max),
+            count(link.forwarded),
+            count(link.dropped),
+            count(link.lost),
+        ],
+        role: Role::Plain,
+        display: None,
+    });
+    (!run.links.is_empty()).then(|| Grid { columns, rows: rows.collect() })
+}
+
+/// A column's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    Ms,
+    Percent,
+    Kbps,
+    Mbps,
+}
+
+impl Scale {
+    fn text(self, value: Option<f64>, decimals: usize) -> String {
+        match self {
+            Self::Ms => fixed(value, decimals),
+            Self::Percent => percent(value),
+            Self::Kbps => fixed(value.map(|bps| bps / 1e3), decimals),
+            Self::Mbps => fixed(value.map(|bps| bps / 1e6), decimals),
+        }
+    }
+}
+
+/// Decimals for each column: all milliseconds share theirs, so that delays can be compared across columns.
+fn column_decimals(rows: &[Vec<Option<Figure>>], scales: &[Scale]) -> Vec<usize> {
+    let largest = |wanted: &dyn Fn(usize) -> bool| {
+        let figures = rows.iter().flat_map(|row| row.iter().enumerate().filter(|(at, _)| wanted(*at)));
+        figures
+            .filter_map(|(_, figure)| figure.as_ref())
+            .fold(0.0, |a: f64, figure| a.max(figure.value.abs()))
+    };
+    let ms = decimals(largest(&|at| scales[at] == Scale::Ms));
+    let of = |(_, scale): (usize, &Scale)| match scale {
+        Scale::Ms => ms,
+        Scale::Percent => 2,
+        Scale::Kbps => 1,
+        Scale::Mbps => 3,
+    };
+    scales.iter().enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::view::conditions;
+
+    #[test]
+    fn the_tables_numbers_are_the_summarys() {
+        let summary = fixture::summary(1);
+        let grid = comparison(&conditions(&summary, "call")[0], "call", &[]);
+        for (row, run) in grid.rows.iter().zip(&summary.runs) {
+            let call = &run.flows["call"];
+            let delay = call.round_trip_delay_ms.as_ref().unwrap();
+            assert_eq!(row.cells[1..4], [delay.p50, delay.p90, delay.p99].map(|value| format!("{value:.1}")));
+            assert_eq!(row.cells[4], format!("{:.1}", call.ipdv_ms.as_ref().unwrap().p90));
+            assert_eq!(row.cells[5], format!("{:.2}", call.loss_rate.unwrap() * 100.0));
+            assert_eq!(row.cells[6], format!("{:.1}", call.goodput_bps.unwrap() / 1e3));
+            let upload = &run.flows["upload"];
+            assert_eq!(row.cells[7], format!("{:.3}", upload.goodput_bps.unwrap() / 1e6));
+            assert_eq!(row.cells[8], format!("{:.2}", upload.retransmit_rate.unwrap() * 100.0));
+        }
+    }
+
+    #[test]
+    fn repetitions_show_their_interval_under_the_median() {
+        let summary = fixture::summary(5);
+        let grid = comparison(&conditions(&summary, "call")[0], "call", &[]);
+        assert_eq!(grid.rows.len(), 9);
+        let spread = &summary.cells[0].flows["call"]["round_trip_delay_ms.p90"];
+        let (low, high) = spread.ci95.unwrap();
+        let column: Vec<&str> = grid.rows[..3].iter().map(|row| row.cells[2].as_str()).collect();
+        assert_eq!(column, [spread.median, low, high].map(|value| format!("{value:.1}")));
+    }
+
+    #[test]
+    fn a_figure_that_the_arena_cannot_know_is_a_dash() {
+        let mut summary = fixture::summary(1);
+        summary.runs[0].flows.get_mut("upload").unwrap().retransmit_rate = None;
+        let grid = comparison(&conditions(&summary, "call")[0], "call", &[]);
+        assert_eq!(grid.rows[0].cells[8], "–");
+        assert_ne!(grid.rows[1].cells[8], "–");
+    }
+}

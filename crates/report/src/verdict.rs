@@ -1,0 +1,356 @@
+//! Which transport served a flow best, and why, in words with figures.
+//!
+//! # The rule
+//!
+//! 1. **In time first.** A message that comes later than a conversation bears is as useless as a missing one. The
+//!    limit is 150 ms one way, below which ITU-T G.114 (05/2003) §4 finds most applications "essentially
+//!    transparent" to delay; a round trip has twice that, 300 ms. (G.114 counts from mouth to ear; what is measured
+//!    here is the network's and the transport's part of it.) The share in time is read off the figures at hand: the
+//!    highest reported percentile within the limit, times the share that was not missing. It is therefore a lower
+//!    bound, and is called "at least".
+//! 2. Transports whose share is within one percentage point of the best stay in the contest.
+//! 3. **Then the lower p90.** Where another's p90 is within 5 % or 1 ms of it, or with repetitions their 95 % intervals
+//!    overlap, there is no clear winner among these, and the sentence says so.
+//!
+//! The point, the 5 % and the 1 ms are chosen: differences below them would not outlive another seed.
+
+use talkpath_measure::summary::Summary;
+
+use crate::number::{list, ms, rate, share};
+use crate::view::{CellView, Condition, DelayKind, Figure, Metric, Quantile, TransportView, conditions};
+
+/// The outcome of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Winner {
+    /// The best transport as the user wrote it: `tcp-nodelay`.
+    pub transport: String,
+    /// Its name for people: `TCP_NODELAY`.
+    pub name: String,
+    /// Names of those that are as good within the rule's tolerance; empty where the winner is clear.
+    pub tied: Vec<String>,
+    /// Who won and why, or that nobody did, with the figures.
+    pub sentence: String,
+}
+
+/// ITU-T G.114 (05/2003) §4.
+const ONE_WAY_LIMIT_MS: f64 = 150.0;
+/// Both ways.
+const ROUND_TRIP_LIMIT_MS: f64 = 2.0 * ONE_WAY_LIMIT_MS;
+/// Shares in time this close do not decide; chosen.
+const SHARE_TOLERANCE: f64 = 0.01;
+/// Delays this close do not decide; chosen.
+const DELAY_TOLERANCE: f64 = 0.05;
+/// Nor do delays this close, in milliseconds; chosen.
+const DELAY_TOLERANCE_MS: f64 = 1.0;
+
+/// The rule in one sentence, for a table's foot.
+pub(crate) const RULE: &str = "most messages in time (within 150 ms one way or 300 ms round trip, after ITU-T G.114; \
+    at least so many by the percentiles shown, a missing one is late), shares within 1 point are equal; then the \
+    lower p90; within 5 %, 1 ms or overlapping 95 % intervals: no clear winner.";
+
+/// Which transport served `flow` best. `None` where there are not two to compare, or where more than the transport
+/// was swept, so that each condition has its own winner (the tables name each).
+pub fn winner(summary: &Summary, flow: &str) -> Option<Winner> {
+    let conditions = conditions(summary, flow);
+    match conditions.as_slice() {
+        [only] => judge(only, flow).map(|verdict| verdict.winner),
+        _ => None,
+    }
+}
+
+/// A winner, and where it stands among the condition's cells.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub winner: Winner,
+    /// Indices into the condition's cells of the winner and those tied with it.
+    pub best: Vec<usize>,
+}
+
+/// What the rule looks at.
+struct Candidate {
+    index: usize,
+    view: TransportView,
+    in_time: f64,
+    p90: Option<Figure>,
+    loss: Option<f64>,
+}
+
+/// Applies the rule to cells that differ in the transport only.
+pub(crate) fn judge(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
+    let kind = condition.delay_kind(flow);
+    let cells = condition.cells.iter().enumerate();
+    let mut candidates: Vec<Candidate> =
+        cells.filter_map(|(i, cell)| candidate(i, cell, flow, kind)).collect();
+    if candidates.len() < 2 {
+        return None;
+    }
+    let best_share = candidates.iter().map(|c| c.in_time).fold(0.0, f64::max);
+    let p90 = |candidate: &Candidate| candidate.p90.map_or(f64::INFINITY, |figure| figure.value);
+    let in_contest = |candidate: &Candidate| candidate.in_time >= best_share - SHARE_TOLERANCE;
+    candidates.sort_by(|a, b| {
+        in_contest(b).cmp(&in_contest(a)).then(if in_contest(a) {
+            p90(a).total_cmp(&p90(b))
+        } else {
+            b.in_time.total_cmp(&a.in_time)
+        })
+    });
+    let (first, others) = candidates.split_first()?;
+    first.p90?;
+    let tied: Vec<&Candidate> = others.iter().filter(|c| in_contest(c) && close(first, c)).collect();
+    let decided_by_share = others.iter().any(|c| !in_contest(c));
+    let sentence = match tied.is_empty() {
+        true => won(first, others, kind, decided_by_share),
+        false => undecided(first, &tied, others, kind),
+    } + &upload(condition, flow, &candidates);
+    let best = [first.index].into_iter().chain(tied.iter().map(|c| c.index)).collect();
+    let tied = tied.iter().map(|c| c.view.label.clone()).collect();
+    let winner =
+        Winner { transport: first.view.kind.clone(), name: first.view.label.clone(), tied, sentence };
+    Some(Verdict { winner, best })
+}
+
+impl Condition<'_> {
+    /// Round trip where any of the cells has one.
+    pub(crate) fn delay_kind(&self, flow: &str) -> DelayKind {
+        let kinds = self.cells.iter().filter_map(|cell| Some(cell.delay_kind(cell.resolve(flow)?)));
+        kinds.min().unwrap_or(DelayKind::OneWay)
+    }
+
+    /// The flows beside `flow`, in the first cell's order.
+    pub(crate) fn other_flows(&self, flow: &str) -> Vec<String> {
+        let Some(run) = self.cells.first().and_then(|cell| cell.run) else { return Vec::new() };
+        let copy =
+            |name: &str| name.strip_prefix(flow).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        run.flows.keys().filter(|name| !copy(name)).cloned().collect()
+    }
+}
+
+/// Reads what the rule needs; `None` where the flow is absent or its delay is not known although messages came.
+fn candidate(index: usize, cell: &CellView<'_>, flow: &str, kind: DelayKind) -> Option<Candidate> {
+    let name = cell.resolve(flow)?;
+    let quantile = |quantile| cell.value(name, Metric::Delay(kind, quantile));
+    let limit = kind.limit_ms();
+    let steps = [
+        (Quantile::Max, 1.0),
+        (Quantile::P999, 0.999),
+        (Quantile::P99, 0.99),
+        (Quantile::P95, 0.95),
+        (Quantile::P90, 0.90),
+        (Quantile::P50, 0.50),
+    ];
+    let within = steps.iter().find(|(step, _)| quantile(*step).is_some_and(|delay| delay <= limit));
+    let p90 = cell.figure(name, Metric::Delay(kind, Quantile::P90));
+    let loss = cell.value(name, Metric::LossRate);
+    let nothing_came = cell.flow(name).is_some_and(|flow| flow.sent > 0 && flow.received == 0);
+    if p90.is_none() && !nothing_came {
+        return None;
+    }
+    let delivered = 1.0 - loss.unwrap_or(0.0);
+    let in_time = within.map_or(0.0, |(_, share)| share * delivered);
+    Some(Candidate { index, view: cell.transport(flow), in_time, p90, loss })
+}
+
+impl DelayKind {
+    fn limit_ms(self) -> f64 {
+        match self {
+            Self::RoundTrip => ROUND_TRIP_LIMIT_MS,
+            Self::OneWay => ONE_WAY_LIMIT_MS,
+        }
+    }
+}
+
+/// Whether two delays are too close to call.
+fn close(a: &Candidate, b: &Candidate) -> bool {
+    let (Some(a), Some(b)) = (a.p90, b.p90) else { return false };
+    let apart = (a.value - b.value).abs();
+    let overlap = match (a.ci95, b.ci95) {
+        (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
+        _ => false,
+    };
+    apart <= DELAY_TOLERANCE_MS || apart <= DELAY_TOLERANCE * a.value.min(b.value) || overlap
+}
+
+fn won(first: &Candidate, others: &[Candidate], kind: DelayKind, by_share: bool) -> String {
+    let shares = shares(first, others, kind);
+    let delays = format!("p90 {} {} against {}", kind.name(), delay(first), each(others, delay));
+    let (why, also) = if by_share { (shares, delays) } else { (delays, shares) };
+    format!("{}: {why}; {also}; {}.", first.view.label, losses(first, others))
+}
+
+fn undecided(first: &Candidate, tied: &[&Candidate], others: &[Candidate], kind: DelayKind) -> String {
+    let names: Vec<String> =
+        [first].into_iter().chain(tied.iter().copied()).map(|c| c.view.label.clone()).collect();
+    let intervals = first.p90.is_some_and(|figure| figure.ci95.is_some());
+    let how = if intervals { "their 95 % intervals overlap or they are" } else { "they are" };
+    format!(
+        "No clear winner between {}: p90 {} {} against {}, {how} within 5 % or 1 ms; {}; {}.",
+        list(&names),
+        kind.name(),
+        delay(first),
+        each(others, delay),
+        shares(first, others, kind),
+        losses(first, others)
+    )
+}
+
+fn shares(first: &Candidate, others: &[Candidate], kind: DelayKind) -> String {
+    let limit = ms(kind.limit_ms());
+    let come = match kind {
+        DelayKind::RoundTrip => "back within",
+        DelayKind::OneWay => "there within",
+    };
+    match others.iter().all(|c| same_text(c.in_time, first.in_time)) {
+        true if first.in_time == 0.0 => format!("none has even half of its messages {come} {limit}"),
+        true => format!("all have at least {} of their messages {come} {limit}", share(first.in_time)),
+        false => {
+            let others = each(others, |c| share(c.in_time));
+            format!("at least {} of its messages {come} {limit} against {others}", share(first.in_time))
+        }
+    }
+}
+
+fn losses(first: &Candidate, others: &[Candidate]) -> String {
+    let text = |c: &Candidate| c.loss.map_or_else(|| "unknown".to_owned(), share);
+    match others.iter().all(|c| text(c) == text(first)) {
+        true => format!("each lost {}", text(first)),
+        false => format!("lost {} against {}", text(first), each(others, text)),
+    }
+}
+
+/// What the flows beside it got, where there are any.
+fn upload(condition: &Condition<'_>, flow: &str, ranked: &[Candidate]) -> String {
+    let mut text = String::new();
+    for other in condition.other_flows(flow).iter().take(2) {
+        let goodput = |c: &Candidate| condition.cells[c.index].value(other, Metric::GoodputBps);
+        let figures: Vec<String> = ranked
+            .iter()
+            .filter_map(|c| Some(format!("{} beside {}", rate(goodput(c)?), c.view.label)))
+            .collect();
+        if !figures.is_empty() {
+            text.push_str(&format!(" {other} got {}.", list(&figures)));
+        }
+    }
+    text
+}
+
+/// `420 ms (TCP) and 610 ms (UDP)`.
+fn each(candidates: &[Candidate], text: impl Fn(&Candidate) -> String) -> String {
+    list(&candidates.iter().map(|c| format!("{} ({})", text(c), c.view.label)).collect::<Vec<_>>())
+}
+
+fn delay(candidate: &Candidate) -> String {
+    candidate.p90.map_or_else(|| "unknown, as nothing arrived".to_owned(), |figure| ms(figure.value))
+}
+
+fn same_text(a: f64, b: f64) -> bool {
+    share(a) == share(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use talkpath_measure::summary::FlowSummary;
+
+    /// Sets one transport's call in all its places of a summary of one repetition.
+    fn set(summary: &mut Summary, cell: usize, change: impl Fn(&mut FlowSummary)) {
+        change(summary.runs[cell].flows.get_mut("call").unwrap());
+    }
+
+    fn set_delay(summary: &mut Summary, cell: usize, p50: f64, p90: f64, rest: f64) {
+        set(summary, cell, |flow| {
+            let delay = flow.round_trip_delay_ms.as_mut().unwrap();
+            (delay.p50, delay.p90, delay.p95) = (p50, p90, rest);
+            (delay.p99, delay.p999, delay.max) = (rest, rest, rest);
+            flow.loss_rate = Some(0.0);
+        });
+    }
+
+    #[test]
+    fn the_lower_p90_wins_among_equals_in_time() {
+        let mut summary = fixture::summary(1);
+        set_delay(&mut summary, 0, 40.0, 50.0, 60.0);
+        set_delay(&mut summary, 1, 40.0, 120.0, 140.0);
+        set_delay(&mut summary, 2, 40.0, 60.0, 70.0);
+        let winner = winner(&summary, "call").unwrap();
+        assert_eq!((winner.transport.as_str(), winner.name.as_str()), ("udp", "UDP"));
+        assert!(winner.tied.is_empty());
+        assert!(
+            winner.sentence.starts_with(
+                "UDP: p90 round trip 50.0 ms against 60.0 ms (TCP_NODELAY) and 120 ms (TCP); all have at least 100 %"
+            ),
+            "{}",
+            winner.sentence
+        );
+    }
+
+    #[test]
+    fn a_fast_transport_that_loses_much_does_not_win() {
+        let mut summary = fixture::summary(1);
+        set_delay(&mut summary, 0, 40.0, 50.0, 60.0);
+        set(&mut summary, 0, |flow| flow.loss_rate = Some(0.08));
+        set_delay(&mut summary, 1, 40.0, 120.0, 400.0);
+        set_delay(&mut summary, 2, 40.0, 110.0, 200.0);
+        let winner = winner(&summary, "call").unwrap();
+        assert_eq!(winner.transport, "tcp-nodelay");
+        assert!(
+            winner.sentence.contains("at least 100 % of its messages back within 300 ms against 92 % (UDP)"),
+            "{}",
+            winner.sentence
+        );
+        assert!(winner.sentence.contains("lost 0 % against 8 % (UDP)"), "{}", winner.sentence);
+    }
+
+    #[test]
+    fn delays_within_a_twentieth_are_named_as_a_tie() {
+        let mut summary = fixture::summary(1);
+        set_delay(&mut summary, 0, 40.0, 100.0, 120.0);
+        set_delay(&mut summary, 1, 40.0, 240.0, 290.0);
+        set_delay(&mut summary, 2, 40.0, 104.9, 120.0);
+        let tie = winner(&summary, "call").unwrap();
+        assert_eq!(tie.tied, ["TCP_NODELAY"]);
+        assert!(tie.sentence.starts_with("No clear winner between UDP and TCP_NODELAY"), "{}", tie.sentence);
+        set_delay(&mut summary, 2, 40.0, 106.0, 120.0);
+        assert!(winner(&summary, "call").unwrap().tied.is_empty());
+    }
+
+    #[test]
+    fn repetitions_whose_intervals_overlap_are_named_as_a_tie() {
+        let mut summary = fixture::summary(5);
+        let key = "round_trip_delay_ms.p90";
+        for (cell, (median, low, high)) in
+            [(100.0, 80.0, 125.0), (400.0, 380.0, 420.0), (130.0, 120.0, 140.0)].into_iter().enumerate()
+        {
+            let metrics = summary.cells[cell].flows.get_mut("call").unwrap();
+            for quantile in ["p50", "p95", "p99", "p999", "max"] {
+                metrics.get_mut(&format!("round_trip_delay_ms.{quantile}")).unwrap().median = median;
+            }
+            metrics.get_mut("loss_rate").unwrap().median = 0.0;
+            let spread = metrics.get_mut(key).unwrap();
+            (spread.median, spread.ci95) = (median, Some((low, high)));
+        }
+        assert_eq!(winner(&summary, "call").unwrap().tied, ["TCP_NODELAY"]);
+        summary.cells[2].flows.get_mut("call").unwrap().get_mut(key).unwrap().ci95 = Some((126.0, 140.0));
+        assert!(winner(&summary, "call").unwrap().tied.is_empty());
+    }
+
+    #[test]
+    fn a_transport_through_which_nothing_came_ranks_last() {
+        let mut summary = fixture::summary(1);
+        set(&mut summary, 0, |flow| {
+            (flow.received, flow.lost, flow.loss_rate) = (0, flow.sent, Some(1.0));
+            flow.round_trip_delay_ms = None;
+        });
+        let winner = winner(&summary, "call").unwrap();
+        assert_ne!(winner.transport, "udp");
+        assert!(winner.sentence.contains("nothing arrived (UDP)"), "{}", winner.sentence);
+    }
+
+    #[test]
+    fn one_transport_alone_wins_nothing() {
+        let mut summary = fixture::summary(1);
+        summary.cells.truncate(1);
+        assert_eq!(winner(&summary, "call"), None);
+        assert_eq!(winner(&fixture::summary(1), "no-such-flow"), None);
+    }
+}
