@@ -1,5 +1,9 @@
 //! What every arena shares: the trait, the endpoint and its taps.
 
+mod endpoint;
+
+pub use endpoint::{Endpoint, FlowTaps, Side};
+
 use core::sync::atomic::AtomicBool;
 
 use talkpath_measure::RunRecord;
