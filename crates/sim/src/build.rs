@@ -1,0 +1,182 @@
+//! From a scenario to a simulation: links, endpoints, routes, and what the simulator cannot do yet.
+
+use talkpath_arena::{ArenaError, Endpoint, FlowTaps, RunPlan};
+use talkpath_measure::series::SeriesTap;
+use talkpath_measure::{FlowInfo, LegTap, SeriesKind};
+use talkpath_path::{
+    DelayVariation, LINUX_MEMORY, LINUX_TIMEOUT, Link, LinkConfig, LossModel, QueueKind, QueueLimit,
+    RateModel, Reassembly,
+};
+use talkpath_scenario::workload::AnyWorkload;
+use talkpath_scenario::{Flow, LinkIndex, Scenario, WorkloadConfig};
+use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, TransportConfig};
+use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+
+use crate::flow::{FlowMeter, SimFlow};
+use crate::queue::EventQueue;
+use crate::simulation::{SimLink, Simulation};
+
+/// The simulation of `scenario`, with warnings for a person.
+pub(crate) fn build(
+    scenario: &Scenario,
+    plan: &RunPlan<'_>,
+) -> Result<(Simulation, Vec<String>), ArenaError> {
+    let window = (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration);
+    let mut warnings = Vec::new();
+    let mut links: Vec<SimLink> = scenario
+        .links
+        .iter()
+        .map(|link| SimLink {
+            link: Link::new(&link.config, plan.seed, &link.name).measuring(window.0, window.1),
+            name: Some(link.name.clone()),
+            queue_series: plan.series.then(|| SeriesTap::new(&link.name, SeriesKind::Queue)),
+        })
+        .collect();
+    let mut flows = Vec::with_capacity(scenario.flows.len());
+    for flow in &scenario.flows {
+        let transport = simulated_transport(flow, &mut warnings)?;
+        let mut out_route = indices(&flow.route);
+        if !flow.send_jitter.is_zero() {
+            out_route.insert(0, links.len() as u32);
+            links.push(host_delay(flow, plan.seed));
+        }
+        flows.push(build_flow(scenario, flow, &transport, out_route, window, plan));
+    }
+    let simulation = Simulation {
+        queue: EventQueue::new(links.len() + 2 * flows.len()),
+        links,
+        flows,
+        duration: window.1,
+        drain: scenario.drain,
+        outbox: Vec::new(),
+        pending: 0,
+        last_delivery: Instant::ZERO,
+    };
+    Ok((simulation, warnings))
+}
+
+fn build_flow(
+    scenario: &Scenario,
+    flow: &Flow,
+    transport: &TransportConfig,
+    out_route: Vec<u32>,
+    window: (Instant, Instant),
+    plan: &RunPlan<'_>,
+) -> SimFlow {
+    let mtu = path_mtu(scenario, flow);
+    let end = |role, buffer| AnyTransport::new(transport, role, mtu, flow_seed(plan.seed, flow), buffer);
+    let workload = AnyWorkload::new(&flow.workload, window.1);
+    let start = Instant::ZERO
+        + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
+    SimFlow {
+        info: flow_info(flow, transport, start),
+        is_stream: matches!(transport, TransportConfig::Tcp(_)),
+        near: Endpoint::near(end(Role::Active, None), workload, window),
+        far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window),
+        taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| LegTap::new()) },
+        out_route: out_route.into_boxed_slice(),
+        back_route: indices(&flow.return_route).into_boxed_slice(),
+        near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
+        far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
+        identifications: [0; 2],
+        start,
+        opened: false,
+        meter: FlowMeter::new(&flow.name, window, plan.series),
+    }
+}
+
+fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowInfo {
+    FlowInfo {
+        name: flow.name.clone(),
+        group: flow.group.clone(),
+        transport: flow.transport_name.clone(),
+        cc: match transport {
+            TransportConfig::Tcp(TcpConfig { cc: Some(cc), .. }) => Some(cc.name().to_owned()),
+            TransportConfig::Tcp(_) | TransportConfig::Udp(_) => None,
+        },
+        start,
+        clocked: matches!(flow.workload, WorkloadConfig::Voice { .. } | WorkloadConfig::Cbr { .. }),
+        bounded: matches!(
+            flow.workload,
+            WorkloadConfig::Burst { .. } | WorkloadConfig::Bulk { bytes: Some(_) }
+        ),
+        clock_trusted: true,
+    }
+}
+
+/// The transport as the simulator has it: what it lacks is refused where the scenario asked for it by name, and
+/// replaced with a warning where only a default did.
+fn simulated_transport(flow: &Flow, warnings: &mut Vec<String>) -> Result<TransportConfig, ArenaError> {
+    let TransportConfig::Tcp(config) = &flow.transport else { return Ok(flow.transport.clone()) };
+    if config.cc == Some(CongestionControlKind::Cubic) {
+        return Err(ArenaError::Unsupported(format!(
+            "flow.{}: cc = \"cubic\" is not in the simulator yet; found \"cubic\", available here are \"newreno\" \
+             (the default) and \"reno\"",
+            flow.group
+        )));
+    }
+    for key in ["sack", "tlp", "pacing"] {
+        if flow.asked_for.contains(&key) {
+            return Err(ArenaError::Unsupported(format!(
+                "flow.{}: {key} = true is not in the simulator yet; leave it out or set {key} = false",
+                flow.group
+            )));
+        }
+    }
+    let mut missing = Vec::new();
+    let mut config = config.clone();
+    if config.cc.is_none() {
+        config.cc = Some(CongestionControlKind::NewReno);
+        missing.push("cc = \"newreno\" for cubic");
+    }
+    for (option, name) in [
+        (&mut config.sack, "no SACK"),
+        (&mut config.tlp, "no tail loss probe"),
+        (&mut config.pacing, "no pacing"),
+    ] {
+        if core::mem::take(option) {
+            missing.push(name);
+        }
+    }
+    if !missing.is_empty() {
+        let warning = format!(
+            "TCP in the simulator is not the whole of Linux's yet: it runs with {}",
+            missing.join(", ")
+        );
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    Ok(TransportConfig::Tcp(config))
+}
+
+/// The sending host's own delay before each packet: a pipe with no rate, which keeps the order.
+fn host_delay(flow: &Flow, seed: Seed) -> SimLink {
+    let config = LinkConfig {
+        rate: RateModel::Unlimited,
+        delay: Duration::ZERO,
+        mtu: Bytes::MAX,
+        queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::MAX), in_service: false },
+        loss: LossModel::None,
+        jitter: DelayVariation::Uniform { max: flow.send_jitter, reorder: false },
+    };
+    // The name cannot be a link's: those hold no slash.
+    SimLink { link: Link::new(&config, seed, &format!("host/{}", flow.name)), name: None, queue_series: None }
+}
+
+fn path_mtu(scenario: &Scenario, flow: &Flow) -> Bytes {
+    flow.route
+        .iter()
+        .chain(&flow.return_route)
+        .map(|link| scenario.links[link.0 as usize].config.mtu)
+        .min()
+        .unwrap_or(Bytes::new(1500))
+}
+
+fn flow_seed(seed: Seed, flow: &Flow) -> Seed {
+    Seed::new(seed.stream(&format!("flow/{}/transport", flow.name)).bits())
+}
+
+fn indices(route: &[LinkIndex]) -> Vec<u32> {
+    route.iter().map(|link| link.0).collect()
+}

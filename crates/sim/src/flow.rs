@@ -1,0 +1,114 @@
+//! One flow in the simulator: both ends, their taps, and the state of the sender over time.
+
+use talkpath_arena::{Endpoint, FlowTaps};
+use talkpath_measure::series::{SeriesTap, TimeWeighted};
+use talkpath_measure::{Ending, FlowCounters, FlowInfo, FlowRecord, Series, SeriesKind};
+use talkpath_path::Reassembly;
+use talkpath_transport::Observation;
+use talkpath_units::{Duration, Instant};
+
+/// Both ends of a flow and everything recorded of it.
+pub(crate) struct SimFlow {
+    pub(crate) info: FlowInfo,
+    pub(crate) is_stream: bool,
+    pub(crate) near: Endpoint,
+    pub(crate) far: Endpoint,
+    pub(crate) taps: FlowTaps,
+    /// Links from the near end to the far one, and back.
+    pub(crate) out_route: Box<[u32]>,
+    pub(crate) back_route: Box<[u32]>,
+    /// Fragments on their way together, by identification; one for each end.
+    pub(crate) near_reassembly: Reassembly<u32>,
+    pub(crate) far_reassembly: Reassembly<u32>,
+    /// The next identification of each end (RFC 791 §3.1).
+    pub(crate) identifications: [u32; 2],
+    /// The moment at which the connection opens, drawn within the scenario's range.
+    pub(crate) start: Instant,
+    pub(crate) opened: bool,
+    pub(crate) meter: FlowMeter,
+}
+
+/// The sender's state over time.
+pub(crate) struct FlowMeter {
+    cwnd: TimeWeighted,
+    send_buffer: TimeWeighted,
+    series: Option<FlowSeries>,
+}
+
+struct FlowSeries {
+    cwnd: SeriesTap,
+    ssthresh: SeriesTap,
+    srtt: SeriesTap,
+    rto: SeriesTap,
+    send_buffer: SeriesTap,
+}
+
+impl FlowMeter {
+    /// Means over `window`; time series of the flow `name` as well where `series` asks for them.
+    pub(crate) fn new(name: &str, window: (Instant, Instant), series: bool) -> Self {
+        let series = series.then(|| FlowSeries {
+            cwnd: SeriesTap::new(name, SeriesKind::Cwnd),
+            ssthresh: SeriesTap::new(name, SeriesKind::Ssthresh),
+            srtt: SeriesTap::new(name, SeriesKind::Srtt),
+            rto: SeriesTap::new(name, SeriesKind::Rto),
+            send_buffer: SeriesTap::new(name, SeriesKind::SendBuffer),
+        });
+        Self {
+            cwnd: TimeWeighted::new(window.0, window.1),
+            send_buffer: TimeWeighted::new(window.0, window.1),
+            series,
+        }
+    }
+
+    /// The sender looks like this as of `now`.
+    pub(crate) fn read(&mut self, seen: &Observation, now: Instant) {
+        let send_buffer = seen.send_buffer.get() as f64;
+        self.send_buffer.set(send_buffer, now);
+        if let Some(cwnd) = seen.cwnd {
+            self.cwnd.set(cwnd, now);
+        }
+        let Some(series) = &mut self.series else { return };
+        series.send_buffer.push(send_buffer, now);
+        let millis = |span: Option<Duration>| span.map(Duration::as_millis_f64);
+        let lines = [
+            (&mut series.cwnd, seen.cwnd),
+            (&mut series.ssthresh, seen.ssthresh),
+            (&mut series.srtt, millis(seen.srtt)),
+            (&mut series.rto, millis(seen.rto)),
+        ];
+        for (line, value) in lines {
+            if let Some(value) = value {
+                line.push(value, now);
+            }
+        }
+    }
+}
+
+impl SimFlow {
+    /// The flow's record as of `now`, and its series.
+    pub(crate) fn finish(mut self, now: Instant, series: &mut Vec<Series>) -> FlowRecord {
+        let counted = self.near.counters();
+        let send_buffer = self.meter.send_buffer.finish(now);
+        let counters = FlowCounters {
+            data_packets: Some(counted.data_packets),
+            retransmissions: self.is_stream.then_some(counted.retransmissions),
+            timeouts: self.is_stream.then_some(counted.timeouts),
+            cwnd_packets_mean: self.meter.cwnd.finish(now).mean,
+            send_buffer_mean: send_buffer.mean,
+            send_buffer_max: send_buffer.max.map(|max| max as u64),
+            blocked: Some(self.near.blocked(now)),
+        };
+        if let Some(lines) = self.meter.series {
+            let lines = [lines.cwnd, lines.ssthresh, lines.srtt, lines.rto, lines.send_buffer];
+            series.extend(lines.into_iter().map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
+        }
+        let ending =
+            if self.is_stream { Ending::Stream } else { Ending::Datagrams { every_drop_known: true } };
+        FlowRecord {
+            info: self.info,
+            forward: self.taps.forward.finish(ending),
+            echo: self.taps.echo.map(|tap| tap.finish(ending)),
+            counters,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One run: endpoints, links and the event queue under a virtual clock.
+//!
+//! ```text
+//!        ┌───────────── pop: (now, entity) ─────────────┐
+//!        ▼                                              │
+//!   link: what came out ─► next link, or the endpoint ──┤ arm
+//!   endpoint: timeout ─► advance ─► packets ─► first link ─┘
+//! ```
+//!
+//! Each link and each endpoint is one entity with at most one live event: a link's is the arrival of its foremost
+//! packet, so a packet costs one event a hop.
+
+use core::sync::atomic::Ordering;
+
+use talkpath_arena::RunPlan;
+use talkpath_measure::series::SeriesTap;
+use talkpath_measure::{DropCause, LinkRecord, RunRecord};
+use talkpath_path::{Carried, Dropped, FragmentRange, Link, PathOutput, Reassembled};
+use talkpath_scenario::Scenario;
+use talkpath_transport::{Packet, Transmit};
+use talkpath_units::{Duration, Instant};
+
+use crate::flow::SimFlow;
+use crate::network::{Direction, Parcel};
+use crate::queue::{Entity, EventQueue};
+
+/// A run under way.
+pub(crate) struct Simulation {
+    pub(crate) queue: EventQueue,
+    pub(crate) links: Vec<SimLink>,
+    pub(crate) flows: Vec<SimFlow>,
+    /// Sending stops here.
+    pub(crate) duration: Instant,
+    /// After that the run ends when nothing was delivered for so long.
+    pub(crate) drain: Duration,
+    /// What an endpoint put out during one step; kept to keep its room.
+    pub(crate) outbox: Vec<Transmit>,
+    /// Messages and echoes of all flows that are still to be delivered.
+    pub(crate) pending: u64,
+    pub(crate) last_delivery: Instant,
+}
+
+/// A link and its queue over time.
+pub(crate) struct SimLink {
+    pub(crate) link: Link<Parcel>,
+    /// The scenario's name; `None` for a host's own delay, which is no link of the scenario.
+    pub(crate) name: Option<String>,
+    pub(crate) queue_series: Option<SeriesTap>,
+}
+
+impl Simulation {
+    /// Runs to the end, or until the plan's interrupt; returns the time at which it ended and whether it was interrupted.
+    pub(crate) fn run(&mut self, plan: &RunPlan<'_>) -> (Instant, bool) {
+        for index in 0..self.flows.len() {
+            self.queue.arm(self.endpoint(index, Direction::Out), self.flows[index].start);
+        }
+        let mut now = Instant::ZERO;
+        let mut events: u64 = 0;
+        while let Some((at, entity)) = self.queue.pop() {
+            if self.is_over(at) {
+                break;
+            }
+            now = at;
+            self.wake(entity, now);
+            events += 1;
+            if events.is_multiple_of(EVENTS_BETWEEN_LOOKS) {
+                (plan.progress)(now);
+                if plan.interrupt.load(Ordering::Relaxed) {
+                    return (now, true);
+                }
+            }
+        }
+        (now.max(self.duration), false)
+    }
+
+    /// The record as of `end`.
+    pub(crate) fn finish(self, end: Instant, plan: &RunPlan<'_>, scenario: &Scenario) -> RunRecord {
+        let mut series = Vec::new();
+        let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
+        let mut links = Vec::new();
+        for mut link in self.links {
+            let Some(name) = link.name else { continue };
+            series.extend(link.queue_series.map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
+            let report = link.link.report(end);
+            links.push(LinkRecord {
+                name,
+                queue_packets_mean: report.queue_packets_mean,
+                queue_packets_p99: report.queue_packets_p99,
+                queue_packets_max: report.queue_packets_max,
+                forwarded: report.forwarded,
+                dropped: report.dropped,
+                lost: report.lost,
+                utilisation: report.utilisation,
+            });
+        }
+        RunRecord {
+            cell: plan.cell,
+            repetition: plan.repetition,
+            seed: plan.seed.get(),
+            window_start: Instant::ZERO + scenario.warm_up,
+            window_end: Instant::ZERO + scenario.duration,
+            flows,
+            links,
+            series,
+            valid: true,
+            ..RunRecord::default()
+        }
+    }
+
+    fn is_over(&self, at: Instant) -> bool {
+        at > self.duration
+            && (self.pending == 0 || at > self.duration.max(self.last_delivery).saturating_add(self.drain))
+    }
+
+    fn wake(&mut self, entity: Entity, now: Instant) {
+        let index = entity.0 as usize;
+        if index < self.links.len() {
+            self.wake_link(index, now);
+            return;
+        }
+        let index = index - self.links.len();
+        let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
+        self.wake_endpoint(index / 2, direction, now);
+    }
+
+    fn wake_link(&mut self, index: usize, now: Instant) {
+        while let Some(output) = self.links[index].link.poll_output(now) {
+            match output {
+                PathOutput::Arrived(parcel) => self.carry_on(parcel, now),
+                PathOutput::Lost(parcel) => self.record_drop(&parcel, DropCause::Loss),
+                PathOutput::Dropped(parcel, _) => self.record_drop(&parcel, DropCause::Queue),
+            }
+        }
+        self.observe_queue(index, now);
+        self.arm_link(index);
+    }
+
+    fn wake_endpoint(&mut self, index: usize, direction: Direction, now: Instant) {
+        let flow = &mut self.flows[index];
+        let endpoint = match direction {
+            Direction::Out => &mut flow.near,
+            Direction::Back => &mut flow.far,
+        };
+        if !flow.opened {
+            flow.opened = true;
+            endpoint.open(now);
+        }
+        endpoint.handle_timeout(now);
+        self.advance(index, direction, now);
+    }
+
+    /// A parcel is at the end of a link: the next link takes it, or the endpoint.
+    fn carry_on(&mut self, mut parcel: Parcel, now: Instant) {
+        let flow = &self.flows[parcel.flow as usize];
+        let route = match parcel.direction {
+            Direction::Out => &flow.out_route,
+            Direction::Back => &flow.back_route,
+        };
+        match route.get(usize::from(parcel.hop)) {
+            Some(&link) => {
+                parcel.hop += 1;
+                self.enter(link as usize, parcel, now);
+            }
+            None => self.deliver(&parcel, now),
+        }
+    }
+
+    /// A parcel comes to a link, in pieces where the link's MTU asks for it.
+    fn enter(&mut self, index: usize, parcel: Parcel, now: Instant) {
+        let mtu = self.links[index].link.mtu();
+        if parcel.wire_size() <= mtu {
+            self.enter_whole(index, parcel, now);
+        } else {
+            for part in parcel.part.fragments(mtu) {
+                self.enter_whole(index, Parcel { part, ..parcel }, now);
+            }
+        }
+        self.observe_queue(index, now);
+        self.arm_link(index);
+    }
+
+    fn enter_whole(&mut self, index: usize, parcel: Parcel, now: Instant) {
+        if let Err(Dropped { packet, .. }) = self.links[index].link.handle_packet(parcel, now) {
+            self.record_drop(&packet, DropCause::Queue);
+        }
+    }
+
+    fn deliver(&mut self, parcel: &Parcel, now: Instant) {
+        let index = parcel.flow as usize;
+        let flow = &mut self.flows[index];
+        if !parcel.part.is_whole() {
+            let reassembly = match parcel.direction {
+                Direction::Out => &mut flow.far_reassembly,
+                Direction::Back => &mut flow.near_reassembly,
+            };
+            // What is given up here lost a fragment, and was recorded as dropped when it did.
+            while reassembly.poll_expired(now).is_some() {}
+            match reassembly.handle_fragment(parcel.identification, parcel.part, now) {
+                Reassembled::Whole { .. } => {}
+                Reassembled::Incomplete => return,
+                Reassembled::Refused => return self.record_drop(parcel, DropCause::Fragment),
+            }
+        }
+        // What travels out arrives at the far end, whose packets travel back.
+        let (endpoint, answers) = match parcel.direction {
+            Direction::Out => (&mut flow.far, Direction::Back),
+            Direction::Back => (&mut flow.near, Direction::Out),
+        };
+        endpoint.handle_packet(parcel.packet, parcel.ecn, now);
+        self.advance(index, answers, now);
+    }
+
+    /// Moves everything that can move at the end whose packets travel in `direction`.
+    fn advance(&mut self, index: usize, direction: Direction, now: Instant) {
+        let flow = &mut self.flows[index];
+        let pending_before = flow.taps.pending();
+        let outbox = &mut self.outbox;
+        let endpoint = match direction {
+            Direction::Out => &mut flow.near,
+            Direction::Back => &mut flow.far,
+        };
+        endpoint.advance(&mut flow.taps, now, |transmit| outbox.push(transmit));
+        let deadline = endpoint.poll_timeout();
+        if direction == Direction::Out {
+            flow.meter.read(&flow.near.observe(), now);
+        }
+        let pending = flow.taps.pending();
+        if pending < pending_before {
+            self.last_delivery = now;
+        }
+        self.pending = self.pending + pending - pending_before;
+        if let Some(deadline) = deadline {
+            self.queue.arm(self.endpoint(index, direction), deadline.max(now));
+        }
+        self.send_outbox(index, direction, now);
+    }
+
+    fn send_outbox(&mut self, index: usize, direction: Direction, now: Instant) {
+        let mut outbox = core::mem::take(&mut self.outbox);
+        for transmit in outbox.drain(..) {
+            let identification = &mut self.flows[index].identifications[direction as usize];
+            *identification = identification.wrapping_add(1);
+            let parcel = Parcel {
+                packet: transmit.packet,
+                ecn: transmit.ecn,
+                direction,
+                hop: 0,
+                flow: index as u32,
+                identification: *identification,
+                part: FragmentRange::whole(transmit.packet.wire_size()),
+            };
+            self.carry_on(parcel, now);
+        }
+        self.outbox = outbox;
+    }
+
+    /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
+    fn record_drop(&mut self, parcel: &Parcel, cause: DropCause) {
+        let Packet::Udp(datagram) = parcel.packet else { return };
+        let taps = &mut self.flows[parcel.flow as usize].taps;
+        let before = taps.pending();
+        let cause = if parcel.part.is_whole() { cause } else { DropCause::Fragment };
+        match parcel.direction {
+            Direction::Out => taps.forward.on_dropped(datagram.seq, cause),
+            Direction::Back => {
+                if let Some(tap) = &mut taps.echo {
+                    tap.on_dropped(datagram.seq, cause);
+                }
+            }
+        }
+        self.pending = self.pending + taps.pending() - before;
+    }
+
+    fn observe_queue(&mut self, index: usize, now: Instant) {
+        let SimLink { link, queue_series, .. } = &mut self.links[index];
+        if let Some(series) = queue_series {
+            series.push(link.waiting(now) as f64, now);
+        }
+    }
+
+    fn arm_link(&mut self, index: usize) {
+        if let Some(at) = self.links[index].link.poll_timeout() {
+            self.queue.arm(Entity(index as u32), at);
+        }
+    }
+
+    fn endpoint(&self, flow: usize, direction: Direction) -> Entity {
+        Entity((self.links.len() + 2 * flow + direction as usize) as u32)
+    }
+}
+
+/// How many events pass between two looks at the interrupt; a look costs more than an event. Chosen.
+const EVENTS_BETWEEN_LOOKS: u64 = 1 << 14;

@@ -1,0 +1,67 @@
+//! Voice echo over UDP, TCP and TCP_NODELAY against what a Linux kernel does (docs/model.md, "Nagle and echo").
+//!
+//! At each end Nagle's algorithm holds what is written while a small segment is unacknowledged, for up to a round
+//! trip. With one write per read the echo carries the acknowledgement and leaves at once: 1.9 round trips at the 90th
+//! percentile. With one write per message the kernel releases what it held when the acknowledgement arrives, before
+//! the application writes, and the new echoes are held in turn: 2.9.
+
+mod common;
+
+use talkpath_measure::summarise;
+
+/// 90th percentile of the round-trip delay, in round trips of the path.
+fn p90_in_round_trips(transport: &str, echo_write: &str, rtt_ms: u64) -> f64 {
+    let one_way = rtt_ms as f64 / 2.0;
+    let record = common::run(&format!(
+        r#"
+        name = "echo"
+        duration = "60 s"
+        warm_up = "10 s"
+        [path]
+        up = {{ rate = "1 Gbps", delay = "{one_way} ms" }}
+        down = {{ rate = "1 Gbps", delay = "{one_way} ms" }}
+        [flow.call]
+        transport = "{transport}"
+        workload = {{ kind = "voice", codec = "g711", echo = true, echo_write = "{echo_write}" }}
+        "#
+    ));
+    let summary = summarise(&record, &Default::default());
+    let call = &summary.flows["call"];
+    assert_eq!(call.lost, 0);
+    assert!(call.received > 2_000, "{} echoes", call.received);
+    call.round_trip_delay_ms.as_ref().expect("echoes came back").p90 / rtt_ms as f64
+}
+
+#[test]
+fn udp_and_nodelay_take_one_round_trip() {
+    for rtt_ms in [10, 100, 230] {
+        for transport in ["udp", "tcp-nodelay"] {
+            let p90 = p90_in_round_trips(transport, "per-message", rtt_ms);
+            assert!((1.0..1.05).contains(&p90), "{transport} at {rtt_ms} ms: {p90}");
+        }
+    }
+}
+
+#[test]
+fn nagle_takes_nearly_two_round_trips_when_the_echo_is_written_per_read() {
+    for rtt_ms in [80, 100, 140] {
+        let p90 = p90_in_round_trips("tcp", "per-read", rtt_ms);
+        assert!((1.7..2.05).contains(&p90), "at {rtt_ms} ms: {p90}");
+    }
+}
+
+#[test]
+fn nagle_takes_nearly_three_round_trips_when_the_echo_is_written_per_message() {
+    for rtt_ms in [80, 100, 140] {
+        let p90 = p90_in_round_trips("tcp", "per-message", rtt_ms);
+        assert!((2.6..3.05).contains(&p90), "at {rtt_ms} ms: {p90}");
+    }
+}
+
+#[test]
+fn full_segments_leave_at_once_and_shorten_the_wait_on_long_paths() {
+    let per_message = p90_in_round_trips("tcp", "per-message", 230);
+    let per_read = p90_in_round_trips("tcp", "per-read", 230);
+    assert!((1.75..2.2).contains(&per_message), "{per_message}");
+    assert!((1.5..1.9).contains(&per_read), "{per_read}");
+}

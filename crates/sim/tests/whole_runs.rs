@@ -1,0 +1,150 @@
+//! Whole runs against what must hold for any: capacity, conservation, repeatability, independence of streams.
+
+mod common;
+
+use talkpath_measure::{DropCause, Fate, RunRecord, summarise};
+
+const ADSL: &str = r#"
+    name = "voice beside an upload"
+    duration = "20 s"
+    warm_up = "2 s"
+    [path]
+    up = { rate = "1 Mbps", delay = "20 ms", queue = { kind = "drop-tail", limit = "64 kB" } }
+    down = { rate = "8 Mbps", delay = "20 ms", loss = 0.01, jitter = { kind = "normal", sd = "2 ms" } }
+    [flow.call]
+    transport = "udp"
+    workload = { kind = "voice", codec = "g711", echo = true }
+    [flow.upload]
+    transport = "tcp"
+    workload = { kind = "bulk" }
+    start = "1 s"
+"#;
+
+#[test]
+fn an_upload_fills_the_uplink_and_no_more() {
+    let record = common::run(ADSL);
+    let summary = summarise(&record, &Default::default());
+    // 50 frames a second of 160 + 28 bytes leave the rest to segments of 1448 payload bytes in packets of 1500.
+    let left_over = (1e6 - 50.0 * 188.0 * 8.0) * 1448.0 / 1500.0;
+    let goodput = summary.flows["upload"].goodput_bps.expect("bytes were read");
+    assert!(goodput <= left_over * 1.001, "{goodput} of {left_over}");
+    assert!(goodput > left_over * 0.95, "{goodput} of {left_over}");
+    let up = &summary.links["up"];
+    assert!(up.utilisation > 0.99 && up.utilisation <= 1.0, "{}", up.utilisation);
+}
+
+#[test]
+fn the_queue_before_the_uplink_is_what_the_call_waits_for() {
+    let record = common::run(ADSL);
+    let summary = summarise(&record, &Default::default());
+    let delay = summary.flows["call"].one_way_delay_ms.as_ref().expect("frames arrived");
+    // An empty path costs 20 ms and 1.504 ms of serialisation; a full queue of 64 kB 512 ms more and the packet in service.
+    assert!(delay.min >= 21.504 - 1e-6, "{}", delay.min);
+    assert!(delay.max <= 21.504 + 512.0 + 12.0 + 1e-6, "{}", delay.max);
+    assert!(delay.p50 > 100.0, "a Reno upload keeps the queue standing: {}", delay.p50);
+}
+
+#[test]
+fn every_missing_frame_has_its_cause_and_the_links_agree() {
+    let record = common::run(ADSL);
+    let call = &record.flows[0];
+    let missing = |leg: &talkpath_measure::LegRecord, cause| {
+        leg.messages.iter().filter(|row| row.fate == Fate::Missing && row.drop_cause == Some(cause)).count()
+    };
+    let all_missing = |leg: &talkpath_measure::LegRecord| {
+        leg.messages.iter().filter(|row| row.fate == Fate::Missing).count()
+    };
+    let echo = call.echo.as_ref().expect("the call has an echo");
+    assert_eq!(all_missing(&call.forward), missing(&call.forward, DropCause::Queue));
+    assert_eq!(all_missing(echo), missing(echo, DropCause::Loss));
+    assert!(all_missing(echo) > 0, "one percent of a thousand echoes");
+    let delivered = call.forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+    assert_eq!(delivered, echo.messages.len(), "what arrived was written back");
+}
+
+#[test]
+fn one_seed_gives_one_record_and_another_seed_another() {
+    assert_eq!(common::run(ADSL), common::run(ADSL));
+    let other = ADSL.replacen("name", "seed = 2\nname", 1);
+    assert_ne!(common::run(ADSL).flows, common::run(&other).flows);
+}
+
+#[test]
+fn a_random_element_more_changes_no_other_elements_draws() {
+    let lost_echoes = |record: &RunRecord| -> Vec<u64> {
+        let echo = record.flows[0].echo.as_ref().expect("the call has an echo");
+        echo.messages.iter().filter(|row| row.fate == Fate::Missing).map(|row| row.seq).collect()
+    };
+    let alone = ADSL.split("[flow.upload]").next().expect("the call comes first").to_owned();
+    let jittery = alone.replacen(
+        "delay = \"20 ms\", queue",
+        "delay = \"20 ms\", jitter = { kind = \"normal\", sd = \"1 ms\" }, queue",
+        1,
+    );
+    assert_ne!(alone, jittery);
+    // Jitter on the way up moves every frame but reorders none, so the same echoes meet the same draws of the way down.
+    assert_eq!(lost_echoes(&common::run(&alone)), lost_echoes(&common::run(&jittery)));
+}
+
+#[test]
+fn a_datagram_above_the_mtu_travels_in_fragments_and_one_lost_piece_loses_it() {
+    let record = common::run(
+        r#"
+        name = "fragments"
+        duration = "20 s"
+        [path]
+        up = { rate = "10 Mbps", delay = "5 ms", loss = { kind = "periodic", period = 10 } }
+        down = { rate = "10 Mbps", delay = "5 ms" }
+        [flow.blocks]
+        transport = "udp"
+        workload = { kind = "cbr", rate = "320 kbps", size = "4000 B" }
+        "#,
+    );
+    let blocks = &record.flows[0].forward.messages;
+    // 4000 B + 8 B of UDP header need three fragments; of any ten consecutive fragments one is lost.
+    assert_eq!(blocks.len(), 200);
+    assert_eq!(record.links[0].forwarded + record.links[0].lost, 600);
+    assert_eq!(record.links[0].lost, 60);
+    let missing: Vec<_> = blocks.iter().filter(|row| row.fate == Fate::Missing).collect();
+    assert_eq!(missing.len(), 60, "no datagram of three fragments loses two of them");
+    assert!(missing.iter().all(|row| row.drop_cause == Some(DropCause::Fragment)));
+    // The last piece ends serialisation 4068 B after the first began: 3254.4 us at 10 Mb/s.
+    let first = blocks.iter().find(|row| row.received.is_some()).expect("most arrive");
+    let owd = first.received.expect("it arrived").since(first.due);
+    assert_eq!(owd.as_nanos(), 5_000_000 + 3_254_400);
+}
+
+#[test]
+fn a_slow_receiver_drops_datagrams_but_pushes_a_stream_back() {
+    let run = |transport: &str| {
+        common::run(&format!(
+            r#"
+            name = "slow receiver"
+            duration = "10 s"
+            drain = "30 s"
+            [path]
+            up = {{ rate = "10 Mbps", delay = "1 ms" }}
+            down = {{ rate = "10 Mbps", delay = "1 ms" }}
+            [flow.work]
+            transport = {transport}
+            workload = {{ kind = "cbr", rate = "1024 kbps", size = "128 B" }}
+            receiver = {{ service = "1500 us", socket_buffer = "12800 B" }}
+            "#
+        ))
+    };
+    let udp = run("\"udp\"");
+    let delivered = |record: &RunRecord| {
+        record.flows[0].forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count()
+    };
+    let sent = udp.flows[0].forward.messages.len();
+    assert_eq!(sent, 10_000);
+    // One message each 1.5 ms: 6667 in ten seconds, and the hundred that the socket holds at the end.
+    assert!((6_660..=6_770).contains(&delivered(&udp)), "{}", delivered(&udp));
+    let dropped =
+        udp.flows[0].forward.messages.iter().filter(|row| row.drop_cause == Some(DropCause::SocketBuffer));
+    assert_eq!(dropped.count(), sent - delivered(&udp));
+
+    let tcp = run(r#"{ kind = "tcp-nodelay", send_buffer = "16 kB" }"#);
+    assert_eq!(delivered(&tcp), 10_000, "a stream delivers all");
+    assert!(tcp.flows[0].counters.blocked.expect("the simulator knows").as_secs_f64() > 1.0);
+}
