@@ -7,13 +7,18 @@
 //!
 //! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
 
+pub mod export;
 pub mod figures;
+pub mod log;
 pub mod metrics;
 pub mod record;
+pub mod record_file;
 pub mod series;
 pub mod summarise;
 pub mod summary;
 pub mod tap;
+#[cfg(test)]
+mod testing;
 
 pub use record::{
     ClockRecord, DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord,

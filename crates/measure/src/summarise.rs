@@ -129,7 +129,7 @@ pub fn flow_metrics(flow: &FlowSummary) -> Vec<(String, f64)> {
 fn collect_numbers(path: &str, value: &serde_json::Value, into: &mut Vec<(String, f64)>) {
     match value {
         serde_json::Value::Number(number) => {
-            into.extend(number.as_f64().map(|number| (path.to_owned(), number)))
+            into.extend(number.as_f64().map(|number| (path.to_owned(), number)));
         }
         serde_json::Value::Object(fields) => {
             for (key, field) in fields {

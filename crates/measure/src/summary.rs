@@ -1,7 +1,10 @@
 //! The summary of a run directory: what the tables, the report and scripts read. Field names are a promise
-//! (docs/interface.md); a figure that an arena cannot know is `None`, written as `null`, never 0.
+//! (docs/interface.md); a figure that an arena cannot know is `None`, written as `null`, never 0. The keys come in the order
+//! of the fields here; flows, groups and links in the order of their names. JSON has no NaN and no infinity: they would
+//! become `null` (RFC 8259 §6), and no metric makes them.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +35,25 @@ pub struct Summary {
     pub runs: Vec<RunSummary>,
     /// One entry a cell, over its repetitions.
     pub cells: Vec<CellSummary>,
+}
+
+impl Summary {
+    /// Writes `summary.json`: indented, with a line feed at its end.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut out, self)?;
+        out.write_all(b"\n")
+    }
+
+    /// Reads `summary.json`; unknown keys are passed over, so that a newer version's summary can still be read.
+    ///
+    /// # Errors
+    /// Those of `from`, and [`io::ErrorKind::InvalidData`] with line and column where it is no summary.
+    pub fn read_json(from: impl Read) -> io::Result<Self> {
+        Ok(serde_json::from_reader(io::BufReader::new(from))?)
+    }
 }
 
 /// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.

@@ -1,0 +1,60 @@
+//! `log.txt`: a run for a person, flow by flow, with the fields that Spoor's transfer log has (2014, appendix B): start and
+//! end stamps, transfer time, packet size, packets received and expected, protocol.
+//!
+//! All fields are about the messages that were due in the window, as in summary.json; for an echo flow a packet is received
+//! once its echo is back.
+
+use core::fmt::Write;
+
+use talkpath_units::Instant;
+
+use crate::metrics::foderaro::Stamps;
+use crate::metrics::loss::LossCounts;
+use crate::metrics::trip::{Trip, trips};
+use crate::{FlowRecord, RunRecord};
+
+/// The log of one repetition; `stamp` writes an instant of the run as a date and a time.
+pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String {
+    let mut log = String::new();
+    for flow in &record.flows {
+        let trips = trips(flow, &(record.window_start..record.window_end));
+        // Writing to a string cannot fail.
+        let _ = write_flow(&mut log, record, flow, &trips, &stamp);
+    }
+    log
+}
+
+fn write_flow(
+    log: &mut String,
+    record: &RunRecord,
+    flow: &FlowRecord,
+    trips: &[Trip],
+    stamp: impl Fn(Instant) -> String,
+) -> core::fmt::Result {
+    let stamps = Stamps::of(trips);
+    let counts = LossCounts::of(trips);
+    let stamp_or_none = |at: Option<Instant>| at.map_or_else(|| NONE.to_owned(), &stamp);
+    let transfer_time = stamps
+        .first_sent_to_last_received_ns()
+        .filter(|_| flow.echo.is_some() || flow.info.clock_trusted)
+        .map_or_else(|| NONE.to_owned(), |ns| format!("{:.3} ms", ns as f64 / 1e6));
+    writeln!(log, "Flow: {} (cell {}, repetition {})", flow.info.name, record.cell, record.repetition)?;
+    writeln!(log, "Start timestamp: {}", stamp_or_none(stamps.first_sent))?;
+    writeln!(log, "End timestamp: {}", stamp_or_none(stamps.last_received))?;
+    writeln!(log, "Transfer time: {transfer_time}")?;
+    writeln!(log, "Packet size: {}", packet_size(trips))?;
+    writeln!(log, "Packets received: {}", counts.received)?;
+    writeln!(log, "Packets expected: {}", counts.sent)?;
+    writeln!(log, "Protocol: {}\n", flow.info.transport)
+}
+
+fn packet_size(trips: &[Trip]) -> String {
+    let sizes = || trips.iter().map(|trip| trip.size.get());
+    match (sizes().min(), sizes().max()) {
+        (Some(least), Some(most)) if least == most => format!("{least} bytes"),
+        (Some(least), Some(most)) => format!("{least} to {most} bytes"),
+        (None, _) | (_, None) => NONE.to_owned(),
+    }
+}
+
+const NONE: &str = "none";

@@ -1,0 +1,324 @@
+//! Reading a record file, one row group at a time.
+//!
+//! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`] whatever the file's
+//! numbers say, and an assertion inside the parquet library on a damaged file comes out as an error.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
+use talkpath_units::{Bytes, Instant};
+
+use super::RecordError;
+use super::rows::{PacketRow, SeriesRow};
+use super::schema::{GROUP_ROWS, PACKETS, RECORD_VERSION, SERIES, TABLE_KEY, Table, VERSION_KEY};
+use crate::{DropCause, Fate, Leg, MessageRecord, SeriesKind};
+
+/// Opens `packets.parquet`, or a part of it.
+///
+/// # Errors
+/// [`RecordError`] where it is no packets file of a known version; errors within come with the rows.
+pub fn read_packets<R: ChunkReader + 'static>(file: R) -> Result<PacketRows<R>, RecordError> {
+    Ok(PacketRows(Rows::open(&PACKETS, file, packet_group)?))
+}
+
+/// Opens `series.parquet`, or a part of it.
+///
+/// # Errors
+/// [`RecordError`] where it is no series file of a known version; errors within come with the rows.
+pub fn read_series<R: ChunkReader + 'static>(file: R) -> Result<SeriesRows<R>, RecordError> {
+    Ok(SeriesRows(Rows::open(&SERIES, file, series_group)?))
+}
+
+/// The rows of a packets file, in order; after an error there are no more.
+pub struct PacketRows<R: ChunkReader + 'static>(Rows<R, PacketRow>);
+
+impl<R: ChunkReader + 'static> Iterator for PacketRows<R> {
+    type Item = Result<PacketRow, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// The rows of a series file, in order; after an error there are no more.
+pub struct SeriesRows<R: ChunkReader + 'static>(Rows<R, SeriesRow>);
+
+impl<R: ChunkReader + 'static> Iterator for SeriesRows<R> {
+    type Item = Result<SeriesRow, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+type ReadGroup<Row> = fn(&mut Columns<'_>) -> Result<Vec<Row>, RecordError>;
+
+struct Rows<R: ChunkReader + 'static, Row> {
+    file: SerializedFileReader<R>,
+    read_group: ReadGroup<Row>,
+    next_group: usize,
+    current: std::vec::IntoIter<Row>,
+}
+
+impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
+    fn open(table: &Table, file: R, read_group: ReadGroup<Row>) -> Result<Self, RecordError> {
+        let file = guarded(|| Ok(SerializedFileReader::new(file)?))?;
+        check(table, file.metadata())?;
+        Ok(Self { file, read_group, next_group: 0, current: Vec::new().into_iter() })
+    }
+
+    fn next(&mut self) -> Option<Result<Row, RecordError>> {
+        loop {
+            if let Some(row) = self.current.next() {
+                return Some(Ok(row));
+            }
+            if self.next_group >= self.file.num_row_groups() {
+                return None;
+            }
+            match self.load(self.next_group) {
+                Ok(rows) => {
+                    self.next_group += 1;
+                    self.current = rows.into_iter();
+                }
+                Err(error) => {
+                    self.next_group = usize::MAX;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+
+    fn load(&self, group: usize) -> Result<Vec<Row>, RecordError> {
+        guarded(|| {
+            let group = self.file.get_row_group(group)?;
+            (self.read_group)(&mut Columns::of(group.as_ref())?)
+        })
+    }
+}
+
+/// Whether `metadata` is that of a file of `table` in a known version.
+pub(super) fn check(table: &Table, metadata: &ParquetMetaData) -> Result<(), RecordError> {
+    let file = metadata.file_metadata();
+    let value = |key: &str| {
+        let entries = file.key_value_metadata()?;
+        entries.iter().find(|entry| entry.key == key)?.value.as_deref()
+    };
+    let version = value(VERSION_KEY).ok_or(RecordError::NotARecord)?;
+    if version.parse() != Ok(RECORD_VERSION) {
+        return Err(RecordError::Version { found: version.to_owned() });
+    }
+    if file.schema() != table.schema()?.as_ref() {
+        let names: Vec<_> = file.schema_descr().columns().iter().map(|column| column.name()).collect();
+        let found = format!("table {} with {}", value(TABLE_KEY).unwrap_or("unnamed"), names.join(", "));
+        return Err(RecordError::Columns { expected: table.name, found });
+    }
+    Ok(())
+}
+
+/// Runs `read`, which calls the parquet library, and makes an error of a panic.
+///
+/// The library checks most of what it reads and asserts the rest; which assertions a damaged file can reach is in the tests. What a
+/// panic leaves behind is never looked at again.
+pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, RecordError>) -> Result<T, RecordError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(RecordError::Parquet(ParquetError::General("damaged beyond what its reader checks".to_owned())))
+    })
+}
+
+fn packet_group(columns: &mut Columns<'_>) -> Result<Vec<PacketRow>, RecordError> {
+    let mut cell = columns.integers()?.into_iter();
+    let mut repetition = columns.integers()?.into_iter();
+    let mut flow = columns.shared_texts()?.into_iter();
+    let mut leg = columns.words(Leg::from_name)?.into_iter();
+    let mut seq = columns.integers()?.into_iter();
+    let mut size = columns.integers()?.into_iter();
+    let mut due = columns.integers()?.into_iter();
+    let mut sent = columns.optional_instants()?.into_iter();
+    let mut wire = columns.optional_instants()?.into_iter();
+    let mut received = columns.optional_instants()?.into_iter();
+    let mut fate = columns.words(Fate::from_name)?.into_iter();
+    let mut drop_cause = columns.optional_words(DropCause::from_name)?.into_iter();
+    let mut copies = columns.counts()?.into_iter();
+    let mut transmissions = columns.counts()?.into_iter();
+    // Every column has the group's number of rows, so they all end together.
+    let rows = core::iter::from_fn(|| {
+        Some(PacketRow {
+            cell: cell.next()?,
+            repetition: repetition.next()?,
+            flow: flow.next()?,
+            leg: leg.next()?,
+            message: MessageRecord {
+                seq: seq.next()?,
+                size: Bytes::new(size.next()?),
+                due: Instant::from_nanos(due.next()?),
+                sent: sent.next()?,
+                wire: wire.next()?,
+                received: received.next()?,
+                fate: fate.next()?,
+                drop_cause: drop_cause.next()?,
+                copies: copies.next()?,
+                transmissions: transmissions.next()?,
+            },
+        })
+    });
+    Ok(rows.collect())
+}
+
+fn series_group(columns: &mut Columns<'_>) -> Result<Vec<SeriesRow>, RecordError> {
+    let mut cell = columns.integers()?.into_iter();
+    let mut repetition = columns.integers()?.into_iter();
+    let mut entity = columns.shared_texts()?.into_iter();
+    let mut kind = columns.words(SeriesKind::from_name)?.into_iter();
+    let mut time = columns.integers()?.into_iter();
+    let mut value = columns.numbers()?.into_iter();
+    let rows = core::iter::from_fn(|| {
+        Some(SeriesRow {
+            cell: cell.next()?,
+            repetition: repetition.next()?,
+            entity: entity.next()?,
+            kind: kind.next()?,
+            at: Instant::from_nanos(time.next()?),
+            value: value.next()?,
+        })
+    });
+    Ok(rows.collect())
+}
+
+/// The columns of one row group, read one after the other.
+struct Columns<'a> {
+    group: &'a dyn RowGroupReader,
+    rows: usize,
+    next: usize,
+}
+
+impl<'a> Columns<'a> {
+    fn of(group: &'a dyn RowGroupReader) -> Result<Self, RecordError> {
+        let count = group.metadata().num_rows();
+        match usize::try_from(count) {
+            Ok(rows) if rows <= GROUP_ROWS => Ok(Self { group, rows, next: 0 }),
+            _ => Err(RecordError::Damaged {
+                column: group.metadata().schema_descr().name().to_owned(),
+                what: format!("a row group of {count} rows; talkpath writes at most {GROUP_ROWS}"),
+            }),
+        }
+    }
+
+    fn integers(&mut self) -> Result<Vec<u64>, RecordError> {
+        let name = self.name();
+        self.required::<Int64Type>()?.into_iter().map(|value| unsigned(&name, value)).collect()
+    }
+
+    fn counts(&mut self) -> Result<Vec<u32>, RecordError> {
+        let name = self.name();
+        let count = |value| u32::try_from(value).map_err(|_| damaged(&name, format!("{value} is no count")));
+        self.required::<Int64Type>()?.into_iter().map(count).collect()
+    }
+
+    fn numbers(&mut self) -> Result<Vec<f64>, RecordError> {
+        self.required::<DoubleType>()
+    }
+
+    fn optional_instants(&mut self) -> Result<Vec<Option<Instant>>, RecordError> {
+        let name = self.name();
+        let instant = |value: Option<i64>| {
+            value.map(|value| unsigned(&name, value).map(Instant::from_nanos)).transpose()
+        };
+        self.optional::<Int64Type>()?.into_iter().map(instant).collect()
+    }
+
+    /// Texts of which neighbours are mostly equal, and then shared.
+    fn shared_texts(&mut self) -> Result<Vec<Arc<str>>, RecordError> {
+        let name = self.name();
+        let mut shared: Arc<str> = Arc::from("");
+        let mut texts = Vec::new();
+        for bytes in self.required::<ByteArrayType>()? {
+            let text = utf8(&name, &bytes)?;
+            if *shared != *text {
+                shared = Arc::from(text);
+            }
+            texts.push(Arc::clone(&shared));
+        }
+        Ok(texts)
+    }
+
+    fn words<T>(&mut self, parse: fn(&str) -> Option<T>) -> Result<Vec<T>, RecordError> {
+        let name = self.name();
+        self.required::<ByteArrayType>()?.iter().map(|bytes| word(&name, bytes, parse)).collect()
+    }
+
+    fn optional_words<T>(&mut self, parse: fn(&str) -> Option<T>) -> Result<Vec<Option<T>>, RecordError> {
+        let name = self.name();
+        let word = |bytes: Option<ByteArray>| bytes.map(|bytes| word(&name, &bytes, parse)).transpose();
+        self.optional::<ByteArrayType>()?.into_iter().map(word).collect()
+    }
+
+    fn required<T: DataType>(&mut self) -> Result<Vec<T::T>, RecordError> {
+        let name = self.name();
+        let (values, _) = self.read::<T>()?;
+        if values.len() == self.rows {
+            Ok(values)
+        } else {
+            Err(damaged(&name, format!("{} values for {} rows", values.len(), self.rows)))
+        }
+    }
+
+    fn optional<T: DataType>(&mut self) -> Result<Vec<Option<T::T>>, RecordError> {
+        let name = self.name();
+        let (values, defined) = self.read::<T>()?;
+        let present = defined.iter().filter(|&&level| level == 1).count();
+        if defined.len() != self.rows || values.len() != present {
+            let what = format!("{} values, {present} of {} rows", values.len(), self.rows);
+            return Err(damaged(&name, what));
+        }
+        let mut values = values.into_iter();
+        Ok(defined.into_iter().map(|level| if level == 1 { values.next() } else { None }).collect())
+    }
+
+    /// At most one row more than the group says, which is enough to notice.
+    fn read<T: DataType>(&mut self) -> Result<(Vec<T::T>, Vec<i16>), RecordError> {
+        let mut reader = get_typed_column_reader::<T>(self.group.get_column_reader(self.next)?);
+        self.next += 1;
+        let (mut values, mut defined) = (Vec::new(), Vec::new());
+        let mut read = 0;
+        while read <= self.rows {
+            let wanted = self.rows + 1 - read;
+            let (records, _, _) = reader.read_records(wanted, Some(&mut defined), None, &mut values)?;
+            if records == 0 {
+                break;
+            }
+            read += records;
+        }
+        Ok((values, defined))
+    }
+
+    fn name(&self) -> String {
+        let schema = self.group.metadata().schema_descr();
+        if self.next < schema.num_columns() {
+            schema.column(self.next).name().to_owned()
+        } else {
+            String::new()
+        }
+    }
+}
+
+fn word<T>(column: &str, bytes: &ByteArray, parse: fn(&str) -> Option<T>) -> Result<T, RecordError> {
+    let text = utf8(column, bytes)?;
+    parse(text).ok_or_else(|| damaged(column, format!("unknown word `{text}`")))
+}
+
+fn utf8<'a>(column: &str, bytes: &'a ByteArray) -> Result<&'a str, RecordError> {
+    core::str::from_utf8(bytes.data()).map_err(|error| damaged(column, error.to_string()))
+}
+
+fn unsigned(column: &str, value: i64) -> Result<u64, RecordError> {
+    u64::try_from(value).map_err(|_| damaged(column, format!("{value} is negative")))
+}
+
+fn damaged(column: &str, what: String) -> RecordError {
+    RecordError::Damaged { column: column.to_owned(), what }
+}

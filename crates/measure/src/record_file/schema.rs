@@ -1,0 +1,97 @@
+//! The two tables: their columns, in order, how each is encoded, and the version of the whole.
+
+use std::sync::Arc;
+
+use parquet::basic::Encoding;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::{ColumnPath, TypePtr};
+
+use super::RecordError;
+
+/// The version of both tables. Raised with every change of a column's name, type or meaning; the reader of the old version
+/// and a sample file of it stay.
+pub const RECORD_VERSION: u32 = 1;
+
+/// The metadata key that holds [`RECORD_VERSION`].
+pub(super) const VERSION_KEY: &str = "talkpath.record_version";
+
+/// The metadata key that holds the table's name.
+pub(super) const TABLE_KEY: &str = "talkpath.table";
+
+/// A table of the record.
+pub(super) struct Table {
+    /// The name in the metadata.
+    pub(super) name: &'static str,
+    schema: &'static str,
+    /// Columns whose neighbouring values are close: the differences are packed. All others have few distinct values and
+    /// get a dictionary.
+    deltas: &'static [&'static str],
+}
+
+/// `packets.parquet`.
+pub(super) const PACKETS: Table = Table {
+    name: "packets",
+    schema: "message packets {
+        REQUIRED INT64 cell;
+        REQUIRED INT64 repetition;
+        REQUIRED BYTE_ARRAY flow (STRING);
+        REQUIRED BYTE_ARRAY leg (STRING);
+        REQUIRED INT64 seq;
+        REQUIRED INT64 size;
+        REQUIRED INT64 due_ns;
+        OPTIONAL INT64 sent_ns;
+        OPTIONAL INT64 wire_ns;
+        OPTIONAL INT64 received_ns;
+        REQUIRED BYTE_ARRAY fate (STRING);
+        OPTIONAL BYTE_ARRAY drop_cause (STRING);
+        REQUIRED INT64 copies;
+        REQUIRED INT64 transmissions;
+    }",
+    deltas: &["seq", "due_ns", "sent_ns", "wire_ns", "received_ns"],
+};
+
+/// `series.parquet`.
+pub(super) const SERIES: Table = Table {
+    name: "series",
+    schema: "message series {
+        REQUIRED INT64 cell;
+        REQUIRED INT64 repetition;
+        REQUIRED BYTE_ARRAY entity (STRING);
+        REQUIRED BYTE_ARRAY kind (STRING);
+        REQUIRED INT64 time_ns;
+        REQUIRED DOUBLE value;
+    }",
+    deltas: &["time_ns"],
+};
+
+impl Table {
+    /// The columns, as parquet has them.
+    pub(super) fn schema(&self) -> Result<TypePtr, RecordError> {
+        Ok(Arc::new(parse_message_type(self.schema)?))
+    }
+
+    /// How the table is written.
+    pub(super) fn properties(&self) -> Arc<WriterProperties> {
+        let entry = |key: &str, value: String| KeyValue { key: key.to_owned(), value: Some(value) };
+        let mut properties = WriterProperties::builder()
+            .set_created_by(concat!("talkpath version ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_key_value_metadata(Some(vec![
+                entry(VERSION_KEY, RECORD_VERSION.to_string()),
+                entry(TABLE_KEY, self.name.to_owned()),
+            ]))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true);
+        for &column in self.deltas {
+            let path = ColumnPath::from(column);
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        Arc::new(properties.build())
+    }
+}
+
+/// The most rows of a row group. Chosen: a few megabytes of memory at a time for writer and reader.
+pub(super) const GROUP_ROWS: usize = 1 << 17;
