@@ -2,6 +2,8 @@
 
 use talkpath_units::{Bytes, Duration, Packets, Rate};
 
+use crate::RateTrace;
+
 /// One one-way link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
@@ -26,6 +28,8 @@ pub enum RateModel {
     Unlimited,
     /// Always this rate.
     Fixed(Rate),
+    /// As recorded, over and over.
+    Trace(RateTrace),
 }
 
 /// The discipline of the queue before the serialiser.

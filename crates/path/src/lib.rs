@@ -7,7 +7,26 @@
 //!
 //! Waiting, serialising and propagating are three places. A link is a pure step machine: arrivals and the time go
 //! in; arrivals at the far end, drops and losses come out. The simulator and the emulator drive the same code.
+//!
+//! Fragmentation (RFC 791) is a matter between links and hosts: whoever drives the links asks [`Link::mtu`], splits
+//! with [`FragmentRange::fragments`], and puts together with [`Reassembly`].
 
 mod config;
+mod delay_variation;
+mod fragment;
+mod host_delay;
+mod link;
+mod loss;
+mod occupancy;
+mod pipe;
+mod queue;
+mod rate_trace;
+mod reassembly;
+mod serialiser;
 
 pub use config::{DelayVariation, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
+pub use host_delay::HostDelay;
+pub use link::{Carried, DropCause, Dropped, Link, LinkReport, PathOutput};
+pub use rate_trace::{RateTrace, TraceError, TraceMistake};
+pub use reassembly::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembled, Reassembly};

@@ -1,0 +1,78 @@
+//! What one packet costs on its way through a link: `cargo bench -p talkpath-path`.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput};
+use talkpath_path::{
+    Carried, DelayVariation, Link, LinkConfig, LossModel, PathOutput, QueueKind, QueueLimit, RateModel,
+};
+use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
+
+/// As large as a simulator's parcel: indices, a typed packet, a fragment range.
+#[derive(Clone, Copy)]
+struct Parcel {
+    size: u64,
+    _rest: [u64; 11],
+}
+
+impl Carried for Parcel {
+    fn wire_size(&self) -> Bytes {
+        Bytes::new(self.size)
+    }
+}
+
+const PACKETS: u64 = 100_000;
+/// 1500 bytes at 100 Mb/s.
+const SERVICE: Duration = Duration::from_micros(120);
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    let plain = LinkConfig {
+        rate: RateModel::Fixed(Rate::from_bps(100_000_000)),
+        delay: Duration::from_millis(20),
+        mtu: Bytes::new(1500),
+        queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(100)), in_service: false },
+        loss: LossModel::None,
+        jitter: DelayVariation::None,
+    };
+    let lossy = LinkConfig {
+        loss: LossModel::GilbertElliott { p: 0.01, r: 0.3, loss_bad: 1.0, loss_good: 0.0 },
+        jitter: DelayVariation::Normal { sd: Duration::from_millis(2), reorder: false },
+        ..plain.clone()
+    };
+    let reordering = LinkConfig {
+        jitter: DelayVariation::Uniform { max: Duration::from_millis(5), reorder: true },
+        ..plain.clone()
+    };
+    let cases = [
+        ("busy, one size", &plain, [1500; 4]),
+        ("busy, mixed sizes", &plain, [1500, 40, 188, 1300]),
+        ("busy, gilbert-elliott and normal variation", &lossy, [1500; 4]),
+        ("busy, reordering", &reordering, [1500; 4]),
+    ];
+    let mut group = criterion.benchmark_group("link");
+    group.throughput(Throughput::Elements(PACKETS));
+    for (name, config, sizes) in cases {
+        let mut link = Link::new(config, Seed::new(1), "up").measuring(Instant::ZERO, Instant::MAX);
+        let mut now = Instant::ZERO;
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched(|| (), |()| push(&mut link, &mut now, sizes), BatchSize::PerIteration);
+        });
+    }
+    group.finish();
+    criterion.final_summary();
+}
+
+/// Offers slightly more than the link can carry, one packet at a time, and takes out what arrives in between.
+fn push(link: &mut Link<Parcel>, now: &mut Instant, sizes: [u64; 4]) {
+    for size in sizes.into_iter().cycle().take(PACKETS as usize) {
+        let offered_every = SERVICE * (99 * size) / (100 * 1500);
+        *now += offered_every;
+        while let Some(at) = link.poll_timeout().filter(|at| at <= now) {
+            if let Some(PathOutput::Arrived(parcel)) = link.poll_output(at) {
+                black_box(parcel.size);
+            }
+        }
+        let _ = black_box(link.handle_packet(Parcel { size, _rest: [0; 11] }, *now));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a pipe adds to its propagation delay, packet by packet.
+//!
+//! Every packet draws, lost or not, from the element's own stream. The whole delay never goes below zero: the normal
+//! variation is cut there, which shifts its mean where the standard deviation is not small against the delay.
+//! Draws are independent of each other; a wireless channel's correlation over time is left out. Where
+//! packets may not overtake (the default), a packet also waits for its predecessor, which makes close packets' delays
+//! dependent and longer than the distribution says (`pipe.rs`).
+
+use talkpath_units::{Duration, Stream};
+
+use crate::config::DelayVariation;
+
+/// A propagation delay and its variation.
+#[derive(Debug)]
+pub(crate) struct Variation {
+    delay: Duration,
+    model: DelayVariation,
+    stream: Stream,
+}
+
+impl Variation {
+    /// `delay`, varied as `model` says.
+    pub(crate) fn new(delay: Duration, model: &DelayVariation, stream: Stream) -> Self {
+        Self { delay, model: model.clone(), stream }
+    }
+
+    /// Whether a packet may overtake the one before it.
+    pub(crate) fn reorders(&self) -> bool {
+        match self.model {
+            DelayVariation::None => false,
+            DelayVariation::Normal { reorder, .. }
+            | DelayVariation::Uniform { reorder, .. }
+            | DelayVariation::Pareto { reorder, .. } => reorder,
+        }
+    }
+
+    /// The next packet's whole delay.
+    #[inline]
+    pub(crate) fn delay(&mut self) -> Duration {
+        match self.model {
+            DelayVariation::None => self.delay,
+            DelayVariation::Normal { sd, .. } => {
+                let shift = libm::round(self.stream.normal() * sd.as_nanos() as f64) as i64;
+                Duration::from_nanos(self.delay.as_nanos().saturating_add_signed(shift))
+            }
+            DelayVariation::Uniform { max, .. } => {
+                self.delay.saturating_add(self.stream.span(Duration::ZERO, max))
+            }
+            DelayVariation::Pareto { mean, shape, .. } => {
+                self.delay.saturating_add(lomax(mean, shape, self.stream.unit()))
+            }
+        }
+    }
+}
+
+/// A Lomax number (Lomax 1954; Pareto's second kind) by inversion of a `uniform` one: survival (1 + x/λ)^-α, where
+/// α is the shape and λ = mean (α - 1).
+fn lomax(mean: Duration, shape: f64, uniform: f64) -> Duration {
+    let scale_ns = mean.as_nanos() as f64 * (shape - 1.0);
+    let survival = 1.0 - uniform;
+    // A float-to-integer `as` stops at the ends of the range and maps NaN to zero.
+    Duration::from_nanos(libm::round(scale_ns * (libm::pow(survival, -1.0 / shape) - 1.0)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Seed;
+
+    use super::*;
+
+    const N: u32 = 200_000;
+
+    fn delays(delay: Duration, model: DelayVariation) -> Vec<f64> {
+        let mut variation = Variation::new(delay, &model, Seed::new(11).stream("link/x/jitter"));
+        (0..N).map(|_| variation.delay().as_millis_f64()).collect()
+    }
+
+    fn mean(values: &[f64]) -> f64 {
+        values.iter().sum::<f64>() / f64::from(N)
+    }
+
+    #[test]
+    fn a_normal_variation_keeps_the_mean_and_has_its_standard_deviation() {
+        let sd = Duration::from_millis(2);
+        let values = delays(Duration::from_millis(20), DelayVariation::Normal { sd, reorder: false });
+        let squares: Vec<f64> = values.iter().map(|value| (value - 20.0).powi(2)).collect();
+        // Four standard errors: sd/sqrt(n) of the mean, sd²·sqrt(2/n) of the variance.
+        let n = f64::from(N);
+        assert!((mean(&values) - 20.0).abs() < 4.0 * 2.0 / n.sqrt(), "{}", mean(&values));
+        assert!((mean(&squares) - 4.0).abs() < 4.0 * 4.0 * (2.0 / n).sqrt(), "{}", mean(&squares));
+    }
+
+    #[test]
+    fn a_normal_variation_larger_than_the_delay_is_cut_at_zero() {
+        let sd = Duration::from_millis(10);
+        let values = delays(Duration::from_millis(10), DelayVariation::Normal { sd, reorder: false });
+        // P(Z <= -1) = 0.158655 of the packets take no time at all; binomial, four standard errors.
+        let zero = values.iter().filter(|&&value| value == 0.0).count() as f64 / f64::from(N);
+        assert!((zero - 0.158_655).abs() < 4.0 * (0.158_655 * 0.841_345 / f64::from(N)).sqrt(), "{zero}");
+    }
+
+    #[test]
+    fn a_uniform_variation_stays_below_its_maximum() {
+        let max = Duration::from_millis(6);
+        let values = delays(Duration::from_millis(1), DelayVariation::Uniform { max, reorder: false });
+        assert!(values.iter().all(|value| (1.0..7.0).contains(value)));
+        // Mean 1 + 6/2, four standard errors of 6/sqrt(12 n).
+        assert!((mean(&values) - 4.0).abs() < 4.0 * 6.0 / (12.0 * f64::from(N)).sqrt(), "{}", mean(&values));
+    }
+
+    #[test]
+    fn a_pareto_variation_has_its_mean_and_its_tail() {
+        let (average, shape) = (Duration::from_millis(5), 3.0);
+        let values = delays(Duration::ZERO, DelayVariation::Pareto { mean: average, shape, reorder: false });
+        // λ = 10 ms; variance λ²α/((α-1)²(α-2)) = 75 ms²; P(x > 10 ms) = 2^-3.
+        assert!((mean(&values) - 5.0).abs() < 4.0 * (75.0 / f64::from(N)).sqrt(), "{}", mean(&values));
+        let tail = values.iter().filter(|&&value| value > 10.0).count() as f64 / f64::from(N);
+        assert!((tail - 0.125).abs() < 4.0 * (0.125 * 0.875 / f64::from(N)).sqrt(), "{tail}");
+    }
+}

@@ -1,0 +1,221 @@
+//! A one-way link: a queue, a serialiser and a pipe in a row, driven as one step machine.
+//!
+//! A first-in-first-out queue that decides at arrival leaves nothing to chance afterwards: when the packet enters, its
+//! service, its loss and its arrival at the far end are all known. So a packet costs one event a hop, its arrival,
+//! and the queue's occupancy is settled from the known service starts whenever somebody looks. A queue that decides
+//! at departure (CoDel, RFC 8289) will keep its packets and serve them from `poll_output`; the interface already
+//! has what it needs: `poll_timeout` may name a moment at which nothing comes out yet, and drops come out late.
+//!
+//! Of two things at one instant, the one that leaves goes before the one that comes: a packet that arrives as
+//! service ends finds the serialiser idle or the place free.
+//!
+//! Left out: a link layer's own framing, medium access and retransmissions; sizes are those of IP packets.
+
+use talkpath_units::{Bytes, Instant, Seed};
+
+use crate::config::{LinkConfig, QueueKind};
+use crate::loss::Loss;
+use crate::occupancy::Window;
+use crate::pipe::Pipe;
+use crate::queue::DropTail;
+use crate::serialiser::Serialiser;
+
+/// What a link carries: anything with the size of an IP packet.
+pub trait Carried {
+    /// Bytes of the IPv4 packet, header included.
+    fn wire_size(&self) -> Bytes;
+}
+
+/// A one-way link. See the module's documentation for its stages.
+#[derive(Debug)]
+pub struct Link<T> {
+    mtu: Bytes,
+    queue: Queue,
+    serialiser: Serialiser,
+    loss: Loss,
+    pipe: Pipe<T>,
+    counts: Counts,
+}
+
+/// Where packets wait; one arm a discipline.
+#[derive(Debug)]
+enum Queue {
+    DropTail(DropTail),
+}
+
+/// What the link counts within its measuring window.
+#[derive(Debug, Default)]
+struct Counts {
+    window: Window,
+    forwarded: u64,
+    dropped: u64,
+    lost: u64,
+    /// Nanoseconds during which the serialiser had nothing to send, up to its last start.
+    idle_ns: u64,
+}
+
+/// A packet that a queue turned away at its arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped<T> {
+    /// The packet.
+    pub packet: T,
+    /// Why.
+    pub cause: DropCause,
+}
+
+/// Why a queue dropped a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// The queue had no room for it.
+    QueueFull,
+}
+
+/// What comes out of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathOutput<T> {
+    /// The packet is at the far end.
+    Arrived(T),
+    /// The wire ate the packet; told when it would have arrived.
+    Lost(T),
+    /// The queue dropped the packet after it had waited. Drop-tail never does.
+    Dropped(T, DropCause),
+}
+
+/// What a link did within its measuring window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkReport {
+    /// Mean of the waiting packets, weighted by time.
+    pub queue_packets_mean: f64,
+    /// The number of waiting packets that was not exceeded for 99 % of the time.
+    pub queue_packets_p99: u64,
+    /// Most waiting packets; a number that held for no time does not count.
+    pub queue_packets_max: u64,
+    /// Packets that arrived at the far end.
+    pub forwarded: u64,
+    /// Packets that the queue had no room for.
+    pub dropped: u64,
+    /// Packets that the wire ate, counted when they would have arrived.
+    pub lost: u64,
+    /// Share of the time during which the serialiser had a packet, 0 to 1.
+    pub utilisation: f64,
+}
+
+impl<T: Carried> Link<T> {
+    /// The link called `name`, empty, measuring from the run's beginning without end.
+    ///
+    /// Its random streams are `link/NAME/loss` and `link/NAME/jitter`.
+    pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
+        let QueueKind::DropTail { limit, in_service } = config.queue;
+        Self {
+            mtu: config.mtu,
+            queue: Queue::DropTail(DropTail::new(limit, in_service)),
+            serialiser: Serialiser::new(&config.rate),
+            loss: Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))),
+            pipe: Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter"))),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The same link, measuring in [`from`, `to`) only. For a link that has carried nothing yet.
+    #[must_use]
+    pub fn measuring(mut self, from: Instant, to: Instant) -> Self {
+        self.counts.window = Window::new(from, to);
+        match &mut self.queue {
+            Queue::DropTail(queue) => queue.measure(self.counts.window),
+        }
+        self
+    }
+
+    /// The largest packet that the link takes whole; a larger one is to be fragmented before `handle_packet`.
+    pub fn mtu(&self) -> Bytes {
+        self.mtu
+    }
+
+    /// A packet comes to the link: it goes into service, waits, or is dropped.
+    ///
+    /// # Errors
+    /// [`Dropped`] gives the packet back where the queue has no room for it.
+    #[inline]
+    pub fn handle_packet(&mut self, packet: T, now: Instant) -> Result<(), Dropped<T>> {
+        let size = packet.wire_size();
+        let service = match &mut self.queue {
+            Queue::DropTail(queue) => {
+                queue.settle(now);
+                let free_at = self.serialiser.free_at();
+                if free_at <= now {
+                    self.counts.idle_ns += self.counts.window.overlap(free_at, now);
+                } else if !queue.has_room(size) {
+                    self.counts.dropped += u64::from(self.counts.window.contains(now));
+                    return Err(Dropped { packet, cause: DropCause::QueueFull });
+                }
+                let service = self.serialiser.serve(size, now);
+                queue.admit(size, service.start, now);
+                service
+            }
+        };
+        let lost = self.loss.eats();
+        self.pipe.enter(packet, lost, service.finish);
+        Ok(())
+    }
+
+    /// When [`Link::poll_output`] next has something to do, if ever.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.pipe.poll_timeout()
+    }
+
+    /// What came out by `now`, one a call, in order of time; to be called until `None`.
+    #[inline]
+    pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
+        let out = self.pipe.poll_output(now)?;
+        let counted = u64::from(self.counts.window.contains(out.arrival));
+        Some(if out.lost {
+            self.counts.lost += counted;
+            PathOutput::Lost(out.packet)
+        } else {
+            self.counts.forwarded += counted;
+            PathOutput::Arrived(out.packet)
+        })
+    }
+
+    /// Packets that wait for the serialiser at `now`, the one in service not counted.
+    ///
+    /// `now` is at or after the latest call's. Constant time right after `handle_packet` at the same `now`.
+    #[inline]
+    pub fn waiting(&self, now: Instant) -> u64 {
+        match &self.queue {
+            Queue::DropTail(queue) => queue.waiting(now),
+        }
+    }
+
+    /// Packets inside the link: waiting, in service or in the pipe.
+    pub fn held(&self) -> usize {
+        self.pipe.len()
+    }
+
+    /// What happened within the measuring window up to `now`.
+    pub fn report(&mut self, now: Instant) -> LinkReport {
+        let (window, free_at) = (self.counts.window, self.serialiser.free_at());
+        let levels = match &mut self.queue {
+            Queue::DropTail(queue) => {
+                queue.settle(now);
+                queue.levels(now)
+            }
+        };
+        // All that was accepted by `now` keeps the serialiser busy from then to `free_at` without a gap.
+        let idle_ns = self.counts.idle_ns + window.overlap(free_at, now);
+        let measured_ns = window.overlap(Instant::ZERO, now);
+        LinkReport {
+            queue_packets_mean: levels.mean,
+            queue_packets_p99: levels.p99,
+            queue_packets_max: levels.max,
+            forwarded: self.counts.forwarded,
+            dropped: self.counts.dropped,
+            lost: self.counts.lost,
+            utilisation: match measured_ns {
+                0 => 0.0,
+                _ => measured_ns.saturating_sub(idle_ns) as f64 / measured_ns as f64,
+            },
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What the wire eats. A lost packet has waited and was serialised: it took the room and the time of any other.
+//!
+//! Gilbert and Elliott's two states (Gilbert, *Capacity of a burst-noise channel*, 1960; Elliott, *Estimates of error
+//! rates for codes on burst-noise channels*, 1963) begin in the chain's stationary distribution, bad with probability
+//! p / (p + r), so that short runs expect the same loss rate as long ones. A packet meets the present state, then the
+//! state steps. With loss only and always in the bad state, the loss rate is p / (p + r) and a run of losses
+//! has mean length 1 / r.
+//!
+//! A packet that was dropped before it reached the wire moves no state. Left out: loss in time rather than in packets
+//! (an outage eats more packets of a faster flow), and bit errors that grow with the packet's size.
+
+use talkpath_units::Stream;
+
+use crate::config::LossModel;
+
+/// A loss model with its state and its stream.
+#[derive(Debug)]
+pub(crate) enum Loss {
+    None,
+    Bernoulli { rate: f64, stream: Stream },
+    GilbertElliott(GilbertElliott),
+    Periodic { period: u64, since_loss: u64 },
+}
+
+/// Two states, one step a packet.
+#[derive(Debug)]
+pub(crate) struct GilbertElliott {
+    good_to_bad: f64,
+    bad_to_good: f64,
+    loss_bad: f64,
+    loss_good: f64,
+    bad: bool,
+    stream: Stream,
+}
+
+impl Loss {
+    /// The model in its first state.
+    pub(crate) fn new(model: &LossModel, stream: Stream) -> Self {
+        match *model {
+            LossModel::None => Self::None,
+            LossModel::Bernoulli { rate } => Self::Bernoulli { rate, stream },
+            LossModel::GilbertElliott { p, r, loss_bad, loss_good } => {
+                Self::GilbertElliott(GilbertElliott::new(p, r, loss_bad, loss_good, stream))
+            }
+            LossModel::Periodic { period } => Self::Periodic { period, since_loss: 0 },
+        }
+    }
+
+    /// Whether the wire eats the next packet.
+    #[inline]
+    pub(crate) fn eats(&mut self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Bernoulli { rate, stream } => stream.chance(*rate),
+            Self::GilbertElliott(chain) => chain.eats(),
+            Self::Periodic { period, since_loss } => {
+                *since_loss += 1;
+                let lost = since_loss == period;
+                if lost {
+                    *since_loss = 0;
+                }
+                lost
+            }
+        }
+    }
+}
+
+impl GilbertElliott {
+    fn new(good_to_bad: f64, bad_to_good: f64, loss_bad: f64, loss_good: f64, mut stream: Stream) -> Self {
+        // With neither transition possible any distribution is stationary; it begins, and stays, good.
+        let steps = good_to_bad + bad_to_good;
+        let bad = stream.chance(if steps > 0.0 { good_to_bad / steps } else { 0.0 });
+        Self { good_to_bad, bad_to_good, loss_bad, loss_good, bad, stream }
+    }
+
+    /// Draws twice a packet, whatever the state is.
+    fn eats(&mut self) -> bool {
+        let (loss, step) = match self.bad {
+            true => (self.loss_bad, self.bad_to_good),
+            false => (self.loss_good, self.good_to_bad),
+        };
+        let lost = self.stream.chance(loss);
+        self.bad ^= self.stream.chance(step);
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Seed;
+
+    use super::*;
+
+    fn losses(model: &LossModel, n: usize) -> Vec<bool> {
+        let mut loss = Loss::new(model, Seed::new(3).stream("link/x/loss"));
+        (0..n).map(|_| loss.eats()).collect()
+    }
+
+    #[test]
+    fn periodic_loss_eats_every_period_th_packet_counted_from_one() {
+        let lost = losses(&LossModel::Periodic { period: 4 }, 12);
+        let numbers: Vec<usize> = (1..=12).filter(|number| lost[number - 1]).collect();
+        assert_eq!(numbers, [4, 8, 12]);
+        assert!(losses(&LossModel::Periodic { period: 1 }, 5).iter().all(|&lost| lost));
+    }
+
+    #[test]
+    fn a_chain_that_cannot_leave_the_good_state_loses_only_there() {
+        let stuck = |loss_good| LossModel::GilbertElliott { p: 0.0, r: 0.0, loss_bad: 1.0, loss_good };
+        assert!(losses(&stuck(0.0), 1000).iter().all(|&lost| !lost));
+        assert!(losses(&stuck(1.0), 1000).iter().all(|&lost| lost));
+    }
+
+    #[test]
+    fn the_first_packet_meets_the_stationary_distribution() {
+        let model = LossModel::GilbertElliott { p: 0.1, r: 0.3, loss_bad: 1.0, loss_good: 0.0 };
+        let n = 20_000_u32;
+        let lost =
+            (0..n).filter(|&seed| Loss::new(&model, Seed::new(u64::from(seed)).stream("link/x/loss")).eats());
+        let rate = lost.count() as f64 / f64::from(n);
+        // p/(p+r) = 1/4; binomial, four standard errors.
+        assert!((rate - 0.25).abs() < 4.0 * (0.25 * 0.75 / f64::from(n)).sqrt(), "{rate}");
+    }
+}

@@ -1,0 +1,238 @@
+//! A rate as it was recorded: mahimahi's packet-delivery traces (Netravali et al., *Mahimahi: Accurate Record-and-Replay
+//! for HTTP*, 2015; the format is that of its `mm-link`).
+//!
+//! Each line is a moment in whole milliseconds from the trace's beginning, never lower than the line before, at which
+//! the link may deliver 1504 bytes; a moment stands once for each such opportunity. The trace repeats with the last
+//! line as its period. What is not used at an opportunity is gone. A packet may be spread over several
+//! opportunities and leaves with the last of them; packets that wait share what is left of one. A packet uses only
+//! opportunities after its arrival: mahimahi spends those of the present millisecond before it takes in a packet.
+//!
+//! mahimahi counts four bytes of the TUN device's header with each packet, which is why 1504 bytes carry one packet of
+//! 1500; so does this. Unlike mahimahi, which lets a partly sent packet leave its queue's count and keeps an untouched
+//! head in it, the packet at the head here is always in service: `in_service = true` on a drop-tail queue counts it.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use talkpath_units::{Bytes, Duration, Instant};
+
+/// Delivery opportunities over one period, in order; cheap to clone. At least one, the last after zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateTrace {
+    opportunities: Arc<[Duration]>,
+}
+
+/// A trace that cannot be used, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {mistake}")]
+pub struct TraceError {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub mistake: TraceMistake,
+}
+
+/// What can be wrong with a line of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceMistake {
+    /// Not a whole number of milliseconds that fits a run.
+    #[error("{found:?} is not a whole number of milliseconds")]
+    NotMilliseconds {
+        /// The line's beginning.
+        found: String,
+    },
+    /// Lower than the line before.
+    #[error("{found} ms comes after {previous} ms: moments must not go back")]
+    GoesBack {
+        /// This line's moment.
+        found: u64,
+        /// The moment before it.
+        previous: u64,
+    },
+    /// No line at all.
+    #[error("the trace is empty: one moment in milliseconds a line is needed")]
+    Empty,
+    /// All moments are zero.
+    #[error("the trace ends at 0 ms: it must last for some time")]
+    NoTime,
+}
+
+/// What one opportunity delivers: an Ethernet-sized packet with its TUN header (mahimahi's `PACKET_SIZE`).
+const OPPORTUNITY: Bytes = Bytes::new(1504);
+/// What mahimahi counts with each IP packet: the TUN device's packet information.
+const TUN_HEADER: Bytes = Bytes::new(4);
+/// No run lasts longer than this; keeps nanoseconds within their range (a tenth of it).
+const LONGEST_MS: u64 = u64::MAX / 1_000_000 / 10;
+/// How much of a wrong line an error quotes.
+const QUOTED_CHARS: usize = 40;
+
+impl RateTrace {
+    /// How long the trace lasts before it repeats.
+    pub fn period(&self) -> Duration {
+        self.opportunities.last().copied().unwrap_or(Duration::MAX)
+    }
+
+    /// Delivery opportunities in one period.
+    pub fn opportunities(&self) -> &[Duration] {
+        &self.opportunities
+    }
+}
+
+impl FromStr for RateTrace {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Self, TraceError> {
+        let mut opportunities: Vec<Duration> = Vec::new();
+        let mut previous = 0;
+        for (line, found) in (1..).zip(text.lines()) {
+            let not_milliseconds =
+                || TraceMistake::NotMilliseconds { found: found.chars().take(QUOTED_CHARS).collect() };
+            let ms = match found.trim().parse() {
+                Ok(ms) if ms <= LONGEST_MS => ms,
+                _ => return Err(TraceError { line, mistake: not_milliseconds() }),
+            };
+            if ms < previous {
+                return Err(TraceError { line, mistake: TraceMistake::GoesBack { found: ms, previous } });
+            }
+            opportunities.push(Duration::from_millis(ms));
+            previous = ms;
+        }
+        match (opportunities.len(), previous) {
+            (0, _) => Err(TraceError { line: 1, mistake: TraceMistake::Empty }),
+            (line, 0) => Err(TraceError { line, mistake: TraceMistake::NoTime }),
+            _ => Ok(Self { opportunities: opportunities.into() }),
+        }
+    }
+}
+
+/// A trace being played.
+#[derive(Debug)]
+pub(crate) struct TraceClock {
+    trace: RateTrace,
+    /// When the present repetition of the trace began.
+    began: Instant,
+    /// Index of the next opportunity in it.
+    next: usize,
+    /// The last opportunity used ...
+    current: Instant,
+    /// ... and what is left of it.
+    left: Bytes,
+}
+
+impl TraceClock {
+    /// The trace begins with the run.
+    pub(crate) fn new(trace: RateTrace) -> Self {
+        Self { trace, began: Instant::ZERO, next: 0, current: Instant::ZERO, left: Bytes::ZERO }
+    }
+
+    /// When the last byte of a packet of `size` that came at `now` is delivered, after all that came before.
+    pub(crate) fn serve(&mut self, size: Bytes, now: Instant) -> Instant {
+        if self.current <= now {
+            self.left = Bytes::ZERO;
+            self.skip_to_after(now);
+        }
+        let mut missing = size.saturating_add(TUN_HEADER);
+        loop {
+            let taken = missing.min(self.left);
+            missing -= taken;
+            self.left -= taken;
+            if missing == Bytes::ZERO || self.current == Instant::MAX {
+                return self.current;
+            }
+            self.advance();
+        }
+    }
+
+    /// Goes to the next opportunity.
+    fn advance(&mut self) {
+        let Some(&offset) = self.trace.opportunities.get(self.next) else {
+            self.began = self.began.saturating_add(self.trace.period());
+            self.next = 0;
+            return;
+        };
+        self.current = self.began.saturating_add(offset);
+        self.left = OPPORTUNITY;
+        self.next += 1;
+    }
+
+    /// Passes the opportunities up to `now` by.
+    fn skip_to_after(&mut self, now: Instant) {
+        let period = self.trace.period();
+        let repetitions = now.since(self.began).as_nanos() / period.as_nanos().max(1);
+        if repetitions > 0 {
+            self.began = self.began.saturating_add(period.saturating_mul(repetitions));
+            self.next = 0;
+        }
+        let into = now.since(self.began);
+        let passed = self.trace.opportunities[self.next..].partition_point(|&offset| offset <= into);
+        self.next += passed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn clock(text: &str) -> TraceClock {
+        TraceClock::new(text.parse().expect("a good trace"))
+    }
+
+    #[test]
+    fn full_packets_take_one_opportunity_each_and_the_trace_repeats() {
+        let mut clock = clock("1\n1\n4\n10\n");
+        let finishes: Vec<Instant> = (0..9).map(|_| clock.serve(Bytes::new(1500), ms(0))).collect();
+        assert_eq!(finishes, [1, 1, 4, 10, 11, 11, 14, 20, 21].map(ms));
+    }
+
+    #[test]
+    fn small_packets_share_an_opportunity_and_large_ones_span_several() {
+        let mut clock = clock("5\n");
+        // 3 x (498 + 4) = 1506: the third needs two bytes of the second opportunity.
+        let finishes: Vec<Instant> = (0..3).map(|_| clock.serve(Bytes::new(498), ms(0))).collect();
+        assert_eq!(finishes, [5, 5, 10].map(ms));
+        // 1502 are left there; 3000 + 4 take them and 1502 of the third.
+        assert_eq!(clock.serve(Bytes::new(3000), ms(0)), ms(15));
+    }
+
+    #[test]
+    fn what_nobody_waited_for_is_gone() {
+        let mut clock = clock("5\n");
+        assert_eq!(clock.serve(Bytes::new(96), ms(0)), ms(5));
+        // 1404 bytes are left, but a packet that arrives at that very moment has missed them.
+        assert_eq!(clock.serve(Bytes::new(96), ms(5)), ms(10));
+        // One that came before has not.
+        assert_eq!(clock.serve(Bytes::new(96), ms(9)), ms(10));
+        // A long silence passes by whole repetitions.
+        assert_eq!(clock.serve(Bytes::new(96), ms(5_000_001)), ms(5_000_005));
+        assert_eq!(clock.serve(Bytes::new(96), ms(6_000_000)), ms(6_000_005));
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let mistake = |text: &str| text.parse::<RateTrace>().expect_err("a bad trace");
+        let not_milliseconds = |line, found: &str| TraceError {
+            line,
+            mistake: TraceMistake::NotMilliseconds { found: found.to_owned() },
+        };
+        assert_eq!(mistake("1\nx\n"), not_milliseconds(2, "x"));
+        assert_eq!(mistake("1\n\n2\n"), not_milliseconds(2, ""));
+        assert_eq!(mistake("-1\n"), not_milliseconds(1, "-1"));
+        assert_eq!(mistake("18446744073709551615\n"), not_milliseconds(1, "18446744073709551615"));
+        assert_eq!(
+            mistake("3\n2\n"),
+            TraceError { line: 2, mistake: TraceMistake::GoesBack { found: 2, previous: 3 } }
+        );
+        assert_eq!(mistake(""), TraceError { line: 1, mistake: TraceMistake::Empty });
+        assert_eq!(mistake("0\n0\n"), TraceError { line: 2, mistake: TraceMistake::NoTime });
+        assert_eq!(mistake("3\n2\n").to_string(), "line 2: 2 ms comes after 3 ms: moments must not go back");
+    }
+
+    #[test]
+    fn windows_line_ends_are_read() {
+        assert_eq!("1\r\n2\r\n".parse::<RateTrace>(), "1\n2".parse());
+    }
+}
