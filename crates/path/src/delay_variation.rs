@@ -70,8 +70,8 @@ mod tests {
 
     const N: u32 = 200_000;
 
-    fn delays(delay: Duration, model: DelayVariation) -> Vec<f64> {
-        let mut variation = Variation::new(delay, &model, Seed::new(11).stream("link/x/jitter"));
+    fn delays(delay: Duration, model: &DelayVariation) -> Vec<f64> {
+        let mut variation = Variation::new(delay, model, Seed::new(11).stream("link/x/jitter"));
         (0..N).map(|_| variation.delay().as_millis_f64()).collect()
     }
 
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_normal_variation_keeps_the_mean_and_has_its_standard_deviation() {
         let sd = Duration::from_millis(2);
-        let values = delays(Duration::from_millis(20), DelayVariation::Normal { sd, reorder: false });
+        let values = delays(Duration::from_millis(20), &DelayVariation::Normal { sd, reorder: false });
         let squares: Vec<f64> = values.iter().map(|value| (value - 20.0).powi(2)).collect();
         // Four standard errors: sd/sqrt(n) of the mean, sd²·sqrt(2/n) of the variance.
         let n = f64::from(N);
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_normal_variation_larger_than_the_delay_is_cut_at_zero() {
         let sd = Duration::from_millis(10);
-        let values = delays(Duration::from_millis(10), DelayVariation::Normal { sd, reorder: false });
+        let values = delays(Duration::from_millis(10), &DelayVariation::Normal { sd, reorder: false });
         // P(Z <= -1) = 0.158655 of the packets take no time at all; binomial, four standard errors.
         let zero = values.iter().filter(|&&value| value == 0.0).count() as f64 / f64::from(N);
         assert!((zero - 0.158_655).abs() < 4.0 * (0.158_655 * 0.841_345 / f64::from(N)).sqrt(), "{zero}");
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_uniform_variation_stays_below_its_maximum() {
         let max = Duration::from_millis(6);
-        let values = delays(Duration::from_millis(1), DelayVariation::Uniform { max, reorder: false });
+        let values = delays(Duration::from_millis(1), &DelayVariation::Uniform { max, reorder: false });
         assert!(values.iter().all(|value| (1.0..7.0).contains(value)));
         // Mean 1 + 6/2, four standard errors of 6/sqrt(12 n).
         assert!((mean(&values) - 4.0).abs() < 4.0 * 6.0 / (12.0 * f64::from(N)).sqrt(), "{}", mean(&values));
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_pareto_variation_has_its_mean_and_its_tail() {
         let (average, shape) = (Duration::from_millis(5), 3.0);
-        let values = delays(Duration::ZERO, DelayVariation::Pareto { mean: average, shape, reorder: false });
+        let values = delays(Duration::ZERO, &DelayVariation::Pareto { mean: average, shape, reorder: false });
         // λ = 10 ms; variance λ²α/((α-1)²(α-2)) = 75 ms²; P(x > 10 ms) = 2^-3.
         assert!((mean(&values) - 5.0).abs() < 4.0 * (75.0 / f64::from(N)).sqrt(), "{}", mean(&values));
         let tail = values.iter().filter(|&&value| value > 10.0).count() as f64 / f64::from(N);
