@@ -1,1 +1,80 @@
-fn main() {}
+//! The program `talkpath`: the commands of docs/interface.md over the crates below.
+//!
+//! ```text
+//! args ─► command/* ─► scenario_file ─► experiment ─► run_dir, part ─► terminal
+//!                                        └─► arenas (sim, live)
+//! ```
+//!
+//! A command returns a [`failure::Failure`] or nothing; only `main` turns that into text and an exit code.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod arenas;
+mod args;
+mod command;
+mod experiment;
+mod failure;
+mod interrupt;
+mod part;
+mod progress;
+mod run_dir;
+mod scenario_file;
+mod stopwatch;
+mod terminal;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use failure::Failure;
+use terminal::Terminal;
+
+fn main() -> ExitCode {
+    say_whose_fault_a_panic_is();
+    let cli = args::parse();
+    let terminal = Terminal::new(&cli.common);
+    match run(&cli, terminal) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tell(&failure, terminal);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
+    let common = &cli.common;
+    match &cli.command {
+        Command::Compare(args) => command::compare::run(args, common, terminal),
+        Command::Run(args) => command::run::run(args, common, terminal),
+        Command::Check(args) => command::check::run(args, terminal),
+        Command::Serve(args) => command::serve::run(args, terminal),
+        Command::Report(args) => command::report::run(args, terminal),
+        Command::Export(args) => command::export::run(args),
+        Command::Doctor => command::doctor::run(terminal),
+        Command::Completions { shell } => command::shell::completions(*shell),
+        Command::Man => command::shell::man(),
+    }
+}
+
+fn tell(failure: &Failure, terminal: Terminal) {
+    match failure {
+        Failure::OutputClosed => {}
+        Failure::Scenario { mistakes, .. } => {
+            for mistake in mistakes {
+                terminal.error(mistake);
+            }
+            terminal.error(&failure.to_string());
+        }
+        other => terminal.error(&other.to_string()),
+    }
+}
+
+/// Input never panics; where it does all the same, the user learns that it is not their mistake.
+fn say_whose_fault_a_panic_is() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        default(info);
+        Terminal::plain()
+            .error("this is a bug in talkpath: please report the lines above, the command and the scenario");
+    }));
+}

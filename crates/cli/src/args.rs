@@ -1,0 +1,243 @@
+//! The command line, as docs/interface.md promises it. Every flag has a `TALKPATH_*` variable; the flag wins.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::parser::ValueSource;
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+/// Which transport holds up on which path: simulated and live, from one scenario file.
+///
+/// `talkpath compare` with no arguments runs one voice call over every transport on a home uplink beside a bulk upload
+/// and names the winner. `talkpath run SCENARIO.toml` runs your own experiment.
+#[derive(Debug, Parser)]
+#[command(name = "talkpath", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 --strict did not hold, or the results could not be written; 2 wrong \
+usage or a scenario that does not validate; 3 the arena is not available here; 4 the far end failed or went away; \
+130 interrupted. What was measured is kept in all of them.";
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Folder in which each run gets a directory of its own
+    #[arg(long, global = true, value_name = "DIR", env = "TALKPATH_OUT", default_value = "talkpath-runs")]
+    pub(crate) out: PathBuf,
+    /// Print summary.json on standard output, and nothing else there
+    #[arg(long, global = true, env = "TALKPATH_JSON", value_parser = FalseyValueParser::new())]
+    pub(crate) json: bool,
+    /// Print errors only
+    #[arg(long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
+    pub(crate) quiet: bool,
+    /// How many repetitions run at the same time in `sim` (default: one per core)
+    #[arg(long, global = true, value_name = "N", env = "TALKPATH_JOBS")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Say more about each repetition
+    #[arg(long, short, global = true, env = "TALKPATH_VERBOSE", action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Which record files to write; summary.json is complete in all three
+    #[arg(long, global = true, value_enum, env = "TALKPATH_RECORDS", default_value_t = Records::All)]
+    pub(crate) records: Records,
+}
+
+/// Which record files a run leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Records {
+    /// Neither packets.parquet nor series.parquet
+    None,
+    /// series.parquet only
+    Summary,
+    /// packets.parquet and series.parquet
+    All,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// One voice call over each transport: a table, the winner and why
+    Compare(CompareArgs),
+    /// Run a scenario file
+    Run(RunArgs),
+    /// Validate a scenario file: every mistake at once, each at its line and column
+    Check(CheckArgs),
+    /// Be the far end for `--arena live` on another host
+    Serve(ServeArgs),
+    /// Write report.html again from run directories
+    Report(ReportArgs),
+    /// Write a run's records as csv, jsonl or log
+    Export(ExportArgs),
+    /// What this machine can do, and how to get what is missing
+    Doctor,
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Where a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArenaKind {
+    /// Our protocol machines and our path model under a virtual clock
+    Sim,
+    /// The kernel's protocols over our path model between two network namespaces (not available yet)
+    Emu,
+    /// The kernel's protocols over the network, to a host that runs `talkpath serve`
+    Live,
+}
+
+/// Where a run happens, and with which seeds: what `compare` and `run` share.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// Where to run (default: sim, or live where --to is given)
+    #[arg(long, value_enum, env = "TALKPATH_ARENA")]
+    pub(crate) arena: Option<ArenaKind>,
+    /// The host that runs `talkpath serve`; port 7160 unless given
+    #[arg(long, value_name = "HOST[:PORT]", env = "TALKPATH_TO")]
+    pub(crate) to: Option<String>,
+    /// Seed of the first repetition
+    #[arg(long, value_name = "N", env = "TALKPATH_SEED")]
+    pub(crate) seed: Option<u64>,
+    /// How many repetitions
+    #[arg(long, value_name = "N", env = "TALKPATH_REPEAT")]
+    pub(crate) repeat: Option<u64>,
+    /// Exit with 1 where the machine disturbed the run past its stated limits
+    #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Transports to compare
+    #[arg(
+        long,
+        value_name = "A,B,...",
+        value_delimiter = ',',
+        env = "TALKPATH_TRANSPORTS",
+        default_value = "udp,tcp,tcp-nodelay"
+    )]
+    pub(crate) transports: Vec<String>,
+    /// Path preset for sim; the files are under scenarios/paths/
+    #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = "home-adsl")]
+    pub(crate) path: String,
+    /// Put a bulk upload beside the call in `live` too (`sim` always does)
+    #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
+    pub(crate) load: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The scenario file; with --resume, the run directory's own unless given
+    #[arg(value_name = "SCENARIO.toml", required_unless_present = "resume")]
+    pub(crate) scenario: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Set a key of the scenario, as `path.up.rate=2 Mbps`; may be given again
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Continue a run that was killed or interrupted: finished repetitions are kept
+    #[arg(long, value_name = "RUN_DIR")]
+    pub(crate) resume: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO.toml", required_unless_present = "schema")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Print the JSON Schema of scenario files, for an editor
+    #[arg(long, conflicts_with = "scenario")]
+    pub(crate) schema: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on, for UDP and TCP alike
+    #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_BIND", default_value = "[::]:7160")]
+    pub(crate) bind: String,
+    /// Serve only those who hold the key in this file
+    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Serve everybody who can reach this port
+    #[arg(long, env = "TALKPATH_OPEN", value_parser = FalseyValueParser::new())]
+    pub(crate) open: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Run directories
+    #[arg(value_name = "RUN_DIR", required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Where to write it (default: report.html in the run directory)
+    #[arg(short, long, value_name = "FILE.html")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The run directory
+    #[arg(value_name = "RUN_DIR")]
+    pub(crate) run: PathBuf,
+    /// csv and jsonl hold packets.parquet's columns; log is for a person
+    #[arg(long, value_enum)]
+    pub(crate) format: ExportFormat,
+    /// Where to write it (default: standard output)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One row a message, comma-separated, with a header
+    Csv,
+    /// One JSON object a message and line
+    Jsonl,
+    /// Not available yet
+    Pcapng,
+    /// Start, end, transfer time, packet size, received, expected, protocol
+    Log,
+}
+
+/// The command line and the environment; wrong usage ends the process with exit code 2.
+pub(crate) fn parse() -> Cli {
+    let matches = Cli::command().get_matches();
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // A flag wins over a variable also where the two are not the same setting: `--arena sim` over TALKPATH_TO.
+    if let (Some((_, matches)), Some(place)) = (matches.subcommand(), cli.command.place())
+        && matches.value_source("arena") == Some(ValueSource::CommandLine)
+        && matches.value_source("to") == Some(ValueSource::EnvVariable)
+        && place.arena != Some(ArenaKind::Live)
+    {
+        place.to = None;
+    }
+    cli
+}
+
+impl Command {
+    fn place(&mut self) -> Option<&mut Place> {
+        match self {
+            Self::Compare(args) => Some(&mut args.place),
+            Self::Run(args) => Some(&mut args.place),
+            _ => None,
+        }
+    }
+}
+
+/// `KEY=VALUE`, split at the first `=`.
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, as in path.up.rate=2 Mbps")?;
+    if key.trim().is_empty() {
+        return Err("the key before `=` is empty".to_owned());
+    }
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}

@@ -1,0 +1,60 @@
+//! One module a command; what `compare` and `run` print at the end is here.
+
+pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod shell;
+
+use std::num::NonZeroUsize;
+use std::thread;
+
+use crate::args::Common;
+use crate::experiment::Outcome;
+use crate::failure::Failure;
+use crate::part::{REPORT, json};
+use crate::terminal::{self, Terminal};
+
+/// `--jobs`, or one for each core.
+fn jobs(common: &Common) -> usize {
+    common.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
+
+/// Prints what a run has shown, `table` being its words for a person, and decides how the command ends.
+fn conclude(
+    outcome: Outcome,
+    table: &str,
+    way_on: &str,
+    common: &Common,
+    strict: bool,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let Outcome { dir, summary, failure } = outcome;
+    if common.json {
+        // The tables say them in their heading.
+        for warning in &summary.warnings {
+            terminal.warning(warning);
+        }
+        terminal::print(&json(&summary))?;
+    } else {
+        let report = dir.file(REPORT);
+        terminal.result(&format!("{table}\n\nReport: {}\n{way_on}", report.display()))?;
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None if strict && !summary.valid => {
+            Err(Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// How the user called this program, for commands that they can copy.
+fn program() -> String {
+    std::env::args_os()
+        .next()
+        .map_or_else(|| "talkpath".to_owned(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,58 @@
+//! `talkpath compare`: the main job, with every choice made.
+
+use talkpath_report::comparison_table;
+use talkpath_scenario::{Options, compare_scenario, preset, presets};
+use talkpath_units::Duration;
+
+use super::{conclude, jobs, program};
+use crate::arenas::Place;
+use crate::args::{ArenaKind, Common, CompareArgs};
+use crate::experiment::Experiment;
+use crate::failure::Failure;
+use crate::scenario_file::load_text;
+use crate::terminal::{self, Terminal};
+
+/// Runs one voice call over each transport.
+pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let place = Place::new(&args.place)?;
+    if preset(&args.path).is_none() {
+        let known: Vec<_> = presets().iter().map(|preset| preset.name).collect();
+        return Err(Failure::Usage(format!(
+            "--path {}: no such preset; there are {}",
+            args.path,
+            known.join(", ")
+        )));
+    }
+    let is_sim = place.arena == ArenaKind::Sim;
+    let duration = if is_sim { SIM_DURATION } else { REAL_TIME_DURATION };
+    let text = compare_scenario(&args.path, &args.transports, is_sim || args.load, duration);
+    let options = Options { set: Vec::new(), seed: args.place.seed, repeat: args.place.repeat };
+    let plan = load_text("the scenario of `talkpath compare`", text, &options)?;
+    let way_on = way_on(args, &place);
+    let experiment = Experiment { plan: &plan, place, records: common.records, jobs: jobs(common), terminal };
+    let outcome = experiment.run(&common.out)?;
+    let table = comparison_table(&outcome.summary, CALL, &terminal::style());
+    conclude(outcome, &table, &way_on, common, args.place.strict, terminal)
+}
+
+/// What to type next: the same over real sockets, or in the simulator.
+fn way_on(args: &CompareArgs, place: &Place) -> String {
+    let program = program();
+    let transports = args.transports.join(",");
+    match place.arena {
+        ArenaKind::Sim => format!(
+            "The same over real sockets: run `{program} serve --open` on another host, then\n  \
+             {program} compare --to HOST --transports {transports}\n"
+        ),
+        ArenaKind::Emu | ArenaKind::Live => {
+            format!("The same in the simulator: {program} compare --transports {transports}\n")
+        }
+    }
+}
+
+/// The flow that is compared, as the scenario names it.
+const CALL: &str = "call";
+/// docs/interface.md: 60 s in `sim`.
+const SIM_DURATION: Duration = Duration::from_secs(60);
+/// docs/interface.md: 10 s a transport where time is real.
+const REAL_TIME_DURATION: Duration = Duration::from_secs(10);

@@ -1,0 +1,89 @@
+//! `talkpath report`: the page again, from what a run directory holds.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use talkpath_measure::RunRecord;
+use talkpath_measure::figures::{CellFigures, figures};
+use talkpath_measure::record_file::{
+    PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
+};
+use talkpath_measure::summary::{RunSummary, Summary};
+use talkpath_report::{Page, html};
+use talkpath_scenario::{Cell, Options, Plan};
+use talkpath_units::Instant;
+
+use crate::args::ReportArgs;
+use crate::failure::Failure;
+use crate::part::{PACKETS, REPORT, SERIES, SUMMARY, is_drawn};
+use crate::run_dir::{RunDir, SCENARIO, read_json, write_bytes};
+use crate::scenario_file::load_file;
+use crate::terminal::Terminal;
+
+/// Writes one page a run directory.
+pub(crate) fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
+    if args.output.is_some() && args.runs.len() > 1 {
+        return Err(Failure::Usage("-o takes one run directory: each has a page of its own".to_owned()));
+    }
+    for path in &args.runs {
+        let dir = RunDir::open(path)?;
+        let page = page(&dir)?;
+        let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
+        write_bytes(&target, page.as_bytes())?;
+        terminal.result(&format!("Report: {}\n", target.display()))?;
+    }
+    Ok(())
+}
+
+fn page(dir: &RunDir) -> Result<String, Failure> {
+    let summary: Summary = read_json(&dir.file(SUMMARY))?;
+    let scenario = dir.file(SCENARIO);
+    let plan = load_file(&scenario, &Options::default())?;
+    let figures: Vec<CellFigures> = runs(dir)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
+    let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
+    Ok(html(&Page { summary: &summary, figures: &figures, scenario_toml: &plan.resolved, command: &command }))
+}
+
+/// The repetitions that are drawn, as far as the record files hold them.
+fn runs(dir: &RunDir) -> Result<Vec<RunRecord>, Failure> {
+    let (packets_path, series_path) = (dir.file(PACKETS), dir.file(SERIES));
+    let packets = rows(&packets_path, read_packets)?.into_iter().flatten().filter(|row| match row {
+        Ok(PacketRow { cell, repetition, .. }) => is_drawn(*cell, *repetition),
+        Err(_) => true,
+    });
+    let series = rows(&series_path, read_series)?.into_iter().flatten().filter(|row| match row {
+        Ok(SeriesRow { cell, repetition, .. }) => is_drawn(*cell, *repetition),
+        Err(_) => true,
+    });
+    restore_runs(packets, series)
+        .map_err(|why| Failure::Usage(format!("cannot read the records in {}: {why}", dir.path().display())))
+}
+
+/// The rows of a record file; none where the run kept none.
+fn rows<T>(path: &PathBuf, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
+    match File::open(path) {
+        Ok(file) => read(file)
+            .map(Some)
+            .map_err(|why| Failure::Usage(format!("cannot read {}: {why}", path.display()))),
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(Failure::read(path, &why)),
+    }
+}
+
+/// Fills in what the record files leave out, from the summary and the scenario, and draws.
+fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
+    let cell = plan.cells.iter().find(|cell| cell.index == run.cell);
+    let told = summary.runs.iter().find(|told| (told.cell, told.repetition) == (run.cell, run.repetition));
+    if let Some(Cell { scenario, .. }) = cell {
+        run.window_start = Instant::ZERO.saturating_add(scenario.warm_up);
+        run.window_end = Instant::ZERO.saturating_add(scenario.duration);
+    }
+    for flow in &mut run.flows {
+        flow.info.clock_trusted = summary.clock.trusted;
+        if let Some(told) = told.and_then(|told: &RunSummary| told.flows.get(&flow.info.name)) {
+            flow.info.transport.clone_from(&told.transport);
+        }
+    }
+    figures(run, cell.map_or("", |cell| &cell.label))
+}

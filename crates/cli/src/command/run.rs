@@ -1,0 +1,64 @@
+//! `talkpath run`: a scenario file, from the beginning or from where it was stopped.
+
+use std::path::Path;
+
+use talkpath_report::run_table;
+use talkpath_scenario::Options;
+
+use super::{conclude, jobs, program};
+use crate::arenas::Place;
+use crate::args::{Common, RunArgs};
+use crate::experiment::{Experiment, Outcome, resumable};
+use crate::failure::Failure;
+use crate::run_dir::{RunDir, SCENARIO};
+use crate::scenario_file::load_file;
+use crate::terminal::{self, Terminal};
+
+/// Runs or resumes.
+pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let outcome = match (&args.resume, &args.scenario) {
+        (Some(path), _) => resume(path, args, common, terminal)?,
+        (None, Some(scenario)) => fresh(scenario, args, common, terminal)?,
+        (None, None) => return Err(Failure::Usage("run needs a scenario file".to_owned())),
+    };
+    let table = run_table(&outcome.summary, &terminal::style());
+    let again = format!("Again: {} run {}\n", program(), outcome.dir.file(SCENARIO).display());
+    conclude(outcome, &table, &again, common, args.place.strict, terminal)
+}
+
+fn fresh(scenario: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<Outcome, Failure> {
+    let place = Place::new(&args.place)?;
+    let plan = load_file(scenario, &options(args))?;
+    let experiment = Experiment { plan: &plan, place, records: common.records, jobs: jobs(common), terminal };
+    experiment.run(&common.out)
+}
+
+fn resume(path: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<Outcome, Failure> {
+    let refuse = |why: &str| Failure::Usage(format!("--resume {}: {why}", path.display()));
+    let dir = RunDir::open(path)?;
+    let recorded = dir.file(SCENARIO);
+    let plan = load_file(&recorded, &Options::default())?;
+    let asked_for = load_file(args.scenario.as_deref().unwrap_or(&recorded), &options(args))?;
+    if asked_for.resolved != plan.resolved {
+        return Err(refuse("it ran another scenario (or seed, or repeat) than the one asked for"));
+    }
+    if !dir.has_parts() {
+        return Err(refuse("this run is whole, nothing is missing"));
+    }
+    let begun = resumable(&dir)?;
+    if begun.talkpath != env!("CARGO_PKG_VERSION") {
+        let why = format!("version {} began it, and another may draw other numbers", begun.talkpath);
+        return Err(refuse(&why));
+    }
+    let place = Place { arena: begun.arena()?, to: begun.to.clone() };
+    if args.place.arena.is_some_and(|arena| arena != place.arena) {
+        return Err(refuse("it ran in another arena"));
+    }
+    let records = begun.records()?;
+    let experiment = Experiment { plan: &plan, place, records, jobs: jobs(common), terminal };
+    experiment.resume(dir, &begun)
+}
+
+fn options(args: &RunArgs) -> Options {
+    Options { set: args.set.clone(), seed: args.place.seed, repeat: args.place.repeat }
+}

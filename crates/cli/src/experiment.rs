@@ -1,0 +1,274 @@
+//! A plan becomes a run directory: every repetition of every cell, in any order and on any number of jobs, then one
+//! summary over all of them in the plan's order.
+//!
+//! ```text
+//! Plan ─► tasks ─► workers, each with an arena ─► parts ─► merge ─► summary.json, packets.parquet, ..., report.html
+//! ```
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_measure::RunRecord;
+use talkpath_measure::summary::Summary;
+use talkpath_scenario::{Cell, Plan};
+use talkpath_units::Duration;
+
+use crate::arenas::{self, Place};
+use crate::args::{ArenaKind, Records};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::part::{Part, finish, json};
+use crate::progress::Progress;
+use crate::run_dir::{PARTS, PLAN, PartId, RunDir, SCENARIO, read_json, write_bytes};
+use crate::stopwatch::{Stopwatch, stamps};
+use crate::terminal::Terminal;
+
+/// Everything that is to be run, and how.
+pub(crate) struct Experiment<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) place: Place,
+    pub(crate) records: Records,
+    pub(crate) jobs: usize,
+    pub(crate) terminal: Terminal,
+}
+
+/// What came of it. A run that ended early has both: what was measured, and why it ended.
+pub(crate) struct Outcome {
+    pub(crate) dir: RunDir,
+    pub(crate) summary: Summary,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// What `--resume` has to know, beside the scenario.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Resumable {
+    /// Another version may draw other numbers.
+    pub(crate) talkpath: String,
+    /// RFC 3339, UTC.
+    pub(crate) started: String,
+    /// `--arena`.
+    arena: String,
+    /// `--to`.
+    pub(crate) to: Option<String>,
+    /// `--records`.
+    records: String,
+}
+
+impl Resumable {
+    /// The arena's name, as summary.json has it.
+    pub(crate) fn arena_name(&self) -> &str {
+        &self.arena
+    }
+
+    /// What runs `scenario` in the same place again.
+    pub(crate) fn command(&self, scenario: &Path) -> String {
+        let to = self.to.as_ref().map_or(String::new(), |to| format!(" --to {to}"));
+        format!("talkpath run {} --arena {}{to}", scenario.display(), self.arena)
+    }
+
+    pub(crate) fn arena(&self) -> Result<ArenaKind, Failure> {
+        flag_value(&self.arena)
+    }
+
+    pub(crate) fn records(&self) -> Result<Records, Failure> {
+        flag_value(&self.records)
+    }
+}
+
+impl Experiment<'_> {
+    /// Runs everything in a new directory under `out`.
+    pub(crate) fn run(&self, out: &Path) -> Result<Outcome, Failure> {
+        let watch = Stopwatch::start();
+        let stop = interrupt::install()?;
+        // A far end that is not there is found out before anything is written.
+        let mut workers = arenas::connect(&self.place, self.jobs)?;
+        let mut dir = RunDir::create(out, &watch.started_for_file_name(), &self.plan.name)?;
+        let begun = self.resumable(watch.started());
+        if let Err(failure) = self.begin(&mut dir, &begun) {
+            dir.discard_if_new();
+            return Err(failure);
+        }
+        self.run_in(dir, &begun, &mut workers, &watch, &stop)
+    }
+
+    /// Runs what is missing in the run directory `dir`, which `begun` describes.
+    pub(crate) fn resume(&self, mut dir: RunDir, begun: &Resumable) -> Result<Outcome, Failure> {
+        let watch = Stopwatch::start();
+        let stop = interrupt::install()?;
+        dir.lock()?;
+        dir.discard_unfinished_parts()?;
+        let mut workers = arenas::connect(&self.place, self.jobs)?;
+        self.run_in(dir, begun, &mut workers, &watch, &stop)
+    }
+
+    fn begin(&self, dir: &mut RunDir, begun: &Resumable) -> Result<(), Failure> {
+        write_bytes(&dir.file(&plan_file()), &json(begun))?;
+        dir.lock()?;
+        write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())
+    }
+
+    fn run_in(
+        &self,
+        dir: RunDir,
+        begun: &Resumable,
+        workers: &mut [arenas::Worker],
+        watch: &Stopwatch,
+        stop: &AtomicBool,
+    ) -> Result<Outcome, Failure> {
+        let tasks = self.tasks(&dir)?;
+        let failure = self.run_tasks(&dir, &tasks, workers, stop);
+        let nothing_measured = dir.parts()?.is_empty();
+        match failure {
+            Some(failure @ (Failure::Usage(_) | Failure::Unavailable { .. })) if nothing_measured => {
+                dir.discard_if_new();
+                Err(failure)
+            }
+            failure => {
+                let failure = failure.map(|failure| self.with_way_on(failure, &dir));
+                let summary = finish(self, &dir, begun, watch, failure.as_ref())?;
+                Ok(Outcome { dir, summary, failure })
+            }
+        }
+    }
+
+    /// Every repetition of every cell that `dir` does not hold yet, in the plan's order.
+    fn tasks(&self, dir: &RunDir) -> Result<Vec<(PartId, &Cell)>, Failure> {
+        let finished = dir.parts()?;
+        let is_missing = |id: &PartId| finished.binary_search(&(*id, false)).is_err();
+        let of_cell = |cell| (0..self.plan.repeat).map(move |repetition| (id(cell, repetition), cell));
+        Ok(self.plan.cells.iter().flat_map(of_cell).filter(|(id, _)| is_missing(id)).collect())
+    }
+
+    /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way.
+    fn run_tasks(
+        &self,
+        dir: &RunDir,
+        tasks: &[(PartId, &Cell)],
+        workers: &mut [arenas::Worker],
+        stop: &AtomicBool,
+    ) -> Option<Failure> {
+        let whole =
+            tasks.iter().fold(Duration::ZERO, |sum, (_, cell)| sum.saturating_add(cell.scenario.duration));
+        let progress = Progress::new(self.terminal, tasks.len() as u64, whole);
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = |worker: &mut arenas::Worker| {
+            while first_failure().is_none() {
+                let Some(&(id, cell)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let done = match stop.load(Ordering::Relaxed) {
+                    true => Err(interrupted()),
+                    false => self.run_task(dir, id, cell, worker, &progress, stop),
+                };
+                if let Err(why) = done {
+                    first_failure().get_or_insert(why);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for worker in workers {
+                scope.spawn(|| work(worker));
+            }
+        });
+        progress.finish();
+        first_failure().take()
+    }
+
+    fn run_task(
+        &self,
+        dir: &RunDir,
+        id: PartId,
+        cell: &Cell,
+        worker: &mut arenas::Worker,
+        progress: &Progress,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let repetition = progress.repetition(cell.scenario.duration);
+        let seed = cell.scenario.seed.repetition(id.repetition);
+        let plan = RunPlan {
+            cell: id.cell,
+            repetition: id.repetition,
+            seed,
+            series: self.records != Records::None,
+            interrupt: stop,
+            progress: &|now| repetition.reach(now),
+        };
+        let stamp = stamps();
+        let (record, failure) = split(worker.run(&cell.scenario, plan));
+        // In `sim` a repetition that was cut short is no repetition; over a network it is what there is.
+        let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
+        if let Some(record) = record.filter(|_| keeps) {
+            Part::new(&record, cell, stamp).save(dir, &record, self.records, failure.is_some())?;
+        }
+        if failure.is_none() {
+            repetition.finish();
+            let seed = seed.get();
+            self.terminal.detail(&format!("cell {} repetition {} seed {seed}: done", id.cell, id.repetition));
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn resumable(&self, started: String) -> Resumable {
+        Resumable {
+            talkpath: env!("CARGO_PKG_VERSION").to_owned(),
+            started,
+            arena: flag_word(&self.place.arena),
+            to: self.place.to.clone(),
+            records: flag_word(&self.records),
+        }
+    }
+
+    fn with_way_on(&self, failure: Failure, dir: &RunDir) -> Failure {
+        let kept = dir.parts().map_or(0, |parts| parts.iter().filter(|(_, unfinished)| !unfinished).count());
+        let all = self.plan.cells.len() as u64 * self.plan.repeat;
+        let path = dir.path().display();
+        let way_on = format!("{kept} of {all} repetitions are kept\nhelp: talkpath run --resume {path}");
+        match failure {
+            Failure::Interrupted(what) => Failure::Interrupted(format!("{what}; {way_on}")),
+            Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),
+            other => other,
+        }
+    }
+}
+
+/// What an arena's answer leaves, and why it ended early.
+fn split(answer: Result<RunRecord, ArenaError>) -> (Option<RunRecord>, Option<Failure>) {
+    match answer {
+        Ok(record) => (Some(record), None),
+        Err(ArenaError::Unsupported(what)) => (None, Some(Failure::Usage(what))),
+        Err(ArenaError::Unavailable { what, how }) => (None, Some(Failure::Unavailable { what, how })),
+        Err(ArenaError::FarEnd { what, partial }) => (partial.map(|it| *it), Some(Failure::FarEnd(what))),
+        Err(ArenaError::Interrupted { partial }) => (partial.map(|it| *it), Some(interrupted())),
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::Interrupted("interrupted".to_owned())
+}
+
+fn id(cell: &Cell, repetition: u64) -> PartId {
+    PartId { cell: cell.index, repetition }
+}
+
+/// A flag's value as its word on the command line.
+pub(crate) fn flag_word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
+}
+
+fn flag_value<T: ValueEnum>(word: &str) -> Result<T, Failure> {
+    T::from_str(word, false).map_err(|why| Failure::Usage(format!("{PLAN}: {why}")))
+}
+
+/// How the run in `dir` was started.
+pub(crate) fn resumable(dir: &RunDir) -> Result<Resumable, Failure> {
+    read_json(&dir.file(&plan_file()))
+}
+
+fn plan_file() -> String {
+    format!("{PARTS}/{PLAN}")
+}

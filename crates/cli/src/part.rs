@@ -1,0 +1,250 @@
+//! One finished repetition on disk, and how all of them become a run's files.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use talkpath_measure::figures::{CellFigures, figures};
+use talkpath_measure::log::log_txt;
+use talkpath_measure::record_file::{RecordError, merge_packets, merge_series, write_packets, write_series};
+use talkpath_measure::summarise::{cell_summaries, summarise};
+use talkpath_measure::summary::{Clock, RunSummary, Summary};
+use talkpath_measure::{ClockRecord, RunRecord};
+use talkpath_report::{Page, html};
+use talkpath_scenario::{Cell, Plan};
+use talkpath_units::Instant;
+
+use crate::args::Records;
+use crate::experiment::{Experiment, Resumable};
+use crate::failure::Failure;
+use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
+use crate::stopwatch::Stopwatch;
+
+/// What is kept of one repetition, beside its rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Part {
+    summary: RunSummary,
+    clock: Clock,
+    valid: bool,
+    warnings: Vec<String>,
+    /// Its part of log.txt.
+    log: String,
+    /// Of repetition 0: what the report draws.
+    figures: Option<CellFigures>,
+}
+
+impl Part {
+    /// What is kept of `record`, a repetition of `cell` whose first instant `stamp` writes as a date and a time.
+    pub(crate) fn new(record: &RunRecord, cell: &Cell, stamp: impl Fn(Instant) -> String) -> Self {
+        Self {
+            summary: summarise(record, &cell.sweep),
+            clock: Clock::from(&record.clock),
+            valid: record.valid,
+            warnings: record.warnings.clone(),
+            log: log_txt(record, stamp),
+            figures: is_drawn(record.cell, record.repetition).then(|| figures(record, &cell.label)),
+        }
+    }
+
+    /// Writes the part into `dir`, whole or not at all.
+    pub(crate) fn save(
+        &self,
+        dir: &RunDir,
+        record: &RunRecord,
+        records: Records,
+        unfinished: bool,
+    ) -> Result<(), Failure> {
+        let id = PartId { cell: record.cell, repetition: record.repetition };
+        dir.save_part(id, unfinished, |folder| {
+            if records >= Records::All {
+                let path = folder.join(PACKETS);
+                write_whole(&path, |writer| {
+                    write_packets(record, writer).map_err(|why| unwritten(&path, why))
+                })?;
+            }
+            if records >= Records::Summary {
+                let path = folder.join(SERIES);
+                write_whole(&path, |writer| {
+                    write_series(record, writer).map_err(|why| unwritten(&path, why))
+                })?;
+            }
+            write_bytes(&folder.join(PART), &json(self))
+        })
+    }
+}
+
+/// Puts every part of `dir` together into the run's files, in the plan's order.
+pub(crate) fn finish(
+    experiment: &Experiment<'_>,
+    dir: &RunDir,
+    begun: &Resumable,
+    watch: &Stopwatch,
+    failure: Option<&Failure>,
+) -> Result<Summary, Failure> {
+    let ids = dir.parts()?;
+    let folders: Vec<PathBuf> = ids.iter().map(|(id, unfinished)| dir.part(*id, *unfinished)).collect();
+    let mut parts = Vec::with_capacity(folders.len());
+    for folder in &folders {
+        parts.push(read_json::<Part>(&folder.join(PART))?);
+    }
+    let missing = missing(experiment.plan, &ids);
+    merge_records(dir, experiment.records, &folders)?;
+    let log: String = parts.iter().map(|part| part.log.as_str()).collect();
+    let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
+    let summary = summary(experiment, begun, watch, parts, &missing, failure);
+    write_bytes(&dir.file(LOG), log.as_bytes())?;
+    write_bytes(&dir.file(SUMMARY), &json(&summary))?;
+    let page = page_text(dir, experiment.plan, &summary, &drawn, begun);
+    write_bytes(&dir.file(REPORT), page.as_bytes())?;
+    if missing.is_empty() {
+        dir.remove_parts()?;
+    }
+    Ok(summary)
+}
+
+fn merge_records(dir: &RunDir, records: Records, folders: &[PathBuf]) -> Result<(), Failure> {
+    let parts = |name: &'static str| folders.iter().map(move |folder| open_part(folder, name));
+    if records >= Records::All {
+        let path = dir.file(PACKETS);
+        write_whole(&path, |writer| {
+            merge_packets(parts(PACKETS), writer).map_err(|why| unwritten(&path, why))
+        })?;
+    }
+    if records >= Records::Summary {
+        let path = dir.file(SERIES);
+        write_whole(&path, |writer| {
+            merge_series(parts(SERIES), writer).map_err(|why| unwritten(&path, why))
+        })?;
+    }
+    Ok(())
+}
+
+fn open_part(folder: &Path, name: &str) -> io::Result<File> {
+    File::open(folder.join(name))
+}
+
+fn summary(
+    experiment: &Experiment<'_>,
+    begun: &Resumable,
+    watch: &Stopwatch,
+    parts: Vec<Part>,
+    missing: &[PartId],
+    failure: Option<&Failure>,
+) -> Summary {
+    let valid = parts.iter().all(|part| part.valid) && missing.is_empty() && failure.is_none();
+    let clock = worst_clock(&parts);
+    let mut warnings = warnings(experiment.plan, &parts);
+    if !missing.is_empty() {
+        warnings.push(missing_warning(experiment.plan, missing, failure));
+    }
+    let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
+    Summary {
+        talkpath: env!("CARGO_PKG_VERSION").to_owned(),
+        name: experiment.plan.name.clone(),
+        arena: begun.arena_name().to_owned(),
+        started: begun.started.clone(),
+        wall_s: watch.wall_s(),
+        cpu_s: watch.cpu_s(),
+        valid,
+        warnings,
+        percentiles: "exact".to_owned(),
+        clock,
+        cells: cell_summaries(&runs),
+        runs,
+    }
+}
+
+/// Each warning once, in the order in which they first came; the file's own first.
+fn warnings(plan: &Plan, parts: &[Part]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let of_file =
+        plan.warnings.iter().map(|warning| format!("{SCENARIO}: {}: {}", warning.key, warning.message));
+    let of_parts = parts.iter().flat_map(|part| part.warnings.iter().cloned());
+    of_file.chain(of_parts).filter(|warning| seen.insert(warning.clone())).collect()
+}
+
+/// One run has one clock entry: an untrusted one speaks for all, else the least certain.
+fn worst_clock(parts: &[Part]) -> Clock {
+    let doubt = |clock: &Clock| (!clock.trusted, clock.uncertainty_ms.unwrap_or(f64::INFINITY));
+    let worse = |a: &Clock, b: &Clock| {
+        let (a, b) = (doubt(a), doubt(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    let worst = parts.iter().map(|part| &part.clock).rev().max_by(|a, b| worse(a, b));
+    worst.cloned().unwrap_or_else(|| Clock::from(&ClockRecord::default()))
+}
+
+/// Repetitions that are not there whole.
+fn missing(plan: &Plan, parts: &[(PartId, bool)]) -> Vec<PartId> {
+    let of_cell = |cell: &Cell| {
+        let cell = cell.index;
+        (0..plan.repeat).map(move |repetition| PartId { cell, repetition })
+    };
+    plan.cells.iter().flat_map(of_cell).filter(|id| parts.binary_search(&(*id, false)).is_err()).collect()
+}
+
+fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -> String {
+    let name = |id: &PartId| {
+        let label =
+            plan.cells.iter().find(|cell| cell.index == id.cell).map_or("", |cell| cell.label.as_str());
+        let cell = if label.is_empty() { String::new() } else { format!("{label} ") };
+        format!("{cell}repetition {}", id.repetition)
+    };
+    let mut named: Vec<String> = missing.iter().take(MAX_NAMED).map(name).collect();
+    if missing.len() > MAX_NAMED {
+        named.push(format!("{} more", missing.len() - MAX_NAMED));
+    }
+    let why = failure.map_or(String::new(), |failure| {
+        format!(" ({})", failure.to_string().lines().next().unwrap_or_default())
+    });
+    let all = plan.cells.len() as u64 * plan.repeat;
+    format!("{} of {all} repetitions are missing or cut short{why}: {}", missing.len(), named.join("; "))
+}
+
+fn page_text(
+    dir: &RunDir,
+    plan: &Plan,
+    summary: &Summary,
+    figures: &[CellFigures],
+    begun: &Resumable,
+) -> String {
+    let command = begun.command(&dir.file(SCENARIO));
+    html(&Page { summary, figures, scenario_toml: &plan.resolved, command: &command })
+}
+
+/// Figures are kept of the first repetition, and of as many cells as a page can show.
+pub(crate) const fn is_drawn(cell: u64, repetition: u64) -> bool {
+    repetition == 0 && cell < MAX_DRAWN
+}
+
+/// `value` as a file's bytes.
+pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// What a record that could not be written means.
+pub(crate) fn unwritten(path: &Path, why: RecordError) -> Failure {
+    let why = match why {
+        RecordError::Io(why) => why,
+        other => io::Error::other(other),
+    };
+    Failure::write(path, why)
+}
+
+/// Names in a run directory, as docs/interface.md promises them.
+pub(crate) const PACKETS: &str = "packets.parquet";
+pub(crate) const SERIES: &str = "series.parquet";
+pub(crate) const SUMMARY: &str = "summary.json";
+pub(crate) const LOG: &str = "log.txt";
+pub(crate) const REPORT: &str = "report.html";
+const PART: &str = "part.json";
+
+/// Chosen: a warning names so many repetitions and counts the rest.
+const MAX_NAMED: usize = 5;
+
+/// Chosen: nobody looks through more cells than this on one page, and the tables hold them all.
+const MAX_DRAWN: u64 = 40;

@@ -1,0 +1,48 @@
+//! When a command started, and what it took.
+
+use jiff::{SignedDuration, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
+use talkpath_units::Instant;
+
+/// Runs from `start`.
+#[derive(Debug)]
+pub(crate) struct Stopwatch {
+    started: Timestamp,
+    since: std::time::Instant,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self { started: Timestamp::now(), since: std::time::Instant::now() }
+    }
+
+    /// RFC 3339, UTC, to the second.
+    pub(crate) fn started(&self) -> String {
+        self.started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    /// As [`Stopwatch::started`], without the colons that some file systems refuse.
+    pub(crate) fn started_for_file_name(&self) -> String {
+        self.started.strftime("%Y-%m-%dT%H-%M-%SZ").to_string()
+    }
+
+    /// Elapsed real time, seconds.
+    pub(crate) fn wall_s(&self) -> f64 {
+        self.since.elapsed().as_secs_f64()
+    }
+
+    /// CPU time of the whole process, seconds.
+    pub(crate) fn cpu_s(&self) -> f64 {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    }
+}
+
+/// Writes a run's instants as dates and times, UTC, to the microsecond; the run begins now.
+pub(crate) fn stamps() -> impl Fn(Instant) -> String {
+    let base = Timestamp::now();
+    move |at| {
+        let at = base.checked_add(SignedDuration::from_nanos_i128(i128::from(at.as_nanos()))).unwrap_or(base);
+        at.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
+    }
+}
