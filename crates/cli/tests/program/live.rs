@@ -1,0 +1,1 @@
+//! Two processes over the loopback interface: `serve`, and a run against it.

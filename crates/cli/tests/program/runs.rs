@@ -1,0 +1,245 @@
+//! Run directories: what is in them, that a seed repeats them byte for byte, and what a signal leaves.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::harness::{Bench, LONG, SHORT, Seen, entries, names, read_json, wait_until};
+
+const RECORDS: [&str; 2] = ["packets.parquet", "series.parquet"];
+
+#[test]
+fn a_finished_run_holds_the_promised_files_and_nothing_else() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let seen = bench.run(&["run", "call.toml"]);
+    let run = bench.only_run();
+    let files = ["log.txt", "packets.parquet", "report.html", "scenario.toml", "series.parquet", "summary.json"];
+    assert_eq!(names(&run), files);
+    assert!(seen.succeeds().out.contains(&format!("Report: {}", "talkpath-runs/")), "{}", seen.out);
+    let name = run.file_name().unwrap().to_str().unwrap();
+    assert!(name.ends_with("Z-short-call") && name.len() == "2026-11-21T19-05-07Z-short-call".len(), "{name}");
+}
+
+#[test]
+fn the_resolved_scenario_repeats_the_run() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    bench.run(&["run", "call.toml", "--seed", "5", "--set", "path.up.loss=0.1", "--out", "first"]).succeeds();
+    let first = entries(&bench.path("first")).remove(0);
+    let resolved = first.join("scenario.toml");
+    bench.run(&["run", resolved.to_str().unwrap(), "--out", "second"]).succeeds();
+    let second = entries(&bench.path("second")).remove(0);
+    assert_eq!(fs::read(resolved).unwrap(), fs::read(second.join("scenario.toml")).unwrap());
+    assert_same_records(&first, &second);
+}
+
+#[test]
+fn records_are_the_same_bytes_on_any_number_of_jobs_and_differ_with_the_seed() {
+    let bench = Bench::new();
+    bench.file("long.toml", LONG);
+    let run = |out: &str, jobs: &str, seed: &str| {
+        bench.run(&["run", "long.toml", "--repeat", "3", "--jobs", jobs, "--seed", seed, "--out", out]).succeeds();
+        entries(&bench.path(out)).remove(0)
+    };
+    let one = run("one", "1", "1");
+    assert_same_records(&one, &run("five", "5", "1"));
+    assert_ne!(fs::read(one.join(RECORDS[0])).unwrap(), fs::read(run("other", "2", "2").join(RECORDS[0])).unwrap());
+}
+
+#[test]
+fn runs_of_the_same_second_have_directories_of_their_own() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let children: Vec<Child> = (0..4).map(|_| bench.start(&["run", "call.toml"])).collect();
+    for child in children {
+        Seen::of_child(child).succeeds();
+    }
+    assert_eq!(bench.runs().len(), 4);
+}
+
+#[test]
+fn records_none_and_summary_leave_files_out_and_the_summary_whole() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let run = |records: &str| {
+        bench.run(&["run", "call.toml", "--records", records, "--out", records]).succeeds();
+        entries(&bench.path(records)).remove(0)
+    };
+    let (all, summary, none) = (run("all"), run("summary"), run("none"));
+    assert_eq!(names(&summary), ["log.txt", "report.html", "scenario.toml", "series.parquet", "summary.json"]);
+    assert_eq!(names(&none), ["log.txt", "report.html", "scenario.toml", "summary.json"]);
+    let figures = |run: &Path| read_json(&run.join("summary.json"))["runs"].clone();
+    assert_eq!(figures(&all), figures(&summary));
+    assert_eq!(figures(&all), figures(&none));
+}
+
+#[test]
+fn the_report_can_be_written_again_from_the_run_directory() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    bench.run(&["run", "call.toml", "--set", "path.up.loss=0.05"]).succeeds();
+    let run = bench.only_run();
+    let page = run.join("report.html");
+    let first = fs::read_to_string(&page).unwrap();
+    fs::remove_file(&page).unwrap();
+    let name = format!("talkpath-runs/{}", run.file_name().unwrap().to_str().unwrap());
+    bench.run(&["report", &name]).succeeds();
+    assert_eq!(fs::read_to_string(&page).unwrap(), first);
+    bench.run(&["report", &name, "-o", "page.html"]).succeeds();
+    assert_eq!(fs::read_to_string(bench.path("page.html")).unwrap(), first);
+}
+
+#[test]
+fn exports_hold_one_line_a_message_and_leg() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    bench.run(&["run", "call.toml"]).succeeds();
+    let run = bench.only_run();
+    let run = run.to_str().unwrap();
+    let csv = bench.run(&["export", run, "--format", "csv"]);
+    let lines: Vec<&str> = csv.succeeds().out.lines().collect();
+    assert!(lines[0].starts_with("cell,repetition,flow,leg,seq,size,due_ns"), "{}", lines[0]);
+    // 2 s of a frame every 20 ms, there and back.
+    assert_eq!(lines.len(), 1 + 2 * 100);
+    bench.run(&["export", run, "--format", "jsonl", "-o", "rows.jsonl"]).succeeds();
+    let rows = fs::read_to_string(bench.path("rows.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["flow"], &first["size"]), (&"call".into(), &160.into()));
+    assert_eq!(rows.lines().count(), 2 * 100);
+    let log = bench.run(&["export", run, "--format", "log"]);
+    assert!(log.succeeds().out.contains("Packets expected: 100"), "{}", log.out);
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_is_finished_and_says_what_is_missing() {
+    let bench = Bench::new();
+    bench.file("long.toml", LONG);
+    for signal in [Signal::INT, Signal::TERM] {
+        let out = format!("{signal:?}");
+        let child = bench.start(&["run", "long.toml", "--json", "--out", &out]);
+        wait_until("a finished repetition", || finished_parts(&bench.path(&out)) >= 2);
+        send(&child, signal);
+        let seen = Seen::of_child(child);
+        seen.fails(130, &["interrupted", "talkpath run --resume"]);
+        let summary = seen.summary();
+        assert_eq!(summary["valid"], false);
+        let warning = summary["warnings"].to_string();
+        assert!(warning.contains("repetitions are missing"), "{warning}");
+        let run = entries(&bench.path(&out)).remove(0);
+        assert_eq!(read_json(&run.join("summary.json")), summary);
+        assert_eq!(exported(&bench, &run), summarised(&summary));
+        assert!(!summarised(&summary).is_empty());
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_whole_repetitions_and_resumes_to_the_same_bytes() {
+    let bench = Bench::new();
+    bench.file("long.toml", LONG);
+    bench.run(&["run", "long.toml", "--out", "whole"]).succeeds();
+    let whole = entries(&bench.path("whole")).remove(0);
+    let mut child = bench.start(&["run", "long.toml", "--out", "killed"]);
+    for wanted in [1, 4, 9] {
+        wait_until("a finished repetition", || finished_parts(&bench.path("killed")) >= wanted);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let run = entries(&bench.path("killed")).remove(0);
+        for part in entries(&run.join("parts")).iter().filter(|part| is_finished(part)) {
+            assert_eq!(names(part), ["packets.parquet", "part.json", "series.parquet"]);
+            assert!(read_json(&part.join("part.json"))["summary"].is_object());
+        }
+        assert!(!run.join("summary.json").exists());
+        child = bench.start(&["run", "--resume", run.to_str().unwrap()]);
+    }
+    Seen::of_child(child).succeeds();
+    let run = entries(&bench.path("killed")).remove(0);
+    assert_eq!(names(&run), names(&whole));
+    assert_same_records(&run, &whole);
+    let runs = |run: &Path| read_json(&run.join("summary.json"))["runs"].clone();
+    assert_eq!(runs(&run), runs(&whole));
+}
+
+#[test]
+fn resuming_refuses_another_scenario_a_whole_run_and_company() {
+    let bench = Bench::new();
+    bench.file("long.toml", LONG);
+    bench.file("call.toml", SHORT);
+    let mut child = bench.start(&["run", "long.toml", "--jobs", "1"]);
+    wait_until("a finished repetition", || finished_parts(&bench.path("talkpath-runs")) >= 1);
+    let run = bench.only_run();
+    let run = run.to_str().unwrap();
+    bench.run(&["run", "--resume", run]).fails(2, &["another process"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    bench.run(&["run", "call.toml", "--resume", run]).fails(2, &["another scenario"]);
+    bench.run(&["run", "--resume", run, "--seed", "99"]).fails(2, &["another scenario"]);
+    bench.run(&["run", "--resume", run, "--arena", "emu"]).fails(2, &["another arena"]);
+    bench.run(&["run", "call.toml", "--out", "short"]).succeeds();
+    let whole = entries(&bench.path("short")).remove(0);
+    bench.run(&["run", "--resume", whole.to_str().unwrap()]).fails(2, &["nothing is missing"]);
+}
+
+#[test]
+fn compare_names_a_winner_and_what_to_type_next() {
+    let bench = Bench::new();
+    let seen = bench.run(&["compare"]);
+    for text in ["UDP", "TCP_NODELAY", "p99", "Report: talkpath-runs/", "compare --to HOST"] {
+        assert!(seen.succeeds().out.contains(text), "no {text} in: {}", seen.out);
+    }
+    let summary = read_json(&bench.only_run().join("summary.json"));
+    let transports: Vec<_> =
+        summary["runs"].as_array().unwrap().iter().map(|run| &run["flows"]["call"]["transport"]).collect();
+    assert_eq!(transports, ["udp", "tcp", "tcp-nodelay"]);
+    for run in summary["runs"].as_array().unwrap() {
+        // 60 s of a frame every 20 ms; no path is faster than its propagation, 20 ms each way.
+        assert_eq!(run["flows"]["call"]["sent"].as_u64().unwrap() + run["flows"]["call"]["refused"].as_u64().unwrap(), 3000);
+        assert!(run["flows"]["call"]["round_trip_delay_ms"]["min"].as_f64().unwrap() > 40.0);
+        let goodput = run["flows"]["upload"]["goodput_bps"].as_f64().unwrap();
+        assert!(goodput > 0.0 && goodput < 1e6, "{goodput} on an uplink of 1 Mbps");
+    }
+}
+
+#[track_caller]
+fn assert_same_records(left: &Path, right: &Path) {
+    for file in RECORDS {
+        let (left, right) = (fs::read(left.join(file)).unwrap(), fs::read(right.join(file)).unwrap());
+        assert!(left == right && left.len() > 100, "{file}: {} and {} bytes differ", left.len(), right.len());
+    }
+}
+
+fn is_finished(part: &Path) -> bool {
+    !part.file_name().unwrap().to_string_lossy().starts_with('.') && part.is_dir()
+}
+
+/// How many repetitions the one run under `out` has finished.
+fn finished_parts(out: &Path) -> usize {
+    let parts = |run: &Path| entries(&run.join("parts")).iter().filter(|part| is_finished(part)).count();
+    entries(out).first().map_or(0, |run| parts(run))
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// (cell, repetition) of every row in packets.parquet.
+fn exported(bench: &Bench, run: &Path) -> Vec<(u64, u64)> {
+    let csv = bench.run(&["export", run.to_str().unwrap(), "--format", "csv"]);
+    let id = |line: &str| {
+        let mut fields = line.split(',').map(|field| field.parse().unwrap());
+        (fields.next().unwrap(), fields.next().unwrap())
+    };
+    let mut ids: Vec<_> = csv.succeeds().out.lines().skip(1).map(id).collect();
+    ids.dedup();
+    ids
+}
+
+/// (cell, repetition) of every run in the summary.
+fn summarised(summary: &Value) -> Vec<(u64, u64)> {
+    let id = |run: &Value| (run["cell"].as_u64().unwrap(), run["repetition"].as_u64().unwrap());
+    summary["runs"].as_array().unwrap().iter().map(id).collect()
+}

@@ -1,0 +1,130 @@
+//! Flags, variables, exit codes and what goes to which stream.
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::harness::{Bench, SHORT, Seen};
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let bench = Bench::new();
+    let cases: [(&[&str], &str); 14] = [
+        (&[], "Usage:"),
+        (&["juggle"], "unrecognized subcommand"),
+        (&["replay", "x"], "unrecognized subcommand"),
+        (&["compare", "--no-such-flag"], "unexpected argument"),
+        (&["run"], "SCENARIO.toml"),
+        (&["check"], "SCENARIO.toml"),
+        (&["compare", "--jobs", "0"], "--jobs"),
+        (&["compare", "--seed", "many"], "--seed"),
+        (&["compare", "--records", "some"], "--records"),
+        (&["compare", "--path", "moon"], "home-adsl"),
+        (&["compare", "--transports", "udp,smoke-signals"], "smoke-signals"),
+        (&["compare", "--arena", "live"], "--to HOST"),
+        (&["compare", "--arena", "sim", "--to", "localhost"], "--to belongs to --arena live"),
+        (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
+    ];
+    for (arguments, says) in cases {
+        bench.run(arguments).fails(2, &[says]);
+    }
+    assert!(bench.runs().is_empty());
+}
+
+#[test]
+fn an_arena_that_is_not_built_yet_is_exit_code_3_and_says_what_to_do() {
+    let bench = Bench::new();
+    bench.run(&["compare", "--arena", "emu"]).fails(3, &["--arena emu is not built yet", "help:"]);
+    assert!(bench.runs().is_empty());
+}
+
+#[test]
+fn help_version_completions_and_manual_go_to_standard_output() {
+    let bench = Bench::new();
+    let cases: [(&[&str], &str); 5] = [
+        (&["--help"], "Exit codes:"),
+        (&["--version"], "talkpath 0."),
+        (&["completions", "bash"], "_talkpath"),
+        (&["man"], ".TH talkpath"),
+        (&["doctor"], "sim"),
+    ];
+    for (arguments, says) in cases {
+        let seen = bench.run(arguments);
+        assert!(seen.succeeds().out.contains(says), "{arguments:?}: {}", seen.out);
+        assert_eq!(seen.err, "");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let bench = Bench::new();
+    let mut child = bench.start(&["check", "--schema"]);
+    drop(child.stdout.take());
+    let seen = Seen::of_child(child);
+    assert_eq!((seen.code, seen.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_full_device_behind_standard_output_is_said() {
+    let bench = Bench::new();
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
+        println!("skipped: this system has no /dev/full");
+        return;
+    };
+    let child = bench.command(&["check", "--schema"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    Seen::of_child(child).fails(1, &["cannot write standard output"]);
+}
+
+#[test]
+fn the_json_summary_is_all_of_standard_output_and_the_file_holds_the_same() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let seen = bench.run(&["run", "call.toml", "--json"]);
+    let summary = seen.succeeds().summary();
+    assert_eq!(summary["name"], "short call");
+    assert_eq!(summary["arena"], "sim");
+    assert_eq!(summary["runs"][0]["flows"]["call"]["transport"], "udp");
+    assert_eq!(fs::read_to_string(bench.only_run().join("summary.json")).unwrap(), seen.out);
+}
+
+#[test]
+fn quiet_prints_nothing_where_nothing_is_wrong() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let seen = bench.run(&["run", "call.toml", "--quiet"]);
+    assert_eq!((seen.succeeds().out.as_str(), seen.err.as_str()), ("", ""));
+    assert_eq!(bench.runs().len(), 1);
+}
+
+#[test]
+fn a_variable_mirrors_its_flag_and_the_flag_wins() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let run = |arguments: &[&str]| {
+        let mut command = bench.command(arguments);
+        command.env("TALKPATH_OUT", "elsewhere").env("TALKPATH_JSON", "1").env("TALKPATH_SEED", "7");
+        Seen::of(command.output().unwrap())
+    };
+    let seen = run(&["run", "call.toml"]);
+    assert_eq!(seen.succeeds().summary()["runs"][0]["seed"], 7);
+    assert_eq!(crate::harness::entries(&bench.path("elsewhere")).len(), 1);
+    let seen = run(&["run", "call.toml", "--seed", "8"]);
+    assert_eq!(seen.succeeds().summary()["runs"][0]["seed"], 8);
+}
+
+#[test]
+fn a_flag_for_the_simulator_wins_over_a_variable_for_a_far_end() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let mut command = bench.command(&["run", "call.toml", "--arena", "sim", "--json"]);
+    let seen = Seen::of(command.env("TALKPATH_TO", "nowhere.invalid").output().unwrap());
+    assert_eq!(seen.succeeds().summary()["arena"], "sim");
+}
+
+#[test]
+fn a_scenario_can_come_through_a_pipe() {
+    let bench = Bench::new();
+    let path = bench.file("call.toml", SHORT);
+    let mut command = bench.command(&["check", "/dev/stdin"]);
+    let seen = Seen::of(command.stdin(fs::File::open(path).unwrap()).output().unwrap());
+    assert!(seen.succeeds().out.contains("valid"), "{}", seen.out);
+}
