@@ -110,3 +110,41 @@ fn quoted(field: &str) -> std::borrow::Cow<'_, str> {
 
 const CSV_HEADER: &str = "cell,repetition,flow,leg,seq,size,due_ns,sent_ns,wire_ns,received_ns,fate,drop_cause,\
                           copies,transmissions";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record_file::packet_rows;
+    use crate::testing::{flow, run};
+
+    fn exported(
+        export: fn(Vec<Result<PacketRow, RecordError>>, &mut Vec<u8>) -> Result<(), RecordError>,
+    ) -> String {
+        let mut call = flow(&[Some(30), None]);
+        call.info.name = "a \"call\", up".to_owned();
+        call.forward.messages[1].wire = None;
+        let mut out = Vec::new();
+        export(packet_rows(&run(vec![call])).map(Ok).collect(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn csv_quotes_what_needs_quotes_and_leaves_the_unknown_empty() {
+        let expected = "cell,repetition,flow,leg,seq,size,due_ns,sent_ns,wire_ns,received_ns,fate,drop_cause,copies,transmissions\n\
+                        0,0,\"a \"\"call\"\", up\",forward,0,160,0,0,0,30000000,delivered,,1,1\n\
+                        0,0,\"a \"\"call\"\", up\",forward,1,160,20000000,20000000,,,missing,queue,0,1\n";
+        assert_eq!(exported(|rows, out| export_csv(rows, out)), expected);
+    }
+
+    #[test]
+    fn json_lines_have_the_same_columns_in_the_same_order() {
+        let text = exported(|rows, out| export_jsonl(rows, out));
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        let keys: Vec<_> = lines[1].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys.join(","), CSV_HEADER);
+        assert_eq!(lines[1]["wire_ns"], serde_json::Value::Null);
+        assert_eq!(lines[0]["received_ns"], 30_000_000);
+    }
+}

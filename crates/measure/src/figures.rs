@@ -171,3 +171,62 @@ fn step_line(series: &Series) -> StepLine {
 const MAX_CCDF_POINTS: usize = 400;
 /// Chosen: about one a pixel across a page.
 const MAX_POINTS: usize = 1_500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{flow, ms, run};
+
+    #[test]
+    fn the_distribution_ends_on_the_floor_of_what_never_came() {
+        let figures = figures(&run(vec![flow(&[Some(20), None, Some(10), Some(40)])]), "udp");
+        assert_eq!(figures.label, "udp");
+        let flow = &figures.flows[0];
+        assert_eq!(flow.ccdf, [(10.0, 0.75), (20.0, 0.5), (40.0, 0.25)]);
+        assert_eq!(flow.delay, [(0.0, 20.0), (0.04, 10.0), (0.06, 40.0)]);
+        assert_eq!(flow.losses, [0.02]);
+        assert_eq!(flow.loss_runs, [1]);
+    }
+
+    #[test]
+    fn one_way_delays_off_an_untrusted_clock_are_not_drawn() {
+        let mut flow = flow(&[Some(20), None]);
+        flow.info.clock_trusted = false;
+        let figures = figures(&run(vec![flow]), "");
+        assert!(figures.flows[0].ccdf.is_empty() && figures.flows[0].delay.is_empty());
+        assert_eq!(figures.flows[0].losses.len(), 1);
+    }
+
+    #[test]
+    fn thinning_by_rank_keeps_the_ends_and_the_last_messages_of_the_tail() {
+        let indices = ranks(100_000, 400);
+        assert!(indices.len() <= 400 && indices.len() > 300, "{}", indices.len());
+        assert_eq!(indices.first(), Some(&0));
+        assert!((99_990..100_000).all(|index| indices.contains(&index)));
+        assert_eq!(ranks(3, 400), [0, 1, 2]);
+    }
+
+    #[test]
+    fn thinning_over_time_keeps_every_bucket_s_extremes() {
+        let mut points: Vec<_> = (0..50_000).map(|step| (ms(step), (step % 7) as f64)).collect();
+        points[12_345].1 = 99.0;
+        let thinned = thin_extremes(&points, 750, false);
+        assert!(thinned.len() <= 1_500 && thinned.len() > 1_400, "{}", thinned.len());
+        assert!(thinned.contains(&(12.345, 99.0)));
+        assert!(thinned.is_sorted_by(|a, b| a.0 < b.0));
+        let steps = thin_extremes(&points, 500, true);
+        assert!(steps.len() <= 1_500);
+        assert_eq!(steps.last(), Some(&(49.999, (49_999 % 7) as f64)));
+        assert_eq!(thin_evenly(&points, 1_500).len(), 1_500);
+    }
+
+    #[test]
+    fn only_what_the_report_draws_becomes_a_line() {
+        let mut record = run(vec![]);
+        let series = |kind| Series { entity: "up".to_owned(), kind, points: vec![(ms(500), 3.0)] };
+        record.series = vec![series(SeriesKind::Srtt), series(SeriesKind::Queue)];
+        let lines = figures(&record, "").lines;
+        assert_eq!(lines.len(), 1);
+        assert_eq!((lines[0].kind.as_str(), lines[0].points.as_slice()), ("queue", &[(0.5, 3.0)][..]));
+    }
+}

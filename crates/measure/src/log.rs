@@ -58,3 +58,33 @@ fn packet_size(trips: &[Trip]) -> String {
 }
 
 const NONE: &str = "none";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{flow, run};
+
+    #[test]
+    fn every_field_of_the_log_is_there() {
+        let log = log_txt(&run(vec![flow(&[Some(30), None, Some(31)])]), |at| format!("T+{at}"));
+        let expected = "Flow: call (cell 0, repetition 0)\n\
+                        Start timestamp: T+0.000000000 s\n\
+                        End timestamp: T+0.071000000 s\n\
+                        Transfer time: 71.000 ms\n\
+                        Packet size: 160 bytes\n\
+                        Packets received: 2\n\
+                        Packets expected: 3\n\
+                        Protocol: udp\n\n";
+        assert_eq!(log, expected);
+    }
+
+    #[test]
+    fn a_flow_that_never_came_to_send_says_none() {
+        let log = log_txt(&run(vec![flow(&[])]), |_| unreachable!("there is no stamp to write"));
+        assert!(
+            log.contains(
+                "Start timestamp: none\nEnd timestamp: none\nTransfer time: none\nPacket size: none"
+            )
+        );
+    }
+}

@@ -244,3 +244,102 @@ impl TimeWeighted {
 
 /// First, smallest, largest and last.
 const POINTS_A_STEP: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Instant = Instant::from_millis;
+
+    #[test]
+    fn only_changes_are_kept() {
+        let mut tap = SeriesTap::new("up", SeriesKind::Queue);
+        for (value, at) in [(0.0, 0), (0.0, 1), (1.0, 2), (1.0, 3), (0.0, 4)] {
+            tap.push(value, MS(at));
+        }
+        assert_eq!(tap.finish().points, [(MS(0), 0.0), (MS(2), 1.0), (MS(4), 0.0)]);
+    }
+
+    #[test]
+    fn a_value_that_held_for_no_time_is_no_value() {
+        let mut tap = SeriesTap::new("up", SeriesKind::Queue);
+        for (value, at) in [(0.0, 0), (1.0, 5), (2.0, 5), (3.0, 6), (2.0, 6), (f64::NAN, 7)] {
+            tap.push(value, MS(at));
+        }
+        assert_eq!(tap.finish().points, [(MS(0), 0.0), (MS(5), 2.0)]);
+    }
+
+    /// 100,000 changes of a saw tooth with one spike and one dip.
+    fn saw() -> impl Iterator<Item = (f64, Instant)> {
+        (0..100_000_u64).map(|step| {
+            let value = match step {
+                31_337 => 900.0,
+                77_777 => -5.0,
+                _ => (step % 97) as f64,
+            };
+            (value, Instant::from_nanos(step * 604_321))
+        })
+    }
+
+    #[test]
+    fn a_long_series_is_bounded_and_loses_neither_extremes_nor_ends() {
+        let mut tap = SeriesTap::with_limit("up", SeriesKind::Queue, 256);
+        let places = tap.points.capacity();
+        for (value, at) in saw() {
+            tap.push(value, at);
+        }
+        let (grown, points) = (tap.points.capacity(), tap.finish().points);
+        assert_eq!(grown, places);
+        assert!((64..=256).contains(&points.len()), "{} points", points.len());
+        assert_eq!(points.first(), Some(&(Instant::ZERO, 0.0)));
+        assert_eq!(points.last(), saw().last().map(|(value, at)| (at, value)).as_ref());
+        assert!(points.contains(&(Instant::from_nanos(31_337 * 604_321), 900.0)));
+        assert!(points.contains(&(Instant::from_nanos(77_777 * 604_321), -5.0)));
+        assert!(points.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    #[test]
+    fn what_is_kept_does_not_depend_on_when_places_ran_out() {
+        // Cut the whole series into steps of the final length at once: the tap must have kept the same.
+        let mut tap = SeriesTap::with_limit("up", SeriesKind::Queue, 256);
+        for (value, at) in saw() {
+            tap.push(value, at);
+        }
+        let step_ns = tap.step_ns;
+        assert!(step_ns > 1, "the series was too short to be cut");
+        let mut whole = SeriesTap::with_limit("up", SeriesKind::Queue, 200_000);
+        for (value, at) in saw() {
+            whole.push(value, at);
+        }
+        whole.step_ns = step_ns;
+        assert_eq!(tap.finish(), whole.finish());
+    }
+
+    #[test]
+    fn values_are_weighted_by_the_time_that_they_held_within_the_window() {
+        // In the window 1 to 5 s: 2 for 1 s, 4 for 2 s, 0 for 1 s. 100 held before and 50 after.
+        let mut weighted = TimeWeighted::new(MS(1_000), MS(5_000));
+        for (value, at) in [(100.0, 0), (2.0, 1_000), (4.0, 2_000), (0.0, 4_000), (50.0, 5_000)] {
+            weighted.set(value, MS(at));
+        }
+        let expected = Weighted { mean: Some(10.0 / 4.0), max: Some(4.0), nonzero: Duration::from_secs(3) };
+        assert_eq!(weighted.finish(MS(9_000)), expected);
+    }
+
+    #[test]
+    fn a_value_that_stands_through_the_window_is_its_mean() {
+        let mut weighted = TimeWeighted::new(MS(1_000), MS(2_000));
+        weighted.set(7.0, MS(10));
+        let expected = Weighted { mean: Some(7.0), max: Some(7.0), nonzero: Duration::from_secs(1) };
+        assert_eq!(weighted.finish(MS(3_000)), expected);
+    }
+
+    #[test]
+    fn without_a_value_nothing_is_known() {
+        let none = Weighted { mean: None, max: None, nonzero: Duration::ZERO };
+        assert_eq!(TimeWeighted::new(MS(0), MS(10)).finish(MS(10)), none);
+        let mut late = TimeWeighted::new(MS(0), MS(10));
+        late.set(3.0, MS(11));
+        assert_eq!(late.finish(MS(20)), none);
+    }
+}

@@ -188,3 +188,6 @@ impl From<&ClockRecord> for Clock {
         Self { offset_ms, skew_ppm, uncertainty_ms, trusted, why: why.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,3 +87,75 @@ fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
 const FRACTION_TERMS: u32 = 600;
 /// t(0.975, 1) is 12.7; nothing that is asked for here comes near.
 const LARGEST_T: f64 = 1e9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (degrees of freedom, t(0.95), t(0.975), t(0.995)): NIST/SEMATECH e-Handbook §1.3.6.7.2.
+    const TABLE: [(f64, f64, f64, f64); 12] = [
+        (1.0, 6.314, 12.706, 63.657),
+        (2.0, 2.920, 4.303, 9.925),
+        (3.0, 2.353, 3.182, 5.841),
+        (4.0, 2.132, 2.776, 4.604),
+        (5.0, 2.015, 2.571, 4.032),
+        (9.0, 1.833, 2.262, 3.250),
+        (10.0, 1.812, 2.228, 3.169),
+        (20.0, 1.725, 2.086, 2.845),
+        (29.0, 1.699, 2.045, 2.756),
+        (30.0, 1.697, 2.042, 2.750),
+        (60.0, 1.671, 2.000, 2.660),
+        (100.0, 1.660, 1.984, 2.626),
+    ];
+
+    #[test]
+    fn quantiles_equal_the_printed_table() {
+        for (degrees, p95, p975, p995) in TABLE {
+            for (p, printed) in [(0.95, p95), (0.975, p975), (0.995, p995)] {
+                let t = student_t_quantile(p, degrees);
+                assert!((t - printed).abs() <= 0.000_51, "t({p}, {degrees}) = {t}, printed {printed}");
+            }
+        }
+    }
+
+    #[test]
+    fn with_two_degrees_of_freedom_the_quantile_has_a_closed_form() {
+        // t = (2p - 1) √(2 / (4p (1 - p))).
+        let exact = 0.95 * libm::sqrt(2.0 / (4.0 * 0.975 * 0.025));
+        assert!((student_t_quantile(0.975, 2.0) - exact).abs() < 1e-10);
+    }
+
+    #[test]
+    fn many_repetitions_come_to_the_normal_quantile() {
+        // z(0.975) = 1.959963985; t exceeds it by (z³ + z) / 4ν.
+        for degrees in [1e3, 1e5] {
+            let expected = 1.959_963_985 + (7.529_2 + 1.959_96) / (4.0 * degrees);
+            assert!((student_t_quantile(0.975, degrees) - expected).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn the_interval_of_one_to_five_by_hand() {
+        // Mean 3, s = √2.5, s/√5 = 0.70711, t(4) = 2.77645: 3 ± 1.96324.
+        let spread = spread(&[4.0, 1.0, 5.0, 2.0, 3.0]).unwrap();
+        assert_eq!((spread.median, spread.mean), (3.0, 3.0));
+        let (low, high) = spread.ci95.unwrap();
+        assert!((low - 1.036_76).abs() < 1e-4 && (high - 4.963_24).abs() < 1e-4, "{low} {high}");
+    }
+
+    #[test]
+    fn one_repetition_has_no_interval_and_none_no_spread() {
+        assert_eq!(spread(&[2.5]), Some(Spread { median: 2.5, mean: 2.5, ci95: None }));
+        assert_eq!(spread(&[]), None);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        assert_eq!(spread(&[10.0, 1.0, 2.0, 4.0]).unwrap().median, 3.0);
+    }
+
+    #[test]
+    fn equal_repetitions_have_an_interval_without_width() {
+        assert_eq!(spread(&[0.5; 4]).unwrap().ci95, Some((0.5, 0.5)));
+    }
+}

@@ -38,3 +38,45 @@ pub fn mean_ms(delays: &[SignedDuration]) -> Option<f64> {
     let sum: i128 = delays.iter().map(|delay| i128::from(delay.as_nanos())).sum();
     (!delays.is_empty()).then(|| sum as f64 / delays.len() as f64 / 1e6)
 }
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Instant;
+
+    use super::*;
+    use crate::metrics::trip::trips;
+    use crate::testing::{flow, ms};
+
+    #[test]
+    fn the_wait_of_a_blocked_sender_is_part_of_the_delay() {
+        let mut flow = flow(&[Some(80)]);
+        flow.forward.messages[0].sent = Some(ms(50));
+        let delays = sorted_delays(&trips(&flow, &(Instant::ZERO..ms(1))));
+        assert_eq!(statistics(&delays).unwrap().max, 80.0);
+    }
+
+    #[test]
+    fn statistics_of_one_to_a_hundred_milliseconds() {
+        let delays: Vec<_> = (1..=100).map(|ms| SignedDuration::from_nanos(ms * 1_000_000)).collect();
+        let expected = DelayMs {
+            min: 1.0,
+            mean: 50.5,
+            p50: 50.0,
+            p90: 90.0,
+            p95: 95.0,
+            p99: 99.0,
+            p999: 100.0,
+            max: 100.0,
+        };
+        assert_eq!(statistics(&delays), Some(expected));
+        assert_eq!(statistics(&[]), None);
+    }
+
+    #[test]
+    fn a_far_clock_that_lags_gives_a_negative_delay() {
+        let mut flow = flow(&[Some(1)]);
+        (flow.forward.messages[0].due, flow.forward.messages[0].received) = (ms(30), Some(ms(28)));
+        let delays = sorted_delays(&trips(&flow, &(Instant::ZERO..ms(60))));
+        assert_eq!(mean_ms(&delays), Some(-2.0));
+    }
+}

@@ -57,3 +57,63 @@ fn magnitude(difference: SignedDuration) -> SignedDuration {
 
 /// RFC 3550 §6.4.1: "the gain parameter 1/16".
 const GAIN: f64 = 16.0;
+
+#[cfg(test)]
+mod tests {
+    use core::ops::Range;
+
+    use talkpath_units::Instant;
+
+    use super::*;
+    use crate::metrics::trip::trips;
+    use crate::testing::flow;
+
+    const ALWAYS: Range<Instant> = Instant::ZERO..Instant::MAX;
+
+    fn ipdv_ms(delays: &[Option<u64>]) -> Vec<f64> {
+        sorted_ipdv(&trips(&flow(delays), &ALWAYS)).into_iter().map(SignedDuration::as_millis_f64).collect()
+    }
+
+    fn jitter_ms(delays: &[Option<u64>]) -> Option<f64> {
+        let flow = flow(delays);
+        rtp_jitter_ms(&trips(&flow, &ALWAYS), &flow.forward.arrivals)
+    }
+
+    #[test]
+    fn ipdv_is_the_size_of_the_difference_between_neighbours() {
+        // RFC 3393 §2: ddT = T2 - T1: +1, -6, +5.
+        assert_eq!(ipdv_ms(&[Some(30), Some(31), Some(25), Some(30)]), [1.0, 5.0, 6.0]);
+    }
+
+    #[test]
+    fn a_missing_message_leaves_no_difference_across_the_gap() {
+        assert_eq!(ipdv_ms(&[Some(30), Some(31), None, Some(40), Some(35)]), [1.0, 5.0]);
+        assert_eq!(ipdv_ms(&[Some(30), None, Some(90)]), [0.0; 0]);
+    }
+
+    #[test]
+    fn neighbours_are_neighbours_by_number_not_by_arrival() {
+        // 1 arrives at 90 ms, after 2 at 66 ms.
+        assert_eq!(ipdv_ms(&[Some(10), Some(70), Some(26)]), [44.0, 60.0]);
+    }
+
+    #[test]
+    fn rtp_jitter_equals_its_recurrence_worked_by_hand() {
+        // RFC 3550 A.8: |D| = 16: 0 + 16/16 = 1; |D| = 16: 1 + 15/16 = 1.9375; |D| = 0: 1.9375 × 15/16.
+        assert_eq!(jitter_ms(&[Some(30), Some(46)]), Some(1.0));
+        assert_eq!(jitter_ms(&[Some(30), Some(46), Some(30)]), Some(1.9375));
+        assert_eq!(jitter_ms(&[Some(30), Some(46), Some(30), Some(30)]), Some(1.9375 * 15.0 / 16.0));
+    }
+
+    #[test]
+    fn rtp_jitter_follows_the_order_of_arrival() {
+        // RFC 3550 §6.4.1: in order of arrival. 0, 2, 1: |26 - 10| gives 1, |70 - 26| gives 1 + 43/16.
+        assert_eq!(jitter_ms(&[Some(10), Some(70), Some(26)]), Some(1.0 + 43.0 / 16.0));
+    }
+
+    #[test]
+    fn one_arrival_has_no_jitter() {
+        assert_eq!(jitter_ms(&[Some(30), None]), None);
+        assert_eq!(statistics(&[]), None);
+    }
+}

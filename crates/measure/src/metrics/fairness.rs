@@ -37,3 +37,46 @@ pub fn group(copies: &[&FlowSummary]) -> GroupSummary {
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_of_known_shares() {
+        assert_eq!(jain_index(&[5.0, 5.0, 5.0, 5.0]), Some(1.0));
+        assert_eq!(jain_index(&[7.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain_index(&[1.0, 2.0, 3.0]), Some(36.0 / 42.0));
+        assert_eq!(jain_index(&[0.0, 0.0]), None);
+        assert_eq!(jain_index(&[]), None);
+    }
+
+    fn copy(sent: u64, lost: u64, goodput_bps: f64) -> FlowSummary {
+        FlowSummary {
+            sent,
+            received: sent - lost,
+            lost,
+            goodput_bps: Some(goodput_bps),
+            cwnd_packets: Some(goodput_bps / 100.0),
+            ..FlowSummary::default()
+        }
+    }
+
+    #[test]
+    fn a_group_sums_counts_and_averages_states() {
+        let copies = [copy(10, 1, 300.0), copy(30, 5, 100.0)];
+        let group = group(&copies.iter().collect::<Vec<_>>());
+        assert_eq!((group.flows, group.sent, group.received, group.lost), (2, 40, 34, 6));
+        assert_eq!(group.loss_rate, Some(0.15));
+        assert_eq!((group.goodput_bps, group.goodput_bps_mean), (Some(400.0), Some(200.0)));
+        assert_eq!(group.cwnd_packets, Some(2.0));
+        assert_eq!(group.jain_index, Some(160_000.0 / 200_000.0));
+    }
+
+    #[test]
+    fn what_one_copy_does_not_know_the_group_does_not_know() {
+        let mut copies = [copy(10, 1, 300.0), copy(30, 5, 100.0)];
+        copies[1].cwnd_packets = None;
+        assert_eq!(group(&copies.iter().collect::<Vec<_>>()).cwnd_packets, None);
+    }
+}

@@ -135,3 +135,101 @@ const GOOD_FROM_MAX_MS: f64 = 4_000.0;
 const CALL_UNNOTICED_MS: f64 = 150.0;
 /// ITU-T G.114 §4.
 const CALL_ACCEPTABLE_MS: f64 = 400.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::trip::trips;
+    use crate::testing::{flow, ms};
+
+    /// His tables in order, UDP before TCP: packets lost of 10,000, time to receive, average and maximum delay in seconds,
+    /// net and error-adjusted rate, verdict. The first average is blank in the print.
+    const TABLE: [(u64, u64, Option<f64>, f64, f64, f64, &str); 10] = [
+        (7, 8, None, 1.0, 1_249.0, 1_236.0, "great"),
+        (0, 6, None, 1.0, 1_666.0, 1_666.0, "great"),
+        (6_668, 5, Some(0.0), 1.0, 666.0, 444.0, "great"),
+        (0, 5, Some(0.0), 1.0, 2_000.0, 2_000.0, "great"),
+        (6, 139, Some(65.0), 132.0, 72.0, 72.0, "horrible"),
+        (0, 112, Some(0.0), 1.0, 89.0, 89.0, "great"),
+        (9_602, 20, Some(8.0), 15.0, 20.0, 0.8, "bad"),
+        (0, 497, Some(0.0), 8.0, 20.0, 20.0, "good"),
+        (5_556, 6, Some(0.0), 1.0, 740.0, 328.0, "great"),
+        (0, 63, Some(0.0), 2.0, 158.0, 158.0, "great"),
+    ];
+
+    fn counts(lost: u64) -> LossCounts {
+        LossCounts { sent: 10_000, received: 10_000 - lost, lost_forward: lost, ..LossCounts::default() }
+    }
+
+    /// Whether `value`, rounded down or to the nearest at the precision of `printed`, is `printed`.
+    fn prints_as(value: f64, printed: f64) -> bool {
+        let unit = if printed < 1.0 { 0.1 } else { 1.0 };
+        let steps = value / unit;
+        let printed = (printed / unit).round();
+        steps.floor() == printed || steps.round() == printed
+    }
+
+    #[test]
+    fn every_printed_net_rate_follows_from_its_definition() {
+        for (lost, seconds, _, _, net, _, _) in TABLE {
+            let rate = net_rate_pps(10_000 - lost, Duration::from_secs(seconds)).unwrap();
+            assert!(prints_as(rate, net), "{rate} is printed as {net}");
+        }
+    }
+
+    #[test]
+    fn two_printed_error_adjusted_rates_do_not_follow_from_their_definition() {
+        let computed = |index: usize| {
+            let (lost, _, _, _, net, _, _) = TABLE[index];
+            error_adjusted_rate_pps(net, &counts(lost)).unwrap()
+        };
+        let odd: Vec<_> = (0..10).filter(|&index| !prints_as(computed(index), TABLE[index].5)).collect();
+        assert_eq!(odd, [0, 2]);
+        // 1,249 × 0.9993, printed 1,236, which is 1,249 × 0.99.
+        assert!(prints_as(computed(0), 1_248.0) && prints_as(1_249.0 * 0.99, 1_236.0));
+        // 666 × 0.3332, printed 444, which is 666 times the share that was lost.
+        assert!(prints_as(computed(2), 221.0) && prints_as(666.0 * 0.6668, 444.0));
+    }
+
+    #[test]
+    fn the_verdicts_are_his() {
+        for (_, _, average, max, _, _, verdict) in TABLE {
+            // He prints whole seconds, rounded down: the verdict holds at both ends of what he may have measured.
+            let average = average.unwrap_or(0.0);
+            for (mean, max) in [(average, max), (average + 0.99, max + 0.99)] {
+                assert_eq!(
+                    Verdict::of_delay(1e3 * mean, 1e3 * max.max(mean)).word(),
+                    verdict,
+                    "{mean} s, {max} s"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_flow_is_judged_by_half_its_round_trip_where_one_way_is_unknown() {
+        let delay =
+            |ms: f64| DelayMs { min: ms, mean: ms, p50: ms, p90: ms, p95: ms, p99: ms, p999: ms, max: ms };
+        assert_eq!(Verdict::of_flow(1, None, Some(&delay(4_000.0))), Verdict::Good);
+        assert_eq!(Verdict::of_flow(1, Some(&delay(4_000.0)), Some(&delay(4_000.0))), Verdict::Bad);
+        assert_eq!(Verdict::of_flow(1, None, None), Verdict::Unknown);
+        assert_eq!(Verdict::of_flow(0, None, None), Verdict::Nothing);
+    }
+
+    #[test]
+    fn times_run_between_the_first_and_the_last_of_each() {
+        // Sent at 0, 20 and 40 ms; read at 100, never and 70 ms.
+        let stamps = Stamps::of(&trips(&flow(&[Some(100), None, Some(30)]), &(ms(0)..ms(60))));
+        assert_eq!(stamps.first_to_last_received(), Some(Duration::from_millis(30)));
+        assert_eq!(stamps.first_sent_to_last_received_ns(), Some(100_000_000));
+        assert_eq!(net_rate_pps(2, Duration::from_millis(30)), Some(2.0 / 0.03));
+        assert_eq!(net_rate_pps(1, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_call_reads_by_g114() {
+        let readings = [20.0, 150.0, 151.0, 400.0, 401.0].map(reads_for_a_call);
+        let [unnoticed, noticed, none] = ["unnoticed in a call", "noticed in a call", "no conversation"];
+        assert_eq!(readings, [unnoticed, unnoticed, noticed, noticed, none]);
+    }
+}

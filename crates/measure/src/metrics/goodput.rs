@@ -34,3 +34,55 @@ fn deliveries(flow: &FlowRecord) -> impl Iterator<Item = (Instant, u64)> + '_ {
         .filter_map(|row| Some((row.received?, row.size.get())));
     reads.chain(messages)
 }
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Bytes;
+
+    use super::*;
+    use crate::testing::{flow, ms};
+
+    #[test]
+    fn datagrams_count_their_payload_over_the_window() {
+        // 160 B read at 30, 50 and 90 ms; 2 × 1,280 bit within 40 to 100 ms, however long ago they were due.
+        let flow = flow(&[Some(30), Some(30), None, Some(30)]);
+        assert_eq!(goodput_bps(&flow, &(ms(40)..ms(100))), Some(2.0 * 1_280.0 / 0.06));
+    }
+
+    #[test]
+    fn a_duplicate_adds_nothing() {
+        let mut flow = flow(&[Some(30)]);
+        flow.forward.messages[0].copies = 5;
+        flow.forward.arrivals = vec![0; 5];
+        assert_eq!(goodput_bps(&flow, &(ms(0)..ms(1_000))), Some(1_280.0));
+    }
+
+    #[test]
+    fn the_time_before_the_flow_starts_is_not_its_time() {
+        let mut flow = flow(&[None, None, Some(30)]);
+        flow.info.start = ms(40);
+        assert_eq!(goodput_bps(&flow, &(ms(0)..ms(140))), Some(12_800.0));
+    }
+
+    #[test]
+    fn a_stream_counts_bytes_read_and_not_whole_messages() {
+        let mut flow = flow(&[Some(30)]);
+        flow.forward.reads =
+            vec![(ms(10), Bytes::new(100)), (ms(30), Bytes::new(60)), (ms(60), Bytes::new(90))];
+        assert_eq!(goodput_bps(&flow, &(ms(20)..ms(100))), Some(150.0 * 8.0 / 0.08));
+    }
+
+    #[test]
+    fn a_bounded_workload_is_timed_to_its_last_delivery() {
+        // Also where that is after `duration`, while the run drains.
+        let mut flow = flow(&[Some(500), Some(980)]);
+        flow.info.bounded = true;
+        assert_eq!(goodput_bps(&flow, &(ms(0)..ms(100))), Some(2_560.0));
+    }
+
+    #[test]
+    fn nothing_delivered_is_zero_and_no_time_is_unknown() {
+        assert_eq!(goodput_bps(&flow(&[None]), &(ms(0)..ms(100))), Some(0.0));
+        assert_eq!(goodput_bps(&flow(&[None]), &(ms(100)..ms(100))), None);
+    }
+}

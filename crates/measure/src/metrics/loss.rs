@@ -86,3 +86,75 @@ fn close_run(runs: &mut LossRuns, length: usize) {
     runs.histogram[index] += 1;
     runs.max = runs.max.max(length as u64);
 }
+
+#[cfg(test)]
+mod tests {
+    use core::ops::Range;
+
+    use talkpath_units::Instant;
+
+    use super::*;
+    use crate::metrics::trip::trips;
+    use crate::testing::flow;
+    use crate::{Fate, FlowRecord};
+
+    const ALWAYS: Range<Instant> = Instant::ZERO..Instant::MAX;
+
+    fn counts(flow: &FlowRecord) -> LossCounts {
+        LossCounts::of(&trips(flow, &ALWAYS))
+    }
+
+    /// A flow whose messages arrive (`.`), are missing (`x`), refused (`r`) or unfinished (`u`).
+    fn pattern(story: &str) -> FlowRecord {
+        let delays: Vec<_> = story.chars().map(|letter| (letter == '.').then_some(30)).collect();
+        let mut flow = flow(&delays);
+        for (row, letter) in flow.forward.messages.iter_mut().zip(story.chars()) {
+            match letter {
+                'r' => row.fate = Fate::Refused,
+                'u' => row.fate = Fate::Unfinished,
+                _ => {}
+            }
+        }
+        flow
+    }
+
+    #[test]
+    fn refused_messages_are_not_sent_and_unfinished_ones_are_not_judged() {
+        let counts = counts(&pattern("..x.ru."));
+        assert_eq!((counts.sent, counts.received, counts.lost()), (6, 4, 1));
+        assert_eq!((counts.unfinished, counts.refused), (1, 1));
+        assert_eq!(counts.loss_rate(), Some(0.2));
+    }
+
+    #[test]
+    fn nothing_sent_has_no_loss_rate() {
+        assert_eq!(counts(&pattern("rru")).loss_rate(), None);
+    }
+
+    #[test]
+    fn a_duplicate_never_hides_a_loss() {
+        let mut flow = pattern("x.");
+        flow.forward.messages[1].copies = 3;
+        flow.forward.arrivals = vec![1, 1, 1];
+        let counts = counts(&flow);
+        assert_eq!((counts.lost(), counts.received, counts.duplicates), (1, 1, 2));
+    }
+
+    #[test]
+    fn runs_are_counted_by_length() {
+        // RFC 3357 §5: periods of 1, 2 and 3.
+        let runs = runs(&trips(&pattern(".x.xx..xxx"), &ALWAYS));
+        assert_eq!(runs, LossRuns { max: 3, mean: Some(2.0), histogram: vec![1, 1, 1] });
+    }
+
+    #[test]
+    fn refused_and_unfinished_messages_neither_lengthen_nor_end_a_run() {
+        let runs = runs(&trips(&pattern("xrx.xu"), &ALWAYS));
+        assert_eq!(runs.histogram, [1, 1]);
+    }
+
+    #[test]
+    fn without_losses_there_is_no_run_and_no_mean() {
+        assert_eq!(runs(&trips(&pattern("..."), &ALWAYS)), LossRuns::default());
+    }
+}

@@ -12,3 +12,38 @@ pub fn nearest_rank<T: Copy>(sorted: &[T], share: PerMille) -> Option<T> {
     let index = usize::try_from(scaled).unwrap_or(usize::MAX).saturating_sub(1);
     sorted.get(index.min(last)).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(sorted: &[u32], per_mille: u16) -> Option<u32> {
+        nearest_rank(sorted, PerMille(per_mille))
+    }
+
+    #[test]
+    fn a_single_value_is_every_percentile() {
+        for per_mille in [0, 1, 500, 999, 1_000] {
+            assert_eq!(at(&[7], per_mille), Some(7));
+        }
+    }
+
+    #[test]
+    fn the_whole_is_the_maximum_and_nothing_is_the_minimum() {
+        assert_eq!(at(&[1, 2, 3], 1_000), Some(3));
+        assert_eq!(at(&[1, 2, 3], 0), Some(1));
+        assert_eq!(at(&[], 500), None);
+    }
+
+    #[test]
+    fn the_rank_is_rounded_up() {
+        // Ranks ⌈5 × 0.3⌉ = 2, ⌈5 × 0.4⌉ = 2, ⌈5 × 0.5⌉ = 3 of the textbook list.
+        let list = [15, 20, 35, 40, 50];
+        assert_eq!([at(&list, 300), at(&list, 400), at(&list, 500)], [Some(20), Some(20), Some(35)]);
+        let thousand: Vec<u32> = (1..=1_000).collect();
+        assert_eq!(at(&thousand, 999), Some(999));
+        // ⌈1,001 × 0.9⌉ = 901, where 0.9 in floating point would be just above or below.
+        let more: Vec<u32> = (1..=1_001).collect();
+        assert_eq!(at(&more, 900), Some(901));
+    }
+}

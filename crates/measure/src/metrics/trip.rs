@@ -136,3 +136,67 @@ fn round_trip_outcome(row: &MessageRecord, back: Option<&MessageRecord>) -> Outc
         (Fate::Delivered, Some((Fate::Unfinished | Fate::Delivered, _)) | None) => Outcome::Unfinished,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{flow, flow_of, leg, message, ms};
+
+    const ALWAYS: Range<Instant> = Instant::ZERO..Instant::MAX;
+
+    fn with_fate(row: MessageRecord, fate: Fate) -> MessageRecord {
+        MessageRecord { fate, received: None, copies: 0, ..row }
+    }
+
+    #[test]
+    fn a_round_trip_is_lost_on_the_leg_that_lost_it() {
+        let there = |seq| message(seq, Some(10));
+        let mut echoing = flow_of(leg(vec![
+            there(0),
+            message(1, None),
+            there(2),
+            there(3),
+            there(4),
+            there(5),
+            with_fate(message(6, None), Fate::Refused),
+            with_fate(message(7, None), Fate::Unfinished),
+        ]));
+        echoing.echo = Some(leg(vec![
+            message(0, Some(25)),
+            message(2, None),
+            with_fate(message(3, None), Fate::Refused),
+            with_fate(message(4, None), Fate::Unfinished),
+            // The far application never wrote the echo of 5.
+        ]));
+        let outcomes: Vec<_> = trips(&echoing, &ALWAYS).iter().map(|trip| trip.outcome).collect();
+        assert_eq!(
+            outcomes,
+            [
+                Outcome::Received(ms(25)),
+                Outcome::MissingForward,
+                Outcome::MissingReturn,
+                Outcome::MissingReturn,
+                Outcome::Unfinished,
+                Outcome::Unfinished,
+                Outcome::Refused,
+                Outcome::Unfinished,
+            ]
+        );
+    }
+
+    #[test]
+    fn an_echo_that_came_back_proves_that_its_message_arrived() {
+        // The far end died before it told what it had received; the echo itself tells.
+        let mut echoing = flow_of(leg(vec![with_fate(message(0, None), Fate::Unfinished)]));
+        echoing.echo = Some(leg(vec![message(0, Some(40))]));
+        assert_eq!(trips(&echoing, &ALWAYS)[0].outcome, Outcome::Received(ms(40)));
+    }
+
+    #[test]
+    fn the_window_begins_with_its_first_instant_and_ends_before_its_last() {
+        // Due at 0, 20, 40 and 60 ms.
+        let four = flow(&[Some(1), Some(1), Some(1), Some(1)]);
+        let seqs: Vec<_> = trips(&four, &(ms(20)..ms(60))).iter().map(|trip| trip.seq).collect();
+        assert_eq!(seqs, [1, 2]);
+    }
+}

@@ -1,10 +1,8 @@
-use std::io;
-
 use talkpath_units::Instant;
 
 use super::*;
 use crate::testing::{flow, flow_of, leg, message, ms, run};
-use crate::{DropCause, Fate, Leg, MessageRecord, RunRecord, Series, SeriesKind};
+use crate::{DropCause, Fate, MessageRecord, RunRecord, Series, SeriesKind};
 
 /// One repetition with everything in it that a row can hold.
 fn sample(repetition: u64) -> RunRecord {
@@ -87,4 +85,124 @@ fn merging_parts_equals_their_rows_in_order() {
     merge_packets([Ok(chunk(merged.clone()))], &mut twice).unwrap();
     assert_eq!(again, merged);
     assert_eq!(twice, merged);
+}
+
+/// Files of record version 1, written from [`sample`] by the first talkpath that had them. They are never written again: a reader that
+/// cannot read them breaks the promise that old runs stay readable.
+const PACKETS_V1: &[u8] = include_bytes!("../../tests/data/packets-v1.parquet");
+const SERIES_V1: &[u8] = include_bytes!("../../tests/data/series-v1.parquet");
+
+#[test]
+fn files_of_version_1_are_still_read() {
+    let rows: Result<Vec<_>, _> = read_packets(chunk(PACKETS_V1.to_vec())).unwrap().collect();
+    assert_eq!(rows.unwrap(), packet_rows(&sample(1)).collect::<Vec<_>>());
+    let rows: Result<Vec<_>, _> = read_series(chunk(SERIES_V1.to_vec())).unwrap().collect();
+    assert_eq!(rows.unwrap(), series_rows(&sample(1)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_long_leg_is_written_in_several_row_groups() {
+    let count = schema::GROUP_ROWS as u64 + 10;
+    let record = run(vec![flow_of(leg((0..count).map(|seq| message(seq, Some(30))).collect()))]);
+    let file = packets_of(&record);
+    let rows: Result<Vec<_>, _> = read_packets(chunk(file.clone())).unwrap().collect();
+    assert_eq!(rows.unwrap(), packet_rows(&record).collect::<Vec<_>>());
+    // Steady stamps pack to almost nothing, and no column is repeated in full.
+    assert!(file.len() < 200_000, "{} B", file.len());
+}
+
+fn refusal(file: Vec<u8>) -> RecordError {
+    match read_packets(chunk(file)) {
+        Err(error) => error,
+        Ok(rows) => rows.filter_map(Result::err).next().expect("the file must be refused"),
+    }
+}
+
+/// `file` with `from` replaced by `to`, which is as long.
+fn patched(mut file: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let at = file.windows(from.len()).rposition(|window| window == from).expect("the file has it");
+    file[at..at + to.len()].copy_from_slice(to);
+    file
+}
+
+#[test]
+fn what_is_no_record_is_refused_with_its_reason() {
+    let file = packets_of(&sample(0));
+    assert!(matches!(refusal(Vec::new()), RecordError::Parquet(_)));
+    assert!(matches!(refusal(b"cell,repetition,flow\n0,0,call\n".to_vec()), RecordError::Parquet(_)));
+    assert!(matches!(refusal(file[..file.len() - 1].to_vec()), RecordError::Parquet(_)));
+    assert!(matches!(
+        refusal(patched(file.clone(), b"record_version", b"record_verzion")),
+        RecordError::NotARecord
+    ));
+    // The value follows its key: field 2, a string of one byte.
+    let later = patched(file, b"record_version\x18\x011", b"record_version\x18\x012");
+    assert_eq!(refusal(later).to_string(), "record version 2; this talkpath reads version 1");
+    let other = refusal(series_of(&sample(0))).to_string();
+    assert!(other.contains("packets") && other.contains("time_ns"), "{other}");
+}
+
+#[test]
+fn a_part_that_was_cut_short_is_not_merged() {
+    let part = packets_of(&sample(0));
+    let parts = [Ok(chunk(part.clone())), Ok(chunk(part[..part.len() / 2].to_vec()))];
+    assert!(matches!(merge_packets(parts, Vec::new()), Err(RecordError::Parquet(_))));
+    let gone = [Err::<bytes::Bytes, _>(std::io::ErrorKind::NotFound.into())];
+    assert!(matches!(merge_packets(gone, Vec::new()), Err(RecordError::Io(_))));
+}
+
+/// A disk with room for so many bytes.
+struct Full(usize);
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_from_a_damaged_file() {
+    let error = write_packets(&sample(0), Full(100)).unwrap_err();
+    assert!(
+        matches!(&error, RecordError::Io(io) if io.kind() == std::io::ErrorKind::StorageFull),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_damaged_file_is_an_error_or_other_rows_and_never_a_panic() {
+    let file = packets_of(&sample(0));
+    let mut refused = 0;
+    for at in 0..file.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut damaged = file.clone();
+            damaged[at] ^= flip;
+            if read_packets(chunk(damaged)).and_then(Iterator::collect::<Result<Vec<_>, _>>).is_err() {
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > file.len(), "only {refused} of {} were noticed", 3 * file.len());
+}
+
+#[test]
+fn runs_are_restored_as_far_as_the_files_hold_them() {
+    let record = sample(1);
+    let restored = restore_runs(packet_rows(&record).map(Ok), series_rows(&record).map(Ok)).unwrap();
+    assert_eq!(restored.len(), 1);
+    let run = &restored[0];
+    assert_eq!((run.cell, run.repetition, &run.series), (3, 1, &record.series));
+    for (restored, flow) in run.flows.iter().zip(&record.flows) {
+        assert_eq!(restored.info.name, flow.info.name);
+        assert_eq!(restored.forward, flow.forward);
+        assert_eq!(restored.echo, flow.echo);
+    }
+    let backwards = packet_rows(&record).collect::<Vec<_>>().into_iter().rev().map(Ok);
+    assert!(matches!(restore_runs(backwards, []), Err(RecordError::Inconsistent { .. })));
 }

@@ -1,0 +1,215 @@
+use talkpath_units::Bytes;
+
+use super::*;
+use crate::summary::Summary;
+use crate::testing::{flow, leg, message, ms, run};
+
+fn summarised(flow: FlowRecord) -> FlowSummary {
+    summarise_flow(&flow, &(Instant::ZERO..Instant::from_secs(60)))
+}
+
+fn echoing() -> FlowRecord {
+    let mut call = flow(&[Some(10), Some(12), None, Some(14), Some(10)]);
+    call.echo =
+        Some(leg(vec![message(0, Some(30)), message(1, Some(36)), message(3, None), message(4, Some(32))]));
+    call
+}
+
+#[test]
+fn an_echo_flow_is_judged_by_its_round_trips() {
+    let call = summarised(echoing());
+    assert_eq!((call.sent, call.received, call.lost), (5, 3, 2));
+    assert_eq!((call.lost_forward, call.lost_return), (Some(1), Some(1)));
+    assert_eq!(call.loss_rate, Some(0.4));
+    assert_eq!(call.loss_runs.histogram, [0, 1]);
+    assert_eq!(call.round_trip_delay_ms.as_ref().map(|delay| (delay.p50, delay.max)), Some((32.0, 36.0)));
+    assert_eq!(call.one_way_delay_ms.as_ref().map(|delay| (delay.min, delay.max)), Some((10.0, 14.0)));
+    assert_eq!(call.ipdv_ms.map(|ipdv| ipdv.max), Some(6.0));
+    // Echoes at 30, 56 and 112 ms; the first message was sent at 0.
+    assert_eq!(call.first_to_last_received_ms, Some(82.0));
+    assert_eq!(call.first_sent_to_last_received_ms, Some(112.0));
+    assert_eq!(call.net_rate_pps, Some(3.0 / 0.082));
+    assert_eq!(call.error_adjusted_rate_pps, Some(3.0 / 0.082 * 0.6));
+    assert_eq!(call.verdict, "great");
+}
+
+#[test]
+fn without_echo_there_is_no_return_and_no_round_trip() {
+    let call = summarised(flow(&[Some(10), None]));
+    assert_eq!((call.lost_forward, call.lost_return), (Some(1), None));
+    assert!(call.round_trip_delay_ms.is_none() && call.one_way_delay_ms.is_some());
+}
+
+#[test]
+fn one_way_figures_off_an_untrusted_clock_are_unknown() {
+    let mut call = flow(&[Some(10), Some(12), Some(14)]);
+    call.info.clock_trusted = false;
+    let call = summarised(call);
+    assert!(call.one_way_delay_ms.is_none() && call.ipdv_ms.is_none() && call.rtp_jitter_ms.is_none());
+    assert_eq!(call.first_sent_to_last_received_ms, None);
+    assert_eq!(call.verdict, "unknown");
+    // What one clock can tell stays.
+    assert_eq!(call.first_to_last_received_ms, Some(44.0));
+    assert_eq!(call.received, 3);
+}
+
+#[test]
+fn round_trips_need_no_second_clock() {
+    let mut call = echoing();
+    call.info.clock_trusted = false;
+    let call = summarised(call);
+    assert!(call.one_way_delay_ms.is_none());
+    assert!(call.round_trip_delay_ms.is_some() && call.ipdv_ms.is_some() && call.rtp_jitter_ms.is_some());
+    assert_eq!(call.verdict, "great");
+}
+
+#[test]
+fn what_was_due_outside_the_window_is_left_out() {
+    // Due at 0, 20, 40, 60 ms; the window is 20 to 60 ms; the last of it arrives after the window.
+    let call = summarise_flow(&flow(&[None, Some(10), Some(100), None]), &(ms(20)..ms(60)));
+    assert_eq!((call.sent, call.received, call.lost), (2, 2, 0));
+    assert_eq!(call.one_way_delay_ms.unwrap().max, 100.0);
+}
+
+#[test]
+fn counters_that_the_arena_does_not_know_stay_unknown() {
+    let mut call = flow(&[Some(10)]);
+    let none = summarised(call.clone());
+    assert!(none.retransmit_rate.is_none() && none.cwnd_packets.is_none() && none.blocked_ms.is_none());
+    assert!(none.send_buffer_bytes.is_none());
+    call.counters = FlowCounters {
+        data_packets: Some(200),
+        retransmissions: Some(5),
+        timeouts: None,
+        cwnd_packets_mean: Some(f64::NAN),
+        send_buffer_mean: Some(100.5),
+        send_buffer_max: Some(320),
+        blocked: Some(Duration::from_micros(1_500)),
+    };
+    let some = summarised(call);
+    assert_eq!((some.retransmit_rate, some.cwnd_packets, some.blocked_ms), (Some(0.025), None, Some(1.5)));
+    assert_eq!(some.send_buffer_bytes, Some(MeanMax { mean: 100.5, max: 320.0 }));
+}
+
+/// Two copies of a flow and a link, in `cell` and `repetition`.
+fn run_with_copies(cell: u64, repetition: u64, delay_ms: u64) -> RunSummary {
+    let copy = |number: u64| {
+        let mut copy = flow(&[Some(delay_ms), Some(delay_ms), None]);
+        copy.info.name = format!("call-{number}");
+        copy
+    };
+    let mut record = run(vec![copy(1), copy(2)]);
+    (record.cell, record.repetition, record.seed) = (cell, repetition, 7 + repetition);
+    record.links = vec![LinkRecord {
+        name: "up".to_owned(),
+        queue_packets_mean: 1.5,
+        queue_packets_p99: 4,
+        queue_packets_max: 6,
+        forwarded: 10,
+        dropped: 2,
+        lost: 1,
+        utilisation: f64::NAN,
+    }];
+    summarise(&record, &BTreeMap::from([("path.up.loss".to_owned(), serde_json::json!(0.01))]))
+}
+
+#[test]
+fn copies_form_a_group_and_single_flows_do_not() {
+    let both = run_with_copies(0, 0, 30);
+    assert_eq!(both.flows.keys().collect::<Vec<_>>(), ["call-1", "call-2"]);
+    let group = &both.groups["call"];
+    assert_eq!((group.flows, group.sent, group.lost, group.jain_index), (2, 6, 2, Some(1.0)));
+    assert_eq!(group.one_way_delay_ms_p50_mean, Some(30.0));
+    assert!(summarise(&run(vec![flow(&[Some(1)])]), &BTreeMap::new()).groups.is_empty());
+}
+
+#[test]
+fn an_undefined_share_of_a_link_does_not_reach_the_summary() {
+    let link = &run_with_copies(0, 0, 30).links["up"];
+    assert_eq!((link.utilisation, link.queue_packets.mean, link.queue_packets.p99), (0.0, 1.5, 4));
+}
+
+#[test]
+fn cells_show_each_metric_over_their_repetitions() {
+    let runs: Vec<_> = [(1, 0, 50), (0, 0, 10), (0, 1, 20), (0, 2, 60)]
+        .map(|(cell, repetition, delay)| run_with_copies(cell, repetition, delay))
+        .into();
+    let cells = cell_summaries(&runs);
+    assert_eq!(cells.iter().map(|cell| (cell.cell, cell.n)).collect::<Vec<_>>(), [(0, 3), (1, 1)]);
+    assert_eq!(cells[0].sweep["path.up.loss"], 0.01);
+    let metrics = &cells[0].flows["call-1"];
+    let p90 = &metrics["one_way_delay_ms.p90"];
+    assert_eq!((p90.median, p90.mean), (20.0, 30.0));
+    assert!(p90.ci95.is_some_and(|(low, high)| low < 10.0 && high > 60.0));
+    assert_eq!(metrics["loss_rate"].mean, 1.0 / 3.0);
+    assert_eq!(metrics["loss_runs.max"].mean, 1.0);
+    // Words, lists and unknown figures are no metrics.
+    assert!(!metrics.keys().any(|key| key.contains("histogram") || key == "verdict" || key == "blocked_ms"));
+    assert_eq!(cells[1].flows["call-2"]["one_way_delay_ms.max"].ci95, None);
+}
+
+fn summary() -> Summary {
+    let runs = vec![run_with_copies(0, 0, 30)];
+    Summary {
+        talkpath: "0.1.0".to_owned(),
+        name: "voice".to_owned(),
+        arena: "sim".to_owned(),
+        started: "2026-11-21T19:05:07Z".to_owned(),
+        wall_s: 0.25,
+        cpu_s: 0.5,
+        valid: true,
+        warnings: vec![],
+        percentiles: "exact".to_owned(),
+        clock: Clock::from(&ClockRecord::default()),
+        cells: cell_summaries(&runs),
+        runs,
+    }
+}
+
+#[test]
+fn a_summary_is_read_as_it_was_written() {
+    let mut file = Vec::new();
+    summary().write_json(&mut file).unwrap();
+    assert_eq!(file.last(), Some(&b'\n'));
+    assert_eq!(Summary::read_json(&file[..]).unwrap(), summary());
+    let error = Summary::read_json(&b"{\"talkpath\": 1}"[..]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+}
+
+#[test]
+fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
+    let value = serde_json::to_value(summary()).unwrap();
+    let keys = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        keys(&value),
+        "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells"
+    );
+    assert_eq!(keys(&value["clock"]), "offset_ms skew_ppm uncertainty_ms trusted why");
+    let run = &value["runs"][0];
+    assert_eq!(keys(run), "cell sweep repetition seed flows groups links");
+    let flow = &run["flows"]["call-1"];
+    assert_eq!(
+        keys(flow),
+        "transport cc sent received lost lost_forward lost_return loss_rate duplicates reordered unfinished refused \
+         loss_runs one_way_delay_ms round_trip_delay_ms ipdv_ms rtp_jitter_ms goodput_bps net_rate_pps \
+         error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
+         cwnd_packets send_buffer_bytes verdict"
+    );
+    assert_eq!(keys(&flow["loss_runs"]), "max mean histogram");
+    assert_eq!(keys(&flow["one_way_delay_ms"]), "min mean p50 p90 p95 p99 p999 max");
+    assert_eq!(keys(&flow["ipdv_ms"]), "p50 p90 p95 p99 max");
+    assert_eq!(keys(&run["links"]["up"]), "queue_packets forwarded dropped lost utilisation");
+    assert_eq!(keys(&value["cells"][0]), "cell sweep n flows");
+    assert_eq!(keys(&value["cells"][0]["flows"]["call-1"]["loss_rate"]), "median mean ci95");
+    // Unknown is null, and present.
+    assert!(flow["round_trip_delay_ms"].is_null() && flow["blocked_ms"].is_null());
+}
+
+#[test]
+fn a_stream_s_goodput_reaches_the_summary() {
+    let mut upload = flow(&[]);
+    upload.forward.reads = vec![(ms(10), Bytes::new(750_000))];
+    assert_eq!(summarised(upload).goodput_bps, Some(100_000.0));
+}
