@@ -11,6 +11,10 @@ use crate::{
 
 /// Any transport.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a flow end, never moved while it runs: a box would cost each call"
+)]
 pub enum AnyTransport {
     /// UDP (RFC 768).
     Udp(Udp),
@@ -36,6 +40,14 @@ impl AnyTransport {
                 Self::Udp(Udp::new(receive_buffer.unwrap_or(config.socket_buffer)))
             }
             TransportConfig::Tcp(config) => Self::Tcp(Tcp::new(config, role, path_mtu, seed, receive_buffer)),
+        }
+    }
+
+    /// Whether messages become bytes of one stream; a datagram transport keeps them apart.
+    pub const fn is_stream(&self) -> bool {
+        match self {
+            Self::Udp(_) => false,
+            Self::Tcp(_) => true,
         }
     }
 }

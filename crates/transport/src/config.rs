@@ -226,3 +226,14 @@ pub enum CongestionControlKind {
     /// RFC 9438: not in the simulator yet.
     Cubic,
 }
+
+impl CongestionControlKind {
+    /// The name that scenarios and summaries use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::NewReno => "newreno",
+            Self::Cubic => "cubic",
+        }
+    }
+}

@@ -1,52 +1,34 @@
-//! TCP (RFC 9293): its place, until the machine itself follows.
+//! TCP (RFC 9293) as a sans-IO state machine.
+//!
+//! ```text
+//!   connection   states, options, the Transport contract      output   which segment leaves next, and timers
+//!   input        arriving segments: checks, ACKs, data, FIN   handshake  SYN, SYN-ACK, options agreed on
+//!   send         the stream out: written, in flight, lost     receive  the stream in: arrived, missing, read
+//!   recovery     duplicate ACKs, fast recovery, after RTO     ack      when to acknowledge
+//!   rtt          SRTT, RTTVAR, RTO                            nagle    whether a small segment waits
+//!   window       flow control, both directions, scaling       buffer   room for writes
+//!   usage        whether cwnd was the limit                   timer    deadlines
+//! ```
+//!
+//! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
+//!
+//! Left out, since two hosts in a closed run cannot tell: urgent data, TIME_WAIT's two minutes (the state is kept,
+//! answers, and never ends), keep-alives, the user timeout and R2 (a connection never gives up), path MTU discovery
+//! (the path's MTU is given), checksums. SACK, RACK-TLP, ECN and pacing are not there yet.
 
-use talkpath_units::{Bytes, Instant, Seed};
+mod ack;
+mod buffer;
+mod connection;
+mod handshake;
+mod input;
+mod nagle;
+mod output;
+mod receive;
+mod recovery;
+mod rtt;
+mod send;
+mod timer;
+mod usage;
+mod window;
 
-use crate::{
-    Counters, Delivery, Ecn, Message, Observation, Packet, Refused, Role, TcpConfig, Transmit, Transport,
-};
-
-/// One end of a TCP connection.
-#[derive(Clone, Debug)]
-pub struct Tcp {}
-
-impl Tcp {
-    /// One end; see [`crate::AnyTransport::new`].
-    pub const fn new(_: &TcpConfig, _: Role, _: Bytes, _: Seed, _: Option<Bytes>) -> Self {
-        Self {}
-    }
-}
-
-impl Transport for Tcp {
-    fn open(&mut self, _now: Instant) {}
-    fn is_open(&self) -> bool {
-        false
-    }
-    fn handle_message(&mut self, _message: Message, _now: Instant) -> Result<(), Refused> {
-        Err(Refused::NotOpen)
-    }
-    fn handle_packet(&mut self, _packet: Packet, _ecn: Ecn, _now: Instant) {}
-    fn handle_timeout(&mut self, _now: Instant) {}
-    fn close(&mut self, _now: Instant) {}
-    fn poll_transmit(&mut self, _now: Instant) -> Option<Transmit> {
-        None
-    }
-    fn poll_delivery(&mut self, _limit: Bytes, _now: Instant) -> Option<Delivery> {
-        None
-    }
-    fn poll_dropped(&mut self) -> Option<u64> {
-        None
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-    fn writable(&self) -> Bytes {
-        Bytes::ZERO
-    }
-    fn observe(&self) -> Observation {
-        Observation::default()
-    }
-    fn counters(&self) -> Counters {
-        Counters::default()
-    }
-}
+pub use connection::Tcp;

@@ -1,0 +1,140 @@
+//! Reno: RFC 5681, with the fast recovery of its §3.2 as 4.3BSD-Reno had it.
+//!
+//! Fast recovery ends with the first acknowledgement of new data, whatever else was lost. Each further loss of the
+//! same window waits for three more duplicate acknowledgements, halving once more, or for the timer.
+
+use super::{Ack, Allowance, CongestionControl, RecoveryAck, Window};
+
+/// RFC 5681.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    window: Window,
+}
+
+impl Reno {
+    /// Reno over a fresh `window`.
+    pub const fn new(window: Window) -> Self {
+        Self { window }
+    }
+}
+
+impl CongestionControl for Reno {
+    fn allowance(&self) -> Allowance {
+        self.window.allowance()
+    }
+
+    fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn on_ack(&mut self, ack: Ack) {
+        self.window.grow(ack);
+    }
+
+    fn on_loss(&mut self, flight_size: u64) {
+        self.window.halve(flight_size);
+        self.window.inflate_for_recovery();
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        self.window.inflate();
+    }
+
+    /// RFC 5681 §3.2 step 6.
+    fn on_recovery_ack(&mut self, _ack: Ack, _full: bool) -> RecoveryAck {
+        self.window.deflate();
+        RecoveryAck::Leave
+    }
+
+    fn may_recover_again(&self) -> bool {
+        true
+    }
+
+    fn on_rto(&mut self, flight_size: u64, first: bool) {
+        if first {
+            self.window.halve(flight_size);
+        }
+        self.window.collapse();
+    }
+
+    fn on_idle(&mut self) {
+        self.window.restart();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Packets;
+
+    use super::*;
+    use crate::cc::Counting;
+
+    const SMSS: u64 = 1000;
+
+    fn reno(initial: u64, ssthresh: Option<u64>) -> Reno {
+        let counting = Counting::Bytes { smss: SMSS as u32 };
+        Reno::new(Window::new(counting, Packets::new(initial), ssthresh.map(Packets::new)))
+    }
+
+    fn ack(acked: u64) -> Ack {
+        Ack { acked, flight_size: 0, cwnd_limited: true }
+    }
+
+    /// RFC 5681 §3.1 eq. 2.
+    #[test]
+    fn slow_start_grows_by_at_most_one_segment_an_ack() {
+        let mut reno = reno(2, None);
+        reno.on_ack(ack(SMSS));
+        reno.on_ack(ack(2 * SMSS));
+        reno.on_ack(ack(100));
+        assert_eq!(reno.window().cwnd(), 4 * SMSS + 100);
+    }
+
+    /// RFC 5681 §3.1.
+    #[test]
+    fn congestion_avoidance_grows_by_one_segment_a_window() {
+        let mut reno = reno(10, Some(10));
+        for _ in 0..9 {
+            reno.on_ack(ack(SMSS));
+        }
+        assert_eq!(reno.window().cwnd(), 10 * SMSS);
+        reno.on_ack(ack(SMSS));
+        assert_eq!(reno.window().cwnd(), 11 * SMSS);
+    }
+
+    #[test]
+    fn a_window_that_held_nobody_back_does_not_grow() {
+        let mut reno = reno(2, None);
+        reno.on_ack(Ack { cwnd_limited: false, ..ack(SMSS) });
+        assert_eq!(reno.window().cwnd(), 2 * SMSS);
+    }
+
+    /// RFC 5681 §3.2.
+    #[test]
+    fn recovery_inflates_and_ends_at_half_the_flight_size() {
+        let mut reno = reno(10, None);
+        reno.on_loss(10 * SMSS);
+        assert_eq!(reno.window().cwnd(), 8 * SMSS);
+        reno.on_duplicate_ack();
+        assert_eq!(reno.window().cwnd(), 9 * SMSS);
+        assert_eq!(reno.on_recovery_ack(ack(SMSS), false), RecoveryAck::Leave);
+        assert_eq!(reno.window().cwnd(), 5 * SMSS);
+    }
+
+    /// RFC 5681 §3.1 eq. 4 and the paragraph before it.
+    #[test]
+    fn a_repeated_timeout_keeps_ssthresh() {
+        let mut reno = reno(10, None);
+        reno.on_rto(10 * SMSS, true);
+        reno.on_rto(SMSS, false);
+        assert_eq!(reno.window().ssthresh_packets(), 5.0);
+        assert_eq!(reno.window().cwnd(), SMSS);
+    }
+
+    #[test]
+    fn ssthresh_never_falls_below_two_segments() {
+        let mut reno = reno(1, None);
+        reno.on_rto(SMSS, true);
+        assert_eq!(reno.window().ssthresh_packets(), 2.0);
+    }
+}

@@ -1,0 +1,195 @@
+//! `cwnd` and `ssthresh` as RFC 5681 moves them: slow start, congestion avoidance, the two reductions, idle restart.
+//!
+//! What is common to all loss-based controllers lives here; what tells them apart is in their own files. Amounts
+//! are counted in one unit, bytes as the RFCs do or packets as Linux does, with `smss` being one segment of it.
+
+use talkpath_units::{Bytes, Packets};
+
+use super::{Ack, Allowance};
+
+/// In what unit, and by which of two customs, a window counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// Payload bytes, RFC 5681 to the letter: an ACK opens slow start's window by at most one SMSS, and
+    /// `ssthresh` comes from the flight size.
+    Bytes {
+        /// Sender maximum segment size: payload bytes of a full segment.
+        smss: u32,
+    },
+    /// Packets of whatever size, Linux's custom: an ACK opens slow start's window by all that it acknowledges
+    /// (tcp_slow_start), and `ssthresh` comes from `cwnd` (tcp_reno_ssthresh).
+    Packets,
+}
+
+/// Congestion window (`cwnd`) and slow start threshold (`ssthresh`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    counting: Counting,
+    cwnd: u64,
+    ssthresh: u64,
+    /// `cwnd` at the beginning and, at most, after idle time.
+    initial: u64,
+    /// Acknowledged in congestion avoidance since `cwnd` last grew.
+    acked: u64,
+}
+
+impl Window {
+    /// A window of `initial` full segments; slow start ends at `ssthresh` segments, if ever.
+    pub const fn new(counting: Counting, initial: Packets, ssthresh: Option<Packets>) -> Self {
+        let smss = counting.smss();
+        let cwnd = initial.get().saturating_mul(smss);
+        let cwnd = if cwnd == 0 { smss } else { cwnd };
+        let ssthresh = match ssthresh {
+            Some(segments) => segments.get().saturating_mul(smss),
+            None => u64::MAX,
+        };
+        Self { counting, cwnd, ssthresh, initial: cwnd, acked: 0 }
+    }
+
+    /// How this window counts.
+    pub const fn counting(&self) -> Counting {
+        self.counting
+    }
+
+    /// `cwnd`, in the window's unit.
+    pub const fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    /// `cwnd` in full segments.
+    pub fn cwnd_packets(&self) -> f64 {
+        self.cwnd as f64 / self.counting.smss() as f64
+    }
+
+    /// `ssthresh` in full segments; infinite before the first loss.
+    pub fn ssthresh_packets(&self) -> f64 {
+        if self.ssthresh == u64::MAX {
+            f64::INFINITY
+        } else {
+            self.ssthresh as f64 / self.counting.smss() as f64
+        }
+    }
+
+    /// Whether `cwnd` grows exponentially. RFC 5681 §3.1 leaves equality open; Linux (tcp_in_slow_start) counts it
+    /// as congestion avoidance, and so do we.
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// What may be in flight.
+    #[inline]
+    pub const fn allowance(&self) -> Allowance {
+        match self.counting {
+            Counting::Bytes { .. } => Allowance::Window(Bytes::new(self.cwnd)),
+            Counting::Packets => Allowance::WindowPackets(Packets::new(self.cwnd)),
+        }
+    }
+
+    /// Grows by what RFC 5681 §3.1 grants for `ack`; not at all unless the window was what held the sender back
+    /// (tcp_is_cwnd_limited; RFC 7661 §4.3 in spirit).
+    pub fn grow(&mut self, ack: Ack) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if self.in_slow_start() {
+            acked = self.slow_start(acked);
+        }
+        if acked > 0 {
+            self.avoid_congestion(acked);
+        }
+    }
+
+    /// RFC 5681 §3.1 eq. 2. Returns what was acknowledged beyond the threshold: it counts for congestion avoidance.
+    fn slow_start(&mut self, acked: u64) -> u64 {
+        match self.counting {
+            Counting::Bytes { smss } => {
+                self.cwnd = self.cwnd.saturating_add(acked.min(u64::from(smss)));
+                0
+            }
+            Counting::Packets => {
+                let grown = self.cwnd.saturating_add(acked).min(self.ssthresh);
+                let left = acked - (grown - self.cwnd);
+                self.cwnd = grown;
+                left
+            }
+        }
+    }
+
+    /// RFC 5681 §3.1: one SMSS each time that a whole `cwnd` was acknowledged.
+    fn avoid_congestion(&mut self, acked: u64) {
+        self.acked = self.acked.saturating_add(acked);
+        if self.acked >= self.cwnd {
+            self.acked -= self.cwnd;
+            self.cwnd = self.cwnd.saturating_add(self.counting.smss());
+        }
+    }
+
+    /// RFC 5681 §3.1 eq. 4: `ssthresh` is half of what was in flight, and at least two segments.
+    pub fn halve(&mut self, flight_size: u64) {
+        let base = match self.counting {
+            Counting::Bytes { .. } => flight_size,
+            Counting::Packets => self.cwnd,
+        };
+        self.ssthresh = (base / 2).max(2 * self.counting.smss());
+        self.acked = 0;
+    }
+
+    /// RFC 5681 §3.2 step 3: `ssthresh` and the three segments that have left the network.
+    pub const fn inflate_for_recovery(&mut self) {
+        self.cwnd = self.ssthresh.saturating_add(3 * self.counting.smss());
+    }
+
+    /// RFC 5681 §3.2 step 4: one more segment has left the network.
+    pub const fn inflate(&mut self) {
+        self.cwnd = self.cwnd.saturating_add(self.counting.smss());
+    }
+
+    /// RFC 6582 §3.2 step 3, partial acknowledgement: less what was acknowledged, and one SMSS back if that was at
+    /// least one.
+    pub fn deflate_partially(&mut self, acked: u64) {
+        let smss = self.counting.smss();
+        self.cwnd = self.cwnd.saturating_sub(acked);
+        if acked >= smss {
+            self.cwnd = self.cwnd.saturating_add(smss);
+        }
+        self.cwnd = self.cwnd.max(smss);
+    }
+
+    /// RFC 5681 §3.2 step 6: back to `ssthresh`.
+    pub const fn deflate(&mut self) {
+        self.cwnd = self.ssthresh;
+    }
+
+    /// RFC 6582 §3.2 step 3, full acknowledgement, choice 1: no more than what is in flight and one SMSS, so that no
+    /// burst follows.
+    pub fn deflate_without_burst(&mut self, flight_size: u64) {
+        let smss = self.counting.smss();
+        self.cwnd = self.ssthresh.min(flight_size.max(smss).saturating_add(smss));
+    }
+
+    /// RFC 5681 §3.1: the loss window is one segment.
+    pub const fn collapse(&mut self) {
+        self.cwnd = self.counting.smss();
+        self.acked = 0;
+    }
+
+    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. Linux keeps three quarters of
+    /// what the window was as `ssthresh` (tcp_current_ssthresh; RFC 2861 §3.2).
+    pub fn restart(&mut self) {
+        if self.counting == Counting::Packets && self.ssthresh != u64::MAX {
+            self.ssthresh = self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4);
+        }
+        self.cwnd = self.cwnd.min(self.initial);
+    }
+}
+
+impl Counting {
+    /// One full segment in this unit.
+    pub const fn smss(self) -> u64 {
+        match self {
+            Self::Bytes { smss } => smss as u64,
+            Self::Packets => 1,
+        }
+    }
+}

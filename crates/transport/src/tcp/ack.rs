@@ -1,0 +1,348 @@
+//! When to acknowledge: the delayed-ACK policies.
+//!
+//! The order is Linux's and matters to whoever sends small messages both ways: an arriving segment is first
+//! processed in full, and what its acknowledgement released leaves, carrying ours; only then is an acknowledgement
+//! of its own considered (tcp_data_snd_check before tcp_ack_snd_check); then the application reads, which may send
+//! one too (tcp_cleanup_rbuf).
+//!
+//! Linux's policy has two modes. *Quick*: the first segments of a connection, and those after a long gap or out of
+//! order, are acknowledged at once. *Ping-pong*: once the application has answered received data within the ACK
+//! timeout, acknowledgements wait for the next answer. The timeout `ato` adapts to the time between segments.
+
+use talkpath_units::{Duration, Instant};
+
+use super::timer::{TimerKind, Timers};
+use crate::DelayedAck;
+
+/// What the policy needs to know of the connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckContext {
+    pub(crate) now: Instant,
+    pub(crate) rcv_nxt: u64,
+    /// In-order bytes that the application has not read.
+    pub(crate) unread: u64,
+    /// The window that was offered and not used up.
+    pub(crate) offered: u64,
+    /// The window that would be offered now.
+    pub(crate) selectable: u64,
+    /// The receive buffer.
+    pub(crate) buffer: u64,
+    pub(crate) rto: Duration,
+    pub(crate) srtt: Option<Duration>,
+}
+
+/// One end's acknowledgement policy.
+#[derive(Clone, Debug)]
+pub(crate) struct AckPolicy {
+    kind: DelayedAck,
+    /// Something arrived that has not been acknowledged.
+    scheduled: bool,
+    /// An acknowledgement has to leave with the next poll.
+    immediate: bool,
+    /// A segment was processed and `check` has not been called for it.
+    unchecked: bool,
+    /// RCV.NXT as last sent (Linux: rcv_wup), and the edge offered with it.
+    acked_to: u64,
+    window_sent: u64,
+    /// Payload of a full segment from the far end: as negotiated, or as Linux estimates it.
+    rcv_mss: u32,
+    /// Payload of a full segment by the options agreed on.
+    full_segment: u32,
+    linux: LinuxState,
+}
+
+/// Linux: inet_connection_sock's icsk_ack.
+#[derive(Clone, Debug, Default)]
+struct LinuxState {
+    /// Acknowledgements still to be sent at once.
+    quick: u64,
+    ping_pong: bool,
+    /// The ACK timeout; zero before the first data.
+    ato: Duration,
+    last_received: Instant,
+    last_segment: u32,
+    /// Small or pushed segments since the last acknowledgement: none, one, more.
+    pushed: Pushed,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pushed {
+    #[default]
+    None,
+    Once,
+    Again,
+}
+
+impl AckPolicy {
+    pub(crate) fn new(kind: DelayedAck) -> Self {
+        Self {
+            kind,
+            scheduled: false,
+            immediate: false,
+            unchecked: false,
+            acked_to: 0,
+            window_sent: 0,
+            rcv_mss: LINUX_FIRST_RCV_MSS,
+            full_segment: 0,
+            linux: LinuxState::default(),
+        }
+    }
+
+    /// The handshake is done: full segments carry `full_segment` bytes, and windows are offered up to `window`.
+    pub(crate) fn on_established(&mut self, full_segment: u32, window: u64, now: Instant) {
+        self.full_segment = full_segment;
+        // tcp_initialize_rcv_mss.
+        let half_window = u32::try_from(window / 2).unwrap_or(u32::MAX);
+        self.rcv_mss = full_segment.min(half_window).clamp(LINUX_MIN_RCV_MSS, LINUX_FIRST_RCV_MSS);
+        self.linux.last_received = now;
+    }
+
+    /// The segment size that silly window avoidance reckons with.
+    pub(crate) const fn window_mss(&self) -> u32 {
+        match self.kind {
+            DelayedAck::Linux => self.rcv_mss,
+            DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => self.full_segment,
+        }
+    }
+
+    /// RCV.NXT as last sent.
+    pub(crate) const fn acked_to(&self) -> u64 {
+        self.acked_to
+    }
+
+    /// Whether `check` has something to decide or to send.
+    pub(crate) const fn is_pending(&self) -> bool {
+        self.immediate || self.unchecked
+    }
+
+    /// An acknowledgement must leave at once: something was wrong with a segment, or the protocol demands it.
+    pub(crate) const fn demand(&mut self) {
+        self.immediate = true;
+    }
+
+    /// In-order data of `payload` bytes arrived.
+    pub(crate) fn on_data(&mut self, payload: u32, pushed: bool, filled_gap: bool, context: &AckContext) {
+        self.scheduled = true;
+        self.unchecked = true;
+        // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
+        self.immediate |= filled_gap;
+        if self.kind == DelayedAck::Linux {
+            self.measure_rcv_mss(payload, pushed);
+            self.adapt_ato(context);
+        }
+    }
+
+    /// Data arrived that leaves a gap, was here before, or does not fit: RFC 5681 §4.2 has it acknowledged at once.
+    pub(crate) fn on_disorder(&mut self, context: &AckContext) {
+        self.scheduled = true;
+        self.immediate = true;
+        if self.kind == DelayedAck::Linux {
+            // tcp_enter_quickack_mode.
+            self.quicken(context);
+            self.linux.ping_pong = false;
+            self.linux.ato = ATO_MIN;
+        }
+    }
+
+    /// Our data left, and with it an acknowledgement of everything.
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
+        // tcp_event_data_sent: an answer within the timeout makes the connection interactive. One is enough
+        // (net.ipv4.tcp_pingpong_thresh = 1).
+        if self.kind == DelayedAck::Linux && now.since(self.linux.last_received) < self.linux.ato {
+            self.linux.ping_pong = true;
+        }
+    }
+
+    /// A segment with the ACK bit left, acknowledging `rcv_nxt` and offering a window.
+    pub(crate) fn on_ack_sent(&mut self, rcv_nxt: u64, offered: u64, timers: &mut Timers) {
+        // tcp_dec_quickack_mode.
+        if self.linux.quick > 0 && self.scheduled {
+            self.linux.quick -= 1;
+            if self.linux.quick == 0 {
+                self.linux.ato = ATO_MIN;
+            }
+        }
+        self.scheduled = false;
+        self.immediate = false;
+        self.unchecked = false;
+        self.acked_to = rcv_nxt;
+        self.window_sent = offered;
+        self.linux.pushed = Pushed::None;
+        timers.clear(TimerKind::DelayedAck);
+    }
+
+    /// What a processed segment released has left: decides on an acknowledgement of its own. True when a pure one
+    /// has to leave now.
+    pub(crate) fn check(&mut self, context: &AckContext, timers: &mut Timers) -> bool {
+        if core::mem::take(&mut self.unchecked) && self.scheduled && !self.immediate {
+            self.immediate = match self.kind {
+                DelayedAck::Off => true,
+                DelayedAck::After { timeout } => self.check_second(context, timers, context.now + timeout),
+                DelayedAck::Tick { period } => {
+                    self.check_second(context, timers, next_tick(period, context.now))
+                }
+                DelayedAck::Linux => self.check_linux(context, timers),
+            };
+        }
+        self.immediate
+    }
+
+    /// RFC 5681 §4.2: at the second full segment, or at the `deadline`.
+    fn check_second(&self, context: &AckContext, timers: &mut Timers, deadline: Instant) -> bool {
+        if context.rcv_nxt - self.acked_to >= 2 * u64::from(self.full_segment) {
+            return true;
+        }
+        if !timers.is_running(TimerKind::DelayedAck) {
+            timers.set(TimerKind::DelayedAck, deadline);
+        }
+        false
+    }
+
+    /// __tcp_ack_snd_check, then tcp_send_delayed_ack.
+    fn check_linux(&mut self, context: &AckContext, timers: &mut Timers) -> bool {
+        let more_than_one = context.rcv_nxt - self.acked_to > u64::from(self.rcv_mss);
+        if more_than_one && (context.unread == 0 || context.selectable >= self.window_sent) {
+            return true;
+        }
+        if self.linux.quick > 0 && !self.linux.ping_pong {
+            return true;
+        }
+        self.delay_linux(context, timers)
+    }
+
+    fn delay_linux(&self, context: &AckContext, timers: &mut Timers) -> bool {
+        let mut ato = self.linux.ato;
+        if ato > DELACK_MIN {
+            let interactive = self.linux.ping_pong || self.linux.pushed != Pushed::None;
+            let mut longest = if interactive { DELACK_MAX } else { DELACK_MAX_ONE_WAY };
+            if let Some(srtt) = context.srtt {
+                longest = longest.min(srtt.max(DELACK_MIN));
+            }
+            ato = ato.min(longest);
+        }
+        ato = ato.min(DELACK_MAX);
+        let mut deadline = context.now.saturating_add(ato);
+        if let Some(running) = timers.deadline(TimerKind::DelayedAck) {
+            if running <= context.now.saturating_add(ato / 4) {
+                return true;
+            }
+            deadline = deadline.min(running);
+        }
+        timers.set(TimerKind::DelayedAck, deadline);
+        false
+    }
+
+    /// The application read some bytes: whether that sends an acknowledgement or a window update.
+    pub(crate) fn on_read(&mut self, context: &AckContext) {
+        self.immediate |= match self.kind {
+            DelayedAck::Linux => self.read_acknowledges_linux(context),
+            DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
+                self.window_opened(context)
+            }
+        };
+    }
+
+    /// RFC 9293 §3.8.6.2.2: the edge moves by half the buffer, or from less than a segment to at least one.
+    fn window_opened(&self, context: &AckContext) -> bool {
+        let growth = context.selectable.saturating_sub(context.offered);
+        let segment = u64::from(self.full_segment).min(context.buffer / 2);
+        growth > 0 && (growth >= context.buffer / 2 || context.offered < segment)
+    }
+
+    /// tcp_cleanup_rbuf.
+    fn read_acknowledges_linux(&self, context: &AckContext) -> bool {
+        if self.scheduled {
+            let more_than_one = context.rcv_nxt - self.acked_to > u64::from(self.rcv_mss);
+            let one_way = match self.linux.pushed {
+                Pushed::None => false,
+                Pushed::Once => !self.linux.ping_pong,
+                Pushed::Again => true,
+            };
+            if more_than_one || (one_way && context.unread == 0) {
+                return true;
+            }
+        }
+        2 * context.offered <= context.buffer
+            && context.selectable > 0
+            && context.selectable >= 2 * context.offered
+    }
+
+    /// The delayed-ACK timer fired (tcp_delack_timer_handler).
+    pub(crate) fn on_timeout(&mut self, rto: Duration) {
+        if !self.scheduled {
+            return;
+        }
+        self.immediate = true;
+        if self.linux.ping_pong {
+            self.linux.ping_pong = false;
+            self.linux.ato = ATO_MIN;
+        } else {
+            self.linux.ato = self.linux.ato.saturating_add(self.linux.ato).min(rto);
+        }
+    }
+
+    /// tcp_incr_quickack.
+    fn quicken(&mut self, context: &AckContext) {
+        let segments = context.offered / (2 * u64::from(self.rcv_mss.max(1)));
+        let quick = if segments == 0 { 2 } else { segments.min(MAX_QUICKACKS) };
+        self.linux.quick = self.linux.quick.max(quick);
+    }
+
+    /// tcp_event_data_recv.
+    fn adapt_ato(&mut self, context: &AckContext) {
+        let gap = context.now.since(self.linux.last_received);
+        self.linux.last_received = context.now;
+        if self.linux.ato.is_zero() {
+            self.quicken(context);
+            self.linux.ato = ATO_MIN;
+        } else if gap <= ATO_MIN / 2 {
+            self.linux.ato = self.linux.ato / 2 + ATO_MIN / 2;
+        } else if gap < self.linux.ato {
+            self.linux.ato = (self.linux.ato / 2 + gap).min(context.rto);
+        } else if gap > context.rto {
+            self.quicken(context);
+        }
+    }
+
+    /// tcp_measure_rcv_mss: the largest segment counts as full; a smaller one does where two in a row are equal and
+    /// it is not the end of a write.
+    fn measure_rcv_mss(&mut self, payload: u32, pushed: bool) {
+        let last = core::mem::take(&mut self.linux.last_segment);
+        if payload >= self.rcv_mss {
+            self.rcv_mss = payload.min(self.full_segment.max(LINUX_MIN_RCV_MSS));
+            if pushed && self.linux.pushed == Pushed::None {
+                self.linux.pushed = Pushed::Once;
+            }
+            return;
+        }
+        if payload >= LINUX_FIRST_RCV_MSS || (payload >= LINUX_MIN_RCV_MSS && !pushed) {
+            self.linux.last_segment = payload;
+            if payload == last {
+                self.rcv_mss = payload;
+                return;
+            }
+        }
+        self.linux.pushed = if self.linux.pushed == Pushed::None { Pushed::Once } else { Pushed::Again };
+    }
+}
+
+/// The next tick of a clock that runs since the beginning.
+fn next_tick(period: Duration, now: Instant) -> Instant {
+    let period = period.as_nanos().max(1);
+    Instant::from_nanos((now.as_nanos() / period + 1).saturating_mul(period))
+}
+
+/// TCP_MAX_QUICKACKS.
+const MAX_QUICKACKS: u64 = 16;
+/// TCP_ATO_MIN = HZ / 25.
+const ATO_MIN: Duration = Duration::from_millis(40);
+/// TCP_DELACK_MIN = HZ / 25.
+const DELACK_MIN: Duration = Duration::from_millis(40);
+/// TCP_DELACK_MAX = HZ / 5.
+const DELACK_MAX: Duration = Duration::from_millis(200);
+/// HZ / 2 in tcp_send_delayed_ack.
+const DELACK_MAX_ONE_WAY: Duration = Duration::from_millis(500);
+/// TCP_MSS_DEFAULT.
+const LINUX_FIRST_RCV_MSS: u32 = 536;
+/// TCP_MIN_MSS.
+const LINUX_MIN_RCV_MSS: u32 = 88;

@@ -1,0 +1,322 @@
+//! One end of a connection: its states (RFC 9293 §3.3.2), its parts, and the contract of [`Transport`].
+
+use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
+
+use super::ack::{AckContext, AckPolicy};
+use super::buffer::SendBuffer;
+use super::receive::Receiver;
+use super::recovery::Recovery;
+use super::rtt::{RttEstimator, RttRule};
+use super::send::Sender;
+use super::timer::Timers;
+use super::usage::WindowUsage;
+use super::window::OfferRule;
+use crate::cc::{CongestionControl, Controller, Counting, Window};
+use crate::packet::{IPV4_HEADER, TCP_HEADER};
+use crate::{
+    CongestionControlKind, Counters, Delivery, Ecn, Message, Observation, Packet, Refused, Role, Segment,
+    Stack, TcpConfig, Transmit, Transport,
+};
+
+/// RFC 9293 §3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}
+
+/// A segment without data that has to leave first.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Control {
+    Syn,
+    SynAck,
+    Reset(Segment),
+}
+
+/// One end of a TCP connection. The passive end listens from the beginning.
+#[derive(Clone, Debug)]
+pub struct Tcp {
+    pub(super) role: Role,
+    pub(super) state: State,
+    pub(super) config: Config,
+    /// Our initial sequence number and the far end's.
+    pub(super) iss: SeqNum,
+    pub(super) irs: SeqNum,
+    /// The far end's MSS option.
+    pub(super) far_mss: u32,
+    /// Whether both SYNs carried timestamps.
+    pub(super) timestamps: bool,
+    /// TS.Recent (RFC 7323 §4.3).
+    pub(super) ts_recent: u32,
+    pub(super) syn_sent_at: Instant,
+    pub(super) syn_transmissions: u32,
+    pub(super) control: Option<Control>,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    pub(super) acks: AckPolicy,
+    pub(super) rtt: RttEstimator,
+    pub(super) recovery: Recovery,
+    pub(super) controller: Controller,
+    pub(super) usage: WindowUsage,
+    pub(super) buffer: SendBuffer,
+    pub(super) timers: Timers,
+    /// The first unacknowledged segment has to be sent again whatever the window says.
+    pub(super) resend_first: bool,
+    /// Something was sent since `usage` was last told.
+    pub(super) sent_since_drained: bool,
+    /// The persist timer fired.
+    pub(super) probe_due: bool,
+    pub(super) persist_backoff: u32,
+    /// SND.UNA when the retransmission timer last fired.
+    pub(super) timed_out_at: Option<u64>,
+    pub(super) counters: Counters,
+}
+
+/// What of [`TcpConfig`] is needed after construction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Config {
+    pub(super) stack: Stack,
+    pub(super) cc: CongestionControlKind,
+    /// The MSS option's value.
+    pub(super) mss: u32,
+    pub(super) timestamps: bool,
+    pub(super) sack: bool,
+    pub(super) limited_transmit: bool,
+    pub(super) initial_window: Packets,
+    pub(super) initial_ssthresh: Option<Packets>,
+}
+
+impl Tcp {
+    /// One end of a connection; see [`crate::AnyTransport::new`].
+    ///
+    /// The MSS is the config's, or the path's MTU less the two headers if that is smaller. With timestamps a full
+    /// segment carries 12 bytes less than the MSS (RFC 6691 §2).
+    pub fn new(
+        config: &TcpConfig,
+        role: Role,
+        path_mtu: Bytes,
+        seed: Seed,
+        receive_buffer: Option<Bytes>,
+    ) -> Self {
+        let name = match role {
+            Role::Active => "tcp/iss/active",
+            Role::Passive => "tcp/iss/passive",
+        };
+        let path_mss = path_mtu.get().saturating_sub(IPV4_HEADER + TCP_HEADER);
+        let mss =
+            config.mss.map_or(path_mss, |mss| mss.get().min(path_mss)).clamp(1, u64::from(u16::MAX)) as u32;
+        let offer_rule = if config.stack == Stack::Linux { OfferRule::Linux } else { OfferRule::Rfc9293 };
+        let kept = Config {
+            stack: config.stack,
+            cc: config.cc.unwrap_or(CongestionControlKind::NewReno),
+            mss,
+            timestamps: config.timestamps,
+            sack: config.sack,
+            limited_transmit: config.limited_transmit,
+            initial_window: config.initial_window,
+            initial_ssthresh: config.initial_ssthresh,
+        };
+        Self {
+            role,
+            state: match role {
+                Role::Active => State::Closed,
+                Role::Passive => State::Listen,
+            },
+            config: kept,
+            iss: SeqNum::new(seed.stream(name).bits() as u32),
+            irs: SeqNum::default(),
+            far_mss: mss,
+            timestamps: false,
+            ts_recent: 0,
+            syn_sent_at: Instant::ZERO,
+            syn_transmissions: 0,
+            control: None,
+            sender: Sender::new(config.nagle),
+            receiver: Receiver::new(offer_rule, receive_buffer.unwrap_or(config.rwnd)),
+            acks: AckPolicy::new(config.delayed_ack),
+            rtt: RttEstimator::new(rtt_rule(config.stack), config.timer_granularity, config.min_rto),
+            recovery: Recovery::new(),
+            controller: kept.controller(mss, kept.initial_window),
+            usage: WindowUsage::default(),
+            buffer: SendBuffer::new(config.send_buffer),
+            timers: Timers::new(),
+            resend_first: false,
+            sent_since_drained: false,
+            probe_due: false,
+            persist_backoff: 0,
+            timed_out_at: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Begins at the sequence number `iss` and not at the seed's.
+    #[must_use]
+    pub const fn with_initial_sequence(mut self, iss: SeqNum) -> Self {
+        self.iss = iss;
+        self
+    }
+
+    /// In flight, in the controller's unit.
+    pub(super) fn flight_size(&self) -> u64 {
+        match self.controller.window().counting() {
+            Counting::Bytes { .. } => self.sender.flight_bytes(),
+            Counting::Packets => self.sender.flight_segments(),
+        }
+    }
+
+    pub(super) fn ack_context(&self, now: Instant) -> AckContext {
+        let (rcv_nxt, window) = (self.receiver.rcv_nxt(), &self.receiver.window);
+        AckContext {
+            now,
+            rcv_nxt,
+            unread: self.receiver.unread(),
+            offered: window.offered(rcv_nxt),
+            selectable: window.select(rcv_nxt, self.receiver.read_to(), self.acks.window_mss()),
+            buffer: window.buffer(),
+            rto: self.rtt.rto(),
+            srtt: self.rtt.srtt(),
+        }
+    }
+
+    /// The connection is gone: nothing more will happen.
+    pub(super) fn shut(&mut self) {
+        self.state = State::Closed;
+        self.timers.clear_all();
+    }
+}
+
+impl Transport for Tcp {
+    fn open(&mut self, _now: Instant) {
+        if self.role == Role::Active && self.state == State::Closed && self.syn_transmissions == 0 {
+            self.state = State::SynSent;
+            self.control = Some(Control::Syn);
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait) && !self.sender.is_closing()
+    }
+
+    /// A message is taken whole or not at all: the send buffer has room for all of it, or it is refused.
+    fn handle_message(&mut self, message: Message, _now: Instant) -> Result<(), Refused> {
+        let limit = self.buffer.largest_message();
+        if message.size > limit {
+            return Err(Refused::TooLarge { limit });
+        }
+        if !self.is_open() {
+            return Err(Refused::NotOpen);
+        }
+        if !self.buffer.fits(self.sender.queued(), message.size.get()) {
+            return Err(Refused::NoRoom);
+        }
+        self.sender.write(message.size.get());
+        Ok(())
+    }
+
+    fn handle_packet(&mut self, packet: Packet, _ecn: Ecn, now: Instant) {
+        if let Packet::Tcp(segment) = packet {
+            self.on_segment(&segment, now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(kind) = self.timers.take_expired(now) {
+            self.on_timer(kind);
+        }
+    }
+
+    fn close(&mut self, _now: Instant) {
+        match self.state {
+            State::Listen | State::SynSent => {
+                self.control = None;
+                self.shut();
+            }
+            State::SynReceived | State::Established | State::CloseWait => self.sender.queue_fin(),
+            State::Closed
+            | State::FinWait1
+            | State::FinWait2
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => {}
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        self.next_transmit(now)
+    }
+
+    fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
+        let bytes = self.receiver.read(limit.get());
+        if bytes == 0 {
+            return None;
+        }
+        if matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+            let context = self.ack_context(now);
+            self.acks.on_read(&context);
+        }
+        Some(Delivery::Stream { bytes: Bytes::new(bytes) })
+    }
+
+    /// Always `None`: what does not fit the window was never acknowledged and comes again.
+    fn poll_dropped(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn writable(&self) -> Bytes {
+        if self.is_open() { self.buffer.writable(self.sender.queued()) } else { Bytes::ZERO }
+    }
+
+    fn observe(&self) -> Observation {
+        let window = self.controller.window();
+        Observation {
+            cwnd: Some(window.cwnd_packets()),
+            ssthresh: Some(window.ssthresh_packets()),
+            srtt: self.rtt.srtt(),
+            rto: Some(self.rtt.rto()),
+            send_buffer: Bytes::new(self.sender.queued()),
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+
+impl Config {
+    /// A fresh controller for segments of `smss` bytes.
+    pub(super) const fn controller(&self, smss: u32, initial: Packets) -> Controller {
+        let counting = match self.stack {
+            Stack::Linux => Counting::Packets,
+            Stack::Rfc | Stack::BsdReno => Counting::Bytes { smss },
+        };
+        Controller::new(self.cc, Window::new(counting, initial, self.initial_ssthresh))
+    }
+}
+
+const fn rtt_rule(stack: Stack) -> RttRule {
+    match stack {
+        Stack::Linux => RttRule::Linux,
+        Stack::Rfc => RttRule::Rfc6298,
+        Stack::BsdReno => RttRule::Ticks,
+    }
+}
+
+/// The value of the timestamp clock: milliseconds, as Linux has it (RFC 7323 §5.4 allows 1 ms to 1 s).
+pub(super) const fn timestamp(now: Instant) -> u32 {
+    (now.as_nanos() / TIMESTAMP_TICK.as_nanos()) as u32
+}
+
+pub(super) const TIMESTAMP_TICK: Duration = Duration::from_millis(1);

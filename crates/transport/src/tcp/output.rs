@@ -1,0 +1,254 @@
+//! Leaving segments and timers.
+//!
+//! The order of a poll: SYN or RST; a retransmission that recovery asked for; a probe; what the windows and Nagle's
+//! algorithm let go; and only when no data is left to go, and none has carried it, an acknowledgement of its own.
+
+use talkpath_units::Instant;
+
+use super::connection::{Control, State, Tcp, timestamp};
+use super::send::{Held, Next, SentSegment};
+use super::timer::TimerKind;
+use crate::cc::{Allowance, CongestionControl};
+use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
+
+impl Tcp {
+    pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(control) = self.control.take() {
+            return Some(bare(self.control_segment(control, now)));
+        }
+        match self.state {
+            State::Closed | State::Listen | State::SynSent | State::SynReceived => return None,
+            State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck => {
+                if let Some(transmit) = self.next_data(now) {
+                    return Some(transmit);
+                }
+            }
+            State::FinWait2 | State::TimeWait => {}
+        }
+        if !self.acks.is_pending() {
+            return None;
+        }
+        let context = self.ack_context(now);
+        if self.acks.check(&context, &mut self.timers) {
+            let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
+            return Some(bare(segment));
+        }
+        None
+    }
+
+    pub(super) fn on_timer(&mut self, kind: TimerKind) {
+        match kind {
+            TimerKind::Retransmit => self.on_retransmission_timeout(),
+            TimerKind::Persist => {
+                self.persist_backoff = self.persist_backoff.saturating_add(1);
+                self.probe_due = true;
+            }
+            TimerKind::DelayedAck => self.acks.on_timeout(self.rtt.rto()),
+        }
+    }
+
+    /// RFC 6298 §5.4 to §5.6.
+    fn on_retransmission_timeout(&mut self) {
+        match self.state {
+            State::SynSent => self.control = Some(Control::Syn),
+            State::SynReceived => self.control = Some(Control::SynAck),
+            _ if !self.sender.is_waiting() => return,
+            _ => {
+                let snd_una = self.sender.snd_una();
+                let first = self.timed_out_at != Some(snd_una);
+                self.timed_out_at = Some(snd_una);
+                self.controller.on_rto(self.flight_size(), first);
+                self.recovery.enter_loss(self.sender.snd_max());
+                self.sender.go_back();
+                self.resend_first = false;
+            }
+        }
+        self.counters.timeouts += 1;
+        self.rtt.back_off();
+    }
+
+    fn next_data(&mut self, now: Instant) -> Option<Transmit> {
+        if core::mem::take(&mut self.resend_first)
+            && let Some(sent) = self.sender.send_first_again(now)
+        {
+            return Some(self.transmit_data(sent, now));
+        }
+        if core::mem::take(&mut self.probe_due) {
+            return Some(self.probe(now));
+        }
+        let plan = self.sender.plan();
+        let sent = match plan {
+            Next::Nothing(held) => {
+                self.on_drained(false, held, now);
+                return None;
+            }
+            Next::Again => {
+                if !self.admits(self.sender.smss(), 0) {
+                    self.on_drained(true, Held::NoData, now);
+                    return None;
+                }
+                self.sender.send_again(now)?
+            }
+            Next::New { payload, fin } => {
+                self.restart_after_idle(now);
+                let extra = if self.config.limited_transmit { self.recovery.limited_transmit() } else { 0 };
+                if !self.admits(payload, extra) {
+                    self.on_drained(true, Held::NoData, now);
+                    return None;
+                }
+                self.sender.send_new(payload, fin, now)
+            }
+        };
+        self.sent_since_drained = true;
+        Some(self.transmit_data(sent, now))
+    }
+
+    /// Whether congestion control lets a segment of `payload` bytes leave, with `extra` segments on top of `cwnd`
+    /// (limited transmit). An empty network always takes one.
+    fn admits(&self, payload: u32, extra: u64) -> bool {
+        if self.sender.flight_segments() == 0 {
+            return true;
+        }
+        match self.controller.allowance() {
+            Allowance::Window(cwnd) => {
+                let room = cwnd.get().saturating_add(extra * u64::from(self.sender.smss()));
+                self.sender.flight_bytes() + u64::from(payload) <= room
+            }
+            Allowance::WindowPackets(cwnd) => {
+                self.sender.flight_segments() < cwnd.get().saturating_add(extra)
+            }
+        }
+    }
+
+    /// RFC 5681 §4.1: after more than an RTO without sending, the window is no longer known to fit the path.
+    fn restart_after_idle(&mut self, now: Instant) {
+        let idle = !self.sender.is_waiting() && self.sender.snd_max() > 1;
+        if idle && now.since(self.sender.last_sent()) > self.rtt.rto() {
+            self.controller.on_idle();
+        }
+    }
+
+    /// All that may leave has left: notes whether `cwnd` was the limit, and keeps the persist timer.
+    fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
+        if cwnd_limited || core::mem::take(&mut self.sent_since_drained) {
+            let window = self.controller.window();
+            let (flight_size, smss) = (self.flight_size(), window.counting().smss());
+            let limited = cwnd_limited || flight_size + smss > window.cwnd();
+            self.usage.on_drained(limited, flight_size, self.sender.snd_una(), self.sender.snd_max());
+        }
+        if held == Held::Receiver && !self.sender.is_waiting() {
+            if !self.timers.is_running(TimerKind::Persist) {
+                self.timers.set(TimerKind::Persist, self.rtt.persist_deadline(self.persist_backoff, now));
+            }
+        } else if self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0 {
+            self.timers.clear(TimerKind::Persist);
+            self.persist_backoff = 0;
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1, and the override of §3.8.6.2.1: what the window takes, however small; or, where it takes
+    /// nothing, a segment that repeats a sequence number already acknowledged and so demands an answer
+    /// (tcp_xmit_probe_skb). The RFC would send an octet of new data.
+    fn probe(&mut self, now: Instant) -> Transmit {
+        if let Some(payload) = self.sender.plan_forced().filter(|_| !self.sender.is_waiting()) {
+            let sent = self.sender.send_new(payload, false, now);
+            return self.transmit_data(sent, now);
+        }
+        let seq = self.sender.snd_una().saturating_sub(1);
+        bare(self.segment(seq, Flags::ACK, 0, now))
+    }
+
+    fn transmit_data(&mut self, sent: SentSegment, now: Instant) -> Transmit {
+        let mut flags = Flags::ACK;
+        if sent.payload > 0 && self.sender.unsent() == 0 {
+            flags = flags.with(Flags::PSH);
+        }
+        if sent.fin {
+            flags = flags.with(Flags::FIN);
+            self.on_fin_sent();
+        }
+        if !self.timers.is_running(TimerKind::Retransmit) {
+            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
+        }
+        let start = sent.start();
+        let segment = self.segment(start, flags, sent.payload, now);
+        if sent.payload == 0 {
+            return bare(segment);
+        }
+        self.acks.on_data_sent(now);
+        self.counters.data_packets += 1;
+        self.counters.retransmissions += u64::from(sent.retransmitted);
+        // The SYN took offset 0.
+        let payload = PayloadRange::Stream { start: start - 1, end: start - 1 + u64::from(sent.payload) };
+        Transmit {
+            packet: Packet::Tcp(segment),
+            ecn: Ecn::NotEct,
+            payload: Some(payload),
+            retransmission: sent.retransmitted,
+        }
+    }
+
+    fn on_fin_sent(&mut self) {
+        self.state = match self.state {
+            State::Established => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            state => state,
+        };
+    }
+
+    /// A segment with the ACK bit: what has arrived is acknowledged, and the window offered.
+    fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
+        let rcv_nxt = self.receiver.rcv_nxt();
+        let window = self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
+        self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
+        Segment {
+            seq: self.iss.wrapping_add(offset as u32),
+            ack: self.irs.wrapping_add(rcv_nxt as u32),
+            flags,
+            window,
+            payload,
+            timestamps: self.timestamps.then(|| (timestamp(now), self.ts_recent)),
+            ..Segment::default()
+        }
+    }
+
+    fn control_segment(&mut self, control: Control, now: Instant) -> Segment {
+        match control {
+            Control::Reset(segment) => segment,
+            Control::Syn => self.syn(Flags::SYN, true, now),
+            Control::SynAck => {
+                // RFC 7323 §2.2 and §3.2: an option is answered only where it was offered.
+                let mut segment = self.syn(Flags::SYN.with(Flags::ACK), self.timestamps, now);
+                let rcv_nxt = self.receiver.rcv_nxt();
+                segment.ack = self.irs.wrapping_add(rcv_nxt as u32);
+                self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
+                segment
+            }
+        }
+    }
+
+    fn syn(&mut self, flags: Flags, timestamps: bool, now: Instant) -> Segment {
+        self.sender.on_syn_sent();
+        self.syn_sent_at = now;
+        self.syn_transmissions = self.syn_transmissions.saturating_add(1);
+        self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
+        let rcv_nxt = self.receiver.rcv_nxt();
+        let window = self.receiver.window.offer_on_syn(rcv_nxt.max(1));
+        let timestamps = timestamps && self.config.timestamps;
+        Segment {
+            seq: self.iss,
+            flags,
+            window,
+            mss: Some(self.config.mss as u16),
+            window_scale: timestamps.then(|| self.receiver.window.shift()),
+            sack_permitted: self.config.sack,
+            timestamps: timestamps.then(|| (timestamp(now), self.ts_recent)),
+            ..Segment::default()
+        }
+    }
+}
+
+/// A segment without application data.
+const fn bare(segment: Segment) -> Transmit {
+    Transmit { packet: Packet::Tcp(segment), ecn: Ecn::NotEct, payload: None, retransmission: false }
+}

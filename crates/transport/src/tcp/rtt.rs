@@ -1,0 +1,275 @@
+//! Round-trip time and retransmission timeout (RFC 6298), by the RFC's rule or by Linux's.
+//!
+//! The RFC floors the whole timeout at `min_rto`. Linux (tcp_rtt_estimator, tcp_set_rto) floors the variance term
+//! alone, so that RTO = SRTT + at least 200 ms; it lets that term fall once a round trip and weighs a falling round
+//! trip less. A clock of granularity G rounds timeouts up to its ticks; BSD's, which counts round trips in ticks too,
+//! also rounds the samples.
+
+use talkpath_units::{Duration, Instant};
+
+/// Whose estimator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RttRule {
+    /// RFC 6298 §2.
+    Rfc6298,
+    /// RFC 6298 §2 with samples counted in ticks.
+    Ticks,
+    /// tcp_rtt_estimator.
+    Linux,
+}
+
+/// SRTT, RTTVAR and RTO of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct RttEstimator {
+    rule: RttRule,
+    granularity: Duration,
+    min_rto: Duration,
+    max_rto: Duration,
+    /// 8 SRTT in nanoseconds; zero before the first sample.
+    srtt_x8: u64,
+    /// 4 RTTVAR in nanoseconds: the term that is added to SRTT.
+    variance_term: u64,
+    /// Linux: 4 times the mean deviation, and its maximum over the current round trip.
+    mdev: u64,
+    mdev_max: u64,
+    /// Linux: the round trip that `mdev_max` belongs to ends when this is acknowledged.
+    round_end: u64,
+    /// The RTO before back-off.
+    rto: Duration,
+    /// How often it has been doubled.
+    backoff: u32,
+}
+
+impl RttEstimator {
+    pub(crate) const fn new(rule: RttRule, granularity: Duration, min_rto: Duration) -> Self {
+        let max_rto = match rule {
+            RttRule::Rfc6298 => MAX_RTO_RFC,
+            RttRule::Ticks => MAX_RTO_BSD,
+            RttRule::Linux => MAX_RTO_LINUX,
+        };
+        Self {
+            rule,
+            granularity,
+            min_rto,
+            max_rto,
+            srtt_x8: 0,
+            variance_term: 0,
+            mdev: 0,
+            mdev_max: 0,
+            round_end: 0,
+            rto: INITIAL_RTO,
+            backoff: 0,
+        }
+    }
+
+    /// SRTT; `None` before the first sample.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        (self.srtt_x8 > 0).then_some(Duration::from_nanos(self.srtt_x8 / 8))
+    }
+
+    /// The RTO with its back-off.
+    pub(crate) fn rto(&self) -> Duration {
+        let factor = 1_u64 << self.backoff.min(MAX_BACKOFF);
+        let rto = self.rto.saturating_mul(factor);
+        if rto > self.max_rto { self.max_rto } else { rto }
+    }
+
+    /// When a timer started `now` fires: after so many whole ticks of the clock, counted from the last tick.
+    pub(crate) fn deadline(&self, now: Instant) -> Instant {
+        self.after(self.rto(), now)
+    }
+
+    /// When a probe of a closed window is due (RFC 9293 §3.8.6.1): an RTO, doubled `backoff` times. Linux
+    /// (tcp_probe0_base) takes no less than its minimum RTO.
+    pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
+        let base = if self.rto > self.min_rto { self.rto } else { self.min_rto };
+        let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
+        self.after(if interval > self.max_rto { self.max_rto } else { interval }, now)
+    }
+
+    fn after(&self, span: Duration, now: Instant) -> Instant {
+        let tick = self.granularity.as_nanos();
+        if tick == 0 {
+            return now.saturating_add(span);
+        }
+        let last_tick = Instant::from_nanos(now.as_nanos() / tick * tick);
+        last_tick.saturating_add(span.round_up_to(self.granularity))
+    }
+
+    /// RFC 6298 §5.5.
+    pub(crate) const fn back_off(&mut self) {
+        self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// RFC 6298 §5.7: the SYN timed out and no sample was had, so that data starts with 3 s.
+    pub(crate) const fn fall_back_after_syn_loss(&mut self) {
+        if self.srtt_x8 == 0 {
+            self.rto = FALLBACK_RTO;
+            self.backoff = 0;
+        }
+    }
+
+    /// The span from `sent` to `now` as this clock measures it.
+    pub(crate) fn measure(&self, sent: Instant, now: Instant) -> Duration {
+        let tick = self.granularity.as_nanos();
+        if self.rule == RttRule::Ticks && tick > 0 {
+            // tcp_slowtimo counts t_rtt up at each tick between the two.
+            return Duration::from_nanos((now.as_nanos() / tick - sent.as_nanos() / tick) * tick);
+        }
+        now.since(sent)
+    }
+
+    /// Takes a sample of a segment that was sent once (RFC 6298 §3, Karn) or that a timestamp identifies.
+    pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
+        let rtt = rtt.as_nanos().max(1);
+        match self.rule {
+            RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
+            RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
+        }
+        self.backoff = 0;
+    }
+
+    /// RFC 6298 §2.2 and §2.3, alpha = 1/8, beta = 1/4, K = 4.
+    fn update_rfc(&mut self, rtt: u64) {
+        if self.srtt_x8 == 0 {
+            self.srtt_x8 = rtt.saturating_mul(8);
+            self.variance_term = rtt.saturating_mul(2);
+        } else {
+            let error = (self.srtt_x8 / 8).abs_diff(rtt);
+            self.variance_term = self.variance_term - self.variance_term / 4 + error;
+            self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
+        }
+        let term = self.variance_term.max(self.granularity.as_nanos());
+        let rto = Duration::from_nanos(self.srtt_x8 / 8).saturating_add(Duration::from_nanos(term));
+        self.rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
+    }
+
+    /// Linux's tcp_rtt_estimator.
+    fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) {
+        let floor = self.min_rto.as_nanos();
+        if self.srtt_x8 == 0 {
+            self.srtt_x8 = rtt.saturating_mul(8);
+            self.mdev = rtt.saturating_mul(2);
+            self.variance_term = self.mdev.max(floor);
+            self.mdev_max = self.variance_term;
+            self.round_end = snd_nxt;
+        } else {
+            self.deviate(rtt);
+            self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
+            if self.mdev > self.mdev_max {
+                self.mdev_max = self.mdev;
+                self.variance_term = self.variance_term.max(self.mdev_max);
+            }
+            if snd_una > self.round_end {
+                self.variance_term -= self.variance_term.saturating_sub(self.mdev_max) / 4;
+                self.round_end = snd_nxt;
+                self.mdev_max = floor;
+            }
+        }
+        let rto = Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.variance_term));
+        self.rto = self.bounded(rto);
+    }
+
+    /// Linux: a quarter of the new deviation, or a thirty-second where the round trip fell and the deviation grew by
+    /// it: a falling round trip is no reason for a longer timeout.
+    fn deviate(&mut self, rtt: u64) {
+        let srtt = self.srtt_x8 / 8;
+        let error = srtt.abs_diff(rtt);
+        let old = self.mdev / 4;
+        if error <= old {
+            self.mdev -= old - error;
+        } else if rtt < srtt {
+            self.mdev += (error - old) / 8;
+        } else {
+            self.mdev += error - old;
+        }
+    }
+
+    fn bounded(&self, rto: Duration) -> Duration {
+        let rto = rto.round_up_to(self.granularity);
+        if rto > self.max_rto { self.max_rto } else { rto }
+    }
+}
+
+/// RFC 6298 §2.1; Linux's TCP_TIMEOUT_INIT. BSD took 6 s, before RFC 2988.
+const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// RFC 6298 §5.7; Linux's TCP_TIMEOUT_FALLBACK.
+const FALLBACK_RTO: Duration = Duration::from_secs(3);
+/// RFC 6298 §2.5: at least 60 s.
+const MAX_RTO_RFC: Duration = Duration::from_secs(60);
+/// BSD's TCPTV_REXMTMAX, 64 s.
+const MAX_RTO_BSD: Duration = Duration::from_secs(64);
+/// Linux's TCP_RTO_MAX, 120 s.
+const MAX_RTO_LINUX: Duration = Duration::from_secs(120);
+/// Doublings beyond this change nothing: the shortest RTO, 1 ns, would exceed every maximum by then.
+const MAX_BACKOFF: u32 = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn sample(estimator: &mut RttEstimator, ms: u64) {
+        estimator.on_sample(Duration::from_millis(ms), 0, 0);
+    }
+
+    /// RFC 6298 §2.2 and §2.3.
+    #[test]
+    fn the_rfc_estimator_follows_its_equations() {
+        let mut estimator = RttEstimator::new(RttRule::Rfc6298, Duration::ZERO, Duration::ZERO);
+        assert_eq!(estimator.rto(), Duration::from_secs(1));
+        sample(&mut estimator, 100);
+        assert_eq!(estimator.rto(), Duration::from_millis(300));
+        sample(&mut estimator, 180);
+        // RTTVAR = 3/4 * 50 + 1/4 * 80 = 57.5; SRTT = 7/8 * 100 + 1/8 * 180 = 110.
+        assert_eq!(estimator.srtt(), Some(Duration::from_millis(110)));
+        assert_eq!(estimator.rto(), Duration::from_millis(340));
+    }
+
+    /// RFC 6298 §2.4 and §2.5, §5.5.
+    #[test]
+    fn the_timeout_stays_between_its_bounds() {
+        let mut estimator = RttEstimator::new(RttRule::Rfc6298, Duration::ZERO, Duration::from_secs(1));
+        sample(&mut estimator, 10);
+        assert_eq!(estimator.rto(), Duration::from_secs(1));
+        for _ in 0..70 {
+            estimator.back_off();
+        }
+        assert_eq!(estimator.rto(), Duration::from_secs(60));
+        sample(&mut estimator, 10);
+        assert_eq!(estimator.rto(), Duration::from_secs(1));
+    }
+
+    /// tcp_set_rto: the floor is under the variance term.
+    #[test]
+    fn linux_adds_its_minimum_to_the_round_trip() {
+        let mut estimator =
+            RttEstimator::new(RttRule::Linux, Duration::from_millis(1), Duration::from_millis(200));
+        for round in 0..20 {
+            estimator.on_sample(Duration::from_millis(50), round, round);
+        }
+        assert_eq!(estimator.rto(), Duration::from_millis(250));
+    }
+
+    /// tcp_slowtimo: 500 ms ticks, at least two of them.
+    #[test]
+    fn a_coarse_clock_fires_on_its_ticks() {
+        let mut estimator =
+            RttEstimator::new(RttRule::Ticks, Duration::from_millis(500), Duration::from_secs(1));
+        let sent = Instant::from_nanos(400 * MS);
+        assert_eq!(estimator.measure(sent, Instant::from_millis(499)), Duration::ZERO);
+        assert_eq!(estimator.measure(sent, Instant::from_millis(501)), Duration::from_millis(500));
+        sample(&mut estimator, 500);
+        assert_eq!(estimator.rto(), Duration::from_millis(1500));
+        assert_eq!(estimator.deadline(Instant::from_millis(1700)), Instant::from_millis(3000));
+    }
+
+    #[test]
+    fn a_lost_syn_makes_data_start_with_three_seconds() {
+        let mut estimator = RttEstimator::new(RttRule::Rfc6298, Duration::ZERO, Duration::from_secs(1));
+        estimator.back_off();
+        estimator.fall_back_after_syn_loss();
+        assert_eq!(estimator.rto(), Duration::from_secs(3));
+    }
+}

@@ -1,0 +1,361 @@
+//! The send side: what was written, what is in flight, and which segment may leave next.
+//!
+//! ```text
+//!        snd_una          snd_nxt            snd_max              written
+//!   acked   │ in the network │ taken for lost   │ never sent          │ FIN
+//! ──────────┴────────────────┴──────────────────┴─────────────────────┴───►
+//!             segments[..next]  segments[next..]
+//! ```
+//!
+//! Offsets count the SYN as 0. Unsent bytes have no boundaries, so that small writes coalesce as they do in Linux's
+//! unsent tail; sent ones keep theirs, and are sent again as they were. After a timeout everything in flight is
+//! taken for lost and sent again in order (go-back-N): `next` returns to the first segment.
+
+use std::collections::VecDeque;
+
+use talkpath_units::Instant;
+
+use super::nagle::Nagle;
+use super::window::SendWindow;
+use crate::NagleKind;
+
+/// A segment that was sent and is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentSegment {
+    /// One past its last offset, its FIN included.
+    pub(crate) end: u64,
+    /// When it was last sent.
+    pub(crate) sent_at: Instant,
+    pub(crate) payload: u32,
+    pub(crate) fin: bool,
+    /// Whether it was sent more than once: then it yields no round-trip sample (Karn).
+    pub(crate) retransmitted: bool,
+}
+
+impl SentSegment {
+    pub(crate) fn start(&self) -> u64 {
+        self.end - u64::from(self.payload) - u64::from(self.fin)
+    }
+}
+
+/// What may leave next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The segment at `next`, again.
+    Again,
+    /// So many unsent bytes, and the FIN behind them.
+    New { payload: u32, fin: bool },
+    /// Nothing.
+    Nothing(Held),
+}
+
+/// Why nothing leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// All that was written was sent.
+    NoData,
+    /// The far end's window, or sender silly window avoidance (RFC 9293 §3.8.6.2.1).
+    Receiver,
+    /// Nagle's algorithm.
+    Nagle,
+}
+
+/// What an acknowledgement of new data took from the flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acked {
+    pub(crate) bytes: u64,
+    /// Whole segments.
+    pub(crate) segments: u64,
+    /// When the first of them was sent, unless one of them was sent again.
+    pub(crate) sample_from: Option<Instant>,
+}
+
+/// The send side of one end.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    snd_una: u64,
+    /// One past the highest offset ever sent.
+    snd_max: u64,
+    /// One past the last byte written.
+    written: u64,
+    segments: VecDeque<SentSegment>,
+    next: usize,
+    fin_queued: bool,
+    fin_sent: bool,
+    /// When data was last sent.
+    last_sent: Instant,
+    pub(crate) window: SendWindow,
+    nagle: Nagle,
+    /// Payload of a full segment.
+    smss: u32,
+}
+
+impl Sender {
+    pub(crate) fn new(nagle: NagleKind) -> Self {
+        Self {
+            snd_una: 0,
+            snd_max: 0,
+            written: 1,
+            segments: VecDeque::new(),
+            next: 0,
+            fin_queued: false,
+            fin_sent: false,
+            last_sent: Instant::ZERO,
+            window: SendWindow::default(),
+            nagle: Nagle::new(nagle),
+            smss: 1,
+        }
+    }
+
+    /// The SYN has left.
+    pub(crate) const fn on_syn_sent(&mut self) {
+        self.snd_max = 1;
+    }
+
+    /// The SYN was acknowledged; full segments carry `smss` bytes.
+    pub(crate) fn on_established(&mut self, smss: u32) {
+        self.snd_una = 1;
+        self.smss = smss.max(1);
+    }
+
+    pub(crate) const fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    pub(crate) const fn snd_max(&self) -> u64 {
+        self.snd_max
+    }
+
+    pub(crate) const fn smss(&self) -> u32 {
+        self.smss
+    }
+
+    /// One past the last offset that is taken to be in the network.
+    pub(crate) fn snd_nxt(&self) -> u64 {
+        self.segments.get(self.next).map_or(self.snd_max, SentSegment::start)
+    }
+
+    /// Bytes in the network.
+    pub(crate) fn flight_bytes(&self) -> u64 {
+        self.snd_nxt() - self.snd_una
+    }
+
+    /// Segments in the network.
+    pub(crate) const fn flight_segments(&self) -> u64 {
+        self.next as u64
+    }
+
+    /// Whether anything is unacknowledged, in the network or taken for lost.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// Bytes written and not acknowledged.
+    pub(crate) const fn queued(&self) -> u64 {
+        // A FIN that was sent and acknowledged stands one above `written`.
+        self.written.saturating_sub(if self.snd_una == 0 { 1 } else { self.snd_una })
+    }
+
+    /// Bytes written and never sent.
+    pub(crate) const fn unsent(&self) -> u64 {
+        self.written.saturating_sub(if self.snd_max == 0 { 1 } else { self.snd_max })
+    }
+
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.fin_queued
+    }
+
+    pub(crate) const fn fin_is_acked(&self) -> bool {
+        self.fin_sent && self.snd_una == self.snd_max
+    }
+
+    pub(crate) const fn last_sent(&self) -> Instant {
+        self.last_sent
+    }
+
+    pub(crate) const fn write(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
+    pub(crate) const fn queue_fin(&mut self) {
+        self.fin_queued = true;
+    }
+
+    /// What flow control and Nagle's algorithm let leave next; congestion control has its say afterwards.
+    pub(crate) fn plan(&self) -> Next {
+        if self.next < self.segments.len() {
+            return Next::Again;
+        }
+        let unsent = self.unsent();
+        let fin_due = self.fin_queued && !self.fin_sent;
+        if unsent == 0 {
+            return if fin_due { Next::New { payload: 0, fin: true } } else { Next::Nothing(Held::NoData) };
+        }
+        let smss = u64::from(self.smss);
+        let usable = self.window.edge().saturating_sub(self.snd_max);
+        let payload = unsent.min(smss).min(usable);
+        let is_tail = payload == unsent;
+        if payload == smss || (is_tail && fin_due) {
+            return Next::New { payload: payload as u32, fin: is_tail && fin_due };
+        }
+        if is_tail && self.nagle.holds(self.snd_una, self.snd_max) {
+            return Next::Nothing(Held::Nagle);
+        }
+        // RFC 9293 §3.8.6.2.1 (2) all that is queued fits, or (3) half of the largest window does.
+        if is_tail || (payload > 0 && payload >= self.window.largest() / 2) {
+            return Next::New { payload: payload as u32, fin: false };
+        }
+        Next::Nothing(Held::Receiver)
+    }
+
+    /// What the persist timer forces out: as much as the window takes, small or not (RFC 9293 §3.8.6.2.1 (4)).
+    pub(crate) fn plan_forced(&self) -> Option<u32> {
+        let usable = self.window.edge().saturating_sub(self.snd_max);
+        let payload = self.unsent().min(u64::from(self.smss)).min(usable);
+        (payload > 0).then_some(payload as u32)
+    }
+
+    /// Sends `payload` new bytes, and the FIN where `fin`.
+    pub(crate) fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> SentSegment {
+        let end = self.snd_max + u64::from(payload) + u64::from(fin);
+        let segment = SentSegment { end, sent_at: now, payload, fin, retransmitted: false };
+        if payload > 0 && payload < self.smss {
+            self.nagle.on_small_sent(end);
+        }
+        self.snd_max = end;
+        self.fin_sent |= fin;
+        self.segments.push_back(segment);
+        self.next = self.segments.len();
+        self.last_sent = now;
+        segment
+    }
+
+    /// Sends the segment at `next` again and moves on.
+    pub(crate) fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
+        let segment = self.segments.get_mut(self.next)?;
+        self.next += 1;
+        segment.retransmitted = true;
+        segment.sent_at = now;
+        self.last_sent = now;
+        Some(*segment)
+    }
+
+    /// Sends the first unacknowledged segment again, in place.
+    pub(crate) fn send_first_again(&mut self, now: Instant) -> Option<SentSegment> {
+        let segment = self.segments.front_mut()?;
+        segment.retransmitted = true;
+        segment.sent_at = now;
+        self.next = self.next.max(1);
+        self.last_sent = now;
+        Some(*segment)
+    }
+
+    /// Takes everything in flight for lost.
+    pub(crate) const fn go_back(&mut self) {
+        self.next = 0;
+    }
+
+    /// Everything before `ack` has arrived.
+    pub(crate) fn on_ack(&mut self, ack: u64) -> Acked {
+        let mut acked = Acked { bytes: ack - self.snd_una, segments: 0, sample_from: None };
+        let mut ambiguous = false;
+        while let Some(segment) = self.segments.front()
+            && segment.end <= ack
+        {
+            ambiguous |= segment.retransmitted;
+            if acked.segments == 0 {
+                acked.sample_from = Some(segment.sent_at);
+            }
+            acked.segments += 1;
+            self.segments.pop_front();
+        }
+        self.next = self.next.saturating_sub(acked.segments as usize);
+        // A far end that took part of a segment: the rest is what is left to acknowledge.
+        if let Some(segment) = self.segments.front_mut()
+            && segment.start() < ack
+        {
+            segment.payload -= (ack - segment.start()) as u32;
+        }
+        if ambiguous {
+            acked.sample_from = None;
+        }
+        self.snd_una = ack;
+        acked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sender(nagle: NagleKind, window: u16) -> Sender {
+        let mut sender = Sender::new(nagle);
+        sender.on_syn_sent();
+        sender.window.start(window, 0, 1, 0);
+        sender.on_established(1000);
+        sender
+    }
+
+    fn send_all(sender: &mut Sender) -> Vec<u32> {
+        let mut sent = Vec::new();
+        while let Next::New { payload, fin } = sender.plan() {
+            sender.send_new(payload, fin, Instant::ZERO);
+            sent.push(payload);
+        }
+        sent
+    }
+
+    #[test]
+    fn small_writes_coalesce_while_they_wait() {
+        let mut sender = sender(NagleKind::Minshall, 60_000);
+        for _ in 0..9 {
+            sender.write(160);
+        }
+        assert_eq!(send_all(&mut sender), [1000, 440]);
+        sender.write(160);
+        assert_eq!(sender.plan(), Next::Nothing(Held::Nagle));
+        sender.on_ack(1441);
+        assert_eq!(send_all(&mut sender), [160]);
+    }
+
+    /// RFC 9293 §3.8.6.2.1.
+    #[test]
+    fn a_small_window_waits_for_the_persist_timer() {
+        let mut sender = sender(NagleKind::Off, 3000);
+        sender.write(3400);
+        assert_eq!(send_all(&mut sender), [1000, 1000, 1000]);
+        sender.on_ack(3001);
+        sender.window.update(300, 1, 3001);
+        assert_eq!(sender.plan(), Next::Nothing(Held::Receiver));
+        assert_eq!(sender.plan_forced(), Some(300));
+        sender.window.update(400, 1, 3001);
+        assert_eq!(sender.plan(), Next::New { payload: 400, fin: false });
+    }
+
+    #[test]
+    fn after_a_timeout_segments_are_sent_again_as_they_were() {
+        let mut sender = sender(NagleKind::Off, 60_000);
+        sender.write(1300);
+        assert_eq!(send_all(&mut sender), [1000, 300]);
+        sender.go_back();
+        assert_eq!((sender.plan(), sender.flight_bytes()), (Next::Again, 0));
+        assert_eq!(sender.send_again(Instant::ZERO).unwrap().end, 1001);
+        assert_eq!((sender.flight_bytes(), sender.flight_segments()), (1000, 1));
+        let acked = sender.on_ack(1301);
+        assert_eq!((acked.bytes, acked.segments, acked.sample_from), (1300, 2, None));
+        assert_eq!((sender.plan(), sender.queued()), (Next::Nothing(Held::NoData), 0));
+    }
+
+    #[test]
+    fn the_fin_rides_on_the_last_segment_or_alone() {
+        let mut sender = sender(NagleKind::Classic, 60_000);
+        sender.write(100);
+        sender.queue_fin();
+        assert_eq!(sender.plan(), Next::New { payload: 100, fin: true });
+        sender.send_new(100, true, Instant::ZERO);
+        assert_eq!(sender.plan(), Next::Nothing(Held::NoData));
+        sender.on_ack(102);
+        assert!(sender.fin_is_acked());
+        assert_eq!((sender.queued(), sender.unsent()), (0, 0));
+    }
+}

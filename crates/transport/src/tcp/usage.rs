@@ -1,0 +1,64 @@
+//! Whether the congestion window was what held the sender back (tcp_cwnd_validate, tcp_is_cwnd_limited).
+//!
+//! A window that the application does not fill says nothing about the path and must not grow (RFC 7661 §1). Linux's
+//! rule is used for every stack: in slow start the window may grow to twice what was in flight, later only while it
+//! was full.
+
+use crate::cc::Window;
+
+/// How far the window was filled during the current round trip. Amounts are in the window's unit.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WindowUsage {
+    limited: bool,
+    largest_flight: u64,
+    /// The round trip ends when this offset is acknowledged.
+    round_end: u64,
+}
+
+impl WindowUsage {
+    /// The sender has sent all that it may.
+    pub(crate) const fn on_drained(&mut self, limited: bool, flight_size: u64, snd_una: u64, snd_max: u64) {
+        if snd_una >= self.round_end || limited || (!self.limited && flight_size > self.largest_flight) {
+            self.limited = limited;
+            self.largest_flight = flight_size;
+            self.round_end = snd_max;
+        }
+    }
+
+    /// Whether `window` may grow.
+    pub(crate) const fn is_limited(&self, window: &Window) -> bool {
+        if window.in_slow_start() {
+            window.cwnd() < self.largest_flight.saturating_mul(2)
+        } else {
+            self.limited
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Packets;
+
+    use super::*;
+    use crate::cc::Counting;
+
+    #[test]
+    fn slow_start_may_reach_twice_what_was_in_flight() {
+        let mut usage = WindowUsage::default();
+        usage.on_drained(false, 5, 1, 6);
+        let window = |cwnd| Window::new(Counting::Packets, Packets::new(cwnd), None);
+        assert!(usage.is_limited(&window(9)));
+        assert!(!usage.is_limited(&window(10)));
+    }
+
+    #[test]
+    fn congestion_avoidance_needs_a_full_window_in_this_round_trip() {
+        let mut usage = WindowUsage::default();
+        let window = Window::new(Counting::Packets, Packets::new(10), Some(Packets::new(5)));
+        usage.on_drained(true, 10, 1, 11);
+        usage.on_drained(false, 3, 5, 11);
+        assert!(usage.is_limited(&window));
+        usage.on_drained(false, 3, 11, 14);
+        assert!(!usage.is_limited(&window));
+    }
+}
