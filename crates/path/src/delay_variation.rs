@@ -14,52 +14,60 @@ use crate::config::DelayVariation;
 #[derive(Debug)]
 pub(crate) struct Variation {
     delay: Duration,
-    model: DelayVariation,
+    addition: Addition,
     stream: Stream,
+}
+
+/// What is added, ready to draw; floats in nanoseconds.
+#[derive(Debug)]
+enum Addition {
+    Nothing,
+    Normal {
+        sd_ns: f64,
+    },
+    Uniform {
+        max: Duration,
+    },
+    /// Lomax (1954), Pareto's second kind: survival (1 + x/λ)^-α with shape α and scale λ = mean (α - 1), drawn by
+    /// inversion.
+    Lomax {
+        scale_ns: f64,
+        exponent: f64,
+    },
 }
 
 impl Variation {
     /// `delay`, varied as `model` says.
     pub(crate) fn new(delay: Duration, model: &DelayVariation, stream: Stream) -> Self {
-        Self { delay, model: model.clone(), stream }
-    }
-
-    /// Whether a packet may overtake the one before it.
-    pub(crate) fn reorders(&self) -> bool {
-        match self.model {
-            DelayVariation::None => false,
-            DelayVariation::Normal { reorder, .. }
-            | DelayVariation::Uniform { reorder, .. }
-            | DelayVariation::Pareto { reorder, .. } => reorder,
-        }
+        let addition = match *model {
+            DelayVariation::None => Addition::Nothing,
+            DelayVariation::Normal { sd, .. } => Addition::Normal { sd_ns: sd.as_nanos() as f64 },
+            DelayVariation::Uniform { max, .. } => Addition::Uniform { max },
+            DelayVariation::Pareto { mean, shape, .. } => {
+                Addition::Lomax { scale_ns: mean.as_nanos() as f64 * (shape - 1.0), exponent: -1.0 / shape }
+            }
+        };
+        Self { delay, addition, stream }
     }
 
     /// The next packet's whole delay.
     #[inline]
     pub(crate) fn delay(&mut self) -> Duration {
-        match self.model {
-            DelayVariation::None => self.delay,
-            DelayVariation::Normal { sd, .. } => {
-                let shift = libm::round(self.stream.normal() * sd.as_nanos() as f64) as i64;
+        match self.addition {
+            Addition::Nothing => self.delay,
+            Addition::Normal { sd_ns } => {
+                let shift = libm::round(self.stream.normal() * sd_ns) as i64;
                 Duration::from_nanos(self.delay.as_nanos().saturating_add_signed(shift))
             }
-            DelayVariation::Uniform { max, .. } => {
-                self.delay.saturating_add(self.stream.span(Duration::ZERO, max))
-            }
-            DelayVariation::Pareto { mean, shape, .. } => {
-                self.delay.saturating_add(lomax(mean, shape, self.stream.unit()))
+            Addition::Uniform { max } => self.delay.saturating_add(self.stream.span(Duration::ZERO, max)),
+            Addition::Lomax { scale_ns, exponent } => {
+                let survival = 1.0 - self.stream.unit();
+                let addition_ns = libm::round(scale_ns * (libm::pow(survival, exponent) - 1.0));
+                // A float-to-integer `as` stops at the ends of the range and maps NaN to zero.
+                self.delay.saturating_add(Duration::from_nanos(addition_ns as u64))
             }
         }
     }
-}
-
-/// A Lomax number (Lomax 1954; Pareto's second kind) by inversion of a `uniform` one: survival (1 + x/λ)^-α, where
-/// α is the shape and λ = mean (α - 1).
-fn lomax(mean: Duration, shape: f64, uniform: f64) -> Duration {
-    let scale_ns = mean.as_nanos() as f64 * (shape - 1.0);
-    let survival = 1.0 - uniform;
-    // A float-to-integer `as` stops at the ends of the range and maps NaN to zero.
-    Duration::from_nanos(libm::round(scale_ns * (libm::pow(survival, -1.0 / shape) - 1.0)) as u64)
 }
 
 #[cfg(test)]

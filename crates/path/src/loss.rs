@@ -15,73 +15,48 @@ use crate::config::LossModel;
 
 /// A loss model with its state and its stream.
 #[derive(Debug)]
-pub(crate) enum Loss {
-    None,
-    Bernoulli { rate: f64, stream: Stream },
-    GilbertElliott(GilbertElliott),
-    Periodic { period: u64, since_loss: u64 },
-}
-
-/// Two states, one step a packet.
-#[derive(Debug)]
-pub(crate) struct GilbertElliott {
-    good_to_bad: f64,
-    bad_to_good: f64,
-    loss_bad: f64,
-    loss_good: f64,
+pub(crate) struct Loss {
+    model: LossModel,
+    /// Gilbert-Elliott: the state that the next packet meets.
     bad: bool,
+    /// Periodic: packets since the last loss.
+    since_loss: u64,
     stream: Stream,
 }
 
 impl Loss {
     /// The model in its first state.
-    pub(crate) fn new(model: &LossModel, stream: Stream) -> Self {
-        match *model {
-            LossModel::None => Self::None,
-            LossModel::Bernoulli { rate } => Self::Bernoulli { rate, stream },
-            LossModel::GilbertElliott { p, r, loss_bad, loss_good } => {
-                Self::GilbertElliott(GilbertElliott::new(p, r, loss_bad, loss_good, stream))
-            }
-            LossModel::Periodic { period } => Self::Periodic { period, since_loss: 0 },
-        }
+    pub(crate) fn new(model: &LossModel, mut stream: Stream) -> Self {
+        let bad = match *model {
+            // With neither transition possible any distribution is stationary; it begins, and stays, good.
+            LossModel::GilbertElliott { p, r, .. } => stream.chance(if p > 0.0 { p / (p + r) } else { 0.0 }),
+            LossModel::None | LossModel::Bernoulli { .. } | LossModel::Periodic { .. } => false,
+        };
+        Self { model: model.clone(), bad, since_loss: 0, stream }
     }
 
     /// Whether the wire eats the next packet.
     #[inline]
     pub(crate) fn eats(&mut self) -> bool {
-        match self {
-            Self::None => false,
-            Self::Bernoulli { rate, stream } => stream.chance(*rate),
-            Self::GilbertElliott(chain) => chain.eats(),
-            Self::Periodic { period, since_loss } => {
-                *since_loss += 1;
-                let lost = since_loss == period;
+        match self.model {
+            LossModel::None => false,
+            LossModel::Bernoulli { rate } => self.stream.chance(rate),
+            LossModel::GilbertElliott { p, r, loss_bad, loss_good } => {
+                let (loss, step) = if self.bad { (loss_bad, r) } else { (loss_good, p) };
+                // Two draws a packet, whatever the state is.
+                let lost = self.stream.chance(loss);
+                self.bad ^= self.stream.chance(step);
+                lost
+            }
+            LossModel::Periodic { period } => {
+                self.since_loss += 1;
+                let lost = self.since_loss == period;
                 if lost {
-                    *since_loss = 0;
+                    self.since_loss = 0;
                 }
                 lost
             }
         }
-    }
-}
-
-impl GilbertElliott {
-    fn new(good_to_bad: f64, bad_to_good: f64, loss_bad: f64, loss_good: f64, mut stream: Stream) -> Self {
-        // With neither transition possible any distribution is stationary; it begins, and stays, good.
-        let steps = good_to_bad + bad_to_good;
-        let bad = stream.chance(if steps > 0.0 { good_to_bad / steps } else { 0.0 });
-        Self { good_to_bad, bad_to_good, loss_bad, loss_good, bad, stream }
-    }
-
-    /// Draws twice a packet, whatever the state is.
-    fn eats(&mut self) -> bool {
-        let (loss, step) = match self.bad {
-            true => (self.loss_bad, self.bad_to_good),
-            false => (self.loss_good, self.good_to_bad),
-        };
-        let lost = self.stream.chance(loss);
-        self.bad ^= self.stream.chance(step);
-        lost
     }
 }
 

@@ -55,13 +55,18 @@ struct Numbered<T> {
 impl<T> Pipe<T> {
     /// An empty pipe.
     pub(crate) fn new(delay: Duration, variation: &DelayVariation, stream: Stream) -> Self {
-        let variation = Variation::new(delay, variation, stream);
-        let travelling = if variation.reorders() {
-            Travelling::Overtaking { heap: BinaryHeap::new(), entered: 0 }
-        } else {
-            Travelling::InOrder(Ring::new())
+        let travelling = match *variation {
+            DelayVariation::Normal { reorder: true, .. }
+            | DelayVariation::Uniform { reorder: true, .. }
+            | DelayVariation::Pareto { reorder: true, .. } => {
+                Travelling::Overtaking { heap: BinaryHeap::new(), entered: 0 }
+            }
+            DelayVariation::None
+            | DelayVariation::Normal { .. }
+            | DelayVariation::Uniform { .. }
+            | DelayVariation::Pareto { .. } => Travelling::InOrder(Ring::new()),
         };
-        Self { variation, travelling }
+        Self { variation: Variation::new(delay, variation, stream), travelling }
     }
 
     /// A packet is on the wire, whole, at `at`.

@@ -76,7 +76,7 @@ impl Serialiser {
         let start = now.max(self.free_at);
         self.free_at = match &mut self.model {
             Model::Unlimited => start,
-            Model::Fixed(fixed) => fixed.serve(size, now),
+            Model::Fixed(fixed) => fixed.serve(size, now, self.free_at),
             Model::Trace(clock) => start.max(clock.serve(size, now)),
         };
         Service { start, finish: self.free_at }
@@ -91,16 +91,13 @@ impl FixedRate {
         Self { rate, end: Exact::ZERO, last: (Bytes::ZERO, service_time(Bytes::ZERO, rate)) }
     }
 
-    /// The end of service, rounded up.
+    /// The end of service, rounded up; `free_at` is that of the service before.
     #[inline]
-    fn serve(&mut self, size: Bytes, now: Instant) -> Instant {
+    fn serve(&mut self, size: Bytes, now: Instant, free_at: Instant) -> Instant {
         if size != self.last.0 {
             self.last = (size, service_time(size, self.rate));
         }
-        let begin = match now.as_nanos() {
-            now if self.end.rounded_up() <= now => Exact { whole: now, fraction: 0 },
-            _ => self.end,
-        };
+        let begin = if free_at <= now { Exact { whole: now.as_nanos(), fraction: 0 } } else { self.end };
         self.end = begin.plus(self.last.1, self.rate);
         Instant::from_nanos(self.end.rounded_up())
     }
@@ -127,7 +124,7 @@ impl Exact {
     /// Stands for never.
     const MAX: Self = Self { whole: u64::MAX, fraction: 0 };
 
-    /// The sum of two mixed numbers over the same rate; stops at [`Exact::MAX`].
+    /// The sum of two mixed numbers over the same rate; its whole part stops at never.
     #[inline]
     fn plus(self, other: Self, rate: Rate) -> Self {
         // Written so that nothing overflows at any rate: the sum of the fractions may not fit.
@@ -136,10 +133,7 @@ impl Exact {
             true => (1, self.fraction - until_carry),
             false => (0, self.fraction + other.fraction),
         };
-        match self.whole.checked_add(other.whole).and_then(|sum| sum.checked_add(carry)) {
-            Some(whole) => Self { whole, fraction },
-            None => Self::MAX,
-        }
+        Self { whole: self.whole.saturating_add(other.whole).saturating_add(carry), fraction }
     }
 
     #[inline]
