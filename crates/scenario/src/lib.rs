@@ -6,12 +6,22 @@
 //!
 //! No file is read here: text comes in as a value, and [`load`] tells every mistake in it at once.
 
+mod check;
 mod compare;
 mod diagnostic;
+mod edit;
+mod emit;
+mod fill;
+mod keys;
 pub mod model;
 mod plan;
 mod preset;
+mod quantity;
+mod read;
+mod resolve;
 mod schema;
+mod sweep;
+mod tree;
 pub mod workload;
 
 pub use compare::compare_scenario;

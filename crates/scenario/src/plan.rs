@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 
 use talkpath_units::Seed;
 
-use crate::{Diagnostic, Diagnostics, Scenario, Source};
+use crate::check::{self, Checks};
+use crate::diagnostic::{Log, Place};
+use crate::keys::ROOT;
+use crate::read::At;
+use crate::sweep::Sweep;
+use crate::tree::{self, Node, Table, Value};
+use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, resolve};
 
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,10 +58,136 @@ pub struct Cell {
 /// # Errors
 /// Every mistake in it, in the order of the file.
 pub fn load(source: &Source, options: &Options) -> Result<Plan, Diagnostics> {
-    let mut log = crate::diagnostic::Log::default();
-    let _ = options;
-    log.mistake(&crate::diagnostic::Place::START, "", "scenario files are not read yet", None);
-    log.warning(&crate::diagnostic::Place::START, "", "");
-    let (list, _) = log.finish(source, &[]);
-    Err(Diagnostics { source: source.name.clone(), list })
+    let mut log = Log::default();
+    let mut labels = Vec::new();
+    let plan = read(source, options, &mut labels, &mut log);
+    let (mistakes, warnings) = log.finish(source, &labels);
+    match plan {
+        Some(plan) if mistakes.is_empty() => Ok(Plan { warnings, ..plan }),
+        _ => Err(Diagnostics { source: source.name.clone(), list: mistakes }),
+    }
 }
+
+/// The plan without its warnings; `None` where `log` has mistakes.
+fn read(source: &Source, options: &Options, labels: &mut Vec<String>, log: &mut Log) -> Option<Plan> {
+    if source.text.len() > LARGEST_FILE {
+        let message =
+            format!("found {} bytes, expected a scenario of at most {LARGEST_FILE}", source.text.len());
+        log.mistake(&Place::START, "", message, None);
+        return None;
+    }
+    let mut root = tree::parse(&source.text, log);
+    let is_toml = log.is_clean();
+    if is_toml && root.entries.is_empty() {
+        let message =
+            "found nothing; a scenario needs a `duration`, a `path` or `link` tables, and a [flow.NAME]";
+        log.mistake(&Place::START, "", message, None);
+        return None;
+    }
+    apply(&mut root, options, labels, log);
+    if root.get("name").is_none() {
+        root.set("name", Node::text(stem(&source.name), Place::START));
+    }
+    if let Some(path) = root.get_mut("path") {
+        edit::expand_path(path);
+    }
+    check::table(&root, &ROOT, &Place::START, At::ROOT, Checks::PRESENT, log);
+    let sweep = Sweep::read(&root, log);
+    if !is_toml {
+        // What was understood is half a scenario: what seems missing may stand where the syntax went wrong.
+        return None;
+    }
+    let (cells, common) = cells(&root, &sweep, log)?;
+    let first = &cells.first()?.scenario;
+    let (name, repeat, seed) = (first.name.clone(), first.repeat, first.seed);
+    let resolved = resolved(&root, common, &sweep);
+    Some(Plan { name, repeat, seed, cells, resolved, warnings: Vec::new() })
+}
+
+/// Every cell, and the values that all of them share, defaults included.
+fn cells(root: &Table, sweep: &Sweep, log: &mut Log) -> Option<(Vec<Cell>, Table)> {
+    let mut cells = Vec::new();
+    let mut common: Option<Table> = None;
+    let mut flows = 0_usize;
+    for index in 0..sweep.cells() {
+        let (cell, values, label) = sweep.cell(root, index, log);
+        check::table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
+        let filled = fill::table(&cell, &ROOT, &Place::START);
+        let scenario = resolve::scenario(&filled, log);
+        if log.is_full() {
+            return None;
+        }
+        match &mut common {
+            Some(common) => fill::keep_common(common, &filled),
+            None => common = Some(filled),
+        }
+        let Some(scenario) = scenario.filter(|_| log.is_clean()) else { continue };
+        flows += scenario.flows.len();
+        if flows > MOST_FLOWS {
+            let message = format!("found more than {MOST_FLOWS} flows in all cells together");
+            log.mistake(&Place::START, "sweep", message, None);
+            return None;
+        }
+        cells.push(Cell { index, sweep: values, label, scenario });
+    }
+    log.is_clean().then_some((cells, common?))
+}
+
+/// The file as resolved: what it says, and of the defaults those that all cells share.
+fn resolved(root: &Table, mut common: Table, sweep: &Sweep) -> String {
+    let mut written = root.clone();
+    let sweep_table = written.remove("sweep");
+    for names in sweep.keys() {
+        edit::remove(&mut common, &names);
+    }
+    fill::overlay(&mut common, &written);
+    if let Some(node) = sweep_table {
+        common.set("sweep", node);
+    }
+    emit::scenario(&common)
+}
+
+/// Changes `root` as the command line says.
+fn apply(root: &mut Table, options: &Options, labels: &mut Vec<String>, log: &mut Log) {
+    for (key, text) in &options.set {
+        let place = Place::Option(labels.len());
+        labels.push(format!("--set {key}={text}"));
+        let value =
+            tree::parse_value(text, &place).unwrap_or_else(|| Node::text(text.as_str(), place.clone()));
+        if let Err(problem) = edit::set(root, &edit::split(key), value) {
+            log.mistake(&place, key, problem.message, problem.help);
+        }
+        fix_axis(root, key, &place, log);
+    }
+    for (key, value) in [("seed", options.seed), ("repeat", options.repeat)] {
+        if let Some(value) = value {
+            let place = Place::Option(labels.len());
+            labels.push(format!("--{key} {value}"));
+            root.set(key, Node { value: Value::Number(value.to_string()), place });
+        }
+    }
+}
+
+/// A key that is set on the command line is not swept any more.
+fn fix_axis(root: &mut Table, key: &str, place: &Place, log: &mut Log) {
+    let Some(Node { value: Value::Table(sweep), .. }) = root.get_mut("sweep") else { return };
+    if sweep.remove(key).is_some() {
+        log.warning(place, key, "the sweep over this key is left out");
+    }
+    if sweep.entries.is_empty() {
+        root.remove("sweep");
+    }
+}
+
+/// The file's name without its folder and its ending.
+fn stem(name: &str) -> &str {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let name = name.strip_suffix(".toml").unwrap_or(name);
+    if name.is_empty() { "scenario" } else { name }
+}
+
+/// Anything larger is no scenario. Chosen.
+const LARGEST_FILE: usize = 1_000_000;
+
+/// Flows of all cells together. Chosen: they fit in memory.
+const MOST_FLOWS: usize = 1_000_000;

@@ -1,7 +1,7 @@
 //! Bulk transfer: always as much as the transport takes.
 //!
 //! A message is as large as fits, up to 64 KiB, and due at the moment when the transport was found to have room. A
-//! message waits for room for at least [`LEAST_ROOM`] (or for all that remains), so that a window opening byte by byte
+//! message waits for room for at least 1 KiB (or for all that remains), so that a window opening byte by byte
 //! does not become a dribble of tiny messages. Over UDP a message is what a datagram can hold.
 //!
 //! Left out: bulk without an end over a transport that never pushes back; the scenario's checks refuse it.
@@ -75,7 +75,9 @@ const LARGEST_MESSAGE: Bytes = Bytes::new(64 * 1024);
 
 /// Room that a message waits for, where more remains: under one full segment of an Ethernet path (1460 B), so that one
 /// acknowledged segment is enough, and under the smallest send buffer that a scenario may set. Chosen.
-pub(crate) const LEAST_ROOM: Bytes = Bytes::new(1024);
+pub(crate) const LEAST_ROOM_BYTES: u64 = 1024;
+
+const LEAST_ROOM: Bytes = Bytes::new(LEAST_ROOM_BYTES);
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,7 @@ use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
 
 pub use bulk::Bulk;
+pub(crate) use bulk::LEAST_ROOM_BYTES;
 pub use burst::Burst;
 pub use cbr::Cbr;
 pub use voice::Voice;

@@ -1,0 +1,287 @@
+//! The checks that the key tables alone decide: unknown and missing keys, types, units, bounds, words.
+//!
+//! What two keys say together (a route's links, a message and its transport) is [`crate::resolve`]'s part.
+
+use crate::diagnostic::{Log, Place};
+use crate::keys::{Default, Key, Kind, TableSpec, Tagged};
+use crate::quantity::Problem;
+use crate::read::{self, At, nearest, or_list, wrong};
+use crate::tree::{Node, Table, Value};
+
+/// What is expected of the tree as a whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks {
+    /// Whether an absent required key is a mistake: not where the sweep may still bring it.
+    pub(crate) missing: bool,
+    /// Whether quantities may step from copy to copy.
+    steps: bool,
+}
+
+impl Checks {
+    /// All checks, as for a cell.
+    pub(crate) const ALL: Self = Self { missing: true, steps: false };
+    /// All but for what is missing.
+    pub(crate) const PRESENT: Self = Self { missing: false, steps: false };
+}
+
+/// Checks the keys and values of `table`, which stands at `place`.
+pub(crate) fn table(
+    table: &Table,
+    spec: &'static TableSpec,
+    place: &Place,
+    at: At<'_>,
+    checks: Checks,
+    log: &mut Log,
+) {
+    for entry in &table.entries {
+        match spec.key(&entry.name) {
+            Some(key) => value(&entry.node, &key.kind, at.key(key.name), checks, log),
+            None => unknown_key(&entry.name, &entry.place, at, spec.noun, spec.keys, None, log),
+        }
+    }
+    missing_keys(table, spec.keys, place, at, checks, log);
+}
+
+/// Checks one value.
+pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: &mut Log) {
+    if let (true, Some((from, step))) = (checks.steps, node.as_table().and_then(read::as_step)) {
+        return step_value(from, step, node, kind, at, checks, log);
+    }
+    match kind {
+        Kind::Text { longest } => drop(read::text(node, *longest, at, log)),
+        Kind::Flag => drop(read::flag(node, at, log)),
+        Kind::Count { least, most } => drop(read::count(node, *least, *most, at, log)),
+        Kind::Probability => drop(read::probability(node, at, log)),
+        Kind::Number { above, most } => drop(number(node, *above, *most, at, log)),
+        Kind::Quantity { measures, words } => drop(read::quantity(node, measures, words, at, log)),
+        Kind::LinkRate { measures, words } => drop(link_rate(node, measures, words, at, log)),
+        Kind::Choice(words) => drop(read::choice(node, words, at, log)),
+        Kind::FlagOrDefault => drop(read::flag_or_default(node, at, log)),
+        Kind::DelayedAck(measures) => drop(read::delayed_ack(node, measures, at, log)),
+        Kind::Start(measures) => drop(read::start(node, measures, at, log)),
+        Kind::Names => drop(read::names(node, at, log)),
+        Kind::Table(spec) => match node.as_table() {
+            Some(inner) => table(inner, spec, &node.place, at, checks, log),
+            None => log.problem(&node.place, at, wrong(node, &table_form(spec))),
+        },
+        Kind::Tagged(tagged) => self::tagged(node, tagged, at, checks, log),
+        Kind::Map(spec) => map(node, spec, at, checks, log),
+        Kind::Path(spec) => path(node, spec, at, checks, log),
+        // The sweep's own part reads it.
+        Kind::Sweep => {}
+    }
+}
+
+/// A number within its bounds.
+pub(crate) fn number(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Option<f64> {
+    let form = format!("a number above {above} and at most {most}");
+    read::number(node, &form, |value| value > above && value <= most, at, log)
+}
+
+/// A link's rate; `{ trace = "FILE" }` is recognised.
+pub(crate) fn link_rate(
+    node: &Node,
+    measures: &[crate::quantity::Measure],
+    words: &[&'static str],
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<read::Reading> {
+    if node.as_table().is_some_and(|table| table.get("trace").is_some()) {
+        let form = read::expected_quantity(measures, words);
+        log.problem(
+            &node.place,
+            at,
+            Problem::new(format!("a rate trace is not available yet; available: {form}")),
+        );
+        return None;
+    }
+    read::quantity(node, measures, words, at, log)
+}
+
+/// Tells a key that is not known, and the one that was probably meant.
+pub(crate) fn unknown_key(
+    name: &str,
+    place: &Place,
+    at: At<'_>,
+    noun: &str,
+    keys: &'static [Key],
+    extra: Option<&'static str>,
+    log: &mut Log,
+) {
+    let problem = unknown(name, noun, keys.iter().map(|key| key.name).chain(extra));
+    log.problem(place, at.key(name), problem);
+}
+
+/// A name that is none of `known`.
+pub(crate) fn unknown<'a>(name: &str, noun: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
+    let problem = Problem::new(format!("unknown key of {noun}"));
+    match nearest(name, known.clone()) {
+        Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
+        None => problem.with_help(format!("known keys: {}", known.collect::<Vec<_>>().join(", "))),
+    }
+}
+
+fn missing_keys(
+    table: &Table,
+    keys: &'static [Key],
+    place: &Place,
+    at: At<'_>,
+    checks: Checks,
+    log: &mut Log,
+) {
+    if !checks.missing {
+        return;
+    }
+    for key in keys {
+        if matches!(key.default, Default::Required) && table.get(key.name).is_none() {
+            let message = format!("missing; expected {}", form(&key.kind));
+            log.mistake(place, &at.key(key.name).to_string(), message, Some(key.doc.to_owned()));
+        }
+    }
+}
+
+/// `{ from, step }`: both parts are quantities of the key's kind, the step possibly zero.
+fn step_value(
+    from: &Node,
+    step: &Node,
+    node: &Node,
+    kind: &'static Kind,
+    at: At<'_>,
+    checks: Checks,
+    log: &mut Log,
+) {
+    let measures = match kind {
+        Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } | Kind::Start(measures) => {
+            *measures
+        }
+        _ => return value(node, kind, at, Checks { steps: false, ..checks }, log),
+    };
+    let from_amount = read::quantity(from, measures, &[], at.key("from"), log);
+    let any: Vec<_> =
+        measures.iter().map(|measure| crate::quantity::Measure { least: 0, ..*measure }).collect();
+    let step_amount = read::quantity(step, &any, &[], at.key("step"), log);
+    if let (Some(read::Reading::Amount(from)), Some(read::Reading::Amount(step_by))) =
+        (from_amount, step_amount)
+        && from.dimension != step_by.dimension
+    {
+        let message =
+            format!("found a step of {step_by} from {from}, expected both in the same kind of unit");
+        log.problem(&step.place, at, Problem::new(message));
+    }
+}
+
+fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log: &mut Log) {
+    let kinds = tagged.variants.iter().map(|variant| variant.name);
+    let (kind_node, inner) = match (&node.value, tagged.number) {
+        (Value::Table(inner), _) => match inner.get("kind") {
+            Some(kind) => (kind, Some(inner)),
+            None => {
+                let message = format!("missing; expected {}: {}", tagged.noun, or_list(kinds));
+                log.mistake(&node.place, &at.key("kind").to_string(), message, None);
+                return;
+            }
+        },
+        (Value::Number(_), Some((variant, key))) => {
+            if let Some(key) = tagged.variant(variant).and_then(|variant| variant.key(key)) {
+                value(node, &key.kind, at, checks, log);
+            }
+            return;
+        }
+        _ => (node, None),
+    };
+    let kind_at = at.key("kind");
+    let name = match read::one_of(kind_node, tagged.noun, kinds, tagged.later) {
+        Ok(name) => name,
+        Err(problem) => {
+            log.problem(&kind_node.place, if inner.is_some() { kind_at } else { at }, problem);
+            return;
+        }
+    };
+    let Some(variant) = tagged.variant(name) else { return };
+    let empty = Table::default();
+    let inner = inner.unwrap_or(&empty);
+    for entry in inner.entries.iter().filter(|entry| entry.name != "kind") {
+        match variant.key(&entry.name) {
+            Some(key) => value(&entry.node, &key.kind, at.key(key.name), checks, log),
+            None => unknown_key(&entry.name, &entry.place, at, variant.name, variant.keys, Some("kind"), log),
+        }
+    }
+    missing_keys(inner, variant.keys, &node.place, at, checks, log);
+}
+
+fn map(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+    let Some(entries) = node.as_table() else {
+        log.problem(&node.place, at, wrong(node, &format!("tables, each {} by its name", spec.noun)));
+        return;
+    };
+    for entry in &entries.entries {
+        if let Some(problem) = bad_name(&entry.name, spec) {
+            log.problem(&entry.place, at, problem);
+        }
+        let at = at.key(&entry.name);
+        match entry.node.as_table() {
+            Some(inner) => {
+                table(inner, spec, &entry.place, at, Checks { steps: true, ..checks }, log);
+            }
+            None => log.problem(&entry.node.place, at, wrong(&entry.node, &table_form(spec))),
+        }
+    }
+}
+
+/// Names go into file names, tables and other names, so only plain ones are taken.
+fn bad_name(name: &str, spec: &TableSpec) -> Option<Problem> {
+    const LONGEST: usize = 64;
+    let is_link = core::ptr::eq(spec, &crate::keys::LINK);
+    let plain = if is_link { name.replacen("{n}", "", 1) } else { name.to_owned() };
+    let fits = plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    (!fits || name.is_empty() || name.len() > LONGEST).then(|| {
+        let also = if is_link { ", and {n} once" } else { "" };
+        let found = crate::quantity::quote(name);
+        Problem::new(format!(
+            "found the name {found}, expected at most {LONGEST} letters, digits, - and _{also}"
+        ))
+    })
+}
+
+fn path(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+    match &node.value {
+        Value::Table(inner) => table(inner, spec, &node.place, at, checks, log),
+        Value::Text(_) => {
+            let names = crate::presets().iter().map(|preset| preset.name);
+            if let Err(problem) = read::one_of(node, "the name of a path", names, &[]) {
+                log.problem(&node.place, at, problem);
+            }
+        }
+        _ => log.problem(&node.place, at, wrong(node, "the name of a path, or a table with `up` and `down`")),
+    }
+}
+
+fn table_form(spec: &TableSpec) -> String {
+    let keys = spec.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
+    format!("a table of {}'s keys: {keys}", spec.noun)
+}
+
+/// What a value of this kind looks like, for messages.
+pub(crate) fn form(kind: &Kind) -> String {
+    match kind {
+        Kind::Text { .. } => "some text".to_owned(),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
+        Kind::Probability => "a probability from 0 to 1".to_owned(),
+        Kind::Number { above, most } => format!("a number above {above} and at most {most}"),
+        Kind::Quantity { measures, words } | Kind::LinkRate { measures, words } => {
+            read::expected_quantity(measures, words)
+        }
+        Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
+        Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),
+        Kind::DelayedAck(measures) | Kind::Start(measures) => crate::quantity::expected(measures),
+        Kind::Names => "a list of links".to_owned(),
+        Kind::Table(spec) => table_form(spec),
+        Kind::Tagged(tagged) => {
+            format!("{}: {}", tagged.noun, or_list(tagged.variants.iter().map(|variant| variant.name)))
+        }
+        Kind::Map(spec) => format!("at least one table, {} by its name", spec.noun),
+        Kind::Path(_) => "the name of a path, or a table with `up` and `down`".to_owned(),
+        Kind::Sweep => "lists of values by key".to_owned(),
+    }
+}

@@ -1,0 +1,186 @@
+//! Changes to the tree by key: `--set`, and the values of a sweep.
+//!
+//! A key is a path of names with points between, as in `path.up.loss`. Shorthands on the way are written out first: a preset's
+//! name becomes its tables, `transport = "tcp"` becomes `{ kind = "tcp" }`.
+
+use crate::check::unknown;
+use crate::diagnostic::Log;
+use crate::keys::{Kind, ROOT, TableSpec, Tagged};
+use crate::quantity::Problem;
+use crate::read::nearest;
+use crate::tree::{Node, Table, Value};
+
+/// The names of `key`, split at its points; quotes around a name are taken off.
+pub(crate) fn split(key: &str) -> Vec<&str> {
+    key.split('.').map(|name| unquote(name.trim())).collect()
+}
+
+fn unquote(name: &str) -> &str {
+    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
+}
+
+/// Puts `value` at the key `names` of the whole scenario.
+///
+/// # Errors
+/// The name on the way that does not exist, with the nearest that does.
+pub(crate) fn set(root: &mut Table, names: &[&str], value: Node) -> Result<(), Problem> {
+    set_in_table(root, &ROOT, names, value)
+}
+
+fn set_in_table(
+    table: &mut Table,
+    spec: &'static TableSpec,
+    names: &[&str],
+    value: Node,
+) -> Result<(), Problem> {
+    let [first, rest @ ..] = names else { return Ok(()) };
+    let Some(key) = spec.key(first) else {
+        return Err(unknown(first, spec.noun, spec.keys.iter().map(|key| key.name)));
+    };
+    if rest.is_empty() {
+        table.set(first, value);
+        return Ok(());
+    }
+    if table.get(first).is_none() {
+        table.set(first, Node { value: Value::Table(Table::default()), place: value.place.clone() });
+    }
+    match table.get_mut(first) {
+        Some(node) => set_in_node(node, &key.kind, first, rest, value),
+        None => Ok(()),
+    }
+}
+
+fn set_in_node(
+    node: &mut Node,
+    kind: &'static Kind,
+    name: &str,
+    names: &[&str],
+    value: Node,
+) -> Result<(), Problem> {
+    match kind {
+        Kind::Table(spec) => set_in_table(become_table(node), spec, names, value),
+        Kind::Path(spec) => {
+            expand_path(node);
+            set_in_table(become_table(node), spec, names, value)
+        }
+        Kind::Tagged(tagged) => {
+            expand_tagged(node, tagged);
+            set_in_tagged(node, tagged, names, value)
+        }
+        Kind::Map(spec) => {
+            let [first, rest @ ..] = names else { return Ok(()) };
+            let entries = become_table(node);
+            let Some(inner) = entries.get_mut(first) else {
+                let names: Vec<_> = entries.entries.iter().map(|entry| entry.name.clone()).collect();
+                return Err(unknown_name(first, name, &names));
+            };
+            if rest.is_empty() {
+                *inner = value;
+                return Ok(());
+            }
+            set_in_table(become_table(inner), spec, rest, value)
+        }
+        Kind::Sweep => {
+            become_table(node).set(&names.join("."), value);
+            Ok(())
+        }
+        // The parts of a range or a step.
+        _ => match (&mut node.value, names) {
+            (Value::Table(table), [part @ ("from" | "to" | "step" | "tick")])
+                if table.get(part).is_some() =>
+            {
+                table.set(part, value);
+                Ok(())
+            }
+            _ => Err(Problem::new(format!("`{name}` has no keys of its own"))),
+        },
+    }
+}
+
+fn set_in_tagged(
+    node: &mut Node,
+    tagged: &'static Tagged,
+    names: &[&str],
+    value: Node,
+) -> Result<(), Problem> {
+    let [first, rest @ ..] = names else { return Ok(()) };
+    let keys = || tagged.variants.iter().flat_map(|variant| variant.keys).filter(|key| key.name == *first);
+    if *first != "kind" && keys().next().is_none() {
+        let known = tagged.variants.iter().flat_map(|variant| variant.keys).map(|key| key.name);
+        let mut known: Vec<_> = known.chain(["kind"]).collect();
+        known.sort_unstable();
+        known.dedup();
+        return Err(unknown(first, tagged.noun, known.iter().copied()));
+    }
+    let table = become_table(node);
+    match (rest, keys().next()) {
+        ([], _) => {
+            table.set(first, value);
+            Ok(())
+        }
+        (_, Some(key)) if table.get(first).is_some() => match table.get_mut(first) {
+            Some(inner) => set_in_node(inner, &key.kind, first, rest, value),
+            None => Ok(()),
+        },
+        _ => Err(Problem::new(format!("`{first}` has no keys of its own"))),
+    }
+}
+
+/// Takes the key `names` out, where it is.
+pub(crate) fn remove(table: &mut Table, names: &[&str]) {
+    match names {
+        [] => {}
+        [name] => drop(table.remove(name)),
+        [name, rest @ ..] => {
+            if let Some(Value::Table(inner)) = table.get_mut(name).map(|node| &mut node.value) {
+                remove(inner, rest);
+            }
+        }
+    }
+}
+
+/// A flow or a link that does not exist.
+pub(crate) fn unknown_name(name: &str, what: &str, known: &[String]) -> Problem {
+    let problem = Problem::new(format!("there is no {what} called {}", crate::quantity::quote(name)));
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(meant) => problem.with_help(format!("did you mean \"{meant}\"?")),
+        None if known.is_empty() => problem,
+        None => problem.with_help(format!("there are: {}", known.join(", "))),
+    }
+}
+
+/// Writes a preset's name out as its tables; leaves what is no preset's name as it is.
+pub(crate) fn expand_path(node: &mut Node) {
+    let Some(preset) = node.as_text().and_then(crate::preset) else { return };
+    // A test reads every preset: its text has no mistakes.
+    let table = crate::tree::parse(preset.text, &mut Log::default());
+    let place = node.place.clone();
+    node.value = Value::Table(table);
+    node.set_place(&place);
+}
+
+/// Writes the shorthands of a tagged table out: its kind alone, or a bare number.
+pub(crate) fn expand_tagged(node: &mut Node, tagged: &Tagged) {
+    let place = node.place.clone();
+    let mut table = Table::default();
+    match (&node.value, tagged.number) {
+        (Value::Text(kind), _) => table.set("kind", Node::text(kind.as_str(), place)),
+        (Value::Number(_), Some((kind, key))) => {
+            table.set("kind", Node::text(kind, place));
+            table.set(key, node.clone());
+        }
+        _ => return,
+    }
+    node.value = Value::Table(table);
+}
+
+/// The table that `node` is, or becomes in place of something that has no keys.
+fn become_table(node: &mut Node) -> &mut Table {
+    if node.as_table().is_none() {
+        node.value = Value::Table(Table::default());
+    }
+    match &mut node.value {
+        Value::Table(table) => table,
+        _ => unreachable!("it was made a table just now"),
+    }
+}

@@ -1,0 +1,112 @@
+//! The defaults: a tree with every key written out, in the order of the key tables.
+//!
+//! Also what the resolved file may say: of the defaults, those that every cell of a sweep shares ([`keep_common`]). One that
+//! follows a swept key (a stack's `min_rto`, say) is left to follow it.
+
+use crate::diagnostic::Place;
+use crate::edit::{expand_path, expand_tagged};
+use crate::keys::{Default, Key, Kind, TableSpec, Tagged};
+use crate::resolve;
+use crate::tree::{Entry, Node, Table, Value};
+
+/// `table` with the defaults of `spec`; keys that `spec` does not know are left out.
+pub(crate) fn table(table: &Table, spec: &'static TableSpec, place: &Place) -> Table {
+    fill_keys(table, spec.keys, place)
+}
+
+fn fill_keys(table: &Table, keys: &'static [Key], place: &Place) -> Table {
+    let mut filled = Table::default();
+    for key in keys {
+        if let Some(entry) = table.entry(key.name) {
+            let node = value(&entry.node, &key.kind);
+            filled.entries.push(Entry { name: entry.name.clone(), place: entry.place.clone(), node });
+        } else if let Default::Is(text) = key.default
+            && let Some(node) = crate::tree::parse_value(text, place)
+        {
+            filled.set(key.name, value(&node, &key.kind));
+        }
+    }
+    filled
+}
+
+fn value(node: &Node, kind: &'static Kind) -> Node {
+    let mut node = node.clone();
+    match kind {
+        Kind::Table(spec) => refill(&mut node, |inner, place| table(inner, spec, place)),
+        Kind::Path(spec) => {
+            expand_path(&mut node);
+            refill(&mut node, |inner, place| table(inner, spec, place));
+        }
+        Kind::Map(spec) => refill(&mut node, |inner, _| {
+            let mut filled = Table::default();
+            for entry in &inner.entries {
+                let mut node = entry.node.clone();
+                refill(&mut node, |inner, _| table(inner, spec, &entry.place));
+                filled.entries.push(Entry { name: entry.name.clone(), place: entry.place.clone(), node });
+            }
+            filled
+        }),
+        Kind::Tagged(tagged) => {
+            expand_tagged(&mut node, tagged);
+            refill(&mut node, |inner, place| fill_tagged(inner, tagged, place));
+        }
+        _ => {}
+    }
+    node
+}
+
+fn refill(node: &mut Node, fill: impl FnOnce(&Table, &Place) -> Table) {
+    if let Value::Table(inner) = &node.value {
+        node.value = Value::Table(fill(inner, &node.place));
+    }
+}
+
+fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {
+    let Some(kind) = table.get("kind") else { return table.clone() };
+    let Some(variant) = kind.as_text().and_then(|kind| tagged.variant(kind)) else { return table.clone() };
+    let mut filled = Table::default();
+    filled.set("kind", kind.clone());
+    filled.entries.extend(fill_keys(table, variant.keys, place).entries);
+    if variant.keys.iter().any(|key| matches!(key.default, Default::Follows(_))) {
+        for (name, text) in resolve::stack_defaults(variant.name, &filled) {
+            if filled.get(name).is_none()
+                && let Some(node) = crate::tree::parse_value(&text, place)
+            {
+                filled.set(name, node);
+            }
+        }
+    }
+    filled
+}
+
+/// Takes out of `common` what `other` does not have alike.
+pub(crate) fn keep_common(common: &mut Table, other: &Table) {
+    common.entries.retain_mut(|entry| match (other.get(&entry.name), &mut entry.node.value) {
+        (Some(Node { value: Value::Table(other), .. }), Value::Table(inner)) => {
+            keep_common(inner, other);
+            true
+        }
+        (Some(other), _) => other.same(&entry.node),
+        (None, _) => false,
+    });
+}
+
+/// Puts what the file says over `common`: it stands even where a sweep replaces it.
+pub(crate) fn overlay(common: &mut Table, written: &Table) {
+    for entry in &written.entries {
+        match (common.get_mut(&entry.name).map(|node| &mut node.value), &entry.node.value) {
+            (Some(Value::Table(inner)), Value::Table(written)) => overlay(inner, written),
+            // A shorthand that the common part has written out.
+            (Some(Value::Table(inner)), Value::Text(_) | Value::Number(_))
+                if is_written_out(inner, &entry.node) => {}
+            _ => common.set(&entry.name, entry.node.clone()),
+        }
+    }
+}
+
+fn is_written_out(table: &Table, node: &Node) -> bool {
+    table.get("kind").is_some_and(|kind| match &node.value {
+        Value::Text(_) => kind.same(node),
+        _ => true,
+    })
+}

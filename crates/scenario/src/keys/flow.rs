@@ -1,0 +1,167 @@
+//! The keys of a flow: `[flow.NAME]`.
+
+use super::{
+    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, Measure, TableSpec, Tagged, Variant,
+    Words, key, measure, quantity,
+};
+
+/// A flow.
+pub(crate) static FLOW: TableSpec = TableSpec { noun: "a flow", keys: FLOW_KEYS };
+
+const FLOW_KEYS: &[Key] = &[
+    key("transport", Kind::Tagged(&super::TRANSPORT), Default::Required, "which protocol carries it"),
+    key("workload", Kind::Tagged(&WORKLOAD), Default::Required, "what the application sends, and when"),
+    key(
+        "direction",
+        Kind::Choice(&DIRECTION),
+        Default::Is("\"up\""),
+        "`up` sends towards the second host, `down` towards the first; `both` is a flow each way, `NAME-up` and `NAME-down`",
+    ),
+    key(
+        "start",
+        Kind::Start(ANY_DURATION),
+        Default::Is("\"0 s\""),
+        "when the connection opens: a duration, or `{ from, to }` for a moment drawn uniformly from the range; the first \
+         message is due when it is open",
+    ),
+    key(
+        "count",
+        Kind::Count { least: 1, most: 10_000 },
+        Default::Is("1"),
+        "copies, called `NAME-1`, `NAME-2` and so on",
+    ),
+    key(
+        "route",
+        Kind::Names,
+        Default::Absent("the `path`'s link in the flow's direction; required with `link` tables"),
+        "links from the sender to the receiver; `{n}` in a name is the copy's number",
+    ),
+    key(
+        "return_route",
+        Kind::Names,
+        Default::Absent("the `path`'s other link; required with `link` tables"),
+        "links back, for acknowledgements and echoes",
+    ),
+    key(
+        "send_jitter",
+        quantity(ANY_DURATION),
+        Default::Is("\"0 s\""),
+        "a uniform host delay before each packet of the sender, from 0 to this; packets stay in order",
+    ),
+    key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
+];
+
+const DIRECTION: Words = Words { noun: "a direction", known: &["up", "down", "both"], later: &[] };
+
+/// The receiving host.
+pub(crate) static RECEIVER: TableSpec = TableSpec {
+    noun: "a receiver",
+    keys: &[
+        key(
+            "service",
+            quantity(ANY_DURATION),
+            Default::Is("\"0 s\""),
+            "time to work through one message before the next read; `\"0 s\"` reads at once",
+        ),
+        key(
+            "socket_buffer",
+            Kind::Quantity { measures: BUFFER, words: &["default"] },
+            Default::Is("\"default\""),
+            "room of the receiving socket; `\"default\"` is the transport's `socket_buffer` or `rwnd`",
+        ),
+    ],
+};
+
+/// From one byte to [`LARGEST_SIZE`].
+pub(super) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
+
+/// Payload of one message. A stream could carry more, but an application does not write more at once. Chosen.
+const MESSAGE: &[Measure] = &[measure(Dimension::Size, 1, 1_000_000_000)];
+
+/// What G.711 and receivers in general can do: RFC 3551 §4.2 has receivers accept 0 to 200 ms.
+const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)];
+
+const CODEC: Words = Words { noun: "a codec", known: &["g711"], later: &["g729", "g726", "amr-wb", "opus"] };
+
+const ECHO_WRITE: Words = Words { noun: "a write pattern", known: &["per-read", "per-message"], later: &[] };
+
+const ECHO: Key =
+    key("echo", Kind::Flag, Default::Is("false"), "whether the far application sends every message back");
+
+const ECHO_WRITE_KEY: Key = key(
+    "echo_write",
+    Kind::Choice(&ECHO_WRITE),
+    Default::Is("\"per-read\""),
+    "how it writes what one read returned: all in one write, or one write a message",
+);
+
+/// A workload.
+pub(crate) static WORKLOAD: Tagged = Tagged {
+    noun: "a workload",
+    variants: &[
+        Variant {
+            name: "voice",
+            doc: "a frame on the codec's clock, whatever the network does",
+            keys: &[
+                key(
+                    "codec",
+                    Kind::Choice(&CODEC),
+                    Default::Is("\"g711\""),
+                    "`g711`: 64 kbps, 160 B every 20 ms",
+                ),
+                key(
+                    "ptime",
+                    quantity(PTIME),
+                    Default::Is("\"20 ms\""),
+                    "time between frames, a whole number of milliseconds; the frame grows with it",
+                ),
+                ECHO,
+                ECHO_WRITE_KEY,
+            ],
+        },
+        Variant {
+            name: "cbr",
+            doc: "constant bit rate: `size` bytes on the clock that `rate` sets",
+            keys: &[
+                key("rate", quantity(ANY_RATE), Default::Required, "payload bits a second"),
+                key("size", quantity(MESSAGE), Default::Required, "payload of a message"),
+                ECHO,
+                ECHO_WRITE_KEY,
+            ],
+        },
+        Variant {
+            name: "bulk",
+            doc: "as much as the transport takes: messages as large as fit, up to 64 KiB, each waiting for room for 1 KiB",
+            keys: &[key(
+                "bytes",
+                Kind::Quantity { measures: BULK_BYTES, words: &["unlimited"] },
+                Default::Is("\"unlimited\""),
+                "how much in all; `\"unlimited\"` goes on until `duration`",
+            )],
+        },
+        Variant {
+            name: "burst",
+            doc: "`count` messages as fast as the transport takes them, again and again",
+            keys: &[
+                key(
+                    "count",
+                    Kind::Count { least: 1, most: 1_000_000_000 },
+                    Default::Required,
+                    "messages in a burst",
+                ),
+                key("size", quantity(MESSAGE), Default::Required, "payload of a message"),
+                key("repeat", Kind::Count { least: 1, most: 1_000_000_000 }, Default::Is("1"), "bursts"),
+                key(
+                    "gap",
+                    quantity(ANY_DURATION),
+                    Default::Is("\"0 s\""),
+                    "from the last message of a burst to the first of the next",
+                ),
+            ],
+        },
+    ],
+    later: &["file"],
+    number: None,
+};
+
+const BULK_BYTES: &[Measure] = &[measure(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];

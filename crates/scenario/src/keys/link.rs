@@ -1,0 +1,136 @@
+//! The keys of a one-way link: `[path.up]`, `[path.down]`, `[link.NAME]`.
+
+use super::{
+    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, Measure, SOME_DURATION, TableSpec,
+    Tagged, Variant, key, measure, quantity,
+};
+
+/// A link.
+pub(crate) static LINK: TableSpec = TableSpec { noun: "a link", keys: LINK_KEYS };
+
+const LINK_KEYS: &[Key] = &[
+    key(
+        "rate",
+        Kind::LinkRate { measures: ANY_RATE, words: &["unlimited"] },
+        Default::Is("\"unlimited\""),
+        "how fast IP packets are put on the wire; `\"unlimited\"` takes no time, so that nothing ever waits",
+    ),
+    key("delay", quantity(ANY_DURATION), Default::Is("\"0 s\""), "propagation, after the last bit has left"),
+    key(
+        "mtu",
+        quantity(MTU),
+        Default::Is("\"1500 B\""),
+        "the largest IP packet, header included; larger ones are fragmented",
+    ),
+    key("queue", Kind::Tagged(&QUEUE), Default::Is("\"drop-tail\""), "where packets wait for the wire"),
+    key(
+        "loss",
+        Kind::Tagged(&LOSS),
+        Default::Is("\"none\""),
+        "which packets the wire eats; a bare number is `bernoulli`",
+    ),
+    key(
+        "jitter",
+        Kind::Tagged(&JITTER),
+        Default::Is("\"none\""),
+        "what is added to `delay`, packet by packet",
+    ),
+];
+
+/// From RFC 791's least (§3.2: every module forwards 68 octets) to the largest IPv4 packet.
+const MTU: &[Measure] = &[measure(Dimension::Size, 68, 65_535)];
+
+const QUEUE_LIMIT: &[Measure] =
+    &[measure(Dimension::Packets, 1, 1_000_000_000), measure(Dimension::Size, 1, LARGEST_SIZE)];
+
+/// A queue.
+pub(crate) static QUEUE: Tagged = Tagged {
+    noun: "a queue",
+    variants: &[Variant {
+        name: "drop-tail",
+        doc: "first in, first out; an arrival that finds no room is dropped",
+        keys: &[
+            key(
+                "limit",
+                quantity(QUEUE_LIMIT),
+                Default::Is("\"1000 packets\""),
+                "how much may wait, IP headers included",
+            ),
+            key("in_service", Kind::Flag, Default::Is("false"), "whether the packet being sent counts too"),
+        ],
+    }],
+    later: &["red", "codel", "fq-codel", "pie"],
+    number: None,
+};
+
+/// Loss.
+pub(crate) static LOSS: Tagged = Tagged {
+    noun: "a loss model",
+    variants: &[
+        Variant { name: "none", doc: "no packet", keys: &[] },
+        Variant {
+            name: "bernoulli",
+            doc: "each packet for itself",
+            keys: &[key("rate", Kind::Probability, Default::Required, "loss probability")],
+        },
+        Variant {
+            name: "gilbert-elliott",
+            doc: "two states, with a step at each packet (Gilbert 1960, Elliott 1963)",
+            keys: &[
+                key("p", Kind::Probability, Default::Required, "probability to go from good to bad"),
+                key("r", Kind::Probability, Default::Required, "probability to go from bad to good"),
+                key("loss_bad", Kind::Probability, Default::Is("1.0"), "loss probability in the bad state"),
+                key("loss_good", Kind::Probability, Default::Is("0.0"), "loss probability in the good state"),
+            ],
+        },
+        Variant {
+            name: "periodic",
+            doc: "every `period`-th packet",
+            keys: &[key(
+                "period",
+                Kind::Count { least: 1, most: u32::MAX as u64 },
+                Default::Required,
+                "distance between two losses, in packets; the first loss is packet number `period`",
+            )],
+        },
+    ],
+    later: &["trace"],
+    number: Some(("bernoulli", "rate")),
+};
+
+const REORDER: Key =
+    key("reorder", Kind::Flag, Default::Is("false"), "whether a packet may overtake the one before");
+
+/// Delay variation.
+pub(crate) static JITTER: Tagged = Tagged {
+    noun: "a jitter model",
+    variants: &[
+        Variant { name: "none", doc: "nothing", keys: &[] },
+        Variant {
+            name: "normal",
+            doc: "normal with mean 0; the whole delay never goes below 0",
+            keys: &[key("sd", quantity(SOME_DURATION), Default::Required, "standard deviation"), REORDER],
+        },
+        Variant {
+            name: "uniform",
+            doc: "uniform from 0 to `max`",
+            keys: &[key("max", quantity(SOME_DURATION), Default::Required, "the largest addition"), REORDER],
+        },
+        Variant {
+            name: "pareto",
+            doc: "Pareto above 0 (Lomax): most packets see little, a few see much",
+            keys: &[
+                key("mean", quantity(SOME_DURATION), Default::Required, "mean addition"),
+                key(
+                    "shape",
+                    Kind::Number { above: 1.0, most: 1000.0 },
+                    Default::Is("3.0"),
+                    "above 1, so that the mean exists; the variance exists above 2",
+                ),
+                REORDER,
+            ],
+        },
+    ],
+    later: &["trace"],
+    number: None,
+};

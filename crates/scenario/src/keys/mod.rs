@@ -1,0 +1,186 @@
+//! Every key of a scenario file, described once: its kind, default, bounds and meaning.
+//!
+//! From this description derive the checks and their suggestions ([`crate::check`]), the defaults ([`crate::fill`]), the
+//! JSON Schema ([`crate::schema`]) and the key tables of docs/scenario.md (a test compares them).
+
+mod flow;
+mod link;
+mod root;
+mod transport;
+
+pub(crate) use flow::{FLOW, RECEIVER};
+pub(crate) use link::LINK;
+pub(crate) use root::ROOT;
+pub(crate) use transport::TRANSPORT;
+
+use crate::quantity::{Dimension, Measure};
+
+/// A table with a fixed set of keys.
+#[derive(Debug)]
+pub(crate) struct TableSpec {
+    /// What messages call it: "a link".
+    pub(crate) noun: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) default: Default,
+    /// One line of Markdown for the documentation and the editor.
+    pub(crate) doc: &'static str,
+}
+
+/// What holds where a key is absent.
+#[derive(Debug)]
+pub(crate) enum Default {
+    /// Nothing: its absence is a mistake.
+    Required,
+    /// This, as TOML.
+    Is(&'static str),
+    /// What another key chooses, as this says.
+    Follows(&'static str),
+    /// Nothing, which means what this says.
+    Absent(&'static str),
+}
+
+/// What a value may be.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Any text of at most this many characters.
+    Text { longest: usize },
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Count { least: u64, most: u64 },
+    /// A number from 0 to 1.
+    Probability,
+    /// A number above `above`, at most `most`.
+    Number { above: f64, most: f64 },
+    /// A quantity with its unit, or one of `words`.
+    Quantity { measures: &'static [Measure], words: &'static [&'static str] },
+    /// The rate of a link: a quantity, a word, or a trace some day.
+    LinkRate { measures: &'static [Measure], words: &'static [&'static str] },
+    /// One of these words.
+    Choice(&'static Words),
+    /// `true`, `false` or `"default"`.
+    FlagOrDefault,
+    /// When the receiver acknowledges; see [`transport::DELAYED_ACK_FORMS`].
+    DelayedAck(&'static [Measure]),
+    /// A duration, or `{ from, to }`.
+    Start(&'static [Measure]),
+    /// Names of links, in order.
+    Names,
+    /// A table of its own.
+    Table(&'static TableSpec),
+    /// A word, or a table whose `kind` is the word and has the word's keys.
+    Tagged(&'static Tagged),
+    /// Tables by a name that the user chooses.
+    Map(&'static TableSpec),
+    /// The name of a preset, or a table.
+    Path(&'static TableSpec),
+    /// Lists of values by the key that they are for.
+    Sweep,
+}
+
+/// Words that a key takes, and words that it will take some day.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// What messages call one: "a congestion control".
+    pub(crate) noun: &'static str,
+    pub(crate) known: &'static [&'static str],
+    pub(crate) later: &'static [&'static str],
+}
+
+/// A table whose `kind` says which other keys it has.
+#[derive(Debug)]
+pub(crate) struct Tagged {
+    /// What messages call it: "a transport".
+    pub(crate) noun: &'static str,
+    pub(crate) variants: &'static [Variant],
+    /// Kinds that are not available yet.
+    pub(crate) later: &'static [&'static str],
+    /// A bare number stands for the variant and key named here.
+    pub(crate) number: Option<(&'static str, &'static str)>,
+}
+
+/// One kind of a tagged table.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+impl TableSpec {
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+impl Tagged {
+    pub(crate) fn variant(&self, name: &str) -> Option<&'static Variant> {
+        self.variants.iter().find(|variant| variant.name == name)
+    }
+}
+
+impl Variant {
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// A key's shorthand, so that the tables read as tables.
+const fn key(name: &'static str, kind: Kind, default: Default, doc: &'static str) -> Key {
+    Key { name, kind, default, doc }
+}
+
+const fn measure(dimension: Dimension, least: u64, most: u64) -> Measure {
+    Measure { dimension, least, most }
+}
+
+const fn quantity(measures: &'static [Measure]) -> Kind {
+    Kind::Quantity { measures, words: &[] }
+}
+
+/// The longest duration: about eleven days and a half, in ns. Chosen, so that sums of a few never overflow.
+const LONGEST_NS: u64 = 1_000_000 * 1_000_000_000;
+
+/// From no time at all to [`LONGEST_NS`].
+const ANY_DURATION: &[Measure] = &[measure(Dimension::Duration, 0, LONGEST_NS)];
+
+/// From 1 ns to [`LONGEST_NS`].
+const SOME_DURATION: &[Measure] = &[measure(Dimension::Duration, 1, LONGEST_NS)];
+
+/// From 1 bps to 100 Tbps: past the fastest fibre, and exact in the serialiser's arithmetic.
+const ANY_RATE: &[Measure] = &[measure(Dimension::Rate, 1, 100_000_000_000_000)];
+
+/// Up to 1 TB, in bytes: past any buffer. Chosen.
+const LARGEST_SIZE: u64 = 1_000_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_its_own_name_and_a_doc() {
+        fn walk(keys: &'static [Key]) {
+            for (at, key) in keys.iter().enumerate() {
+                assert!(
+                    !key.doc.is_empty() && !key.doc.ends_with('.'),
+                    "{}: a phrase without a full stop",
+                    key.name
+                );
+                assert!(!keys[..at].iter().any(|other| other.name == key.name), "{} twice", key.name);
+                match key.kind {
+                    Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) => walk(spec.keys),
+                    Kind::Tagged(tagged) => tagged.variants.iter().for_each(|variant| walk(variant.keys)),
+                    _ => {}
+                }
+            }
+        }
+        walk(ROOT.keys);
+    }
+}

@@ -1,0 +1,79 @@
+//! The keys at the top of a scenario file.
+
+use super::{ANY_DURATION, Default, Key, Kind, SOME_DURATION, TableSpec, key, quantity};
+
+/// The file itself.
+pub(crate) static ROOT: TableSpec = TableSpec { noun: "a scenario", keys: ROOT_KEYS };
+
+const ROOT_KEYS: &[Key] = &[
+    key(
+        "name",
+        Kind::Text { longest: 200 },
+        Default::Follows("the file's name"),
+        "what the run directory and the report are called",
+    ),
+    key(
+        "duration",
+        quantity(SOME_DURATION),
+        Default::Required,
+        "sending stops here, counted from the run's beginning; then the run drains",
+    ),
+    key(
+        "drain",
+        quantity(ANY_DURATION),
+        Default::Is("\"5 s\""),
+        "after `duration`, the run ends once all is delivered, or nothing was for this long",
+    ),
+    key(
+        "warm_up",
+        quantity(ANY_DURATION),
+        Default::Is("\"0 s\""),
+        "what was due before this is left out of the figures; below `duration`",
+    ),
+    key(
+        "repeat",
+        Kind::Count { least: 1, most: 1_000_000 },
+        Default::Is("1"),
+        "repetitions of each cell; each has its own seed, derived from `seed`",
+    ),
+    key(
+        "seed",
+        Kind::Count { least: 0, most: i64::MAX as u64 },
+        Default::Is("1"),
+        "everything random follows from it",
+    ),
+    key(
+        "path",
+        Kind::Path(&PATH),
+        Default::Absent("`link` tables then say what lies between the hosts"),
+        "two hosts and a bottleneck each way: the name of a preset, or a table with `up` and `down`",
+    ),
+    key(
+        "link",
+        Kind::Map(&super::LINK),
+        Default::Absent("`path` then says what lies between the hosts"),
+        "`[link.NAME]`: one-way links, for the flows' `route`s; with `{n}` in its name, one for each copy of the flows \
+         that name it",
+    ),
+    key("flow", Kind::Map(&super::FLOW), Default::Required, "`[flow.NAME]`: what is sent, over what"),
+    key(
+        "sweep",
+        Kind::Sweep,
+        Default::Absent("one cell"),
+        "`\"KEY\" = [VALUES]`: one cell per combination, the last key moving fastest",
+    ),
+];
+
+/// A two-host path.
+pub(crate) static PATH: TableSpec = TableSpec {
+    noun: "a path",
+    keys: &[
+        key("up", Kind::Table(&super::LINK), Default::Required, "the link from the first host to the second"),
+        key(
+            "down",
+            Kind::Table(&super::LINK),
+            Default::Required,
+            "the link from the second host to the first",
+        ),
+    ],
+};

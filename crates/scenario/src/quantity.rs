@@ -1,0 +1,418 @@
+//! Quantities with units: `"20 ms"`, `"1.5 Mbps"`, `"64 KiB"`, `"16 packets"`.
+//!
+//! A number is decimal digits with at most one point; it is scaled to the base unit (ns, bps, B, packets) in integers,
+//! so what the file says is what runs. What is finer than the base unit is a mistake, not rounded.
+
+use core::fmt;
+
+use talkpath_units::{Bytes, Duration, Packets, Rate};
+
+/// What kind of thing is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dimension {
+    /// Nanoseconds.
+    Duration,
+    /// Bits per second.
+    Rate,
+    /// Bytes.
+    Size,
+    /// Packets.
+    Packets,
+}
+
+/// A dimension, and how little and how much is allowed, in its base unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Measure {
+    pub(crate) dimension: Dimension,
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+}
+
+/// So much, in the base unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) dimension: Dimension,
+    pub(crate) count: u64,
+}
+
+/// What is wrong with a value: what was found and what would be right, and perhaps a hint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None }
+    }
+
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Dimension {
+    /// The units and how many base units each has; the first of each size is the preferred spelling.
+    pub(crate) const fn units(self) -> &'static [(&'static str, u64)] {
+        match self {
+            Self::Duration => &[
+                ("ns", 1),
+                ("us", 1_000),
+                ("ms", 1_000_000),
+                ("s", 1_000_000_000),
+                ("min", 60_000_000_000),
+                ("h", 3_600_000_000_000),
+            ],
+            Self::Rate => &[("bps", 1), ("kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000)],
+            Self::Size => &[
+                ("B", 1),
+                ("kB", 1_000),
+                ("MB", 1_000_000),
+                ("GB", 1_000_000_000),
+                ("KiB", 1 << 10),
+                ("MiB", 1 << 20),
+                ("GiB", 1 << 30),
+            ],
+            Self::Packets => &[("packets", 1), ("packet", 1)],
+        }
+    }
+
+    /// "a duration".
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Duration => "a duration",
+            Self::Rate => "a rate",
+            Self::Size => "a size",
+            Self::Packets => "a number of packets",
+        }
+    }
+
+    /// A quantity that shows the form.
+    pub(crate) const fn example(self) -> &'static str {
+        match self {
+            Self::Duration => "20 ms",
+            Self::Rate => "1.5 Mbps",
+            Self::Size => "64 kB",
+            Self::Packets => "16 packets",
+        }
+    }
+
+    /// What a bare number was most likely meant to be counted in.
+    pub(crate) const fn likely_unit(self) -> &'static str {
+        match self {
+            Self::Duration => "s",
+            Self::Rate => "Mbps",
+            Self::Size => "B",
+            Self::Packets => "packets",
+        }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dimension {
+            Dimension::Duration => Duration::from_nanos(self.count).fmt(f),
+            Dimension::Rate => Rate::from_bps(self.count).fmt(f),
+            Dimension::Size => Bytes::new(self.count).fmt(f),
+            Dimension::Packets => Packets::new(self.count).fmt(f),
+        }
+    }
+}
+
+/// Reads `text` as one of `measures`.
+///
+/// # Errors
+/// What was found and what would be right.
+pub(crate) fn parse(text: &str, measures: &[Measure]) -> Result<Amount, Problem> {
+    let trimmed = text.trim();
+    let (negative, unsigned) = match trimmed.strip_prefix('-') {
+        Some(rest) => (true, rest.trim_start()),
+        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+    };
+    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let (number, unit) = unsigned.split_at(end);
+    let unit = unit.trim();
+    let Some((whole, fraction)) = digits(number) else {
+        return Err(Problem::new(format!("found {}, expected {}", quote(text), expected(measures))));
+    };
+    if unit.is_empty() {
+        return Err(Problem::new(format!(
+            "found {} without a unit, expected {}",
+            quote(text),
+            expected(measures)
+        ))
+        .with_help(format!("units: {}", unit_list(measures))));
+    }
+    let Some((measure, factor)) = find_unit(unit, measures) else {
+        return Err(wrong_unit(unit, number, measures));
+    };
+    let least = Amount { dimension: measure.dimension, count: measure.least };
+    let most = Amount { dimension: measure.dimension, count: measure.most };
+    let too_little = || Err(Problem::new(format!("found {}, expected at least {least}", quote(text))));
+    let count = match scale(whole, fraction, factor) {
+        Scaled::Exact(count) => count,
+        Scaled::TooLarge if !negative => {
+            return Err(Problem::new(format!("found {}, expected at most {most}", quote(text))));
+        }
+        Scaled::TooFine => {
+            let base = measure.dimension.units().first().map_or("", |(name, _)| name);
+            return Err(Problem::new(format!("found {}, which is finer than 1 {base}", quote(text))));
+        }
+        Scaled::TooLarge => return too_little(),
+    };
+    match count {
+        0 if negative => Ok(Amount { dimension: measure.dimension, count }),
+        _ if negative || count < measure.least => too_little(),
+        _ if count > measure.most => {
+            Err(Problem::new(format!("found {}, expected at most {most}", quote(text))))
+        }
+        _ => Ok(Amount { dimension: measure.dimension, count }),
+    }
+}
+
+/// "a duration such as \"20 ms\"", or both forms where two dimensions are allowed.
+pub(crate) fn expected(measures: &[Measure]) -> String {
+    let forms = measures.iter().map(|measure| measure.dimension);
+    forms
+        .map(|form| format!("{} such as \"{}\"", form.noun(), form.example()))
+        .collect::<Vec<_>>()
+        .join(" or ")
+}
+
+/// Every unit of `measures`, for a hint.
+pub(crate) fn unit_list(measures: &[Measure]) -> String {
+    let units = measures.iter().flat_map(|measure| measure.dimension.units());
+    units.map(|(name, _)| *name).filter(|name| *name != "packet").collect::<Vec<_>>().join(", ")
+}
+
+/// `text` in quotes, cut where it is long.
+pub(crate) fn quote(text: &str) -> String {
+    const LONGEST: usize = 60;
+    if text.chars().count() <= LONGEST {
+        format!("{text:?}")
+    } else {
+        format!("{:?}...", text.chars().take(LONGEST).collect::<String>())
+    }
+}
+
+/// The digits before and after the point, without zeros that say nothing; `None` where `number` is no number.
+fn digits(number: &str) -> Option<(&str, &str)> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    Some((whole.trim_start_matches('0'), fraction.trim_end_matches('0')))
+}
+
+enum Scaled {
+    Exact(u64),
+    TooLarge,
+    TooFine,
+}
+
+/// `whole.fraction` times `factor`.
+fn scale(whole: &str, fraction: &str, factor: u64) -> Scaled {
+    // 10^20 of any unit is past 2^64, and factors have at most 13 decimal digits and 30 binary ones: longer fractions
+    // than 30 digits are never whole.
+    if whole.len() > 20 {
+        return Scaled::TooLarge;
+    }
+    if fraction.len() > 30 {
+        return Scaled::TooFine;
+    }
+    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().unwrap_or(u128::MAX) };
+    let mut count = whole.saturating_mul(u128::from(factor));
+    let mut rest = u128::from(factor);
+    let mut below = 0_u128;
+    // Digit by digit: below / 10^k is what the fraction's digits so far leave over, always under 10^30.
+    let mut scale = 1_u128;
+    for digit in fraction.bytes() {
+        let Some(next) = scale.checked_mul(10) else { return Scaled::TooFine };
+        scale = next;
+        below = below * 10 + u128::from(digit - b'0');
+    }
+    // below < 10^30 < 2^100 and factor < 2^42 could pass 2^128: divide out common factors first.
+    while scale > 1 && rest.is_multiple_of(10) {
+        rest /= 10;
+        scale /= 10;
+    }
+    while scale > 1 && rest.is_multiple_of(2) && below.is_multiple_of(5) && scale.is_multiple_of(10) {
+        // below rest / scale = (below / 5) (rest / 2) / (scale / 10)
+        below /= 5;
+        rest /= 2;
+        scale /= 10;
+    }
+    let Some(product) = below.checked_mul(rest) else { return Scaled::TooFine };
+    if !product.is_multiple_of(scale) {
+        return Scaled::TooFine;
+    }
+    count = count.saturating_add(product / scale);
+    u64::try_from(count).map_or(Scaled::TooLarge, Scaled::Exact)
+}
+
+fn find_unit<'a>(unit: &str, measures: &'a [Measure]) -> Option<(&'a Measure, u64)> {
+    measures.iter().find_map(|measure| {
+        let found = measure.dimension.units().iter().find(|(name, _)| *name == unit);
+        found.map(|(_, factor)| (measure, *factor))
+    })
+}
+
+fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
+    let list = unit_list(measures);
+    let others = [Dimension::Duration, Dimension::Rate, Dimension::Size, Dimension::Packets];
+    let other = others.into_iter().find(|other| other.units().iter().any(|(name, _)| *name == unit));
+    if let Some(other) = other {
+        let message = format!(
+            "found {}, {}; expected {}",
+            quote(&format!("{number} {unit}")),
+            other.noun(),
+            expected(measures)
+        );
+        return Problem::new(message).with_help(format!("units: {list}"));
+    }
+    let problem = Problem::new(format!("found the unit {}, expected one of {list}", quote(unit)));
+    let meant = OTHER_SPELLINGS
+        .iter()
+        .find(|(spelling, _)| spelling.eq_ignore_ascii_case(unit))
+        .map(|(_, unit)| *unit);
+    let meant = meant.filter(|meant| find_unit(meant, measures).is_some());
+    let same_letters = || {
+        let names = measures.iter().flat_map(|measure| measure.dimension.units()).map(|(name, _)| *name);
+        names.filter(|name| name.eq_ignore_ascii_case(unit)).collect::<Vec<_>>().into_iter().next()
+    };
+    match meant.or_else(same_letters) {
+        Some(meant) => problem.with_help(format!("did you mean \"{number} {meant}\"?")),
+        None if unit.starts_with([',', '_']) => {
+            problem.with_help("digits are not grouped, and the decimal sign is a point")
+        }
+        None if unit.starts_with(['e', 'E']) => {
+            problem.with_help("write the number out, without an exponent")
+        }
+        None => problem,
+    }
+}
+
+/// How else people write these units.
+const OTHER_SPELLINGS: &[(&str, &str)] = &[
+    ("sec", "s"),
+    ("secs", "s"),
+    ("second", "s"),
+    ("seconds", "s"),
+    ("m", "min"),
+    ("mins", "min"),
+    ("minute", "min"),
+    ("minutes", "min"),
+    ("hr", "h"),
+    ("hour", "h"),
+    ("hours", "h"),
+    ("msec", "ms"),
+    ("msecs", "ms"),
+    ("milliseconds", "ms"),
+    ("usec", "us"),
+    ("µs", "us"),
+    ("μs", "us"),
+    ("microseconds", "us"),
+    ("nsec", "ns"),
+    ("nanoseconds", "ns"),
+    ("bit/s", "bps"),
+    ("b/s", "bps"),
+    ("kbit/s", "kbps"),
+    ("kb/s", "kbps"),
+    ("kbit", "kbps"),
+    ("Mbit/s", "Mbps"),
+    ("Mb/s", "Mbps"),
+    ("Mbit", "Mbps"),
+    ("Gbit/s", "Gbps"),
+    ("Gb/s", "Gbps"),
+    ("Gbit", "Gbps"),
+    ("byte", "B"),
+    ("bytes", "B"),
+    ("octets", "B"),
+    ("k", "kB"),
+    ("kbytes", "kB"),
+    ("kib", "KiB"),
+    ("pkt", "packets"),
+    ("pkts", "packets"),
+    ("p", "packets"),
+    ("segments", "packets"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DURATION: &[Measure] =
+        &[Measure { dimension: Dimension::Duration, least: 1, most: 1_000_000 * 1_000_000_000 }];
+    const ROOM: &[Measure] = &[
+        Measure { dimension: Dimension::Packets, least: 1, most: 1_000_000 },
+        Measure { dimension: Dimension::Size, least: 1, most: 1 << 40 },
+    ];
+
+    fn ns(text: &str) -> Option<u64> {
+        parse(text, DURATION).ok().map(|amount| amount.count)
+    }
+
+    #[test]
+    fn decimals_are_exact_down_to_the_base_unit() {
+        assert_eq!(ns("0.1 s"), Some(100_000_000));
+        assert_eq!(ns("20ms"), Some(20_000_000));
+        assert_eq!(ns("  1.000000001 s"), Some(1_000_000_001));
+        assert_eq!(ns("1.5000000000000000000000000 min"), Some(90_000_000_000));
+        assert_eq!(ns(".5 us"), Some(500));
+        assert_eq!(ns("5. us"), Some(5_000));
+        assert_eq!(ns("0.0000000001 s"), None, "finer than a nanosecond");
+        assert_eq!(parse("0.125 KiB", ROOM).unwrap().count, 128);
+        assert_eq!(parse("0.0009765625 KiB", ROOM).unwrap().count, 1);
+        assert_eq!(parse("0.000000000931322574615478515625 GiB", ROOM).unwrap().count, 1);
+        assert!(parse("0.00048828125 KiB", ROOM).unwrap_err().message.contains("finer than 1 B"));
+    }
+
+    #[test]
+    fn bounds_hold_and_name_themselves() {
+        assert_eq!(ns("1000000 s"), Some(1_000_000_000_000_000));
+        for text in ["1000000.000000001 s", "99999999999999999999999999999999 h", "18446744073709551616 ns"] {
+            assert!(
+                parse(text, DURATION).unwrap_err().message.ends_with("expected at most 1000000 s"),
+                "{text}"
+            );
+        }
+        for text in ["0 s", "-5 ms", "-99999999999999999999999 s"] {
+            assert!(parse(text, DURATION).unwrap_err().message.ends_with("expected at least 1 ns"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_quantity_shows_the_form() {
+        for text in ["", "s", "nan s", "inf s", ".", "1.2.3 s", "five s"] {
+            let problem = parse(text, DURATION).unwrap_err();
+            assert!(problem.message.contains("a duration such as \"20 ms\""), "{text}: {problem:?}");
+        }
+        let problem = parse("16", ROOM).unwrap_err();
+        assert!(problem.message.contains("without a unit"), "{problem:?}");
+        assert_eq!(problem.help.as_deref(), Some("units: packets, B, kB, MB, GB, KiB, MiB, GiB"));
+    }
+
+    #[test]
+    fn other_spellings_of_a_unit_lead_to_ours() {
+        for (spelling, unit) in OTHER_SPELLINGS {
+            let all = [Dimension::Duration, Dimension::Rate, Dimension::Size, Dimension::Packets];
+            let dimension = all.into_iter().find(|d| d.units().iter().any(|(name, _)| name == unit)).unwrap();
+            let measure = [Measure { dimension, least: 0, most: u64::MAX }];
+            let problem = parse(&format!("2 {spelling}"), &measure).unwrap_err();
+            assert_eq!(problem.help.unwrap(), format!("did you mean \"2 {unit}\"?"), "{spelling}");
+        }
+        assert_eq!(parse("2 MS", DURATION).unwrap_err().help.unwrap(), "did you mean \"2 ms\"?");
+        assert!(parse("2 Mbps", DURATION).unwrap_err().message.contains("a rate; expected a duration"));
+        assert!(parse("1e3 s", DURATION).unwrap_err().help.unwrap().contains("exponent"));
+    }
+
+    #[test]
+    fn a_printed_amount_reads_back() {
+        for (text, measures) in [("1500 us", DURATION), ("7 packets", ROOM), ("65536 B", ROOM)] {
+            let amount = parse(text, measures).unwrap();
+            assert_eq!(parse(&amount.to_string(), measures), Ok(amount));
+        }
+    }
+}

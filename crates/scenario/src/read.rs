@@ -1,0 +1,358 @@
+//! Single values read by their [`Kind`](crate::keys::Kind): the mistakes go to the log, the meaning to the caller.
+//!
+//! The same reader checks a value and later resolves it, so the two never disagree; the log keeps one of two equal
+//! mistakes.
+
+use core::fmt;
+
+use talkpath_transport::DelayedAck;
+use talkpath_units::Duration;
+
+use crate::diagnostic::{Log, Place};
+use crate::keys::Words;
+use crate::quantity::{self, Amount, Measure, Problem};
+use crate::tree::{Node, Table, Value};
+
+/// Where a value stands: the keys that lead to it.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    parent: Option<&'a At<'a>>,
+    name: &'a str,
+}
+
+impl<'a> At<'a> {
+    /// The top of the file.
+    pub(crate) const ROOT: At<'static> = At { parent: None, name: "" };
+
+    pub(crate) const fn key(&'a self, name: &'a str) -> Self {
+        Self { parent: Some(self), name }
+    }
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parent {
+            Some(parent) if parent.parent.is_some() => write!(f, "{parent}.{}", self.name),
+            _ => f.write_str(self.name),
+        }
+    }
+}
+
+impl Log {
+    /// Records `problem` with the value at `at`.
+    pub(crate) fn problem(&mut self, place: &Place, at: At<'_>, problem: Problem) {
+        self.mistake(place, &at.to_string(), problem.message, problem.help);
+    }
+}
+
+/// A quantity, or a word in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Amount(Amount),
+    Word(&'static str),
+}
+
+/// A quantity, or one of `words`.
+pub(crate) fn quantity(
+    node: &Node,
+    measures: &[Measure],
+    words: &[&'static str],
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<Reading> {
+    let problem = match &node.value {
+        Value::Text(text) => {
+            if let Some(word) = words.iter().find(|word| *word == text) {
+                return Some(Reading::Word(word));
+            }
+            match quantity::parse(text, measures) {
+                Ok(amount) => return Some(Reading::Amount(amount)),
+                Err(problem) => match nearest(text, words.iter().copied()) {
+                    Some(word) => problem.with_help(format!("did you mean \"{word}\"?")),
+                    None => problem,
+                },
+            }
+        }
+        Value::Number(text) => {
+            let unit = measures.first().map_or("", |measure| measure.dimension.likely_unit());
+            wrong(node, &expected_quantity(measures, words)).with_help(if is_plain(text) {
+                format!("a number needs its unit: \"{text} {unit}\"?")
+            } else {
+                format!("units: {}", quantity::unit_list(measures))
+            })
+        }
+        _ => wrong(node, &expected_quantity(measures, words)),
+    };
+    log.problem(&node.place, at, problem);
+    None
+}
+
+/// A whole number from `least` to `most`.
+pub(crate) fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Option<u64> {
+    let form = format!("a whole number from {least} to {most}");
+    let Value::Number(text) = &node.value else {
+        log.problem(&node.place, at, wrong(node, &form));
+        return None;
+    };
+    match text.parse::<u64>() {
+        Ok(count) if (least..=most).contains(&count) => Some(count),
+        _ => {
+            log.problem(&node.place, at, wrong(node, &form));
+            None
+        }
+    }
+}
+
+/// A number for which `fits` holds; `form` says which.
+pub(crate) fn number(
+    node: &Node,
+    form: &str,
+    fits: impl Fn(f64) -> bool,
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<f64> {
+    let value = match &node.value {
+        Value::Number(text) => text.parse::<f64>().ok(),
+        _ => None,
+    };
+    let value = value.filter(|value| value.is_finite() && fits(*value));
+    if value.is_none() {
+        let problem = match &node.value {
+            Value::Text(text) if text.trim().ends_with('%') => {
+                wrong(node, form).with_help("a share of 1, not of 100: 1 % is 0.01")
+            }
+            _ => wrong(node, form),
+        };
+        log.problem(&node.place, at, problem);
+    }
+    value
+}
+
+/// A probability.
+pub(crate) fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<f64> {
+    number(node, "a probability from 0 to 1", |value| (0.0..=1.0).contains(&value), at, log)
+        // Minus zero is zero.
+        .map(|value| value + 0.0)
+}
+
+/// `true` or `false`.
+pub(crate) fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<bool> {
+    if let Value::Flag(flag) = node.value {
+        return Some(flag);
+    }
+    log.problem(&node.place, at, wrong(node, "true or false"));
+    None
+}
+
+/// `true`, `false`, or (`None` inside) `"default"`.
+pub(crate) fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Option<bool>> {
+    match &node.value {
+        Value::Flag(flag) => Some(Some(*flag)),
+        Value::Text(text) if text == "default" => Some(None),
+        _ => {
+            log.problem(&node.place, at, wrong(node, "true, false or \"default\""));
+            None
+        }
+    }
+}
+
+/// Text of at most `longest` characters, without control characters.
+pub(crate) fn text<'a>(node: &'a Node, longest: usize, at: At<'_>, log: &mut Log) -> Option<&'a str> {
+    let problem = match &node.value {
+        Value::Text(text) if text.trim().is_empty() => Problem::new("found nothing, expected some text"),
+        Value::Text(text) if text.chars().any(char::is_control) => {
+            Problem::new(format!("found {}, expected one line of text", node.found()))
+        }
+        Value::Text(text) if text.chars().count() > longest => {
+            Problem::new(format!("found {} characters, expected at most {longest}", text.chars().count()))
+        }
+        Value::Text(text) => return Some(text),
+        _ => wrong(node, "some text"),
+    };
+    log.problem(&node.place, at, problem);
+    None
+}
+
+/// One of the words, as the table spells it.
+pub(crate) fn choice(node: &Node, words: &Words, at: At<'_>, log: &mut Log) -> Option<&'static str> {
+    let word = one_of(node, words.noun, words.known.iter().copied(), words.later);
+    word.map_err(|problem| log.problem(&node.place, at, problem)).ok()
+}
+
+/// One of `known`; those of `later` are not available yet.
+pub(crate) fn one_of(
+    node: &Node,
+    noun: &str,
+    known: impl Iterator<Item = &'static str> + Clone,
+    later: &[&str],
+) -> Result<&'static str, Problem> {
+    let list = or_list(known.clone());
+    let Some(text) = node.as_text() else { return Err(wrong(node, &format!("{noun}: {list}"))) };
+    if let Some(word) = known.clone().find(|word| *word == text) {
+        return Ok(word);
+    }
+    if later.contains(&text) {
+        return Err(Problem::new(format!("{} is not available yet; available: {list}", node.found())));
+    }
+    let problem = wrong(node, &format!("{noun}: {list}"));
+    Err(match nearest(text, known) {
+        Some(word) => problem.with_help(format!("did you mean \"{word}\"?")),
+        None => problem,
+    })
+}
+
+/// How `delayed_ack` is written; `None` inside is the stack's own.
+pub(crate) fn delayed_ack(
+    node: &Node,
+    measures: &[Measure],
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<Option<DelayedAck>> {
+    match &node.value {
+        Value::Flag(true) => return Some(None),
+        Value::Flag(false) => return Some(Some(DelayedAck::Off)),
+        Value::Text(text) if text == "linux" => return Some(Some(DelayedAck::Linux)),
+        Value::Table(table) => {
+            if let [entry] = table.entries.as_slice()
+                && entry.name == "tick"
+            {
+                let period = duration(&entry.node, measures, at.key("tick"), log)?;
+                return Some(Some(DelayedAck::Tick { period }));
+            }
+        }
+        Value::Text(text) => match quantity::parse(text, measures) {
+            Ok(amount) => {
+                return Some(Some(DelayedAck::After { timeout: Duration::from_nanos(amount.count) }));
+            }
+            Err(problem) => {
+                let message = format!("{}; or {DELAYED_ACK_FORMS}", problem.message);
+                log.problem(&node.place, at, Problem { message, help: problem.help });
+                return None;
+            }
+        },
+        _ => {}
+    }
+    let form = format!("{} or {DELAYED_ACK_FORMS}", quantity::expected(measures));
+    log.problem(&node.place, at, wrong(node, &form));
+    None
+}
+
+/// The forms of `delayed_ack` besides a duration.
+const DELAYED_ACK_FORMS: &str = "{ tick = \"200 ms\" }, \"linux\", true or false";
+
+/// A duration, or a range `{ from, to }`.
+pub(crate) fn start(
+    node: &Node,
+    measures: &[Measure],
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<(Duration, Duration)> {
+    let Some(table) = node.as_table() else {
+        return duration(node, measures, at, log).map(|start| (start, start));
+    };
+    let (Some(from), Some(to), 2) = (table.get("from"), table.get("to"), table.entries.len()) else {
+        let form = "a duration such as \"5 s\" or a range { from = \"0 s\", to = \"1 s\" }";
+        log.problem(&node.place, at, wrong(node, form));
+        return None;
+    };
+    let from = duration(from, measures, at.key("from"), log);
+    let to = duration(to, measures, at.key("to"), log);
+    match (from, to) {
+        (Some(from), Some(to)) if from > to => {
+            let message = format!("found a range from {from} to {to}, expected `from` not above `to`");
+            log.problem(&node.place, at, Problem::new(message));
+            None
+        }
+        (Some(from), Some(to)) => Some((from, to)),
+        _ => None,
+    }
+}
+
+/// A duration.
+pub(crate) fn duration(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Duration> {
+    match quantity(node, measures, &[], at, log)? {
+        Reading::Amount(amount) => Some(Duration::from_nanos(amount.count)),
+        Reading::Word(_) => None,
+    }
+}
+
+/// A list of names, at least one.
+pub(crate) fn names<'a>(node: &'a Node, at: At<'_>, log: &mut Log) -> Option<Vec<(&'a str, &'a Place)>> {
+    let form = "a list of links such as [\"access1\", \"wan\"]";
+    let Value::List(list) = &node.value else {
+        log.problem(&node.place, at, wrong(node, form));
+        return None;
+    };
+    if list.is_empty() {
+        log.problem(&node.place, at, Problem::new(format!("found an empty list, expected {form}")));
+        return None;
+    }
+    if list.len() > LONGEST_ROUTE {
+        let message = format!("found {} links, expected at most {LONGEST_ROUTE}", list.len());
+        log.problem(&node.place, at, Problem::new(message));
+        return None;
+    }
+    let mut names = Vec::with_capacity(list.len());
+    for item in list {
+        match item.as_text() {
+            Some(name) => names.push((name, &item.place)),
+            None => log.problem(&item.place, at, wrong(item, "the name of a link")),
+        }
+    }
+    (names.len() == list.len()).then_some(names)
+}
+
+/// IPv4's time to live (RFC 791 §3.1) allows no more hops.
+const LONGEST_ROUTE: usize = 255;
+
+/// Found this, expected that.
+pub(crate) fn wrong(node: &Node, form: &str) -> Problem {
+    Problem::new(format!("found {}, expected {form}", node.found()))
+}
+
+/// The two parts of `{ from, step }`, where the table is a step.
+pub(crate) fn as_step(table: &Table) -> Option<(&Node, &Node)> {
+    match (table.get("from"), table.get("step"), table.entries.len()) {
+        (Some(from), Some(step), 2) => Some((from, step)),
+        _ => None,
+    }
+}
+
+/// The one of `known` that `name` was probably meant to be.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let fold = |text: &str| text.trim().to_lowercase().replace(['-', ' '], "_");
+    if name.len() > 100 {
+        return None;
+    }
+    let name = fold(name);
+    // A third of the letters may be wrong, and one always.
+    let allowed = (name.chars().count() / 3).clamp(1, 3);
+    known
+        .map(|candidate| (strsim::damerau_levenshtein(&name, &fold(candidate)), candidate))
+        .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.len().max(2))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// "a, b or c".
+pub(crate) fn or_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<_> = words.collect();
+    match words.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+pub(crate) fn expected_quantity(measures: &[Measure], words: &[&str]) -> String {
+    let mut form = quantity::expected(measures);
+    for word in words {
+        form.push_str(&format!(" or \"{word}\""));
+    }
+    form
+}
+
+/// Whether a number could stand before a unit as it is.
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_digit() || c == '.')
+}

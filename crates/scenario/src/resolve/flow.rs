@@ -1,0 +1,293 @@
+//! Flows: copies, directions, routes, and what a workload asks of its transport.
+
+use talkpath_transport::TransportConfig;
+use talkpath_units::{Bytes, Duration};
+
+use super::link::{self, Links};
+use super::section::{Section, first_step, for_copy_table};
+use super::{transport, workload};
+use crate::diagnostic::{Log, Place};
+use crate::keys::{FLOW, Kind, RECEIVER};
+use crate::model::{Direction, Flow, LinkIndex, Receiver, WorkloadConfig};
+use crate::quantity::Problem;
+use crate::read::{self, At};
+use crate::tree::Table;
+
+/// One `[flow.NAME]` table.
+pub(crate) struct FlowSpec<'a> {
+    name: &'a str,
+    place: &'a Place,
+    table: &'a Table,
+    /// Copies; 1 where the count is wrong.
+    count: u64,
+}
+
+impl<'a> FlowSpec<'a> {
+    /// The names of links in its routes, each with how many copies name it.
+    pub(crate) fn named_links(&self) -> Vec<(&'a str, u64)> {
+        let table = self.table;
+        ["route", "return_route"]
+            .iter()
+            .flat_map(|key| link::names(table, key))
+            .map(|name| (name, self.count))
+            .collect()
+    }
+}
+
+/// The flows of `root`, not yet multiplied.
+pub(crate) fn copies<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowSpec<'a>> {
+    let top = At::ROOT;
+    let at = top.key("flow");
+    let mut specs = Vec::new();
+    let mut total = 0_u64;
+    for entry in root
+        .get("flow")
+        .and_then(|node| node.as_table())
+        .map(|table| table.entries.as_slice())
+        .unwrap_or_default()
+    {
+        let Some(table) = entry.node.as_table() else { continue };
+        let section = Section::new(table, FLOW.keys, at.key(&entry.name), &entry.place);
+        let count = section.count("count", log).unwrap_or(1);
+        let both = section.node("direction").and_then(|node| node.as_text()) == Some("both");
+        total = total.saturating_add(count * if both { 2 } else { 1 });
+        if total > MOST_FLOWS {
+            let message = format!(
+                "found {total} flows up to here, copies and directions counted; expected at most {MOST_FLOWS}"
+            );
+            section.problem("count", Problem::new(message), log);
+            break;
+        }
+        specs.push(FlowSpec { name: &entry.name, place: &entry.place, table, count });
+    }
+    if specs.is_empty() && root.get("flow").is_some() {
+        log.mistake(&Place::START, "flow", "missing; a scenario needs at least one [flow.NAME]", None);
+    }
+    specs
+}
+
+/// Every flow of `specs` over `links`; `None` where one has mistakes.
+pub(crate) fn flows(
+    specs: &[FlowSpec<'_>],
+    links: &Links,
+    duration: Option<Duration>,
+    log: &mut Log,
+) -> Option<Vec<Flow>> {
+    let top = At::ROOT;
+    let at = top.key("flow");
+    let mut flows: Option<Vec<Flow>> = Some(Vec::new());
+    for spec in specs {
+        let at = at.key(spec.name);
+        let made = copies_of(spec, links, duration, at, log);
+        match (&mut flows, made) {
+            (Some(flows), Some(made)) => flows.extend(made),
+            (flows, _) => *flows = None,
+        }
+    }
+    let flows = flows?;
+    let mut names: Vec<_> = flows.iter().map(|flow| flow.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        let group = flows.iter().rev().find(|flow| flow.name == twice[0]).map(|flow| flow.group.as_str());
+        let place =
+            specs.iter().find(|spec| Some(spec.name) == group).map_or(&Place::START, |spec| spec.place);
+        let message = format!("two flows come out with the name {:?}; rename one", twice[0]);
+        log.mistake(place, &at.to_string(), message, None);
+        return None;
+    }
+    Some(flows)
+}
+
+fn copies_of(
+    spec: &FlowSpec<'_>,
+    links: &Links,
+    duration: Option<Duration>,
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<Vec<Flow>> {
+    let steps = first_step(spec.table).is_some();
+    let mut flows = Vec::new();
+    let mut shared = None;
+    for number in 1..=spec.count {
+        let stepped;
+        let table = if steps {
+            stepped = for_copy_table(spec.table, number);
+            &stepped
+        } else {
+            spec.table
+        };
+        let section = Section::new(table, FLOW.keys, at, spec.place);
+        let routes = routes(&section, links, number, log);
+        let both = section.choice("direction", log)? == "both";
+        if steps || shared.is_none() {
+            let mtu = routes.as_ref().and_then(|(route, back, _)| links.least_mtu(route.iter().chain(back)));
+            shared = one(&section, spec.name, mtu, duration, log);
+        }
+        let flow = shared.clone()?;
+        let (route, return_route, direction) = routes?;
+        let name = if spec.count == 1 { spec.name.to_owned() } else { format!("{}-{number}", spec.name) };
+        let up = Flow { name, route, return_route, direction, ..flow };
+        if both {
+            flows.push(Flow { name: format!("{}-up", up.name), direction: Direction::Up, ..up.clone() });
+            flows.push(Flow {
+                name: format!("{}-down", up.name),
+                direction: Direction::Down,
+                route: up.return_route.clone(),
+                return_route: up.route.clone(),
+                ..up
+            });
+        } else {
+            flows.push(up);
+        }
+    }
+    Some(flows)
+}
+
+type Routes = (Vec<LinkIndex>, Vec<LinkIndex>, Direction);
+
+/// There and back for copy `number`, and the direction of the way there.
+fn routes(section: &Section<'_>, links: &Links, number: u64, log: &mut Log) -> Option<Routes> {
+    let direction = match section.choice("direction", log)? {
+        "down" => Direction::Down,
+        _ => Direction::Up,
+    };
+    let (there, back) = match direction {
+        Direction::Up => ("up", "down"),
+        Direction::Down => ("down", "up"),
+    };
+    let mut find = |key: &'static str, default: &'static str| -> Option<Vec<LinkIndex>> {
+        let at = section.at.key(key);
+        let Some(node) = section.node(key) else {
+            if links.is_path {
+                return links.find(default, number).ok().map(|index| vec![index]);
+            }
+            if !links.is_missing() {
+                let message =
+                    format!("missing; with `link` tables a flow names its links, as {key} = [\"wan\"]");
+                log.mistake(section.place, &at.to_string(), message, None);
+            }
+            return None;
+        };
+        let names = read::names(node, at, log)?;
+        if links.is_missing() {
+            return None;
+        }
+        link::route(links, &names, number).map_err(|(place, problem)| log.problem(place, at, problem)).ok()
+    };
+    let route = find("route", there);
+    let return_route = find("return_route", back);
+    Some((route?, return_route?, direction))
+}
+
+/// A flow but for its name, its routes and its direction.
+fn one(
+    section: &Section<'_>,
+    group: &str,
+    mtu: Option<Bytes>,
+    duration: Option<Duration>,
+    log: &mut Log,
+) -> Option<Flow> {
+    let transport = transport::resolve(section, mtu, log);
+    let load = workload::resolve(section, duration, log);
+    let start = start(section, duration, log);
+    let send_jitter = section.duration("send_jitter", log);
+    let receiver = receiver(section, log);
+    if let (Some(transport), Some((load, _))) = (&transport, &load) {
+        fit(section, &transport.config, load, receiver, log);
+    }
+    let (transport, (workload, echo)) = (transport?, load?);
+    Some(Flow {
+        name: String::new(),
+        group: group.to_owned(),
+        transport: transport.config,
+        transport_name: transport.name.to_owned(),
+        asked_for: transport.asked_for,
+        workload,
+        echo,
+        direction: Direction::Up,
+        start: start?,
+        route: Vec::new(),
+        return_route: Vec::new(),
+        send_jitter: send_jitter?,
+        receiver: receiver?,
+    })
+}
+
+fn start(section: &Section<'_>, duration: Option<Duration>, log: &mut Log) -> Option<(Duration, Duration)> {
+    let node = section.node("start")?;
+    let Kind::Start(measures) = FLOW.key("start")?.kind else { return None };
+    let start = read::start(node, measures, section.at.key("start"), log)?;
+    if let Some(duration) = duration
+        && start.1 >= duration
+    {
+        let message = format!(
+            "found a start at {}, expected one before the end of sending, `duration` = {duration}",
+            start.1
+        );
+        section.problem("start", Problem::new(message), log);
+        return None;
+    }
+    Some(start)
+}
+
+fn receiver(flow: &Section<'_>, log: &mut Log) -> Option<Receiver> {
+    let node = flow.node("receiver")?;
+    let section = Section::new(node.as_table()?, RECEIVER.keys, flow.at.key("receiver"), &node.place);
+    let service = section.duration("service", log);
+    let socket_buffer = section.bytes_or_word("socket_buffer", log);
+    Some(Receiver { service: service?, socket_buffer: socket_buffer? })
+}
+
+/// Whether the transport can carry what the workload sends.
+fn fit(
+    flow: &Section<'_>,
+    transport: &TransportConfig,
+    workload: &WorkloadConfig,
+    receiver: Option<Receiver>,
+    log: &mut Log,
+) {
+    let size = match workload {
+        WorkloadConfig::Voice { size, .. }
+        | WorkloadConfig::Cbr { size, .. }
+        | WorkloadConfig::Burst { size, .. } => Some(*size),
+        WorkloadConfig::Bulk { .. } => None,
+    };
+    match transport {
+        TransportConfig::Udp(udp) => {
+            if matches!(workload, WorkloadConfig::Bulk { bytes: None }) {
+                let problem = Problem::new(
+                    "found `bulk` without an end over `udp`, where nothing would ever hold it back",
+                )
+                .with_help("give it `bytes`, or use `cbr` with a rate");
+                flow.problem("workload", problem, log);
+            }
+            let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(udp.socket_buffer);
+            if let Some(size) = size.filter(|size| *size > LARGEST_DATAGRAM) {
+                let message = format!(
+                    "found messages of {size}, expected at most {LARGEST_DATAGRAM}, which a UDP datagram can hold"
+                );
+                flow.problem("workload", Problem::new(message), log);
+            } else if let Some(size) = size.filter(|size| *size > room) {
+                let message = format!(
+                    "found messages of {size}, which never find room in a receiving socket of {room}"
+                );
+                flow.problem("workload", Problem::new(message), log);
+            }
+        }
+        TransportConfig::Tcp(tcp) => {
+            if let (Some(size), Some(room)) = (size, tcp.send_buffer)
+                && size > room
+            {
+                let message =
+                    format!("found messages of {size}, which never find room in a send buffer of {room}");
+                flow.problem("workload", Problem::new(message), log);
+            }
+        }
+    }
+}
+
+/// Flows of one cell, copies and directions counted. Chosen; see docs/scenario.md.
+const MOST_FLOWS: u64 = 10_000;
+
+/// The largest IPv4 packet less the IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
+const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);

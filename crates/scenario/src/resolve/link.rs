@@ -1,0 +1,288 @@
+//! Links: the two of a path, or those of the `link` tables, one per copy where a name has `{n}`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use talkpath_path::{DelayVariation, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+use talkpath_units::{Bytes, Packets, Rate};
+
+use super::flow::FlowSpec;
+use super::section::{Section, first_step, for_copy_table};
+use crate::diagnostic::{Log, Place};
+use crate::edit::unknown_name;
+use crate::keys::LINK;
+use crate::model::{Flow, LinkIndex, NamedLink};
+use crate::quantity::{Amount, Dimension, Problem};
+use crate::read::{self, At, Reading};
+use crate::tree::{Entry, Table};
+
+/// The links of a cell.
+pub(crate) struct Links {
+    /// All of them; `None` where one has mistakes.
+    pub(crate) made: Option<Vec<NamedLink>>,
+    /// By name. Links with mistakes are here too, so that routes over them are not told as wrong.
+    by_name: BTreeMap<String, LinkIndex>,
+    /// Names as the file has them, `{n}` and all, and where they stand.
+    written: Vec<(String, Place)>,
+    /// Whether they are a path's.
+    pub(crate) is_path: bool,
+}
+
+impl Links {
+    /// The link that `name` means to copy `number`.
+    ///
+    /// # Errors
+    /// There is none; the nearest is named.
+    pub(crate) fn find(&self, name: &str, number: u64) -> Result<LinkIndex, Problem> {
+        let name = name.replace(NUMBER, &number.to_string());
+        let known = || self.written.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        self.by_name.get(&name).copied().ok_or_else(|| unknown_name(&name, "link", &known()))
+    }
+
+    /// Whether the scenario has neither a path nor links.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// The smallest MTU along `route`; `None` where links have mistakes.
+    pub(crate) fn least_mtu<'a>(&self, route: impl Iterator<Item = &'a LinkIndex>) -> Option<Bytes> {
+        let made = self.made.as_ref()?;
+        route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu).min()
+    }
+
+    /// Warns of links that no flow goes over.
+    pub(crate) fn tell_unused(&self, flows: &Option<Vec<Flow>>, log: &mut Log) {
+        let (Some(made), Some(flows), false) = (&self.made, flows, self.is_path) else { return };
+        let used: BTreeSet<_> =
+            flows.iter().flat_map(|flow| flow.route.iter().chain(&flow.return_route)).collect();
+        for (name, place) in &self.written {
+            let is_used =
+                |index: &&LinkIndex| made.get(index.0 as usize).is_some_and(|link| matches(name, &link.name));
+            if !used.iter().any(|index| is_used(index)) {
+                log.warning(place, &format!("link.{name}"), "no flow goes over this link");
+            }
+        }
+    }
+}
+
+/// Makes the links of `root` that `flows` need.
+pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], log: &mut Log) -> Links {
+    let top = At::ROOT;
+    let mut links =
+        Links { made: Some(Vec::new()), by_name: BTreeMap::new(), written: Vec::new(), is_path: false };
+    if let (Some(_), Some(link)) = (root.get("path"), root.entry("link")) {
+        log.mistake(
+            &link.place,
+            "link",
+            "found `link` tables beside `path`; a scenario has one or the other",
+            None,
+        );
+    }
+    if let Some(path) = root.get("path") {
+        links.is_path = true;
+        let at = top.key("path");
+        for entry in path.as_table().map(|table| table.entries.as_slice()).unwrap_or_default() {
+            let table = entry.node.as_table();
+            links.add(
+                &entry.name,
+                table.and_then(|table| config(table, at.key(&entry.name), &entry.place, log)),
+            );
+            links.written.push((entry.name.clone(), entry.place.clone()));
+        }
+        return links;
+    }
+    let Some(tables) = root.get("link").and_then(|node| node.as_table()) else {
+        let message = "missing; expected `path`, or `link` tables with routes for the flows";
+        let help = "for example path = \"home-adsl\"".to_owned();
+        log.mistake(&Place::START, "path", message, Some(help));
+        links.made = None;
+        return links;
+    };
+    let at = top.key("link");
+    let names: Vec<_> = flows.iter().flat_map(FlowSpec::named_links).collect();
+    let plain: BTreeSet<_> = tables.entries.iter().map(|entry| entry.name.as_str()).collect();
+    for entry in &tables.entries {
+        links.written.push((entry.name.clone(), entry.place.clone()));
+        links.add_written(entry, &names, &plain, at.key(&entry.name), log);
+    }
+    links
+}
+
+impl Links {
+    /// Makes the link of one table, or one for each number that a route names.
+    fn add_written(
+        &mut self,
+        entry: &Entry,
+        named: &[(&str, u64)],
+        plain: &BTreeSet<&str>,
+        at: At<'_>,
+        log: &mut Log,
+    ) {
+        let Some(table) = entry.node.as_table() else { return self.add(&entry.name, None) };
+        let step = first_step(table);
+        if !entry.name.contains(NUMBER) {
+            if let Some(step) = step {
+                let problem = Problem::new("found a step, but this link is made once")
+                    .with_help(format!("[link.\"{}{{n}}\"] is made once per copy", entry.name));
+                log.problem(&step.place, at, problem);
+            }
+            return self.add(&entry.name, config(table, at, &entry.place, log));
+        }
+        let mut numbers = BTreeSet::new();
+        for (name, copies) in named {
+            if name.contains(NUMBER) {
+                // `access{n}` of a route may also be written with its own braces elsewhere: compare what they make.
+                let made = (1..=*copies)
+                    .filter_map(|copy| number_in(&entry.name, &name.replace(NUMBER, &copy.to_string())));
+                numbers.extend(made);
+            } else {
+                numbers.extend(number_in(&entry.name, name));
+            }
+        }
+        let shared = if step.is_none() { config(table, at, &entry.place, log) } else { None };
+        if numbers.is_empty() {
+            // Nobody names it; its values are read all the same, for their mistakes.
+            let _ = config(&for_copy_table(table, 1), at, &entry.place, log);
+        }
+        for number in numbers {
+            let name = entry.name.replace(NUMBER, &number.to_string());
+            if plain.contains(name.as_str()) {
+                continue;
+            }
+            let config = match step {
+                Some(_) => config(&for_copy_table(table, number), at, &entry.place, log),
+                None => shared.clone(),
+            };
+            self.add(&name, config);
+        }
+    }
+
+    fn add(&mut self, name: &str, config: Option<LinkConfig>) {
+        let index = LinkIndex(u32::try_from(self.by_name.len()).unwrap_or(u32::MAX));
+        if self.by_name.insert(name.to_owned(), index).is_some() {
+            return;
+        }
+        match (&mut self.made, config) {
+            (Some(made), Some(config)) => made.push(NamedLink { name: name.to_owned(), config }),
+            (made, _) => *made = None,
+        }
+    }
+}
+
+/// Stands for a copy's number in the name of a link.
+const NUMBER: &str = "{n}";
+
+/// The number that makes `template` into `name`.
+fn number_in(template: &str, name: &str) -> Option<u64> {
+    let (before, after) = template.split_once(NUMBER)?;
+    let digits = name.strip_prefix(before)?.strip_suffix(after)?;
+    let number: u64 = digits.parse().ok()?;
+    // "01" and "+1" make other names.
+    (number >= 1 && number <= MOST_COPIES && number.to_string() == digits).then_some(number)
+}
+
+/// As many as a flow may have copies.
+const MOST_COPIES: u64 = 10_000;
+
+fn matches(written: &str, name: &str) -> bool {
+    written == name || number_in(written, name).is_some()
+}
+
+/// What one link is made of.
+fn config(table: &Table, at: At<'_>, place: &Place, log: &mut Log) -> Option<LinkConfig> {
+    let section = Section::new(table, LINK.keys, at, place);
+    let rate = match section.reading("rate", log) {
+        Some(Reading::Amount(amount)) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
+        Some(Reading::Word(_)) => Some(RateModel::Unlimited),
+        None => None,
+    };
+    let delay = section.duration("delay", log);
+    let mtu = section.bytes("mtu", log);
+    let queue = queue(&section, mtu, log);
+    let loss = loss(&section, log);
+    let jitter = jitter(&section, log);
+    Some(LinkConfig { rate: rate?, delay: delay?, mtu: mtu?, queue: queue?, loss: loss?, jitter: jitter? })
+}
+
+fn queue(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+    let (_, section) = link.tagged("queue")?;
+    let in_service = section.flag("in_service", log);
+    let limit = match section.reading("limit", log)? {
+        Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
+            QueueLimit::Packets(Packets::new(count))
+        }
+        Reading::Amount(Amount { count, .. }) => QueueLimit::Bytes(Bytes::new(count)),
+        Reading::Word(_) => return None,
+    };
+    if let (QueueLimit::Bytes(limit), Some(mtu), Some(node)) = (limit, mtu, section.node("limit"))
+        && limit < mtu
+    {
+        let message = format!("a packet of {mtu} (`mtu`) never finds room in {limit}");
+        log.warning(&node.place, &section.at.key("limit").to_string(), message);
+    }
+    Some(QueueKind::DropTail { limit, in_service: in_service? })
+}
+
+fn loss(link: &Section<'_>, log: &mut Log) -> Option<LossModel> {
+    let (kind, section) = link.tagged("loss")?;
+    match kind {
+        "none" => Some(LossModel::None),
+        "bernoulli" => Some(LossModel::Bernoulli { rate: section.probability("rate", log)? }),
+        "gilbert-elliott" => {
+            let p = section.probability("p", log);
+            let r = section.probability("r", log);
+            let loss_bad = section.probability("loss_bad", log);
+            let loss_good = section.probability("loss_good", log);
+            Some(LossModel::GilbertElliott { p: p?, r: r?, loss_bad: loss_bad?, loss_good: loss_good? })
+        }
+        "periodic" => Some(LossModel::Periodic { period: section.count("period", log)? }),
+        _ => None,
+    }
+}
+
+fn jitter(link: &Section<'_>, log: &mut Log) -> Option<DelayVariation> {
+    let (kind, section) = link.tagged("jitter")?;
+    if kind == "none" {
+        return Some(DelayVariation::None);
+    }
+    let reorder = section.flag("reorder", log);
+    match kind {
+        "normal" => Some(DelayVariation::Normal { sd: section.duration("sd", log)?, reorder: reorder? }),
+        "uniform" => Some(DelayVariation::Uniform { max: section.duration("max", log)?, reorder: reorder? }),
+        "pareto" => {
+            let mean = section.duration("mean", log);
+            let shape = section.number("shape", log);
+            Some(DelayVariation::Pareto { mean: mean?, shape: shape?, reorder: reorder? })
+        }
+        _ => None,
+    }
+}
+
+/// The route that `names` means to copy `number`.
+///
+/// # Errors
+/// Where, and which link there is not, or which comes twice.
+pub(crate) fn route<'a>(
+    links: &Links,
+    names: &[(&str, &'a Place)],
+    number: u64,
+) -> Result<Vec<LinkIndex>, (&'a Place, Problem)> {
+    let mut route = Vec::with_capacity(names.len());
+    for (name, place) in names {
+        let index = links.find(name, number).map_err(|problem| (*place, problem))?;
+        if route.contains(&index) {
+            let problem = Problem::new(format!("found {} twice in one route", crate::quantity::quote(name)));
+            return Err((*place, problem));
+        }
+        route.push(index);
+    }
+    Ok(route)
+}
+
+/// The links that `flow` names in its routes, for a first look: mistakes are told when the routes are resolved.
+pub(crate) fn names<'a>(table: &'a Table, key: &str) -> Vec<&'a str> {
+    let node = table.get(key);
+    let at = At::ROOT;
+    node.and_then(|node| read::names(node, at, &mut Log::default()))
+        .map(|names| names.into_iter().map(|(name, _)| name).collect())
+        .unwrap_or_default()
+}

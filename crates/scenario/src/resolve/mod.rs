@@ -1,0 +1,53 @@
+//! A filled tree becomes a [`Scenario`]: copies numbered, links made, routes turned into indices.
+//!
+//! Here are the checks that need more than one key. A value that [`crate::check`] found wrong is skipped in silence: it has been
+//! told.
+
+mod flow;
+mod link;
+mod section;
+mod transport;
+mod workload;
+
+use talkpath_units::Seed;
+
+pub(crate) use transport::stack_defaults;
+
+use crate::diagnostic::{Log, Place};
+use crate::keys::ROOT;
+use crate::model::Scenario;
+use crate::quantity::Problem;
+use crate::read::At;
+use crate::tree::Table;
+use section::Section;
+
+/// The cell that the filled tree `root` describes; `None` where there are mistakes.
+pub(crate) fn scenario(root: &Table, log: &mut Log) -> Option<Scenario> {
+    let at = At::ROOT;
+    let section = Section::new(root, ROOT.keys, at, &Place::START);
+    let duration = section.duration("duration", log);
+    let warm_up = section.duration("warm_up", log);
+    if let (Some(duration), Some(warm_up)) = (duration, warm_up)
+        && warm_up >= duration
+    {
+        section.problem(
+            "warm_up",
+            Problem::new(format!("found {warm_up}, expected less than `duration`, {duration}")),
+            log,
+        );
+    }
+    let flows = flow::copies(root, log);
+    let links = link::links(root, &flows, log);
+    let flows = flow::flows(&flows, &links, duration, log);
+    links.tell_unused(&flows, log);
+    Some(Scenario {
+        name: section.text("name", log)?.to_owned(),
+        duration: duration?,
+        drain: section.duration("drain", log)?,
+        warm_up: warm_up?,
+        seed: Seed::new(section.count("seed", log)?),
+        repeat: section.count("repeat", log)?,
+        links: links.made?,
+        flows: flows?,
+    })
+}

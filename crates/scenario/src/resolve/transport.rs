@@ -1,0 +1,187 @@
+//! Transports: the stack's preset, with the scenario's keys over it.
+
+use talkpath_transport::{
+    CongestionControlKind, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig, UdpConfig,
+};
+use talkpath_units::Bytes;
+
+use super::section::Section;
+use crate::diagnostic::Log;
+use crate::keys::{Kind, TRANSPORT};
+use crate::quantity::{Amount, Dimension, Problem};
+use crate::read::{self, Reading};
+use crate::tree::{Node, Table};
+
+/// A flow's transport.
+pub(crate) struct Transport {
+    pub(crate) config: TransportConfig,
+    pub(crate) name: &'static str,
+    /// See [`crate::Flow::asked_for`].
+    pub(crate) asked_for: Vec<&'static str>,
+}
+
+/// The transport of `flow`, whose routes carry packets of at most `mtu`.
+pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Transport> {
+    let (name, section) = flow.tagged("transport")?;
+    if name == "udp" {
+        let socket_buffer = section.bytes("socket_buffer", log)?;
+        let config = TransportConfig::Udp(UdpConfig { socket_buffer });
+        return Some(Transport { config, name, asked_for: Vec::new() });
+    }
+    let mut asked_for = Vec::new();
+    let config = tcp(name, &section, mtu, &mut asked_for, log)?;
+    Some(Transport { config: TransportConfig::Tcp(config), name, asked_for })
+}
+
+fn tcp(
+    name: &str,
+    section: &Section<'_>,
+    mtu: Option<Bytes>,
+    asked_for: &mut Vec<&'static str>,
+    log: &mut Log,
+) -> Option<TcpConfig> {
+    let preset = TcpConfig::preset(stack(section.choice("stack", log)?)?, name == "tcp-nodelay");
+    let cc = match section.choice("cc", log) {
+        Some("default") => Some(preset.cc),
+        Some(word) => {
+            asked_for.push("cc");
+            Some(congestion_control(word))
+        }
+        None => None,
+    };
+    let mut mechanism = |key: &'static str, own: bool| {
+        let asked = section.flag_or_default(key, log)?;
+        if asked.is_some() {
+            asked_for.push(key);
+        }
+        Some(asked.unwrap_or(own))
+    };
+    let sack = mechanism("sack", preset.sack);
+    let tlp = mechanism("tlp", preset.tlp);
+    let pacing = mechanism("pacing", preset.pacing);
+    let nagle = section.choice("nagle", log).and_then(nagle);
+    let mss = mss(section, mtu, log);
+    let rwnd = rwnd(section, mss.flatten(), mtu, log);
+    let delayed_ack = delayed_ack(section, preset.delayed_ack, log);
+    let limited_transmit = section.flag("limited_transmit", log);
+    let timestamps = section.flag("timestamps", log);
+    let min_rto = section.duration("min_rto", log);
+    let timer_granularity = section.duration("timer_granularity", log);
+    let initial_window = section.packets_or_word("initial_window", log);
+    let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
+    let send_buffer = section.bytes_or_word("send_buffer", log);
+    Some(TcpConfig {
+        nagle: nagle?,
+        cc: cc?,
+        mss: mss?,
+        rwnd: rwnd?,
+        delayed_ack: delayed_ack?,
+        sack: sack?,
+        tlp: tlp?,
+        pacing: pacing?,
+        limited_transmit: limited_transmit?,
+        timestamps: timestamps?,
+        min_rto: min_rto?,
+        timer_granularity: timer_granularity?,
+        initial_window: initial_window??,
+        initial_ssthresh: initial_ssthresh?,
+        send_buffer: send_buffer?,
+        ..preset
+    })
+}
+
+/// The segment size, or (`None` inside) the path's; one that the path would fragment is a mistake.
+fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
+    let mss = section.bytes_or_word("mss", log)?;
+    if let (Some(mss), Some(mtu)) = (mss, mtu)
+        && mss > mtu.saturating_sub(HEADERS)
+    {
+        let most = mtu.saturating_sub(HEADERS);
+        let message = format!(
+            "found {mss}, expected at most {most}: the smallest `mtu` of the routes, {mtu}, less 40 B"
+        );
+        section.problem("mss", Problem::new(message), log);
+        return None;
+    }
+    Some(mss)
+}
+
+/// The receive buffer in bytes; packets are of one segment each.
+fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut Log) -> Option<Bytes> {
+    match section.reading("rwnd", log)? {
+        Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
+            let segment = mss.or(mtu.map(|mtu| mtu.saturating_sub(HEADERS)))?;
+            Some(Bytes::new(count.saturating_mul(segment.get())))
+        }
+        Reading::Amount(amount) => Some(Bytes::new(amount.count)),
+        Reading::Word(_) => None,
+    }
+}
+
+fn delayed_ack(section: &Section<'_>, own: DelayedAck, log: &mut Log) -> Option<DelayedAck> {
+    let Kind::DelayedAck(measures) = TRANSPORT.variant("tcp")?.key("delayed_ack")?.kind else { return None };
+    let node = section.node("delayed_ack")?;
+    Some(read::delayed_ack(node, measures, section.at.key("delayed_ack"), log)?.unwrap_or(own))
+}
+
+/// What the stack of the tagged table `filled` has for the keys that follow it, as TOML.
+pub(crate) fn stack_defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
+    let Some(stack) = filled.get("stack").and_then(Node::as_text).and_then(stack) else { return Vec::new() };
+    let preset = TcpConfig::preset(stack, kind == "tcp-nodelay");
+    let quoted = |text: String| format!("\"{text}\"");
+    let nagle = match preset.nagle {
+        NagleKind::Off => "off",
+        NagleKind::Classic => "classic",
+        NagleKind::Minshall => "minshall",
+    };
+    let delayed_ack = match preset.delayed_ack {
+        DelayedAck::Off => "false".to_owned(),
+        DelayedAck::After { timeout } => quoted(timeout.to_string()),
+        DelayedAck::Tick { period } => format!("{{ tick = \"{period}\" }}"),
+        DelayedAck::Linux => quoted("linux".to_owned()),
+    };
+    vec![
+        ("nagle", quoted(nagle.to_owned())),
+        ("rwnd", quoted(preset.rwnd.to_string())),
+        ("delayed_ack", delayed_ack),
+        ("limited_transmit", preset.limited_transmit.to_string()),
+        ("timestamps", preset.timestamps.to_string()),
+        ("min_rto", quoted(preset.min_rto.to_string())),
+        ("timer_granularity", quoted(preset.timer_granularity.to_string())),
+        ("initial_window", quoted(preset.initial_window.to_string())),
+        (
+            "send_buffer",
+            quoted(preset.send_buffer.map_or_else(|| "auto".to_owned(), |size| size.to_string())),
+        ),
+    ]
+}
+
+fn stack(word: &str) -> Option<Stack> {
+    match word {
+        "linux" => Some(Stack::Linux),
+        "rfc" => Some(Stack::Rfc),
+        "bsd-reno" => Some(Stack::BsdReno),
+        _ => None,
+    }
+}
+
+fn congestion_control(word: &str) -> Option<CongestionControlKind> {
+    match word {
+        "reno" => Some(CongestionControlKind::Reno),
+        "newreno" => Some(CongestionControlKind::NewReno),
+        "cubic" => Some(CongestionControlKind::Cubic),
+        _ => None,
+    }
+}
+
+fn nagle(word: &str) -> Option<NagleKind> {
+    match word {
+        "off" => Some(NagleKind::Off),
+        "classic" => Some(NagleKind::Classic),
+        "minshall" => Some(NagleKind::Minshall),
+        _ => None,
+    }
+}
+
+/// IPv4 and TCP headers without options (RFC 9293 §3.7.1).
+const HEADERS: Bytes = Bytes::new(40);

@@ -1,0 +1,96 @@
+//! What the application sends.
+
+use talkpath_units::{Bytes, Duration, Rate};
+
+use super::section::Section;
+use crate::diagnostic::Log;
+use crate::model::{Codec, EchoWrite, WorkloadConfig};
+use crate::quantity::Problem;
+use crate::read::Reading;
+
+/// The workload of `flow`, and its echo.
+pub(crate) fn resolve(
+    flow: &Section<'_>,
+    duration: Option<Duration>,
+    log: &mut Log,
+) -> Option<(WorkloadConfig, Option<EchoWrite>)> {
+    let (kind, section) = flow.tagged("workload")?;
+    let workload = match kind {
+        "voice" => voice(&section, log)?,
+        "cbr" => cbr(&section, log)?,
+        "bulk" => WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes", log)? },
+        "burst" => burst(&section, log)?,
+        _ => return None,
+    };
+    if let Some(duration) = duration {
+        bound(&workload, duration, &section, log);
+    }
+    let echo = matches!(kind, "voice" | "cbr") && section.flag("echo", log)?;
+    let write = match section.choice("echo_write", log) {
+        Some("per-message") => EchoWrite::PerMessage,
+        _ => EchoWrite::PerRead,
+    };
+    Some((workload, echo.then_some(write)))
+}
+
+fn voice(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
+    let codec = section.choice("codec", log);
+    let ptime = section.duration("ptime", log)?;
+    if ptime.as_nanos() % NANOS_PER_MS != 0 {
+        let message = format!("found {ptime}, expected a whole number of milliseconds");
+        section.problem("ptime", Problem::new(message), log);
+        return None;
+    }
+    codec?;
+    let size = Bytes::new(ptime.as_millis() * G711_BYTES_PER_MS);
+    Some(WorkloadConfig::Voice { codec: Codec::G711, ptime, size })
+}
+
+fn cbr(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
+    let rate = section.reading("rate", log);
+    let size = section.bytes("size", log);
+    let Reading::Amount(rate) = rate? else { return None };
+    Some(WorkloadConfig::Cbr { rate: Rate::from_bps(rate.count), size: size? })
+}
+
+fn burst(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
+    let count = section.count("count", log);
+    let size = section.bytes("size", log);
+    let repeat = section.count("repeat", log);
+    let gap = section.duration("gap", log);
+    Some(WorkloadConfig::Burst { count: count?, size: size?, repeat: repeat?, gap: gap? })
+}
+
+/// Refuses what no arena would ever finish.
+fn bound(workload: &WorkloadConfig, duration: Duration, section: &Section<'_>, log: &mut Log) {
+    let duration_ns = u128::from(duration.as_nanos());
+    let (key, messages) = match workload {
+        WorkloadConfig::Voice { ptime, .. } => ("ptime", duration_ns / u128::from(ptime.as_nanos().max(1))),
+        WorkloadConfig::Cbr { rate, size } => {
+            let bit_nanos = u128::from(size.get().max(1)) * 8_000_000_000;
+            ("rate", duration_ns.saturating_mul(u128::from(rate.as_bps())) / bit_nanos)
+        }
+        WorkloadConfig::Bulk { .. } => return,
+        WorkloadConfig::Burst { count, repeat, gap, .. } => {
+            // Bursts that the gaps push past the end never begin.
+            let begun = match u128::from(gap.as_nanos()) {
+                0 => u128::from(*repeat),
+                gap => u128::from(*repeat).min(duration_ns / gap + 1),
+            };
+            ("count", u128::from(*count).saturating_mul(begun))
+        }
+    };
+    if messages > MOST_MESSAGES {
+        let message =
+            format!("found {messages} messages within `duration`, expected at most {MOST_MESSAGES}");
+        section.problem(key, Problem::new(message), log);
+    }
+}
+
+/// ITU-T G.711: 8000 samples of one byte a second.
+const G711_BYTES_PER_MS: u64 = 8;
+
+const NANOS_PER_MS: u64 = 1_000_000;
+
+/// Messages of one flow. Chosen: hours of simulation and tens of gigabytes of records.
+const MOST_MESSAGES: u128 = 1_000_000_000;

@@ -1,0 +1,144 @@
+//! The sweep: which keys take which values, and every combination of them.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Log, Place};
+use crate::edit;
+use crate::quantity::Problem;
+use crate::read::wrong;
+use crate::tree::{Entry, Node, Table, Value};
+
+/// One key and its values.
+#[derive(Debug)]
+pub(crate) struct Axis {
+    /// As the file writes it.
+    pub(crate) key: String,
+    place: Place,
+    values: Vec<Node>,
+}
+
+/// All axes, in the order of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    axes: Vec<Axis>,
+}
+
+impl Sweep {
+    /// Reads `[sweep]` of `root`, whose keys are looked up in `root` itself.
+    pub(crate) fn read(root: &Table, log: &mut Log) -> Self {
+        let Some(node) = root.get("sweep") else { return Self::default() };
+        let Some(table) = node.as_table() else {
+            log.mistake(&node.place, "sweep", wrong(node, "a table of \"KEY\" = [VALUES]").message, None);
+            return Self::default();
+        };
+        let mut entries = Vec::new();
+        flatten(table, "", &mut entries);
+        let mut axes: Vec<Axis> = Vec::new();
+        for (key, entry) in entries {
+            if let Some(axis) = axis(root, key, entry, log) {
+                axes.push(axis);
+            }
+        }
+        let sweep = Self { axes };
+        if sweep.cells() > MOST_CELLS {
+            let message =
+                format!("found {} combinations, expected at most {MOST_CELLS} cells", sweep.cells());
+            log.mistake(&node.place, "sweep", message, None);
+            return Self::default();
+        }
+        sweep
+    }
+
+    /// How many combinations there are.
+    pub(crate) fn cells(&self) -> u64 {
+        self.axes.iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
+    }
+
+    /// The keys, split into names.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Vec<&str>> {
+        self.axes.iter().map(|axis| edit::split(&axis.key))
+    }
+
+    /// `root` with the values of cell `index`, those values, and a label.
+    pub(crate) fn cell(
+        &self,
+        root: &Table,
+        index: u64,
+        log: &mut Log,
+    ) -> (Table, BTreeMap<String, serde_json::Value>, String) {
+        let mut rest = index;
+        let mut chosen = Vec::with_capacity(self.axes.len());
+        for axis in self.axes.iter().rev() {
+            let count = axis.values.len().max(1) as u64;
+            if let Some(value) = usize::try_from(rest % count).ok().and_then(|at| axis.values.get(at)) {
+                chosen.push((axis, value));
+            }
+            rest /= count;
+        }
+        chosen.reverse();
+        let values = chosen.iter().map(|(axis, value)| (axis.key.clone(), value.to_json())).collect();
+        let label = chosen.iter().map(|(axis, value)| format!("{}={}", axis.key, plain(value)));
+        let label = label.collect::<Vec<_>>().join(", ");
+        let mut root = root.clone();
+        root.remove("sweep");
+        // A whole path before one of its keys, whatever their order in the file.
+        chosen.sort_by_key(|(axis, _)| edit::split(&axis.key).len());
+        for (axis, value) in chosen {
+            if let Err(problem) = edit::set(&mut root, &edit::split(&axis.key), value.clone()) {
+                log.mistake(&axis.place, &format!("sweep.{}", axis.key), problem.message, problem.help);
+            }
+            if let Some(path) = root.get_mut("path") {
+                edit::expand_path(path);
+            }
+        }
+        (root, values, label)
+    }
+}
+
+/// Checks one line of the sweep.
+fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis> {
+    let at = format!("sweep.{key}");
+    let mut mistake = |place: &Place, problem: Problem| {
+        log.mistake(place, &at, problem.message, problem.help);
+        None
+    };
+    let names = edit::split(&key);
+    if let [name @ ("name" | "repeat" | "seed" | "sweep"), ..] = names.as_slice() {
+        return mistake(
+            &entry.place,
+            Problem::new(format!("`{name}` is the same for all cells; it cannot be swept")),
+        );
+    }
+    let Value::List(values) = &entry.node.value else {
+        return mistake(&entry.node.place, wrong(&entry.node, "a list of values"));
+    };
+    let Some(first) = values.first() else {
+        return mistake(&entry.node.place, Problem::new("found an empty list, expected at least one value"));
+    };
+    if let Err(problem) = edit::set(&mut root.clone(), &names, first.clone()) {
+        return mistake(&entry.place, problem);
+    }
+    Some(Axis { key, place: entry.place.clone(), values: values.clone() })
+}
+
+/// Keys without quotes come as tables in tables: their names are joined again.
+fn flatten<'a>(table: &'a Table, before: &str, into: &mut Vec<(String, &'a Entry)>) {
+    for entry in &table.entries {
+        let key = if before.is_empty() { entry.name.clone() } else { format!("{before}.{}", entry.name) };
+        match entry.node.as_table() {
+            Some(inner) => flatten(inner, &key, into),
+            None => into.push((key, entry)),
+        }
+    }
+}
+
+/// A value as a label shows it.
+fn plain(value: &Node) -> String {
+    match value.as_text() {
+        Some(text) => text.to_owned(),
+        None => value.to_json().to_string(),
+    }
+}
+
+/// Cells of one plan. Chosen; see docs/scenario.md.
+const MOST_CELLS: u64 = 100_000;

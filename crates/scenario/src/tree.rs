@@ -1,0 +1,251 @@
+//! The scenario as a tree in which every key and value knows where it came from.
+//!
+//! The TOML reader sorts tables by key; here they stand in the order of the file again. Numbers stay text until
+//! somebody says what they count.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::{Log, Place};
+
+/// A value and where it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) place: Place,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    /// An integer or a float, as written.
+    Number(String),
+    Flag(bool),
+    /// A date or a time, which no key takes.
+    Date(String),
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// A table, in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A key and its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// Where the key stands.
+    pub(crate) place: Place,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// A text that comes from `place`.
+    pub(crate) fn text(text: impl Into<String>, place: Place) -> Self {
+        Self { value: Value::Text(text.into()), place }
+    }
+
+    /// The table, where it is one.
+    pub(crate) const fn as_table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The text, where it is one.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The same value, wherever it stands.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (Value::Text(a), Value::Text(b)) | (Value::Number(a), Value::Number(b)) => a == b,
+            (Value::Date(a), Value::Date(b)) => a == b,
+            (Value::Flag(a), Value::Flag(b)) => a == b,
+            (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b)),
+            (Value::Table(a), Value::Table(b)) => {
+                a.entries.len() == b.entries.len()
+                    && a.entries
+                        .iter()
+                        .all(|entry| b.get(&entry.name).is_some_and(|node| node.same(&entry.node)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives the whole tree one origin.
+    pub(crate) fn set_place(&mut self, place: &Place) {
+        self.place = place.clone();
+        match &mut self.value {
+            Value::List(list) => list.iter_mut().for_each(|node| node.set_place(place)),
+            Value::Table(table) => {
+                for entry in &mut table.entries {
+                    entry.place = place.clone();
+                    entry.node.set_place(place);
+                }
+            }
+            Value::Text(_) | Value::Number(_) | Value::Flag(_) | Value::Date(_) => {}
+        }
+    }
+
+    /// What it is, for a message: `5`, `"20 ms"`, `a table`.
+    pub(crate) fn found(&self) -> String {
+        match &self.value {
+            Value::Text(text) => crate::quantity::quote(text),
+            Value::Number(text) => text.chars().take(60).collect(),
+            Value::Flag(flag) => flag.to_string(),
+            Value::Date(text) => format!("the date {text}"),
+            Value::List(_) => "a list".to_owned(),
+            Value::Table(_) => "a table".to_owned(),
+        }
+    }
+
+    /// The value as JSON, for a sweep's record.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Text(text) | Value::Date(text) => text.clone().into(),
+            Value::Number(text) => match (text.parse::<i64>(), text.parse::<f64>()) {
+                (Ok(integer), _) => integer.into(),
+                (_, Ok(float)) => float.into(),
+                _ => text.clone().into(),
+            },
+            Value::Flag(flag) => (*flag).into(),
+            Value::List(list) => list.iter().map(Self::to_json).collect(),
+            Value::Table(table) => {
+                let pairs = table.entries.iter().map(|entry| (entry.name.clone(), entry.node.to_json()));
+                serde_json::Value::Object(pairs.collect())
+            }
+        }
+    }
+}
+
+impl Table {
+    /// The value of `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<&Node> {
+        self.entry(name).map(|entry| &entry.node)
+    }
+
+    /// Key and value of `name`.
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// The value of `name`, to be changed.
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
+        self.entries.iter_mut().find(|entry| entry.name == name).map(|entry| &mut entry.node)
+    }
+
+    /// Puts `node` at `name`, in the place of what was there or at the end.
+    pub(crate) fn set(&mut self, name: &str, node: Node) {
+        match self.get_mut(name) {
+            Some(old) => *old = node,
+            None => {
+                let place = node.place.clone();
+                self.entries.push(Entry { name: name.to_owned(), place, node });
+            }
+        }
+    }
+
+    /// Takes `name` out.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Node> {
+        let at = self.entries.iter().position(|entry| entry.name == name)?;
+        Some(self.entries.remove(at).node)
+    }
+}
+
+/// Reads TOML text; mistakes in its syntax go to `log`, and what could be understood is returned.
+pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        let help = syntax_help(text, span.start);
+        log.mistake(&Place::File(span), "", error.message(), help);
+    }
+    convert_table(table.get_ref(), &|span| Place::File(span))
+}
+
+/// Reads one TOML value, for `--set`; `None` where it is none.
+pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
+    let value = DeValue::parse(text).ok()?;
+    Some(convert(value.get_ref(), place.clone(), &|_| place.clone()))
+}
+
+fn convert_table(table: &DeTable<'_>, place: &dyn Fn(core::ops::Range<usize>) -> Place) -> Table {
+    let mut pairs: Vec<_> = table.iter().collect();
+    pairs.sort_by_key(|(key, _)| key.span().start);
+    let entries = pairs.into_iter().map(|(key, value)| Entry {
+        name: key.get_ref().to_string(),
+        place: place(key.span()),
+        node: convert(value.get_ref(), place(value.span()), place),
+    });
+    Table { entries: entries.collect() }
+}
+
+fn convert(value: &DeValue<'_>, at: Place, place: &dyn Fn(core::ops::Range<usize>) -> Place) -> Node {
+    let value = match value {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(integer) => match i128::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(number) => Value::Number(number.to_string()),
+            Err(_) => Value::Number(integer.as_str().to_owned()),
+        },
+        DeValue::Float(float) => Value::Number(float.as_str().to_owned()),
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(date) => Value::Date(date.to_string()),
+        DeValue::Array(list) => {
+            Value::List(list.iter().map(|item| convert(item.get_ref(), place(item.span()), place)).collect())
+        }
+        DeValue::Table(table) => Value::Table(convert_table(table, place)),
+    };
+    Node { value, place: at }
+}
+
+/// The commonest mistake is a quantity without its quotes.
+fn syntax_help(text: &str, at: usize) -> Option<String> {
+    let begin = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text.get(begin..)?.lines().next()?;
+    let (_, value) = line.split_once('=')?;
+    let value = value.split('#').next()?.trim();
+    let is_bare =
+        value.starts_with(|c: char| c.is_ascii_digit()) && value.ends_with(|c: char| c.is_ascii_alphabetic());
+    (is_bare && value.len() < 30).then(|| format!("quantities are strings: \"{value}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_keep_the_order_of_the_file() {
+        let table = parse("z = 1\na = 2\n[y]\nd = 1\nc = 2\n[b]\n", &mut Log::default());
+        let names: Vec<_> = table.entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["z", "a", "y", "b"]);
+    }
+
+    #[test]
+    fn a_quantity_without_quotes_is_told_about_them() {
+        let mut log = Log::default();
+        parse("rate = 1 Mbps\n", &mut log);
+        let source = crate::Source::new("f", "rate = 1 Mbps\n");
+        let (list, _) = log.finish(&source, &[]);
+        assert!(list[0].help.as_deref().unwrap().contains("\"1 Mbps\""), "{list:?}");
+    }
+
+    #[test]
+    fn endless_nesting_is_a_mistake_and_no_overflow() {
+        for text in
+            ["[".repeat(100_000), format!("a = {}", "[".repeat(100_000)), "a.".repeat(100_000) + "a = 1"]
+        {
+            let mut log = Log::default();
+            parse(&text, &mut log);
+            assert!(!log.is_clean());
+        }
+    }
+}

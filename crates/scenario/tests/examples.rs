@@ -1,0 +1,116 @@
+//! Every example and every preset of the documentation loads, and its resolved form says the same.
+
+use talkpath_scenario::{
+    Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, compare_scenario, load, presets,
+};
+use talkpath_units::{Duration, Seed};
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("voice-beside-an-upload.toml", include_str!("../../../scenarios/voice-beside-an-upload.toml")),
+    ("dumbbell.toml", include_str!("../../../scenarios/dumbbell.toml")),
+    ("sweep.toml", include_str!("../../../scenarios/sweep.toml")),
+    ("slow-receiver.toml", include_str!("../../../scenarios/slow-receiver.toml")),
+];
+
+fn plan(name: &str, text: &str) -> Plan {
+    load(&Source::new(name, text), &Options::default())
+        .unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))
+}
+
+fn example(name: &str) -> Plan {
+    let (name, text) = EXAMPLES.iter().find(|(example, _)| *example == name).unwrap();
+    plan(name, text)
+}
+
+/// Loads the resolved form and holds it against `first`.
+fn assert_resolved_form_is_equal(first: &Plan) {
+    let again = plan("scenario.toml", &first.resolved);
+    assert_eq!(again.cells, first.cells, "\n{}", first.resolved);
+    assert_eq!((&again.name, again.repeat, again.seed), (&first.name, first.repeat, first.seed));
+    assert_eq!(again.resolved, first.resolved);
+}
+
+#[test]
+fn every_example_loads_without_a_warning_and_its_resolved_form_gives_the_same_plan() {
+    for (name, text) in EXAMPLES {
+        let plan = plan(name, text);
+        assert_eq!(plan.warnings, [], "{name}");
+        assert_resolved_form_is_equal(&plan);
+    }
+}
+
+#[test]
+fn every_preset_loads_and_its_resolved_form_gives_the_same_plan() {
+    let text = |path: &str| {
+        format!(
+            "duration = \"1 s\"\npath = \"{path}\"\n[flow.a]\ntransport = \"udp\"\nworkload = \"voice\"\n"
+        )
+    };
+    for preset in presets() {
+        let plan = plan("preset.toml", &text(preset.name));
+        assert_eq!(plan.warnings, [], "{}", preset.name);
+        let names: Vec<_> = plan.cells[0].scenario.links.iter().map(|link| link.name.as_str()).collect();
+        assert_eq!(names, ["up", "down"]);
+        assert_resolved_form_is_equal(&plan);
+    }
+}
+
+#[test]
+fn the_sweep_makes_a_cell_of_each_combination_with_the_last_key_moving_fastest() {
+    let plan = example("voice-beside-an-upload.toml");
+    let labels: Vec<_> = plan.cells.iter().map(|cell| cell.label.as_str()).collect();
+    assert_eq!(labels[0], "flow.call.transport=udp, path.up.loss=0.0");
+    assert_eq!(labels[1], "flow.call.transport=udp, path.up.loss=0.01");
+    assert_eq!(labels[8], "flow.call.transport=tcp-nodelay, path.up.loss=0.03");
+    assert_eq!(plan.cells[3].sweep["flow.call.transport"], "tcp");
+    assert_eq!(plan.cells[3].scenario.flows[0].transport_name, "tcp");
+    assert_eq!((plan.repeat, plan.seed), (5, Seed::new(1)));
+}
+
+#[test]
+fn copies_share_the_links_of_their_number_and_their_delays_step() {
+    let plan = example("dumbbell.toml");
+    let scenario = &plan.cells[0].scenario;
+    let link = |name: &str| scenario.links.iter().position(|link| link.name == name).unwrap();
+    let flow = |name: &str| scenario.flows.iter().find(|flow| flow.name == name).unwrap();
+    let route = |name: &str| flow(name).route.iter().map(|index| index.0 as usize).collect::<Vec<_>>();
+    assert_eq!(scenario.links.len(), 4 * 6 + 2);
+    assert_eq!(scenario.flows.len(), 7);
+    assert_eq!(route("transfer-6"), [link("tx6"), link("wan"), link("rx6")]);
+    assert_eq!(
+        route("call"),
+        [link("tx1"), link("wan"), link("rx1")],
+        "the call shares the first sender's link"
+    );
+    let delays: Vec<_> = (1..=6).map(|n| scenario.links[link(&format!("rx{n}"))].config.delay).collect();
+    assert_eq!(delays, [1, 3, 5, 7, 9, 11].map(Duration::from_millis));
+    assert_eq!(flow("transfer-2").start, (Duration::ZERO, Duration::from_secs(1)));
+    assert_eq!(flow("transfer-2").group, "transfer");
+    let talkpath_transport::TransportConfig::Tcp(tcp) = &flow("transfer-1").transport else { panic!() };
+    assert_eq!(tcp.rwnd.get(), 16 * 512, "packets of one mss each");
+    assert_eq!(flow("transfer-1").asked_for, ["cc"]);
+}
+
+#[test]
+fn an_echo_knows_how_it_writes() {
+    let flow = &example("sweep.toml").cells[0].scenario.flows[0];
+    assert_eq!(flow.echo, Some(EchoWrite::PerMessage));
+    let flow = &example("voice-beside-an-upload.toml").cells[0].scenario.flows[0];
+    assert_eq!(flow.echo, Some(EchoWrite::PerRead));
+    assert_eq!(flow.direction, Direction::Up);
+}
+
+#[test]
+fn the_comparison_is_a_scenario_like_any_other() {
+    let transports = ["udp", "tcp", "tcp-nodelay"].map(str::to_owned);
+    let text = compare_scenario("home-adsl", &transports, true, Duration::from_secs(60));
+    let with_load = plan("compare.toml", &text);
+    assert_eq!(with_load.cells.len(), 3);
+    assert_eq!(with_load.cells[2].scenario.flows[0].transport_name, "tcp-nodelay");
+    assert_eq!(with_load.cells[2].scenario.flows[1].workload, WorkloadConfig::Bulk { bytes: None });
+    assert_resolved_form_is_equal(&with_load);
+    let text = compare_scenario("lan", &transports, false, Duration::from_millis(1500));
+    let without = plan("compare.toml", &text);
+    assert_eq!(without.cells[0].scenario.flows.len(), 1);
+    assert_eq!(without.cells[0].scenario.duration, Duration::from_millis(1500));
+}
