@@ -1,30 +1,364 @@
-//! The one-page report: self-contained, complete without scripts, light and dark.
+//! The one-page report: self-contained (no file, font or script beside it), complete without scripts, light and dark.
+//!
+//! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can take it apart.
 
 use crate::Page;
+use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
+use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
+use crate::number::counted;
 use crate::plot::svg::escape;
+use crate::select;
 use crate::tables;
-use crate::verdict::judge;
-use crate::view::{conditions, main_flow};
+use crate::terms::{self, Terms};
+use crate::verdict::{Verdict, judge};
+use crate::view::{CellView, Condition, conditions, main_flow};
 
-/// The page, as XHTML-clean HTML5.
+/// Cells whose tables stand open on the page; more are folded.
+const OPEN_CELLS: usize = 4;
+
+/// The page.
 pub fn html(page: &Page<'_>) -> String {
     let flow = main_flow(page.summary);
-    let mut body = format!("<h1>{}</h1>\n", escape(&page.summary.name));
-    for condition in conditions(page.summary, &flow) {
-        let verdict = judge(&condition, &flow);
+    let conditions = conditions(page.summary, &flow);
+    let judged: Vec<(&Condition<'_>, Option<Verdict>)> =
+        conditions.iter().map(|condition| (condition, judge(condition, &flow))).collect();
+    let mut main = validity(page);
+    main.push_str(&verdicts(&judged, &flow));
+    main.push_str(&comparison(page, &judged, &flow));
+    main.push_str(&figures(page, &flow));
+    main.push_str(&everything(page));
+    main.push_str(&provenance(page));
+    let name = escape(&page.summary.name);
+    let about = escape(&terms::about_run(page.summary));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{name} – talkpath report</title>\n<style>\n{}{}</style>\n</head>\n<body>\n\
+         <header>\n<h1>{name}</h1>\n<p class=\"about\">{about}</p>\n</header>\n<main>\n{main}</main>\n\
+         <footer>\n<p>Written by talkpath {}.</p>\n</footer>\n</body>\n</html>\n",
+        variables(),
+        include_str!("page.css"),
+        escape(&page.summary.talkpath),
+    )
+}
+
+/// The themes' colours: the page's own and one a transport.
+fn variables() -> String {
+    let transports = |pick: &dyn Fn(&display::Display) -> &'static str| {
+        display::all().map(|it| format!(" --t-{}: {};", it.kind, pick(it))).collect::<String>()
+    };
+    let light = format!(
+        "--page: {LIGHT_BACKGROUND}; --raised: #f4f6f8; --ink: #1b1f26; --soft: #596270; --line: #dfe3e8; \
+         --accent: #0072b2; --bad: #c01824; --warn: #a66a00;{}",
+        transports(&|it| it.light)
+    );
+    let dark = format!(
+        "--page: {DARK_BACKGROUND}; --raised: #1f242b; --ink: #e8eaee; --soft: #a3acb8; --line: #343b45; \
+         --accent: #56b4e9; --bad: #ff7b72; --warn: #e6a816;{}",
+        transports(&|it| it.dark)
+    );
+    format!(":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n")
+}
+
+/// What is wrong with the run, before anything that it says.
+fn validity(page: &Page<'_>) -> String {
+    let summary = page.summary;
+    let mut html = String::new();
+    if !summary.valid {
+        html.push_str("<p class=\"invalid\" role=\"alert\">Invalid run: do not trust these figures.</p>\n");
+    }
+    if !summary.warnings.is_empty() {
+        html.push_str("<div class=\"warnings\"><strong>Warnings</strong><ul>\n");
+        for warning in &summary.warnings {
+            html.push_str(&format!("<li>{}</li>\n", escape(warning)));
+        }
+        html.push_str("</ul></div>\n");
+    }
+    html
+}
+
+fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
+    let sentences: Vec<String> = judged
+        .iter()
+        .filter_map(|(condition, verdict)| {
+            let sentence = escape(&verdict.as_ref()?.winner.sentence);
+            Some(match condition.label.is_empty() {
+                true => format!("<p>{sentence}</p>\n"),
+                false => format!("<p><strong>{}</strong>: {sentence}</p>\n", escape(&condition.label)),
+            })
+        })
+        .collect();
+    match sentences.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<section aria-label=\"Verdict for {}\" class=\"verdict\">\n{}</section>\n",
+            escape(flow),
+            sentences.concat()
+        ),
+    }
+}
+
+/// The comparison's tables, where anything is compared.
+fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
+    if judged.iter().all(|(condition, _)| condition.cells.len() < 2) {
+        return String::new();
+    }
+    let mut tables = String::new();
+    for (condition, verdict) in judged {
         let best = verdict.as_ref().map_or(&[][..], |verdict| &verdict.best);
-        body.push_str(&tables::comparison(&condition, &flow, best).html("Transports compared"));
-        if let Some(verdict) = &verdict {
-            body.push_str(&format!("<p>{}</p>\n", escape(&verdict.winner.sentence)));
+        let caption = match condition.label.is_empty() {
+            true => format!("{flow} over each transport"),
+            false => format!("{flow} over each transport, {}", condition.label),
+        };
+        tables.push_str(&tables::comparison(condition, flow, best).html(&caption));
+    }
+    let list: Vec<&Condition<'_>> = judged.iter().map(|(condition, _)| *condition).collect();
+    let terms = terms::of_comparison(page.summary, &list, flow, &tables);
+    format!("<section>\n<h2>Transports compared</h2>\n{tables}{}</section>\n", definitions(&terms))
+}
+
+fn figures(page: &Page<'_>, flow: &str) -> String {
+    let mut figures: Vec<Figure> = Vec::new();
+    let by_kind = [true, false]
+        .map(|round_trip| (round_trip, select::flows(page.summary, page.figures, flow, round_trip)));
+    figures.extend(by_kind.iter().filter_map(|(round_trip, selection)| ccdf(selection, *round_trip)));
+    figures
+        .extend(by_kind.iter().filter_map(|(round_trip, selection)| delay_over_time(selection, *round_trip)));
+    let messages = select::both(&by_kind[0].1, &by_kind[1].1);
+    figures.extend(loss_runs(&messages));
+    let cells = select::cells(page.summary, page.figures, flow);
+    let kinds = [LineKind::Queue, LineKind::Cwnd, LineKind::SendBuffer];
+    figures.extend(kinds.into_iter().filter_map(|kind| over_time(&cells, kind, flow)));
+    if figures.is_empty() {
+        return String::new();
+    }
+    let note = match page.summary.cells.iter().any(|cell| cell.n > 1) {
+        true => "<p class=\"about\">Figures show repetition 0; the tables show all.</p>\n",
+        false => "",
+    };
+    let figures: String = figures.iter().map(Figure::html).collect();
+    format!("<section>\n<h2>Figures</h2>\n{note}{figures}</section>\n")
+}
+
+/// Every flow, group and link of every cell.
+fn everything(page: &Page<'_>) -> String {
+    let cells = CellView::all(page.summary);
+    let mut tables = String::new();
+    for cell in &cells {
+        let label = if cells.len() > 1 { cell.sweep_label("") } else { "Every flow".to_owned() };
+        let n = counted(cell.cell.n, "repetition");
+        tables.push_str(&tables::flows(cell).html(&format!("{label} ({n})")));
+        let Some(run) = cell.run else { continue };
+        if let Some(groups) = tables::groups(run) {
+            tables.push_str(&groups.html("Copies together"));
+        }
+        if let Some(links) = tables::links(run) {
+            tables.push_str(&links.html("Links"));
         }
     }
+    let terms = definitions(&terms::of_run(page.summary, &cells, &tables));
+    let open = if cells.len() <= OPEN_CELLS { " open=\"open\"" } else { "" };
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<title>{}</title>\n</head>\n<body>\n\
-         {body}<details><summary>Scenario</summary><pre>{}</pre></details>\n<p>Repeat it: <code>{}</code></p>\n\
-         <p>{} cells have figures.</p>\n</body>\n</html>\n",
-        escape(&page.summary.name),
-        escape(page.scenario_toml),
-        escape(page.command),
-        page.figures.len()
+        "<section>\n<h2>Every flow and link</h2>\n<details{open}><summary>{}</summary>\n{tables}{terms}</details>\n</section>\n",
+        counted(cells.len() as u64, "cell")
     )
+}
+
+/// What ran, when, with which seed, and how to run it again.
+fn provenance(page: &Page<'_>) -> String {
+    let summary = page.summary;
+    let mut seeds: Vec<u64> = summary.runs.iter().map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let more = seeds.len().saturating_sub(10);
+    let mut seed_text = seeds.iter().take(10).map(u64::to_string).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        seed_text.push_str(&format!(" and {more} more (summary.json)"));
+    }
+    let clock = &summary.clock;
+    let clock_text = match (clock.trusted, clock.offset_ms, clock.uncertainty_ms) {
+        (true, Some(offset), Some(uncertainty)) => {
+            format!("{}; offset {offset:.3} ms, give or take {uncertainty:.3} ms", clock.why)
+        }
+        (true, _, _) => clock.why.clone(),
+        (false, _, _) => format!("not trusted, one-way figures are left out: {}", clock.why),
+    };
+    let facts: Terms = vec![
+        ("talkpath", summary.talkpath.clone()),
+        ("arena", summary.arena.clone()),
+        ("started", summary.started.clone()),
+        ("took", format!("{:.1} s, {:.1} s of CPU time", summary.wall_s, summary.cpu_s)),
+        ("seeds", seed_text),
+        ("percentiles", summary.percentiles.clone()),
+        ("clock", clock_text),
+        ("valid", if summary.valid { "yes" } else { "no" }.to_owned()),
+    ];
+    format!(
+        "<section>\n<h2>Where this comes from</h2>\n{}<p>To repeat it:</p>\n<pre><code>{}</code></pre>\n\
+         <details><summary>The scenario as resolved</summary>\n<pre><code>{}</code></pre>\n</details>\n</section>\n",
+        definitions(&facts),
+        escape(page.command),
+        escape(page.scenario_toml)
+    )
+}
+
+fn definitions(terms: &Terms) -> String {
+    let items =
+        terms.iter().map(|(term, text)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(term), escape(text)));
+    format!("<dl class=\"terms\">\n{}</dl>\n", items.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use roxmltree::{Document, Node, ParsingOptions};
+    use talkpath_measure::figures::CellFigures;
+    use talkpath_measure::summary::Summary;
+
+    const SVG: &str = "http://www.w3.org/2000/svg";
+
+    fn page(summary: &Summary, figures: &[CellFigures]) -> String {
+        let command = "talkpath compare --seed 1 --path 'a&b'";
+        html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command })
+    }
+
+    fn parse(text: &str) -> Document<'_> {
+        let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+        Document::parse_with_options(text, options).unwrap()
+    }
+
+    fn text_of(node: Node<'_, '_>) -> String {
+        node.descendants().filter_map(|it| it.is_text().then(|| it.text()).flatten()).collect()
+    }
+
+    #[test]
+    fn the_page_is_well_formed_and_its_ids_are_unique() {
+        let text = page(&fixture::summary(5), &fixture::figures());
+        let document = parse(&text);
+        let mut ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+        assert!(all >= 10);
+    }
+
+    #[test]
+    fn the_page_needs_nothing_beside_it() {
+        let text = page(&fixture::summary(1), &fixture::figures());
+        assert!(!text.contains("<script") && !text.contains("@import") && !text.contains("url("));
+        let document = parse(&text);
+        for node in document.descendants() {
+            assert!(!["link", "img", "iframe", "object", "image"].contains(&node.tag_name().name()));
+            for attribute in node.attributes() {
+                assert!(!["src", "href", "srcset", "data"].contains(&attribute.name()), "{attribute:?}");
+            }
+        }
+        assert_eq!(text.matches("http").count(), text.matches(SVG).count());
+    }
+
+    #[test]
+    fn every_figure_has_a_title_a_description_and_axes_with_units() {
+        let text = page(&fixture::summary(1), &fixture::figures());
+        let document = parse(&text);
+        let mut figures = 0;
+        for svg in document.descendants().filter(|node| node.attribute("role") == Some("img")) {
+            let child = |name| svg.children().find(|node| node.has_tag_name((SVG, name))).map(text_of);
+            assert!(child("title").is_some_and(|text| !text.is_empty()));
+            assert!(child("desc").is_some_and(|text| text.contains("UDP") || text.contains("up")));
+            let texts: Vec<String> =
+                svg.descendants().filter(|n| n.has_tag_name((SVG, "text"))).map(text_of).collect();
+            let units = [", ms", ", s", "packets", "messages", "share", "runs", "kB"];
+            assert!(
+                texts.iter().filter(|text| units.iter().any(|unit| text.contains(unit))).count() >= 2,
+                "{texts:?}"
+            );
+            figures += 1;
+        }
+        assert_eq!(figures, 5);
+    }
+
+    #[test]
+    fn the_pages_table_has_the_summarys_numbers_and_the_verdict() {
+        let summary = fixture::summary(1);
+        let text = page(&summary, &fixture::figures());
+        let document = parse(&text);
+        let table = document.descendants().find(|node| node.has_tag_name("table")).unwrap();
+        let rows: Vec<Vec<String>> = table
+            .descendants()
+            .filter(|node| node.has_tag_name("tr"))
+            .map(|row| row.children().filter(Node::is_element).map(text_of).collect())
+            .collect();
+        for (row, run) in rows[2..].iter().zip(&summary.runs) {
+            let delay = run.flows["call"].round_trip_delay_ms.as_ref().unwrap();
+            assert_eq!(row[2], format!("{:.1}", delay.p90));
+        }
+        assert_eq!(rows.len(), 5);
+        let sentence = crate::winner(&summary, "call").unwrap().sentence;
+        assert!(text_of(document.root_element()).contains(&sentence));
+    }
+
+    #[test]
+    fn what_a_scenario_says_cannot_become_markup() {
+        let mut summary = fixture::summary(1);
+        summary.name = "</title><script>alert(1)</script>".to_owned();
+        summary.warnings = vec!["<img src=x>".to_owned()];
+        for run in &mut summary.runs {
+            let upload = run.flows.remove("upload").unwrap();
+            run.flows.insert("<b>\"up&".to_owned(), upload);
+        }
+        let mut figures = fixture::figures();
+        figures[0].flows[0].transport = "\"><script>".to_owned();
+        figures[1].lines[0].entity = "<i>'".to_owned();
+        let text = page(&summary, &figures);
+        parse(&text);
+        assert!(!text.contains("<script") && !text.contains("<img") && !text.contains("<i>"));
+    }
+
+    #[test]
+    fn an_invalid_run_says_so_before_its_verdict() {
+        let mut summary = fixture::summary(1);
+        summary.valid = false;
+        let text = page(&summary, &[]);
+        assert!(text.find("Invalid run").unwrap() < text.find("class=\"verdict\"").unwrap());
+        assert!(!page(&fixture::summary(1), &[]).contains("Invalid run"));
+    }
+
+    #[test]
+    fn a_sweep_of_many_cells_stays_a_page_and_says_what_it_leaves_out() {
+        let mut summary = fixture::summary(1);
+        let (cells, runs) = (summary.cells.clone(), summary.runs.clone());
+        let mut figures = Vec::new();
+        (summary.cells, summary.runs) = (Vec::new(), Vec::new());
+        for loss in 0..30 {
+            for (index, (cell, run)) in cells.iter().zip(&runs).enumerate() {
+                let number = loss * 3 + index as u64;
+                let mut cell = cell.clone();
+                cell.sweep.insert("path.up.loss".to_owned(), serde_json::Value::from(loss as f64 / 100.0));
+                cell.cell = number;
+                let sweep = cell.sweep.clone();
+                summary.cells.push(cell);
+                summary.runs.push(talkpath_measure::summary::RunSummary {
+                    cell: number,
+                    sweep,
+                    ..run.clone()
+                });
+                figures.push(CellFigures { cell: number, ..fixture::figures()[index].clone() });
+            }
+        }
+        let text = page(&summary, &figures);
+        parse(&text);
+        assert!(text.contains("82 more lines are not drawn"));
+        assert!(text.contains("path.up.loss = 0.29"));
+        assert!(text.len() < 1_000_000, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn no_figures_and_no_runs_still_make_a_page() {
+        let mut summary = fixture::summary(1);
+        parse(&page(&summary, &[]));
+        (summary.runs, summary.cells) = (Vec::new(), Vec::new());
+        parse(&page(&summary, &[]));
+    }
 }

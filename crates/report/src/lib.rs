@@ -10,12 +10,15 @@
 //! chosen, formatted and drawn. Names, colours, dashes and markers of transports come from one table, `display`.
 
 mod display;
+mod figure;
 mod grid;
 mod html;
 mod number;
 mod plot;
+mod select;
 mod tables;
 mod terminal;
+mod terms;
 mod verdict;
 mod view;
 

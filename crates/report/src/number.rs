@@ -45,7 +45,9 @@ pub(crate) fn ms(value: f64) -> String {
 /// A rate in a sentence, with the unit.
 pub(crate) fn rate(bps: f64) -> String {
     match bps {
+        bps if bps >= 1e7 => format!("{:.1} Mb/s", bps / 1e6),
         bps if bps >= 1e6 => format!("{:.2} Mb/s", bps / 1e6),
+        bps if bps >= 1e5 => format!("{:.3} Mb/s", bps / 1e6),
         bps => format!("{:.1} kb/s", bps / 1e3),
     }
 }
@@ -61,7 +63,7 @@ pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 && digits.len() > 4 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) && digits.len() > 4 {
             text.push(' ');
         }
         text.push(digit);

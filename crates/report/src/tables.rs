@@ -82,13 +82,14 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         Column::numbers("messages", "sent", 3),
         Column::numbers("messages", "lost", 2),
         Column::numbers("messages", "loss %", 0),
-        Column { group: "delay, ms".to_owned(), ..Column::words("what") },
+        Column { group: "delay, ms".to_owned(), ..Column::words("of") },
         Column::numbers("delay, ms", "p50", 0),
         Column::numbers("delay, ms", "p90", 0),
         Column::numbers("delay, ms", "p99", 0),
         Column::numbers("jitter", "ms", 4),
         Column::numbers("goodput", "Mb/s", 0),
         Column::numbers("resent", "%", 5),
+        Column { dispensable: 1, ..Column::words("in words") },
     ];
     let names = cell.run.map(|run| run.flows.keys().collect::<Vec<_>>()).unwrap_or_default();
     let values = names.iter().map(|name| {
@@ -112,10 +113,11 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         cells.push(flow.map_or_else(String::new, |flow| count(flow.sent)));
         cells.push(flow.map_or_else(String::new, |flow| count(flow.lost)));
         cells.push(percent(cell.value(name, Metric::LossRate)));
-        cells.push(if known { cell.delay_kind(name).name().to_owned() } else { String::new() });
+        cells.push(if known { cell.delay_kind(name).abbreviation().to_owned() } else { String::new() });
         cells.extend(values[..4].iter().map(|value| fixed(*value, digits)));
         cells.push(Scale::Mbps.text(values[4], 3));
         cells.push(percent(values[5]));
+        cells.push(flow.map_or_else(String::new, |flow| printable(&flow.verdict)));
         grid.rows.push(Row { cells, role: Role::Plain, display: Some(transport.display) });
     }
     grid

@@ -5,10 +5,10 @@ use talkpath_measure::summary::Summary;
 
 use crate::Style;
 use crate::grid::{Grid, columns_of, paint, printable};
-use crate::number::{UNKNOWN, counted};
 use crate::tables;
-use crate::verdict::{RULE, judge};
-use crate::view::{CellView, DelayKind, TransportView, conditions, main_flow};
+use crate::terms::{self, Terms};
+use crate::verdict::judge;
+use crate::view::{CellView, Condition, conditions, main_flow};
 
 /// Cells whose tables `run_table` prints; the rest are in summary.json and the page.
 const MAX_CELLS: usize = 40;
@@ -37,17 +37,8 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
         }
         out.push('\n');
     }
-    let views: Vec<TransportView> =
-        conditions.iter().flat_map(|condition| &condition.cells).map(|cell| cell.transport(flow)).collect();
-    let mut terms = transport_terms(&views);
-    let kinds: Vec<DelayKind> = conditions.iter().map(|condition| condition.delay_kind(flow)).collect();
-    terms.extend(definitions(summary, &kinds));
-    let resent = ("resent", "data packets sent again / data packets sent".to_owned());
-    if conditions.iter().any(|condition| !condition.other_flows(flow).is_empty()) {
-        terms.push(resent);
-    }
-    terms.push(("ranking", RULE.to_owned()));
-    notes(&mut terms, summary, &out);
+    let list: Vec<&Condition<'_>> = conditions.iter().collect();
+    let terms = terms::of_comparison(summary, &list, flow, &out);
     out.push_str(&glossary(&terms, style));
     out
 }
@@ -73,37 +64,23 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         out.push('\n');
     }
     let flow = main_flow(summary);
-    let several = conditions(summary, &flow).iter().any(|condition| judge(condition, &flow).is_some());
-    if several {
-        for condition in conditions(summary, &flow) {
-            let Some(verdict) = judge(&condition, &flow) else { continue };
-            let label = if condition.label.is_empty() {
-                flow.clone()
-            } else {
-                format!("{flow}, {}", condition.label)
-            };
-            out.push_str(&wrap(
-                &printable(&format!("{label}: {}", verdict.winner.sentence)),
-                style.width,
-                "",
-                "",
-            ));
-        }
+    let mut verdicts = String::new();
+    for condition in conditions(summary, &flow) {
+        let Some(verdict) = judge(&condition, &flow) else { continue };
+        let label =
+            if condition.label.is_empty() { flow.clone() } else { format!("{flow}, {}", condition.label) };
+        verdicts.push_str(&wrap(
+            &printable(&format!("{label}: {}", verdict.winner.sentence)),
+            style.width,
+            "",
+            "",
+        ));
+    }
+    if !verdicts.is_empty() {
+        out.push_str(&verdicts);
         out.push('\n');
     }
-    let mut kinds: Vec<DelayKind> = cells
-        .iter()
-        .filter_map(|cell| cell.run.map(|run| (cell, run)))
-        .flat_map(|(cell, run)| run.flows.keys().map(|flow| cell.delay_kind(flow)))
-        .collect();
-    kinds.sort();
-    kinds.dedup();
-    let mut terms = definitions(summary, &kinds);
-    terms.push(("resent", "data packets sent again / data packets sent".to_owned()));
-    if cells.iter().any(|cell| cell.cell.n > 1) {
-        terms.push(("counts", "messages sent and lost, groups and links are repetition 0's".to_owned()));
-    }
-    notes(&mut terms, summary, &out);
+    let terms = terms::of_run(summary, &cells, &out);
     out.push_str(&glossary(&terms, style));
     out
 }
@@ -111,7 +88,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
 /// The lines above the table: what ran, and loudly what is wrong with it.
 fn heading(summary: &Summary, style: &Style) -> String {
     let mut out = wrap(&paint(&printable(&summary.name), "1", style.color), style.width, "", "");
-    out.push_str(&wrap(&printable(&about_run(summary)), style.width, "", ""));
+    out.push_str(&wrap(&printable(&terms::about_run(summary)), style.width, "", ""));
     if !summary.valid {
         let text = paint("INVALID RUN: do not trust these figures.", "1;31", style.color);
         out.push_str(&format!("\n{text}\n"));
@@ -128,73 +105,6 @@ fn heading(summary: &Summary, style: &Style) -> String {
     out
 }
 
-/// `sim, 5 repetitions, seeds from 1, exact percentiles`.
-pub(crate) fn about_run(summary: &Summary) -> String {
-    let n = summary.cells.iter().map(|cell| cell.n).max().unwrap_or(0);
-    let first = summary.runs.iter().min_by_key(|run| (run.repetition, run.cell));
-    let seed = match (first, n) {
-        (None, _) => "no finished repetition".to_owned(),
-        (Some(run), 0 | 1) => format!("1 repetition, seed {}", run.seed),
-        (Some(run), n) => {
-            format!(
-                "{}, seeds derived from {}; medians with 95 % intervals",
-                counted(n, "repetition"),
-                run.seed
-            )
-        }
-    };
-    format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
-}
-
-/// What the words of the tables mean.
-pub(crate) fn definitions(summary: &Summary, kinds: &[DelayKind]) -> Vec<(&'static str, String)> {
-    let mut terms = Vec::new();
-    if kinds.contains(&DelayKind::RoundTrip) {
-        let text =
-            "from the moment a message was due until its echo was read: a sender that had to wait counts";
-        terms.push(("round trip", text.to_owned()));
-    }
-    if kinds.contains(&DelayKind::OneWay) {
-        let text =
-            "from the moment a message was due until the far end read it: a sender that had to wait counts";
-        terms.push(("one way", text.to_owned()));
-    }
-    let jitter =
-        "90th percentile of the unsigned IPDV |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393)";
-    terms.push(("jitter", jitter.to_owned()));
-    terms.push(("loss", "missing / sent, by sequence number; unfinished ones left out".to_owned()));
-    terms.push(("goodput", "payload delivered a second".to_owned()));
-    if summary.cells.iter().any(|cell| cell.n > 1) {
-        let text = "median over the repetitions; under it the 95 % interval of their mean (Student's t)";
-        terms.push(("figures", text.to_owned()));
-    }
-    terms
-}
-
-/// Explains names that do not explain themselves.
-pub(crate) fn transport_terms(views: &[TransportView]) -> Vec<(&'static str, String)> {
-    let mut terms: Vec<(&'static str, String)> = Vec::new();
-    for view in views.iter().filter(|view| !view.display.about.is_empty()) {
-        if terms.iter().all(|(name, _)| *name != view.display.name) {
-            terms.push((view.display.name, view.display.about.to_owned()));
-        }
-    }
-    terms
-}
-
-/// Why figures are missing, where any are.
-pub(crate) fn notes(terms: &mut Vec<(&'static str, String)>, summary: &Summary, shown: &str) {
-    if shown.contains(UNKNOWN) {
-        terms.push((
-            UNKNOWN,
-            "not known in this arena, or nothing to count (no arrival, no retransmission)".to_owned(),
-        ));
-    }
-    if !summary.clock.trusted {
-        terms.push(("clock", format!("one-way figures are left out: {}", printable(&summary.clock.why))));
-    }
-}
-
 fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
     let (text, left_out) = grid.text(style);
     out.push_str(&text);
@@ -206,12 +116,12 @@ fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
 }
 
 /// Terms and their meanings with a hanging indent.
-fn glossary(terms: &[(&'static str, String)], style: &Style) -> String {
+fn glossary(terms: &Terms, style: &Style) -> String {
     let widest = terms.iter().map(|(term, _)| columns_of(term)).max().unwrap_or(0);
     let mut out = String::new();
     for (term, meaning) in terms {
         let first = format!("{term}{}", " ".repeat(widest + 2 - columns_of(term)));
-        let text = wrap(meaning, style.width, &first, &" ".repeat(widest + 2));
+        let text = wrap(&printable(meaning), style.width, &first, &" ".repeat(widest + 2));
         out.push_str(&paint(text.trim_end(), "2", style.color));
         out.push('\n');
     }
@@ -238,4 +148,101 @@ fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     out.push_str(line.trim_end());
     out.push('\n');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    const WIDE: Style = Style { width: 100, color: false };
+
+    #[test]
+    fn the_comparison_reads_as_one_expects_and_its_numbers_are_the_summarys() {
+        let summary = fixture::summary(1);
+        let text = comparison_table(&summary, "call", &WIDE);
+        for (name, run) in ["UDP", "TCP", "TCP_NODELAY"].iter().zip(&summary.runs) {
+            let row = text.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+            let delay = run.flows["call"].round_trip_delay_ms.as_ref().unwrap();
+            let figures: Vec<&str> = row.split_whitespace().skip(1).take(3).collect();
+            assert_eq!(figures, [delay.p50, delay.p90, delay.p99].map(|value| format!("{value:.1}")));
+        }
+        insta::assert_snapshot!("comparison", text);
+    }
+
+    #[test]
+    fn every_line_fits_its_width() {
+        for n in [1, 5] {
+            let summary = fixture::summary(n);
+            for width in [72, 80, 100] {
+                let style = Style { width, color: false };
+                let text = comparison_table(&summary, "call", &style) + &run_table(&summary, &style);
+                let long: Vec<&str> = text.lines().filter(|line| columns_of(line) > width).collect();
+                assert!(long.is_empty(), "{long:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn five_repetitions_read_as_one_expects() {
+        let summary = fixture::summary(5);
+        let text = comparison_table(&summary, "call", &Style { width: 80, color: false });
+        assert!(text.contains("5 repetitions") && text.contains("95 %"));
+        insta::assert_snapshot!("comparison-five-repetitions", text);
+    }
+
+    #[test]
+    fn the_run_table_has_every_flow_and_link() {
+        let summary = fixture::summary(1);
+        let text = run_table(&summary, &WIDE);
+        for run in &summary.runs {
+            let upload = &run.flows["upload"];
+            assert!(text.contains(&format!("{:.3}", upload.goodput_bps.unwrap() / 1e6)));
+        }
+        assert_eq!(text.lines().filter(|line| line.starts_with("upload")).count(), 3);
+        assert_eq!(text.lines().filter(|line| line.starts_with("up ")).count(), 3);
+        insta::assert_snapshot!("run", text);
+    }
+
+    #[test]
+    fn an_invalid_run_and_its_warnings_stand_above_the_table() {
+        let mut summary = fixture::summary(1);
+        summary.valid = false;
+        summary.warnings = vec!["the emulator was late by 12 ms at p99".to_owned()];
+        let text = comparison_table(&summary, "call", &WIDE);
+        let table = text.find("round trip, ms").unwrap();
+        assert!(text.find("INVALID RUN").unwrap() < table);
+        assert!(text.find("warning: the emulator was late").unwrap() < table);
+        assert!(!comparison_table(&fixture::summary(1), "call", &WIDE).contains("INVALID"));
+    }
+
+    #[test]
+    fn a_clock_that_is_not_trusted_leaves_a_dash_and_the_reason() {
+        let mut summary = fixture::summary(1);
+        summary.clock.trusted = false;
+        summary.clock.why = "the hulls disagree in slope".to_owned();
+        for run in &mut summary.runs {
+            run.flows.get_mut("call").unwrap().round_trip_delay_ms = None;
+        }
+        let text = comparison_table(&summary, "call", &WIDE);
+        assert!(text.contains('–') && text.contains("left out: the hulls disagree in slope"));
+        assert!(text.contains("No winner"));
+    }
+
+    #[test]
+    fn an_empty_summary_and_an_unknown_flow_still_print() {
+        let mut summary = fixture::summary(1);
+        assert!(comparison_table(&summary, "no-such-flow", &WIDE).contains("No winner"));
+        summary.runs.clear();
+        assert!(run_table(&summary, &WIDE).contains("no finished repetition"));
+        summary.cells.clear();
+        assert!(comparison_table(&summary, "call", &WIDE).contains("no finished repetition"));
+    }
+
+    #[test]
+    fn a_hostile_name_reaches_the_terminal_without_its_escapes() {
+        let mut summary = fixture::summary(1);
+        summary.name = "evil\u{1b}[2J".to_owned();
+        assert!(!comparison_table(&summary, "call", &WIDE).contains('\u{1b}'));
+    }
 }

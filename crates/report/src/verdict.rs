@@ -6,8 +6,8 @@
 //!    limit is 150 ms one way, below which ITU-T G.114 (05/2003) §4 finds most applications "essentially
 //!    transparent" to delay; a round trip has twice that, 300 ms. (G.114 counts from mouth to ear; what is measured
 //!    here is the network's and the transport's part of it.) The share in time is read off the figures at hand: the
-//!    highest reported percentile within the limit, times the share that was not missing. It is therefore a lower
-//!    bound, and is called "at least".
+//!    highest reported percentile within the limit, times the share that was not missing. The truth lies between
+//!    that and the next percentile ("90 to 95 %"); the rule takes the lower end.
 //! 2. Transports whose share is within one percentage point of the best stay in the contest.
 //! 3. **Then the lower p90.** Where another's p90 is within 5 % or 1 ms of it, or with repetitions their 95 % intervals
 //!    overlap, there is no clear winner among these, and the sentence says so.
@@ -45,8 +45,8 @@ const DELAY_TOLERANCE_MS: f64 = 1.0;
 
 /// The rule in one sentence, for a table's foot.
 pub(crate) const RULE: &str = "most messages in time (within 150 ms one way or 300 ms round trip, after ITU-T G.114; \
-    at least so many by the percentiles shown, a missing one is late), shares within 1 point are equal; then the \
-    lower p90; within 5 %, 1 ms or overlapping 95 % intervals: no clear winner.";
+    the surely reached share by the percentiles, a missing message is late), shares within 1 point count as equal; then \
+    the lower p90; within 5 %, 1 ms or overlapping 95 % intervals there is no clear winner";
 
 /// Which transport served `flow` best. `None` where there are not two to compare, or where more than the transport
 /// was swept, so that each condition has its own winner (the tables name each).
@@ -70,7 +70,10 @@ pub(crate) struct Verdict {
 struct Candidate {
     index: usize,
     view: TransportView,
+    /// At least this share came in time ...
     in_time: f64,
+    /// ... and at most this one.
+    at_most: f64,
     p90: Option<Figure>,
     loss: Option<f64>,
 }
@@ -138,7 +141,7 @@ fn candidate(index: usize, cell: &CellView<'_>, flow: &str, kind: DelayKind) -> 
         (Quantile::P90, 0.90),
         (Quantile::P50, 0.50),
     ];
-    let within = steps.iter().find(|(step, _)| quantile(*step).is_some_and(|delay| delay <= limit));
+    let within = steps.iter().position(|(step, _)| quantile(*step).is_some_and(|delay| delay <= limit));
     let p90 = cell.figure(name, Metric::Delay(kind, Quantile::P90));
     let loss = cell.value(name, Metric::LossRate);
     let nothing_came = cell.flow(name).is_some_and(|flow| flow.sent > 0 && flow.received == 0);
@@ -146,17 +149,21 @@ fn candidate(index: usize, cell: &CellView<'_>, flow: &str, kind: DelayKind) -> 
         return None;
     }
     let delivered = 1.0 - loss.unwrap_or(0.0);
-    let in_time = within.map_or(0.0, |(_, share)| share * delivered);
-    Some(Candidate { index, view: cell.transport(flow), in_time, p90, loss })
+    let in_time = within.map_or(0.0, |at| steps[at].1 * delivered);
+    let next = within.unwrap_or(steps.len()).saturating_sub(1);
+    let at_most = if p90.is_some() { steps[next].1 * delivered } else { 0.0 };
+    Some(Candidate { index, view: cell.transport(flow), in_time, at_most, p90, loss })
 }
 
 impl DelayKind {
     fn limit_ms(self) -> f64 {
-        match self {
-            Self::RoundTrip => ROUND_TRIP_LIMIT_MS,
-            Self::OneWay => ONE_WAY_LIMIT_MS,
-        }
+        limit_ms(self == Self::RoundTrip)
     }
+}
+
+/// Until when a message is in time, counted as its delay is.
+pub(crate) fn limit_ms(round_trip: bool) -> f64 {
+    if round_trip { ROUND_TRIP_LIMIT_MS } else { ONE_WAY_LIMIT_MS }
 }
 
 /// Whether two delays are too close to call.
@@ -174,7 +181,7 @@ fn won(first: &Candidate, others: &[Candidate], kind: DelayKind, by_share: bool)
     let shares = shares(first, others, kind);
     let delays = format!("p90 {} {} against {}", kind.name(), delay(first), each(others, delay));
     let (why, also) = if by_share { (shares, delays) } else { (delays, shares) };
-    format!("{}: {why}; {also}; {}.", first.view.label, losses(first, others))
+    format!("{} wins: {why}; {also}; {}.", first.view.label, losses(first, others))
 }
 
 fn undecided(first: &Candidate, tied: &[&Candidate], others: &[Candidate], kind: DelayKind) -> String {
@@ -199,18 +206,26 @@ fn shares(first: &Candidate, others: &[Candidate], kind: DelayKind) -> String {
         DelayKind::RoundTrip => "back within",
         DelayKind::OneWay => "there within",
     };
-    match others.iter().all(|c| same_text(c.in_time, first.in_time)) {
-        true if first.in_time == 0.0 => format!("none has even half of its messages {come} {limit}"),
-        true => format!("all have at least {} of their messages {come} {limit}", share(first.in_time)),
+    match others.iter().all(|c| in_time(c) == in_time(first)) {
+        true => format!("each has {} of its messages {come} {limit}", in_time(first)),
         false => {
-            let others = each(others, |c| share(c.in_time));
-            format!("at least {} of its messages {come} {limit} against {others}", share(first.in_time))
+            format!("{} of its messages {come} {limit} against {}", in_time(first), each(others, in_time))
         }
     }
 }
 
+/// The share in time as far as the percentiles tell it: `98.2 %`, `50 to 90 %`, `under 50 %`.
+fn in_time(candidate: &Candidate) -> String {
+    let (low, high) = (share(candidate.in_time), share(candidate.at_most));
+    match candidate.in_time == 0.0 {
+        _ if low == high => low,
+        true => format!("under {high}"),
+        false => format!("{} to {high}", low.trim_end_matches(" %")),
+    }
+}
+
 fn losses(first: &Candidate, others: &[Candidate]) -> String {
-    let text = |c: &Candidate| c.loss.map_or_else(|| "unknown".to_owned(), share);
+    let text = |c: &Candidate| c.loss.map_or_else(|| "an unknown share".to_owned(), share);
     match others.iter().all(|c| text(c) == text(first)) {
         true => format!("each lost {}", text(first)),
         false => format!("lost {} against {}", text(first), each(others, text)),
@@ -227,23 +242,24 @@ fn upload(condition: &Condition<'_>, flow: &str, ranked: &[Candidate]) -> String
             .filter_map(|c| Some(format!("{} beside {}", rate(goodput(c)?), c.view.label)))
             .collect();
         if !figures.is_empty() {
-            text.push_str(&format!(" {other} got {}.", list(&figures)));
+            text.push_str(&format!(" {other}: {}.", list(&figures)));
         }
     }
     text
 }
 
-/// `420 ms (TCP) and 610 ms (UDP)`.
+/// `420 ms (TCP) and 610 ms (UDP)`; once where all say the same.
 fn each(candidates: &[Candidate], text: impl Fn(&Candidate) -> String) -> String {
-    list(&candidates.iter().map(|c| format!("{} ({})", text(c), c.view.label)).collect::<Vec<_>>())
+    match candidates {
+        [first, _, ..] if candidates.iter().all(|c| text(c) == text(first)) => {
+            format!("{} (the others)", text(first))
+        }
+        _ => list(&candidates.iter().map(|c| format!("{} ({})", text(c), c.view.label)).collect::<Vec<_>>()),
+    }
 }
 
 fn delay(candidate: &Candidate) -> String {
     candidate.p90.map_or_else(|| "unknown, as nothing arrived".to_owned(), |figure| ms(figure.value))
-}
-
-fn same_text(a: f64, b: f64) -> bool {
-    share(a) == share(b)
 }
 
 #[cfg(test)]
@@ -277,7 +293,7 @@ mod tests {
         assert!(winner.tied.is_empty());
         assert!(
             winner.sentence.starts_with(
-                "UDP: p90 round trip 50.0 ms against 60.0 ms (TCP_NODELAY) and 120 ms (TCP); all have at least 100 %"
+                "UDP wins: p90 round trip 50.0 ms against 60.0 ms (TCP_NODELAY) and 120 ms (TCP); each has 100 % of its"
             ),
             "{}",
             winner.sentence
@@ -294,11 +310,13 @@ mod tests {
         let winner = winner(&summary, "call").unwrap();
         assert_eq!(winner.transport, "tcp-nodelay");
         assert!(
-            winner.sentence.contains("at least 100 % of its messages back within 300 ms against 92 % (UDP)"),
+            winner
+                .sentence
+                .contains("100 % of its messages back within 300 ms against 92 % (UDP) and 90 to 95 % (TCP)"),
             "{}",
             winner.sentence
         );
-        assert!(winner.sentence.contains("lost 0 % against 8 % (UDP)"), "{}", winner.sentence);
+        assert!(winner.sentence.contains("lost 0 % against 8 % (UDP) and 0 % (TCP)"), "{}", winner.sentence);
     }
 
     #[test]

@@ -78,6 +78,14 @@ impl DelayKind {
             Self::OneWay => "one way",
         }
     }
+
+    /// `rtt` or `owd`, for narrow columns.
+    pub(crate) fn abbreviation(self) -> &'static str {
+        match self {
+            Self::RoundTrip => "rtt",
+            Self::OneWay => "owd",
+        }
+    }
 }
 
 impl Metric {

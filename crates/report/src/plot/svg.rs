@@ -1,4 +1,144 @@
-//! Text that is safe inside SVG, HTML and their attributes.
+//! SVG as text: elements with short numbers, and text that is safe inside SVG, HTML and their attributes.
+
+use core::fmt::Write as _;
+
+/// An SVG under construction, in units that are pixels at the page's full width.
+#[derive(Debug)]
+pub(crate) struct Svg {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+/// Where a text's point lies in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Svg {
+    pub(crate) fn new(width: f64, height: f64) -> Self {
+        Self { width, height, body: String::new() }
+    }
+
+    /// A path with the class that styles it and a `style` for what varies.
+    pub(crate) fn path(&mut self, class: &str, style: &str, d: &str) {
+        let style = if style.is_empty() { String::new() } else { format!(" style=\"{style}\"") };
+        self.push(&format!("<path class=\"{class}\"{style} d=\"{d}\"/>"));
+    }
+
+    /// One straight line.
+    pub(crate) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        self.path(class, "", &format!("M{} {}L{} {}", unit(x1), unit(y1), unit(x2), unit(y2)));
+    }
+
+    /// A rectangle.
+    pub(crate) fn rect(&mut self, class: &str, style: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+        let [x, y, width, height] = [x, y, width, height].map(unit);
+        self.push(&format!(
+            "<rect class=\"{class}\" style=\"{style}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+        ));
+    }
+
+    /// Text; `text` is escaped.
+    pub(crate) fn text(&mut self, class: &str, style: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+        let style = if style.is_empty() { String::new() } else { format!(" style=\"{style}\"") };
+        let anchor = anchor.name();
+        let text = escape(text);
+        self.push(&format!(
+            "<text class=\"{class}\"{style} x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{text}</text>",
+            unit(x),
+            unit(y)
+        ));
+    }
+
+    /// Text that reads upwards, centred on the point.
+    pub(crate) fn text_upwards(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+        let (x, y, text) = (unit(x), unit(y), escape(text));
+        self.push(&format!(
+            "<text class=\"{class}\" transform=\"translate({x} {y}) rotate(-90)\" text-anchor=\"middle\">{text}</text>"
+        ));
+    }
+
+    /// The whole element. `id` makes the ids of title and description unique on the page.
+    pub(crate) fn finish(self, id: &str, title: &str, description: &str) -> String {
+        let (width, height) = (unit(self.width), unit(self.height));
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             aria-labelledby=\"{id}-title {id}-desc\">\n<title id=\"{id}-title\">{}</title>\n\
+             <desc id=\"{id}-desc\">{}</desc>\n{}</svg>\n",
+            escape(title),
+            escape(description),
+            self.body
+        )
+    }
+
+    fn push(&mut self, element: &str) {
+        self.body.push_str(element);
+        self.body.push('\n');
+    }
+}
+
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Middle => "middle",
+            Self::End => "end",
+        }
+    }
+}
+
+/// A path's data: steps and dots, each point on a tenth of a unit and none twice in a row.
+#[derive(Debug, Default)]
+pub(crate) struct PathData {
+    data: String,
+    last: Option<(i64, i64)>,
+}
+
+impl PathData {
+    /// Begins a line.
+    pub(crate) fn move_to(&mut self, x: f64, y: f64) {
+        let _ = write!(self.data, "M{} {}", unit(x), unit(y));
+        self.last = Some(tenths(x, y));
+    }
+
+    /// Goes on to a point in a step: first across, then up or down.
+    pub(crate) fn step_to(&mut self, x: f64, y: f64) {
+        let (to, from) = (tenths(x, y), self.last.unwrap_or_default());
+        if to.0 != from.0 {
+            let _ = write!(self.data, "H{}", unit(x));
+        }
+        if to.1 != from.1 {
+            let _ = write!(self.data, "V{}", unit(y));
+        }
+        self.last = Some(to);
+    }
+
+    /// A dot, as a line of no length with round ends.
+    pub(crate) fn dot(&mut self, x: f64, y: f64) {
+        if self.last != Some(tenths(x, y)) {
+            let _ = write!(self.data, "M{} {}h0", unit(x), unit(y));
+            self.last = Some(tenths(x, y));
+        }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.data
+    }
+}
+
+/// A coordinate with one decimal at most.
+pub(crate) fn unit(value: f64) -> String {
+    let text = format!("{value:.1}");
+    match text.strip_suffix(".0") {
+        Some("-0") => "0".to_owned(),
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
+}
 
 /// `text` with what markup would read as its own replaced, and without characters that XML 1.0 §2.2 does not allow.
 pub(crate) fn escape(text: &str) -> String {
@@ -19,6 +159,10 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
+fn tenths(x: f64, y: f64) -> (i64, i64) {
+    ((x * 10.0).round() as i64, (y * 10.0).round() as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,5 +171,30 @@ mod tests {
     fn markup_and_control_characters_cannot_get_through() {
         assert_eq!(escape("<a href=\"x\">'&'</a>"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;");
         assert_eq!(escape("a\u{0}\u{1b}\u{ffff}b\n"), "a\u{fffd}\u{fffd}\u{fffd}b\n");
+    }
+
+    #[test]
+    fn a_step_goes_across_before_it_goes_up() {
+        let mut data = PathData::default();
+        data.move_to(0.0, 10.0);
+        data.step_to(5.0, 10.01);
+        data.step_to(7.25, 3.0);
+        assert_eq!(data.finish(), "M0 10H5H7.2V3");
+    }
+
+    #[test]
+    fn a_figure_names_and_describes_itself() {
+        let mut svg = Svg::new(100.0, 50.0);
+        svg.text("label", "", (1.0, 2.0), Anchor::End, "a < b");
+        let text = svg.finish("f1", "Title & more", "What it shows");
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let root = document.root_element();
+        assert_eq!(
+            (root.attribute("role"), root.attribute("aria-labelledby")),
+            (Some("img"), Some("f1-title f1-desc"))
+        );
+        let title =
+            root.children().find(|node| node.has_tag_name(("http://www.w3.org/2000/svg", "title"))).unwrap();
+        assert_eq!((title.attribute("id"), title.text()), (Some("f1-title"), Some("Title & more")));
     }
 }

@@ -1,0 +1,96 @@
+//! Runs of consecutive missing messages: how many of each length.
+
+use super::{Entry, Figure, colour, legend};
+use crate::number::list;
+use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
+use crate::plot::scale::{Scale, tick_label};
+use crate::plot::svg::{Anchor, Svg};
+use crate::select::{Selection, Series};
+
+const TOP: f64 = 12.0;
+const HEIGHT: f64 = 180.0;
+/// Lengths with bars of their own; longer runs share the last bar. Chosen: what fits with a label each.
+const MAX_LENGTH: usize = 20;
+
+/// The figure; its caption says so where nothing is missing. `None` without series.
+pub(crate) fn loss_runs(selection: &Selection<Series<'_>>) -> Option<Figure> {
+    if selection.shown.is_empty() {
+        return None;
+    }
+    let (lossy, whole): (Vec<&Series<'_>>, Vec<&Series<'_>>) =
+        selection.shown.iter().partition(|series| series.flow.loss_runs.iter().any(|count| *count > 0));
+    let names: Vec<String> = whole.iter().map(|series| series.label.clone()).collect();
+    let mut caption =
+        "A run is so many consecutive messages that are all missing; a codec conceals a run of one or two \
+                       frames, not of ten."
+            .to_owned();
+    if !names.is_empty() {
+        caption.push_str(&format!(" Nothing is missing: {}.", list(&names)));
+    }
+    let title = "Runs of missing messages".to_owned();
+    if lossy.is_empty() {
+        return Some(Figure { title, legend: String::new(), svg: String::new(), caption });
+    }
+    let counts: Vec<Vec<u64>> = lossy.iter().map(|series| binned(&series.flow.loss_runs)).collect();
+    let entries = lossy.iter().map(|series| {
+        Entry::line(&series.label, format!("stroke:{};stroke-width:9", colour(series.display)))
+    });
+    let legend = legend(entries);
+    let described: Vec<&str> = lossy.iter().map(|series| series.label.as_str()).collect();
+    let description = format!("Bars: how many runs of each length for {}.", described.join(", "));
+    let svg = draw(&lossy, &counts).finish("loss-runs", "Runs of missing messages", &description);
+    Some(Figure { title, legend, svg, caption })
+}
+
+/// Counts by length, those past `MAX_LENGTH` together.
+fn binned(histogram: &[u64]) -> Vec<u64> {
+    let mut bins: Vec<u64> = histogram.iter().take(MAX_LENGTH).copied().collect();
+    if histogram.len() > MAX_LENGTH {
+        bins.push(histogram[MAX_LENGTH..].iter().sum());
+    }
+    bins
+}
+
+fn draw(lossy: &[&Series<'_>], counts: &[Vec<u64>]) -> Svg {
+    let bottom = TOP + HEIGHT;
+    let lengths = counts.iter().map(Vec::len).max().unwrap_or(1).max(5);
+    let most = counts.iter().flatten().max().copied().unwrap_or(1);
+    let x = Scale::linear((0.5, lengths as f64 + 0.5), (LEFT, WIDTH - RIGHT));
+    let y = Scale::fitting((0.0, most as f64), (bottom, TOP));
+    let panel = Panel { top: TOP, bottom, x, y };
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+    panel.vertical_axis(&mut svg, 4, tick_label);
+    svg.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
+    for length in 1..=lengths {
+        let name = if length > MAX_LENGTH { format!("{length}+") } else { length.to_string() };
+        svg.text("tick", "", (panel.x.at(length as f64), bottom + 18.0), Anchor::Middle, &name);
+    }
+    svg.text("title", "", (WIDTH - RIGHT, bottom + 38.0), Anchor::End, "length of the run, messages");
+    svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), "runs");
+    // A fifth of each length's room stays free between neighbours.
+    let room = 0.8 * (panel.x.at(2.0) - panel.x.at(1.0));
+    let width = (room / lossy.len() as f64).min(40.0);
+    for (index, (series, counts)) in lossy.iter().zip(counts).enumerate() {
+        for (length, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let middle = panel.x.at(length as f64 + 1.0);
+            let left = middle + (index as f64 - lossy.len() as f64 / 2.0) * width;
+            let top = panel.y.at(*count as f64).min(bottom - 1.5);
+            let style = format!("fill:{}", colour(series.display));
+            svg.rect("bar", &style, (left, top), (width - 1.0, bottom - top));
+        }
+    }
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_too_long_for_a_bar_of_their_own_share_one() {
+        let mut histogram = vec![0; 40];
+        (histogram[0], histogram[25], histogram[39]) = (7, 2, 1);
+        let bins = binned(&histogram);
+        assert_eq!((bins.len(), bins[0], bins[MAX_LENGTH]), (MAX_LENGTH + 1, 7, 3));
+    }
+}

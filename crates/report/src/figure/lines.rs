@@ -1,0 +1,168 @@
+//! Queue, cwnd and send buffer over time: one panel a cell under one another, all with one vertical scale.
+
+use talkpath_measure::figures::StepLine;
+
+use super::{Entry, Figure, Sample, extent, left_out, legend, stroke};
+use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
+use crate::plot::scale::{Scale, tick_label};
+use crate::plot::svg::{Anchor, PathData, Svg};
+use crate::select::{CellSeries, Selection, is_copy};
+
+const TOP: f64 = 24.0;
+const HEIGHT: f64 = 100.0;
+const GAP: f64 = 30.0;
+/// More lines than this in a panel cannot be followed; chosen.
+const MAX_LINES: usize = 4;
+
+/// What is drawn over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    Queue,
+    Cwnd,
+    SendBuffer,
+}
+
+impl LineKind {
+    /// The kind's name in a [`StepLine`].
+    fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Cwnd => "cwnd",
+            Self::SendBuffer => "send_buffer",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Queue => "Queues over time",
+            Self::Cwnd => "Congestion windows over time",
+            Self::SendBuffer => "Send buffers over time",
+        }
+    }
+
+    fn axis(self) -> &'static str {
+        match self {
+            Self::Queue => "waiting packets",
+            Self::Cwnd => "cwnd, packets",
+            Self::SendBuffer => "send buffer, kB",
+        }
+    }
+
+    fn scale(self) -> f64 {
+        match self {
+            Self::Queue | Self::Cwnd => 1.0,
+            Self::SendBuffer => 1e-3,
+        }
+    }
+
+    fn caption(self) -> &'static str {
+        match self {
+            Self::Queue => {
+                "Packets that wait at each link, the one being sent not counted. A call's delay follows the queue \
+                            that it stands in."
+            }
+            Self::Cwnd => {
+                "How many packets each sender may have in flight; transports without a congestion window have no \
+                           line."
+            }
+            Self::SendBuffer => {
+                "Bytes that the application wrote and the far end has not acknowledged (or that have not \
+                                 left yet)."
+            }
+        }
+    }
+}
+
+/// The figure; `None` where no cell has such lines.
+pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, flow: &str) -> Option<Figure> {
+    let of =
+        |cell: &CellSeries<'_>| cell.cell.lines.iter().filter(|line| line.kind == kind.name()).count() > 0;
+    let drawn: Vec<&CellSeries<'_>> = selection.shown.iter().filter(|cell| of(cell)).collect();
+    if drawn.is_empty() {
+        return None;
+    }
+    let (entities, more) = entities(&drawn, kind);
+    let places = stack(drawn.len(), TOP, HEIGHT, GAP);
+    let bottom = places.last().map_or(TOP, |place| place.1);
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+    let points = || drawn.iter().flat_map(|cell| cell.lines(kind)).flat_map(|line| line.points.iter());
+    let (_, end) = extent(points().map(|point| point.0));
+    let (_, highest) = extent(points().map(|point| point.1 * kind.scale()));
+    for (index, (cell, (top, bottom))) in drawn.iter().zip(&places).enumerate() {
+        let panel = Panel {
+            top: *top,
+            bottom: *bottom,
+            x: Scale::linear((0.0, end), (LEFT, WIDTH - RIGHT)),
+            y: Scale::fitting((0.0, highest), (*bottom, *top)),
+        };
+        panel.vertical_axis(&mut svg, 3, tick_label);
+        panel.horizontal_axis(&mut svg, 8, (index + 1 == drawn.len()).then_some("time since the start, s"));
+        for line in cell.lines(kind) {
+            let Some(at) = entities.iter().position(|name| *name == line.entity) else { continue };
+            svg.path("state", &style(at, &line.entity, flow, cell), &steps(line, &panel, kind.scale()));
+        }
+        let style = format!("fill:{}", super::colour(cell.display));
+        svg.text("name", &style, (LEFT, panel.top - 7.0), Anchor::Start, &cell.label);
+    }
+    svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), kind.axis());
+    let entries = entities.iter().enumerate().map(|(at, name)| match is_copy(name, flow) {
+        true => Entry { name, samples: main_samples(&drawn, kind, name) },
+        false => Entry::line(name, neutral(at)),
+    });
+    let legend = legend(entries);
+    let description = format!("{} for {}.", kind.title(), entities.join(", "));
+    let caption = format!(
+        "{} All panels share the vertical scale.{}{}",
+        kind.caption(),
+        left_out(more, "lines of each panel"),
+        left_out(selection.left_out, "panels")
+    );
+    let svg = svg.finish(kind.name(), kind.title(), &description);
+    Some(Figure { title: kind.title().to_owned(), legend, svg, caption })
+}
+
+impl<'a> CellSeries<'a> {
+    fn lines(&self, kind: LineKind) -> impl Iterator<Item = &'a StepLine> + use<'a> {
+        self.cell.lines.iter().filter(move |line| line.kind == kind.name())
+    }
+}
+
+/// The flows or links that are drawn, in the order of their first appearance, and how many are not.
+fn entities<'a>(drawn: &[&CellSeries<'a>], kind: LineKind) -> (Vec<&'a str>, usize) {
+    let mut names: Vec<&str> = Vec::new();
+    for line in drawn.iter().flat_map(|cell| cell.lines(kind)) {
+        if !names.contains(&line.entity.as_str()) {
+            names.push(&line.entity);
+        }
+    }
+    let more = names.len().saturating_sub(MAX_LINES);
+    names.truncate(MAX_LINES);
+    (names, more)
+}
+
+/// The compared flow's line in each panel that has one, each look once.
+fn main_samples(drawn: &[&CellSeries<'_>], kind: LineKind, entity: &str) -> Vec<Sample> {
+    let with = drawn.iter().filter(|cell| cell.lines(kind).any(|line| line.entity == entity));
+    let mut styles: Vec<String> = with.map(|cell| stroke(cell.display)).collect();
+    styles.dedup();
+    styles.into_iter().map(|style| Sample { style, marked: None }).collect()
+}
+
+/// The compared flow wears its transport's colour; what is beside it and links are grey, told apart by dashes.
+fn style(at: usize, entity: &str, flow: &str, cell: &CellSeries<'_>) -> String {
+    if is_copy(entity, flow) { stroke(cell.display) } else { neutral(at) }
+}
+
+fn neutral(at: usize) -> String {
+    let (colour, dash) = [("--ink", "none"), ("--soft", "5 3"), ("--ink", "2 3"), ("--soft", "none")][at % 4];
+    format!("stroke:var({colour});stroke-dasharray:{dash}")
+}
+
+fn steps(line: &StepLine, panel: &Panel, scale: f64) -> String {
+    let mut data = PathData::default();
+    for (index, (time, value)) in line.points.iter().enumerate() {
+        let (x, y) = panel.at((*time, value * scale));
+        if index == 0 { data.move_to(x, y) } else { data.step_to(x, y) }
+    }
+    data.finish()
+}

@@ -1,0 +1,78 @@
+//! One panel: a rectangle with two scales, grid lines, tick labels and titles.
+
+use super::scale::{Scale, tick_label};
+use super::svg::{Anchor, Svg};
+
+/// Width of every figure in SVG units; the page shows it at up to this many pixels.
+pub(crate) const WIDTH: f64 = 760.0;
+/// Room left of a panel for tick labels and the axis title.
+pub(crate) const LEFT: f64 = 64.0;
+/// Room right of a panel for the half of the last tick's label.
+pub(crate) const RIGHT: f64 = 18.0;
+/// Room under the last panel for tick labels and the axis title.
+pub(crate) const BOTTOM: f64 = 44.0;
+
+/// How a limit's line looks in a legend; `.limit` of the style sheet is the same.
+pub(crate) const LIMIT_STYLE: &str = "stroke:var(--soft);stroke-width:1;stroke-dasharray:2 4";
+
+/// A panel's place and scales. `y` runs from the bottom up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel {
+    pub top: f64,
+    pub bottom: f64,
+    pub x: Scale,
+    pub y: Scale,
+}
+
+impl Panel {
+    /// The place of a value pair.
+    pub(crate) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.x.at(x), self.y.at(y))
+    }
+
+    /// Grid lines and labels of the vertical axis.
+    pub(crate) fn vertical_axis(&self, svg: &mut Svg, ticks: usize, label: impl Fn(f64) -> String) {
+        for tick in self.y.ticks(ticks) {
+            let y = self.y.at(tick);
+            svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
+            svg.text("tick", "", (LEFT - 7.0, y + 4.0), Anchor::End, &label(tick));
+        }
+    }
+
+    /// The horizontal axis; labels and title only where `title` is given: under the last of stacked panels.
+    pub(crate) fn horizontal_axis(&self, svg: &mut Svg, ticks: usize, title: Option<&str>) {
+        svg.line("axis", (LEFT, self.bottom), (WIDTH - RIGHT, self.bottom));
+        for tick in self.x.ticks(ticks) {
+            let x = self.x.at(tick);
+            svg.line("axis", (x, self.bottom), (x, self.bottom + 4.0));
+            if title.is_some() {
+                svg.text("tick", "", (x, self.bottom + 18.0), Anchor::Middle, &tick_label(tick));
+            }
+        }
+        if let Some(title) = title {
+            svg.text("title", "", (WIDTH - RIGHT, self.bottom + 38.0), Anchor::End, title);
+        }
+    }
+
+    /// A faint line across at `value`, where the panel holds it.
+    pub(crate) fn across(&self, svg: &mut Svg, value: f64) {
+        if self.y.holds(value) {
+            let y = self.y.at(value);
+            svg.line("limit", (LEFT, y), (WIDTH - RIGHT, y));
+        }
+    }
+
+    /// A faint line upwards at `value` with its name, where the panel holds it.
+    pub(crate) fn upwards(&self, svg: &mut Svg, value: f64, name: &str) {
+        if self.x.holds(value) {
+            let x = self.x.at(value);
+            svg.line("limit", (x, self.top), (x, self.bottom));
+            svg.text("limit-name halo", "", (x + 4.0, self.top + 11.0), Anchor::Start, name);
+        }
+    }
+}
+
+/// The places of `count` panels stacked from `top` in equal heights with room for a title over each, as (top, bottom).
+pub(crate) fn stack(count: usize, top: f64, height: f64, gap: f64) -> Vec<(f64, f64)> {
+    (0..count).map(|at| top + at as f64 * (height + gap)).map(|top| (top, top + height)).collect()
+}

@@ -1,0 +1,112 @@
+//! What the words of the tables mean, for the foot of a table and for the page.
+
+use talkpath_measure::summary::Summary;
+
+use crate::number::{UNKNOWN, counted};
+use crate::verdict::RULE;
+use crate::view::{CellView, Condition, DelayKind};
+
+/// Words and their meanings, in the order to show them.
+pub(crate) type Terms = Vec<(&'static str, String)>;
+
+/// `sim, 1 repetition, seed 1, percentiles exact`.
+pub(crate) fn about_run(summary: &Summary) -> String {
+    let n = summary.cells.iter().map(|cell| cell.n).max().unwrap_or(0);
+    let first = summary.runs.iter().min_by_key(|run| (run.repetition, run.cell));
+    let seed = match (first, n) {
+        (None, _) => "no finished repetition".to_owned(),
+        (Some(run), 0 | 1) => format!("1 repetition, seed {}", run.seed),
+        (Some(run), n) => {
+            format!("{}, first seed {}, medians with 95 % intervals", counted(n, "repetition"), run.seed)
+        }
+    };
+    format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
+}
+
+/// The words of a comparison; `shown` is the text above, searched for figures that are not there.
+pub(crate) fn of_comparison(
+    summary: &Summary,
+    conditions: &[&Condition<'_>],
+    flow: &str,
+    shown: &str,
+) -> Terms {
+    let mut terms = Terms::new();
+    for cell in conditions.iter().flat_map(|condition| &condition.cells) {
+        let display = cell.transport(flow).display;
+        if !display.about.is_empty() && terms.iter().all(|(name, _)| *name != display.name) {
+            terms.push((display.name, display.about.to_owned()));
+        }
+    }
+    let has = |kind| conditions.iter().any(|condition| condition.delay_kind(flow) == kind);
+    terms.extend(delay_terms(["round trip", "one way"], has));
+    terms.extend(common(summary));
+    let beside = conditions.iter().any(|condition| !condition.other_flows(flow).is_empty());
+    terms.extend(beside.then(resent));
+    terms.push(("ranking", RULE.to_owned()));
+    terms.extend(missing(summary, shown));
+    terms
+}
+
+/// The words of the table of every flow.
+pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> Terms {
+    let has = |kind| {
+        let flows = cells.iter().filter_map(|cell| Some((cell, cell.run?)));
+        flows.flat_map(|(cell, run)| run.flows.keys().map(|flow| cell.delay_kind(flow))).any(|it| it == kind)
+    };
+    let mut terms: Terms = delay_terms(["rtt", "owd"], has).collect();
+    terms.extend(common(summary));
+    terms.push(resent());
+    let verdict = "how Foderaro (1995) would call it, by the mean delay";
+    terms.push(("in words", verdict.to_owned()));
+    if cells.iter().any(|cell| cell.cell.n > 1) {
+        terms.push(("counts", "messages, words, groups and links are repetition 0's".to_owned()));
+    }
+    terms.extend(missing(summary, shown));
+    terms
+}
+
+fn delay_terms(
+    names: [&'static str; 2],
+    has: impl Fn(DelayKind) -> bool,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let end = [(DelayKind::RoundTrip, "its echo was read"), (DelayKind::OneWay, "the far end read it")];
+    let shown: Vec<_> = end.into_iter().zip(names).filter(|((kind, _), _)| has(*kind)).collect();
+    shown.into_iter().map(|((_, end), name)| {
+        (name, format!("delay from the moment a message was due until {end}; waiting in the sender counts"))
+    })
+}
+
+fn common(summary: &Summary) -> Terms {
+    let jitter =
+        "90th percentile of the unsigned IPDV |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393)";
+    let mut terms = vec![
+        ("jitter", jitter.to_owned()),
+        ("loss", "missing / sent, by sequence number; unfinished ones left out".to_owned()),
+        ("goodput", "payload delivered a second".to_owned()),
+    ];
+    if summary.cells.iter().any(|cell| cell.n > 1) {
+        let text = "median over the repetitions; \"95 %\" is the interval of their mean (Student's t)";
+        terms.push(("figures", text.to_owned()));
+    }
+    terms
+}
+
+fn resent() -> (&'static str, String) {
+    (
+        "resent",
+        "data packets sent again / data packets sent: what the queue dropped or the wire lost".to_owned(),
+    )
+}
+
+/// Why figures are missing, where any are.
+fn missing(summary: &Summary, shown: &str) -> Terms {
+    let mut terms = Terms::new();
+    if shown.contains(UNKNOWN) {
+        let text = "not known in this arena, or there is no such thing: no arrival, or a transport that never resends";
+        terms.push((UNKNOWN, text.to_owned()));
+    }
+    if !summary.clock.trusted {
+        terms.push(("clock", format!("one-way figures are left out: {}", summary.clock.why)));
+    }
+    terms
+}
