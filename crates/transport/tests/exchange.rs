@@ -1,0 +1,471 @@
+//! Exchange scripts: one end of our TCP against a scripted far end, in timed text.
+//!
+//! A script first sets the scene, then tells a story. `#` begins a comment. Times are milliseconds, with a fraction
+//! where needed; a line that begins with blanks happens at the time of the line before.
+//!
+//! ```text
+//! stack rfc                      presets: rfc, linux, bsd-reno
+//! set initial_window 2           overrides one key of TcpConfig, see `Script::set`
+//! role passive                   default: active
+//! iss 4294967000                 our initial sequence number; `far_iss` is the far end's; default 0
+//! connect rtt 100 window 65535   the handshake, with options mss M and scale S; time 0 is its end
+//!
+//! 0      write 3000              the application writes one message
+//!        out 1..1001 ack 1       the next packet that left, at exactly this time: data range, syn, fin, rst, again
+//!                                (a retransmission) must match; seq, ack, window, mss, scale, ts only if given
+//! 100    in ack 1001             a packet arrives: range, syn, fin, rst, push, ack, window, mss, scale, ts V E;
+//!                                what is not given is as in the last one
+//!        read 500                the application reads so much; `read all`
+//!        expect cwnd 3           also ssthresh (or inf), rto, srtt, writable, send_buffer, timeouts, open, closed
+//! 150    open | close | quiet    quiet: nothing has left since the last `out`
+//! ```
+//!
+//! Sequence numbers count from 0 at the SYN, so that data begins at 1. Before each input, and at the end, every packet
+//! that left must have been told of.
+
+use std::collections::VecDeque;
+use std::str::SplitWhitespace;
+
+use talkpath_transport::tcp::Tcp;
+use talkpath_transport::{
+    CongestionControlKind, DelayedAck, Delivery, Ecn, Flags, Message, NagleKind, Packet, Refused, Role, Segment,
+    Stack, TcpConfig, Transmit, Transport,
+};
+use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
+
+struct Script {
+    config: TcpConfig,
+    role: Role,
+    iss: u32,
+    far_iss: u32,
+    tcp: Option<Tcp>,
+    /// Time 0 of the story.
+    base: Instant,
+    now: Instant,
+    left: VecDeque<(Instant, Transmit)>,
+    /// The far end's last acknowledgement and window field.
+    far_ack: u32,
+    far_window: u16,
+    far_seq: u32,
+    /// The last timestamp that we sent.
+    last_timestamp: Option<u32>,
+}
+
+type Words<'a> = SplitWhitespace<'a>;
+
+fn run(text: &str) {
+    let mut script = Script {
+        config: TcpConfig::preset(Stack::Rfc, false),
+        role: Role::Active,
+        iss: 0,
+        far_iss: 0,
+        tcp: None,
+        base: Instant::ZERO,
+        now: Instant::ZERO,
+        left: VecDeque::new(),
+        far_ack: 0,
+        far_window: u16::MAX,
+        far_seq: 0,
+        last_timestamp: None,
+    };
+    for (number, line) in text.lines().enumerate() {
+        let told = line.split('#').next().unwrap_or_default();
+        if !told.trim().is_empty() {
+            script.line(told).unwrap_or_else(|why| panic!("line {}: {line}\n  {why}", number + 1));
+        }
+    }
+    script.nothing_untold().unwrap_or_else(|why| panic!("at the end: {why}"));
+}
+
+impl Script {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let mut words = line.split_whitespace();
+        if !line.starts_with(char::is_whitespace) {
+            let first = words.next().ok_or("empty")?;
+            match first.parse::<f64>() {
+                Ok(ms) => self.advance(self.base + Duration::from_secs_f64(ms / 1e3))?,
+                Err(_) => return self.scene(first, words),
+            }
+        }
+        let verb = words.next().ok_or("a time and no verb")?;
+        if !matches!(verb, "out" | "expect") {
+            self.nothing_untold()?;
+        }
+        self.event(verb, words)
+    }
+
+    fn scene(&mut self, verb: &str, mut words: Words<'_>) -> Result<(), String> {
+        match verb {
+            "stack" => {
+                self.config = TcpConfig::preset(
+                    match words.next() {
+                        Some("rfc") => Stack::Rfc,
+                        Some("linux") => Stack::Linux,
+                        Some("bsd-reno") => Stack::BsdReno,
+                        other => return Err(format!("no stack {other:?}")),
+                    },
+                    false,
+                );
+            }
+            "set" => self.set(words)?,
+            "role" => self.role = Role::Passive,
+            "iss" => self.iss = number(&mut words)?,
+            "far_iss" => self.far_iss = number(&mut words)?,
+            "connect" => self.connect(words)?,
+            other => return Err(format!("no scene verb {other}")),
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, mut words: Words<'_>) -> Result<(), String> {
+        let key = words.next().ok_or("set what?")?;
+        let config = &mut self.config;
+        match key {
+            "mss" => config.mss = Some(Bytes::new(number(&mut words)?)),
+            "initial_window" => config.initial_window = Packets::new(number(&mut words)?),
+            "initial_ssthresh" => config.initial_ssthresh = Some(Packets::new(number(&mut words)?)),
+            "rwnd" => config.rwnd = Bytes::new(number(&mut words)?),
+            "send_buffer" => config.send_buffer = Some(Bytes::new(number(&mut words)?)),
+            "min_rto" => config.min_rto = Duration::from_millis(number(&mut words)?),
+            "timestamps" => config.timestamps = on(&mut words),
+            "limited_transmit" => config.limited_transmit = on(&mut words),
+            "sack" => config.sack = on(&mut words),
+            "cc" => {
+                config.cc = Some(match words.next() {
+                    Some("reno") => CongestionControlKind::Reno,
+                    _ => CongestionControlKind::NewReno,
+                });
+            }
+            "nagle" => {
+                config.nagle = match words.next() {
+                    Some("off") => NagleKind::Off,
+                    Some("classic") => NagleKind::Classic,
+                    _ => NagleKind::Minshall,
+                }
+            }
+            "delayed_ack" => {
+                config.delayed_ack = match words.next() {
+                    Some("off") => DelayedAck::Off,
+                    Some("after") => DelayedAck::After { timeout: Duration::from_millis(number(&mut words)?) },
+                    Some("tick") => DelayedAck::Tick { period: Duration::from_millis(number(&mut words)?) },
+                    _ => DelayedAck::Linux,
+                }
+            }
+            other => return Err(format!("no key {other}")),
+        }
+        Ok(())
+    }
+
+    /// The whole handshake, an `rtt` long; what it says is checked by the scripts that tell it themselves.
+    fn connect(&mut self, mut words: Words<'_>) -> Result<(), String> {
+        let (mut rtt, mut mss, mut scale) = (100, self.config.mss.map_or(1460, Bytes::get), 7);
+        while let Some(key) = words.next() {
+            match key {
+                "rtt" => rtt = number(&mut words)?,
+                "window" => self.far_window = number(&mut words)?,
+                "mss" => mss = number(&mut words)?,
+                "scale" => scale = number(&mut words)?,
+                other => return Err(format!("connect with {other}?")),
+            }
+        }
+        let options = format!("mss {mss} scale {scale}");
+        let window = self.far_window;
+        let say = |script: &mut Self, what: &str| script.line(what);
+        match self.role {
+            Role::Active => {
+                say(self, "0 open")?;
+                self.left.clear();
+                say(self, &format!("{rtt} in syn ack 1 {options} window {window}"))?;
+            }
+            Role::Passive => {
+                say(self, "0 open")?;
+                say(self, &format!("0 in syn {options} window {window}"))?;
+                self.left.clear();
+                say(self, &format!("{rtt} in ack 1 window {window}"))?;
+            }
+        }
+        self.left.clear();
+        self.base = self.now;
+        Ok(())
+    }
+
+    fn event(&mut self, verb: &str, mut words: Words<'_>) -> Result<(), String> {
+        let now = self.now;
+        match verb {
+            "open" => self.tcp().open(now),
+            "close" => self.tcp().close(now),
+            "quiet" => {}
+            "write" => {
+                let message = Message { seq: 0, size: Bytes::new(number(&mut words)?), due: now };
+                let refused = words.next() == Some("refused");
+                match self.tcp().handle_message(message, now) {
+                    Ok(()) if !refused => {}
+                    Err(Refused::NoRoom) if refused => {}
+                    other => return Err(format!("write gave {other:?}")),
+                }
+            }
+            "read" => self.read(words)?,
+            "in" => {
+                let segment = self.arriving(words)?;
+                self.tcp().handle_packet(Packet::Tcp(segment), Ecn::NotEct, now);
+            }
+            "out" => return self.out(words),
+            "expect" => return self.expect(words),
+            other => return Err(format!("no verb {other}")),
+        }
+        self.flush();
+        Ok(())
+    }
+
+    fn read(&mut self, mut words: Words<'_>) -> Result<(), String> {
+        let now = self.now;
+        let (limit, all) = match words.next() {
+            Some("all") => (u64::MAX, true),
+            Some(word) => (word.parse().map_err(|_| "read how much?")?, false),
+            None => return Err("read how much?".into()),
+        };
+        match self.tcp().poll_delivery(Bytes::new(limit), now) {
+            Some(Delivery::Stream { bytes }) if all || bytes.get() == limit => Ok(()),
+            other => Err(format!("read gave {other:?}")),
+        }
+    }
+
+    fn arriving(&mut self, mut words: Words<'_>) -> Result<Segment, String> {
+        let mut segment = Segment { flags: Flags::default(), ..Segment::default() };
+        let mut seq = self.far_seq;
+        let mut timestamps = self.config.timestamps.then(|| ((self.now.as_nanos() / 1_000_000) as u32, 0));
+        if let (Some(stamps), Some(echo)) = (&mut timestamps, self.last_timestamp) {
+            stamps.1 = echo;
+        }
+        let mut has_ack = true;
+        while let Some(word) = words.next() {
+            match word {
+                "syn" => {
+                    segment.flags = segment.flags.with(Flags::SYN);
+                    segment.sack_permitted = self.config.sack;
+                    has_ack = false;
+                    seq = 0;
+                }
+                "fin" => segment.flags = segment.flags.with(Flags::FIN),
+                "rst" => segment.flags = segment.flags.with(Flags::RST),
+                "push" => segment.flags = segment.flags.with(Flags::PSH),
+                "seq" => seq = number(&mut words)?,
+                "ack" => {
+                    self.far_ack = number(&mut words)?;
+                    has_ack = true;
+                }
+                "window" => self.far_window = number(&mut words)?,
+                "mss" => segment.mss = Some(number(&mut words)?),
+                "scale" => segment.window_scale = self.config.timestamps.then_some(number(&mut words)?),
+                "ts" => timestamps = Some((number(&mut words)?, number(&mut words)?)),
+                range => {
+                    let (start, end) = parse_range(range)?;
+                    seq = start;
+                    segment.payload = end - start;
+                }
+            }
+        }
+        if has_ack {
+            segment.flags = segment.flags.with(Flags::ACK);
+            segment.ack = SeqNum::new(self.iss).wrapping_add(self.far_ack);
+        }
+        let syn_fin = u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
+        self.far_seq = self.far_seq.max(seq + segment.payload + syn_fin);
+        segment.seq = SeqNum::new(self.far_iss).wrapping_add(seq);
+        segment.window = self.far_window;
+        segment.timestamps = timestamps;
+        Ok(segment)
+    }
+
+    fn out(&mut self, mut words: Words<'_>) -> Result<(), String> {
+        let (time, transmit) = self.left.pop_front().ok_or("nothing left the endpoint")?;
+        let Packet::Tcp(segment) = transmit.packet else { return Err("not TCP".into()) };
+        let found = format!("found {} at {} ms", self.describe(&transmit), (time.since(self.base)).as_millis_f64());
+        if time != self.now {
+            return Err(found);
+        }
+        let seq = segment.seq.get().wrapping_sub(self.iss);
+        let ack = segment.ack.get().wrapping_sub(self.far_iss);
+        let (mut flags, mut payload, mut again) = (Flags::default(), 0, false);
+        let mut same = true;
+        while let Some(word) = words.next() {
+            match word {
+                "syn" => flags = flags.with(Flags::SYN),
+                "fin" => flags = flags.with(Flags::FIN),
+                "rst" => flags = flags.with(Flags::RST),
+                "push" => same &= segment.flags.contains(Flags::PSH),
+                "again" => again = true,
+                "seq" => same &= seq == number(&mut words)?,
+                "ack" => same &= segment.flags.contains(Flags::ACK) && ack == number(&mut words)?,
+                "window" => same &= segment.window == number(&mut words)?,
+                "mss" => same &= segment.mss == Some(number(&mut words)?),
+                "scale" => same &= segment.window_scale == Some(number(&mut words)?),
+                "sackok" => same &= segment.sack_permitted,
+                "ts" => same &= segment.timestamps == Some((number(&mut words)?, number(&mut words)?)),
+                range => {
+                    let (start, end) = parse_range(range)?;
+                    same &= seq == start;
+                    payload = end - start;
+                }
+            }
+        }
+        same &= segment.payload == payload && transmit.retransmission == again;
+        for flag in [Flags::SYN, Flags::FIN, Flags::RST] {
+            same &= flags.contains(flag) == segment.flags.contains(flag);
+        }
+        if same { Ok(()) } else { Err(found) }
+    }
+
+    fn expect(&mut self, mut words: Words<'_>) -> Result<(), String> {
+        let seen = self.tcp().observe();
+        let counters = self.tcp().counters();
+        let ms = |span: Option<Duration>| span.map_or(f64::NAN, Duration::as_millis_f64);
+        while let Some(key) = words.next() {
+            let found = match key {
+                "open" => f64::from(u8::from(self.tcp().is_open())),
+                "closed" => f64::from(u8::from(!self.tcp().is_open())),
+                "cwnd" => seen.cwnd.unwrap_or(f64::NAN),
+                "ssthresh" => seen.ssthresh.unwrap_or(f64::NAN),
+                "rto" => ms(seen.rto),
+                "srtt" => ms(seen.srtt),
+                "send_buffer" => seen.send_buffer.get() as f64,
+                "writable" => self.tcp().writable().get() as f64,
+                "timeouts" => counters.timeouts as f64,
+                "fast_retransmits" => counters.fast_retransmits as f64,
+                other => return Err(format!("expect {other}?")),
+            };
+            let wanted = if matches!(key, "open" | "closed") { 1.0 } else { number::<f64>(&mut words)? };
+            let close = found == wanted || (found - wanted).abs() < 5e-4;
+            if !close {
+                return Err(format!("{key} is {found}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets timers fire until `to`.
+    fn advance(&mut self, to: Instant) -> Result<(), String> {
+        if to < self.now {
+            return Err("time goes back".into());
+        }
+        while let Some(deadline) = self.tcp().poll_timeout().filter(|&deadline| deadline <= to) {
+            self.now = self.now.max(deadline);
+            let now = self.now;
+            self.tcp().handle_timeout(now);
+            self.flush();
+        }
+        self.now = to;
+        Ok(())
+    }
+
+    fn tcp(&mut self) -> &mut Tcp {
+        let (config, role, iss) = (&self.config, self.role, self.iss);
+        self.tcp.get_or_insert_with(|| {
+            Tcp::new(config, role, Bytes::new(1500), Seed::new(1), None).with_initial_sequence(SeqNum::new(iss))
+        })
+    }
+
+    fn flush(&mut self) {
+        let now = self.now;
+        while let Some(transmit) = self.tcp().poll_transmit(now) {
+            if let Packet::Tcp(Segment { timestamps: Some((value, _)), .. }) = transmit.packet {
+                self.last_timestamp = Some(value);
+            }
+            self.left.push_back((now, transmit));
+        }
+    }
+
+    fn nothing_untold(&self) -> Result<(), String> {
+        match self.left.front() {
+            None => Ok(()),
+            Some((time, transmit)) => {
+                let at = time.since(self.base).as_millis_f64();
+                Err(format!("untold: {} at {at} ms", self.describe(transmit)))
+            }
+        }
+    }
+
+    fn describe(&self, transmit: &Transmit) -> String {
+        let Packet::Tcp(segment) = transmit.packet else { return "not TCP".into() };
+        let mut text = String::new();
+        for (flag, name) in [(Flags::SYN, "syn "), (Flags::FIN, "fin "), (Flags::RST, "rst "), (Flags::PSH, "push ")] {
+            if segment.flags.contains(flag) {
+                text += name;
+            }
+        }
+        let seq = segment.seq.get().wrapping_sub(self.iss);
+        let ack = segment.ack.get().wrapping_sub(self.far_iss);
+        let end = seq.wrapping_add(segment.payload);
+        text += &format!("{seq}..{end} ack {ack} window {}", segment.window);
+        if let Some((value, echo)) = segment.timestamps {
+            text += &format!(" ts {value} {echo}");
+        }
+        text + if transmit.retransmission { " again" } else { "" }
+    }
+}
+
+fn number<T: std::str::FromStr>(words: &mut Words<'_>) -> Result<T, String> {
+    let word = words.next().ok_or("a number is missing")?;
+    word.parse().map_err(|_| format!("{word} is no number"))
+}
+
+fn on(words: &mut Words<'_>) -> bool {
+    words.next() != Some("off")
+}
+
+fn parse_range(word: &str) -> Result<(u32, u32), String> {
+    let parse = || {
+        let (start, end) = word.split_once("..")?;
+        Some((start.parse().ok()?, end.parse().ok()?))
+    };
+    parse().filter(|(start, end)| start <= end).ok_or_else(|| format!("{word} is no range"))
+}
+
+macro_rules! exchanges {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                run(include_str!(concat!("exchange/", stringify!($name), ".txt")));
+            }
+        )*
+
+        #[test]
+        fn every_script_is_run() {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exchange");
+            let scripts = std::fs::read_dir(folder).unwrap().count();
+            assert_eq!(scripts, [$(stringify!($name)),*].len());
+        }
+    };
+}
+
+exchanges! {
+    handshake_agrees_on_options
+    passive_end_answers_and_opens
+    lost_syn_is_sent_again_after_a_second
+    slow_start_doubles_each_round_trip
+    congestion_avoidance_adds_one_segment_a_round_trip
+    third_duplicate_ack_retransmits_once
+    newreno_repairs_two_losses_in_one_recovery
+    reno_leaves_recovery_at_the_first_new_ack
+    no_second_fast_retransmit_for_what_was_recovered
+    limited_transmit_sends_new_data_on_two_duplicates
+    timeouts_back_off_and_go_back
+    retransmitted_segments_give_no_sample
+    timestamps_give_samples_of_retransmissions
+    classic_nagle_holds_a_small_segment
+    minshall_lets_a_tail_follow_a_full_segment
+    second_segment_is_acknowledged_at_once
+    delayed_ack_waits_for_its_timeout
+    bsd_acknowledges_at_its_tick
+    linux_acknowledges_quickly_then_with_answers
+    out_of_order_data_is_acknowledged_at_once
+    closed_window_is_probed
+    slow_reader_reopens_the_window
+    fin_closes_both_ways
+    both_ends_close_at_once
+    sequence_numbers_wrap
+    reset_ends_the_connection
+    send_buffer_refuses_what_does_not_fit
+    idle_connection_restarts_with_the_initial_window
+}
