@@ -1,7 +1,7 @@
 //! A tree as TOML text.
 //!
 //! The shape is that of the documentation's examples: single values first, then a table for each end of the path, each link, each
-//! flow, and the sweep; what a flow or a link has inside is written in line.
+//! flow, and the sweep; what a flow or a link has inside is written in line where it is short.
 
 use core::fmt::Write as _;
 
@@ -24,13 +24,30 @@ pub(crate) fn scenario(root: &Table) -> String {
         }
         for inner in &table.entries {
             let Some(keys) = inner.node.as_table() else { continue };
-            header(&mut text, &[&entry.name, &inner.name]);
-            for entry in &keys.entries {
-                assignment(&mut text, &entry.name, &entry.node);
-            }
+            section(&mut text, &[&entry.name, &inner.name], keys);
         }
     }
     text
+}
+
+/// One table; what is too long for a line inside it follows as a table of its own.
+fn section(text: &mut String, names: &[&str], keys: &Table) {
+    header(text, names);
+    let is_long = |node: &Node| {
+        let mut line = String::new();
+        value(&mut line, node);
+        node.as_table().is_some() && line.len() > LONGEST_LINE
+    };
+    for entry in keys.entries.iter().filter(|entry| !is_long(&entry.node)) {
+        assignment(text, &entry.name, &entry.node);
+    }
+    for entry in keys.entries.iter().filter(|entry| is_long(&entry.node)) {
+        let names: Vec<_> = names.iter().copied().chain([entry.name.as_str()]).collect();
+        header(text, &names);
+        for entry in entry.node.as_table().map(|table| table.entries.as_slice()).unwrap_or_default() {
+            assignment(text, &entry.name, &entry.node);
+        }
+    }
 }
 
 fn header(text: &mut String, names: &[&str]) {
@@ -98,6 +115,9 @@ pub(crate) fn string(text: &mut String, inner: &str) {
     }
     text.push('"');
 }
+
+/// Longer tables are not written in line.
+const LONGEST_LINE: usize = 120;
 
 #[cfg(test)]
 mod tests {

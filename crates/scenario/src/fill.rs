@@ -75,6 +75,8 @@ fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {
                 filled.set(name, node);
             }
         }
+        let position = |name: &str| variant.keys.iter().position(|key| key.name == name);
+        filled.entries.sort_by_key(|entry| position(&entry.name));
     }
     filled
 }

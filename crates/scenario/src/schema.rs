@@ -1,6 +1,168 @@
-//! The JSON Schema (2020-12) of a scenario file, for an editor.
+//! The JSON Schema (2020-12) of a scenario file, for an editor. It derives from the key tables.
+//!
+//! It tells what one key can tell of itself; what several say together only [`load`](crate::load) knows.
+
+use serde_json::{Map, Value, json};
+
+use crate::keys::{Default, Key, Kind, ROOT, TableSpec, Tagged, Variant};
+use crate::quantity::Measure;
 
 /// The schema.
-pub fn schema() -> serde_json::Value {
-    serde_json::json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object" })
+pub fn schema() -> Value {
+    let mut schema = table(&ROOT, false);
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+        object.insert("title".into(), "talkpath scenario".into());
+    }
+    schema
+}
+
+/// A table; `steps` where quantities may step from copy to copy.
+fn table(spec: &TableSpec, steps: bool) -> Value {
+    object(spec.keys, None, steps)
+}
+
+fn object(keys: &[Key], tag: Option<&Variant>, steps: bool) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    if let Some(variant) = tag {
+        properties.insert("kind".into(), json!({ "const": variant.name, "description": variant.doc }));
+        required.push("kind");
+    }
+    for key in keys {
+        properties.insert(key.name.into(), property(key, steps));
+        if matches!(key.default, Default::Required) {
+            required.push(key.name);
+        }
+    }
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn property(key: &Key, steps: bool) -> Value {
+    let mut property = value(&key.kind, steps);
+    let Some(object) = property.as_object_mut() else { return property };
+    let description = match key.default {
+        Default::Required => key.doc.to_owned(),
+        Default::Is(text) => {
+            if let Some(node) = crate::tree::parse_value(text, &crate::diagnostic::Place::START) {
+                object.insert("default".into(), node.to_json());
+            }
+            key.doc.to_owned()
+        }
+        Default::Follows(what) => format!("{}. Default: follows {what}", key.doc),
+        Default::Absent(what) => format!("{}. Without it: {what}", key.doc),
+    };
+    object.insert("description".into(), description.into());
+    property
+}
+
+fn value(kind: &Kind, steps: bool) -> Value {
+    match kind {
+        Kind::Text { longest } => json!({ "type": "string", "minLength": 1, "maxLength": longest }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Probability => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        Kind::Number { above, most } => {
+            json!({ "type": "number", "exclusiveMinimum": above, "maximum": most })
+        }
+        Kind::Quantity { measures, words } | Kind::LinkRate { measures, words } => {
+            let mut forms = vec![quantity(measures)];
+            if !words.is_empty() {
+                forms.push(json!({ "enum": words }));
+            }
+            any(forms, steps, measures)
+        }
+        Kind::Choice(words) => json!({ "enum": words.known }),
+        Kind::FlagOrDefault => json!({ "enum": [true, false, "default"] }),
+        Kind::DelayedAck(measures) => json!({ "anyOf": [
+            { "enum": [true, false, "linux"] },
+            quantity(measures),
+            pair(&[("tick", quantity(measures))]),
+        ] }),
+        Kind::Start(measures) => {
+            let range = pair(&[("from", quantity(measures)), ("to", quantity(measures))]);
+            any(vec![quantity(measures), range], steps, measures)
+        }
+        Kind::Names => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        Kind::Table(spec) => table(spec, steps),
+        Kind::Tagged(tagged) => self::tagged(tagged, steps),
+        Kind::Map(spec) => {
+            json!({ "type": "object", "additionalProperties": table(spec, true), "minProperties": 1 })
+        }
+        Kind::Path(spec) => {
+            let names: Vec<_> = crate::presets().iter().map(|preset| preset.name).collect();
+            json!({ "anyOf": [{ "enum": names }, table(spec, false)] })
+        }
+        Kind::Sweep => json!({
+            "type": "object",
+            "additionalProperties": { "anyOf": [{ "type": "array", "minItems": 1 }, { "type": "object" }] },
+        }),
+    }
+}
+
+fn tagged(tagged: &Tagged, steps: bool) -> Value {
+    let alone = |variant: &&Variant| !variant.keys.iter().any(|key| matches!(key.default, Default::Required));
+    let words: Vec<_> = tagged.variants.iter().filter(alone).map(|variant| variant.name).collect();
+    let mut forms = Vec::new();
+    if !words.is_empty() {
+        forms.push(json!({ "enum": words }));
+    }
+    if let Some(key) = tagged.number.and_then(|(variant, key)| tagged.variant(variant)?.key(key)) {
+        forms.push(value(&key.kind, steps));
+    }
+    forms.extend(tagged.variants.iter().map(|variant| object(variant.keys, Some(variant), steps)));
+    json!({ "anyOf": forms })
+}
+
+fn any(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
+    if steps {
+        forms.push(pair(&[("from", quantity(measures)), ("step", quantity(measures))]));
+    }
+    match forms.as_slice() {
+        [form] => form.clone(),
+        _ => json!({ "anyOf": forms }),
+    }
+}
+
+fn pair(properties: &[(&str, Value)]) -> Value {
+    let required: Vec<_> = properties.iter().map(|(name, _)| *name).collect();
+    let properties: Map<_, _> =
+        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn quantity(measures: &[Measure]) -> Value {
+    let units = measures.iter().flat_map(|measure| measure.dimension.units()).map(|(name, _)| *name);
+    let units = units.collect::<Vec<_>>().join("|");
+    let examples: Vec<_> = measures.iter().map(|measure| measure.dimension.example()).collect();
+    let pattern = format!("^ *\\+?([0-9]+\\.?[0-9]*|\\.[0-9]+) *({units}) *$");
+    json!({ "type": "string", "pattern": pattern, "examples": examples })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_tables_is_in_the_schema() {
+        let schema = schema();
+        for key in ROOT.keys {
+            assert!(schema["properties"][key.name]["description"].is_string(), "{}", key.name);
+        }
+        assert_eq!(schema["required"], json!(["duration", "flow"]));
+        let flow = &schema["properties"]["flow"]["additionalProperties"];
+        assert_eq!(flow["additionalProperties"], false);
+        let transports = &flow["properties"]["transport"]["anyOf"];
+        assert_eq!(transports[0]["enum"], json!(["udp", "tcp", "tcp-nodelay"]));
+        assert_eq!(transports[2]["properties"]["kind"]["const"], "tcp");
+        assert_eq!(schema["properties"]["drain"]["default"], "5 s");
+    }
+
+    #[test]
+    fn a_link_in_a_path_does_not_step_and_one_in_a_table_does() {
+        let schema = schema();
+        let forms = |link: &Value| link["properties"]["delay"]["anyOf"].as_array().map_or(1, Vec::len);
+        assert_eq!(forms(&schema["properties"]["link"]["additionalProperties"]), 2);
+        assert_eq!(forms(&schema["properties"]["path"]["anyOf"][1]["properties"]["up"]), 1);
+    }
 }

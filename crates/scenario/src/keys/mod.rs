@@ -6,6 +6,8 @@
 mod flow;
 mod link;
 mod root;
+#[cfg(test)]
+mod tables;
 mod transport;
 
 pub(crate) use flow::{FLOW, RECEIVER};

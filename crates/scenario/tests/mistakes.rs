@@ -1,0 +1,384 @@
+//! Every mistake is told at its place, with what was found, what would be right and the nearest known word.
+
+use talkpath_scenario::{Diagnostics, Options, Source, load};
+
+/// A scenario that is right; tests put mistakes into it.
+const GOOD: &str = r#"duration = "60 s"
+path = "home-adsl"
+[flow.call]
+transport = "udp"
+workload = "voice"
+"#;
+
+fn mistakes(text: &str) -> Diagnostics {
+    match load(&Source::new("f.toml", text), &Options::default()) {
+        Ok(_) => panic!("nothing was found wrong with\n{text}"),
+        Err(mistakes) => mistakes,
+    }
+}
+
+/// Checks that the mistakes of `text` are these, in order: each line must have all of the parts after `|`.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let found: Vec<_> = mistakes(text).iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), expected.len(), "{found:#?}\n{text}");
+    for (found, expected) in found.iter().zip(expected) {
+        let (place, parts) = expected.split_once(": ").unwrap();
+        assert!(found.starts_with(&format!("{place}: ")), "{found}\nis not at {place}\n{text}");
+        for part in parts.split(" | ") {
+            assert!(found.contains(part), "{found}\nlacks {part:?}\n{text}");
+        }
+    }
+}
+
+/// Checks the single mistake of [`GOOD`] with `line` after it.
+#[track_caller]
+fn check_line(line: &str, expected: &str) {
+    check(&format!("{GOOD}{line}\n"), &[&format!("6:{expected}")]);
+}
+
+#[test]
+fn an_empty_file_is_told_what_a_scenario_needs() {
+    for text in ["", "\n \n", "# only a comment"] {
+        check(text, &["1:1: duration | path | [flow.NAME]"]);
+    }
+    check(
+        "name = \"x\"",
+        &["1:1: duration: missing | \"20 ms\"", "1:1: path: missing | home-adsl", "1:1: flow: missing"],
+    );
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let text = r#"duratoin = "60 s"
+drain = 5
+path = "home-asdl"
+[flow.call]
+transport = "tpc"
+workload = { kind = "voice", ecoh = true, ptime = "20 sec" }
+"#;
+    check(
+        text,
+        &[
+            "1:1: duration: missing",
+            "1:1: duratoin: unknown key | did you mean `duration`?",
+            "2:9: drain: found 5, expected a duration such as \"20 ms\" | \"5 s\"?",
+            "3:8: path: found \"home-asdl\" | did you mean \"home-adsl\"?",
+            "5:13: flow.call.transport: found \"tpc\", expected a transport: udp, tcp or tcp-nodelay | did you mean \"tcp\"?",
+            "6:30: flow.call.workload.ecoh: unknown key of voice | did you mean `echo`?",
+            "6:51: flow.call.workload.ptime: found the unit \"sec\", expected one of ns, us, ms, s, min, h | \"20 s\"",
+        ],
+    );
+}
+
+#[test]
+fn quantities_out_of_bounds_name_the_bound() {
+    for (value, expected) in [
+        ("\"-5 ms\"", "found \"-5 ms\", expected at least 0 s"),
+        ("\"1e9 s\"", "found the unit \"e9 s\" | exponent"),
+        ("\"99999999999999999999999999 h\"", "expected at most 1000000 s"),
+        ("\"nan s\"", "found \"nan s\", expected a duration"),
+        ("nan", "found nan, expected a duration"),
+        ("-inf", "found -inf, expected a duration"),
+        ("1e400", "found 1e400, expected a duration"),
+        ("9999999999999999999999", "found 9999999999999999999999, expected a duration"),
+        ("\"0.5 ns\"", "finer than 1 ns"),
+        ("\"5\"", "without a unit | units: ns, us, ms, s, min, h"),
+        ("\"5 Mbps\"", "a rate; expected a duration | units:"),
+        ("true", "found true, expected a duration"),
+        ("[]", "found a list, expected a duration"),
+        ("{}", "found a table, expected a duration"),
+        ("1979-05-27", "found the date 1979-05-27, expected a duration"),
+        ("{ from = \"1 s\", step = \"1 s\" }", "found a table, expected a duration"),
+    ] {
+        check(&format!("drain = {value}\n{GOOD}"), &[&format!("1:9: drain: {expected}")]);
+    }
+}
+
+#[test]
+fn counts_and_probabilities_have_their_ranges() {
+    for value in ["0", "-1", "1.5", "nan", "10001", "\"3\"", "99999999999999999999"] {
+        check_line(
+            &format!("count = {value}"),
+            "9: flow.call.count: found | expected a whole number from 1 to 10000",
+        );
+    }
+    for value in ["-0.1", "1.01", "nan", "inf", "\"0.1\""] {
+        let text =
+            format!("{GOOD}[sweep]\n\"path.up.loss\" = [{{ kind = \"bernoulli\", rate = {value} }}]\n");
+        check(&text, &["7:47: path.up.loss.rate: found | expected a probability from 0 to 1"]);
+    }
+    check(
+        &GOOD.replace("path = \"home-adsl\"", "path.up = { loss = 5 }\npath.down = {}"),
+        &["2:20: path.up.loss: found 5, expected a probability from 0 to 1"],
+    );
+    check(
+        &GOOD.replace("path = \"home-adsl\"", "path.up = { loss = \"1 %\" }\npath.down = {}"),
+        &["2:20: path.up.loss: found \"1 %\", expected a loss model: none, bernoulli"],
+    );
+}
+
+#[test]
+fn toml_mistakes_are_told_with_their_place_and_nothing_is_called_missing() {
+    check("duration = 60 s\npath = \"lan\"\n", &["1:15: \"60 s\""]);
+    check("duration = \"60 s\"\nduration = \"61 s\"\n", &["2:1: duplicate key"]);
+    check("a = [1,\nb = 2\n[flow", &["2:1: ", "3:6: "]);
+}
+
+#[test]
+fn a_scenario_has_a_path_or_links_and_not_both() {
+    let text = format!("{GOOD}[link.wan]\n");
+    check(&text, &["6:1: link: | `path` | one or the other"]);
+    check(&GOOD.replace("path = \"home-adsl\"", ""), &["1:1: path: missing | `link` tables"]);
+    check(&GOOD.replace("\"home-adsl\"", "{ up = {} }"), &["2:8: path.down: missing"]);
+    check(&GOOD.replace("\"home-adsl\"", "7"), &["2:8: path: found 7, expected the name of a path"]);
+}
+
+#[test]
+fn routes_name_links_that_there_are() {
+    let text = r#"duration = "1 s"
+[link.wan]
+[link."tx{n}"]
+[flow.a]
+count = 2
+transport = "tcp"
+workload = "bulk"
+route = ["tx{n}", "wna"]
+return_route = ["wan", "tx{n}", "wan"]
+[flow.b]
+transport = "udp"
+workload = "voice"
+route = ["tx", "wan"]
+[flow.c]
+transport = "udp"
+workload = "voice"
+route = []
+return_route = "wan"
+"#;
+    check(
+        text,
+        &[
+            "8:19: flow.a.route: no link called \"wna\" | did you mean \"wan\"?",
+            "9:33: flow.a.return_route: found \"wan\" twice in one route",
+            "10:7: flow.b.return_route: missing | return_route = [\"wan\"]",
+            "13:10: flow.b.route: no link called \"tx\" | there are: wan, tx{n}",
+            "17:9: flow.c.route: found an empty list",
+            "18:16: flow.c.return_route: found \"wan\", expected a list of links",
+        ],
+    );
+}
+
+#[test]
+fn a_step_needs_copies_to_step_over() {
+    let text = r#"duration = "1 s"
+[link.wan]
+delay = { from = "1 ms", step = "2 ms" }
+[flow.a]
+transport = "tcp"
+workload = "bulk"
+route = ["wan"]
+return_route = ["wan"]
+send_jitter = { from = "1 ms", step = "2 kB" }
+start = { from = "1 s", step = "x" }
+"#;
+    check(
+        text,
+        &[
+            "3:9: link.wan: found a step | [link.\"wan{n}\"]",
+            "9:39: flow.a.send_jitter.step: found \"2 kB\", a size; expected a duration",
+            "10:32: flow.a.start.step: found \"x\", expected a duration",
+        ],
+    );
+}
+
+#[test]
+fn a_step_past_the_bound_is_told() {
+    let text = r#"duration = "1 s"
+[link."l{n}"]
+mtu = { from = "1500 B", step = "64000 B" }
+[flow.a]
+count = 2
+transport = "udp"
+workload = "voice"
+route = ["l{n}"]
+return_route = ["l{n}"]
+"#;
+    check(text, &["3:7: link.l{n}.mtu: found \"65500 B\", expected at most 65535 B"]);
+}
+
+#[test]
+fn what_does_not_exist_yet_says_so_and_names_what_does() {
+    for kind in ["dccp-ccid2", "dccp-ccid3", "dccp-ccid4", "quic-datagram", "quic-stream", "sctp", "webrtc"] {
+        let text = GOOD.replace("\"udp\"", &format!("\"{kind}\""));
+        check(&text, &["4:13: flow.call.transport: not available yet; available: udp, tcp or tcp-nodelay"]);
+        let text = GOOD.replace("\"udp\"", &format!("{{ kind = \"{kind}\", ack_ratio = 2 }}"));
+        check(
+            &text,
+            &["4:22: flow.call.transport.kind: not available yet; available: udp, tcp or tcp-nodelay"],
+        );
+    }
+    check(
+        &GOOD.replace("\"voice\"", "\"file\""),
+        &["5:12: flow.call.workload: not available yet; available: voice, cbr"],
+    );
+    let with = |link: &str| {
+        GOOD.replace("path = \"home-adsl\"", &format!("path.down = {{}}\npath.up = {{ {link} }}"))
+    };
+    for queue in ["red", "codel", "fq-codel", "pie"] {
+        check(
+            &with(&format!("queue = \"{queue}\"")),
+            &["3:21: path.up.queue: not available yet; available: drop-tail"],
+        );
+    }
+    check(&with("rate = { trace = \"x\" }"), &["3:20: path.up.rate: a rate trace is not available yet"]);
+    check(
+        &with("loss = { kind = \"trace\" }"),
+        &["3:29: path.up.loss.kind: not available yet; available: none, bernoulli"],
+    );
+    check(&with("jitter = \"trace\""), &["3:22: path.up.jitter: not available yet; available: none, normal"]);
+    check(
+        &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"bbr\" }"),
+        &[
+            "4:34: flow.call.transport.cc: \"bbr\" is not available yet; available: default, reno, newreno or cubic",
+        ],
+    );
+    check(
+        &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"cubik\" }"),
+        &["4:34: flow.call.transport.cc: found \"cubik\" | did you mean \"cubic\"?"],
+    );
+}
+
+#[test]
+fn what_a_transport_can_never_carry_is_refused() {
+    let with =
+        |transport: &str, workload: &str| GOOD.replace("\"udp\"", transport).replace("\"voice\"", workload);
+    let big = "{ kind = \"cbr\", rate = \"1 Mbps\", size = \"65508 B\" }";
+    check(
+        &with("\"udp\"", big),
+        &["5:12: flow.call.workload: messages of 65508 B, expected at most 65507 B"],
+    );
+    check(
+        &with("\"udp\"", "\"bulk\""),
+        &["5:12: flow.call.workload: `bulk` without an end over `udp` | `bytes`"],
+    );
+    check(
+        &with("{ kind = \"udp\", socket_buffer = \"100 B\" }", "\"voice\""),
+        &["5:12: flow.call.workload: messages of 160 B | never find room in a receiving socket of 100 B"],
+    );
+    check(
+        &with("{ kind = \"tcp\", send_buffer = \"2 KiB\" }", big),
+        &["5:12: flow.call.workload: messages of 65508 B | never find room in a send buffer of 2048 B"],
+    );
+    check(
+        &with("{ kind = \"tcp\", mss = \"1461 B\" }", "\"bulk\""),
+        &["4:35: flow.call.transport.mss: found 1461 B, expected at most 1460 B | `mtu` | 1500 B"],
+    );
+    check(
+        &with("\"udp\"", "{ kind = \"cbr\", rate = \"100000 Gbps\", size = \"1 B\" }"),
+        &["5:35: flow.call.workload.rate: 750000000000000 messages"],
+    );
+    check(
+        &with("\"udp\"", "{ kind = \"burst\", count = 1000000000, repeat = 1000000000, size = \"1 B\" }"),
+        &["5:38: flow.call.workload.count: messages within `duration`"],
+    );
+    check(
+        &with("\"udp\"", "{ kind = \"voice\", ptime = \"2.5 ms\" }"),
+        &["5:38: flow.call.workload.ptime: found 2500 us, expected a whole number of milliseconds"],
+    );
+}
+
+#[test]
+fn times_fit_into_the_run() {
+    check(
+        &format!("warm_up = \"60 s\"\n{GOOD}"),
+        &["1:11: warm_up: found 60 s, expected less than `duration`, 60 s"],
+    );
+    check_line("start = \"60 s\"", "9: flow.call.start: start at 60 s | before the end of sending");
+    check_line(
+        "start = { from = \"2 s\", to = \"1 s\" }",
+        "9: flow.call.start: from 2 s to 1 s | `from` not above `to`",
+    );
+    check_line("start = { from = \"2 s\", until = \"1 s\" }", "9: flow.call.start: found a table | range");
+}
+
+#[test]
+fn a_sweep_names_keys_that_there_are_and_values_that_fit() {
+    let sweep = |line: &str| format!("{GOOD}[sweep]\n{line}\n");
+    for (line, expected) in [
+        (
+            "\"flow.call.transprot\" = [\"udp\"]",
+            "7:1: sweep.flow.call.transprot: unknown key of a flow | did you mean `transport`?",
+        ),
+        (
+            "\"flow.cal.transport\" = [\"udp\"]",
+            "7:1: sweep.flow.cal.transport: no flow called \"cal\" | did you mean \"call\"?",
+        ),
+        ("\"path.up.lost\" = [0.1]", "7:1: sweep.path.up.lost: unknown key of a link | did you mean `loss`?"),
+        ("\"path.up.loss\" = []", "7:18: sweep.path.up.loss: empty list"),
+        ("\"path.up.loss\" = 0.1", "7:18: sweep.path.up.loss: found 0.1, expected a list of values"),
+        ("\"path.up.loss\" = [0.1, 2]", "7:24: path.up.loss: found 2, expected a probability"),
+        (
+            "\"flow.call.transport\" = [\"udp\", \"tcpp\"]",
+            "7:33: flow.call.transport: found \"tcpp\" | did you mean \"tcp\"?",
+        ),
+        ("\"duration.x\" = [1]", "7:1: sweep.duration.x: `duration` has no keys of its own"),
+        ("seed = [1, 2]", "7:1: sweep.seed: cannot be swept"),
+        ("path = [\"lan\", \"lann\"]", "7:16: path: found \"lann\" | did you mean \"lan\"?"),
+    ] {
+        check(&sweep(line), &[expected]);
+    }
+    let values = (0..400).map(|n| format!("\"{n} ms\"")).collect::<Vec<_>>().join(", ");
+    let text = sweep(&format!("\"path.up.delay\" = [{values}]\n\"path.down.delay\" = [{values}]"));
+    check(&text, &["6:1: sweep: found 160000 combinations, expected at most 100000 cells"]);
+    check(&format!("sweep = 5\n{GOOD}"), &["1:9: sweep: found 5, expected a table"]);
+}
+
+#[test]
+fn options_are_told_by_name() {
+    let options = Options {
+        set: [("flow.call.count", "0"), ("path.up.dealy", "1 ms"), ("path.up.delay", "1 m"), ("nothing", "")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .to_vec(),
+        seed: Some(u64::MAX),
+        repeat: Some(0),
+    };
+    let mistakes = load(&Source::new("f.toml", GOOD), &options).unwrap_err().to_string();
+    let lines: Vec<_> = mistakes.lines().collect();
+    assert_eq!(lines.len(), 6, "{mistakes}");
+    for (start, part) in [
+        ("--set flow.call.count=0: flow.call.count: found 0", "from 1 to 10000"),
+        ("--set path.up.dealy=1 ms: path.up.dealy: unknown key", "did you mean `delay`?"),
+        ("--set path.up.delay=1 m: path.up.delay: found the unit \"m\"", "did you mean \"1 min\"?"),
+        ("--set nothing=: nothing: unknown key", "known keys: name, duration"),
+        ("--seed 18446744073709551615: seed: found 18446744073709551615", "9223372036854775807"),
+        ("--repeat 0: repeat: found 0", "from 1 to 1000000"),
+    ] {
+        assert!(
+            lines.iter().any(|line| line.starts_with(start) && line.contains(part)),
+            "{start} {part}\n{mistakes}"
+        );
+    }
+}
+
+#[test]
+fn names_are_plain_and_each_flow_has_its_own() {
+    check(
+        "duration = \"1 s\"\npath = \"lan\"\nflow.\"a b\" = { transport = \"udp\", workload = \"voice\" }\n",
+        &["3:6: flow.a b: found the name \"a b\", expected at most 64 letters, digits, - and _"],
+    );
+    let text = format!("{GOOD}count = 2\n[flow.call-1]\ntransport = \"udp\"\nworkload = \"voice\"\n");
+    check(&text, &["7:7: flow: two flows come out with the name \"call-1\""]);
+    check(&format!("{GOOD}[flow]\n"), &["6:1: duplicate key"]);
+    check(
+        "duration = \"1 s\"\npath = \"lan\"\n[flow]\n",
+        &["1:1: flow: missing; a scenario needs at least one [flow.NAME]"],
+    );
+}
+
+#[test]
+fn too_many_flows_and_too_large_a_file_are_refused_early() {
+    let text = format!("{GOOD}count = 10000\n[flow.b]\ntransport = \"udp\"\nworkload = \"voice\"\n");
+    check(&text, &["7:7: flow.b.count: found 10001 flows"]);
+    let text = "#".repeat(1_000_001);
+    check(&text, &["1:1: found 1000001 bytes, expected a scenario of at most 1000000"]);
+}
