@@ -1,5 +1,5 @@
 //! Writes the tests' made-up comparison, to look at: `cargo run -p talkpath-report --example fixture -- table 100 5`,
-//! or `... -- page > report.html`.
+//! or `... -- page > report.html` (or `single`, or `sweep 10`).
 #![expect(clippy::unwrap_used, reason = "the fixture is shared with the tests, which may")]
 
 #[path = "../tests/fixture/mod.rs"]
@@ -12,9 +12,12 @@ fn main() {
     let number = |at: usize, default: u64| arguments.get(at).and_then(|n| n.parse().ok()).unwrap_or(default);
     let what = arguments.first().map_or("table", String::as_str);
     match what {
-        "page" => {
-            let summary = fixture::summary(number(1, 1));
-            let figures = fixture::figures();
+        "page" | "single" | "sweep" => {
+            let (summary, figures) = match what {
+                "single" => fixture::single(),
+                "sweep" => fixture::sweep(number(1, 10)),
+                _ => (fixture::summary(number(1, 1)), fixture::figures()),
+            };
             let command = "talkpath compare --seed 1";
             let page =
                 Page { summary: &summary, figures: &figures, scenario_toml: fixture::SCENARIO, command };

@@ -327,31 +327,21 @@ mod tests {
 
     #[test]
     fn a_sweep_of_many_cells_stays_a_page_and_says_what_it_leaves_out() {
-        let mut summary = fixture::summary(1);
-        let (cells, runs) = (summary.cells.clone(), summary.runs.clone());
-        let mut figures = Vec::new();
-        (summary.cells, summary.runs) = (Vec::new(), Vec::new());
-        for loss in 0..30 {
-            for (index, (cell, run)) in cells.iter().zip(&runs).enumerate() {
-                let number = loss * 3 + index as u64;
-                let mut cell = cell.clone();
-                cell.sweep.insert("path.up.loss".to_owned(), serde_json::Value::from(loss as f64 / 100.0));
-                cell.cell = number;
-                let sweep = cell.sweep.clone();
-                summary.cells.push(cell);
-                summary.runs.push(talkpath_measure::summary::RunSummary {
-                    cell: number,
-                    sweep,
-                    ..run.clone()
-                });
-                figures.push(CellFigures { cell: number, ..fixture::figures()[index].clone() });
-            }
-        }
+        let (summary, figures) = fixture::sweep(30);
         let text = page(&summary, &figures);
         parse(&text);
         assert!(text.contains("82 more lines are not drawn"));
         assert!(text.contains("path.up.loss = 0.29"));
         assert!(text.len() < 1_000_000, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn a_run_without_a_sweep_shows_every_flow_and_compares_nothing() {
+        let (summary, figures) = fixture::single();
+        let text = page(&summary, &figures);
+        parse(&text);
+        assert!(!text.contains("Transports compared") && !text.contains("class=\"verdict\""));
+        assert!(text.contains("id=\"ccdf-rtt-title\"") && text.contains("id=\"ccdf-owd-title\""));
     }
 
     #[test]

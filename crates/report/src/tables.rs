@@ -33,7 +33,7 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, best: &[usize]) 
         let dispensable = if index == 0 { 5 } else { 1 };
         metrics.push((Some(other), Metric::GoodputBps, Scale::Mbps));
         metrics.push((Some(other), Metric::RetransmitRate, Scale::Percent));
-        let name = printable(other);
+        let name = short(other);
         columns.push(Column::numbers(&name, "Mb/s", dispensable));
         columns.push(Column::numbers(&name, "resent %", dispensable));
     }
@@ -63,7 +63,7 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, best: &[usize]) 
             display: Some(transport.display),
         };
         let role = if best.contains(&index) { Role::Best } else { Role::Plain };
-        grid.rows.push(row(&printable(&transport.label), format(&|figure| Some(figure.value)), role));
+        grid.rows.push(row(&short(&transport.label), format(&|figure| Some(figure.value)), role));
         if cell.cell.n > 1 {
             let low = format(&|figure| figure.ci95.map(|ends| ends.0));
             let high = format(&|figure| figure.ci95.map(|ends| ends.1));
@@ -109,7 +109,7 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         let transport = cell.transport(name);
         let flow = cell.flow(name);
         let known = values[0].is_some();
-        let mut cells = vec![printable(name), printable(&transport.label)];
+        let mut cells = vec![short(name), short(&transport.label)];
         cells.push(flow.map_or_else(String::new, |flow| count(flow.sent)));
         cells.push(flow.map_or_else(String::new, |flow| count(flow.lost)));
         cells.push(percent(cell.value(name, Metric::LossRate)));
@@ -117,7 +117,7 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         cells.extend(values[..4].iter().map(|value| fixed(*value, digits)));
         cells.push(Scale::Mbps.text(values[4], 3));
         cells.push(percent(values[5]));
-        cells.push(flow.map_or_else(String::new, |flow| printable(&flow.verdict)));
+        cells.push(flow.map_or_else(String::new, |flow| short(&flow.verdict)));
         grid.rows.push(Row { cells, role: Role::Plain, display: Some(transport.display) });
     }
     grid
@@ -137,7 +137,7 @@ pub(crate) fn groups(run: &RunSummary) -> Option<Grid> {
     ];
     let rows = run.groups.iter().map(|(name, group)| Row {
         cells: vec![
-            printable(name),
+            short(name),
             count(group.flows),
             count(group.sent),
             percent(group.loss_rate),
@@ -166,7 +166,7 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     ];
     let rows = run.links.iter().map(|(name, link)| Row {
         cells: vec![
-            printable(name),
+            short(name),
             fixed(Some(link.utilisation * 100.0), 1),
             fixed(Some(link.queue_packets.mean), 1),
             count(link.queue_packets.p99),
@@ -180,6 +180,18 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     });
     (!run.links.is_empty()).then(|| Grid { columns, rows: rows.collect() })
 }
+
+/// A name that leaves room for figures: names are anybody's text.
+fn short(name: &str) -> String {
+    let name = printable(name);
+    match name.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name,
+    }
+}
+
+/// Characters of a name that a table shows; chosen.
+const MAX_NAME: usize = 32;
 
 /// A column's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,12 @@ use crate::view::{CellView, Condition, conditions, main_flow};
 /// Cells whose tables `run_table` prints; the rest are in summary.json and the page.
 const MAX_CELLS: usize = 40;
 
+/// Narrower terminals get lines of this width, which they then break themselves.
+const MIN_WIDTH: usize = 60;
+
 /// One row a transport for `flow`, the winner and why, and the definitions.
 pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String {
+    let style = &style.usable();
     let mut out = heading(summary, style);
     let conditions = conditions(summary, flow);
     for condition in &conditions {
@@ -45,6 +49,7 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
 
 /// Every flow, group and link of every cell.
 pub fn run_table(summary: &Summary, style: &Style) -> String {
+    let style = &style.usable();
     let mut out = heading(summary, style);
     let cells = CellView::all(summary);
     for cell in cells.iter().take(MAX_CELLS) {
@@ -83,6 +88,12 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     let terms = terms::of_run(summary, &cells, &out);
     out.push_str(&glossary(&terms, style));
     out
+}
+
+impl Style {
+    fn usable(self) -> Self {
+        Self { width: self.width.max(MIN_WIDTH), ..self }
+    }
 }
 
 /// The lines above the table: what ran, and loudly what is wrong with it.

@@ -3,11 +3,11 @@
 //! # The rule
 //!
 //! 1. **In time first.** A message that comes later than a conversation bears is as useless as a missing one. The
-//!    limit is 150 ms one way, below which ITU-T G.114 (05/2003) §4 finds most applications "essentially
-//!    transparent" to delay; a round trip has twice that, 300 ms. (G.114 counts from mouth to ear; what is measured
-//!    here is the network's and the transport's part of it.) The share in time is read off the figures at hand: the
-//!    highest reported percentile within the limit, times the share that was not missing. The truth lies between
-//!    that and the next percentile ("90 to 95 %"); the rule takes the lower end.
+//!    limit is 150 ms one way: ITU-T G.114 (05/2003) finds that below it nearly every application behaves as if there
+//!    were no delay, and plans no network beyond 400 ms. A round trip has twice the 150 ms. (G.114 counts from mouth to
+//!    ear; what is measured here is the network's and the transport's part of it.) The share in time is read off the
+//!    figures at hand: the highest reported percentile within the limit, times the share that was not missing. The
+//!    truth lies between that and the next percentile ("90 to 95 %"); the rule takes the lower end.
 //! 2. Transports whose share is within one percentage point of the best stay in the contest.
 //! 3. **Then the lower p90.** Where another's p90 is within 5 % or 1 ms of it, or with repetitions their 95 % intervals
 //!    overlap, there is no clear winner among these, and the sentence says so.
@@ -32,7 +32,7 @@ pub struct Winner {
     pub sentence: String,
 }
 
-/// ITU-T G.114 (05/2003) §4.
+/// ITU-T G.114 (05/2003); see the module's documentation.
 const ONE_WAY_LIMIT_MS: f64 = 150.0;
 /// Both ways.
 const ROUND_TRIP_LIMIT_MS: f64 = 2.0 * ONE_WAY_LIMIT_MS;
@@ -44,9 +44,9 @@ const DELAY_TOLERANCE: f64 = 0.05;
 const DELAY_TOLERANCE_MS: f64 = 1.0;
 
 /// The rule in one sentence, for a table's foot.
-pub(crate) const RULE: &str = "most messages in time (within 150 ms one way or 300 ms round trip, after ITU-T G.114; \
-    the surely reached share by the percentiles, a missing message is late), shares within 1 point count as equal; then \
-    the lower p90; within 5 %, 1 ms or overlapping 95 % intervals there is no clear winner";
+pub(crate) const RULE: &str = "the larger share of messages in time wins (150 ms one way, 300 ms round trip, after ITU-T \
+    G.114; a missing message is late; of a range the lower end counts); within 1 point of the best share, the lower p90; \
+    within 5 % or 1 ms of that p90, or where 95 % intervals overlap, there is no clear winner";
 
 /// Which transport served `flow` best. `None` where there are not two to compare, or where more than the transport
 /// was swept, so that each condition has its own winner (the tables name each).

@@ -65,7 +65,7 @@ fn draw(lossy: &[&Series<'_>], counts: &[Vec<u64>]) -> Svg {
         let name = if length > MAX_LENGTH { format!("{length}+") } else { length.to_string() };
         svg.text("tick", "", (panel.x.at(length as f64), bottom + 18.0), Anchor::Middle, &name);
     }
-    svg.text("title", "", (WIDTH - RIGHT, bottom + 38.0), Anchor::End, "length of the run, messages");
+    svg.text("title", "", (LEFT, bottom + 38.0), Anchor::Start, "length of the run, messages");
     svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), "runs");
     // A fifth of each length's room stays free between neighbours.
     let room = 0.8 * (panel.x.at(2.0) - panel.x.at(1.0));

@@ -21,7 +21,7 @@ struct Area {
 }
 
 /// Mean width of a character at the figures' 12 units, bold; a little too wide rather than too narrow.
-const CHARACTER: f64 = 7.4;
+const CHARACTER: f64 = 8.4;
 /// Height of a line of text.
 const LINE: f64 = 14.0;
 

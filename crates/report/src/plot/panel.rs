@@ -50,7 +50,7 @@ impl Panel {
             }
         }
         if let Some(title) = title {
-            svg.text("title", "", (WIDTH - RIGHT, self.bottom + 38.0), Anchor::End, title);
+            svg.text("title", "", (LEFT, self.bottom + 38.0), Anchor::Start, title);
         }
     }
 
