@@ -117,9 +117,9 @@ mod tests {
     use crate::record_file::packet_rows;
     use crate::testing::{flow, run};
 
-    fn exported(
-        export: fn(Vec<Result<PacketRow, RecordError>>, &mut Vec<u8>) -> Result<(), RecordError>,
-    ) -> String {
+    type Rows = Vec<Result<PacketRow, RecordError>>;
+
+    fn exported(export: fn(Rows, &mut Vec<u8>) -> Result<(), RecordError>) -> String {
         let mut call = flow(&[Some(30), None]);
         call.info.name = "a \"call\", up".to_owned();
         call.forward.messages[1].wire = None;

@@ -216,7 +216,7 @@ mod tests {
         assert!(thinned.is_sorted_by(|a, b| a.0 < b.0));
         let steps = thin_extremes(&points, 500, true);
         assert!(steps.len() <= 1_500);
-        assert_eq!(steps.last(), Some(&(49.999, (49_999 % 7) as f64)));
+        assert_eq!(steps.last(), Some(&(49.999, f64::from(49_999 % 7))));
         assert_eq!(thin_evenly(&points, 1_500).len(), 1_500);
     }
 

@@ -11,6 +11,8 @@ pub mod export;
 pub mod figures;
 pub mod log;
 pub mod metrics;
+#[cfg(test)]
+mod properties;
 pub mod record;
 pub mod record_file;
 pub mod series;
@@ -24,4 +26,5 @@ pub use record::{
     ClockRecord, DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord,
     MessageRecord, RunRecord, Series, SeriesKind,
 };
+pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tap::{Ending, LegTap};

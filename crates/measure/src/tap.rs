@@ -86,7 +86,9 @@ impl LegTap {
 
     /// The transport would not take message `seq`.
     pub fn on_refused(&mut self, seq: u64) {
-        if let Some(row) = self.row(seq) {
+        if let Some(row) = self.row(seq)
+            && is_pending(row)
+        {
             row.fate = Fate::Refused;
             self.pending -= 1;
         }
@@ -121,11 +123,13 @@ impl LegTap {
     pub fn on_received(&mut self, seq: u64, now: Instant) {
         self.arrivals.push(seq);
         if let Some(row) = self.row(seq) {
-            let settled = row.copies > 0 || row.drop_cause.is_some();
-            row.copies += 1;
+            let was_pending = is_pending(row);
+            row.copies = row.copies.saturating_add(1);
             row.fate = Fate::Delivered;
+            // Another copy of it was dropped, and this one came through.
+            row.drop_cause = None;
             row.received.get_or_insert(now);
-            self.pending -= u64::from(!settled);
+            self.pending -= u64::from(was_pending);
         }
     }
 
@@ -153,8 +157,7 @@ impl LegTap {
     /// Something dropped or lost a packet of message `seq` (datagram transports: nobody sends it again).
     pub fn on_dropped(&mut self, seq: u64, cause: DropCause) {
         if let Some(row) = self.row(seq)
-            && row.copies == 0
-            && row.drop_cause.is_none()
+            && is_pending(row)
         {
             row.drop_cause = Some(cause);
             self.pending -= 1;
@@ -205,6 +208,11 @@ impl LegTap {
     fn holding(&self, offset: u64) -> usize {
         self.accepted.partition_point(|&(_, end)| end <= offset)
     }
+}
+
+/// Whether nothing has told yet what becomes of it.
+fn is_pending(row: &MessageRecord) -> bool {
+    row.fate == Fate::Unfinished && row.drop_cause.is_none()
 }
 
 #[cfg(test)]
@@ -261,5 +269,28 @@ mod tests {
             tap.finish(Ending::Datagrams { every_drop_known: true }).messages[0].fate,
             Fate::Unfinished
         );
+    }
+
+    #[test]
+    fn a_message_is_settled_once_whatever_comes_after() {
+        let mut tap = LegTap::new();
+        for seq in 0..3 {
+            tap.on_due(seq, FRAME, Instant::ZERO);
+            tap.on_sent(seq, Instant::ZERO);
+        }
+        assert_eq!(tap.pending(), 3);
+        // A copy of 0 is dropped and another comes through; 1 is refused, and a stranger answers it all the same.
+        tap.on_dropped(0, DropCause::Queue);
+        tap.on_received(0, Instant::from_millis(1));
+        tap.on_dropped(0, DropCause::Loss);
+        tap.on_refused(1);
+        tap.on_refused(1);
+        tap.on_dropped(1, DropCause::Loss);
+        assert_eq!(tap.pending(), 1);
+        tap.on_received(1, Instant::from_millis(2));
+        assert_eq!(tap.pending(), 1);
+        let leg = tap.finish(Ending::Datagrams { every_drop_known: true });
+        assert_eq!((leg.messages[0].fate, leg.messages[0].drop_cause), (Fate::Delivered, None));
+        assert_eq!(leg.messages[2].fate, Fate::Unfinished);
     }
 }

@@ -142,9 +142,11 @@ mod tests {
     use crate::metrics::trip::trips;
     use crate::testing::{flow, ms};
 
+    type Row = (u64, u64, Option<f64>, f64, f64, f64, &'static str);
+
     /// His tables in order, UDP before TCP: packets lost of 10,000, time to receive, average and maximum delay in seconds,
     /// net and error-adjusted rate, verdict. The first average is blank in the print.
-    const TABLE: [(u64, u64, Option<f64>, f64, f64, f64, &str); 10] = [
+    const TABLE: [Row; 10] = [
         (7, 8, None, 1.0, 1_249.0, 1_236.0, "great"),
         (0, 6, None, 1.0, 1_666.0, 1_666.0, "great"),
         (6_668, 5, Some(0.0), 1.0, 666.0, 444.0, "great"),

@@ -76,13 +76,14 @@ pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
         .collect()
 }
 
-/// The trips in the order in which their first copies arrived; `trips` is in order of `seq`, arrivals of messages that are
-/// not among them are passed over.
+/// The trips that came to their end, in the order in which their first copies did. `trips` is in order of `seq`; arrivals of
+/// messages that are not among them, or that were never sent, are passed over.
 pub fn first_arrivals<'a>(trips: &'a [Trip], arrivals: &'a [u64]) -> impl Iterator<Item = &'a Trip> + 'a {
     let mut seen = vec![false; trips.len()];
     arrivals.iter().filter_map(move |&seq| {
         let index = trips.binary_search_by_key(&seq, |trip| trip.seq).ok()?;
-        (!core::mem::replace(&mut seen[index], true)).then(|| &trips[index])
+        let is_first = !core::mem::replace(&mut seen[index], true);
+        (is_first && trips[index].received().is_some()).then(|| &trips[index])
     })
 }
 

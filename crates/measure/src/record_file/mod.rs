@@ -14,6 +14,7 @@
 //! not know. Left out: page indexes and bloom filters, which serve queries for single rows.
 
 mod error;
+mod pages;
 mod reader;
 mod restore;
 mod rows;

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use parquet::column::reader::get_typed_column_reader;
+use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
@@ -14,6 +14,7 @@ use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedF
 use talkpath_units::{Bytes, Instant};
 
 use super::RecordError;
+use super::pages::{CheckedPages, chunks_lie_within};
 use super::rows::{PacketRow, SeriesRow};
 use super::schema::{GROUP_ROWS, PACKETS, RECORD_VERSION, SERIES, TABLE_KEY, Table, VERSION_KEY};
 use crate::{DropCause, Fate, Leg, MessageRecord, SeriesKind};
@@ -67,8 +68,9 @@ struct Rows<R: ChunkReader + 'static, Row> {
 
 impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
     fn open(table: &Table, file: R, read_group: ReadGroup<Row>) -> Result<Self, RecordError> {
+        let length = file.len();
         let file = guarded(|| Ok(SerializedFileReader::new(file)?))?;
-        check(table, file.metadata())?;
+        check(table, file.metadata(), length)?;
         Ok(Self { file, read_group, next_group: 0, current: Vec::new().into_iter() })
     }
 
@@ -101,8 +103,8 @@ impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
     }
 }
 
-/// Whether `metadata` is that of a file of `table` in a known version.
-pub(super) fn check(table: &Table, metadata: &ParquetMetaData) -> Result<(), RecordError> {
+/// Whether `metadata` is that of a file of `table` in a known version, `length` bytes long.
+pub(super) fn check(table: &Table, metadata: &ParquetMetaData, length: u64) -> Result<(), RecordError> {
     let file = metadata.file_metadata();
     let value = |key: &str| {
         let entries = file.key_value_metadata()?;
@@ -117,13 +119,19 @@ pub(super) fn check(table: &Table, metadata: &ParquetMetaData) -> Result<(), Rec
         let found = format!("table {} with {}", value(TABLE_KEY).unwrap_or("unnamed"), names.join(", "));
         return Err(RecordError::Columns { expected: table.name, found });
     }
+    if !chunks_lie_within(metadata, length) {
+        return Err(RecordError::Parquet(ParquetError::General(
+            "a column reaches past the file's end".to_owned(),
+        )));
+    }
     Ok(())
 }
 
 /// Runs `read`, which calls the parquet library, and makes an error of a panic.
 ///
-/// The library checks most of what it reads and asserts the rest; which assertions a damaged file can reach is in the tests. What a
-/// panic leaves behind is never looked at again.
+/// The library checks most of what it reads and asserts the rest. The assertions that damaged files were found to reach are
+/// kept out of reach by `pages`; this is for those that were not found. What a panic leaves behind is never looked at
+/// again.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, RecordError>) -> Result<T, RecordError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(RecordError::Parquet(ParquetError::General("damaged beyond what its reader checks".to_owned())))
@@ -281,7 +289,9 @@ impl<'a> Columns<'a> {
 
     /// At most one row more than the group says, which is enough to notice.
     fn read<T: DataType>(&mut self) -> Result<(Vec<T::T>, Vec<i16>), RecordError> {
-        let mut reader = get_typed_column_reader::<T>(self.group.get_column_reader(self.next)?);
+        let pages = CheckedPages::new(self.group.get_column_page_reader(self.next)?, self.rows);
+        let descriptor = self.group.metadata().column(self.next).column_descr_ptr();
+        let mut reader = ColumnReaderImpl::<T>::new(descriptor, Box::new(pages));
         self.next += 1;
         let (mut values, mut defined) = (Vec::new(), Vec::new());
         let mut read = 0;

@@ -63,7 +63,7 @@ fn merge<R: ChunkReader + 'static>(
     for part in parts {
         let part = part?;
         let metadata = reader::guarded(|| Ok(ParquetMetaDataReader::new().parse_and_finish(&part)?))?;
-        check(table, &metadata)?;
+        check(table, &metadata, part.len())?;
         copy_groups(&part, &metadata, &mut file)?;
     }
     file.close()?;

@@ -4,8 +4,8 @@ use super::*;
 use crate::summary::Summary;
 use crate::testing::{flow, leg, message, ms, run};
 
-fn summarised(flow: FlowRecord) -> FlowSummary {
-    summarise_flow(&flow, &(Instant::ZERO..Instant::from_secs(60)))
+fn summarised(flow: &FlowRecord) -> FlowSummary {
+    summarise_flow(flow, &(Instant::ZERO..Instant::from_secs(60)))
 }
 
 fn echoing() -> FlowRecord {
@@ -17,7 +17,7 @@ fn echoing() -> FlowRecord {
 
 #[test]
 fn an_echo_flow_is_judged_by_its_round_trips() {
-    let call = summarised(echoing());
+    let call = summarised(&echoing());
     assert_eq!((call.sent, call.received, call.lost), (5, 3, 2));
     assert_eq!((call.lost_forward, call.lost_return), (Some(1), Some(1)));
     assert_eq!(call.loss_rate, Some(0.4));
@@ -35,7 +35,7 @@ fn an_echo_flow_is_judged_by_its_round_trips() {
 
 #[test]
 fn without_echo_there_is_no_return_and_no_round_trip() {
-    let call = summarised(flow(&[Some(10), None]));
+    let call = summarised(&flow(&[Some(10), None]));
     assert_eq!((call.lost_forward, call.lost_return), (Some(1), None));
     assert!(call.round_trip_delay_ms.is_none() && call.one_way_delay_ms.is_some());
 }
@@ -44,7 +44,7 @@ fn without_echo_there_is_no_return_and_no_round_trip() {
 fn one_way_figures_off_an_untrusted_clock_are_unknown() {
     let mut call = flow(&[Some(10), Some(12), Some(14)]);
     call.info.clock_trusted = false;
-    let call = summarised(call);
+    let call = summarised(&call);
     assert!(call.one_way_delay_ms.is_none() && call.ipdv_ms.is_none() && call.rtp_jitter_ms.is_none());
     assert_eq!(call.first_sent_to_last_received_ms, None);
     assert_eq!(call.verdict, "unknown");
@@ -57,7 +57,7 @@ fn one_way_figures_off_an_untrusted_clock_are_unknown() {
 fn round_trips_need_no_second_clock() {
     let mut call = echoing();
     call.info.clock_trusted = false;
-    let call = summarised(call);
+    let call = summarised(&call);
     assert!(call.one_way_delay_ms.is_none());
     assert!(call.round_trip_delay_ms.is_some() && call.ipdv_ms.is_some() && call.rtp_jitter_ms.is_some());
     assert_eq!(call.verdict, "great");
@@ -74,7 +74,7 @@ fn what_was_due_outside_the_window_is_left_out() {
 #[test]
 fn counters_that_the_arena_does_not_know_stay_unknown() {
     let mut call = flow(&[Some(10)]);
-    let none = summarised(call.clone());
+    let none = summarised(&call);
     assert!(none.retransmit_rate.is_none() && none.cwnd_packets.is_none() && none.blocked_ms.is_none());
     assert!(none.send_buffer_bytes.is_none());
     call.counters = FlowCounters {
@@ -86,7 +86,7 @@ fn counters_that_the_arena_does_not_know_stay_unknown() {
         send_buffer_max: Some(320),
         blocked: Some(Duration::from_micros(1_500)),
     };
-    let some = summarised(call);
+    let some = summarised(&call);
     assert_eq!((some.retransmit_rate, some.cwnd_packets, some.blocked_ms), (Some(0.025), None, Some(1.5)));
     assert_eq!(some.send_buffer_bytes, Some(MeanMax { mean: 100.5, max: 320.0 }));
 }
@@ -211,5 +211,5 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
 fn a_stream_s_goodput_reaches_the_summary() {
     let mut upload = flow(&[]);
     upload.forward.reads = vec![(ms(10), Bytes::new(750_000))];
-    assert_eq!(summarised(upload).goodput_bps, Some(100_000.0));
+    assert_eq!(summarised(&upload).goodput_bps, Some(100_000.0));
 }
