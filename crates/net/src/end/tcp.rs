@@ -1,0 +1,444 @@
+//! A flow's end on the kernel's TCP: non-blocking, driven by readiness.
+//!
+//! Clocked messages wait in the application until the socket takes them, oldest first; their due time stays, so a
+//! blocked sender cannot hide a delay. A write that was cut short goes on where it stopped. The echoing application reads
+//! what there is, counts whole messages, and writes them back one write a message or one write a read.
+//!
+//! ```text
+//!  client:  idle ─► connecting ─► greeting (said `data`, waits for `ok`) ─► open
+//!  server:                        attached (waits for the client's go-ahead, when the server sends) ─► open
+//! ```
+//!
+//! The greeting is over, and acknowledged, before the first message: it leaves no small segment in flight for Nagle to
+//! wait for.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+
+use rustix::event::epoll;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use talkpath_units::{Bytes, Instant};
+
+use super::Base;
+use crate::log::Sample;
+use crate::protocol::{DATA_REPLY, Progress};
+use crate::spec::TransportSpec;
+use crate::sys::{TcpInfo, send_queue, tcp_info};
+use crate::wire::filling;
+
+/// A TCP flow's end.
+pub(crate) struct Stream {
+    socket: Option<TcpStream>,
+    state: State,
+    dial: Option<Dial>,
+    writes: VecDeque<Pending>,
+    blocked_since: Option<Instant>,
+    /// Of the message that is being read.
+    partly_read: u64,
+    /// The sequence number that the next whole message read has.
+    next_read: u64,
+    sent: u64,
+    received: u64,
+    /// Counted before the first message.
+    greeting: TcpInfo,
+}
+
+/// How a client reaches the server's data port.
+pub(crate) struct Dial {
+    pub(crate) to: SocketAddr,
+    /// The opening line.
+    pub(crate) opening: Vec<u8>,
+    pub(crate) epoll: Arc<OwnedFd>,
+    pub(crate) index: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Connecting,
+    Greeting { read: usize },
+    Attached,
+    Open,
+    Closed,
+}
+
+/// One write of the application that the socket has not taken whole.
+struct Pending {
+    left: u64,
+    /// Rows of the log that this write carries: first and count; absent where the log was full.
+    rows: Option<(usize, usize)>,
+    is_begun: bool,
+}
+
+impl Stream {
+    pub(crate) fn new() -> Self {
+        Self {
+            socket: None,
+            state: State::Idle,
+            dial: None,
+            writes: VecDeque::new(),
+            blocked_since: None,
+            partly_read: 0,
+            next_read: 0,
+            sent: 0,
+            received: 0,
+            greeting: TcpInfo::default(),
+        }
+    }
+
+    /// Tells a client's end whom to connect to when the flow starts.
+    pub(crate) fn set_dial(&mut self, dial: Dial) {
+        self.dial = Some(dial);
+    }
+
+    /// Gives a server's end the connection that the client opened; false where it has one already.
+    pub(crate) fn attach(&mut self, base: &mut Base, socket: TcpStream, epoll: &OwnedFd, index: u64) -> bool {
+        if self.state != State::Idle || watch(epoll, &socket, index).is_err() {
+            return false;
+        }
+        self.socket = Some(socket);
+        self.state = State::Attached;
+        if !base.is_sender {
+            self.open(base, base.clock.now());
+        }
+        true
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Closed)
+    }
+
+    pub(crate) fn poll_timeout(&self, base: &Base) -> Option<Instant> {
+        match self.state {
+            State::Idle if self.dial.is_some() => Some(Instant::from_nanos(base.spec.start_ns)),
+            State::Open => base.workload_timeout(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, base: &mut Base, now: Instant) {
+        match self.state {
+            State::Idle => {
+                if let Err(error) = self.connect(base) {
+                    self.fail(base, &error);
+                }
+            }
+            State::Open => self.offer(base, now),
+            State::Connecting | State::Greeting { .. } | State::Attached | State::Closed => {}
+        }
+    }
+
+    /// Reads and writes what there is, within bounds; returns whether there is more to do at once.
+    pub(crate) fn handle_ready(&mut self, base: &mut Base) -> bool {
+        match self.go_on(base) {
+            Ok(more) => more,
+            Err(error) => {
+                self.fail(base, &error);
+                false
+            }
+        }
+    }
+
+    pub(crate) fn sample(&self, base: &mut Base) {
+        let Some(socket) = self.socket.as_ref().filter(|_| self.state == State::Open) else { return };
+        if let (Ok(info), Ok(queue)) = (tcp_info(socket.as_fd()), send_queue(socket.as_fd())) {
+            let ssthresh = if info.ssthresh >= UNLIMITED_SSTHRESH { u32::MAX } else { info.ssthresh };
+            let now = base.clock.now().as_nanos();
+            base.log.on_sample(Sample(now, info.cwnd, ssthresh, info.srtt_us, info.rto_us, queue));
+        }
+    }
+
+    pub(crate) fn progress(&self, base: &Base) -> Progress {
+        let never_opened = !self.is_open() && base.clock.now() >= base.stop;
+        let is_done = (base.is_workload_finished() && self.writes.is_empty()) || never_opened;
+        Progress { is_done, sent: self.sent, received: self.received }
+    }
+
+    pub(crate) fn finish(&mut self, base: &mut Base, now: Instant) {
+        if let Some(since) = self.blocked_since.take() {
+            base.add_blocked(since, now);
+        }
+        let Some(socket) = &self.socket else { return };
+        let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
+        base.log.totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
+        if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
+            let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
+            base.log.totals.data_packets = Some(since(info.data_segs_out, self.greeting.data_segs_out));
+            base.log.totals.retransmissions = Some(since(info.total_retrans, self.greeting.total_retrans));
+            base.log.totals.timeouts = info
+                .total_rto
+                .map(|total| u64::from(total.wrapping_sub(self.greeting.total_rto.unwrap_or(0))));
+        }
+    }
+
+    fn connect(&mut self, base: &Base) -> io::Result<()> {
+        let Some(dial) = &self.dial else { return Ok(()) };
+        let socket =
+            Socket::new(Domain::for_address(dial.to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+        apply_options(&socket, &base.spec.transport, base.is_sender)?;
+        match socket.connect(&dial.to.into()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        let socket = TcpStream::from(socket);
+        watch(&dial.epoll, &socket, dial.index)?;
+        self.socket = Some(socket);
+        self.state = State::Connecting;
+        Ok(())
+    }
+
+    fn go_on(&mut self, base: &mut Base) -> io::Result<bool> {
+        let Some(socket) = &mut self.socket else { return Ok(false) };
+        match self.state {
+            State::Idle | State::Closed => Ok(false),
+            State::Connecting => {
+                if let Some(error) = socket.take_error()? {
+                    return Err(error);
+                }
+                if socket.peer_addr().is_err() {
+                    return Ok(false);
+                }
+                let opening = self.dial.as_ref().map_or(&[][..], |dial| &dial.opening);
+                if socket.write(opening)? != opening.len() {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                self.state = State::Greeting { read: 0 };
+                Ok(false)
+            }
+            State::Greeting { read } => self.greet(base, read),
+            State::Attached => {
+                let mut go_ahead = [0; 1];
+                match socket.read(&mut go_ahead) {
+                    Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(_) => {
+                        self.open(base, base.clock.now());
+                        Ok(true)
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+            State::Open => {
+                let read_more = self.read(base)?;
+                let write_more = self.write(base)?;
+                Ok(read_more || write_more)
+            }
+        }
+    }
+
+    /// Reads the answer to the opening line, and no byte more; where the server sends, tells it to begin.
+    fn greet(&mut self, base: &mut Base, read: usize) -> io::Result<bool> {
+        let Some(socket) = &mut self.socket else { return Ok(false) };
+        let mut reply = [0; DATA_REPLY.len()];
+        let count = match socket.read(&mut reply[read..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if reply[read..read + count] != DATA_REPLY[read..read + count] {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if read + count < DATA_REPLY.len() {
+            self.state = State::Greeting { read: read + count };
+            return Ok(true);
+        }
+        if !base.is_sender {
+            socket.write_all(b"\n")?;
+        }
+        self.open(base, base.clock.now());
+        Ok(true)
+    }
+
+    fn open(&mut self, base: &mut Base, now: Instant) {
+        if let Some(socket) = &self.socket {
+            self.greeting = tcp_info(socket.as_fd()).unwrap_or_default();
+        }
+        self.state = State::Open;
+        base.open_workload(now);
+        if base.spec.is_clocked() {
+            self.offer(base, now);
+        }
+    }
+
+    /// Takes every clocked message that is due and writes what the socket takes.
+    fn offer(&mut self, base: &mut Base, now: Instant) {
+        if base.spec.is_clocked() {
+            while let Some((message, row)) = base.poll_message(u64::MAX, now) {
+                let rows = row.map(|row| (row, 1));
+                self.writes.push_back(Pending { left: message.size.get(), rows, is_begun: false });
+                base.on_paced(message.due, base.clock.now());
+            }
+        }
+        if let Err(error) = self.write(base) {
+            self.fail(base, &error);
+        }
+    }
+
+    /// Writes what waits, and then what a greedy workload has; returns whether the socket would take more.
+    fn write(&mut self, base: &mut Base) -> io::Result<bool> {
+        for _ in 0..ROUNDS {
+            if self.writes.is_empty() && !self.refill(base) {
+                return Ok(false);
+            }
+            if !self.flush(base)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Asks a greedy workload for its next message.
+    fn refill(&mut self, base: &mut Base) -> bool {
+        if base.spec.is_clocked() {
+            return false;
+        }
+        let Some((message, row)) = base.poll_message(ROOM.get(), base.clock.now()) else { return false };
+        self.writes.push_back(Pending {
+            left: message.size.get(),
+            rows: row.map(|row| (row, 1)),
+            is_begun: false,
+        });
+        true
+    }
+
+    /// Writes until nothing waits (true) or the socket takes no more (false).
+    fn flush(&mut self, base: &mut Base) -> io::Result<bool> {
+        let Some(socket) = &mut self.socket else { return Ok(false) };
+        while let Some(pending) = self.writes.front_mut() {
+            let bytes = outgoing();
+            let piece = usize::try_from(pending.left).unwrap_or(usize::MAX).min(bytes.len());
+            let now = base.clock.now();
+            match socket.write(&bytes[..piece]) {
+                Ok(count) => {
+                    if !pending.is_begun {
+                        pending.is_begun = true;
+                        let (first, rows) = pending.rows.unwrap_or((0, 0));
+                        (first..first + rows).for_each(|row| base.log.on_sent(row, now));
+                    }
+                    self.sent += count as u64;
+                    pending.left -= count as u64;
+                    if pending.left == 0 {
+                        self.writes.pop_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.blocked_since.get_or_insert(now);
+                    return Ok(false);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(since) = self.blocked_since.take() {
+            base.add_blocked(since, base.clock.now());
+        }
+        Ok(true)
+    }
+
+    /// Reads what there is, at most a few buffers; returns whether there may be more.
+    fn read(&mut self, base: &mut Base) -> io::Result<bool> {
+        let mut buffer = [0; READ];
+        for _ in 0..ROUNDS {
+            let Some(socket) = &mut self.socket else { return Ok(false) };
+            match socket.read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.on_read(base, count as u64)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// One read returned `count` bytes.
+    fn on_read(&mut self, base: &mut Base, count: u64) -> io::Result<()> {
+        let now = base.clock.now();
+        base.log.on_read(count, now);
+        base.last_arrival = now;
+        self.received += count;
+        let (Some(size), false, Some(per_read)) =
+            (base.spec.message_size(), base.is_sender, base.spec.echo_per_read)
+        else {
+            return Ok(());
+        };
+        let whole = (self.partly_read + count) / size;
+        self.partly_read = (self.partly_read + count) % size;
+        let first = base.log.sent.len();
+        for _ in 0..whole {
+            let row = base.log.on_due(self.next_read, size, now);
+            self.next_read += 1;
+            if !per_read {
+                self.writes.push_back(Pending { left: size, rows: row.map(|row| (row, 1)), is_begun: false });
+            }
+        }
+        if per_read && whole > 0 {
+            let rows = Some((first, base.log.sent.len() - first));
+            self.writes.push_back(Pending { left: size * whole, rows, is_begun: false });
+        }
+        self.flush(base).map(drop)
+    }
+
+    fn fail(&mut self, base: &mut Base, error: &io::Error) {
+        self.state = State::Closed;
+        if base.failure.is_none() {
+            let why = match error.kind() {
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                    "the far end closed the data connection".to_owned()
+                }
+                io::ErrorKind::InvalidData => {
+                    "the far end answered the data connection with garbage".to_owned()
+                }
+                _ => format!("the data connection failed: {error}"),
+            };
+            base.failure = Some(why);
+        }
+    }
+}
+
+/// Sets what the scenario chose about a TCP socket, before it connects.
+///
+/// # Errors
+/// The system's; `NotFound` where the kernel lacks the congestion control.
+pub(crate) fn apply_options(socket: &Socket, transport: &TransportSpec, is_sender: bool) -> io::Result<()> {
+    let TransportSpec::Tcp { nodelay, cc, mss, send_buffer, receive_buffer } = transport else {
+        return Ok(());
+    };
+    socket.set_tcp_nodelay(*nodelay)?;
+    SockRef::from(socket).set_tcp_congestion(cc.as_bytes())?;
+    if let Some(mss) = mss {
+        socket.set_tcp_mss(*mss)?;
+    }
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    match (is_sender, send_buffer, receive_buffer) {
+        (true, Some(bytes), _) => socket.set_send_buffer_size(size(*bytes)),
+        (false, _, Some(bytes)) => socket.set_recv_buffer_size(size(*bytes)),
+        _ => Ok(()),
+    }
+}
+
+/// Has `epoll` tell of every change of `socket`'s readiness, under `index`.
+fn watch(epoll: &OwnedFd, socket: &TcpStream, index: u64) -> io::Result<()> {
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+    Ok(epoll::add(epoll, socket, epoll::EventData::new_u64(index), flags)?)
+}
+
+/// What streams carry.
+fn outgoing() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| filling(2 * READ))
+}
+
+/// The largest message of a greedy workload: 64 KiB.
+const ROOM: Bytes = Bytes::new(64 * 1024);
+/// Bytes that one read asks for.
+const READ: usize = 64 * 1024;
+/// Reads, and writes, before another flow gets its turn (chosen: a millisecond or so of copying).
+const ROUNDS: usize = 16;
+/// TCP_INFINITE_SSTHRESH of the Linux kernel's net/tcp.h.
+const UNLIMITED_SSTHRESH: u32 = 0x7fff_ffff;

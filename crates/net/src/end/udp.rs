@@ -1,0 +1,201 @@
+//! A flow's end on the kernel's UDP.
+//!
+//! Every datagram's own send error is recorded: EAGAIN and ENOBUFS (no room), EMSGSIZE and what else the kernel objects
+//! to are refusals of that message. ECONNREFUSED is no answer to the datagram being sent but the news of an earlier ICMP
+//! error on a connected socket: it is taken note of and the datagram sent again.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use talkpath_units::{Duration, Instant};
+
+use super::Base;
+use crate::protocol::Progress;
+use crate::sys::send_from;
+use crate::wire::{LARGEST_DATAGRAM, filling, read_header, write_header};
+
+/// A UDP flow's end.
+pub(crate) struct Datagrams {
+    route: Option<UdpRoute>,
+    token: u32,
+    /// One more than the largest sequence number that the workload can reach: what claims more is no message.
+    bound: u64,
+    is_open: bool,
+    /// A greedy workload waits for room until then.
+    retry: Option<Instant>,
+    outgoing: Vec<u8>,
+    /// Which sequence numbers arrived, 64 a word.
+    seen: Vec<u64>,
+    unique: u64,
+    expected: u64,
+    taken: u64,
+}
+
+/// Where a flow's datagrams go.
+#[derive(Clone)]
+pub(crate) struct UdpRoute {
+    /// The client's own connected socket, or the server's, shared by all flows.
+    pub(crate) socket: Arc<UdpSocket>,
+    /// For a socket that is not connected: from which of our addresses, to whom; and whether the socket is IPv6.
+    pub(crate) unconnected: Option<(IpAddr, SocketAddr, bool)>,
+}
+
+impl UdpRoute {
+    /// Sends one datagram without blocking.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn send(&self, payload: &[u8]) -> io::Result<()> {
+        let send = || match self.unconnected {
+            None => self.socket.send(payload),
+            Some((from, to, is_v6)) => send_from(self.socket.as_fd(), is_v6, payload, from, to),
+        };
+        match send() {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send().map(drop),
+            result => result.map(drop),
+        }
+    }
+
+    fn is_writable(&self) -> bool {
+        let mut fds = [PollFd::new(&*self.socket, PollFlags::OUT)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+    }
+}
+
+impl Datagrams {
+    pub(crate) fn new(token: u32, bound: u64) -> Self {
+        Self {
+            route: None,
+            token,
+            bound,
+            is_open: false,
+            retry: None,
+            outgoing: Vec::new(),
+            seen: Vec::new(),
+            unique: 0,
+            expected: 0,
+            taken: 0,
+        }
+    }
+
+    /// What this flow's datagrams carry.
+    pub(crate) const fn token(&self) -> u32 {
+        self.token
+    }
+
+    /// From now on datagrams go this way.
+    pub(crate) fn set_route(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+    }
+
+    pub(crate) fn poll_timeout(&self, base: &Base) -> Option<Instant> {
+        if !base.is_sender {
+            None
+        } else if self.is_open {
+            base.workload_timeout().or(self.retry)
+        } else {
+            Some(Instant::from_nanos(base.spec.start_ns))
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, base: &mut Base, now: Instant) {
+        if !base.is_sender {
+            return;
+        }
+        if !self.is_open && now >= Instant::from_nanos(base.spec.start_ns) {
+            self.is_open = true;
+            base.open_workload(now);
+        }
+        self.retry = None;
+        loop {
+            // A greedy workload's message is due when there is room; a clocked one's is due whatever the room.
+            let is_waiting =
+                !base.spec.is_clocked() && !self.route.as_ref().is_some_and(UdpRoute::is_writable);
+            let writable = if is_waiting { 0 } else { LARGEST_DATAGRAM };
+            let Some((message, row)) = base.poll_message(writable, base.clock.now()) else {
+                if is_waiting && !base.is_workload_finished() {
+                    self.retry = Some(now.saturating_add(RETRY));
+                }
+                return;
+            };
+            self.fill(message.size.get(), message.seq);
+            let sent = base.clock.now();
+            let result = self
+                .route
+                .as_ref()
+                .map_or(Err(io::ErrorKind::NotConnected.into()), |route| route.send(&self.outgoing));
+            self.note(base, row, sent, &result);
+            base.on_paced(message.due, sent);
+        }
+    }
+
+    /// A datagram of this flow: counted, and sent back where this end echoes.
+    pub(crate) fn handle_datagram(&mut self, base: &mut Base, payload: &[u8], stamp_ns: Option<i64>) {
+        let Some(seq) = read_header(payload, self.token, self.expected) else { return };
+        let is_whole = base.spec.message_size().is_some_and(|size| size == payload.len() as u64);
+        if !is_whole || seq >= self.bound {
+            return;
+        }
+        let stamp = base.clock.stamped(stamp_ns);
+        if !base.log.on_arrival(seq, stamp) {
+            return;
+        }
+        base.last_arrival = base.last_arrival.max(stamp);
+        self.expected = self.expected.max(seq + 1);
+        self.mark(seq);
+        if base.is_sender || base.spec.echo_per_read.is_none() {
+            return;
+        }
+        let row = base.log.on_due(seq, payload.len() as u64, stamp);
+        let sent = base.clock.now();
+        let result =
+            self.route.as_ref().map_or(Err(io::ErrorKind::NotConnected.into()), |route| route.send(payload));
+        self.note(base, row, sent, &result);
+    }
+
+    pub(crate) fn progress(&self, base: &Base) -> Progress {
+        Progress { is_done: base.is_workload_finished(), sent: self.taken, received: self.unique }
+    }
+
+    pub(crate) fn finish(&mut self, base: &mut Base) {
+        base.log.totals.data_packets = Some(self.taken);
+    }
+
+    fn note(&mut self, base: &mut Base, row: Option<usize>, sent: Instant, result: &io::Result<()>) {
+        let Some(row) = row else { return };
+        match result {
+            Ok(()) => {
+                self.taken += 1;
+                base.log.on_sent(row, sent);
+            }
+            Err(_) => base.log.on_refused(row),
+        }
+    }
+
+    fn fill(&mut self, size: u64, seq: u64) {
+        let size = usize::try_from(size.min(LARGEST_DATAGRAM)).unwrap_or(0);
+        if self.outgoing.len() != size {
+            self.outgoing = filling(size);
+        }
+        write_header(&mut self.outgoing, self.token, seq);
+    }
+
+    fn mark(&mut self, seq: u64) {
+        // `bound` limits seq, and the session's budget limits `bound`.
+        let (word, bit) = (usize::try_from(seq / 64).unwrap_or(0), 1 << (seq % 64));
+        if self.seen.len() <= word {
+            self.seen.resize(word + 1, 0);
+        }
+        if self.seen[word] & bit == 0 {
+            self.seen[word] |= bit;
+            self.unique += 1;
+        }
+    }
+}
+
+/// How soon a greedy sender looks again whether the socket has room (chosen: the time of two full packets at 100 Mbps).
+const RETRY: Duration = Duration::from_micros(250);

@@ -1,0 +1,290 @@
+//! Both ends' logs of a flow become one record, on the client's clock.
+//!
+//! The sender's log says what was due and sent, the receiver's what arrived, and what was echoed; the tap that every
+//! arena uses counts them. Where the far end's log is missing (it went away), an echoing flow still knows its round
+//! trips, and what no end can tell stays unfinished.
+
+use talkpath_measure::tap::Ending;
+use talkpath_measure::{
+    Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series, SeriesKind,
+};
+use talkpath_scenario::{Flow, WorkloadConfig};
+use talkpath_units::{Bytes, Duration, Instant};
+
+use crate::log::{FlowLog, Sample};
+use crate::spec::FlowSpec;
+
+/// One end's log with the way from its clock to the client's.
+pub(crate) struct Timed<'a> {
+    pub(crate) log: &'a FlowLog,
+    pub(crate) to_ours: &'a dyn Fn(u64) -> Instant,
+}
+
+/// How a run ended, as far as fates depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    /// It drained: a datagram that is not there will not come.
+    Drained,
+    /// It was cut short: what was sent last may still be under way.
+    Cut,
+}
+
+/// The record of `flow` from the two ends' logs; `receiver` or `sender` is absent where that end went away.
+pub(crate) fn flow_record(
+    flow: &Flow,
+    spec: &FlowSpec,
+    sender: Option<&Timed<'_>>,
+    receiver: Option<&Timed<'_>>,
+    window: (Instant, Instant),
+    end: RunEnd,
+    clock_trusted: bool,
+) -> FlowRecord {
+    let is_stream = spec.is_stream();
+    let mut forward = Leg::new(is_stream, end);
+    if let Some(sender) = sender {
+        forward.offer(sender, u64::MAX);
+    }
+    let messages = forward.messages;
+    if let Some(receiver) = receiver {
+        forward.arrive(receiver);
+    }
+    let mut forward = forward.finish();
+    let echo = spec.echo_per_read.is_some().then(|| {
+        let mut echo = Leg::new(is_stream, end);
+        match (sender, receiver) {
+            (Some(sender), None) => return echo_without_receiver(sender, &mut forward, spec, end),
+            (_, Some(receiver)) => echo.offer(receiver, messages),
+            (None, None) => {}
+        }
+        if let Some(sender) = sender {
+            echo.arrive(sender);
+        }
+        echo.finish()
+    });
+    FlowRecord {
+        info: info(flow, spec, sender, clock_trusted),
+        forward,
+        echo,
+        counters: counters(spec, sender, receiver, window),
+    }
+}
+
+/// The state over time of the sender's connection.
+pub(crate) fn series(name: &str, sender: &Timed<'_>) -> Vec<Series> {
+    let packets = |value: u32| (value != u32::MAX).then(|| f64::from(value));
+    let kinds: [(SeriesKind, &dyn Fn(&Sample) -> Option<f64>); 5] = [
+        (SeriesKind::Cwnd, &|sample| packets(sample.1)),
+        (SeriesKind::Ssthresh, &|sample| packets(sample.2)),
+        (SeriesKind::Srtt, &|sample| Some(f64::from(sample.3) / 1e3)),
+        (SeriesKind::Rto, &|sample| Some(f64::from(sample.4) / 1e3)),
+        (SeriesKind::SendBuffer, &|sample| Some(sample.5 as f64)),
+    ];
+    let mut all = Vec::new();
+    for (kind, value) in kinds {
+        let mut points: Vec<(Instant, f64)> = Vec::new();
+        for sample in &sender.log.samples {
+            if let Some(value) = value(sample)
+                && points.last().is_none_or(|&(_, last)| last != value)
+            {
+                points.push(((sender.to_ours)(sample.0), value));
+            }
+        }
+        if !points.is_empty() {
+            all.push(Series { entity: name.to_owned(), kind, points });
+        }
+    }
+    all
+}
+
+/// A tap, and what it may be told: rows come from a far end too, which may say anything.
+struct Leg {
+    tap: LegTap,
+    is_stream: bool,
+    end: RunEnd,
+    messages: u64,
+    /// Which messages the transport took.
+    taken: Vec<bool>,
+}
+
+impl Leg {
+    fn new(is_stream: bool, end: RunEnd) -> Self {
+        Self { tap: LegTap::new(), is_stream, end, messages: 0, taken: Vec::new() }
+    }
+
+    /// The messages that `from` wanted to send, their numbers below `bound`.
+    fn offer(&mut self, from: &Timed<'_>, bound: u64) {
+        let bound = bound.min(if bound == u64::MAX { from.log.sent.len() as u64 } else { bound });
+        self.messages = bound;
+        self.taken = vec![false; usize::try_from(bound).unwrap_or(0)];
+        for row in &from.log.sent {
+            let Some(taken) = usize::try_from(row.0).ok().and_then(|seq| self.taken.get_mut(seq)) else {
+                continue;
+            };
+            self.tap.on_due(row.0, Bytes::new(row.1.into()), (from.to_ours)(row.2));
+            match row.3 {
+                // The echo of a duplicate is a copy of a message that has its row already.
+                _ if *taken => {}
+                Some(sent) => {
+                    *taken = true;
+                    let sent = (from.to_ours)(sent);
+                    if self.is_stream {
+                        self.tap.on_sent_stream(row.0, sent)
+                    } else {
+                        self.tap.on_sent(row.0, sent)
+                    }
+                }
+                None if row.4 => self.tap.on_refused(row.0),
+                None => {}
+            }
+        }
+    }
+
+    /// What `to` received.
+    fn arrive(&mut self, to: &Timed<'_>) {
+        if self.is_stream {
+            for &(at, bytes) in &to.log.reads {
+                self.tap.on_read(Bytes::new(bytes.min(u64::from(u32::MAX))), (to.to_ours)(at));
+            }
+            return;
+        }
+        for &(seq, at) in &to.log.arrivals {
+            if usize::try_from(seq).is_ok_and(|seq| self.taken.get(seq) == Some(&true)) {
+                self.tap.on_received(seq, (to.to_ours)(at));
+            }
+        }
+    }
+
+    fn finish(self) -> LegRecord {
+        let ending = match (self.is_stream, self.end) {
+            (true, _) => Ending::Stream,
+            (false, RunEnd::Drained) => Ending::Datagrams { every_drop_known: false },
+            (false, RunEnd::Cut) => Ending::Datagrams { every_drop_known: true },
+        };
+        let mut leg = self.tap.finish(ending);
+        if !self.is_stream && self.end == RunEnd::Cut {
+            miss_overtaken(&mut leg);
+        }
+        leg
+    }
+}
+
+/// A datagram that a later one overtook is missing, also where the run was cut short.
+fn miss_overtaken(leg: &mut LegRecord) {
+    let Some(highest) = leg.arrivals.iter().max().copied() else { return };
+    for row in &mut leg.messages {
+        if row.fate == Fate::Unfinished && row.sent.is_some() && row.seq < highest {
+            row.fate = Fate::Missing;
+        }
+    }
+}
+
+/// The round trips that the sender saw of a flow whose echoing end went away, with what they say about the way there.
+fn echo_without_receiver(
+    sender: &Timed<'_>,
+    forward: &mut LegRecord,
+    spec: &FlowSpec,
+    end: RunEnd,
+) -> LegRecord {
+    let mut echo = Leg::new(spec.is_stream(), end);
+    echo.taken = forward.messages.iter().map(|row| row.sent.is_some()).collect();
+    // Nobody knows when the far application read and wrote a message: its row appears with the echo's arrival.
+    let mut due_at = vec![None; forward.messages.len()];
+    if spec.is_stream() {
+        let size = spec.message_size().unwrap_or(u64::MAX).max(1);
+        let (mut read, mut next) = (0_u64, 0_usize);
+        for &(at, bytes) in &sender.log.reads {
+            read += bytes.min(u64::from(u32::MAX));
+            while read / size > next as u64 && next < due_at.len() {
+                due_at[next] = Some(at);
+                next += 1;
+            }
+        }
+    } else {
+        for &(seq, at) in &sender.log.arrivals {
+            if let Some(due) = usize::try_from(seq).ok().and_then(|seq| due_at.get_mut(seq)) {
+                due.get_or_insert(at);
+            }
+        }
+    }
+    for (row, due) in forward.messages.iter_mut().zip(&due_at) {
+        let Some(at) = *due else { continue };
+        let at = (sender.to_ours)(at);
+        echo.tap.on_due(row.seq, row.size, at);
+        if spec.is_stream() {
+            echo.tap.on_sent_stream(row.seq, at)
+        } else {
+            echo.tap.on_sent(row.seq, at)
+        }
+        *row = MessageRecord { fate: Fate::Delivered, copies: 1, ..*row };
+    }
+    echo.arrive(sender);
+    let highest = due_at.iter().rposition(Option::is_some).unwrap_or(0);
+    if !spec.is_stream() {
+        for row in &mut forward.messages[..highest] {
+            if row.fate == Fate::Unfinished && row.sent.is_some() {
+                row.fate = Fate::Missing;
+            }
+        }
+    }
+    echo.finish()
+}
+
+fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&Timed<'_>>, clock_trusted: bool) -> FlowInfo {
+    FlowInfo {
+        name: flow.name.clone(),
+        group: flow.group.clone(),
+        transport: flow.transport_name.clone(),
+        cc: sender.and_then(|sender| sender.log.totals.cc.clone()).or_else(|| spec.cc().map(str::to_owned)),
+        start: Instant::from_nanos(spec.start_ns),
+        clocked: spec.is_clocked(),
+        bounded: matches!(
+            flow.workload,
+            WorkloadConfig::Burst { .. } | WorkloadConfig::Bulk { bytes: Some(_) }
+        ),
+        clock_trusted,
+    }
+}
+
+fn counters(
+    spec: &FlowSpec,
+    sender: Option<&Timed<'_>>,
+    receiver: Option<&Timed<'_>>,
+    window: (Instant, Instant),
+) -> FlowCounters {
+    let Some(sender) = sender else { return FlowCounters::default() };
+    // The echoing end sends messages too; a receiving end has none of its own to count.
+    let echoing = receiver.filter(|_| spec.echo_per_read.is_some());
+    let sum = |of: fn(&FlowLog) -> Option<u64>| {
+        Some(of(sender.log)?.saturating_add(echoing.map_or(Some(0), |end| of(end.log))?))
+    };
+    let points = |of: fn(&Sample) -> f64| -> Vec<(Instant, f64)> {
+        sender.log.samples.iter().map(|sample| ((sender.to_ours)(sample.0), of(sample))).collect()
+    };
+    let queue = points(|sample| sample.5 as f64);
+    let in_window = queue.iter().filter(|&&(at, _)| window.0 <= at && at < window.1);
+    FlowCounters {
+        data_packets: sum(|log| log.totals.data_packets),
+        retransmissions: sum(|log| log.totals.retransmissions),
+        timeouts: sum(|log| log.totals.timeouts),
+        cwnd_packets_mean: time_weighted_mean(&points(|sample| f64::from(sample.1)), window),
+        send_buffer_mean: time_weighted_mean(&queue, window),
+        send_buffer_max: in_window.map(|&(_, value)| value as u64).max(),
+        blocked: Some(Duration::from_nanos(sender.log.totals.blocked_ns)),
+    }
+}
+
+/// The mean over `window` of a value that holds from each point to the next; `None` where it has no point before its end.
+fn time_weighted_mean(points: &[(Instant, f64)], window: (Instant, Instant)) -> Option<f64> {
+    let mut area = 0.0;
+    let mut time = Duration::ZERO;
+    for (index, &(from, value)) in points.iter().enumerate() {
+        let until = points.get(index + 1).map_or(window.1, |next| next.0);
+        let span = until.min(window.1).since(from.max(window.0));
+        area += value * span.as_secs_f64();
+        time += span;
+    }
+    (!time.is_zero()).then(|| area / time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! What a real arena cannot do, told before it runs: an error where figures would be wrong, a warning where harmless.
+
+use talkpath_scenario::{Flow, Scenario};
+use talkpath_transport::{CongestionControlKind, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig};
+use talkpath_units::Packets;
+
+use crate::spec::SessionSpec;
+
+/// Whether this kernel has every congestion control that a flow asks for.
+///
+/// # Errors
+/// Which one is missing and which there are.
+pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
+    session
+        .flows
+        .iter()
+        .filter_map(|flow| flow.cc())
+        .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+}
+
+/// Whether the kernel of `host` (this one; the name is for the message) has congestion control `cc`.
+///
+/// # Errors
+/// Which there are instead.
+pub(crate) fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
+    let refusal = |error: std::io::Error| {
+        let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let known =
+            known.map(|known| known.trim().replace(' ', ", ")).unwrap_or_else(|_| "unknown".to_owned());
+        format!(
+            "the kernel of {host} lacks the congestion control {cc} ({error}); available: {known}; \
+             `modprobe tcp_{cc}` as root may load it"
+        )
+    };
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+        .or_else(|_| socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None))
+        .map_err(refusal)?;
+    socket.set_tcp_congestion(cc.as_bytes()).map_err(refusal)
+}
+
+/// What the run ignores.
+pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !scenario.links.is_empty() {
+        warnings.push("live: the network itself is the path; the scenario's path is ignored".to_owned());
+    }
+    for flow in &scenario.flows {
+        let ignored = ignored(flow);
+        if !ignored.is_empty() {
+            warnings.push(format!(
+                "flow {}: a real arena cannot set {}; the kernel's own holds",
+                flow.name,
+                ignored.join(", ")
+            ));
+        }
+    }
+    warnings
+}
+
+fn ignored(flow: &Flow) -> Vec<&'static str> {
+    let mut ignored = match &flow.transport {
+        TransportConfig::Udp(_) => Vec::new(),
+        TransportConfig::Tcp(config) => ignored_of_tcp(config),
+    };
+    ignored.extend(
+        flow.asked_for
+            .iter()
+            .copied()
+            .filter(|&key| key != "cc" && !ignored.contains(&key))
+            .collect::<Vec<_>>(),
+    );
+    if !flow.send_jitter.is_zero() {
+        ignored.push("send_jitter");
+    }
+    if !flow.receiver.service.is_zero() {
+        ignored.push("receiver.service");
+    }
+    ignored
+}
+
+/// Keys that differ from what Linux does and have no socket option.
+fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
+    if config.stack != Stack::Linux {
+        return vec!["stack (other than linux)"];
+    }
+    let mut ignored = Vec::new();
+    if config.nagle == NagleKind::Classic {
+        ignored.push("nagle = classic");
+    }
+    if config.cc == Some(CongestionControlKind::NewReno) {
+        ignored.push("cc = newreno (Linux's reno, which recovers so, ran)");
+    }
+    if config.delayed_ack != DelayedAck::Linux {
+        ignored.push("delayed_ack");
+    }
+    if config.initial_window != LINUX_INITIAL_WINDOW {
+        ignored.push("initial_window");
+    }
+    if config.initial_ssthresh.is_some() {
+        ignored.push("initial_ssthresh");
+    }
+    if !config.timestamps {
+        ignored.push("timestamps");
+    }
+    ignored
+}
+
+/// RFC 6928, which Linux follows since 2.6.39.
+const LINUX_INITIAL_WINDOW: Packets = Packets::new(10);

@@ -1,0 +1,187 @@
+//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before and after the run.
+//!
+//! Of each set the probe with the smallest round trip counts: it waited least in queues. The true offset lies within
+//! half that round trip of the estimate, wherever the asymmetry of the path puts it, and no probe can tell where. The
+//! correction runs on a straight line from the estimate before to the one after. Left out: probes during the run, and
+//! hulls over them.
+
+use talkpath_measure::ClockRecord;
+use talkpath_units::{Instant, SignedDuration};
+
+/// One exchange: sent and received here, received and sent there, ns on each end's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Probe {
+    pub(crate) sent: i64,
+    pub(crate) far_received: i64,
+    pub(crate) far_sent: i64,
+    pub(crate) received: i64,
+}
+
+impl Probe {
+    /// Far clock minus ours (RFC 5905 §8: theta), rounded down.
+    pub(crate) const fn offset(&self) -> i64 {
+        let there = (self.far_received as i128) - (self.sent as i128);
+        let back = (self.far_sent as i128) - (self.received as i128);
+        (there + back).div_euclid(2) as i64
+    }
+
+    /// Time on the way, both directions (RFC 5905 §8: delta); at least 0.
+    pub(crate) const fn round_trip(&self) -> i64 {
+        let here = self.received.saturating_sub(self.sent);
+        let there = self.far_sent.saturating_sub(self.far_received);
+        let difference = here.saturating_sub(there);
+        if difference < 0 { 0 } else { difference }
+    }
+}
+
+/// The far clock against ours over a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Offset {
+    before: Probe,
+    after: Option<Probe>,
+}
+
+impl Offset {
+    /// From the probes before the run and after it; `None` without any before.
+    pub(crate) fn new(before: &[Probe], after: &[Probe]) -> Option<Self> {
+        let best = |probes: &[Probe]| probes.iter().copied().min_by_key(Probe::round_trip);
+        Some(Self { before: best(before)?, after: best(after) })
+    }
+
+    /// Far clock minus ours at the run's beginning, as known then.
+    pub(crate) const fn at_start(&self) -> i64 {
+        self.before.offset()
+    }
+
+    /// Our clock's reading when the far clock reads `far_ns`.
+    pub(crate) fn to_ours(self, far_ns: i64) -> i64 {
+        let ours = far_ns - self.before.offset();
+        let Some(after) = self.after else { return ours };
+        let span = i128::from(after.sent) - i128::from(self.before.sent);
+        if span <= 0 {
+            return ours;
+        }
+        let drift = i128::from(after.offset()) - i128::from(self.before.offset());
+        let along = (i128::from(ours) - i128::from(self.before.sent)).clamp(0, span);
+        ours - i64::try_from(drift * along / span).unwrap_or(0)
+    }
+
+    /// The run time here at which the far run clock, whose zero is `far_start`, reads `at`.
+    pub(crate) fn correct(self, at: u64, far_start: i64, our_start: i64) -> Instant {
+        let ours = self.to_ours(far_start.saturating_add_unsigned(at));
+        Instant::from_nanos(u64::try_from(ours - our_start).unwrap_or(0))
+    }
+
+    /// What the record says of the clocks.
+    pub(crate) fn record(&self) -> ClockRecord {
+        let offset = SignedDuration::from_nanos(self.before.offset());
+        let worst = self.before.round_trip().max(self.after.map_or(0, |after| after.round_trip()));
+        let uncertainty = SignedDuration::from_nanos(worst.div_euclid(2) + worst.rem_euclid(2));
+        let (skew_ppm, doubt) = self.judge(uncertainty.as_nanos());
+        let uncertainty_ms = uncertainty.as_millis_f64();
+        let why = match &doubt {
+            None => format!(
+                "probes before and after the run agree; the offset is known to {uncertainty_ms:.3} ms, half the smallest \
+                 round trip, within which an asymmetry of the path cannot be seen"
+            ),
+            Some(doubt) => doubt.clone(),
+        };
+        ClockRecord {
+            offset_ms: Some(offset.as_millis_f64()),
+            skew_ppm,
+            uncertainty_ms: Some(uncertainty_ms),
+            trusted: doubt.is_none(),
+            why,
+        }
+    }
+
+    /// The skew where it can be told, and why the clocks cannot be trusted, if they cannot.
+    fn judge(&self, uncertainty: i64) -> (Option<f64>, Option<String>) {
+        let Some(after) = self.after else {
+            return (None, Some("the far end went away before the clocks were compared again".to_owned()));
+        };
+        let drift = after.offset() - self.before.offset();
+        let span = (after.sent - self.before.sent).max(1);
+        let slack = (self.before.round_trip() + after.round_trip()) / 2;
+        // What two good clocks may do in that time, on top of what the probes cannot tell.
+        let allowed = slack.saturating_add(span / 1_000_000 * SKEW_LIMIT_PPM);
+        let skew = (drift.abs() > slack).then(|| drift as f64 / span as f64 * 1e6);
+        let doubt = if drift.abs() > allowed {
+            let drift_ms = SignedDuration::from_nanos(drift).as_millis_f64();
+            Some(format!(
+                "the clocks moved by {drift_ms:.3} ms against each other during the run: more than {SKEW_LIMIT_PPM} ppm of it"
+            ))
+        } else if uncertainty > UNCERTAINTY_LIMIT_NS {
+            let known = SignedDuration::from_nanos(uncertainty).as_millis_f64();
+            let limit = UNCERTAINTY_LIMIT_NS / 1_000_000;
+            Some(format!("the offset is only known to {known:.1} ms; the limit is {limit} ms"))
+        } else {
+            None
+        };
+        (skew, doubt)
+    }
+}
+
+/// The largest frequency error of a clock that NTP still disciplines (RFC 5905 §7.3 and appendix A.1: PHI and MAXFREQ, 500 ppm).
+const SKEW_LIMIT_PPM: i64 = 500;
+/// Beyond this a one-way figure says little about a call (chosen; see docs/live.md).
+const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A probe at `at` over a path of `up` and `down`, to a clock ahead by `offset`; ms.
+    fn probe(at: i64, up: i64, down: i64, offset: i64) -> Probe {
+        let ms = 1_000_000;
+        Probe {
+            sent: at * ms,
+            far_received: (at + up + offset) * ms,
+            far_sent: (at + up + offset + 1) * ms,
+            received: (at + up + 1 + down) * ms,
+        }
+    }
+
+    #[test]
+    fn the_offset_of_a_symmetric_path_is_exact_and_asymmetry_stays_within_the_uncertainty() {
+        let even = probe(0, 10, 10, -500);
+        assert_eq!((even.offset(), even.round_trip()), (-500_000_000, 20_000_000));
+        let uneven = probe(0, 18, 2, -500);
+        assert!((uneven.offset() + 500_000_000).abs() <= uneven.round_trip() / 2);
+    }
+
+    #[test]
+    fn the_probe_that_waited_least_counts_and_a_far_stamp_comes_back_to_our_clock() {
+        let offset = Offset::new(
+            &[probe(0, 60, 10, 7_000), probe(100, 10, 10, 7_000)],
+            &[probe(60_000, 10, 10, 7_000), probe(60_100, 10, 90, 7_000)],
+        )
+        .unwrap();
+        assert_eq!(offset.at_start(), 7_000_000_000);
+        assert_eq!(offset.to_ours(7_500_000_000), 500_000_000);
+        let record = offset.record();
+        assert!(record.trusted, "{}", record.why);
+        assert_eq!(record.uncertainty_ms, Some(10.0));
+        assert_eq!(record.skew_ppm, None, "no drift can be told");
+    }
+
+    #[test]
+    fn a_drift_beyond_the_probes_doubt_is_corrected_along_the_run() {
+        // 12 ms in 60 s: 200 ppm.
+        let offset = Offset::new(&[probe(0, 1, 1, 0)], &[probe(60_000, 1, 1, 12)]).unwrap();
+        let record = offset.record();
+        assert!(record.trusted);
+        assert!((record.skew_ppm.unwrap() - 200.0).abs() < 0.1);
+        assert_eq!(offset.to_ours(30_006_000_000), 29_999_998_800);
+    }
+
+    #[test]
+    fn clocks_that_jumped_or_are_too_far_away_are_not_trusted() {
+        let jumped = Offset::new(&[probe(0, 1, 1, 0)], &[probe(60_000, 1, 1, 900)]).unwrap();
+        assert!(!jumped.record().trusted);
+        let far = Offset::new(&[probe(0, 300, 300, 0)], &[probe(60_000, 300, 300, 0)]).unwrap();
+        assert!(!far.record().trusted);
+        let gone = Offset::new(&[probe(0, 1, 1, 0)], &[]).unwrap();
+        assert!(!gone.record().trusted);
+    }
+}

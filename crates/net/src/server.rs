@@ -1,0 +1,191 @@
+//! The far end: `talkpath serve`.
+//!
+//! Nobody gets in: strangers on UDP get nothing; on TCP the server says nothing before a whole valid hello, and no answer
+//! to a stranger is longer than what it sent. Strangers hold no place for long ([`door`]); those let in are held to
+//! [`Limits`].
+
+mod bind;
+mod datagrams;
+mod door;
+mod session;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::end::SharedEnd;
+use crate::key::Key;
+use crate::spec::FlowSpec;
+use crate::wire::Secret;
+
+use bind::DatagramSocket;
+
+/// How to serve.
+#[derive(Clone, Debug, Default)]
+pub struct ServeOptions {
+    /// Where to listen, TCP and UDP on the same port; port 0 lets the system choose. Empty takes port 7160 of every
+    /// address, IPv6 and IPv4.
+    pub bind: Vec<SocketAddr>,
+    /// The key that clients must know; `None` lets everybody in.
+    pub key: Option<Key>,
+    /// What one client, and all together, may take.
+    pub limits: Limits,
+}
+
+/// What the server gives away at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Sessions at a time.
+    pub sessions: usize,
+    /// Connections that have not described a session yet; the oldest goes when one more comes.
+    pub strangers: usize,
+    /// Flows of a session.
+    pub flows: usize,
+    /// Payload rate of a session's clocked flows together, both directions of an echo counted, bits a second.
+    pub rate_bps: u64,
+    /// Duration and drain of a run together, seconds.
+    pub duration_s: u64,
+    /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep; each takes some 40 B.
+    pub rows: u64,
+}
+
+impl Default for Limits {
+    /// 16 sessions of 64 flows, 1 Gbps, an hour and five million rows each; 64 strangers.
+    fn default() -> Self {
+        Self {
+            sessions: 16,
+            strangers: 64,
+            flows: 64,
+            rate_bps: 1_000_000_000,
+            duration_s: 3660,
+            rows: 5_000_000,
+        }
+    }
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The port is taken, the address is not ours, or it takes more rights.
+    #[error("cannot listen on {address} ({protocol}): {source}{}", hint(source))]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// TCP or UDP.
+        protocol: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A bound server; [`Server::run`] serves.
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    sockets: Vec<Arc<DatagramSocket>>,
+    shared: Arc<Shared>,
+}
+
+/// What the server's threads share.
+struct Shared {
+    key: Option<Key>,
+    limits: Limits,
+    sessions: AtomicUsize,
+    /// Datagrams that the sockets had no room for since the server was bound.
+    socket_drops: AtomicU64,
+    flows: Mutex<Flows>,
+    stop: AtomicBool,
+}
+
+/// Flows that may be joined, by their secrets, and UDP flows by the address that registered.
+#[derive(Default)]
+struct Flows {
+    by_secret: BTreeMap<Secret, Arc<Joinable>>,
+    by_address: BTreeMap<SocketAddr, Arc<Joinable>>,
+}
+
+/// A flow that its client may join.
+struct Joinable {
+    spec: FlowSpec,
+    token: u32,
+    /// Only from here: the address of the control connection.
+    client: IpAddr,
+    /// The server's address on that connection, from which datagrams are sent.
+    local: IpAddr,
+    end: Arc<SharedEnd>,
+    epoll: Arc<rustix::fd::OwnedFd>,
+    index: u64,
+}
+
+impl Server {
+    /// Opens the ports.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`] with the address and what would help.
+    pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
+        let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
+        for (listener, socket) in bind::all(&options.bind)? {
+            listeners.push(listener);
+            sockets.push(Arc::new(socket));
+        }
+        let shared = Shared {
+            key: options.key,
+            limits: options.limits,
+            sessions: AtomicUsize::new(0),
+            socket_drops: AtomicU64::new(0),
+            flows: Mutex::default(),
+            stop: AtomicBool::new(false),
+        };
+        Ok(Self { listeners, sockets, shared: Arc::new(shared) })
+    }
+
+    /// The first address that it listens on, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        let first = self.listeners.first().and_then(|listener| listener.local_addr().ok());
+        first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// Serves until `stop`; running sessions then end at once.
+    pub fn run(&self, stop: &AtomicBool) {
+        self.run_logged(stop, &|_| {});
+    }
+
+    /// As [`Server::run`], with a line for `log` when a session begins, ends or is refused.
+    pub fn run_logged(&self, stop: &AtomicBool, log: &(dyn Fn(&str) + Sync)) {
+        self.shared.stop.store(false, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for socket in &self.sockets {
+                scope.spawn(|| datagrams::serve(socket, &self.shared));
+            }
+            door::keep(scope, &self.listeners, &self.sockets, &self.shared, stop, log);
+            self.shared.stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+impl Shared {
+    fn flows(&self) -> MutexGuard<'_, Flows> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives `stream`, which opened with `secret`, to its flow; drops it where there is no such flow for this client.
+    fn join_stream(&self, stream: TcpStream, secret: &Secret) {
+        let Some(flow) = self.flows().by_secret.get(secret).cloned() else { return };
+        let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client);
+        if is_client && flow.spec.is_stream() {
+            session::attach(&flow, stream);
+        }
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program has this port, perhaps another `talkpath serve`: choose one with --bind ADDRESS:PORT"
+        }
+        io::ErrorKind::AddrNotAvailable => "; this host does not have this address",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need more rights",
+        _ => "",
+    }
+}

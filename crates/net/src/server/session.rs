@@ -1,0 +1,367 @@
+//! One client's session: a thread for its control connection, others for what its flows need.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::epoll;
+use socket2::{SockRef, Socket};
+use talkpath_units::Duration;
+
+use super::bind::DatagramSocket;
+use super::{Joinable, Limits, Shared};
+use crate::clock::{HostClock, RunClock};
+use crate::end::{Channel, SharedEnd, apply_options};
+use crate::key::{random, to_hex};
+use crate::lateness::Lateness;
+use crate::live::lacks_congestion_control;
+use crate::log::RowBudget;
+use crate::protocol::{Admission, Answer, Control, ControlError, DATA_REPLY, Request, SILENCE_S};
+use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+use crate::threads::{pace, sample_interval, serve_connections};
+use crate::wire::{Secret, is_usable_token};
+
+/// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
+pub(super) fn serve(
+    mut control: Control<Request>,
+    from: SocketAddr,
+    spec: SessionSpec,
+    sockets: &[Arc<DatagramSocket>],
+    shared: &Arc<Shared>,
+    log: &(dyn Fn(&str) + Sync),
+) {
+    let refusal = |why: &str| Answer::Refused { why: why.to_owned() };
+    let seats = shared.limits.sessions;
+    let seat = shared
+        .sessions
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < seats).then_some(taken + 1));
+    if seat.is_err() {
+        let _ = control.send(&refusal(&format!("all its {seats} sessions are taken; try again later")));
+        log(&format!("{from}: refused, all sessions are taken"));
+        return;
+    }
+    let outcome = match check(&spec, &shared.limits, sockets) {
+        Err(why) => {
+            let _ = control.send(&refusal(&why));
+            Err(format!("refused: {why}"))
+        }
+        Ok(warnings) => Session::begin(&mut control, spec, shared, &warnings)
+            .and_then(|session| {
+                log(&format!("{from}: session of {} flows", session.ends.len()));
+                session.serve(&mut control, shared)
+            })
+            .map_err(|error| error.to_string()),
+    };
+    shared.sessions.fetch_sub(1, Ordering::Relaxed);
+    match outcome {
+        Ok(()) => log(&format!("{from}: session over")),
+        Err(why) => log(&format!("{from}: session ended: {why}")),
+    }
+}
+
+/// Whether the session keeps within the limits; gives what the server cannot set.
+fn check(spec: &SessionSpec, limits: &Limits, _: &[Arc<DatagramSocket>]) -> Result<Vec<String>, String> {
+    if spec.flows.is_empty() || spec.flows.len() > limits.flows {
+        return Err(format!("{} flows; this server takes 1 to {}", spec.flows.len(), limits.flows));
+    }
+    spec.flows.iter().try_for_each(FlowSpec::check)?;
+    let seconds = spec.duration_ns.saturating_add(spec.drain_ns).div_ceil(1_000_000_000);
+    if seconds > limits.duration_s {
+        return Err(format!("duration and drain are {seconds} s; this server takes {} s", limits.duration_s));
+    }
+    let rate = spec.clocked_rate();
+    if rate > limits.rate_bps {
+        return Err(format!(
+            "the clocked flows send {rate} bps together; this server takes {} bps",
+            limits.rate_bps
+        ));
+    }
+    let rows = spec.message_bound();
+    if rows > limits.rows {
+        return Err(format!("up to {rows} messages; this server keeps {} of a session", limits.rows));
+    }
+    spec.flows
+        .iter()
+        .filter_map(|flow| flow.cc())
+        .try_for_each(|cc| lacks_congestion_control(cc, "the far host"))?;
+    let is_set = |flow: &&FlowSpec| {
+        matches!(flow.transport, TransportSpec::Udp { receive_buffer: Some(_) }) && flow.is_up
+    };
+    let is_ignored = spec.flows.iter().any(|flow| is_set(&flow));
+    Ok(if is_ignored {
+        vec![
+            "the server's UDP socket is shared by its sessions: socket_buffer of a flow upwards is ignored"
+                .to_owned(),
+        ]
+    } else {
+        Vec::new()
+    })
+}
+
+/// A session whose flows may be joined.
+struct Session<'a> {
+    spec: SessionSpec,
+    shared: &'a Arc<Shared>,
+    ends: Vec<Arc<SharedEnd>>,
+    secrets: Vec<Secret>,
+    epoll: Arc<OwnedFd>,
+    budget: Arc<RowBudget>,
+    host: HostClock,
+    drops_before: u64,
+}
+
+/// How serving ended.
+enum Phase {
+    /// The client wants the run stopped, and has a report coming.
+    Stopped,
+    /// The session is over.
+    Over,
+}
+
+impl<'a> Session<'a> {
+    fn begin(
+        control: &mut Control<Request>,
+        spec: SessionSpec,
+        shared: &'a Arc<Shared>,
+        warnings: &[String],
+    ) -> Result<Self, ControlError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        let host = HostClock::anchor();
+        let mut session = Self {
+            shared,
+            ends: Vec::new(),
+            secrets: Vec::new(),
+            epoll: Arc::new(epoll),
+            budget: RowBudget::new(shared.limits.rows),
+            host,
+            drops_before: shared.socket_drops.load(Ordering::Relaxed),
+            spec,
+        };
+        let client = control.stream().peer_addr()?.ip().to_canonical();
+        let local = control.stream().local_addr()?.ip().to_canonical();
+        let clock = host.run_from(host.now_ns());
+        let mut admissions = Vec::new();
+        for (index, flow) in session.spec.flows.iter().enumerate() {
+            let secret = Secret(random::<16>()?);
+            let token = random_token()?;
+            let end =
+                Arc::new(SharedEnd::new(&session.spec, flow, !flow.is_up, token, clock, &session.budget));
+            admissions.push(Admission { secret: to_hex(&secret.0), token });
+            session.ends.push(Arc::clone(&end));
+            session.secrets.push(secret);
+            let joinable = Joinable {
+                spec: flow.clone(),
+                token,
+                client,
+                local,
+                end,
+                epoll: Arc::clone(&session.epoll),
+                index: index as u64,
+            };
+            shared.flows().by_secret.insert(secret, Arc::new(joinable));
+        }
+        control.send(&Answer::Ready { flows: admissions, warnings: warnings.to_vec() })?;
+        Ok(session)
+    }
+
+    fn serve(&self, control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
+        // Until `go`, the client compares the clocks and opens its ports.
+        let Some(start_ns) = self.prepare(control, shared)? else { return Ok(()) };
+        let clock = self.host.run_from(start_ns);
+        for end in &self.ends {
+            end.lock().base.clock = clock;
+        }
+        control.send(&Answer::Going { start_ns })?;
+        match self.measure(control, shared, clock)? {
+            Phase::Over => Ok(()),
+            Phase::Stopped => self.report(control, shared),
+        }
+    }
+
+    fn prepare(&self, control: &mut Control<Request>, shared: &Shared) -> Result<Option<i64>, ControlError> {
+        loop {
+            match self.next(control, shared)? {
+                None | Some(Request::Bye) => return Ok(None),
+                Some(Request::Probe { number }) => self.answer_probe(control, number)?,
+                // Not before now, and not so late that the session would hold its place for nothing.
+                Some(Request::Go { start_ns }) => {
+                    let now = self.host.now_ns();
+                    return Ok(Some(start_ns.clamp(now, now.saturating_add(LATEST_START_NS))));
+                }
+                Some(other) => return Err(out_of_turn(&other)),
+            }
+        }
+    }
+
+    /// The run: threads for what flows here need, and answers to the client's questions.
+    fn measure(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        clock: RunClock,
+    ) -> Result<Phase, ControlError> {
+        let stop = AtomicBool::new(false);
+        let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
+        let outcome = std::thread::scope(|scope| {
+            if self.spec.flows.iter().any(|flow| !flow.is_up) {
+                scope.spawn(|| pace(&self.ends, clock, &stop));
+            }
+            if self.spec.flows.iter().any(FlowSpec::is_stream) {
+                scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop));
+            }
+            let outcome = self.answer(control, shared, clock);
+            stop.store(true, Ordering::Relaxed);
+            outcome
+        });
+        // Nothing that still arrives belongs to the run.
+        self.forget();
+        for end in &self.ends {
+            end.lock().finish();
+        }
+        outcome
+    }
+
+    fn answer(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        clock: RunClock,
+    ) -> Result<Phase, ControlError> {
+        let limit = Duration::from_secs(shared.limits.duration_s + SILENCE_S);
+        loop {
+            match self.next(control, shared)? {
+                None | Some(Request::Bye) => return Ok(Phase::Over),
+                Some(Request::Stop) => return Ok(Phase::Stopped),
+                Some(Request::Ask) => {
+                    let flows = self.ends.iter().map(|end| end.lock().progress()).collect();
+                    let is_overdue = clock.now().since(talkpath_units::Instant::ZERO) > limit;
+                    let trouble = if self.budget.is_spent() {
+                        Some(format!("its limit of {} rows a session is reached", shared.limits.rows))
+                    } else if is_overdue {
+                        Some("the run took longer than its duration and drain".to_owned())
+                    } else {
+                        None
+                    };
+                    control.send(&Answer::Progress { flows, trouble })?;
+                }
+                Some(other) => return Err(out_of_turn(&other)),
+            }
+        }
+    }
+
+    fn report(&self, control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
+        let mut lateness = Lateness::new();
+        for end in &self.ends {
+            lateness.merge(&end.lock().base.lateness);
+        }
+        let drops = shared.socket_drops.load(Ordering::Relaxed);
+        let socket_drops = if self.has_datagrams() { drops.saturating_sub(self.drops_before) } else { 0 };
+        control.send(&Answer::Stopped { lateness_ns: lateness.figures(), socket_drops })?;
+        loop {
+            match self.next(control, shared)? {
+                None | Some(Request::Bye) => return Ok(()),
+                Some(Request::Probe { number }) => self.answer_probe(control, number)?,
+                Some(Request::Report { flow }) => {
+                    let end = usize::try_from(flow).ok().and_then(|index| self.ends.get(index));
+                    if let Some(end) = end {
+                        let end = end.lock();
+                        for chunk in end.base.log.chunks() {
+                            control.send(&Answer::Rows(chunk))?;
+                            drain(control, shared)?;
+                        }
+                    }
+                    control.send(&Answer::End)?;
+                }
+                // A question that crossed the end of the run.
+                Some(Request::Ask) => {}
+                Some(other) => return Err(out_of_turn(&other)),
+            }
+        }
+    }
+
+    fn answer_probe(&self, control: &mut Control<Request>, number: u32) -> Result<(), ControlError> {
+        let received_ns = self.host.now_ns();
+        control.send(&Answer::Probe { number, received_ns, sent_ns: self.host.now_ns() })
+    }
+
+    /// The client's next word; `None` where the server stops.
+    fn next(&self, control: &mut Control<Request>, shared: &Shared) -> Result<Option<Request>, ControlError> {
+        loop {
+            if shared.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if let Some(request) = control.receive_within(20)? {
+                return Ok(Some(request));
+            }
+            if control.silence_ns() > SILENCE_S as i64 * 1_000_000_000 {
+                return Err(ControlError::Silent(SILENCE_S));
+            }
+        }
+    }
+
+    fn has_datagrams(&self) -> bool {
+        self.spec.flows.iter().any(|flow| !flow.is_stream())
+    }
+
+    /// Nobody joins these flows any more.
+    fn forget(&self) {
+        let mut flows = self.shared.flows();
+        for secret in &self.secrets {
+            flows.by_secret.remove(secret);
+        }
+        flows.by_address.retain(|_, flow| !self.ends.iter().any(|end| Arc::ptr_eq(end, &flow.end)));
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Gives a data connection to its flow.
+pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream) {
+    let mut end = flow.end.lock();
+    let end = &mut *end;
+    let Channel::Tcp(channel) = &mut end.channel else { return };
+    let socket = Socket::from(stream);
+    if apply_options(&socket, &flow.spec.transport, end.base.is_sender).is_err()
+        || SockRef::from(&socket).send(DATA_REPLY).ok() != Some(DATA_REPLY.len())
+    {
+        return;
+    }
+    channel.attach(&mut end.base, socket.into(), &flow.epoll, flow.index);
+}
+
+/// Waits until the socket has taken what is queued, so that a report never piles up here.
+fn drain(control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
+    let begun = crate::clock::monotonic();
+    while control.unsent() > 0 && !shared.stop.load(Ordering::Relaxed) {
+        // The client says nothing while it reads a report; what it says anyway is out of turn.
+        if let Some(request) = control.receive_within(20)? {
+            return Err(out_of_turn(&request));
+        }
+        if crate::clock::monotonic() - begun > SILENCE_S as i64 * 1_000_000_000 {
+            return Err(ControlError::Silent(SILENCE_S));
+        }
+    }
+    Ok(())
+}
+
+fn random_token() -> std::io::Result<u32> {
+    loop {
+        let token = u32::from_be_bytes(random::<4>()?);
+        if is_usable_token(token) {
+            return Ok(token);
+        }
+    }
+}
+
+fn out_of_turn(request: &Request) -> ControlError {
+    let name = format!("{request:?}");
+    ControlError::Garbage(name.chars().take(20).collect())
+}
+
+/// A run begins at most so long after the client says go.
+const LATEST_START_NS: i64 = 5_000_000_000;
