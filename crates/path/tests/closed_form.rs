@@ -346,3 +346,32 @@ fn a_report_before_the_end_of_the_window_covers_what_has_passed() {
     let report = link.report(Instant::from_millis(18));
     assert_eq!((report.queue_packets_mean, report.queue_packets_max, report.utilisation), (1.5, 2, 1.0));
 }
+
+/// The window is [from, to): an arrival, a loss or a drop at `from` counts, one at `to` does not.
+#[test]
+fn each_count_covers_the_window_and_nothing_else() {
+    // Packets 0 to 9 come at 0 ms and arrive at 1 ms, 2 ms, ... 10 ms; every second one is lost.
+    let config = LinkConfig {
+        loss: LossModel::Periodic { period: 2 },
+        queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(9)), in_service: false },
+        ..at_rate(1_000_000)
+    };
+    let counts = |from_ms, to_ms| {
+        let mut link = Link::new(&config, Seed::new(1), "up")
+            .measuring(Instant::from_millis(from_ms), Instant::from_millis(to_ms));
+        for number in 0..12 {
+            let packet = Numbered { number, size: 125, came: Instant::ZERO };
+            assert_eq!(link.handle_packet(packet, Instant::ZERO).is_ok(), number < 10);
+        }
+        let end = Instant::from_millis(20);
+        while link.poll_output(end).is_some() {}
+        let report = link.report(end);
+        (report.forwarded, report.lost, report.dropped)
+    };
+    assert_eq!(counts(0, 20), (5, 5, 2));
+    assert_eq!(counts(0, 1), (0, 0, 2)); // the first arrives at the window's very end
+    assert_eq!(counts(1, 2), (1, 0, 0)); // ... here at its beginning; the drops lie before
+    assert_eq!(counts(2, 3), (0, 1, 0));
+    assert_eq!(counts(3, 10), (4, 3, 0));
+    assert_eq!(counts(5, 5), (0, 0, 0));
+}
