@@ -3,6 +3,7 @@
 //! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can take it apart.
 
 use crate::Page;
+use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
 use crate::number::counted;
@@ -15,6 +16,12 @@ use crate::view::{CellView, Condition, conditions, main_flow};
 
 /// Cells whose tables stand open on the page; more are folded.
 const OPEN_CELLS: usize = 4;
+
+/// With more cells, the page leaves the table of every figure to summary.json.
+const DETAILED_CELLS: usize = 24;
+
+/// Conditions whose verdicts stand on top in full; with more, the sentences stand under their tables.
+const FULL_VERDICTS: usize = 3;
 
 /// The page.
 pub fn html(page: &Page<'_>) -> String {
@@ -77,23 +84,26 @@ fn validity(page: &Page<'_>) -> String {
     html
 }
 
+/// The verdict on top: in full, or where there are many conditions each one's winner by name.
 fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
-    let sentences: Vec<String> = judged
+    let in_full = judged.len() <= FULL_VERDICTS;
+    let lines: Vec<String> = judged
         .iter()
         .filter_map(|(condition, verdict)| {
-            let sentence = escape(&verdict.as_ref()?.winner.sentence);
+            let winner = &verdict.as_ref()?.winner;
+            let text = escape(&if in_full { winner.sentence.clone() } else { winner.short() });
             Some(match condition.label.is_empty() {
-                true => format!("<p>{sentence}</p>\n"),
-                false => format!("<p><strong>{}</strong>: {sentence}</p>\n", escape(&condition.label)),
+                true => format!("<p>{text}</p>\n"),
+                false => format!("<p><strong>{}</strong>: {text}</p>\n", escape(&condition.label)),
             })
         })
         .collect();
-    match sentences.is_empty() {
+    match lines.is_empty() {
         true => String::new(),
         false => format!(
             "<section aria-label=\"Verdict for {}\" class=\"verdict\">\n{}</section>\n",
             escape(flow),
-            sentences.concat()
+            lines.concat()
         ),
     }
 }
@@ -111,6 +121,9 @@ fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flo
             false => format!("{flow} over each transport, {}", condition.label),
         };
         tables.push_str(&tables::comparison(condition, flow, best).html(&caption));
+        if let Some(verdict) = verdict.as_ref().filter(|_| judged.len() > FULL_VERDICTS) {
+            tables.push_str(&format!("<p>{}</p>\n", escape(&verdict.winner.sentence)));
+        }
     }
     let list: Vec<&Condition<'_>> = judged.iter().map(|(condition, _)| *condition).collect();
     let terms = terms::of_comparison(page.summary, &list, flow, &tables);
@@ -149,6 +162,11 @@ fn everything(page: &Page<'_>) -> String {
         let n = counted(cell.cell.n, "repetition");
         tables.push_str(&tables::flows(cell).html(&format!("{label} ({n})")));
         let Some(run) = cell.run else { continue };
+        if cells.len() <= DETAILED_CELLS {
+            let all =
+                details::details(run).html(&format!("Repetition {}, seed {}", run.repetition, run.seed));
+            tables.push_str(&format!("<details><summary>Every figure</summary>\n{all}</details>\n"));
+        }
         if let Some(groups) = tables::groups(run) {
             tables.push_str(&groups.html("Copies together"));
         }

@@ -9,6 +9,7 @@
 //! Nothing here computes a statistic: every number stands in the [`Summary`] or in [`CellFigures`] and is only
 //! chosen, formatted and drawn. Names, colours, dashes and markers of transports come from one table, `display`.
 
+mod details;
 mod display;
 mod figure;
 mod grid;

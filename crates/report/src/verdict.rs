@@ -58,6 +58,16 @@ pub fn winner(summary: &Summary, flow: &str) -> Option<Winner> {
     }
 }
 
+impl Winner {
+    /// Only the names: `UDP`, or `UDP or TCP, no clear winner`.
+    pub(crate) fn short(&self) -> String {
+        match self.tied.as_slice() {
+            [] => self.name.clone(),
+            tied => format!("{} or {}, no clear winner", self.name, tied.join(" or ")),
+        }
+    }
+}
+
 /// A winner, and where it stands among the condition's cells.
 #[derive(Debug)]
 pub(crate) struct Verdict {

@@ -8,7 +8,7 @@ use crate::plot::svg::{Anchor, PathData, Svg};
 use crate::select::{Selection, Series};
 use crate::verdict::limit_ms;
 
-const TOP: f64 = 12.0;
+const TOP: f64 = 22.0;
 const HEIGHT: f64 = 320.0;
 /// Shares at which a line carries its marker: p50, p90 and p99 of what was sent.
 const MARKED: [f64; 3] = [0.5, 0.1, 0.01];

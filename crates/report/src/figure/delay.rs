@@ -1,6 +1,6 @@
 //! Delay over time, one panel a series under one another, all with one vertical scale; missing messages as ticks.
 
-use super::{Entry, Figure, colour, extent, left_out, legend};
+use super::{Entry, Figure, colour, extent, left_out, legend, shared};
 use crate::plot::panel::{BOTTOM, LEFT, LIMIT_STYLE, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg, unit};
@@ -30,6 +30,7 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
     let (_, end) = extent(times);
     let delays = extent(drawn.iter().flat_map(|series| series.flow.delay.iter().map(|point| point.1)));
     let limit = limit_ms(round_trip);
+    let mut limit_shown = false;
     for (index, (series, (top, bottom))) in drawn.iter().zip(&places).enumerate() {
         let panel = Panel {
             top: *top,
@@ -41,6 +42,7 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
         let last = index + 1 == drawn.len();
         panel.horizontal_axis(&mut svg, 8, last.then_some("time since the start, s"));
         panel.across(&mut svg, limit);
+        limit_shown |= panel.y.holds(limit);
         points(&mut svg, series, &panel);
     }
     svg.text_upwards(
@@ -52,8 +54,8 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
     let kind = if round_trip { "Round trip" } else { "One-way" };
     let description = format!("Delay of each message over time in a panel for each of {}.", names.join(", "));
     let caption = format!(
-        "Each point is a message at the moment it was due; of many that fall together, the fastest and the slowest. All \
-         panels share the vertical scale.{}",
+        "Each point is a message at the moment it was due; of many that fall together, the fastest and the slowest.{}{}",
+        shared(drawn.len()),
         left_out(selection.left_out + all.len() - drawn.len(), "panels")
     );
     let limit = match round_trip {
@@ -62,11 +64,13 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
     };
     // A thick line with gaps is a row of ticks.
     let ticks = format!("stroke:var(--bad);stroke-width:{LOSS_TICK};stroke-dasharray:1.4 5");
-    let entries = [Entry::line("missing message", ticks), Entry::line(&limit, LIMIT_STYLE)];
+    let any_lost = drawn.iter().any(|series| !series.flow.losses.is_empty());
+    let lost = any_lost.then(|| Entry::line("missing message", ticks));
+    let limit = limit_shown.then(|| Entry::line(&limit, LIMIT_STYLE));
     let id = if round_trip { "delay-rtt" } else { "delay-owd" };
     Some(Figure {
         title: format!("{kind} delay over time"),
-        legend: legend(entries.into_iter()),
+        legend: legend(lost.into_iter().chain(limit)),
         svg: svg.finish(id, "Delay over time", &description),
         caption,
     })

@@ -2,7 +2,7 @@
 
 use talkpath_measure::figures::StepLine;
 
-use super::{Entry, Figure, Sample, extent, left_out, legend, stroke};
+use super::{Entry, Figure, Sample, extent, left_out, legend, shared, stroke};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg};
@@ -112,8 +112,9 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
     let legend = legend(entries);
     let description = format!("{} for {}.", kind.title(), entities.join(", "));
     let caption = format!(
-        "{} All panels share the vertical scale.{}{}",
+        "{}{}{}{}",
         kind.caption(),
+        shared(drawn.len()),
         left_out(more, "lines of each panel"),
         left_out(selection.left_out, "panels")
     );

@@ -106,6 +106,11 @@ pub(crate) fn marker(marker: Marker, x: f64, y: f64) -> String {
     }
 }
 
+/// What to know of panels under one another.
+pub(crate) fn shared(panels: usize) -> &'static str {
+    if panels > 1 { " All panels share the vertical scale." } else { "" }
+}
+
 /// What did not fit, as the end of a caption.
 pub(crate) fn left_out(count: usize, what: &str) -> String {
     match count {

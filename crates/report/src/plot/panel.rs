@@ -62,12 +62,12 @@ impl Panel {
         }
     }
 
-    /// A faint line upwards at `value` with its name, where the panel holds it.
+    /// A faint line upwards at `value` with its name over the panel, where the panel holds it.
     pub(crate) fn upwards(&self, svg: &mut Svg, value: f64, name: &str) {
         if self.x.holds(value) {
             let x = self.x.at(value);
             svg.line("limit", (x, self.top), (x, self.bottom));
-            svg.text("limit-name halo", "", (x + 4.0, self.top + 11.0), Anchor::Start, name);
+            svg.text("limit-name", "", (x, self.top - 6.0), Anchor::Middle, name);
         }
     }
 }

@@ -1,0 +1,131 @@
+//! Every figure of every flow of one repetition: flows across, figures down. For the page, where there is room.
+
+use talkpath_measure::summary::{DelayMs, FlowSummary, IpdvMs, RunSummary};
+
+use crate::grid::{Column, Grid, Role, Row, printable};
+use crate::number::{UNKNOWN, count, decimals, fixed, percent};
+
+/// The grid; one column a flow.
+pub(crate) fn details(run: &RunSummary) -> Grid {
+    let flows: Vec<&FlowSummary> = run.flows.values().collect();
+    let mut columns = vec![Column::words("figure")];
+    columns.extend(run.flows.keys().map(|name| Column::numbers("", &printable(name), 0)));
+    let row = |(name, text): &(&str, fn(&FlowSummary) -> String)| Row {
+        cells: [(*name).to_owned()].into_iter().chain(flows.iter().map(|flow| text(flow))).collect(),
+        role: Role::Plain,
+        display: None,
+    };
+    Grid { columns, rows: FIGURES.iter().map(row).collect() }
+}
+
+/// A figure's name with its unit, and its text.
+type FigureText = (&'static str, fn(&FlowSummary) -> String);
+
+/// In the order of summary.json.
+const FIGURES: [FigureText; 48] = [
+    ("transport", |f| printable(&f.transport)),
+    ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
+    ("messages sent", |f| count(f.sent)),
+    ("messages received", |f| count(f.received)),
+    ("messages lost", |f| count(f.lost)),
+    ("lost on the way out", |f| f.lost_forward.map_or_else(unknown, count)),
+    ("lost on the way back", |f| f.lost_return.map_or_else(unknown, count)),
+    ("loss, %", |f| percent(f.loss_rate)),
+    ("duplicates", |f| count(f.duplicates)),
+    ("reordered", |f| count(f.reordered)),
+    ("unfinished", |f| count(f.unfinished)),
+    ("refused", |f| count(f.refused)),
+    ("longest run of missing messages", |f| count(f.loss_runs.max)),
+    ("mean run of missing messages", |f| fixed(f.loss_runs.mean, 2)),
+    ("round trip min, ms", |f| rtt(f, |d| d.min)),
+    ("round trip mean, ms", |f| rtt(f, |d| d.mean)),
+    ("round trip p50, ms", |f| rtt(f, |d| d.p50)),
+    ("round trip p90, ms", |f| rtt(f, |d| d.p90)),
+    ("round trip p95, ms", |f| rtt(f, |d| d.p95)),
+    ("round trip p99, ms", |f| rtt(f, |d| d.p99)),
+    ("round trip p99.9, ms", |f| rtt(f, |d| d.p999)),
+    ("round trip max, ms", |f| rtt(f, |d| d.max)),
+    ("one way min, ms", |f| owd(f, |d| d.min)),
+    ("one way mean, ms", |f| owd(f, |d| d.mean)),
+    ("one way p50, ms", |f| owd(f, |d| d.p50)),
+    ("one way p90, ms", |f| owd(f, |d| d.p90)),
+    ("one way p95, ms", |f| owd(f, |d| d.p95)),
+    ("one way p99, ms", |f| owd(f, |d| d.p99)),
+    ("one way p99.9, ms", |f| owd(f, |d| d.p999)),
+    ("one way max, ms", |f| owd(f, |d| d.max)),
+    ("IPDV p50, ms", |f| ipdv(f, |d| d.p50)),
+    ("IPDV p90, ms", |f| ipdv(f, |d| d.p90)),
+    ("IPDV p95, ms", |f| ipdv(f, |d| d.p95)),
+    ("IPDV p99, ms", |f| ipdv(f, |d| d.p99)),
+    ("IPDV max, ms", |f| ipdv(f, |d| d.max)),
+    ("RTP jitter (RFC 3550 A.8), ms", |f| ms(f.rtp_jitter_ms)),
+    ("goodput, kb/s", |f| fixed(f.goodput_bps.map(|bps| bps / 1e3), 1)),
+    ("net rate, messages/s", |f| fixed(f.net_rate_pps, 2)),
+    ("error adjusted rate, messages/s", |f| fixed(f.error_adjusted_rate_pps, 2)),
+    ("first sent to last received, ms", |f| ms(f.first_sent_to_last_received_ms)),
+    ("first to last received, ms", |f| ms(f.first_to_last_received_ms)),
+    ("blocked, ms", |f| ms(f.blocked_ms)),
+    ("resent, %", |f| percent(f.retransmit_rate)),
+    ("mean cwnd, packets", |f| fixed(f.cwnd_packets, 1)),
+    ("mean send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.mean / 1e3), 1)),
+    ("largest send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.max / 1e3), 1)),
+    ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
+    ("in words (Foderaro 1995)", |f| printable(&f.verdict)),
+];
+
+/// Lengths that a cell shows.
+const HISTOGRAM: usize = 8;
+
+fn rtt(flow: &FlowSummary, pick: fn(&DelayMs) -> f64) -> String {
+    ms(flow.round_trip_delay_ms.as_ref().map(pick))
+}
+
+fn owd(flow: &FlowSummary, pick: fn(&DelayMs) -> f64) -> String {
+    ms(flow.one_way_delay_ms.as_ref().map(pick))
+}
+
+fn ipdv(flow: &FlowSummary, pick: fn(&IpdvMs) -> f64) -> String {
+    ms(flow.ipdv_ms.as_ref().map(pick))
+}
+
+fn ms(value: Option<f64>) -> String {
+    fixed(value, value.map_or(1, decimals))
+}
+
+fn histogram(counts: &[u64]) -> String {
+    let mut shown: Vec<String> = counts.iter().take(HISTOGRAM).map(|n| count(*n)).collect();
+    if counts.len() > HISTOGRAM {
+        shown.push("…".to_owned());
+    }
+    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+}
+
+fn unknown() -> String {
+    UNKNOWN.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn each_figure_stands_once_with_the_flows_own_value() {
+        let run = &fixture::summary(1).runs[0];
+        let grid = details(run);
+        let row = |name: &str| {
+            let mut rows = grid.rows.iter().filter(|row| row.cells[0] == name);
+            let found = rows.next().unwrap();
+            assert!(rows.next().is_none());
+            found.cells[1..].to_vec()
+        };
+        let call = &run.flows["call"];
+        assert_eq!(row("messages lost")[0], call.lost.to_string());
+        let delay = call.round_trip_delay_ms.as_ref().unwrap();
+        assert_eq!(row("round trip p99.9, ms"), [format!("{:.1}", delay.p999), "–".to_owned()]);
+        assert_eq!(row("one way max, ms"), ["–", "300.0"]);
+        for (index, (name, _)) in FIGURES.iter().enumerate() {
+            assert!(FIGURES[..index].iter().all(|(other, _)| other != name));
+        }
+    }
+}
