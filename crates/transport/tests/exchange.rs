@@ -28,8 +28,8 @@ use std::str::SplitWhitespace;
 
 use talkpath_transport::tcp::Tcp;
 use talkpath_transport::{
-    CongestionControlKind, DelayedAck, Delivery, Ecn, Flags, Message, NagleKind, Packet, Refused, Role, Segment,
-    Stack, TcpConfig, Transmit, Transport,
+    CongestionControlKind, DelayedAck, Delivery, Ecn, Flags, Message, NagleKind, Packet, Refused, Role,
+    Segment, Stack, TcpConfig, Transmit, Transport,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
 
@@ -146,7 +146,9 @@ impl Script {
             "delayed_ack" => {
                 config.delayed_ack = match words.next() {
                     Some("off") => DelayedAck::Off,
-                    Some("after") => DelayedAck::After { timeout: Duration::from_millis(number(&mut words)?) },
+                    Some("after") => {
+                        DelayedAck::After { timeout: Duration::from_millis(number(&mut words)?) }
+                    }
                     Some("tick") => DelayedAck::Tick { period: Duration::from_millis(number(&mut words)?) },
                     _ => DelayedAck::Linux,
                 }
@@ -269,7 +271,8 @@ impl Script {
             segment.flags = segment.flags.with(Flags::ACK);
             segment.ack = SeqNum::new(self.iss).wrapping_add(self.far_ack);
         }
-        let syn_fin = u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
+        let syn_fin =
+            u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
         self.far_seq = self.far_seq.max(seq + segment.payload + syn_fin);
         segment.seq = SeqNum::new(self.far_iss).wrapping_add(seq);
         segment.window = self.far_window;
@@ -280,7 +283,8 @@ impl Script {
     fn out(&mut self, mut words: Words<'_>) -> Result<(), String> {
         let (time, transmit) = self.left.pop_front().ok_or("nothing left the endpoint")?;
         let Packet::Tcp(segment) = transmit.packet else { return Err("not TCP".into()) };
-        let found = format!("found {} at {} ms", self.describe(&transmit), (time.since(self.base)).as_millis_f64());
+        let found =
+            format!("found {} at {} ms", self.describe(&transmit), (time.since(self.base)).as_millis_f64());
         if time != self.now {
             return Err(found);
         }
@@ -361,7 +365,8 @@ impl Script {
     fn tcp(&mut self) -> &mut Tcp {
         let (config, role, iss) = (&self.config, self.role, self.iss);
         self.tcp.get_or_insert_with(|| {
-            Tcp::new(config, role, Bytes::new(1500), Seed::new(1), None).with_initial_sequence(SeqNum::new(iss))
+            Tcp::new(config, role, Bytes::new(1500), Seed::new(1), None)
+                .with_initial_sequence(SeqNum::new(iss))
         })
     }
 
@@ -388,7 +393,9 @@ impl Script {
     fn describe(&self, transmit: &Transmit) -> String {
         let Packet::Tcp(segment) = transmit.packet else { return "not TCP".into() };
         let mut text = String::new();
-        for (flag, name) in [(Flags::SYN, "syn "), (Flags::FIN, "fin "), (Flags::RST, "rst "), (Flags::PSH, "push ")] {
+        for (flag, name) in
+            [(Flags::SYN, "syn "), (Flags::FIN, "fin "), (Flags::RST, "rst "), (Flags::PSH, "push ")]
+        {
             if segment.flags.contains(flag) {
                 text += name;
             }

@@ -53,7 +53,8 @@ impl Receiver {
 
     /// In-order bytes that the application has not read.
     pub(crate) fn unread(&self) -> u64 {
-        self.rcv_nxt - u64::from(self.fin_received()) - self.read
+        // Before the SYN has arrived `read` already stands at the first byte.
+        self.rcv_nxt.saturating_sub(self.read + u64::from(self.fin_received()))
     }
 
     /// Whether everything up to and including the FIN is here.

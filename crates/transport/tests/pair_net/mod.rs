@@ -1,50 +1,87 @@
-//! Two endpoints and a path of fixed one-way delay, in virtual time; each test file takes what it needs of it.
+//! Two endpoints and a path of fixed one-way delay, in virtual time.
+//!
+//! At every step it holds TCP to what must always be true: no byte beyond the window that was offered, no new data
+//! beyond `cwnd` and limited transmit's two segments, and a running timer while anything is unacknowledged.
 #![allow(dead_code, reason = "shared by several test binaries, none of which uses everything")]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use talkpath_transport::{
-    AnyTransport, Delivery, Ecn, Message, Packet, Role, Transmit, Transport, TransportConfig,
+    AnyTransport, Delivery, Ecn, Flags, Message, Packet, PayloadRange, Role, Transmit, Transport,
+    TransportConfig,
 };
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_units::{Bytes, Duration, Instant, Seed, SeqNum};
 
 /// Which end.
-pub const A: usize = 0;
-pub const B: usize = 1;
+pub(crate) const A: usize = 0;
+/// The other end.
+pub(crate) const B: usize = 1;
 
-/// What waits in the event queue.
+/// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    Arrival { to: usize, packet: Packet },
-    Timeout { at: usize },
-    /// The application's own clock; the test says what it means.
-    App { at: usize, tag: u64 },
+pub(crate) enum Event {
+    Arrival {
+        to: usize,
+        packet: Packet,
+    },
+    Timeout {
+        at: usize,
+    },
+    /// The application's own clock.
+    App {
+        at: usize,
+    },
 }
 
+/// When the copies of a packet arrive, on top of the one-way delay: none, one or two.
+pub(crate) type Fate = [Option<Duration>; 2];
+/// Decides on each packet that an end sends.
+pub(crate) type Wire = Box<dyn FnMut(usize, &Transmit, Instant) -> Fate>;
+
 /// Two ends and what is under way between them.
-pub struct Pair {
-    pub now: Instant,
-    pub ends: [AnyTransport; 2],
-    pub one_way_delay: Duration,
-    events: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) ends: [AnyTransport; 2],
+    one_way_delay: Duration,
+    wire: Wire,
+    events: BinaryHeap<Reverse<(Instant, u64)>>,
     stored: Vec<Event>,
     armed: [Option<Instant>; 2],
-    /// Decides on each packet: `None` loses it, otherwise it takes this much longer.
-    pub fate: Box<dyn FnMut(usize, &Transmit, Instant) -> Option<Duration>>,
+    watches: [Watch; 2],
+    /// Payload of a full segment, or more.
+    pub(crate) smss: u64,
+}
+
+/// What an observer on an end's wire knows of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    /// Stream bytes acknowledged, in order sent, and the edge of the window offered.
+    una: u64,
+    next: u64,
+    edge: u64,
+    shift: u8,
+    timeouts: u64,
+    iss: u32,
 }
 
 impl Pair {
-    pub fn new(config: &TransportConfig, one_way_delay: Duration, receive_buffer: Option<Bytes>) -> Self {
-        let end = |role| AnyTransport::new(config, role, Bytes::new(1500), Seed::new(1), receive_buffer);
+    pub(crate) fn new(config: &TransportConfig, one_way_delay: Duration) -> Self {
+        let end = |role| AnyTransport::new(config, role, Bytes::new(1500), Seed::new(1), None);
+        Self::of([end(Role::Active), end(Role::Passive)], one_way_delay, perfect_wire())
+    }
+
+    pub(crate) fn of(ends: [AnyTransport; 2], one_way_delay: Duration, wire: Wire) -> Self {
         let mut pair = Self {
             now: Instant::ZERO,
-            ends: [end(Role::Active), end(Role::Passive)],
+            ends,
             one_way_delay,
+            wire,
             events: BinaryHeap::new(),
             stored: Vec::new(),
             armed: [None; 2],
-            fate: Box::new(|_, _, _| Some(Duration::ZERO)),
+            watches: [Watch::default(); 2],
+            smss: 1460,
         };
         for at in [B, A] {
             pair.ends[at].open(Instant::ZERO);
@@ -53,21 +90,23 @@ impl Pair {
         pair
     }
 
-    pub fn schedule(&mut self, at: Instant, event: Event) {
-        let index = self.stored.len();
+    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
+        self.events.push(Reverse((at, self.stored.len() as u64)));
         self.stored.push(event);
-        self.events.push(Reverse((at, index as u64, index)));
     }
 
     /// Puts what `at` has to send on the path, and follows its deadline.
-    pub fn flush(&mut self, at: usize) {
+    pub(crate) fn flush(&mut self, at: usize) {
         while let Some(transmit) = self.ends[at].poll_transmit(self.now) {
-            if let Some(extra) = (self.fate)(at, &transmit, self.now) {
+            self.watch_transmit(at, &transmit);
+            for extra in (self.wire)(at, &transmit, self.now).into_iter().flatten() {
                 let arrival = self.now + self.one_way_delay + extra;
                 self.schedule(arrival, Event::Arrival { to: 1 - at, packet: transmit.packet });
             }
         }
         let deadline = self.ends[at].poll_timeout();
+        let waiting = self.ends[at].observe().send_buffer > Bytes::ZERO;
+        assert!(!waiting || deadline.is_some(), "data waits and no timer runs");
         if deadline != self.armed[at] {
             self.armed[at] = deadline;
             if let Some(deadline) = deadline {
@@ -77,13 +116,14 @@ impl Pair {
     }
 
     /// The next event; arrivals and timeouts are fed to the end that they concern and flushed.
-    pub fn step(&mut self) -> Option<Event> {
-        let Reverse((time, _, index)) = self.events.pop()?;
-        assert!(time >= self.now);
+    pub(crate) fn step(&mut self) -> Option<Event> {
+        let Reverse((time, index)) = self.events.pop()?;
+        assert!(time >= self.now, "time goes forward");
         self.now = time;
-        let event = self.stored[index];
+        let event = self.stored[index as usize];
         match event {
             Event::Arrival { to, packet } => {
+                self.watch_arrival(to, packet);
                 self.ends[to].handle_packet(packet, Ecn::NotEct, time);
                 self.flush(to);
             }
@@ -99,24 +139,71 @@ impl Pair {
         Some(event)
     }
 
-    /// Reads all that is there; returns the bytes.
-    pub fn read(&mut self, at: usize) -> u64 {
-        let mut bytes = 0;
-        while let Some(delivery) = self.ends[at].poll_delivery(Bytes::MAX, self.now) {
-            bytes += match delivery {
-                Delivery::Stream { bytes } => bytes.get(),
-                Delivery::Message { size, .. } => size.get(),
-            };
-        }
+    /// Reads at most `limit` bytes, in one read; returns how many there were.
+    pub(crate) fn read(&mut self, at: usize, limit: u64) -> u64 {
+        let delivery = self.ends[at].poll_delivery(Bytes::new(limit), self.now);
         self.flush(at);
-        bytes
+        match delivery {
+            Some(Delivery::Stream { bytes }) => bytes.get(),
+            Some(Delivery::Message { size, .. }) => size.get(),
+            None => 0,
+        }
     }
 
     /// Writes one message and sends what that releases; whether it was taken.
-    pub fn write(&mut self, at: usize, seq: u64, size: u64) -> bool {
-        let message = Message { seq, size: Bytes::new(size), due: self.now };
+    pub(crate) fn write(&mut self, at: usize, size: u64) -> bool {
+        let message = Message { seq: 0, size: Bytes::new(size), due: self.now };
         let taken = self.ends[at].handle_message(message, self.now).is_ok();
         self.flush(at);
         taken
     }
+
+    pub(crate) fn close(&mut self, at: usize) {
+        self.ends[at].close(self.now);
+        self.flush(at);
+    }
+
+    fn watch_transmit(&mut self, at: usize, transmit: &Transmit) {
+        let Packet::Tcp(segment) = transmit.packet else { return };
+        let timeouts = self.ends[at].counters().timeouts;
+        let cwnd = self.ends[at].observe().cwnd.unwrap_or(f64::INFINITY);
+        let (watch, smss) = (&mut self.watches[at], self.smss as f64);
+        if segment.flags.contains(Flags::SYN) {
+            watch.iss = segment.seq.get();
+        }
+        let Some(PayloadRange::Stream { start, end }) = transmit.payload else { return };
+        assert!(end <= watch.edge, "byte {end} is beyond the window, {watch:?}");
+        if timeouts != watch.timeouts {
+            watch.timeouts = timeouts;
+            watch.next = start;
+        }
+        watch.next = watch.next.max(end);
+        if !transmit.retransmission {
+            let flight = (watch.next - watch.una) as f64;
+            assert!(flight <= (cwnd + 2.0) * smss, "{flight} B in flight, cwnd {cwnd}");
+        }
+    }
+
+    fn watch_arrival(&mut self, to: usize, packet: Packet) {
+        let Packet::Tcp(segment) = packet else { return };
+        let watch = &mut self.watches[to];
+        if segment.flags.contains(Flags::SYN) {
+            watch.edge = watch.edge.max(u64::from(segment.window));
+            watch.shift = segment.window_scale.unwrap_or(0);
+            return;
+        }
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        // Stream byte 0 follows the SYN.
+        let acked = SeqNum::new(segment.ack.get().wrapping_sub(watch.iss).wrapping_sub(1)).extend(watch.una);
+        watch.una = watch.una.max(acked);
+        watch.next = watch.next.max(watch.una);
+        watch.edge = watch.edge.max(acked + (u64::from(segment.window) << watch.shift));
+    }
+}
+
+/// Delivers everything, once and in order.
+pub(crate) fn perfect_wire() -> Wire {
+    Box::new(|_, _, _| [Some(Duration::ZERO), None])
 }
