@@ -107,7 +107,7 @@ impl Verdict {
     }
 }
 
-/// How a one-way delay reads for a voice call, after ITU-T G.114 (05/2003) §4: up to 150 ms most users notice nothing,
+/// How a one-way delay reads for a voice call, after ITU-T G.114 (05/2003): up to 150 ms most users notice nothing,
 /// up to 400 ms is acceptable with its effect in mind, and more is unacceptable for planning. `p99_ms` is the delay that
 /// a playout buffer would have to cover; codec and playout come on top.
 pub fn reads_for_a_call(p99_ms: f64) -> &'static str {
@@ -131,9 +131,9 @@ const HORRIBLE_FROM_MEAN_MS: f64 = 24_000.0;
 const GOOD_FROM_MEAN_MS: f64 = 1_000.0;
 /// Parts great (largest maximum 2 s) from good (8 s): sqrt(2 × 8) = 4.
 const GOOD_FROM_MAX_MS: f64 = 4_000.0;
-/// ITU-T G.114 §4.
+/// ITU-T G.114 (05/2003).
 const CALL_UNNOTICED_MS: f64 = 150.0;
-/// ITU-T G.114 §4.
+/// ITU-T G.114 (05/2003).
 const CALL_ACCEPTABLE_MS: f64 = 400.0;
 
 #[cfg(test)]

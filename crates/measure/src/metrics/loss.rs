@@ -1,8 +1,8 @@
 //! Loss by sequence number, and runs of it.
 //!
 //! Counting loss as sent minus received lets every duplicate hide a loss; here each message has one outcome, so a
-//! duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages; its length is the loss
-//! period length of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end one.
+//! duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages, the loss
+//! period of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end one.
 
 use super::trip::{Outcome, Trip};
 use crate::summary::LossRuns;
