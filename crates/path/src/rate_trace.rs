@@ -209,6 +209,8 @@ mod tests {
         // A long silence passes by whole repetitions.
         assert_eq!(clock.serve(Bytes::new(96), ms(5_000_001)), ms(5_000_005));
         assert_eq!(clock.serve(Bytes::new(96), ms(6_000_000)), ms(6_000_005));
+        // The moment of arrival itself is missed even where nobody used it.
+        assert_eq!(self::clock("5\n8\n").serve(Bytes::new(96), ms(5)), ms(8));
     }
 
     #[test]
