@@ -5,6 +5,7 @@
 
 use core::fmt;
 use core::ops::Range;
+use std::collections::BTreeSet;
 
 /// A scenario's text and the name to call it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Source {
 /// One mistake, or one warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Bytes of the file that it is about; empty at its end for what is missing altogether.
+    /// Bytes of the file that it is about; empty at its beginning for what is missing altogether.
     pub span: Range<usize>,
     /// Line of the span's beginning, from 1; 0 where the mistake is in an option.
     pub line: usize,
@@ -134,7 +135,7 @@ impl Log {
         help: Option<String>,
     ) {
         let entry = Entry { place: place.clone(), key: key.to_owned(), message: message.into(), help };
-        if self.mistakes.contains(&entry) {
+        if self.mistakes.iter().any(|known| known.place == entry.place && known.message == entry.message) {
             return;
         }
         if self.mistakes.len() < MOST_KEPT {
@@ -171,6 +172,9 @@ impl Log {
             list
         };
         let mut mistakes = place(self.mistakes);
+        // Where the syntax is wrong (a mistake of no key), what was understood of the line is nobody's meaning.
+        let broken: BTreeSet<_> = mistakes.iter().filter(|d| d.key.is_empty()).map(|d| d.line).collect();
+        mistakes.retain(|d| d.key.is_empty() || d.option.is_some() || !broken.contains(&d.line));
         if self.left_off > 0 {
             let message = format!("these are the first {MOST_KEPT} mistakes; there are more");
             mistakes.push(

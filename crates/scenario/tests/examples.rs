@@ -18,7 +18,8 @@ fn plan(name: &str, text: &str) -> Plan {
 }
 
 fn example(name: &str) -> Plan {
-    let (name, text) = EXAMPLES.iter().find(|(example, _)| *example == name).unwrap();
+    let (name, text) =
+        EXAMPLES.iter().find(|(example, _)| *example == name).expect("an example of that name");
     plan(name, text)
 }
 

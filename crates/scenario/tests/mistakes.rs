@@ -1,5 +1,7 @@
 //! Every mistake is told at its place, with what was found, what would be right and the nearest known word.
 
+use std::collections::BTreeSet;
+
 use talkpath_scenario::{Diagnostics, Options, Source, load};
 
 /// A scenario that is right; tests put mistakes into it.
@@ -23,7 +25,7 @@ fn check(text: &str, expected: &[&str]) {
     let found: Vec<_> = mistakes(text).iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{found:#?}\n{text}");
     for (found, expected) in found.iter().zip(expected) {
-        let (place, parts) = expected.split_once(": ").unwrap();
+        let (place, parts) = expected.split_once(": ").expect("a place before a colon");
         assert!(found.starts_with(&format!("{place}: ")), "{found}\nis not at {place}\n{text}");
         for part in parts.split(" | ") {
             assert!(found.contains(part), "{found}\nlacks {part:?}\n{text}");
@@ -40,11 +42,11 @@ fn check_line(line: &str, expected: &str) {
 #[test]
 fn an_empty_file_is_told_what_a_scenario_needs() {
     for text in ["", "\n \n", "# only a comment"] {
-        check(text, &["1:1: duration | path | [flow.NAME]"]);
+        check(text, &["1:1: found nothing | `duration` | `path` | [flow.NAME]"]);
     }
     check(
         "name = \"x\"",
-        &["1:1: duration: missing | \"20 ms\"", "1:1: path: missing | home-adsl", "1:1: flow: missing"],
+        &["1:1: duration: missing | \"20 ms\"", "1:1: flow: missing", "1:1: path: missing | home-adsl"],
     );
 }
 
@@ -60,8 +62,8 @@ workload = { kind = "voice", ecoh = true, ptime = "20 sec" }
     check(
         text,
         &[
-            "1:1: duration: missing",
             "1:1: duratoin: unknown key | did you mean `duration`?",
+            "1:1: duration: missing",
             "2:9: drain: found 5, expected a duration such as \"20 ms\" | \"5 s\"?",
             "3:8: path: found \"home-asdl\" | did you mean \"home-adsl\"?",
             "5:13: flow.call.transport: found \"tpc\", expected a transport: udp, tcp or tcp-nodelay | did you mean \"tcp\"?",
@@ -91,7 +93,7 @@ fn quantities_out_of_bounds_name_the_bound() {
         ("1979-05-27", "found the date 1979-05-27, expected a duration"),
         ("{ from = \"1 s\", step = \"1 s\" }", "found a table, expected a duration"),
     ] {
-        check(&format!("drain = {value}\n{GOOD}"), &[&format!("1:9: drain: {expected}")]);
+        check(&format!("drain = {value}\n{GOOD}"), &[&format!("1:9: drain: | {expected}")]);
     }
 }
 
@@ -106,7 +108,7 @@ fn counts_and_probabilities_have_their_ranges() {
     for value in ["-0.1", "1.01", "nan", "inf", "\"0.1\""] {
         let text =
             format!("{GOOD}[sweep]\n\"path.up.loss\" = [{{ kind = \"bernoulli\", rate = {value} }}]\n");
-        check(&text, &["7:47: path.up.loss.rate: found | expected a probability from 0 to 1"]);
+        check(&text, &["7:48: path.up.loss.rate: found | expected a probability from 0 to 1"]);
     }
     check(
         &GOOD.replace("path = \"home-adsl\"", "path.up = { loss = 5 }\npath.down = {}"),
@@ -120,15 +122,18 @@ fn counts_and_probabilities_have_their_ranges() {
 
 #[test]
 fn toml_mistakes_are_told_with_their_place_and_nothing_is_called_missing() {
-    check("duration = 60 s\npath = \"lan\"\n", &["1:15: \"60 s\""]);
+    check("duration = 60 s\npath = \"lan\"\n", &["1:12: must be quoted | \"60 s\""]);
     check("duration = \"60 s\"\nduration = \"61 s\"\n", &["2:1: duplicate key"]);
-    check("a = [1,\nb = 2\n[flow", &["2:1: ", "3:6: "]);
+    let found = mistakes("drain = 5 s\nseed = = 1\npaht = \"lan\"\n[flow\n");
+    let lines: BTreeSet<_> = found.iter().map(|mistake| mistake.line).collect();
+    assert!([1, 2, 3].iter().all(|line| lines.contains(line)), "{found}");
+    assert!(found.iter().all(|mistake| !mistake.message.contains("missing;")), "{found}");
 }
 
 #[test]
 fn a_scenario_has_a_path_or_links_and_not_both() {
     let text = format!("{GOOD}[link.wan]\n");
-    check(&text, &["6:1: link: | `path` | one or the other"]);
+    check(&text, &["6:2: link: | `path` | one or the other"]);
     check(&GOOD.replace("path = \"home-adsl\"", ""), &["1:1: path: missing | `link` tables"]);
     check(&GOOD.replace("\"home-adsl\"", "{ up = {} }"), &["2:8: path.down: missing"]);
     check(&GOOD.replace("\"home-adsl\"", "7"), &["2:8: path: found 7, expected the name of a path"]);
@@ -158,10 +163,10 @@ return_route = "wan"
     check(
         text,
         &[
-            "8:19: flow.a.route: no link called \"wna\" | did you mean \"wan\"?",
+            "8:19: flow.a.route: | no link called \"wna\" | did you mean \"wan\"?",
             "9:33: flow.a.return_route: found \"wan\" twice in one route",
             "10:7: flow.b.return_route: missing | return_route = [\"wan\"]",
-            "13:10: flow.b.route: no link called \"tx\" | there are: wan, tx{n}",
+            "13:10: flow.b.route: | no link called \"tx\" | there are: wan, tx{n}",
             "17:9: flow.c.route: found an empty list",
             "18:16: flow.c.return_route: found \"wan\", expected a list of links",
         ],
@@ -195,7 +200,7 @@ start = { from = "1 s", step = "x" }
 fn a_step_past_the_bound_is_told() {
     let text = r#"duration = "1 s"
 [link."l{n}"]
-mtu = { from = "1500 B", step = "64000 B" }
+mtu = { from = "1500 B", step = "64100 B" }
 [flow.a]
 count = 2
 transport = "udp"
@@ -203,23 +208,23 @@ workload = "voice"
 route = ["l{n}"]
 return_route = ["l{n}"]
 "#;
-    check(text, &["3:7: link.l{n}.mtu: found \"65500 B\", expected at most 65535 B"]);
+    check(text, &["3:7: link.l{n}.mtu: found \"65600 B\", expected at most 65535 B"]);
 }
 
 #[test]
 fn what_does_not_exist_yet_says_so_and_names_what_does() {
     for kind in ["dccp-ccid2", "dccp-ccid3", "dccp-ccid4", "quic-datagram", "quic-stream", "sctp", "webrtc"] {
         let text = GOOD.replace("\"udp\"", &format!("\"{kind}\""));
-        check(&text, &["4:13: flow.call.transport: not available yet; available: udp, tcp or tcp-nodelay"]);
+        check(&text, &["4:13: flow.call.transport: | not available yet; available: udp, tcp or tcp-nodelay"]);
         let text = GOOD.replace("\"udp\"", &format!("{{ kind = \"{kind}\", ack_ratio = 2 }}"));
         check(
             &text,
-            &["4:22: flow.call.transport.kind: not available yet; available: udp, tcp or tcp-nodelay"],
+            &["4:22: flow.call.transport.kind: | not available yet; available: udp, tcp or tcp-nodelay"],
         );
     }
     check(
         &GOOD.replace("\"voice\"", "\"file\""),
-        &["5:12: flow.call.workload: not available yet; available: voice, cbr"],
+        &["5:12: flow.call.workload: | not available yet; available: voice, cbr"],
     );
     let with = |link: &str| {
         GOOD.replace("path = \"home-adsl\"", &format!("path.down = {{}}\npath.up = {{ {link} }}"))
@@ -227,15 +232,18 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
     for queue in ["red", "codel", "fq-codel", "pie"] {
         check(
             &with(&format!("queue = \"{queue}\"")),
-            &["3:21: path.up.queue: not available yet; available: drop-tail"],
+            &["3:21: path.up.queue: | not available yet; available: drop-tail"],
         );
     }
     check(&with("rate = { trace = \"x\" }"), &["3:20: path.up.rate: a rate trace is not available yet"]);
     check(
         &with("loss = { kind = \"trace\" }"),
-        &["3:29: path.up.loss.kind: not available yet; available: none, bernoulli"],
+        &["3:29: path.up.loss.kind: | not available yet; available: none, bernoulli"],
     );
-    check(&with("jitter = \"trace\""), &["3:22: path.up.jitter: not available yet; available: none, normal"]);
+    check(
+        &with("jitter = \"trace\""),
+        &["3:22: path.up.jitter: | not available yet; available: none, normal"],
+    );
     check(
         &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"bbr\" }"),
         &[
@@ -255,19 +263,19 @@ fn what_a_transport_can_never_carry_is_refused() {
     let big = "{ kind = \"cbr\", rate = \"1 Mbps\", size = \"65508 B\" }";
     check(
         &with("\"udp\"", big),
-        &["5:12: flow.call.workload: messages of 65508 B, expected at most 65507 B"],
+        &["5:12: flow.call.workload: | messages of 65508 B, expected at most 65507 B"],
     );
     check(
         &with("\"udp\"", "\"bulk\""),
-        &["5:12: flow.call.workload: `bulk` without an end over `udp` | `bytes`"],
+        &["5:12: flow.call.workload: | `bulk` without an end over `udp` | `bytes`"],
     );
     check(
         &with("{ kind = \"udp\", socket_buffer = \"100 B\" }", "\"voice\""),
-        &["5:12: flow.call.workload: messages of 160 B | never find room in a receiving socket of 100 B"],
+        &["5:12: flow.call.workload: | messages of 160 B | never find room in a receiving socket of 100 B"],
     );
     check(
         &with("{ kind = \"tcp\", send_buffer = \"2 KiB\" }", big),
-        &["5:12: flow.call.workload: messages of 65508 B | never find room in a send buffer of 2048 B"],
+        &["5:12: flow.call.workload: | messages of 65508 B | never find room in a send buffer of 2048 B"],
     );
     check(
         &with("{ kind = \"tcp\", mss = \"1461 B\" }", "\"bulk\""),
@@ -275,11 +283,11 @@ fn what_a_transport_can_never_carry_is_refused() {
     );
     check(
         &with("\"udp\"", "{ kind = \"cbr\", rate = \"100000 Gbps\", size = \"1 B\" }"),
-        &["5:35: flow.call.workload.rate: 750000000000000 messages"],
+        &["5:35: flow.call.workload.rate: | 750000000000000 messages"],
     );
     check(
         &with("\"udp\"", "{ kind = \"burst\", count = 1000000000, repeat = 1000000000, size = \"1 B\" }"),
-        &["5:38: flow.call.workload.count: messages within `duration`"],
+        &["5:38: flow.call.workload.count: | messages within `duration`"],
     );
     check(
         &with("\"udp\"", "{ kind = \"voice\", ptime = \"2.5 ms\" }"),
@@ -293,10 +301,10 @@ fn times_fit_into_the_run() {
         &format!("warm_up = \"60 s\"\n{GOOD}"),
         &["1:11: warm_up: found 60 s, expected less than `duration`, 60 s"],
     );
-    check_line("start = \"60 s\"", "9: flow.call.start: start at 60 s | before the end of sending");
+    check_line("start = \"60 s\"", "9: flow.call.start: | start at 60 s | before the end of sending");
     check_line(
         "start = { from = \"2 s\", to = \"1 s\" }",
-        "9: flow.call.start: from 2 s to 1 s | `from` not above `to`",
+        "9: flow.call.start: | from 2 s to 1 s | `from` not above `to`",
     );
     check_line("start = { from = \"2 s\", until = \"1 s\" }", "9: flow.call.start: found a table | range");
 }
@@ -311,10 +319,10 @@ fn a_sweep_names_keys_that_there_are_and_values_that_fit() {
         ),
         (
             "\"flow.cal.transport\" = [\"udp\"]",
-            "7:1: sweep.flow.cal.transport: no flow called \"cal\" | did you mean \"call\"?",
+            "7:1: sweep.flow.cal.transport: | no flow called \"cal\" | did you mean \"call\"?",
         ),
         ("\"path.up.lost\" = [0.1]", "7:1: sweep.path.up.lost: unknown key of a link | did you mean `loss`?"),
-        ("\"path.up.loss\" = []", "7:18: sweep.path.up.loss: empty list"),
+        ("\"path.up.loss\" = []", "7:18: sweep.path.up.loss: | empty list"),
         ("\"path.up.loss\" = 0.1", "7:18: sweep.path.up.loss: found 0.1, expected a list of values"),
         ("\"path.up.loss\" = [0.1, 2]", "7:24: path.up.loss: found 2, expected a probability"),
         (
@@ -322,7 +330,7 @@ fn a_sweep_names_keys_that_there_are_and_values_that_fit() {
             "7:33: flow.call.transport: found \"tcpp\" | did you mean \"tcp\"?",
         ),
         ("\"duration.x\" = [1]", "7:1: sweep.duration.x: `duration` has no keys of its own"),
-        ("seed = [1, 2]", "7:1: sweep.seed: cannot be swept"),
+        ("seed = [1, 2]", "7:1: sweep.seed: | cannot be swept"),
         ("path = [\"lan\", \"lann\"]", "7:16: path: found \"lann\" | did you mean \"lan\"?"),
     ] {
         check(&sweep(line), &[expected]);
@@ -364,11 +372,10 @@ fn options_are_told_by_name() {
 fn names_are_plain_and_each_flow_has_its_own() {
     check(
         "duration = \"1 s\"\npath = \"lan\"\nflow.\"a b\" = { transport = \"udp\", workload = \"voice\" }\n",
-        &["3:6: flow.a b: found the name \"a b\", expected at most 64 letters, digits, - and _"],
+        &["3:6: flow: found the name \"a b\", expected at most 64 letters, digits, - and _"],
     );
     let text = format!("{GOOD}count = 2\n[flow.call-1]\ntransport = \"udp\"\nworkload = \"voice\"\n");
     check(&text, &["7:7: flow: two flows come out with the name \"call-1\""]);
-    check(&format!("{GOOD}[flow]\n"), &["6:1: duplicate key"]);
     check(
         "duration = \"1 s\"\npath = \"lan\"\n[flow]\n",
         &["1:1: flow: missing; a scenario needs at least one [flow.NAME]"],
@@ -381,4 +388,123 @@ fn too_many_flows_and_too_large_a_file_are_refused_early() {
     check(&text, &["7:7: flow.b.count: found 10001 flows"]);
     let text = "#".repeat(1_000_001);
     check(&text, &["1:1: found 1000001 bytes, expected a scenario of at most 1000000"]);
+}
+
+/// Every key of the JSON Schema with the names that lead to it; alternatives are all followed.
+fn keys(schema: &serde_json::Value, path: &[String], found: &mut Vec<Vec<String>>) {
+    for form in schema["anyOf"].as_array().into_iter().flatten() {
+        let mut path = path.to_vec();
+        if let Some(kind) = form["properties"]["kind"]["const"].as_str() {
+            path.push(format!("={kind}"));
+        }
+        keys(form, &path, found);
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        let path: Vec<_> = path.iter().cloned().chain([name.clone()]).collect();
+        found.push(path.clone());
+        keys(inner, &path, found);
+    }
+    if schema["additionalProperties"].is_object() {
+        let path: Vec<_> = path.iter().cloned().chain(["NAME".to_owned()]).collect();
+        keys(&schema["additionalProperties"], &path, found);
+    }
+}
+
+#[test]
+fn every_key_misspelt_is_told_at_its_place_with_the_key_that_was_meant() {
+    let mut found = Vec::new();
+    keys(&talkpath_scenario::schema(), &[], &mut found);
+    let is_form = |name: &str| ["from", "to", "step", "tick", "kind"].contains(&name);
+    found.retain(|path| !path.iter().any(|name| is_form(name)));
+    let all = found.clone();
+    assert!(found.len() > 80, "the schema lost its keys: {}", found.len());
+    let mut tried = 0;
+    for path in found {
+        let (key, parents) = path.split_last().unwrap();
+        let dotted: String =
+            parents.iter().filter(|name| !name.starts_with('=')).map(|name| format!("{name}.")).collect();
+        let kind = parents.last().and_then(|name| name.strip_prefix('='));
+        let swapped: String = key.chars().rev().collect();
+        let letters: Vec<_> = key.chars().collect();
+        for wrong in [
+            format!("{key}{key}"),
+            format!("{key}x"),
+            key.to_uppercase() + "_",
+            key[..key.len() - 1].to_owned(),
+            swapped,
+        ] {
+            // One letter of a short name says nothing; a doubled or reversed long one is another word.
+            let is_near = strsim::damerau_levenshtein(&wrong.to_lowercase(), key) == 1
+                && wrong.len() >= letters.len().min(2);
+            if !is_near
+                || all
+                    .iter()
+                    .any(|other| other[..other.len() - 1] == *parents && other.last() == Some(&wrong))
+            {
+                continue;
+            }
+            let mut text = String::new();
+            if let Some(kind) = kind {
+                text.push_str(&format!("{dotted}kind = \"{kind}\"\n"));
+            }
+            let line = text.lines().count() + 1;
+            text.push_str(&format!("{dotted}{wrong} = 1\n"));
+            let mistakes = mistakes(&text);
+            let told = mistakes.iter().find(|mistake| mistake.message.starts_with("unknown key"));
+            let told = told.unwrap_or_else(|| panic!("{mistakes}\n{text}"));
+            assert_eq!((told.line, told.column), (line, dotted.chars().count() + 1), "{text}");
+            let help = told.help.as_deref().unwrap();
+            assert!(help.starts_with("did you mean `"), "{help}\n{text}");
+            if !all.iter().any(|other| {
+                other[..other.len() - 1] == *parents
+                    && other.last() != Some(key)
+                    && strsim::damerau_levenshtein(&wrong.to_lowercase(), other.last().unwrap()) <= 1
+            }) {
+                assert_eq!(help, format!("did you mean `{key}`?"), "{text}");
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 160, "{tried}");
+}
+
+#[test]
+fn every_quantity_without_its_unit_or_with_a_wrong_one_is_told_the_right_ones() {
+    let mut tried = 0;
+    for (line, units) in [
+        ("drain = ", "ns, us, ms, s, min, h"),
+        ("warm_up = ", "ns, us, ms, s, min, h"),
+        ("path.up.rate = ", "bps, kbps, Mbps, Gbps"),
+        ("path.up.delay = ", "ns, us, ms, s, min, h"),
+        ("path.up.mtu = ", "B, kB, MB, GB, KiB, MiB, GiB"),
+        ("path.up.queue.limit = ", "packets, B, kB, MB, GB, KiB, MiB, GiB"),
+        ("path.up.jitter = { kind = \"normal\", sd = ", "ns, us, ms, s, min, h"),
+        ("flow.a.start = ", "ns, us, ms, s, min, h"),
+        ("flow.a.send_jitter = ", "ns, us, ms, s, min, h"),
+        ("flow.a.receiver.service = ", "ns, us, ms, s, min, h"),
+        ("flow.a.workload = { kind = \"cbr\", size = \"1 B\", rate = ", "bps, kbps, Mbps, Gbps"),
+        ("flow.a.workload = { kind = \"cbr\", rate = \"1 bps\", size = ", "B, kB, MB, GB, KiB, MiB, GiB"),
+        ("flow.a.transport = { kind = \"tcp\", min_rto = ", "ns, us, ms, s, min, h"),
+        ("flow.a.transport = { kind = \"tcp\", initial_window = ", "packets"),
+        ("flow.a.transport = { kind = \"tcp\", rwnd = ", "B, kB, MB, GB, KiB, MiB, GiB, packets"),
+    ] {
+        let end = if line.contains('{') { " }" } else { "" };
+        let line = line.replace("path.up.queue.limit = ", "path.up.queue = { kind = \"drop-tail\", limit = ");
+        let end = if line.contains('{') { " }" } else { end };
+        for value in ["5", "5.5", "\"5\"", "\"5 furlongs\"", "\"5 ss\"", "true"] {
+            let text = format!("{line}{value}{end}\n");
+            let mistakes = mistakes(&text);
+            let told = mistakes.iter().find(|mistake| mistake.message.starts_with("found "));
+            let told = told.unwrap_or_else(|| panic!("{mistakes}\n{text}"));
+            assert_eq!((told.line, told.column), (1, line.chars().count() + 1), "{text}");
+            let all = format!("{told}");
+            if value.contains("furlongs") || value == "\"5\"" || value.contains("ss") {
+                assert!(all.contains(units), "{all}\n{text}");
+            } else {
+                assert!(all.contains("such as \""), "{all}\n{text}");
+            }
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 15 * 6);
 }

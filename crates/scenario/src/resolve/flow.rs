@@ -214,7 +214,7 @@ fn one(
 }
 
 fn start(section: &Section<'_>, duration: Option<Duration>, log: &mut Log) -> Option<(Duration, Duration)> {
-    let node = section.node("start")?;
+    let node = section.node("start").filter(|node| node.as_table().and_then(read::as_step).is_none())?;
     let Kind::Start(measures) = FLOW.key("start")?.kind else { return None };
     let start = read::start(node, measures, section.at.key("start"), log)?;
     if let Some(duration) = duration

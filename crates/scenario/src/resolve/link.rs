@@ -57,7 +57,7 @@ impl Links {
         for (name, place) in &self.written {
             let is_used =
                 |index: &&LinkIndex| made.get(index.0 as usize).is_some_and(|link| matches(name, &link.name));
-            if !used.iter().any(|index| is_used(index)) {
+            if !used.iter().any(is_used) {
                 log.warning(place, &format!("link.{name}"), "no flow goes over this link");
             }
         }
@@ -177,7 +177,7 @@ fn number_in(template: &str, name: &str) -> Option<u64> {
     let digits = name.strip_prefix(before)?.strip_suffix(after)?;
     let number: u64 = digits.parse().ok()?;
     // "01" and "+1" make other names.
-    (number >= 1 && number <= MOST_COPIES && number.to_string() == digits).then_some(number)
+    ((1..=MOST_COPIES).contains(&number) && number.to_string() == digits).then_some(number)
 }
 
 /// As many as a flow may have copies.

@@ -27,8 +27,10 @@ impl<'a> Section<'a> {
         self.table.get(name)
     }
 
+    /// Value and key of `name`; a step that is still one has mistakes, which are told already.
     fn entry(&self, name: &str) -> Option<(&'a Node, &'static Key)> {
-        Some((self.table.get(name)?, self.keys.iter().find(|key| key.name == name)?))
+        let node = self.table.get(name).filter(|node| node.as_table().and_then(read::as_step).is_none())?;
+        Some((node, self.keys.iter().find(|key| key.name == name)?))
     }
 
     /// Records `problem` with the value of `name`, or with the table where it has none.

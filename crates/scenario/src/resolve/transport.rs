@@ -111,7 +111,14 @@ fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut
     match section.reading("rwnd", log)? {
         Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
             let segment = mss.or(mtu.map(|mtu| mtu.saturating_sub(HEADERS)))?;
-            Some(Bytes::new(count.saturating_mul(segment.get())))
+            let room = Bytes::new(count.saturating_mul(segment.get()));
+            if room > LARGEST_WINDOW {
+                let message =
+                    format!("found {count} packets of {segment}, expected at most {LARGEST_WINDOW} in all");
+                section.problem("rwnd", Problem::new(message), log);
+                return None;
+            }
+            Some(room)
         }
         Reading::Amount(amount) => Some(Bytes::new(amount.count)),
         Reading::Word(_) => None,
@@ -185,3 +192,6 @@ fn nagle(word: &str) -> Option<NagleKind> {
 
 /// IPv4 and TCP headers without options (RFC 9293 §3.7.1).
 const HEADERS: Bytes = Bytes::new(40);
+
+/// RFC 7323 §2.3: a scaled window never passes 1 GiB.
+const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
