@@ -6,7 +6,7 @@ use crate::Page;
 use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
-use crate::number::counted;
+use crate::number::{counted, glued};
 use crate::plot::svg::escape;
 use crate::select;
 use crate::tables;
@@ -91,7 +91,7 @@ fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String 
         .iter()
         .filter_map(|(condition, verdict)| {
             let winner = &verdict.as_ref()?.winner;
-            let text = escape(&if in_full { winner.sentence.clone() } else { winner.short() });
+            let text = escape(&glued(&if in_full { winner.sentence.clone() } else { winner.short() }));
             Some(match condition.label.is_empty() {
                 true => format!("<p>{text}</p>\n"),
                 false => format!("<p><strong>{}</strong>: {text}</p>\n", escape(&condition.label)),
@@ -122,7 +122,7 @@ fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flo
         };
         tables.push_str(&tables::comparison(condition, flow, best).html(&caption));
         if let Some(verdict) = verdict.as_ref().filter(|_| judged.len() > FULL_VERDICTS) {
-            tables.push_str(&format!("<p>{}</p>\n", escape(&verdict.winner.sentence)));
+            tables.push_str(&format!("<p>{}</p>\n", escape(&glued(&verdict.winner.sentence))));
         }
     }
     let list: Vec<&Condition<'_>> = judged.iter().map(|(condition, _)| *condition).collect();
@@ -314,7 +314,7 @@ mod tests {
         }
         assert_eq!(rows.len(), 5);
         let sentence = crate::winner(&summary, "call").unwrap().sentence;
-        assert!(text_of(document.root_element()).contains(&sentence));
+        assert!(text_of(document.root_element()).contains(&glued(&sentence)));
     }
 
     #[test]

@@ -76,6 +76,16 @@ pub(crate) fn counted(value: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
+/// `text` with no-break spaces between numbers and their units, so that a line never ends between them.
+pub(crate) fn glued(text: &str) -> String {
+    ["%", "ms", "kb/s", "Mb/s"]
+        .iter()
+        .fold(text.to_owned(), |text, unit| text.replace(&format!(" {unit}"), &format!("{NO_BREAK}{unit}")))
+}
+
+/// U+00A0.
+pub(crate) const NO_BREAK: char = '\u{a0}';
+
 /// `a`, `a and b`, `a, b and c`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {

@@ -5,6 +5,7 @@ use talkpath_measure::summary::Summary;
 
 use crate::Style;
 use crate::grid::{Grid, columns_of, paint, printable};
+use crate::number::{NO_BREAK, glued};
 use crate::tables;
 use crate::terms::{self, Terms};
 use crate::verdict::judge;
@@ -139,11 +140,11 @@ fn glossary(terms: &Terms, style: &Style) -> String {
     out
 }
 
-/// `text` broken at spaces into lines of at most `width` columns; a longer word gets a line of its own.
+/// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets a line of its own.
 fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     let (mut out, mut line) = (String::new(), first.to_owned());
     let mut empty = true;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
+    for word in glued(text).split(' ').filter(|word| !word.is_empty()) {
         if !empty && columns_of(&line) + 1 + columns_of(word) > width {
             out.push_str(line.trim_end());
             out.push('\n');
@@ -153,7 +154,7 @@ fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
         if !empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word.replace(NO_BREAK, " "));
         empty = false;
     }
     out.push_str(line.trim_end());
