@@ -107,3 +107,15 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
 
 /// RFC 6928, which Linux follows since 2.6.39.
 const LINUX_INITIAL_WINDOW: Packets = Packets::new(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_congestion_control_that_the_kernel_lacks_is_named_with_those_it_has() {
+        let why = lacks_congestion_control("no-such-cc", "this host").unwrap_err();
+        assert!(why.contains("no-such-cc") && why.contains("available: ") && why.contains("reno"), "{why}");
+        assert!(lacks_congestion_control("reno", "this host").is_ok());
+    }
+}

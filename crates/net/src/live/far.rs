@@ -218,7 +218,7 @@ impl Far {
 
     fn exchange(&mut self, request: &Request) -> Result<Answer, ControlError> {
         self.control.send(request)?;
-        self.control.expect(SILENCE_S)
+        self.control.expect(ANSWER_S)
     }
 
     /// The first answer did not come: is this a server at all?
@@ -259,6 +259,8 @@ fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(500).collect()
 }
 
+/// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission among them.
+const ANSWER_S: u64 = 4;
 /// Exchanges before and after a run.
 const PROBES: u32 = 8;
 /// At least so many, however slow the path is.

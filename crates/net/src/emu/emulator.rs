@@ -1,0 +1,389 @@
+//! The loop between the two devices: read, decide in virtual time, write at the promised departure.
+//!
+//! ```text
+//!  device of the first host  ─► read, stamp ─► Network ─► wait for the departure ─► write ─► device of the second
+//!                    (and back, in the same thread: links may carry both directions, and one core does 600,000 packets/s)
+//! ```
+//!
+//! A packet's arrival is the moment at which it was read. Whatever happens later, its departure is decided by the
+//! model from that stamp; what the machine adds is the lateness of the write, which is measured for every packet.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use talkpath_measure::DropCause;
+use talkpath_path::FragmentRange;
+use talkpath_units::Instant;
+
+use super::arrival_log::LogWriter;
+use super::network::{Arrival, Decision, Direction, Network, Outcome};
+use super::packet::{
+    FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, parse, tcp_sequence, write_fragment,
+};
+use super::watch::LegWatch;
+use crate::clock::RunClock;
+use crate::lateness::Lateness;
+use crate::sys::become_real_time;
+
+/// The emulator, before and while it runs.
+pub(super) struct Emulator<'a> {
+    network: Network,
+    log: LogWriter,
+    devices: &'a [OwnedFd; 2],
+    clock: RunClock,
+    flows: Vec<EmuFlow>,
+    /// For each host, the flow and message of the datagram that last had this identification.
+    fragmented: [Box<[Option<(u32, u64)>]>; 2],
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    slot_size: usize,
+    most_slots: usize,
+    decisions: Vec<Decision>,
+    fragment: Vec<u8>,
+    totals: Totals,
+}
+
+/// What the emulator knows of a flow.
+pub(super) struct EmuFlow {
+    pub(super) sender: Host,
+    /// From the sender, and back.
+    pub(super) watches: [LegWatch; 2],
+    /// Datagram messages dropped or lost each way, for whoever waits for the run's end.
+    pub(super) drops: std::sync::Arc<[AtomicU64; 2]>,
+}
+
+/// What the emulator leaves behind.
+pub(super) struct Emulated {
+    pub(super) network: Network,
+    pub(super) log: Vec<u8>,
+    pub(super) flows: Vec<EmuFlow>,
+    pub(super) totals: Totals,
+    /// When it stopped.
+    pub(super) end: Instant,
+}
+
+/// What the machine did to the emulator.
+#[derive(Clone, Debug)]
+pub(super) struct Totals {
+    /// From the promised departure of a packet to the moment of its write.
+    pub(super) lateness: Lateness,
+    /// Packets read from the devices that belong to a flow.
+    pub(super) packets: u64,
+    /// Packets that no memory was left for.
+    pub(super) overruns: u64,
+    /// Writes that a device refused.
+    pub(super) refused: u64,
+    /// Packets that are of no flow: ICMP, multicast.
+    pub(super) strays: u64,
+    /// CPU time of the thread, ns.
+    pub(super) cpu_ns: u64,
+    /// Why the thread is not real-time, where it is not.
+    pub(super) ordinary: Option<String>,
+}
+
+/// A packet's bytes, until every piece of it has departed, or was dropped or lost.
+struct Slot {
+    bytes: Box<[u8]>,
+    parsed: Parsed,
+    flow: u32,
+    direction: Direction,
+    /// The number of the datagram message.
+    seq: Option<u64>,
+    to: Host,
+    /// Payload bytes that nothing was decided about yet.
+    undecided: u32,
+}
+
+impl<'a> Emulator<'a> {
+    /// Between `devices`, whose packets have at most `largest` bytes.
+    pub(super) fn new(
+        network: Network,
+        log: LogWriter,
+        devices: &'a [OwnedFd; 2],
+        largest: u16,
+        clock: RunClock,
+        flows: Vec<EmuFlow>,
+    ) -> Self {
+        let slot_size = usize::from(largest);
+        let identifications = || vec![None; 1 << 16].into_boxed_slice();
+        Self {
+            network,
+            log,
+            devices,
+            clock,
+            flows,
+            fragmented: [identifications(), identifications()],
+            slots: Vec::new(),
+            free: Vec::new(),
+            slot_size,
+            most_slots: MOST_MEMORY / slot_size.max(1),
+            decisions: Vec::new(),
+            fragment: Vec::new(),
+            totals: Totals {
+                lateness: Lateness::new(),
+                packets: 0,
+                overruns: 0,
+                refused: 0,
+                strays: 0,
+                cpu_ns: 0,
+                ordinary: None,
+            },
+        }
+    }
+
+    /// Carries packets until `stop`.
+    ///
+    /// # Errors
+    /// The system's: a device or the wait for it failed.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
+        self.prepare_thread();
+        let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (index, device) in (0..).zip(self.devices) {
+            epoll::add(&wake, device, epoll::EventData::new_u64(index), epoll::EventFlags::IN)?;
+        }
+        let mut events = Vec::with_capacity(2);
+        while !stop.load(Ordering::Relaxed) {
+            let mut is_busy = false;
+            for host in [Host::First, Host::Second] {
+                is_busy |= self.read_burst(host)?;
+            }
+            self.network.advance(self.clock.now(), &mut self.decisions);
+            self.carry_out();
+            if !is_busy {
+                self.wait(&wake, &mut events)?;
+            }
+        }
+        let end = self.clock.now();
+        self.network.advance(end, &mut self.decisions);
+        self.carry_out();
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
+        let Self { network, log, flows, totals, .. } = self;
+        Ok(Emulated { network, log: log.finish(end), flows, totals, end })
+    }
+
+    /// Asks for what lets the thread be on time; what is not allowed is told.
+    fn prepare_thread(&mut self) {
+        // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
+        let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
+        self.totals.ordinary = become_real_time().err().map(|error| error.to_string());
+        pin_to_last_cpu();
+    }
+
+    /// Takes what waits in a host's device, at most [`BURST`] packets; returns whether there was any.
+    fn read_burst(&mut self, host: Host) -> io::Result<bool> {
+        for count in 0..BURST {
+            let Some(slot) = self.free_slot() else {
+                return self.overrun(host);
+            };
+            let read = rustix::io::read(&self.devices[host.index()], &mut self.slots[slot as usize].bytes);
+            let stamp = self.clock.now();
+            match read {
+                Ok(length) => self.handle_packet(host, slot, length, stamp),
+                Err(error) => {
+                    self.free.push(slot);
+                    return match error {
+                        rustix::io::Errno::AGAIN | rustix::io::Errno::INTR => Ok(count > 0),
+                        error => Err(error.into()),
+                    };
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A packet of `length` bytes lies in `slot`.
+    fn handle_packet(&mut self, host: Host, slot: u32, length: usize, stamp: Instant) {
+        let entry = &mut self.slots[slot as usize];
+        let owner = parse(&entry.bytes[..length.min(self.slot_size)])
+            .and_then(|parsed| Some((parsed, flow_of(&parsed, host, self.flows.len(), &self.fragmented)?)));
+        let Some((parsed, (flow, known_seq))) = owner else {
+            self.totals.strays += 1;
+            self.free.push(slot);
+            return;
+        };
+        let emu_flow = &mut self.flows[flow as usize];
+        let direction = host.direction(emu_flow.sender);
+        let watch = &mut emu_flow.watches[direction as usize];
+        let seq = match (parsed.protocol, known_seq) {
+            (Protocol::Udp, None) => {
+                let payload = entry.bytes.get(parsed.header + UDP_HEADER..parsed.length).unwrap_or(&[]);
+                watch.on_datagram(payload, stamp)
+            }
+            (Protocol::Udp, known) => known,
+            (Protocol::Tcp, _) => {
+                if let Some((sequence, is_syn, payload)) = tcp_sequence(&entry.bytes, &parsed) {
+                    watch.on_segment(sequence, is_syn, payload, stamp);
+                }
+                None
+            }
+        };
+        if parsed.part.more && parsed.ports.is_some() {
+            self.fragmented[host.index()][usize::from(parsed.identification)] = seq.map(|seq| (flow, seq));
+        }
+        (entry.parsed, entry.flow, entry.direction, entry.seq) = (parsed, flow, direction, seq);
+        (entry.to, entry.undecided) = (host.other(), parsed.part.length);
+        self.totals.packets += 1;
+        // What was decided until now stands before this arrival in the log.
+        self.network.advance(stamp, &mut self.decisions);
+        self.carry_out();
+        let arrival = Arrival { flow, direction, part: parsed.part };
+        self.log.arrival(&arrival, parsed.identification, stamp);
+        self.network.handle_arrival(arrival, slot, stamp, &mut self.decisions);
+        self.carry_out();
+    }
+
+    /// Logs and does what the path has decided.
+    fn carry_out(&mut self) {
+        let mut decisions = core::mem::take(&mut self.decisions);
+        for decision in decisions.drain(..) {
+            let slot = &mut self.slots[decision.tag as usize];
+            self.log.decision(&decision, slot.parsed.part);
+            slot.undecided = slot.undecided.saturating_sub(decision.part.length);
+            let is_done = slot.undecided == 0;
+            match decision.outcome {
+                Outcome::Departs => self.depart(&decision),
+                Outcome::Dropped { .. } => self.note_drop(decision.tag, decision.part, DropCause::Queue),
+                Outcome::Lost { .. } => self.note_drop(decision.tag, decision.part, DropCause::Loss),
+            }
+            if is_done {
+                self.free.push(decision.tag);
+            }
+        }
+        self.decisions = decisions;
+    }
+
+    /// Hands a packet, or a piece of one, to its destination.
+    fn depart(&mut self, decision: &Decision) {
+        let slot = &self.slots[decision.tag as usize];
+        let packet = &slot.bytes[..slot.parsed.length];
+        let bytes = if decision.part == slot.parsed.part {
+            packet
+        } else {
+            write_fragment(packet, &slot.parsed, decision.part, &mut self.fragment);
+            &self.fragment
+        };
+        self.totals.lateness.on_sent(self.clock.now().since(decision.at).as_nanos());
+        match rustix::io::write(&self.devices[slot.to.index()], bytes) {
+            Ok(_) => {
+                if let Some(seq) = slot.seq {
+                    let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
+                    watch.on_departed(seq, u64::from(decision.part.length));
+                }
+            }
+            Err(_) => self.totals.refused += 1,
+        }
+    }
+
+    /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
+    fn note_drop(&mut self, tag: u32, part: FragmentRange, cause: DropCause) {
+        let slot = &self.slots[tag as usize];
+        let Some(seq) = slot.seq else { return };
+        let cause = if part.is_whole() { cause } else { DropCause::Fragment };
+        let flow = &mut self.flows[slot.flow as usize];
+        if flow.watches[slot.direction as usize].on_dropped(seq, cause) {
+            flow.drops[slot.direction as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn free_slot(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        if self.slots.len() >= self.most_slots {
+            return None;
+        }
+        self.slots.push(Slot::empty(self.slot_size));
+        u32::try_from(self.slots.len() - 1).ok()
+    }
+
+    /// Throws a packet away, since no memory is left to hold it.
+    fn overrun(&mut self, host: Host) -> io::Result<bool> {
+        match rustix::io::read(&self.devices[host.index()], &mut [0_u8; 1]) {
+            Ok(_) => {
+                self.totals.overruns += 1;
+                Ok(true)
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sleeps until a packet arrives or the next departure is near; the last [`SPIN_NS`] are spun.
+    fn wait(&self, wake: &OwnedFd, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+        let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
+        let gap = until.since(self.clock.now()).as_nanos();
+        if gap <= SPIN_NS {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let nanoseconds = i64::try_from((gap - SPIN_NS).min(LONGEST_WAIT_NS)).unwrap_or(0);
+        events.clear();
+        match epoll::wait(wake, spare_capacity(events), Some(&Timespec { tv_sec: 0, tv_nsec: nanoseconds })) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Slot {
+    fn empty(size: usize) -> Self {
+        let part = FragmentRange { offset: 0, length: 0, more: false };
+        let parsed =
+            Parsed { header: 0, length: 0, part, identification: 0, protocol: Protocol::Udp, ports: None };
+        Self {
+            bytes: vec![0; size].into_boxed_slice(),
+            parsed,
+            flow: 0,
+            direction: Direction::Out,
+            seq: None,
+            to: Host::First,
+            undecided: 0,
+        }
+    }
+}
+
+/// The flow of a packet that `host` sent, and for a later fragment the number of its message.
+fn flow_of(
+    parsed: &Parsed,
+    host: Host,
+    flows: usize,
+    fragmented: &[Box<[Option<(u32, u64)>]>; 2],
+) -> Option<(u32, Option<u64>)> {
+    let Some((source, destination)) = parsed.ports else {
+        let (flow, seq) = fragmented[host.index()][usize::from(parsed.identification)]?;
+        return Some((flow, Some(seq)));
+    };
+    let flow = source.checked_sub(FIRST_PORT)?;
+    (source == destination && usize::from(flow) < flows).then_some((u32::from(flow), None))
+}
+
+/// Keeps the thread where its caches are, where there are processors enough for the rest to go round it.
+fn pin_to_last_cpu() {
+    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return };
+    if allowed.count() < LEAST_CPUS_TO_PIN {
+        return;
+    }
+    let last = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu));
+    if let Some(last) = last {
+        let mut only = rustix::thread::CpuSet::new();
+        only.set(last);
+        // Where it is not allowed, the thread runs where the scheduler puts it: lateness tells.
+        let _ = rustix::thread::sched_setaffinity(None, &only);
+    }
+}
+
+/// Packets taken from one device before the other has its turn (chosen: 32 x 1.5 us is under the spin).
+const BURST: usize = 32;
+/// Sleeps end this long before a departure, since they wake up late by about that much (measured; docs/emulation.md).
+const SPIN_NS: u64 = 60_000;
+/// The longest that the loop goes without looking whether it shall stop.
+const LONGEST_WAIT_NS: u64 = 20_000_000;
+/// The memory for packets that are on their way (chosen: 2 Gbps over half a second).
+const MOST_MEMORY: usize = 256 << 20;
+/// With fewer, a pinned real-time thread stands in the others' way.
+const LEAST_CPUS_TO_PIN: u32 = 4;
