@@ -156,7 +156,7 @@ impl TcpConfig {
         nagle: NagleKind::Classic,
         cc: Some(CongestionControlKind::Reno),
         mss: None,
-        // tcp_recvspace of the BSDs that carried Reno; see docs/model.md.
+        // tcp_recvspace: 8 KiB in Net/2, 16 KiB in FreeBSD 2 and NetBSD 1; the larger is chosen.
         rwnd: Bytes::new(16 << 10),
         // PR_FASTHZ = 5: tcp_fasttimo runs every 200 ms.
         delayed_ack: DelayedAck::Tick { period: Duration::from_millis(200) },

@@ -13,7 +13,7 @@ use talkpath_transport::{
 use talkpath_units::{Bytes, Duration, Packets, Seed, SeqNum, Stream};
 
 /// What the wire does to the first packets; later ones pass, so that every run ends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Impairment {
     seed: u64,
     loss: f64,
@@ -113,7 +113,7 @@ fn run(case: &Case) -> [u64; 2] {
         AnyTransport::Tcp(tcp.with_initial_sequence(SeqNum::new(iss)))
     };
     let ends = [end(Role::Active, case.iss), end(Role::Passive, case.iss.wrapping_mul(3))];
-    let mut pair = Pair::of(ends, case.one_way_delay, wire(case.impairment.clone()));
+    let mut pair = Pair::of(ends, case.one_way_delay, wire(case.impairment));
     pair.smss = case.config.mss.map_or(1460, Bytes::get);
     let mut written = [0; 2];
     let mut read = [0; 2];
