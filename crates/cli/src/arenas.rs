@@ -1,6 +1,11 @@
 //! From `--arena` and `--to` to something that runs a scenario.
 
-use talkpath_arena::Arena;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use talkpath_arena::{Arena, ArenaError};
+use talkpath_measure::RunRecord;
+use talkpath_net::{Key, LiveArena, LiveOptions};
 use talkpath_sim::SimArena;
 
 use crate::args::{self, ArenaKind};
@@ -14,7 +19,10 @@ pub(crate) type Worker = Box<dyn Arena + Send>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) arena: ArenaKind,
+    /// The far end; only in `live`.
     pub(crate) to: Option<String>,
+    /// Where the key is that the far end asks for.
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 impl Place {
@@ -29,12 +37,14 @@ impl Place {
             (ArenaKind::Live, None) => Err(Failure::Usage(
                 "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),
             )),
-            (ArenaKind::Live, Some(to)) => Ok(Self { arena, to: Some(to.clone()) }),
+            (ArenaKind::Live, Some(_)) => {
+                Ok(Self { arena, to: place.to.clone(), key_file: place.key_file.clone() })
+            }
             (ArenaKind::Sim | ArenaKind::Emu, Some(_)) => Err(Failure::Usage(format!(
                 "--to belongs to --arena live, not to --arena {}",
                 flag_word(&arena)
             ))),
-            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(Self { arena, to: None }),
+            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(Self { arena, to: None, key_file: None }),
         }
     }
 }
@@ -44,12 +54,34 @@ pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure
     match place.arena {
         ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
         ArenaKind::Emu => Err(emu_is_missing()),
-        ArenaKind::Live => live(place.to.as_deref().unwrap_or_default()),
+        ArenaKind::Live => {
+            let key = place.key_file.as_deref().map(read_key).transpose()?;
+            let host = place.to.as_deref().unwrap_or_default();
+            let arena = LiveArena::connect(host, LiveOptions { key }).map_err(|why| failure(why).1)?;
+            Ok(vec![Box::new(arena)])
+        }
     }
 }
 
-fn live(_to: &str) -> Result<Vec<Worker>, Failure> {
-    Err(emu_is_missing())
+/// What an arena's error means for the program, with what was measured until then.
+pub(crate) fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
+    match error {
+        ArenaError::Unsupported(what) => (None, Failure::Usage(what)),
+        ArenaError::Unavailable { what, how } => (None, Failure::Unavailable { what, how }),
+        ArenaError::FarEnd { what, partial } => (partial.map(|it| *it), Failure::FarEnd(what)),
+        ArenaError::Interrupted { partial } => (partial.map(|it| *it), interrupted()),
+    }
+}
+
+/// The user stopped it.
+pub(crate) fn interrupted() -> Failure {
+    Failure::Interrupted("interrupted".to_owned())
+}
+
+/// The key in a file.
+pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
+    let bytes = fs::read(path).map_err(|why| Failure::read(path, &why))?;
+    Key::new(&bytes).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))
 }
 
 /// The emulator is promised and not there yet.

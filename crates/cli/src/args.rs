@@ -1,5 +1,6 @@
 //! The command line, as docs/interface.md promises it. Every flag has a `TALKPATH_*` variable; the flag wins.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -103,6 +104,9 @@ pub(crate) struct Place {
     /// The host that runs `talkpath serve`; port 7160 unless given
     #[arg(long, value_name = "HOST[:PORT]", env = "TALKPATH_TO")]
     pub(crate) to: Option<String>,
+    /// The key that `talkpath serve --key-file` was given
+    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
+    pub(crate) key_file: Option<PathBuf>,
     /// Seed of the first repetition
     #[arg(long, value_name = "N", env = "TALKPATH_SEED")]
     pub(crate) seed: Option<u64>,
@@ -162,13 +166,13 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on, for UDP and TCP alike
-    #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_BIND", default_value = "[::]:7160")]
-    pub(crate) bind: String,
+    /// Address and port to listen on, for UDP and TCP alike; may be given again (default: port 7160 of every address)
+    #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_BIND", value_delimiter = ',')]
+    pub(crate) bind: Vec<SocketAddr>,
     /// Serve only those who hold the key in this file
     #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Serve everybody who can reach this port
+    /// Serve everybody who can reach this port (the default, which says so)
     #[arg(long, env = "TALKPATH_OPEN", value_parser = FalseyValueParser::new())]
     pub(crate) open: bool,
 }

@@ -12,8 +12,7 @@ use std::thread;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use talkpath_arena::{ArenaError, RunPlan};
-use talkpath_measure::RunRecord;
+use talkpath_arena::RunPlan;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Duration;
@@ -162,7 +161,7 @@ impl Experiment<'_> {
             while first_failure().is_none() {
                 let Some(&(id, cell)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 let done = match stop.load(Ordering::Relaxed) {
-                    true => Err(interrupted()),
+                    true => Err(arenas::interrupted()),
                     false => self.run_task(dir, id, cell, worker, &progress, stop),
                 };
                 if let Err(why) = done {
@@ -199,7 +198,13 @@ impl Experiment<'_> {
             progress: &|now| repetition.reach(now),
         };
         let stamp = stamps();
-        let (record, failure) = split(worker.run(&cell.scenario, plan));
+        let (record, failure) = match worker.run(&cell.scenario, plan) {
+            Ok(record) => (Some(record), None),
+            Err(why) => {
+                let (partial, failure) = arenas::failure(why);
+                (partial, Some(failure))
+            }
+        };
         // In `sim` a repetition that was cut short is no repetition; over a network it is what there is.
         let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
         if let Some(record) = record.filter(|_| keeps) {
@@ -234,21 +239,6 @@ impl Experiment<'_> {
             other => other,
         }
     }
-}
-
-/// What an arena's answer leaves, and why it ended early.
-fn split(answer: Result<RunRecord, ArenaError>) -> (Option<RunRecord>, Option<Failure>) {
-    match answer {
-        Ok(record) => (Some(record), None),
-        Err(ArenaError::Unsupported(what)) => (None, Some(Failure::Usage(what))),
-        Err(ArenaError::Unavailable { what, how }) => (None, Some(Failure::Unavailable { what, how })),
-        Err(ArenaError::FarEnd { what, partial }) => (partial.map(|it| *it), Some(Failure::FarEnd(what))),
-        Err(ArenaError::Interrupted { partial }) => (partial.map(|it| *it), Some(interrupted())),
-    }
-}
-
-fn interrupted() -> Failure {
-    Failure::Interrupted("interrupted".to_owned())
 }
 
 fn id(cell: &Cell, repetition: u64) -> PartId {

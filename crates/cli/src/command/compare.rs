@@ -41,7 +41,7 @@ fn way_on(args: &CompareArgs, place: &Place) -> String {
     let transports = args.transports.join(",");
     match place.arena {
         ArenaKind::Sim => format!(
-            "The same over real sockets: run `{program} serve --open` on another host, then\n  \
+            "The same over real sockets: run `{program} serve` on another host, then\n  \
              {program} compare --to HOST --transports {transports}\n"
         ),
         ArenaKind::Emu | ArenaKind::Live => {

@@ -1,10 +1,30 @@
 //! `talkpath serve`: the far end of live runs.
 
+use talkpath_net::{Limits, ServeError, ServeOptions, Server};
+
+use crate::arenas::read_key;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::terminal::Terminal;
 
-/// Serves until Ctrl-C.
-pub(crate) fn run(_args: &ServeArgs, _terminal: Terminal) -> Result<(), Failure> {
-    Err(crate::arenas::emu_is_missing())
+/// Serves until Ctrl-C, which is how it is meant to end.
+pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
+    let key = args.key_file.as_deref().map(read_key).transpose()?;
+    if key.is_none() && !args.open {
+        terminal.warning(
+            "everybody who can reach this port is served; --key-file FILE restricts it, --open means it",
+        );
+    }
+    let stop = interrupt::install()?;
+    let options = ServeOptions { bind: args.bind.clone(), key, limits: Limits::default() };
+    let server = Server::bind(options).map_err(|why| unavailable(&why))?;
+    terminal.result(&format!("listening on {}\n", server.local_addr()))?;
+    server.run_logged(&stop, &|line| terminal.note(line));
+    Ok(())
+}
+
+fn unavailable(why: &ServeError) -> Failure {
+    let how = "--bind ADDR:PORT chooses another address or port".to_owned();
+    Failure::Unavailable { what: why.to_string(), how }
 }

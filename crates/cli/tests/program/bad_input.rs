@@ -40,7 +40,12 @@ const MISTAKES: &[(&str, &str, usize, &str)] = &[
     ("\"2 s\"", "\"99999999999999999999 s\"", 2, "99999999999999999999"),
     ("path = \"home-adsl\"", "path = \"home-adsl\"\nrepeat = -1", 4, "repeat"),
     ("path = \"home-adsl\"", "path = \"home-adsl\"\nrepeat = 0", 4, "repeat"),
-    ("path = \"home-adsl\"", "path = \"home-adsl\"\nrepeat = 99999999999999999999", 4, "99999999999999999999"),
+    (
+        "path = \"home-adsl\"",
+        "path = \"home-adsl\"\nrepeat = 99999999999999999999",
+        4,
+        "99999999999999999999",
+    ),
     ("path = \"home-adsl\"", "path = \"home-adsl\"\nseed = -1", 4, "seed"),
     ("path = \"home-adsl\"", "path = \"home-adsl\"\nwarm_up = \"-1 ms\"", 4, "warm_up"),
     // Not TOML.
@@ -77,7 +82,10 @@ fn a_run_refuses_what_a_check_refuses_and_writes_nothing() {
 #[test]
 fn all_mistakes_come_at_once() {
     let bench = Bench::new();
-    bench.file("wrong.toml", SHORT.replace("\"2 s\"", "2").replace("\"udp\"", "\"upd\"").replace("g711", "g712"));
+    bench.file(
+        "wrong.toml",
+        SHORT.replace("\"2 s\"", "2").replace("\"udp\"", "\"upd\"").replace("g711", "g712"),
+    );
     let seen = bench.run(&["check", "wrong.toml"]);
     seen.fails(2, &["wrong.toml:2:", "wrong.toml:6:", "wrong.toml:7:", "3 mistakes"]);
 }

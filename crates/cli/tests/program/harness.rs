@@ -11,34 +11,34 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder in which the program runs; gone when dropped.
-pub struct Bench {
+pub(crate) struct Bench {
     folder: TempDir,
 }
 
 /// What a finished program left.
-pub struct Seen {
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Seen {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
         path
     }
 
     /// The program, not started yet.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_talkpath"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TALKPATH_")) {
             command.env_remove(name);
@@ -48,22 +48,22 @@ impl Bench {
     }
 
     /// Runs the program to its end.
-    pub fn run(&self, arguments: &[&str]) -> Seen {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Seen {
         Seen::of(self.command(arguments).output().unwrap())
     }
 
     /// Starts the program, its output kept.
-    pub fn start(&self, arguments: &[&str]) -> Child {
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// The run directories that exist, in order of name.
-    pub fn runs(&self) -> Vec<PathBuf> {
+    pub(crate) fn runs(&self) -> Vec<PathBuf> {
         entries(&self.path("talkpath-runs"))
     }
 
     /// The one run directory.
-    pub fn only_run(&self) -> PathBuf {
+    pub(crate) fn only_run(&self) -> PathBuf {
         let runs = self.runs();
         assert_eq!(runs.len(), 1, "{runs:?}");
         runs[0].clone()
@@ -71,7 +71,7 @@ impl Bench {
 }
 
 impl Seen {
-    pub fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),
@@ -80,13 +80,13 @@ impl Seen {
     }
 
     /// Waits for a program that was started.
-    pub fn of_child(child: Child) -> Self {
+    pub(crate) fn of_child(child: Child) -> Self {
         Self::of(child.wait_with_output().unwrap())
     }
 
     /// The program ended with `code`, said why, and did not panic.
     #[track_caller]
-    pub fn fails(&self, code: i32, says: &[&str]) -> &Self {
+    pub(crate) fn fails(&self, code: i32, says: &[&str]) -> &Self {
         assert_eq!(self.code, Some(code), "standard error: {}", self.err);
         for text in says {
             assert!(self.err.contains(text), "no `{text}` in: {}", self.err);
@@ -97,20 +97,20 @@ impl Seen {
 
     /// The program did what it was asked.
     #[track_caller]
-    pub fn succeeds(&self) -> &Self {
+    pub(crate) fn succeeds(&self) -> &Self {
         assert_eq!(self.code, Some(0), "standard error: {}", self.err);
         self
     }
 
     /// Standard output as the summary, and nothing beside it.
     #[track_caller]
-    pub fn summary(&self) -> Value {
+    pub(crate) fn summary(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|why| panic!("{why}: {}", self.out))
     }
 }
 
 /// What a folder holds, in order of name; nothing where it is not there.
-pub fn entries(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(found) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = found.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -118,17 +118,17 @@ pub fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Names in a folder.
-pub fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     entries(folder).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
 
-pub fn read_json(path: &Path) -> Value {
+pub(crate) fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 /// Waits until `condition` holds; gives up after a time that only a hang reaches.
 #[track_caller]
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_secs(30);
     while !condition() {
         assert!(Instant::now() < give_up, "{what} did not happen");
@@ -137,7 +137,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Reads what a running child writes until it has written a whole line.
-pub fn first_line(stream: &mut impl Read) -> String {
+pub(crate) fn first_line(stream: &mut impl Read) -> String {
     let mut line = Vec::new();
     let mut byte = [0];
     while stream.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
@@ -147,7 +147,7 @@ pub fn first_line(stream: &mut impl Read) -> String {
 }
 
 /// A short call: one cell, and milliseconds to simulate.
-pub const SHORT: &str = "\
+pub(crate) const SHORT: &str = "\
 name = \"short call\"
 duration = \"2 s\"
 path = \"home-adsl\"
@@ -158,7 +158,7 @@ workload = { kind = \"voice\", codec = \"g711\", echo = true }
 ";
 
 /// Many repetitions, so that a signal comes in the middle.
-pub const LONG: &str = "\
+pub(crate) const LONG: &str = "\
 name = \"long\"
 duration = \"20 s\"
 repeat = 400

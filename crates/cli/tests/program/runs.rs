@@ -17,11 +17,15 @@ fn a_finished_run_holds_the_promised_files_and_nothing_else() {
     bench.file("call.toml", SHORT);
     let seen = bench.run(&["run", "call.toml"]);
     let run = bench.only_run();
-    let files = ["log.txt", "packets.parquet", "report.html", "scenario.toml", "series.parquet", "summary.json"];
+    let files =
+        ["log.txt", "packets.parquet", "report.html", "scenario.toml", "series.parquet", "summary.json"];
     assert_eq!(names(&run), files);
     assert!(seen.succeeds().out.contains(&format!("Report: {}", "talkpath-runs/")), "{}", seen.out);
     let name = run.file_name().unwrap().to_str().unwrap();
-    assert!(name.ends_with("Z-short-call") && name.len() == "2026-11-21T19-05-07Z-short-call".len(), "{name}");
+    assert!(
+        name.ends_with("Z-short-call") && name.len() == "2026-11-21T19-05-07Z-short-call".len(),
+        "{name}"
+    );
 }
 
 #[test]
@@ -42,12 +46,17 @@ fn records_are_the_same_bytes_on_any_number_of_jobs_and_differ_with_the_seed() {
     let bench = Bench::new();
     bench.file("long.toml", LONG);
     let run = |out: &str, jobs: &str, seed: &str| {
-        bench.run(&["run", "long.toml", "--repeat", "3", "--jobs", jobs, "--seed", seed, "--out", out]).succeeds();
+        bench
+            .run(&["run", "long.toml", "--repeat", "3", "--jobs", jobs, "--seed", seed, "--out", out])
+            .succeeds();
         entries(&bench.path(out)).remove(0)
     };
     let one = run("one", "1", "1");
     assert_same_records(&one, &run("five", "5", "1"));
-    assert_ne!(fs::read(one.join(RECORDS[0])).unwrap(), fs::read(run("other", "2", "2").join(RECORDS[0])).unwrap());
+    assert_ne!(
+        fs::read(one.join(RECORDS[0])).unwrap(),
+        fs::read(run("other", "2", "2").join(RECORDS[0])).unwrap()
+    );
 }
 
 #[test]
@@ -70,7 +79,10 @@ fn records_none_and_summary_leave_files_out_and_the_summary_whole() {
         entries(&bench.path(records)).remove(0)
     };
     let (all, summary, none) = (run("all"), run("summary"), run("none"));
-    assert_eq!(names(&summary), ["log.txt", "report.html", "scenario.toml", "series.parquet", "summary.json"]);
+    assert_eq!(
+        names(&summary),
+        ["log.txt", "report.html", "scenario.toml", "series.parquet", "summary.json"]
+    );
     assert_eq!(names(&none), ["log.txt", "report.html", "scenario.toml", "summary.json"]);
     let figures = |run: &Path| read_json(&run.join("summary.json"))["runs"].clone();
     assert_eq!(figures(&all), figures(&summary));
@@ -196,7 +208,11 @@ fn compare_names_a_winner_and_what_to_type_next() {
     assert_eq!(transports, ["udp", "tcp", "tcp-nodelay"]);
     for run in summary["runs"].as_array().unwrap() {
         // 60 s of a frame every 20 ms; no path is faster than its propagation, 20 ms each way.
-        assert_eq!(run["flows"]["call"]["sent"].as_u64().unwrap() + run["flows"]["call"]["refused"].as_u64().unwrap(), 3000);
+        assert_eq!(
+            run["flows"]["call"]["sent"].as_u64().unwrap()
+                + run["flows"]["call"]["refused"].as_u64().unwrap(),
+            3000
+        );
         assert!(run["flows"]["call"]["round_trip_delay_ms"]["min"].as_f64().unwrap() > 40.0);
         let goodput = run["flows"]["upload"]["goodput_bps"].as_f64().unwrap();
         assert!(goodput > 0.0 && goodput < 1e6, "{goodput} on an uplink of 1 Mbps");
