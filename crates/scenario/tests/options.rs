@@ -1,0 +1,123 @@
+//! What the command line and a sweep change, and what the resolved form keeps of it.
+
+use talkpath_path::LossModel;
+use talkpath_scenario::{Direction, Options, Plan, Source, load};
+use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
+use talkpath_units::{Duration, Seed};
+
+const BASE: &str =
+    "duration = \"10 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"tcp\"\nworkload = \"voice\"\n";
+
+fn plan(text: &str, set: &[(&str, &str)]) -> Plan {
+    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let plan = load(&Source::new("dir/base.toml", text), &Options { set, ..Options::default() });
+    let plan = plan.unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"));
+    let again = load(&Source::new("scenario.toml", plan.resolved.as_str()), &Options::default());
+    let again = again.unwrap_or_else(|mistakes| panic!("{mistakes}\n{}", plan.resolved));
+    assert_eq!(again.cells, plan.cells, "{}", plan.resolved);
+    plan
+}
+
+fn tcp(plan: &Plan, cell: usize) -> &TcpConfig {
+    match &plan.cells[cell].scenario.flows[0].transport {
+        TransportConfig::Tcp(tcp) => tcp,
+        TransportConfig::Udp(_) => panic!("the flow is TCP"),
+    }
+}
+
+#[test]
+fn a_key_of_a_preset_is_changed_alone() {
+    let plan = plan(BASE, &[("path.up.delay", "30 ms"), ("path.up.loss", "0.5")]);
+    let links = &plan.cells[0].scenario.links;
+    assert_eq!(links[0].config.delay, Duration::from_millis(30));
+    assert_eq!(links[0].config.loss, LossModel::Bernoulli { rate: 0.5 });
+    assert_eq!(links[1].config.delay, Duration::from_millis(20));
+}
+
+#[test]
+fn seed_and_repeat_of_the_command_line_stand_over_the_files() {
+    let options = Options { seed: Some(7), repeat: Some(3), ..Options::default() };
+    let plan = load(&Source::new("base.toml", BASE), &options).unwrap();
+    assert_eq!((plan.seed, plan.repeat, plan.name.as_str()), (Seed::new(7), 3, "base"));
+    assert!(plan.resolved.contains("seed = 7\n"), "{}", plan.resolved);
+}
+
+#[test]
+fn a_key_set_on_the_command_line_is_not_swept_any_more() {
+    let text =
+        format!("{BASE}[sweep]\n\"flow.call.transport\" = [\"udp\", \"tcp\"]\n\"path.up.loss\" = [0, 0.1]\n");
+    let plan = plan(&text, &[("flow.call.transport", "tcp-nodelay")]);
+    assert_eq!(plan.cells.len(), 2);
+    assert_eq!(plan.cells[1].scenario.flows[0].transport_name, "tcp-nodelay");
+    assert_eq!(plan.warnings.len(), 1);
+}
+
+#[test]
+fn defaults_follow_a_swept_stack_in_the_resolved_form_too() {
+    let text = format!("{BASE}[sweep]\n\"flow.call.transport.stack\" = [\"linux\", \"bsd-reno\"]\n");
+    let plan = plan(&text, &[]);
+    assert_eq!(tcp(&plan, 0).nagle, NagleKind::Minshall);
+    assert_eq!(tcp(&plan, 1).nagle, NagleKind::Classic);
+    assert_eq!(tcp(&plan, 1).cc, Some(CongestionControlKind::Reno));
+    assert!(
+        plan.cells[1].scenario.flows[0].asked_for.is_empty(),
+        "a stack's own mechanisms are not asked for"
+    );
+}
+
+#[test]
+fn a_swept_path_may_have_one_of_its_keys_swept_too() {
+    let text =
+        format!("{BASE}[sweep]\n\"path.up.delay\" = [\"1 ms\", \"2 ms\"]\npath = [\"lan\", \"lte\"]\n");
+    let plan = plan(&text, &[]);
+    let links = |cell: usize| &plan.cells[cell].scenario.links;
+    assert_eq!(plan.cells[3].label, "path.up.delay=2 ms, path=lte");
+    assert_eq!(links(3)[0].config.delay, Duration::from_millis(2));
+    assert_eq!(links(3)[1].config.delay, Duration::from_millis(35));
+    assert_eq!(links(2)[1].config.delay, Duration::from_micros(100));
+}
+
+#[test]
+fn what_a_sweep_brings_need_not_stand_in_the_file() {
+    let text = BASE.replace("transport = \"tcp\"\n", "").replace("path = \"home-adsl\"\n", "")
+        + "[sweep]\n\"flow.call.transport\" = [\"tcp\"]\npath = [\"lan\"]\n";
+    assert_eq!(plan(&text, &[]).cells.len(), 1);
+}
+
+#[test]
+fn both_directions_are_two_flows_each_the_others_way_back() {
+    let plan = plan(BASE, &[("flow.call.direction", "both"), ("flow.call.count", "2")]);
+    let flows = &plan.cells[0].scenario.flows;
+    let names: Vec<_> = flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["call-1-up", "call-1-down", "call-2-up", "call-2-down"]);
+    assert_eq!((&flows[0].route, &flows[0].return_route), (&flows[1].return_route, &flows[1].route));
+    assert_eq!((flows[0].direction, flows[1].direction), (Direction::Up, Direction::Down));
+}
+
+#[test]
+fn what_was_asked_for_by_name_is_known_from_what_a_stack_has() {
+    let text = BASE.replace(
+        "\"tcp\"",
+        "{ kind = \"tcp\", cc = \"cubic\", sack = false, tlp = true, pacing = \"default\" }",
+    );
+    let plan = plan(&text, &[]);
+    assert_eq!(plan.cells[0].scenario.flows[0].asked_for, ["cc", "sack", "tlp"]);
+    assert!(!tcp(&plan, 0).sack && tcp(&plan, 0).tlp && !tcp(&plan, 0).pacing);
+}
+
+#[test]
+fn a_link_that_nobody_uses_is_a_warning() {
+    let text = BASE.replace("path = \"home-adsl\"\n", "")
+        + "route = [\"wan\"]\nreturn_route = [\"naw\"]\n[link.wan]\n[link.naw]\n[link.spare]\n[link.\"x{n}\"]\n";
+    let told: Vec<_> = plan(&text, &[]).warnings.iter().map(|warning| warning.key.clone()).collect();
+    assert_eq!(told, ["link.spare", "link.x{n}"]);
+}
+
+#[test]
+fn a_large_sweep_is_read_in_reasonable_time_and_memory() {
+    let delays = (1..=100).map(|ms| format!("\"{ms} ms\"")).collect::<Vec<_>>().join(", ");
+    let text = format!("{BASE}[sweep]\n\"path.up.delay\" = [{delays}]\n\"path.down.delay\" = [{delays}]\n");
+    let plan = load(&Source::new("base.toml", text), &Options::default()).unwrap();
+    assert_eq!(plan.cells.len(), 10_000);
+    assert_eq!(plan.cells[9_999].index, 9_999);
+}
