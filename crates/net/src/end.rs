@@ -48,7 +48,6 @@ pub(crate) struct Base {
 }
 
 /// The socket.
-#[expect(clippy::large_enum_variant, reason = "one a flow, never moved about")]
 pub(crate) enum Channel {
     Udp(Datagrams),
     Tcp(Stream),

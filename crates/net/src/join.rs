@@ -72,7 +72,7 @@ pub(crate) fn flow_record(
 /// The state over time of the sender's connection.
 pub(crate) fn series(name: &str, sender: &Timed<'_>) -> Vec<Series> {
     let packets = |value: u32| (value != u32::MAX).then(|| f64::from(value));
-    let kinds: [(SeriesKind, &dyn Fn(&Sample) -> Option<f64>); 5] = [
+    let kinds: [(SeriesKind, Value<'_>); 5] = [
         (SeriesKind::Cwnd, &|sample| packets(sample.1)),
         (SeriesKind::Ssthresh, &|sample| packets(sample.2)),
         (SeriesKind::Srtt, &|sample| Some(f64::from(sample.3) / 1e3)),
@@ -95,6 +95,9 @@ pub(crate) fn series(name: &str, sender: &Timed<'_>) -> Vec<Series> {
     }
     all
 }
+
+/// What one series takes from a sample.
+type Value<'a> = &'a dyn Fn(&Sample) -> Option<f64>;
 
 /// A tap, and what it may be told: rows come from a far end too, which may say anything.
 struct Leg {
@@ -128,9 +131,9 @@ impl Leg {
                     *taken = true;
                     let sent = (from.to_ours)(sent);
                     if self.is_stream {
-                        self.tap.on_sent_stream(row.0, sent)
+                        self.tap.on_sent_stream(row.0, sent);
                     } else {
-                        self.tap.on_sent(row.0, sent)
+                        self.tap.on_sent(row.0, sent);
                     }
                 }
                 None if row.4 => self.tap.on_refused(row.0),
@@ -211,9 +214,9 @@ fn echo_without_receiver(
         let at = (sender.to_ours)(at);
         echo.tap.on_due(row.seq, row.size, at);
         if spec.is_stream() {
-            echo.tap.on_sent_stream(row.seq, at)
+            echo.tap.on_sent_stream(row.seq, at);
         } else {
-            echo.tap.on_sent(row.seq, at)
+            echo.tap.on_sent(row.seq, at);
         }
         *row = MessageRecord { fate: Fate::Delivered, copies: 1, ..*row };
     }

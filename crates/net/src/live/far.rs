@@ -19,6 +19,9 @@ pub(super) struct Far {
     local: IpAddr,
 }
 
+/// How flows are joined and what bends the run there, or why the server will not.
+pub(super) type Beginning = Result<(Vec<Admission>, Vec<String>), String>;
+
 /// What the server counted besides its flows' logs.
 #[derive(Default)]
 pub(super) struct FarTotals {
@@ -78,7 +81,7 @@ impl Far {
     pub(super) fn begin(
         &mut self,
         session: &SessionSpec,
-    ) -> Result<Result<(Vec<Admission>, Vec<String>), String>, String> {
+    ) -> Result<Beginning, String> {
         match self.exchange(&Request::Session(session.clone())).map_err(|error| self.lost(&error))? {
             Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
                 Ok(Ok((flows, warnings)))

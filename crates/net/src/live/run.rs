@@ -89,7 +89,7 @@ pub(super) fn run(
         end.lock().base.clock = clock;
     }
     let (outcome, disturbance) = session.measure(&mut far, clock);
-    session.conclude(far, outcome, &before, host, (start, far_start), disturbance)
+    session.conclude(far, outcome, &before, host, (start, far_start), &disturbance)
 }
 
 /// What the machine did to the run.
@@ -192,7 +192,7 @@ impl Session<'_> {
                 match thread.join() {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {
-                        disturbance.trouble = Some(format!("a receiving thread ended: {error}"))
+                        disturbance.trouble = Some(format!("a receiving thread ended: {error}"));
                     }
                     Err(_) => disturbance.trouble = Some("a receiving thread failed".to_owned()),
                 }
@@ -270,7 +270,7 @@ impl Session<'_> {
         before: &[Probe],
         host: HostClock,
         (start, far_start): (i64, i64),
-        disturbance: Disturbance,
+        disturbance: &Disturbance,
     ) -> Result<RunRecord, ArenaError> {
         let mut gone = match &outcome {
             Outcome::Gone(why) => Some(why.clone()),
@@ -292,7 +292,7 @@ impl Session<'_> {
         let end =
             if gone.is_none() && matches!(outcome, Outcome::Drained) { RunEnd::Drained } else { RunEnd::Cut };
         let mut record = self.record(logs.as_deref(), offset, (start, far_start), end);
-        self.judge(&mut record, &disturbance, &totals);
+        self.judge(&mut record, disturbance, &totals);
         let partial = |record| Some(Box::new(record));
         match (gone, outcome) {
             (_, Outcome::Interrupted) => Err(ArenaError::Interrupted { partial: partial(record) }),

@@ -49,7 +49,7 @@ fn both(address: SocketAddr) -> Result<(TcpListener, DatagramSocket), ServeError
             Ok(socket) => return Ok((listener, socket)),
             // The system chose a TCP port whose UDP twin is taken: another choice will do.
             Err(error) if address.port() == 0 && error.kind() == io::ErrorKind::AddrInUse && tries < 20 => {
-                tries += 1
+                tries += 1;
             }
             Err(source) => return Err(ServeError::Bind { address: chosen, protocol: "UDP", source }),
         }
