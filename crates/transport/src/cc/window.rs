@@ -61,6 +61,11 @@ impl Window {
         self.cwnd as f64 / self.counting.smss() as f64
     }
 
+    /// `cwnd` in whole full segments.
+    pub const fn whole_packets(&self) -> u64 {
+        self.cwnd / self.counting.smss()
+    }
+
     /// `ssthresh` in full segments; infinite before the first loss.
     pub fn ssthresh_packets(&self) -> f64 {
         if self.ssthresh == u64::MAX {

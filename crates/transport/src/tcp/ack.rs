@@ -346,3 +346,112 @@ const DELACK_MAX_ONE_WAY: Duration = Duration::from_millis(500);
 const LINUX_FIRST_RCV_MSS: u32 = 536;
 /// TCP_MIN_MSS.
 const LINUX_MIN_RCV_MSS: u32 = 88;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: u32 = 1448;
+
+    fn context(ms: u64, rcv_nxt: u64) -> AckContext {
+        AckContext {
+            now: Instant::from_millis(ms),
+            rcv_nxt,
+            unread: 0,
+            offered: 1 << 20,
+            selectable: 1 << 20,
+            buffer: 1 << 20,
+            rto: Duration::from_millis(300),
+            srtt: Some(Duration::from_millis(100)),
+        }
+    }
+
+    fn policy(kind: DelayedAck) -> (AckPolicy, Timers) {
+        let (mut policy, mut timers) = (AckPolicy::new(kind), Timers::new());
+        policy.on_established(FULL, 1 << 20, Instant::ZERO);
+        policy.on_ack_sent(1, 1 << 20, &mut timers);
+        (policy, timers)
+    }
+
+    /// Data at `ms` that brings `rcv_nxt`; whether it is acknowledged at once.
+    fn data(policy: &mut AckPolicy, timers: &mut Timers, ms: u64, payload: u32, rcv_nxt: u64) -> bool {
+        let context = context(ms, rcv_nxt);
+        policy.on_data(payload, true, false, &context);
+        let now = policy.check(&context, timers);
+        if now {
+            policy.on_ack_sent(rcv_nxt, context.offered, timers);
+        }
+        now
+    }
+
+    /// RFC 5681 §4.2.
+    #[test]
+    fn the_second_full_segment_is_acknowledged_and_stops_the_timer() {
+        let (mut policy, mut timers) = policy(DelayedAck::After { timeout: Duration::from_millis(200) });
+        assert!(!data(&mut policy, &mut timers, 0, FULL, 1449));
+        assert_eq!(timers.next(), Some(Instant::from_millis(200)));
+        assert!(data(&mut policy, &mut timers, 1, FULL, 2897));
+        assert_eq!(timers.next(), None);
+    }
+
+    /// tcp_fasttimo.
+    #[test]
+    fn a_tick_is_the_next_of_a_clock_that_runs_for_all() {
+        assert_eq!(
+            next_tick(Duration::from_millis(200), Instant::from_millis(399)),
+            Instant::from_millis(400)
+        );
+        assert_eq!(
+            next_tick(Duration::from_millis(200), Instant::from_millis(400)),
+            Instant::from_millis(600)
+        );
+    }
+
+    /// tcp_incr_quickack: 16 at most.
+    #[test]
+    fn linux_acknowledges_the_first_sixteen_segments_at_once() {
+        let (mut policy, mut timers) = policy(DelayedAck::Linux);
+        let quick =
+            (1..=17).take_while(|&n| data(&mut policy, &mut timers, 20 * n, 160, 1 + 160 * n)).count();
+        assert_eq!(quick, 16);
+        assert!(timers.is_running(TimerKind::DelayedAck));
+    }
+
+    /// tcp_measure_rcv_mss: the largest seen; or two equal ones in a row.
+    #[test]
+    fn linux_learns_the_far_ends_segment_size() {
+        let (mut policy, _) = policy(DelayedAck::Linux);
+        assert_eq!(policy.rcv_mss, 536);
+        policy.measure_rcv_mss(1448, false);
+        assert_eq!(policy.rcv_mss, 1448);
+        policy.measure_rcv_mss(1000, false);
+        assert_eq!(policy.rcv_mss, 1448);
+        policy.measure_rcv_mss(1000, false);
+        assert_eq!(policy.rcv_mss, 1000);
+    }
+
+    /// tcp_delack_timer_handler.
+    #[test]
+    fn a_delayed_ack_that_fires_doubles_ato_or_ends_ping_pong() {
+        let (mut policy, mut timers) = policy(DelayedAck::Linux);
+        data(&mut policy, &mut timers, 0, 160, 161);
+        policy.on_data_sent(Instant::from_millis(1));
+        assert!(policy.linux.ping_pong);
+        assert!(!data(&mut policy, &mut timers, 20, 160, 321));
+        policy.on_timeout(Duration::from_millis(300));
+        assert!(!policy.linux.ping_pong && policy.linux.ato == ATO_MIN && policy.immediate);
+        policy.scheduled = true;
+        policy.on_timeout(Duration::from_millis(300));
+        assert_eq!(policy.linux.ato, Duration::from_millis(80));
+    }
+
+    /// RFC 9293 §3.8.6.2.2.
+    #[test]
+    fn a_read_updates_a_window_that_opened_far_enough() {
+        let (policy, _) = policy(DelayedAck::Off);
+        let opened =
+            |offered, selectable| policy.window_opened(&AckContext { offered, selectable, ..context(0, 1) });
+        assert!(opened(0, 1448) && opened(1 << 18, (1 << 18) + (1 << 19)));
+        assert!(!opened(1 << 18, (1 << 18) + 10_000) && !opened(0, 0));
+    }
+}

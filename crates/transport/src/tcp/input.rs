@@ -138,7 +138,7 @@ impl Tcp {
             Counting::Packets => acked.segments,
         };
         let rearm = self.advance(Ack { acked, flight_size: self.flight_size(), cwnd_limited }, ack);
-        self.buffer.expand(self.controller.window().cwnd_packets() as u64, self.config.mss);
+        self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
         // RFC 6298 §5.2 and §5.3.
         if !self.sender.is_waiting() {
             self.timers.clear(TimerKind::Retransmit);
@@ -179,7 +179,7 @@ impl Tcp {
             DuplicateAck::InRecovery => self.controller.on_duplicate_ack(),
             DuplicateAck::Third => {
                 self.counters.fast_retransmits += 1;
-                self.controller.on_loss(self.flight_size());
+                self.controller.on_loss(self.flight_size().saturating_sub(self.recovery.limited()));
                 self.recovery.enter_fast(self.sender.snd_max());
                 self.resend_first = true;
                 // Both BSD and Linux give the retransmission a full timeout; RFC 6298 is silent.

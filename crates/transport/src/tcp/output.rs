@@ -8,7 +8,7 @@ use talkpath_units::Instant;
 use super::connection::{Control, State, Tcp, timestamp};
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
-use crate::cc::{Allowance, CongestionControl};
+use crate::cc::{Allowance, CongestionControl, Counting};
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Tcp {
@@ -91,8 +91,7 @@ impl Tcp {
             }
             Next::New { payload, fin } => {
                 self.restart_after_idle(now);
-                let extra = if self.config.limited_transmit { self.recovery.limited_transmit() } else { 0 };
-                if !self.admits(payload, extra) {
+                if !self.admits(payload, 0) && !self.admits_limited(payload) {
                     self.on_drained(true, Held::NoData, now);
                     return None;
                 }
@@ -118,6 +117,18 @@ impl Tcp {
                 self.sender.flight_segments() < cwnd.get().saturating_add(extra)
             }
         }
+    }
+
+    /// RFC 3042 §2: on the first two duplicate acknowledgements a new segment each may leave beyond `cwnd`.
+    fn admits_limited(&mut self, payload: u32) -> bool {
+        let admits = self.config.limited_transmit && self.admits(payload, self.recovery.limited_transmit());
+        if admits {
+            self.recovery.on_limited_transmit(match self.controller.window().counting() {
+                Counting::Bytes { .. } => u64::from(payload),
+                Counting::Packets => 1,
+            });
+        }
+        admits
     }
 
     /// RFC 5681 §4.1: after more than an RTO without sending, the window is no longer known to fit the path.

@@ -27,6 +27,8 @@ pub(crate) struct Recovery {
     /// One past what had been sent when the last loss was noticed (RFC 6582 §3.2).
     recover: u64,
     duplicate_acks: u32,
+    /// Sent by limited transmit since the first duplicate, in the window's unit.
+    limited: u64,
     /// Whether a partial acknowledgement has come in this fast recovery.
     partial_seen: bool,
 }
@@ -44,7 +46,7 @@ pub(crate) enum DuplicateAck {
 
 impl Recovery {
     pub(crate) const fn new() -> Self {
-        Self { state: RecoveryState::Open, recover: 0, duplicate_acks: 0, partial_seen: false }
+        Self { state: RecoveryState::Open, recover: 0, duplicate_acks: 0, limited: 0, partial_seen: false }
     }
 
     pub(crate) const fn state(&self) -> RecoveryState {
@@ -57,6 +59,16 @@ impl Recovery {
             (RecoveryState::Open, count @ (1 | 2)) => u64::from(count),
             _ => 0,
         }
+    }
+
+    /// Limited transmit let `amount` go.
+    pub(crate) const fn on_limited_transmit(&mut self, amount: u64) {
+        self.limited += amount;
+    }
+
+    /// What limited transmit sent, which does not count towards `ssthresh` (RFC 5681 §3.2 step 2).
+    pub(crate) const fn limited(&self) -> u64 {
+        self.limited
     }
 
     /// A duplicate acknowledgement of `snd_una`. `may_recover_again` is the controller's word on losses that the last
@@ -81,6 +93,7 @@ impl Recovery {
     pub(crate) const fn enter_fast(&mut self, snd_max: u64) {
         self.state = RecoveryState::Fast;
         self.recover = snd_max;
+        self.limited = 0;
         self.partial_seen = false;
     }
 
@@ -89,6 +102,7 @@ impl Recovery {
         self.state = RecoveryState::Loss;
         self.recover = snd_max;
         self.duplicate_acks = 0;
+        self.limited = 0;
     }
 
     /// Fast recovery is over.
@@ -100,6 +114,7 @@ impl Recovery {
     /// New data was acknowledged outside fast recovery.
     pub(crate) fn on_new_ack(&mut self, ack: u64) {
         self.duplicate_acks = 0;
+        self.limited = 0;
         if self.state == RecoveryState::Loss && self.covers(ack) {
             self.state = RecoveryState::Open;
         }
