@@ -1,5 +1,6 @@
 //! Live runs between two network namespaces with an impairing bridge between: our counts equal those of the bridge's own
 //! log and of a capture, exactly. Needs root and /dev/net/tun; a skip says why.
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 mod support;
 
@@ -127,7 +128,7 @@ fn measure(impairment: Impairment, scenario: Scenario, name: &str) -> Result<Out
     let served = bridge.far.start({
         let stop = Arc::clone(&stop);
         move || {
-            Server::bind(ServeOptions { bind: vec![address], ..ServeOptions::default() }).unwrap().run(&stop)
+            Server::bind(ServeOptions { bind: vec![address], ..ServeOptions::default() }).unwrap().run(&stop);
         }
     });
     let record = bridge.near.run(move || {
