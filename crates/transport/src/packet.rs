@@ -149,3 +149,30 @@ pub(crate) const IPV4_HEADER: u64 = 20;
 pub(crate) const UDP_HEADER: u64 = 8;
 /// A TCP header without options (RFC 9293 §3.1).
 pub(crate) const TCP_HEADER: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Transmit;
+
+    #[test]
+    fn wire_sizes_count_headers_and_padded_options() {
+        let data = Segment { payload: 1448, timestamps: Some((1, 2)), ..Segment::default() };
+        assert_eq!(Packet::Tcp(data).wire_size(), Bytes::new(1500));
+        let syn = Segment {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some((1, 0)),
+            ..Segment::default()
+        };
+        assert_eq!(Packet::Tcp(syn).wire_size(), Bytes::new(60));
+        assert_eq!(Packet::Udp(Datagram { seq: 0, payload: 160 }).wire_size(), Bytes::new(188));
+    }
+
+    /// It is copied at each hop of a simulated path: it must not grow unnoticed.
+    #[test]
+    fn a_transmit_stays_small() {
+        assert!(size_of::<Transmit>() <= 96, "{} B", size_of::<Transmit>());
+    }
+}
