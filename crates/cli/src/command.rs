@@ -41,7 +41,7 @@ fn conclude(
         terminal::print(&json(&summary))?;
     } else {
         let report = dir.file(REPORT);
-        terminal.result(&format!("{table}\n\nReport: {}\n{way_on}", report.display()))?;
+        terminal.result(&format!("{}\n\nReport: {}\n{way_on}", table.trim_end(), report.display()))?;
     }
     match failure {
         Some(failure) => Err(failure),

@@ -46,17 +46,16 @@ fn records_are_the_same_bytes_on_any_number_of_jobs_and_differ_with_the_seed() {
     let bench = Bench::new();
     bench.file("long.toml", LONG);
     let run = |out: &str, jobs: &str, seed: &str| {
-        bench
-            .run(&["run", "long.toml", "--repeat", "3", "--jobs", jobs, "--seed", seed, "--out", out])
-            .succeeds();
+        let arguments = ["run", "long.toml", "--repeat", "3", "--set", "path.up.loss=0.01"];
+        let mut command = bench.command(&arguments);
+        let output = command.args(["--jobs", jobs, "--seed", seed, "--out", out]).output().unwrap();
+        Seen::of(output).succeeds();
         entries(&bench.path(out)).remove(0)
     };
     let one = run("one", "1", "1");
     assert_same_records(&one, &run("five", "5", "1"));
-    assert_ne!(
-        fs::read(one.join(RECORDS[0])).unwrap(),
-        fs::read(run("other", "2", "2").join(RECORDS[0])).unwrap()
-    );
+    let packets = |run: &Path| fs::read(run.join("packets.parquet")).unwrap();
+    assert!(packets(&one) != packets(&run("other", "2", "2")), "another seed loses the same messages");
 }
 
 #[test]
@@ -207,13 +206,12 @@ fn compare_names_a_winner_and_what_to_type_next() {
         summary["runs"].as_array().unwrap().iter().map(|run| &run["flows"]["call"]["transport"]).collect();
     assert_eq!(transports, ["udp", "tcp", "tcp-nodelay"]);
     for run in summary["runs"].as_array().unwrap() {
-        // 60 s of a frame every 20 ms; no path is faster than its propagation, 20 ms each way.
-        assert_eq!(
-            run["flows"]["call"]["sent"].as_u64().unwrap()
-                + run["flows"]["call"]["refused"].as_u64().unwrap(),
-            3000
-        );
-        assert!(run["flows"]["call"]["round_trip_delay_ms"]["min"].as_f64().unwrap() > 40.0);
+        // 60 s of a frame every 20 ms, less what a handshake over a busy uplink of 64 kB takes (512 ms at 1 Mbps).
+        let call = &run["flows"]["call"];
+        let due = call["sent"].as_u64().unwrap() + call["refused"].as_u64().unwrap();
+        assert!((2970..=3000).contains(&due), "{due}");
+        // No path is faster than its propagation, 20 ms each way.
+        assert!(call["round_trip_delay_ms"]["min"].as_f64().unwrap() > 40.0);
         let goodput = run["flows"]["upload"]["goodput_bps"].as_f64().unwrap();
         assert!(goodput > 0.0 && goodput < 1e6, "{goodput} on an uplink of 1 Mbps");
     }
