@@ -10,7 +10,8 @@
 //! a blocked sender cannot hide its delay. It is written when the transport becomes writable again.
 //!
 //! The order within one step is the transport contract's: what an input released leaves first, then the application
-//! reads, then it writes, and so on until nothing moves.
+//! reads, then it writes, and so on until nothing moves. Each write is an input of its own: what it releases leaves
+//! before the next write, which is why an echo of three writes meets Nagle's algorithm otherwise than one write of all.
 
 use std::collections::VecDeque;
 
@@ -48,6 +49,21 @@ pub enum Side {
     Far,
 }
 
+/// An echo of a stream's bytes as they were read, whatever messages they belong to.
+#[derive(Debug, Default)]
+struct StreamEcho {
+    /// Bytes read and not yet written back.
+    unwritten: Bytes,
+    /// Bytes written back.
+    written: u64,
+    /// Messages read at least in part.
+    begun: usize,
+    /// Where the last of them ends in the stream.
+    begun_end: u64,
+    /// Of these, the ones of which no byte was written back: `seq` and offset of the first byte.
+    unsent: VecDeque<(u64, u64)>,
+}
+
 /// An application on a transport.
 pub struct Endpoint {
     side: Side,
@@ -58,6 +74,8 @@ pub struct Endpoint {
     echo: Option<EchoWrite>,
     /// Messages that the application wants to write and the transport had no room for.
     backlog: VecDeque<Message>,
+    /// What an echo per read over a stream has still to write.
+    stream_echo: StreamEcho,
     receiver: Receiver,
     reading_again_at: Instant,
     blocked_since: Option<Instant>,
@@ -99,6 +117,7 @@ impl Endpoint {
             workload_open: false,
             echo,
             backlog: VecDeque::new(),
+            stream_echo: StreamEcho::default(),
             receiver,
             reading_again_at: Instant::ZERO,
             blocked_since: None,
@@ -140,7 +159,7 @@ impl Endpoint {
         loop {
             self.transmit_all(taps, now, &mut transmit);
             let read = self.read(taps, now);
-            let wrote = self.write(taps, now);
+            let wrote = self.write(taps, now, &mut transmit);
             if !read && !wrote {
                 break;
             }
@@ -205,11 +224,16 @@ impl Endpoint {
                 }
                 Delivery::Stream { bytes } => {
                     let completed = tap.on_read(bytes, now);
-                    for position in completed.clone() {
-                        let message = taps.read_by(self.side).and_then(|tap| tap.accepted_message(position));
-                        if let Some((seq, size)) = message {
-                            self.write_back(taps, seq, size, now);
+                    match self.echo {
+                        Some(EchoWrite::PerRead) => self.write_back_bytes(taps, bytes, now),
+                        Some(EchoWrite::PerMessage) => {
+                            for position in completed.clone() {
+                                if let Some((seq, size)) = taps.forward.accepted_message(position) {
+                                    self.write_back(taps, seq, size, now);
+                                }
+                            }
                         }
+                        None => {}
                     }
                     completed.len()
                 }
@@ -231,12 +255,26 @@ impl Endpoint {
         }
     }
 
+    /// What one read returned is to be written back in one write, whole messages or not.
+    fn write_back_bytes(&mut self, taps: &mut FlowTaps, bytes: Bytes, now: Instant) {
+        let FlowTaps { forward, echo: Some(echo) } = taps else { return };
+        let unread = self.stream_echo.begun..forward.begun();
+        self.stream_echo.begun = unread.end;
+        for (seq, size) in unread.filter_map(|position| forward.accepted_message(position)) {
+            echo.on_due(seq, size, now);
+            self.stream_echo.unsent.push_back((seq, self.stream_echo.begun_end));
+            self.stream_echo.begun_end += size.get();
+        }
+        self.stream_echo.unwritten += bytes;
+    }
+
     /// Writes what is due and fits; returns whether anything was written.
-    fn write(&mut self, taps: &mut FlowTaps, now: Instant) -> bool {
+    fn write(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) -> bool {
         if !self.transport.is_open() {
             return false;
         }
-        let mut any = self.write_backlog(taps, now);
+        let mut any = self.write_backlog(taps, now, transmit);
+        any |= self.write_stream_echo(taps, now, transmit);
         let Some(workload) = &mut self.workload else { return any };
         if !self.workload_open {
             workload.open(now);
@@ -249,48 +287,62 @@ impl Endpoint {
         }) {
             taps.forward.on_due(message.seq, message.size, message.due);
             self.backlog.push_back(message);
-            any |= self.write_backlog(taps, now);
+            any |= self.write_backlog(taps, now, transmit);
         }
         any
     }
 
-    fn write_backlog(&mut self, taps: &mut FlowTaps, now: Instant) -> bool {
+    fn write_backlog(
+        &mut self,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) -> bool {
         let mut any = false;
-        while let Some(&first) = self.backlog.front() {
-            let (count, write) = self.next_write(first);
-            let outcome = self.transport.handle_message(write, now);
+        while let Some(&message) = self.backlog.front() {
+            let outcome = self.transport.handle_message(message, now);
             if outcome == Err(Refused::NoRoom) {
                 break;
             }
             any = true;
-            for message in self.backlog.drain(..count) {
-                let Some(tap) = taps.written_by(self.side) else { continue };
+            self.backlog.pop_front();
+            if let Some(tap) = taps.written_by(self.side) {
                 match outcome {
                     Ok(()) if self.is_stream => tap.on_sent_stream(message.seq, now),
                     Ok(()) => tap.on_sent(message.seq, now),
                     Err(_) => tap.on_refused(message.seq),
                 }
             }
+            self.transmit_all(taps, now, transmit);
         }
         any
     }
 
-    /// The next write: one message, or for an echo per read as many waiting ones as fit, in one piece.
-    fn next_write(&self, first: Message) -> (usize, Message) {
-        if !(self.is_stream && self.echo == Some(EchoWrite::PerRead)) {
-            return (1, first);
+    fn write_stream_echo(
+        &mut self,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) -> bool {
+        let size = self.stream_echo.unwritten.min(self.transport.writable());
+        if size == Bytes::ZERO {
+            return false;
         }
-        let room = self.transport.writable();
-        let mut write = first;
-        let mut count = 1;
-        for message in self.backlog.iter().skip(1) {
-            if write.size + message.size > room {
-                break;
+        let write = Message { seq: 0, size, due: now };
+        if self.transport.handle_message(write, now).is_err() {
+            return false;
+        }
+        self.stream_echo.unwritten -= size;
+        self.stream_echo.written += size.get();
+        if let Some(tap) = &mut taps.echo {
+            while let Some((seq, _)) =
+                self.stream_echo.unsent.pop_front_if(|&mut (_, first)| first < self.stream_echo.written)
+            {
+                tap.on_sent_stream(seq, now);
             }
-            write.size += message.size;
-            count += 1;
         }
-        (count, write)
+        self.transmit_all(taps, now, transmit);
+        true
     }
 
     fn account_blocking(&mut self, now: Instant) {
@@ -299,7 +351,7 @@ impl Endpoint {
                 .workload
                 .as_ref()
                 .is_some_and(|workload| !workload.is_finished() && workload.poll_timeout().is_none());
-        let is_blocked = !self.backlog.is_empty() || greedy_waits;
+        let is_blocked = !self.backlog.is_empty() || self.stream_echo.unwritten > Bytes::ZERO || greedy_waits;
         match (self.blocked_since, is_blocked) {
             (None, true) => self.blocked_since = Some(now),
             (Some(since), false) => {

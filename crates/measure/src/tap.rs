@@ -148,6 +148,12 @@ impl LegTap {
         first..self.read_whole
     }
 
+    /// How many of the stream's messages the far application has read at least one byte of.
+    pub fn begun(&self) -> usize {
+        let next = self.read_whole;
+        next + usize::from(next < self.accepted.len() && self.first_byte(next) < self.read)
+    }
+
     /// The `position`-th message that the stream took: its `seq` and size.
     pub fn accepted_message(&self, position: usize) -> Option<(u64, Bytes)> {
         let &(seq, end) = self.accepted.get(position)?;

@@ -7,7 +7,7 @@
 
 mod common;
 
-use talkpath_measure::summarise;
+use talkpath_measure::summarise::summarise;
 
 /// 90th percentile of the round-trip delay, in round trips of the path.
 fn p90_in_round_trips(transport: &str, echo_write: &str, rtt_ms: u64) -> f64 {

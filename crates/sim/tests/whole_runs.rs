@@ -2,7 +2,8 @@
 
 mod common;
 
-use talkpath_measure::{DropCause, Fate, RunRecord, summarise};
+use talkpath_measure::summarise::summarise;
+use talkpath_measure::{DropCause, Fate, RunRecord};
 
 const ADSL: &str = r#"
     name = "voice beside an upload"
