@@ -125,7 +125,7 @@ pub struct FlowSummary {
     pub round_trip_delay_ms: Option<DelayMs>,
     /// |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393, unsigned).
     pub ipdv_ms: Option<IpdvMs>,
-    /// RFC 3550 A.8 at the end.
+    /// RFC 3550 §A.8 at the end.
     pub rtp_jitter_ms: Option<f64>,
     /// Payload bits delivered a second of the window.
     pub goodput_bps: Option<f64>,

@@ -58,7 +58,7 @@ const FIGURES: [FigureText; 48] = [
     ("IPDV p95, ms", |f| ipdv(f, |d| d.p95)),
     ("IPDV p99, ms", |f| ipdv(f, |d| d.p99)),
     ("IPDV max, ms", |f| ipdv(f, |d| d.max)),
-    ("RTP jitter (RFC 3550 A.8), ms", |f| ms(f.rtp_jitter_ms)),
+    ("RTP jitter (RFC 3550 §A.8), ms", |f| ms(f.rtp_jitter_ms)),
     ("goodput, kb/s", |f| fixed(f.goodput_bps.map(|bps| bps / 1e3), 1)),
     ("net rate, messages/s", |f| fixed(f.net_rate_pps, 2)),
     ("error adjusted rate, messages/s", |f| fixed(f.error_adjusted_rate_pps, 2)),

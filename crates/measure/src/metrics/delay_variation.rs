@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn rtp_jitter_equals_its_recurrence_worked_by_hand() {
-        // RFC 3550 A.8: |D| = 16: 0 + 16/16 = 1; |D| = 16: 1 + 15/16 = 1.9375; |D| = 0: 1.9375 × 15/16.
+        // RFC 3550 §A.8: |D| = 16: 0 + 16/16 = 1; |D| = 16: 1 + 15/16 = 1.9375; |D| = 0: 1.9375 × 15/16.
         assert_eq!(jitter_ms(&[Some(30), Some(46)]), Some(1.0));
         assert_eq!(jitter_ms(&[Some(30), Some(46), Some(30)]), Some(1.9375));
         assert_eq!(jitter_ms(&[Some(30), Some(46), Some(30), Some(30)]), Some(1.9375 * 15.0 / 16.0));
