@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn code_and_its_tests_are_told_apart() {
         let text = "//! RFC 896 §1\n#[cfg(test)]\nmod tests {\n    // RFC 896 §1\n}\n".to_owned();
-        let tree = [Source { path: "crates/transport/src/nagle.rs".to_owned(), text }];
+        let tree = [Source { path: "crates/transport/src/nagle.rs".to_owned(), text, is_test_module: false }];
         let (rules, malformed) = collect(&tree);
         assert!(malformed.is_empty());
         let places = &rules[&Rule { rfc: 896, section: "1".to_owned() }];

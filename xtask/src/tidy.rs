@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn found_in(path: &str, text: &str) -> Vec<String> {
-        findings(&[Source { path: path.to_owned(), text: text.to_owned() }])
+        findings(&[Source { path: path.to_owned(), text: text.to_owned(), is_test_module: false }])
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
+    /// Whether its parent declares it under `#[cfg(test)]`.
+    pub(crate) is_test_module: bool,
 }
 
 impl Source {
@@ -21,7 +23,10 @@ impl Source {
 
     /// Whether the whole file is tests or benchmarks.
     pub(crate) fn is_test_file(&self) -> bool {
-        self.path.contains("/tests/") || self.path.contains("/benches/") || self.path.ends_with("/tests.rs")
+        self.is_test_module
+            || self.path.contains("/tests/")
+            || self.path.contains("/benches/")
+            || self.path.ends_with("/tests.rs")
     }
 
     /// The line (from 1) from which on the file holds its unit tests; past the end where it has none.
@@ -44,7 +49,24 @@ pub(crate) fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let mut found = Vec::new();
     walk(root, root, &mut found)?;
     found.sort_by(|left, right| left.path.cmp(&right.path));
+    let test_modules: Vec<String> = found.iter().flat_map(test_modules).collect();
+    for source in &mut found {
+        let name = source.path.strip_suffix("/mod.rs").or_else(|| source.path.strip_suffix(".rs"));
+        source.is_test_module = name.is_some_and(|name| test_modules.iter().any(|module| module == name));
+    }
     Ok(found)
+}
+
+/// What `source` declares as `#[cfg(test)] mod NAME;`, as paths without `.rs` or `/mod.rs`.
+fn test_modules(source: &Source) -> Vec<String> {
+    let folder = match source.path.rsplit_once('/') {
+        Some((folder, "lib.rs" | "main.rs" | "mod.rs")) => folder,
+        _ => source.path.strip_suffix(".rs").unwrap_or_default(),
+    };
+    let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
+    let declared = lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]");
+    let names = declared.filter_map(|pair| pair[1].strip_prefix("mod ")?.strip_suffix(';'));
+    names.map(|name| format!("{folder}/{name}")).collect()
 }
 
 fn walk(root: &Path, folder: &Path, found: &mut Vec<Source>) -> Result<(), String> {
@@ -59,7 +81,7 @@ fn walk(root: &Path, folder: &Path, found: &mut Vec<Source>) -> Result<(), Strin
         } else if is_text(&name, &path) {
             let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-            found.push(Source { path: relative, text });
+            found.push(Source { path: relative, text, is_test_module: false });
         }
     }
     Ok(())
