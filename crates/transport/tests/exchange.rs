@@ -472,6 +472,7 @@ exchanges! {
     fin_closes_both_ways
     both_ends_close_at_once
     sequence_numbers_wrap
+    timestamps_tell_old_duplicates
     reset_ends_the_connection
     send_buffer_refuses_what_does_not_fit
     idle_connection_restarts_with_the_initial_window
