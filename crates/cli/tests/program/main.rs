@@ -1,5 +1,7 @@
 //! The built program, judged by what a user sees: exit code, standard output, standard error, files.
 
+#![expect(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 mod bad_input;
 mod harness;
 mod live;
