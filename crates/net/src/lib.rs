@@ -18,6 +18,7 @@
 //! program set (which a run's warnings name).
 
 mod clock;
+pub mod emu;
 mod end;
 mod join;
 mod key;

@@ -19,7 +19,7 @@ use crate::spec::SessionSpec;
 use far::Far;
 
 pub use address::DEFAULT_PORT;
-pub(crate) use checks::lacks_congestion_control;
+pub(crate) use checks::{ignored, lacks_congestion_control};
 pub(crate) use run::enlarge_receive_buffer;
 
 /// How to reach the server.

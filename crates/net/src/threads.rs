@@ -19,6 +19,8 @@ pub(crate) fn pace(ends: &[Arc<SharedEnd>], clock: RunClock, stop: &AtomicBool) 
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
     let ordinary = become_real_time().err();
+    // The clock reads zero until the run begins: what starts at zero would start now.
+    clock.sleep_until(Instant::ZERO, LONGEST_LEAD);
     while !stop.load(Ordering::Relaxed) {
         let mut next = Instant::MAX;
         let mut is_opening = false;
@@ -114,6 +116,8 @@ fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
     }
 }
 
+/// No run begins later than this after its threads.
+const LONGEST_LEAD: Duration = Duration::from_secs(1);
 /// The longest that a loop goes without looking whether it shall stop.
 const POLL_NS: u64 = 20_000_000;
 /// The same for the pacer.

@@ -180,7 +180,7 @@ impl<'a> Emulator<'a> {
             let Some(slot) = self.free_slot() else {
                 return self.overrun(host);
             };
-            let read = rustix::io::read(&self.devices[host.index()], &mut self.slots[slot as usize].bytes);
+            let read = rustix::io::read(&self.devices[host.index()], &mut *self.slots[slot as usize].bytes);
             let stamp = self.clock.now();
             match read {
                 Ok(length) => self.handle_packet(host, slot, length, stamp),

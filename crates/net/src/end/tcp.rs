@@ -107,6 +107,17 @@ impl Stream {
         true
     }
 
+    /// Gives a sender's end a connection that is open already and has no greeting: its first message is due now.
+    ///
+    /// # Errors
+    /// The system's, where the connection cannot be watched.
+    pub(crate) fn adopt(&mut self, base: &mut Base, socket: TcpStream, epoll: &OwnedFd, index: u64) -> io::Result<()> {
+        watch(epoll, &socket, index)?;
+        self.socket = Some(socket);
+        self.open(base, base.clock.now());
+        Ok(())
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Open | State::Closed)
     }

@@ -57,7 +57,8 @@ pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings
 }
 
-fn ignored(flow: &Flow) -> Vec<&'static str> {
+/// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that nothing here does.
+pub(crate) fn ignored(flow: &Flow) -> Vec<&'static str> {
     let mut ignored = match &flow.transport {
         TransportConfig::Udp(_) => Vec::new(),
         TransportConfig::Tcp(config) => ignored_of_tcp(config),

@@ -1,0 +1,91 @@
+//! The emulated arena: the kernel's TCP and UDP on two hosts of our own, our path model between them in real time.
+//!
+//! ```text
+//!  first host (namespace)                                        second host (namespace)
+//!   senders, echoes ─ sockets ─ TUN ══► Emulator: Network ══► TUN ─ sockets ─ receivers, echoes
+//!                                          │ arrivals, decisions
+//!                                          └─► log ─► replay: the same decisions again
+//! ```
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `world` | makes the two hosts, their devices and sockets, without a name and without root |
+//! | `network` | steps the scenario's links in virtual time; the simulator's stepping without its endpoints |
+//! | `emulator` | reads, decides, writes at the promised time |
+//! | `packet` | whose flow a packet is of; fragments |
+//! | `watch` | what became of each message on its way |
+//! | `arrival_log`, `replay` | the log, and the proof by it |
+//! | `slow` | receivers that take their time |
+//! | `connect` | opens the connections |
+//! | `run` | one repetition, from the scenario to the record |
+//! | `report` | what the machine did to it, and whether the figures stand |
+//! | `probe` | what this machine can do |
+//!
+//! The ends of the flows are those of the live arena. docs/emulation.md says what the emulator needs, its limits
+//! and what was measured.
+//!
+//! Left out: DCCP; bulk over UDP and the echo of bulk, as in the live arena; the don't-fragment flag and ICMP.
+
+mod arrival_log;
+mod connect;
+mod emulator;
+mod network;
+mod packet;
+mod probe;
+mod replay;
+mod report;
+mod run;
+mod slow;
+mod sys;
+mod watch;
+mod world;
+
+use talkpath_arena::{Arena, ArenaError, RunPlan};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::Scenario;
+
+pub use arrival_log::{LogError, LogHeader};
+pub use probe::{Capabilities, probe};
+pub use replay::{ReplayError, ReplayReport, log_header, replay};
+pub use report::{EmuReport, LatenessFigures};
+pub use world::Means;
+
+/// Two namespaces and the path between them. Runs do not share anything, but disturb each other's timing: one at a time.
+#[derive(Debug, Default)]
+pub struct EmuArena {
+    log: Option<Vec<u8>>,
+    report: Option<EmuReport>,
+}
+
+impl EmuArena {
+    /// The arena, after a look whether this machine allows it.
+    ///
+    /// # Errors
+    /// [`ArenaError::Unavailable`] says what is missing and how to get it.
+    pub fn open() -> Result<Self, ArenaError> {
+        world::World::build([1500; 2], &[])?;
+        Ok(Self::default())
+    }
+
+    /// The arrivals and decisions of the last run, for [`replay`]; once.
+    pub fn take_log(&mut self) -> Option<Vec<u8>> {
+        self.log.take()
+    }
+
+    /// What the machine did to the last run.
+    pub fn report(&self) -> Option<&EmuReport> {
+        self.report.as_ref()
+    }
+}
+
+impl Arena for EmuArena {
+    fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        (self.log, self.report) = (None, None);
+        let done = run::run(scenario, plan)?;
+        (self.log, self.report) = (Some(done.log), Some(done.report));
+        if done.is_interrupted {
+            return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
+        }
+        Ok(done.record)
+    }
+}

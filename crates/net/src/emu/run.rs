@@ -1,0 +1,506 @@
+//! One repetition: two hosts, the emulator between them, the ends of the flows, and the record.
+
+use std::io;
+use std::net::{TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use rustix::event::epoll;
+use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::{Direction, Flow, Scenario};
+use talkpath_transport::{Stack, TcpConfig, TransportConfig};
+use talkpath_units::{Bytes, Duration, Instant};
+
+use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
+use super::emulator::{EmuFlow, Emulated, Emulator};
+use super::network::Network;
+use super::packet::{Host, MOST_FLOWS};
+use super::report::{EmuReport, LatenessFigures};
+use super::slow::{SlowEnd, SlowSocket};
+use super::watch::LegWatch;
+use super::world::{SocketPlan, World};
+use super::connect::{Connecting, connect_flows};
+use crate::clock::{HostClock, RunClock};
+use crate::end::{Channel, SharedEnd, UdpRoute};
+use crate::join::{RunEnd, Timed, flow_record, series};
+use crate::lateness::Lateness;
+use crate::live::{ignored, lacks_congestion_control};
+use crate::log::{FlowLog, RowBudget};
+use crate::protocol::Progress;
+use crate::spec::SessionSpec;
+use crate::sys::become_real_time;
+use crate::threads::{pace, receive_datagrams, sample_interval, serve_connections};
+
+/// What a repetition leaves behind.
+pub(super) struct Done {
+    pub(super) record: RunRecord,
+    pub(super) log: Vec<u8>,
+    pub(super) report: EmuReport,
+    pub(super) is_interrupted: bool,
+}
+
+/// The ends of all flows, and who serves them.
+struct Ends {
+    flows: Vec<FlowEnds>,
+    /// What the TCP loop serves: senders at even places, receivers at odd ones.
+    all: Vec<Arc<SharedEnd>>,
+    datagrams: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
+    connecting: Vec<Connecting>,
+    slow: Vec<(Arc<SlowEnd>, SlowSocket)>,
+    epoll: Arc<OwnedFd>,
+}
+
+/// Both ends of a flow.
+struct FlowEnds {
+    near: Arc<SharedEnd>,
+    far: Far,
+    drops: Arc<[AtomicU64; 2]>,
+}
+
+enum Far {
+    Prompt(Arc<SharedEnd>),
+    Slow(Arc<SlowEnd>),
+}
+
+/// What the threads found.
+#[derive(Default)]
+struct Disturbance {
+    trouble: Vec<String>,
+    socket_drops: u64,
+    /// By flow: datagrams that waited in a slow receiver's socket at the end.
+    unread: Vec<Vec<u64>>,
+}
+
+/// Runs `scenario`.
+pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaError> {
+    let spec = SessionSpec::new(scenario, plan.seed).map_err(ArenaError::Unsupported)?;
+    if scenario.flows.len() > MOST_FLOWS {
+        return Err(ArenaError::Unsupported(format!("the emulator has ports for {MOST_FLOWS} flows at most")));
+    }
+    for cc in spec.flows.iter().filter_map(|flow| flow.cc()) {
+        lacks_congestion_control(cc, "this host").map_err(ArenaError::Unsupported)?;
+    }
+    let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
+    let mut world = World::build(mtu, &socket_plans(scenario, &spec, mtu))?;
+    let host_clock = HostClock::anchor();
+    let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
+    let mut ends = Ends::new(scenario, &spec, core::mem::take(&mut world.sockets), clock)
+        .map_err(|error| ArenaError::Unavailable {
+            what: format!("a socket cannot be used: {error}"),
+            how: "see the limit of open files (ulimit -n)".to_owned(),
+        })?;
+    let header = LogHeader {
+        cell: plan.cell,
+        repetition: plan.repetition,
+        seed: plan.seed.get(),
+        flows: u32::try_from(scenario.flows.len()).unwrap_or(u32::MAX),
+        links: u32::try_from(scenario.links.len()).unwrap_or(u32::MAX),
+    };
+    let emulator = Emulator::new(
+        Network::new(scenario, plan.seed, plan.series),
+        LogWriter::new(&header, MOST_BYTES),
+        &world.devices,
+        mtu[0].max(mtu[1]),
+        clock,
+        emulated_flows(scenario, &spec, &ends),
+    );
+    let (emulated, disturbance, is_interrupted) = ends.measure(emulator, scenario, &plan, clock);
+    let emulated = emulated.map_err(|error| ArenaError::Unavailable {
+        what: format!("the emulator's devices failed: {error}"),
+        how: "is something else removing network namespaces here?".to_owned(),
+    })?;
+    let device_drops = world.device_drops().map(|drops| drops.from_host + drops.to_host).unwrap_or(0);
+    Ok(conclude(scenario, &spec, &plan, &ends, emulated, disturbance, device_drops, is_interrupted))
+}
+
+impl Ends {
+    /// Gives each end its socket; `sockets` holds each flow's sender's and receiver's.
+    fn new(scenario: &Scenario, spec: &SessionSpec, sockets: Vec<OwnedFd>, clock: RunClock) -> io::Result<Self> {
+        let budget = RowBudget::new(MOST_ROWS);
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        let mut ends = Self {
+            flows: Vec::new(),
+            all: Vec::new(),
+            datagrams: Vec::new(),
+            connecting: Vec::new(),
+            slow: Vec::new(),
+            epoll,
+        };
+        let mut sockets = sockets.into_iter();
+        for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
+            let (Some(near_socket), Some(far_socket)) = (sockets.next(), sockets.next()) else {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            let end = |is_sender| Arc::new(SharedEnd::new(spec, flow_spec, is_sender, token(index), clock, &budget));
+            let (near, far) = (end(true), end(false));
+            let service = flow.receiver.service;
+            let slow = (!service.is_zero()).then(|| {
+                let log = FlowLog::new(Arc::clone(&budget));
+                Arc::new(SlowEnd::new(flow_spec, token(index), service, clock, log))
+            });
+            if flow_spec.is_stream() {
+                let slow_reader = slow.as_ref().map(|end| ends.hand_over(end));
+                ends.connecting.push(Connecting {
+                    index,
+                    start: Instant::from_nanos(flow_spec.start_ns),
+                    dial: Some(near_socket.into()),
+                    listener: Some(far_socket.into()),
+                    near: Arc::clone(&near),
+                    far: Arc::clone(&far),
+                    slow_reader,
+                    is_dialled: false,
+                });
+            } else {
+                ends.attach_datagrams(&near, near_socket)?;
+                match &slow {
+                    Some(end) => ends.slow.push((Arc::clone(end), SlowSocket::Udp(far_socket))),
+                    None => ends.attach_datagrams(&far, far_socket)?,
+                }
+            }
+            ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
+            ends.flows.push(FlowEnds {
+                near,
+                far: slow.map_or(Far::Prompt(far), Far::Slow),
+                drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
+            });
+        }
+        Ok(ends)
+    }
+
+    fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: OwnedFd) -> io::Result<()> {
+        let socket = Arc::new(UdpSocket::from(socket));
+        if let Channel::Udp(datagrams) = &mut end.lock().channel {
+            datagrams.set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
+        }
+        self.datagrams.push((socket, Arc::clone(end)));
+        Ok(())
+    }
+
+    /// The way by which a slow receiver gets its connection.
+    fn hand_over(&mut self, end: &Arc<SlowEnd>) -> Sender<TcpStream> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        self.slow.push((Arc::clone(end), SlowSocket::Tcp(receiver)));
+        sender
+    }
+
+    /// The run itself: the threads and the watch over them.
+    fn measure(
+        &mut self,
+        emulator: Emulator<'_>,
+        scenario: &Scenario,
+        plan: &RunPlan<'_>,
+        clock: RunClock,
+    ) -> (io::Result<Emulated>, Disturbance, bool) {
+        let (stop, stop_emulator) = (AtomicBool::new(false), AtomicBool::new(false));
+        let drops = AtomicU64::new(0);
+        let connecting = core::mem::take(&mut self.connecting);
+        let slow = core::mem::take(&mut self.slow);
+        let has_streams = !connecting.is_empty();
+        let near: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
+        let interval = sample_interval(scenario.duration);
+        let (all, datagrams, epoll) = (&self.all, &self.datagrams, &self.epoll);
+        let mut disturbance = Disturbance::default();
+        std::thread::scope(|scope| {
+            let (stop, drops) = (&stop, &drops);
+            let emulating = scope.spawn(|| emulator.run(&stop_emulator));
+            let mut threads = Vec::new();
+            if !datagrams.is_empty() {
+                threads.push(scope.spawn(move || in_real_time(|| receive_datagrams(datagrams, stop, drops))));
+            }
+            if has_streams {
+                threads.push(
+                    scope.spawn(move || in_real_time(|| serve_connections(epoll, all, clock, interval, stop))),
+                );
+            }
+            let slow: Vec<_> = slow
+                .into_iter()
+                .map(|(end, socket)| {
+                    let reader = Arc::clone(&end);
+                    (end, scope.spawn(move || in_real_time(|| reader.run(socket, stop))))
+                })
+                .collect();
+            // The clock reads zero until the run begins, and what starts at zero must not start before.
+            clock.sleep_until(Instant::ZERO, LEAD);
+            let pacer = scope.spawn(|| pace(&near, clock, stop));
+            if has_streams {
+                threads.push(scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))));
+            }
+            let is_interrupted = self.watch(scenario, plan, clock, &threads);
+            stop.store(true, Ordering::Relaxed);
+            let mut trouble = |what: String| disturbance.trouble.push(what);
+            if pacer.join().is_err() {
+                trouble("the pacer failed".to_owned());
+            }
+            for thread in threads {
+                match thread.join() {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => trouble(format!("a thread of the endpoints ended: {error}")),
+                    Err(_) => trouble("a thread of the endpoints failed".to_owned()),
+                }
+            }
+            let mut unread = vec![Vec::new(); self.flows.len()];
+            for (end, thread) in slow {
+                let place = self.flows.iter().position(|it| matches!(&it.far, Far::Slow(it) if Arc::ptr_eq(it, &end)));
+                match (thread.join(), place) {
+                    (Ok(Ok(left)), Some(place)) => unread[place] = left,
+                    (Ok(Err(error)), _) => trouble(format!("a slow receiver ended: {error}")),
+                    _ => trouble("a slow receiver failed".to_owned()),
+                }
+            }
+            // Last, so that nothing that the ends wrote is left unread in a device.
+            stop_emulator.store(true, Ordering::Relaxed);
+            let emulated = emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
+            for end in all {
+                end.lock().finish();
+            }
+            for (flow, ends) in scenario.flows.iter().zip(&self.flows) {
+                if let Some(why) = &ends.near.lock().base.failure {
+                    trouble(format!("flow {}: {why}", flow.name));
+                }
+            }
+            disturbance.socket_drops = drops.load(Ordering::Relaxed);
+            disturbance.unread = unread;
+            (emulated, disturbance, is_interrupted)
+        })
+    }
+
+    /// Waits until all is delivered, or nothing was for `drain`; returns whether the user ended it.
+    fn watch(
+        &self,
+        scenario: &Scenario,
+        plan: &RunPlan<'_>,
+        clock: RunClock,
+        threads: &[std::thread::ScopedJoinHandle<'_, io::Result<()>>],
+    ) -> bool {
+        let stop = Instant::ZERO + scenario.duration;
+        loop {
+            let now = clock.now();
+            (plan.progress)(now);
+            if plan.interrupt.load(Ordering::Relaxed) {
+                return true;
+            }
+            // A thread that ended before it was told to will not go on.
+            if threads.iter().any(std::thread::ScopedJoinHandle::is_finished) {
+                return false;
+            }
+            if now >= stop {
+                let last = self.flows.iter().map(FlowEnds::last_arrival).fold(stop, Instant::max);
+                if self.flows.iter().all(FlowEnds::is_delivered) || now > last.saturating_add(scenario.drain) {
+                    return false;
+                }
+            }
+            clock.sleep_until(now.saturating_add(WATCH), WATCH);
+        }
+    }
+}
+
+impl FlowEnds {
+    /// Whether all that was sent has arrived, or is known to be dropped, and nothing more will be sent.
+    fn is_delivered(&self) -> bool {
+        let near = self.near.lock();
+        let (spec, sender) = (near.base.spec.clone(), near.progress());
+        drop(near);
+        let receiver = self.receiver();
+        let drops = |way: usize| if spec.is_stream() { 0 } else { self.drops[way].load(Ordering::Relaxed) };
+        let is_there = sender.is_done && receiver.received + drops(0) >= sender.sent;
+        let is_back = match spec.echo_per_read {
+            None => true,
+            Some(_) if spec.is_stream() => sender.received >= sender.sent,
+            Some(_) => sender.received + drops(1) >= receiver.sent,
+        };
+        is_there && is_back
+    }
+
+    fn receiver(&self) -> Progress {
+        match &self.far {
+            Far::Prompt(end) => end.lock().progress(),
+            Far::Slow(end) => end.progress(),
+        }
+    }
+
+    fn last_arrival(&self) -> Instant {
+        let far = match &self.far {
+            Far::Prompt(end) => end.lock().base.last_arrival,
+            Far::Slow(end) => end.last_arrival(),
+        };
+        far.max(self.near.lock().base.last_arrival)
+    }
+}
+
+/// Runs an endpoint's loop in real time where that is allowed: what it reads is stamped when it wakes up.
+fn in_real_time<T>(run: impl FnOnce() -> T) -> T {
+    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
+    // Where it is not allowed the emulator says so, for all threads.
+    let _ = become_real_time();
+    run()
+}
+
+/// The record of a run that is over.
+#[expect(clippy::too_many_arguments, reason = "all that a run left behind, once")]
+fn conclude(
+    scenario: &Scenario,
+    spec: &SessionSpec,
+    plan: &RunPlan<'_>,
+    ends: &Ends,
+    emulated: Emulated,
+    disturbance: Disturbance,
+    device_drops: u64,
+    is_interrupted: bool,
+) -> Done {
+    let window = (Instant::from_nanos(spec.warm_up_ns), spec.stop());
+    let ours = |at: u64| Instant::from_nanos(at);
+    let mut lateness = Lateness::new();
+    let (mut flows, mut all_series) = (Vec::new(), Vec::new());
+    for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
+        let (near, watches) = (ends.flows[index].near.lock(), &emulated.flows[index].watches);
+        lateness.merge(&near.base.lateness);
+        let near = Timed { log: &near.base.log, to_ours: &ours };
+        if plan.series {
+            all_series.extend(series(&flow.name, &near));
+        }
+        let joined = |log: &FlowLog| {
+            let far = Timed { log, to_ours: &ours };
+            flow_record(flow, flow_spec, Some(&near), Some(&far), window, RunEnd::Drained, true)
+        };
+        let mut record = match &ends.flows[index].far {
+            Far::Prompt(end) => joined(&end.lock().base.log),
+            Far::Slow(end) => joined(&end.log()),
+        };
+        watches[0].complete(&mut record.forward, !is_interrupted, &disturbance.unread[index]);
+        if let Some(echo) = &mut record.echo {
+            watches[1].complete(echo, !is_interrupted, &[]);
+        }
+        flows.push(record);
+    }
+    let end = emulated.end.max(window.1);
+    let (links, queues) = emulated.network.finish(if is_interrupted { emulated.end } else { end });
+    all_series.extend(queues);
+    // Where the scenario bounds a socket's buffer, what finds no room there is its own doing.
+    let bounds_sockets = scenario.flows.iter().any(|flow| flow.receiver.socket_buffer.is_some());
+    let report = EmuReport {
+        emulator: LatenessFigures::of(&emulated.totals.lateness),
+        endpoints: LatenessFigures::of(&lateness),
+        packets: emulated.totals.packets,
+        device_drops: device_drops + emulated.totals.refused,
+        overruns: emulated.totals.overruns,
+        socket_drops: if bounds_sockets { 0 } else { disturbance.socket_drops },
+        cpu_share: emulated.totals.cpu_ns as f64 / (emulated.end.as_nanos() + LEAD.as_nanos()) as f64,
+        not_real_time: emulated.totals.ordinary.clone(),
+    };
+    let mut warnings = unset_options(scenario);
+    let mut valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
+    warnings.extend(disturbance.trouble.into_iter().map(|what| format!("emu: {what}")));
+    valid &= !flows.is_empty();
+    let record = RunRecord {
+        cell: plan.cell,
+        repetition: plan.repetition,
+        seed: plan.seed.get(),
+        window_start: window.0,
+        window_end: if is_interrupted { window.1.min(emulated.end) } else { window.1 },
+        flows,
+        links,
+        series: all_series,
+        valid,
+        warnings,
+        ..RunRecord::default()
+    };
+    Done { record, log: emulated.log, report, is_interrupted }
+}
+
+/// What the kernel's transports cannot be told; the hosts here do keep `send_jitter` and slow receivers.
+fn unset_options(scenario: &Scenario) -> Vec<String> {
+    let unset = |flow: &Flow| -> Vec<&str> {
+        ignored(flow).into_iter().filter(|&key| key != "send_jitter" && key != "receiver.service").collect()
+    };
+    scenario
+        .flows
+        .iter()
+        .map(|flow| (flow, unset(flow)))
+        .filter(|(_, keys)| !keys.is_empty())
+        .map(|(flow, keys)| {
+            format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
+        })
+        .collect()
+}
+
+fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<EmuFlow> {
+    scenario
+        .flows
+        .iter()
+        .zip(&spec.flows)
+        .enumerate()
+        .map(|(index, (flow, flow_spec))| {
+            let watch = || match flow_spec.is_stream() {
+                true => LegWatch::stream(),
+                false => LegWatch::datagrams(token(index)),
+            };
+            EmuFlow {
+                sender: sender(flow),
+                watches: [watch(), watch()],
+                drops: Arc::clone(&ends.flows[index].drops),
+            }
+        })
+        .collect()
+}
+
+/// For each flow the sender's socket and the receiver's.
+fn socket_plans<'a>(scenario: &Scenario, spec: &'a SessionSpec, mtu: [u16; 2]) -> Vec<SocketPlan<'a>> {
+    let mut plans = Vec::with_capacity(2 * scenario.flows.len());
+    for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
+        let path_mtu = flow
+            .route
+            .iter()
+            .chain(&flow.return_route)
+            .map(|link| scenario.links[link.0 as usize].config.mtu)
+            .min()
+            .filter(|&path| path < Bytes::new(u64::from(mtu[0].min(mtu[1]))))
+            .map(|path| path.get() as u32);
+        let window_clamp = match &flow.transport {
+            TransportConfig::Tcp(config) if config.rwnd != TcpConfig::preset(Stack::Linux, false).rwnd => {
+                Some(u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX))
+            }
+            TransportConfig::Tcp(_) | TransportConfig::Udp(_) => None,
+        };
+        for is_sender in [true, false] {
+            let host = if is_sender { sender(flow) } else { sender(flow).other() };
+            let transport = &flow_spec.transport;
+            plans.push(SocketPlan { flow: index, host, transport, is_sender, path_mtu, window_clamp });
+        }
+    }
+    plans
+}
+
+/// The largest MTU of the links that packets from `host` meet first: what exceeds it the kernel itself fragments.
+fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
+    let first_links = scenario.flows.iter().filter_map(|flow| {
+        if sender(flow) == host { flow.route.first() } else { flow.return_route.first() }
+    });
+    let largest = first_links.map(|link| scenario.links[link.0 as usize].config.mtu.get()).max().unwrap_or(1500);
+    u16::try_from(largest).unwrap_or(u16::MAX).max(LEAST_MTU)
+}
+
+/// The host that the flow's sender is on.
+fn sender(flow: &Flow) -> Host {
+    match flow.direction {
+        Direction::Up => Host::First,
+        Direction::Down => Host::Second,
+    }
+}
+
+/// What the datagrams of flow `index` carry.
+fn token(index: usize) -> u32 {
+    // Never what a registration begins with, whose first byte is a letter (wire.rs).
+    index as u32
+}
+
+/// The threads are up and waiting when the run begins.
+const LEAD: Duration = Duration::from_millis(50);
+/// How often the run is looked at.
+const WATCH: Duration = Duration::from_millis(10);
+/// Rows that a run may keep: some gigabytes.
+const MOST_ROWS: u64 = 100_000_000;
+/// The smallest MTU of a device, as of IPv4 (RFC 791 §3.2).
+const LEAST_MTU: u16 = 68;
