@@ -1,29 +1,29 @@
 //! When a command started, and what it took.
 
-use jiff::{SignedDuration, Timestamp};
+use chrono::{DateTime, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 use talkpath_units::Instant;
 
 /// Runs from `start`.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
-    started: Timestamp,
+    started: DateTime<Utc>,
     since: std::time::Instant,
 }
 
 impl Stopwatch {
     pub(crate) fn start() -> Self {
-        Self { started: Timestamp::now(), since: std::time::Instant::now() }
+        Self { started: Utc::now(), since: std::time::Instant::now() }
     }
 
     /// RFC 3339, UTC, to the second.
     pub(crate) fn started(&self) -> String {
-        self.started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        self.started.format("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
     /// As [`Stopwatch::started`], without the colons that some file systems refuse.
     pub(crate) fn started_for_file_name(&self) -> String {
-        self.started.strftime("%Y-%m-%dT%H-%M-%SZ").to_string()
+        self.started.format("%Y-%m-%dT%H-%M-%SZ").to_string()
     }
 
     /// Elapsed real time, seconds.
@@ -40,9 +40,10 @@ impl Stopwatch {
 
 /// Writes a run's instants as dates and times, UTC, to the microsecond; the run begins now.
 pub(crate) fn stamps() -> impl Fn(Instant) -> String {
-    let base = Timestamp::now();
+    let base = Utc::now();
     move |at| {
-        let at = base.checked_add(SignedDuration::from_nanos_i128(i128::from(at.as_nanos()))).unwrap_or(base);
-        at.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
+        let since = TimeDelta::nanoseconds(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
+        let at = base.checked_add_signed(since).unwrap_or(base);
+        at.format("%Y-%m-%d %H:%M:%S%.6f").to_string()
     }
 }

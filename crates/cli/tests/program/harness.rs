@@ -161,7 +161,7 @@ workload = { kind = \"voice\", codec = \"g711\", echo = true }
 pub(crate) const LONG: &str = "\
 name = \"long\"
 duration = \"20 s\"
-repeat = 400
+repeat = 40
 path = \"home-adsl\"
 
 [flow.call]
