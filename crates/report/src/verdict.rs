@@ -9,8 +9,9 @@
 //!    figures at hand: the highest reported percentile within the limit, times the share that was not missing. The
 //!    truth lies between that and the next percentile ("90 to 95 %"); the rule takes the lower end.
 //! 2. Transports whose share is within one percentage point of the best stay in the contest.
-//! 3. **Then the lower p90.** Where another's p90 is within 5 % or 1 ms of it, or with repetitions their 95 % intervals
-//!    overlap, there is no clear winner among these, and the sentence says so.
+//! 3. **Then the lower p90**, and among those whose p90 is alike **the lower p99**: delays are alike within 5 % or 1 ms
+//!    of the lower one, or where with repetitions their 95 % intervals overlap. Where p99 is alike too there is no
+//!    clear winner among these, and the sentence says so.
 //!
 //! The point, the 5 % and the 1 ms are chosen: differences below them would not outlive another seed.
 
@@ -46,7 +47,8 @@ const DELAY_TOLERANCE_MS: f64 = 1.0;
 /// The rule in one sentence, for a table's foot.
 pub(crate) const RULE: &str = "the larger share of messages in time wins (150 ms one way, 300 ms round trip, after ITU-T \
     G.114; a missing message is late; of a range the lower end counts); within 1 point of the best share, the lower p90; \
-    within 5 % or 1 ms of that p90, or where 95 % intervals overlap, there is no clear winner";
+    among p90 that are alike (within 5 % or 1 ms, or 95 % intervals overlap), the lower p99; where that is alike too \
+    there is no clear winner";
 
 /// Which transport served `flow` best. `None` where there are not two to compare, or where more than the transport
 /// was swept, so that each condition has its own winner (the tables name each).
@@ -76,6 +78,14 @@ pub(crate) struct Verdict {
     pub best: Vec<usize>,
 }
 
+/// Which step of the rule named the winner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DecidedBy {
+    Share,
+    P90,
+    P99,
+}
+
 /// What the rule looks at.
 struct Candidate {
     index: usize,
@@ -85,6 +95,7 @@ struct Candidate {
     /// ... and at most this one.
     at_most: f64,
     p90: Option<Figure>,
+    p99: Option<Figure>,
     loss: Option<f64>,
 }
 
@@ -107,12 +118,22 @@ pub(crate) fn judge(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
             b.in_time.total_cmp(&a.in_time)
         })
     });
+    // Those alike in p90 stand first; among them p99 decides.
+    let alike =
+        candidates.iter().take_while(|c| in_contest(c) && close(&candidates[0], c, |c| c.p90)).count();
+    let p99 = |candidate: &Candidate| candidate.p99.map_or(f64::INFINITY, |figure| figure.value);
+    candidates[..alike.max(1)].sort_by(|a, b| p99(a).total_cmp(&p99(b)));
     let (first, others) = candidates.split_first()?;
     first.p90?;
-    let tied: Vec<&Candidate> = others.iter().filter(|c| in_contest(c) && close(first, c)).collect();
-    let decided_by_share = others.iter().any(|c| !in_contest(c));
+    let rivals = &others[..alike.saturating_sub(1)];
+    let tied: Vec<&Candidate> = rivals.iter().filter(|c| close(first, c, |c| c.p99)).collect();
+    let decided = match (rivals.is_empty(), others.iter().any(|c| !in_contest(c))) {
+        (false, _) => DecidedBy::P99,
+        (true, true) => DecidedBy::Share,
+        (true, false) => DecidedBy::P90,
+    };
     let sentence = match tied.is_empty() {
-        true => won(first, others, kind, decided_by_share),
+        true => won(first, others, kind, decided),
         false => undecided(first, &tied, others, kind),
     } + &upload(condition, flow, &candidates);
     let best = [first.index].into_iter().chain(tied.iter().map(|c| c.index)).collect();
@@ -153,6 +174,7 @@ fn candidate(index: usize, cell: &CellView<'_>, flow: &str, kind: DelayKind) -> 
     ];
     let within = steps.iter().position(|(step, _)| quantile(*step).is_some_and(|delay| delay <= limit));
     let p90 = cell.figure(name, Metric::Delay(kind, Quantile::P90));
+    let p99 = cell.figure(name, Metric::Delay(kind, Quantile::P99));
     let loss = cell.value(name, Metric::LossRate);
     let nothing_came = cell.flow(name).is_some_and(|flow| flow.sent > 0 && flow.received == 0);
     if p90.is_none() && !nothing_came {
@@ -162,7 +184,7 @@ fn candidate(index: usize, cell: &CellView<'_>, flow: &str, kind: DelayKind) -> 
     let in_time = within.map_or(0.0, |at| steps[at].1 * delivered);
     let next = within.unwrap_or(steps.len()).saturating_sub(1);
     let at_most = if p90.is_some() { steps[next].1 * delivered } else { 0.0 };
-    Some(Candidate { index, view: cell.transport(flow), in_time, at_most, p90, loss })
+    Some(Candidate { index, view: cell.transport(flow), in_time, at_most, p90, p99, loss })
 }
 
 impl DelayKind {
@@ -177,8 +199,8 @@ pub(crate) fn limit_ms(round_trip: bool) -> f64 {
 }
 
 /// Whether two delays are too close to call.
-fn close(a: &Candidate, b: &Candidate) -> bool {
-    let (Some(a), Some(b)) = (a.p90, b.p90) else { return false };
+fn close(a: &Candidate, b: &Candidate, figure: impl Fn(&Candidate) -> Option<Figure>) -> bool {
+    let (Some(a), Some(b)) = (figure(a), figure(b)) else { return false };
     let apart = (a.value - b.value).abs();
     let overlap = match (a.ci95, b.ci95) {
         (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
@@ -187,10 +209,15 @@ fn close(a: &Candidate, b: &Candidate) -> bool {
     apart <= DELAY_TOLERANCE_MS || apart <= DELAY_TOLERANCE * a.value.min(b.value) || overlap
 }
 
-fn won(first: &Candidate, others: &[Candidate], kind: DelayKind, by_share: bool) -> String {
+fn won(first: &Candidate, others: &[Candidate], kind: DelayKind, decided: DecidedBy) -> String {
     let shares = shares(first, others, kind);
-    let delays = format!("p90 {} {} against {}", kind.name(), delay(first), each(others, delay));
-    let (why, also) = if by_share { (shares, delays) } else { (delays, shares) };
+    let p90 = format!("p90 {} {} against {}", kind.name(), delay(first), each(others, delay));
+    let p99 = format!("p99 {} {} against {}", kind.name(), tail(first), each(others, tail));
+    let (why, also) = match decided {
+        DecidedBy::Share => (shares, p90),
+        DecidedBy::P90 => (p90, shares),
+        DecidedBy::P99 => (p99, format!("{p90}; {shares}")),
+    };
     format!("{} wins: {why}; {also}; {}.", first.view.label, losses(first, others))
 }
 
@@ -200,11 +227,13 @@ fn undecided(first: &Candidate, tied: &[&Candidate], others: &[Candidate], kind:
     let intervals = first.p90.is_some_and(|figure| figure.ci95.is_some());
     let how = if intervals { "their 95 % intervals overlap or they are" } else { "they are" };
     format!(
-        "No clear winner between {}: p90 {} {} against {}, {how} within 5 % or 1 ms; {}; {}.",
+        "No clear winner between {}: p90 {} {} against {}, p99 {} against {}: {how} within 5 % or 1 ms; {}; {}.",
         list(&names),
         kind.name(),
         delay(first),
         each(others, delay),
+        tail(first),
+        each(others, tail),
         shares(first, others, kind),
         losses(first, others)
     )
@@ -269,7 +298,15 @@ fn each(candidates: &[Candidate], text: impl Fn(&Candidate) -> String) -> String
 }
 
 fn delay(candidate: &Candidate) -> String {
-    candidate.p90.map_or_else(|| "unknown, as nothing arrived".to_owned(), |figure| ms(figure.value))
+    in_words(candidate.p90)
+}
+
+fn tail(candidate: &Candidate) -> String {
+    in_words(candidate.p99)
+}
+
+fn in_words(delay: Option<Figure>) -> String {
+    delay.map_or_else(|| "unknown, as nothing arrived".to_owned(), |figure| ms(figure.value))
 }
 
 #[cfg(test)]
@@ -343,6 +380,20 @@ mod tests {
     }
 
     #[test]
+    fn among_alike_p90_the_lower_p99_decides() {
+        let mut summary = fixture::summary(1);
+        set_delay(&mut summary, 0, 40.0, 103.0, 120.0);
+        set_delay(&mut summary, 1, 40.0, 200.0, 240.0);
+        set_delay(&mut summary, 2, 40.0, 100.0, 180.0);
+        for cell in 0..3 {
+            set(&mut summary, cell, |flow| flow.loss_rate = Some(0.0));
+        }
+        let winner = winner(&summary, "call").unwrap();
+        assert_eq!((winner.transport.as_str(), winner.tied.len()), ("udp", 0));
+        assert!(winner.sentence.contains("wins: p99"), "{}", winner.sentence);
+    }
+
+    #[test]
     fn repetitions_whose_intervals_overlap_are_named_as_a_tie() {
         let mut summary = fixture::summary(5);
         let key = "round_trip_delay_ms.p90";
@@ -354,8 +405,10 @@ mod tests {
                 metrics.get_mut(&format!("round_trip_delay_ms.{quantile}")).unwrap().median = median;
             }
             metrics.get_mut("loss_rate").unwrap().median = 0.0;
-            let spread = metrics.get_mut(key).unwrap();
-            (spread.median, spread.ci95) = (median, Some((low, high)));
+            for key in [key, "round_trip_delay_ms.p99"] {
+                let spread = metrics.get_mut(key).unwrap();
+                (spread.median, spread.ci95) = (median, Some((low, high)));
+            }
         }
         assert_eq!(winner(&summary, "call").unwrap().tied, ["TCP_NODELAY"]);
         summary.cells[2].flows.get_mut("call").unwrap().get_mut(key).unwrap().ci95 = Some((126.0, 140.0));
