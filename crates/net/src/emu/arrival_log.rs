@@ -67,10 +67,21 @@ pub(super) struct LogWriter {
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    Arrival { arrival: Arrival, at: Instant },
+    Arrival {
+        arrival: Arrival,
+        at: Instant,
+    },
     /// `part` is `None` where it is the packet as it arrived.
-    Decision { number: u64, at: Instant, outcome: Outcome, part: Option<FragmentRange> },
-    End { at: Instant, is_truncated: bool },
+    Decision {
+        number: u64,
+        at: Instant,
+        outcome: Outcome,
+        part: Option<FragmentRange>,
+    },
+    End {
+        at: Instant,
+        is_truncated: bool,
+    },
 }
 
 /// Reads a log.
@@ -161,7 +172,7 @@ impl LogWriter {
     /// Once there is none there never is again: a log with a hole could not be replayed.
     fn has_room(&mut self) -> bool {
         if self.current.len() > PIECE - LONGEST_RECORD {
-            if (self.pieces.len() + 1) * PIECE > self.limit {
+            if (self.pieces.len() + 2) * PIECE > self.limit {
                 self.is_full = true;
             } else {
                 let full = core::mem::replace(&mut self.current, Vec::with_capacity(PIECE));
@@ -217,7 +228,11 @@ impl<'a> LogReader<'a> {
             KIND_END => {
                 let at = Instant::from_nanos(self.number()?);
                 let is_over = self.at == self.bytes.len();
-                if is_over { Ok(Record::End { at, is_truncated: first & BIT_3 != 0 }) } else { Err(self.damaged()) }
+                if is_over {
+                    Ok(Record::End { at, is_truncated: first & BIT_3 != 0 })
+                } else {
+                    Err(self.damaged())
+                }
             }
             _ => Err(self.damaged()),
         }
@@ -371,9 +386,8 @@ mod tests {
     fn a_log_cut_anywhere_is_damaged_and_says_where() {
         let bytes = sample();
         for length in 0..bytes.len() {
-            let read = LogReader::open(&bytes[..length]).and_then(|(_, mut reader)| {
-                (0..5).try_for_each(|_| reader.next().map(drop))
-            });
+            let read = LogReader::open(&bytes[..length])
+                .and_then(|(_, mut reader)| (0..5).try_for_each(|_| reader.next().map(drop)));
             assert!(read.is_err(), "{length} bytes");
         }
     }

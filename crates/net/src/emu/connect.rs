@@ -103,7 +103,9 @@ impl Connecting {
             return Ok(());
         }
         match &mut end.channel {
-            Channel::Tcp(stream) => stream.adopt(&mut end.base, socket.into(), epoll, place_of(self.index, true)),
+            Channel::Tcp(stream) => {
+                stream.adopt(&mut end.base, socket.into(), epoll, place_of(self.index, true))
+            }
             Channel::Udp(_) => Ok(()),
         }
     }

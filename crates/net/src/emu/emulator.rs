@@ -12,8 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_measure::DropCause;
 use talkpath_path::FragmentRange;
@@ -21,9 +20,8 @@ use talkpath_units::Instant;
 
 use super::arrival_log::LogWriter;
 use super::network::{Arrival, Decision, Direction, Network, Outcome};
-use super::packet::{
-    FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, parse, tcp_sequence, write_fragment,
-};
+use super::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, parse, tcp_sequence, write_fragment};
+use super::sys;
 use super::watch::LegWatch;
 use crate::clock::RunClock;
 use crate::lateness::Lateness;
@@ -37,7 +35,7 @@ pub(super) struct Emulator<'a> {
     clock: RunClock,
     flows: Vec<EmuFlow>,
     /// For each host, the flow and message of the datagram that last had this identification.
-    fragmented: [Box<[Option<(u32, u64)>]>; 2],
+    fragmented: [Identified; 2],
     slots: Vec<Slot>,
     free: Vec<u32>,
     slot_size: usize,
@@ -84,6 +82,9 @@ pub(super) struct Totals {
     /// Why the thread is not real-time, where it is not.
     pub(super) ordinary: Option<String>,
 }
+
+/// By identification: flow and message.
+type Identified = Box<[Option<(u32, u64)>]>;
 
 /// A packet's bytes, until every piece of it has departed, or was dropped or lost.
 struct Slot {
@@ -141,11 +142,6 @@ impl<'a> Emulator<'a> {
     /// The system's: a device or the wait for it failed.
     pub(super) fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
         self.prepare_thread();
-        let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        for (index, device) in (0..).zip(self.devices) {
-            epoll::add(&wake, device, epoll::EventData::new_u64(index), epoll::EventFlags::IN)?;
-        }
-        let mut events = Vec::with_capacity(2);
         while !stop.load(Ordering::Relaxed) {
             let mut is_busy = false;
             for host in [Host::First, Host::Second] {
@@ -154,7 +150,7 @@ impl<'a> Emulator<'a> {
             self.network.advance(self.clock.now(), &mut self.decisions);
             self.carry_out();
             if !is_busy {
-                self.wait(&wake, &mut events)?;
+                self.wait()?;
             }
         }
         let end = self.clock.now();
@@ -170,7 +166,8 @@ impl<'a> Emulator<'a> {
     fn prepare_thread(&mut self) {
         // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
         let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
-        self.totals.ordinary = become_real_time().err().map(|error| error.to_string());
+        let result = sys::become_emulator().or_else(|_| become_real_time());
+        self.totals.ordinary = result.err().map(|error| error.to_string());
         pin_to_last_cpu();
     }
 
@@ -314,7 +311,7 @@ impl<'a> Emulator<'a> {
     }
 
     /// Sleeps until a packet arrives or the next departure is near; the last [`SPIN_NS`] are spun.
-    fn wait(&self, wake: &OwnedFd, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+    fn wait(&self) -> io::Result<()> {
         let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
         let gap = until.since(self.clock.now()).as_nanos();
         if gap <= SPIN_NS {
@@ -322,8 +319,9 @@ impl<'a> Emulator<'a> {
             return Ok(());
         }
         let nanoseconds = i64::try_from((gap - SPIN_NS).min(LONGEST_WAIT_NS)).unwrap_or(0);
-        events.clear();
-        match epoll::wait(wake, spare_capacity(events), Some(&Timespec { tv_sec: 0, tv_nsec: nanoseconds })) {
+        let mut fds = [0, 1].map(|host: usize| PollFd::new(&self.devices[host], PollFlags::IN));
+        // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
+        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: nanoseconds })) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -352,7 +350,7 @@ fn flow_of(
     parsed: &Parsed,
     host: Host,
     flows: usize,
-    fragmented: &[Box<[Option<(u32, u64)>]>; 2],
+    fragmented: &[Identified; 2],
 ) -> Option<(u32, Option<u64>)> {
     let Some((source, destination)) = parsed.ports else {
         let (flow, seq) = fragmented[host.index()][usize::from(parsed.identification)]?;

@@ -19,7 +19,7 @@
 //! | `connect` | opens the connections |
 //! | `run` | one repetition, from the scenario to the record |
 //! | `report` | what the machine did to it, and whether the figures stand |
-//! | `probe` | what this machine can do |
+//! | `probe`, `forwarding` | what this machine can do |
 //!
 //! The ends of the flows are those of the live arena. docs/emulation.md says what the emulator needs, its limits
 //! and what was measured.
@@ -29,6 +29,7 @@
 mod arrival_log;
 mod connect;
 mod emulator;
+mod forwarding;
 mod network;
 mod packet;
 mod probe;
@@ -45,6 +46,7 @@ use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 
 pub use arrival_log::{LogError, LogHeader};
+pub use forwarding::{Forwarding, measure_forwarding};
 pub use probe::{Capabilities, probe};
 pub use replay::{ReplayError, ReplayReport, log_header, replay};
 pub use report::{EmuReport, LatenessFigures};

@@ -15,8 +15,8 @@ use std::collections::BinaryHeap;
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{LinkRecord, Series, SeriesKind};
 use talkpath_path::{
-    Carried, DelayVariation, Dropped, FragmentRange, Link, LinkConfig, LossModel, PathOutput, QueueKind, QueueLimit,
-    RateModel,
+    Carried, DelayVariation, Dropped, FragmentRange, Link, LinkConfig, LossModel, PathOutput, QueueKind,
+    QueueLimit, RateModel,
 };
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};

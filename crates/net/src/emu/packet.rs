@@ -120,7 +120,8 @@ pub(super) fn tcp_sequence(packet: &[u8], parsed: &Parsed) -> Option<(u32, bool,
 
 /// RFC 1071: the ones' complement of the ones' complement sum.
 fn checksum(header: &[u8]) -> u16 {
-    let sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
+    let sum: u32 =
+        header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded & 0xffff) + (folded >> 16)) as u16
 }

@@ -72,7 +72,11 @@ fn user_namespaces() -> Result<u64, String> {
             return Err(format!("forbidden without root by {path}; `{remedy}` allows them"));
         }
     }
-    if most == 0 { Err("forbidden; `sysctl user.max_user_namespaces=1000` allows them".to_owned()) } else { Ok(most) }
+    if most == 0 {
+        Err("forbidden; `sysctl user.max_user_namespaces=1000` allows them".to_owned())
+    } else {
+        Ok(most)
+    }
 }
 
 /// Tries in a thread of its own, which then is gone.
@@ -80,7 +84,9 @@ fn real_time() -> Result<(), String> {
     std::thread::spawn(become_real_time)
         .join()
         .unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))
-        .map_err(|error| format!("{error}; run as root, or allow it with `ulimit -r 1` (limits.conf: rtprio 1)"))
+        .map_err(|error| {
+            format!("{error}; run as root, or allow it with `ulimit -r 1` (limits.conf: rtprio 1)")
+        })
 }
 
 fn kernel_stamps() -> std::io::Result<()> {

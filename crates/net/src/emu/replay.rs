@@ -1,7 +1,5 @@
 //! Making the emulator's decisions again from its log.
 
-use std::collections::VecDeque;
-
 use talkpath_path::FragmentRange;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Instant, Seed};
@@ -67,8 +65,7 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
     let mut replay = Replay {
         network: Network::new(scenario, Seed::new(header.seed), false),
         decisions: Vec::new(),
-        arrived: VecDeque::new(),
-        forgotten: 0,
+        arrived: Vec::new(),
         logged: Vec::new(),
         compared: 0,
         report: ReplayReport::default(),
@@ -81,7 +78,7 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
                 }
                 replay.network.advance(at, &mut replay.decisions);
                 replay.compare(true)?;
-                replay.arrived.push_back(arrival.part);
+                replay.arrived.push(arrival.part);
                 replay.report.arrivals += 1;
                 replay.network.handle_arrival(arrival, 0, at, &mut replay.decisions);
             }
@@ -110,9 +107,8 @@ struct Logged {
 struct Replay {
     network: Network,
     decisions: Vec<Decision>,
-    /// How each packet arrived, from number `forgotten` on.
-    arrived: VecDeque<FragmentRange>,
-    forgotten: u64,
+    /// How each packet arrived.
+    arrived: Vec<FragmentRange>,
     /// What the log has since the last arrival.
     logged: Vec<Logged>,
     compared: u64,
@@ -127,9 +123,7 @@ impl Replay {
         let count = if all { decisions.len().max(logged.len()) } else { logged.len() };
         for index in 0..count {
             let (decision, logged) = (decisions.get(index), logged.get(index));
-            let arrived = decision.and_then(|it| {
-                self.arrived.get(usize::try_from(it.number.checked_sub(self.forgotten)?).ok()?).copied()
-            });
+            let arrived = decision.and_then(|it| self.arrived.get(usize::try_from(it.number).ok()?).copied());
             let replayed = decision.map(|it| {
                 (it.number, it.at, it.outcome, Some(it.part).filter(|part| Some(*part) != arrived))
             });
@@ -138,7 +132,9 @@ impl Replay {
                 let show = |it: Option<(u64, Instant, Outcome, Option<FragmentRange>)>| {
                     it.map_or_else(
                         || "none".to_owned(),
-                        |(number, at, outcome, part)| format!("packet {number} {outcome:?} at {at}, {part:?}"),
+                        |(number, at, outcome, part)| {
+                            format!("packet {number} {outcome:?} at {at}, {part:?}")
+                        },
                     )
                 };
                 return Err(ReplayError::Differs {

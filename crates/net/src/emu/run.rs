@@ -1,6 +1,6 @@
 //! One repetition: two hosts, the emulator between them, the ends of the flows, and the record.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use talkpath_transport::{Stack, TcpConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
 use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
+use super::connect::{Connecting, connect_flows};
 use super::emulator::{EmuFlow, Emulated, Emulator};
 use super::network::Network;
 use super::packet::{Host, MOST_FLOWS};
@@ -22,7 +23,6 @@ use super::report::{EmuReport, LatenessFigures};
 use super::slow::{SlowEnd, SlowSocket};
 use super::watch::LegWatch;
 use super::world::{SocketPlan, World};
-use super::connect::{Connecting, connect_flows};
 use crate::clock::{HostClock, RunClock};
 use crate::end::{Channel, SharedEnd, UdpRoute};
 use crate::join::{RunEnd, Timed, flow_record, series};
@@ -78,19 +78,21 @@ struct Disturbance {
 pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaError> {
     let spec = SessionSpec::new(scenario, plan.seed).map_err(ArenaError::Unsupported)?;
     if scenario.flows.len() > MOST_FLOWS {
-        return Err(ArenaError::Unsupported(format!("the emulator has ports for {MOST_FLOWS} flows at most")));
+        return Err(ArenaError::Unsupported(format!(
+            "the emulator has ports for {MOST_FLOWS} flows at most"
+        )));
     }
-    for cc in spec.flows.iter().filter_map(|flow| flow.cc()) {
-        lacks_congestion_control(cc, "this host").map_err(ArenaError::Unsupported)?;
-    }
+    check_congestion_controls(&spec).map_err(ArenaError::Unsupported)?;
     let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
     let mut world = World::build(mtu, &socket_plans(scenario, &spec, mtu))?;
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
-    let mut ends = Ends::new(scenario, &spec, core::mem::take(&mut world.sockets), clock)
-        .map_err(|error| ArenaError::Unavailable {
-            what: format!("a socket cannot be used: {error}"),
-            how: "see the limit of open files (ulimit -n)".to_owned(),
+    let mut ends =
+        Ends::new(scenario, &spec, core::mem::take(&mut world.sockets), clock).map_err(|error| {
+            ArenaError::Unavailable {
+                what: format!("a socket cannot be used: {error}"),
+                how: "see the limit of open files (ulimit -n)".to_owned(),
+            }
         })?;
     let header = LogHeader {
         cell: plan.cell,
@@ -118,7 +120,12 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaE
 
 impl Ends {
     /// Gives each end its socket; `sockets` holds each flow's sender's and receiver's.
-    fn new(scenario: &Scenario, spec: &SessionSpec, sockets: Vec<OwnedFd>, clock: RunClock) -> io::Result<Self> {
+    fn new(
+        scenario: &Scenario,
+        spec: &SessionSpec,
+        sockets: Vec<OwnedFd>,
+        clock: RunClock,
+    ) -> io::Result<Self> {
         let budget = RowBudget::new(MOST_ROWS);
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let mut ends = Self {
@@ -134,7 +141,9 @@ impl Ends {
             let (Some(near_socket), Some(far_socket)) = (sockets.next(), sockets.next()) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
-            let end = |is_sender| Arc::new(SharedEnd::new(spec, flow_spec, is_sender, token(index), clock, &budget));
+            let end = |is_sender| {
+                Arc::new(SharedEnd::new(spec, flow_spec, is_sender, token(index), clock, &budget))
+            };
             let (near, far) = (end(true), end(false));
             let service = flow.receiver.service;
             let slow = (!service.is_zero()).then(|| {
@@ -203,6 +212,7 @@ impl Ends {
         let interval = sample_interval(scenario.duration);
         let (all, datagrams, epoll) = (&self.all, &self.datagrams, &self.epoll);
         let mut disturbance = Disturbance::default();
+        let _awake = keep_processors_awake();
         std::thread::scope(|scope| {
             let (stop, drops) = (&stop, &drops);
             let emulating = scope.spawn(|| emulator.run(&stop_emulator));
@@ -211,9 +221,10 @@ impl Ends {
                 threads.push(scope.spawn(move || in_real_time(|| receive_datagrams(datagrams, stop, drops))));
             }
             if has_streams {
-                threads.push(
-                    scope.spawn(move || in_real_time(|| serve_connections(epoll, all, clock, interval, stop))),
-                );
+                threads
+                    .push(scope.spawn(move || {
+                        in_real_time(|| serve_connections(epoll, all, clock, interval, stop))
+                    }));
             }
             let slow: Vec<_> = slow
                 .into_iter()
@@ -226,7 +237,9 @@ impl Ends {
             clock.sleep_until(Instant::ZERO, LEAD);
             let pacer = scope.spawn(|| pace(&near, clock, stop));
             if has_streams {
-                threads.push(scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))));
+                threads.push(
+                    scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))),
+                );
             }
             let is_interrupted = self.watch(scenario, plan, clock, &threads);
             stop.store(true, Ordering::Relaxed);
@@ -243,7 +256,10 @@ impl Ends {
             }
             let mut unread = vec![Vec::new(); self.flows.len()];
             for (end, thread) in slow {
-                let place = self.flows.iter().position(|it| matches!(&it.far, Far::Slow(it) if Arc::ptr_eq(it, &end)));
+                let place = self
+                    .flows
+                    .iter()
+                    .position(|it| matches!(&it.far, Far::Slow(it) if Arc::ptr_eq(it, &end)));
                 match (thread.join(), place) {
                     (Ok(Ok(left)), Some(place)) => unread[place] = left,
                     (Ok(Err(error)), _) => trouble(format!("a slow receiver ended: {error}")),
@@ -252,7 +268,8 @@ impl Ends {
             }
             // Last, so that nothing that the ends wrote is left unread in a device.
             stop_emulator.store(true, Ordering::Relaxed);
-            let emulated = emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
+            let emulated =
+                emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
             for end in all {
                 end.lock().finish();
             }
@@ -288,7 +305,8 @@ impl Ends {
             }
             if now >= stop {
                 let last = self.flows.iter().map(FlowEnds::last_arrival).fold(stop, Instant::max);
-                if self.flows.iter().all(FlowEnds::is_delivered) || now > last.saturating_add(scenario.drain) {
+                if self.flows.iter().all(FlowEnds::is_delivered) || now > last.saturating_add(scenario.drain)
+                {
                     return false;
                 }
             }
@@ -328,6 +346,14 @@ impl FlowEnds {
         };
         far.max(self.near.lock().base.last_arrival)
     }
+}
+
+/// Asks for processors that wake up at once, until the file is closed: the kernel's PM QoS interface, for root.
+fn keep_processors_awake() -> Option<std::fs::File> {
+    let mut file = std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
+    // The latency that is tolerable, us.
+    file.write_all(&0_i32.to_ne_bytes()).ok()?;
+    Some(file)
 }
 
 /// Runs an endpoint's loop in real time where that is allowed: what it reads is stamped when it wakes up.
@@ -410,6 +436,19 @@ fn conclude(
     Done { record, log: emulated.log, report, is_interrupted }
 }
 
+/// Whether the kernel has what the flows ask for. What it has, a socket on our hosts may use, also where an ordinary socket
+/// of this user may not (tcp_allowed_congestion_control): there we are root.
+fn check_congestion_controls(spec: &SessionSpec) -> Result<(), String> {
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let available = available.unwrap_or_default();
+    let is_there = |cc: &&str| available.split_ascii_whitespace().any(|name| name == *cc);
+    spec.flows
+        .iter()
+        .filter_map(|flow| flow.cc())
+        .filter(|cc| !is_there(cc))
+        .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+}
+
 /// What the kernel's transports cannot be told; the hosts here do keep `send_jitter` and slow receivers.
 fn unset_options(scenario: &Scenario) -> Vec<String> {
     let unset = |flow: &Flow| -> Vec<&str> {
@@ -475,10 +514,12 @@ fn socket_plans<'a>(scenario: &Scenario, spec: &'a SessionSpec, mtu: [u16; 2]) -
 
 /// The largest MTU of the links that packets from `host` meet first: what exceeds it the kernel itself fragments.
 fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
-    let first_links = scenario.flows.iter().filter_map(|flow| {
-        if sender(flow) == host { flow.route.first() } else { flow.return_route.first() }
-    });
-    let largest = first_links.map(|link| scenario.links[link.0 as usize].config.mtu.get()).max().unwrap_or(1500);
+    let first_links = scenario
+        .flows
+        .iter()
+        .filter_map(|flow| if sender(flow) == host { flow.route.first() } else { flow.return_route.first() });
+    let largest =
+        first_links.map(|link| scenario.links[link.0 as usize].config.mtu.get()).max().unwrap_or(1500);
     u16::try_from(largest).unwrap_or(u16::MAX).max(LEAST_MTU)
 }
 

@@ -111,7 +111,7 @@ impl SlowEnd {
             if self.spec.echo_per_read.is_some() {
                 let row = self.log().on_due(seq, length as u64, now);
                 let result = socket.send(&buffer[..length]);
-                self.note_echo(row, result.is_ok(), 1);
+                self.note_echo(row, result.as_ref().err(), 1);
             }
             self.work(now, stop);
         }
@@ -150,8 +150,9 @@ impl SlowEnd {
                 if self.spec.echo_per_read.is_some() {
                     let row = self.log().on_due(seq, size, now);
                     seq += 1;
-                    let is_sent = self.write_all(&mut stream, &echo, stop)?;
-                    self.note_echo(row, is_sent, size);
+                    if self.write_all(&mut stream, &echo, stop)? {
+                        self.note_echo(row, None, size);
+                    }
                 }
                 self.work(now, stop);
             }
@@ -179,13 +180,14 @@ impl SlowEnd {
         self.last_arrival_ns.fetch_max(now.as_nanos(), Ordering::Relaxed);
     }
 
-    fn note_echo(&self, row: Option<usize>, is_sent: bool, count: u64) {
+    fn note_echo(&self, row: Option<usize>, refusal: Option<&io::Error>, count: u64) {
         let Some(row) = row else { return };
-        if is_sent {
-            self.sent.fetch_add(count, Ordering::Relaxed);
-            self.log().on_sent(row, self.clock.now());
-        } else {
-            self.log().on_refused(row);
+        match refusal {
+            None => {
+                self.sent.fetch_add(count, Ordering::Relaxed);
+                self.log().on_sent(row, self.clock.now());
+            }
+            Some(why) => self.log().on_refused(row, why),
         }
     }
 

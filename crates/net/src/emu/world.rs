@@ -91,8 +91,9 @@ impl World {
     /// [`ArenaError::Unavailable`] says what this machine does not allow, and how to get it.
     pub(super) fn build(mtu: [u16; 2], plan: &[SocketPlan<'_>]) -> Result<Self, ArenaError> {
         let failed = |error: &io::Error| unavailable(Step::Send, error);
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .map_err(|error| failed(&error.into()))?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(|error| failed(&error.into()))?;
         raise_descriptor_limit(plan.len() as u64 + 64);
         // All that the child needs of memory is made before the fork.
         let maps = IdentityMaps::new();
@@ -225,7 +226,9 @@ fn make_hosts(
         }
         // No router solicitations on the device, and no flow that learns from the one before it. Where /proc/sys cannot be
         // written the emulator ignores the former, and the latter concerns connections that follow each other in a run.
-        for path in [c"/proc/sys/net/ipv6/conf/all/disable_ipv6", c"/proc/sys/net/ipv6/conf/default/disable_ipv6"] {
+        for path in
+            [c"/proc/sys/net/ipv6/conf/all/disable_ipv6", c"/proc/sys/net/ipv6/conf/default/disable_ipv6"]
+        {
             let _ = sys::write_file(path, b"1");
         }
         let _ = sys::write_file(c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1");
@@ -272,8 +275,12 @@ fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
                 // What waits there for a late thread of ours is not for the path to lose; unprivileged, the system's
                 // own limit holds, and drops are told.
                 None => {
-                    let forced =
-                        sys::set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER);
+                    let forced = sys::set_option(
+                        socket.as_raw_fd(),
+                        libc::SOL_SOCKET,
+                        libc::SO_RCVBUFFORCE,
+                        RECEIVE_BUFFER,
+                    );
                     if forced.is_err() {
                         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER as usize);
                     }
@@ -366,7 +373,8 @@ fn unavailable(step: Step, error: &io::Error) -> ArenaError {
         Step::Counters => ("the device's counters cannot be read", "mount /proc".to_owned()),
         Step::Socket => (
             "a socket in the namespace cannot be made",
-            "see the congestion controls in `talkpath doctor` and the limit of open files (ulimit -n)".to_owned(),
+            "see the congestion controls in `talkpath doctor` and the limit of open files (ulimit -n)"
+                .to_owned(),
         ),
         Step::Done | Step::Send => (
             "the two hosts cannot be set up",

@@ -1,0 +1,566 @@
+//! The emulated arena on this machine's kernel, each test in namespaces of its own.
+//!
+//! Where the machine allows no namespaces a test prints why and checks nothing. Timing is checked against the median and
+//! from below, since a busy machine delays but never hurries; what has to be exact (decisions, counts) is exact anyhow.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use talkpath_arena::{Arena, ArenaError, RunPlan};
+use talkpath_measure::summarise::summarise;
+use talkpath_measure::{DropCause, Fate, LinkRecord, RunRecord, SeriesKind};
+use talkpath_net::emu::{EmuArena, EmuReport, ReplayError, log_header, probe, replay};
+use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_units::{Instant, Seed};
+
+/// What a run leaves.
+struct Ran {
+    record: RunRecord,
+    report: EmuReport,
+    log: Vec<u8>,
+    scenario: Scenario,
+}
+
+/// One run at a time: they would disturb each other's timing.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn scenario(text: &str) -> Scenario {
+    let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
+    let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    plan.cells.into_iter().next().expect("a scenario has a cell").scenario
+}
+
+/// Runs the only cell of `text` and replays its log; `None` where the machine does not allow it, which is printed.
+fn run(text: &str) -> Option<Ran> {
+    let _alone = alone();
+    let mut arena = match EmuArena::open() {
+        Ok(arena) => arena,
+        Err(why @ ArenaError::Unavailable { .. }) => {
+            eprintln!("SKIPPED: {why}");
+            return None;
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let scenario = scenario(text);
+    let interrupt = AtomicBool::new(false);
+    let plan = RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed: Seed::new(5),
+        series: true,
+        interrupt: &interrupt,
+        progress: &|_| {},
+    };
+    let record = arena.run(&scenario, plan).unwrap_or_else(|why| panic!("{why}"));
+    let log = arena.take_log().expect("every run has a log");
+    let report = arena.report().expect("every run has a report").clone();
+    eprintln!("{report}; {:?}", record.warnings);
+    let replayed = replay(&log, &scenario).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(replayed.arrivals, report.packets, "every packet is in the log");
+    Some(Ran { record, report, log, scenario })
+}
+
+fn link<'a>(ran: &'a Ran, name: &str) -> &'a LinkRecord {
+    ran.record.links.iter().find(|link| link.name == name).expect("the link has a record")
+}
+
+/// Round-trip delay of flow `name`: minimum, p50 and p90, ms.
+fn round_trip(ran: &Ran, name: &str) -> (f64, f64, f64) {
+    let summary = summarise(&ran.record, &Default::default());
+    let delay = summary.flows[name].round_trip_delay_ms.clone().expect("echoes came back");
+    (delay.min, delay.p50, delay.p90)
+}
+
+#[test]
+fn an_echo_over_udp_takes_the_paths_round_trip() {
+    // Serialisation at 1 Gbps: 188 B each way, 1.5 us.
+    let path = 40.003;
+    for attempt in 1..=ATTEMPTS {
+        let Some(ran) = run(r#"
+            name = "echo"
+            duration = "4 s"
+            [path]
+            up = { rate = "1 Gbps", delay = "15 ms" }
+            down = { rate = "1 Gbps", delay = "25 ms" }
+            [flow.call]
+            transport = "udp"
+            workload = { kind = "voice", codec = "g711", echo = true }
+            "#)
+        else {
+            return;
+        };
+        let (min, p50, p90) = round_trip(&ran, "call");
+        eprintln!(
+            "above the path's {path} ms: min {:.3}, p50 {:.3}, p90 {:.3}",
+            min - path,
+            p50 - path,
+            p90 - path
+        );
+        tell_where_time_goes(&ran);
+        assert!(min >= path, "nothing is faster than its path: {min} ms");
+        let flow = &ran.record.flows[0];
+        assert_eq!(flow.forward.messages.len(), 200);
+        assert!(flow.forward.messages.iter().all(|row| row.wire.is_some() && row.transmissions == 1));
+        assert!(flow.forward.messages.iter().all(|row| row.due <= row.sent.unwrap() && row.sent <= row.wire));
+        // How soon the far application answers is its own affair; all else is the path's.
+        let travelled = travelled_p50(&ran);
+        assert!(travelled >= path - 0.001, "{travelled}");
+        if travelled <= path + 0.3 {
+            return;
+        }
+        assert!(attempt < ATTEMPTS, "p50 {travelled} ms on the way; {}", ran.report);
+    }
+}
+
+/// The median of the round trips less the far application's time, ms.
+fn travelled_p50(ran: &Ran) -> f64 {
+    let flow = &ran.record.flows[0];
+    let legs = flow.forward.messages.iter().zip(&flow.echo.as_ref().unwrap().messages);
+    let mut spans: Vec<u64> = legs
+        .filter_map(|(out, back)| {
+            let there = out.received?.since(out.due);
+            Some((there + back.received?.since(back.sent?)).as_nanos())
+        })
+        .collect();
+    spans.sort_unstable();
+    spans[spans.len() / 2] as f64 / 1e6
+}
+
+/// Prints the medians of what an echo waits for besides the path: on a quiet machine all are wake-ups of threads.
+fn tell_where_time_goes(ran: &Ran) {
+    let flow = &ran.record.flows[0];
+    let (out, back) = (&flow.forward.messages, &flow.echo.as_ref().unwrap().messages);
+    let median = |mut spans: Vec<u64>| {
+        spans.sort_unstable();
+        spans.get(spans.len() / 2).map_or(0, |span| span / 1000)
+    };
+    let waits = |rows: &[talkpath_measure::MessageRecord], path_us: u64| {
+        let of = |from: fn(&talkpath_measure::MessageRecord) -> Option<Instant>,
+                  to: fn(&talkpath_measure::MessageRecord) -> Option<Instant>| {
+            median(rows.iter().filter_map(|row| Some(to(row)?.since(from(row)?).as_nanos())).collect())
+        };
+        let carried = of(|row| row.wire, |row| row.received);
+        (
+            of(|row| Some(row.due), |row| row.sent),
+            of(|row| row.sent, |row| row.wire),
+            carried.saturating_sub(path_us),
+        )
+    };
+    eprintln!(
+        "medians, us, (due to sent, sent to the emulator, late at the far host): out {:?}, back {:?}",
+        waits(out, 15_001),
+        waits(back, 25_001)
+    );
+}
+
+#[test]
+fn nagle_costs_what_the_kernel_holds_and_nodelay_nothing() {
+    let Some(ran) = run(r#"
+        name = "echo"
+        duration = "12 s"
+        warm_up = "2 s"
+        [path]
+        up = { rate = "1 Gbps", delay = "50 ms" }
+        down = { rate = "1 Gbps", delay = "50 ms" }
+        [flow.udp]
+        transport = "udp"
+        workload = { kind = "voice", codec = "g711", echo = true }
+        [flow.nodelay]
+        transport = "tcp-nodelay"
+        workload = { kind = "voice", codec = "g711", echo = true }
+        [flow.read]
+        transport = "tcp"
+        workload = { kind = "voice", codec = "g711", echo = true, echo_write = "per-read" }
+        [flow.message]
+        transport = "tcp"
+        workload = { kind = "voice", codec = "g711", echo = true, echo_write = "per-message" }
+        "#)
+    else {
+        return;
+    };
+    let p90 = |name| round_trip(&ran, name).2 / 100.0;
+    eprintln!(
+        "p90 in round trips: udp {:.3}, nodelay {:.3}, nagle per read {:.3}, per message {:.3}",
+        p90("udp"),
+        p90("nodelay"),
+        p90("read"),
+        p90("message")
+    );
+    assert!((1.0..1.1).contains(&p90("udp")) && (1.0..1.1).contains(&p90("nodelay")));
+    assert!((1.7..2.1).contains(&p90("read")), "{}", p90("read"));
+    assert!((2.6..3.1).contains(&p90("message")), "{}", p90("message"));
+}
+
+#[test]
+fn losses_and_drops_are_those_of_the_links_message_by_message() {
+    let Some(ran) = run(r#"
+        name = "loss"
+        duration = "4 s"
+        [path]
+        up = { rate = "50 Mbps", delay = "5 ms", loss = 0.03, queue = { kind = "drop-tail", limit = "100 packets" } }
+        down = { rate = "1 Gbps", delay = "5 ms", loss = { kind = "periodic", period = 10 } }
+        [flow.burst]
+        transport = "udp"
+        workload = { kind = "burst", count = 400, size = "160 B", repeat = 3, gap = "500 ms" }
+        [flow.call]
+        transport = "udp"
+        workload = { kind = "cbr", rate = "128 kbps", size = "160 B", echo = true }
+        "#)
+    else {
+        return;
+    };
+    let burst = &ran.record.flows[0].forward;
+    let (call, echo) = (&ran.record.flows[1].forward, ran.record.flows[1].echo.as_ref().unwrap());
+    assert_eq!((burst.messages.len(), call.messages.len()), (1200, 400));
+    let count = |cause| {
+        let messages = [burst, call, echo].into_iter().flat_map(|leg| &leg.messages);
+        messages.filter(|row| row.drop_cause == Some(cause)).count() as u64
+    };
+    let replayed = replay(&ran.log, &ran.scenario).unwrap();
+    assert_eq!((count(DropCause::Loss), count(DropCause::Queue)), (replayed.lost, replayed.dropped));
+    // The links count what happened before the duration's end, and the last milliseconds' packets come after it.
+    let (up, down) = (link(&ran, "up"), link(&ran, "down"));
+    assert!((replayed.lost - 2..=replayed.lost).contains(&(up.lost + down.lost)), "{up:?} {down:?}");
+    assert_eq!(up.dropped + down.dropped, replayed.dropped);
+    assert!(up.lost > 5 && down.lost > 20, "{up:?} {down:?}");
+    let arrived = |leg: &talkpath_measure::LegRecord| {
+        leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count() as u64
+    };
+    assert_eq!(arrived(burst) + arrived(call) + arrived(echo), replayed.departed);
+    for leg in [burst, call, echo] {
+        let is_told =
+            |row: &talkpath_measure::MessageRecord| (row.fate == Fate::Missing) == row.drop_cause.is_some();
+        assert!(leg.messages.iter().all(|row| row.fate != Fate::Unfinished && is_told(row)));
+    }
+}
+
+#[test]
+fn flows_take_their_own_routes_and_large_datagrams_are_fragmented_on_the_way() {
+    let Some(ran) = run(r#"
+        name = "routes"
+        duration = "3 s"
+        [link."access{n}"]
+        delay = { from = "10 ms", step = "20 ms" }
+        rate = "100 Mbps"
+        [link.wan]
+        rate = "100 Mbps"
+        delay = "5 ms"
+        mtu = "576 B"
+        [link.back]
+        rate = "100 Mbps"
+        delay = "5 ms"
+        [flow.call]
+        count = 3
+        transport = "udp"
+        workload = { kind = "cbr", rate = "400 kbps", size = "4000 B", echo = true }
+        route = ["access{n}", "wan"]
+        return_route = ["back"]
+        [flow.get]
+        transport = "tcp"
+        direction = "down"
+        workload = { kind = "bulk", bytes = "200 kB" }
+        route = ["back"]
+        return_route = ["wan"]
+        "#)
+    else {
+        return;
+    };
+    for (name, rtt) in [("call-1", 20.0), ("call-2", 40.0), ("call-3", 60.0)] {
+        let (min, p50, _) = round_trip(&ran, name);
+        // Three or four full fragments, and the last of eight on the second link: some milliseconds of serialising.
+        assert!(min >= rtt + 0.9 && p50 <= rtt + 2.5, "{name}: {min} {p50}");
+    }
+    let summary = summarise(&ran.record, &Default::default());
+    assert!(["call-1", "call-2", "call-3"].iter().all(|name| summary.flows[*name].lost == 0));
+    // 4028 B are 3 fragments of 1500 B, each of the first two is 3 pieces of 576 B, the last 2: 8 in all.
+    let calls = summary.flows["call-1"].sent + summary.flows["call-2"].sent + summary.flows["call-3"].sent;
+    assert_eq!(link(&ran, "access1").forwarded, 3 * summary.flows["call-1"].sent);
+    assert!(link(&ran, "wan").forwarded > 8 * calls, "and the acknowledgements of the download");
+    let get = ran.record.flows.iter().find(|flow| flow.info.name == "get").unwrap();
+    assert_eq!(get.forward.reads.iter().map(|read| read.1.get()).sum::<u64>(), 200_000);
+}
+
+#[test]
+fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
+    let Some(ran) = run(r#"
+        name = "slow"
+        duration = "4 s"
+        drain = "1 s"
+        [path]
+        up = { rate = "10 Mbps", delay = "5 ms" }
+        down = { rate = "10 Mbps", delay = "5 ms" }
+        [flow.tcp]
+        transport = "tcp"
+        workload = { kind = "cbr", rate = "800 kbps", size = "1000 B" }
+        receiver = { service = "20 ms", socket_buffer = "8 kB" }
+        [flow.udp]
+        transport = "udp"
+        workload = { kind = "cbr", rate = "800 kbps", size = "1000 B" }
+        receiver = { service = "20 ms", socket_buffer = "8 kB" }
+        "#)
+    else {
+        return;
+    };
+    let flow = |name| ran.record.flows.iter().find(|flow| flow.info.name == name).unwrap();
+    let udp = flow("udp");
+    let count = |fate| udp.forward.messages.iter().filter(|row| row.fate == fate).count();
+    // 100 messages a second come, 50 are worked on.
+    let served = count(Fate::Delivered);
+    assert!((200..=260).contains(&served), "{served} served");
+    assert!(count(Fate::Missing) > 100);
+    assert!(
+        udp.forward
+            .messages
+            .iter()
+            .all(|row| { row.fate != Fate::Missing || row.drop_cause == Some(DropCause::SocketBuffer) })
+    );
+    assert_eq!(link(&ran, "up").dropped + link(&ran, "up").lost, 0);
+    let tcp = flow("tcp");
+    assert!(tcp.forward.messages.iter().all(|row| row.fate != Fate::Missing), "a stream loses nothing");
+    let reads = &tcp.forward.reads;
+    let apart = reads.windows(2).filter(|pair| pair[1].0 > pair[0].0).count();
+    assert!(apart > 150, "{apart} reads at different times");
+    let has_send_buffer = |series: &talkpath_measure::Series| {
+        series.entity == "tcp"
+            && series.kind == SeriesKind::SendBuffer
+            && series.points.iter().any(|it| it.1 > 1000.0)
+    };
+    assert!(ran.record.series.iter().any(has_send_buffer), "what waits in the send buffer is seen");
+}
+
+#[test]
+fn bulk_fills_the_bottleneck_and_its_queue() {
+    let Some(ran) = run(r#"
+        name = "bulk"
+        duration = "6 s"
+        warm_up = "2 s"
+        [path]
+        up = { rate = "10 Mbps", delay = "10 ms", queue = { kind = "drop-tail", limit = "64 kB" } }
+        down = { rate = "10 Mbps", delay = "10 ms" }
+        [flow.upload]
+        transport = { kind = "tcp", cc = "reno" }
+        workload = { kind = "bulk" }
+        "#)
+    else {
+        return;
+    };
+    let summary = summarise(&ran.record, &Default::default());
+    let goodput = summary.flows["upload"].goodput_bps.unwrap();
+    // 1448 B of 1500 B at most; a queue of more than one bandwidth-delay product keeps the link busy.
+    assert!(goodput <= 10e6 * 1448.0 / 1500.0 * 1.01, "{goodput}");
+    assert!(goodput > 9e6, "{goodput}");
+    let up = link(&ran, "up");
+    assert!(up.utilisation > 0.95 && up.queue_packets_mean > 5.0 && up.queue_packets_max <= 44, "{up:?}");
+    assert!(up.dropped > 0);
+    let upload = &ran.record.flows[0];
+    assert!(upload.counters.retransmissions.unwrap() >= up.dropped, "{:?} {up:?}", upload.counters);
+    assert!(upload.counters.blocked.unwrap().as_secs_f64() > 3.0, "a greedy sender waits for room");
+    assert!(upload.forward.messages.iter().filter(|row| row.sent.is_some()).all(|row| row.wire.is_some()));
+}
+
+#[test]
+fn a_log_of_another_path_is_told() {
+    let Some(mut ran) = run(r#"
+        name = "echo"
+        duration = "1 s"
+        [path]
+        up = { rate = "1 Mbps", delay = "5 ms" }
+        down = { rate = "1 Mbps", delay = "5 ms" }
+        [flow.call]
+        transport = "udp"
+        workload = { kind = "voice", codec = "g711", echo = true }
+        "#)
+    else {
+        return;
+    };
+    assert_eq!(log_header(&ran.log).unwrap().seed, 5);
+    ran.scenario.links[0].config.delay = talkpath_units::Duration::from_millis(6);
+    assert!(matches!(replay(&ran.log, &ran.scenario), Err(ReplayError::Differs { number: 0, .. })));
+    ran.scenario.links.pop();
+    assert!(matches!(replay(&ran.log, &ran.scenario), Err(ReplayError::OtherScenario(1, 2))));
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_was_measured() {
+    let _alone = alone();
+    let Ok(mut arena) = EmuArena::open() else {
+        eprintln!("SKIPPED: {:?}", probe().emulation);
+        return;
+    };
+    let scenario = scenario(VICTIM);
+    let interrupt = AtomicBool::new(false);
+    let progress = |now: Instant| {
+        if now >= Instant::from_millis(700) {
+            interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let plan = RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed: Seed::new(1),
+        series: false,
+        interrupt: &interrupt,
+        progress: &progress,
+    };
+    let Err(ArenaError::Interrupted { partial: Some(record) }) = arena.run(&scenario, plan) else {
+        panic!("the run goes on");
+    };
+    assert!(!record.valid && record.window_end < Instant::from_secs(2));
+    let delivered = record.flows[0].forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+    assert!((25..60).contains(&delivered), "{delivered}");
+    assert!(record.flows[0].forward.messages.iter().all(|row| row.fate != Fate::Missing));
+    replay(&arena.take_log().unwrap(), &scenario).unwrap();
+}
+
+#[test]
+fn a_killed_run_leaves_no_process_device_or_namespace() {
+    let _alone = alone();
+    if let Err(why) = EmuArena::open() {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    let before = devices();
+    for round in 0..KILLS {
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_victim", "--ignored", "--nocapture", "--test-threads", "1"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // From before the namespaces to the middle of the run; a run begins some 20 ms after its process.
+        std::thread::sleep(std::time::Duration::from_micros(3_000 + round * 11_003 % 160_000));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+    }
+    // A helper dies with its parent's thread, and the kernel takes namespaces away in its own time.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let left = processes("a_victim");
+    assert!(left.is_empty(), "processes are left: {left:?}");
+    assert_eq!(devices(), before, "devices are left");
+    let named: Vec<_> = list("/run/netns").into_iter().filter(|name| name.contains("talkpath")).collect();
+    assert!(named.is_empty(), "{named:?}");
+}
+
+/// What the kill test kills.
+#[test]
+#[ignore = "runs until it is killed"]
+fn a_victim() {
+    let interrupt = AtomicBool::new(false);
+    let plan = RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed: Seed::new(1),
+        series: false,
+        interrupt: &interrupt,
+        progress: &|_| {},
+    };
+    EmuArena::default().run(&scenario(VICTIM), plan).unwrap();
+}
+
+#[test]
+fn without_root_a_user_namespace_does() {
+    let _alone = alone();
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: the tests run without root already");
+        return;
+    }
+    let status = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "a_guest", "--ignored", "--nocapture"])
+        .output();
+    let Ok(output) = status else {
+        eprintln!("SKIPPED: no setpriv here to give up root with");
+        return;
+    };
+    let text =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    eprintln!("{text}");
+    if text.contains("SKIPPED") || !text.contains("running 1 test") {
+        eprintln!("SKIPPED: as above");
+        return;
+    }
+    assert!(output.status.success());
+}
+
+/// What [`without_root_a_user_namespace_does`] runs as nobody.
+#[test]
+#[ignore = "run by another test, as nobody"]
+fn a_guest() {
+    let Some(ran) = run(VICTIM_SHORT) else { return };
+    assert!(!rustix::process::geteuid().is_root());
+    assert_eq!(probe().emulation, Ok(talkpath_net::emu::Means::UserNamespace));
+    assert!(
+        ran.record.flows.iter().all(|flow| flow
+            .forward
+            .messages
+            .iter()
+            .all(|row| row.fate == Fate::Delivered))
+    );
+}
+
+#[test]
+fn what_the_machine_can_do_is_told() {
+    let found = probe();
+    eprintln!("{found:?}");
+    assert!(!found.congestion_controls.is_empty() && !found.kernel.is_empty());
+    assert_eq!(found.emulation.is_ok(), EmuArena::open().is_ok());
+}
+
+fn devices() -> Vec<String> {
+    list("/sys/class/net")
+}
+
+fn list(directory: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
+/// The processes with `word` in their command line.
+fn processes(word: &str) -> Vec<String> {
+    list("/proc")
+        .into_iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes())
+        })
+        .collect()
+}
+
+/// A busy machine delays, but not always.
+const ATTEMPTS: u32 = 5;
+const KILLS: u64 = 20;
+const VICTIM: &str = r#"
+    name = "victim"
+    duration = "60 s"
+    [path]
+    up = { rate = "10 Mbps", delay = "5 ms" }
+    down = { rate = "10 Mbps", delay = "5 ms" }
+    [flow.call]
+    transport = "udp"
+    workload = { kind = "voice", codec = "g711", echo = true }
+    [flow.upload]
+    transport = "tcp"
+    workload = { kind = "bulk" }
+    "#;
+const VICTIM_SHORT: &str = r#"
+    name = "guest"
+    duration = "1 s"
+    [path]
+    up = { rate = "10 Mbps", delay = "5 ms" }
+    down = { rate = "10 Mbps", delay = "5 ms" }
+    [flow.call]
+    transport = "udp"
+    workload = { kind = "voice", codec = "g711", echo = true }
+    [flow.line]
+    transport = { kind = "tcp-nodelay", cc = "cubic" }
+    workload = { kind = "voice", codec = "g711", echo = true }
+    "#;
