@@ -177,9 +177,11 @@ impl Base {
         self.workload.as_ref()?.poll_timeout()
     }
 
-    /// Whether this end's workload, if it has one, will send no more.
+    /// Whether this end's workload, if it has one, will send no more. The clock alone does not say so: a late pacer still
+    /// has to hand over what was due before the stop. A flow that starts after the stop never sends.
     fn is_workload_finished(&self) -> bool {
-        self.workload.as_ref().is_none_or(|workload| workload.is_finished() || self.clock.now() >= self.stop)
+        let never_starts = Instant::from_nanos(self.spec.start_ns) >= self.stop;
+        never_starts || self.workload.as_ref().is_none_or(AnyWorkload::is_finished)
     }
 
     /// Adds the part of `from..to` that lies between warm-up and duration to the blocked time.
@@ -193,5 +195,55 @@ impl Base {
         if self.spec.is_clocked() {
             self.lateness.on_sent(sent.since(due).as_nanos());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::HostClock;
+    use crate::spec::{TransportSpec, WorkloadSpec};
+
+    /// The sending end of a call of 100 ms, looked at when 300 ms have passed.
+    fn late_end(start_ns: u64) -> SharedEnd {
+        let flow = FlowSpec {
+            transport: TransportSpec::Udp { receive_buffer: None },
+            workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+            echo_per_read: None,
+            is_up: true,
+            start_ns,
+        };
+        let session =
+            SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns() - 300_000_000);
+        SharedEnd::new(&session, &flow, true, 7, clock, &RowBudget::new(100))
+    }
+
+    #[test]
+    fn a_late_pacer_is_not_done_before_it_has_handed_over_what_was_due() {
+        let end = late_end(0);
+        let mut end = end.lock();
+        end.base.open_workload(Instant::ZERO);
+        assert!(!end.progress().is_done, "five messages are due, none was offered");
+        while end.base.poll_message(u64::MAX, Instant::from_millis(300)).is_some() {}
+        assert!(end.progress().is_done);
+        assert_eq!(end.base.log.sent.len(), 5);
+    }
+
+    #[test]
+    fn a_flow_that_starts_after_the_stop_is_done() {
+        let end = late_end(100_000_000);
+        assert!(end.lock().progress().is_done);
+    }
+
+    #[test]
+    fn a_message_without_a_way_is_refused_and_says_why() {
+        let end = late_end(0);
+        let mut end = end.lock();
+        // Opened in time, and looked at when all is due.
+        end.handle_timeout(Instant::ZERO);
+        assert!(end.base.log.sent.iter().all(|row| row.4 && row.3.is_none()));
+        assert_eq!(end.base.log.totals.refusals.get("not connected"), Some(&5));
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Totals {
     pub(crate) timeouts: Option<u64>,
     /// ns between warm-up and duration during which a message waited for room.
     pub(crate) blocked_ns: u64,
+    /// Why messages were refused: the system's words, and how many each.
+    pub(crate) refusals: std::collections::BTreeMap<String, u64>,
     /// TCP_CONGESTION as the kernel gives it.
     pub(crate) cc: Option<String>,
     /// What went wrong with this flow.
@@ -128,10 +130,11 @@ impl FlowLog {
         }
     }
 
-    /// The transport would not take the message of `row`.
-    pub(crate) fn on_refused(&mut self, row: usize) {
+    /// The transport would not take the message of `row`, and said `why`.
+    pub(crate) fn on_refused(&mut self, row: usize, why: &std::io::Error) {
         if let Some(row) = self.sent.get_mut(row) {
             row.4 = true;
+            *self.totals.refusals.entry(why.to_string()).or_default() += 1;
         }
     }
 
@@ -208,7 +211,11 @@ mod tests {
         let mut log = FlowLog::new(RowBudget::new(1 << 20));
         for seq in 0..2500 {
             let row = log.on_due(seq, 160, Instant::from_millis(seq)).unwrap();
-            if seq % 2 == 0 { log.on_sent(row, Instant::from_millis(seq)) } else { log.on_refused(row) }
+            if seq % 2 == 0 {
+                log.on_sent(row, Instant::from_millis(seq));
+            } else {
+                log.on_refused(row, &std::io::ErrorKind::WouldBlock.into());
+            }
         }
         log.on_arrival(3, Instant::from_millis(9));
         log.on_read(77, Instant::from_millis(9));

@@ -100,6 +100,11 @@ pub(crate) enum Answer {
         /// In words for a person.
         why: String,
     },
+    /// Not now: every session is taken.
+    Busy {
+        /// In words for a person.
+        why: String,
+    },
     /// The session stands.
     Ready {
         /// One a flow.

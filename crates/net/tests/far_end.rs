@@ -172,6 +172,23 @@ fn a_session_beyond_the_limits_is_refused_before_it_begins() {
 }
 
 #[test]
+fn a_server_whose_sessions_are_taken_says_so_and_serves_again_when_one_ends() {
+    let server = Serving::at("127.0.0.1:0", None, Limits { sessions: 1, ..Limits::default() });
+    let address = server.address;
+    let first = std::thread::spawn(move || run(address, &scenario(1000, vec![voice("call", "udp")])));
+    std::thread::sleep(Duration::from_millis(400));
+    match run(address, &scenario(100, vec![voice("call", "udp")])) {
+        Err(ArenaError::FarEnd { what, partial: None }) => {
+            assert!(what.contains("sessions are taken"), "{what}")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(first.join().unwrap().is_ok());
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(run(address, &scenario(100, vec![voice("call", "udp")])).is_ok());
+}
+
+#[test]
 fn ipv6_works_where_the_host_has_it() {
     if TcpListener::bind("[::1]:0").is_err() {
         println!("SKIP: this host has no IPv6 loopback");

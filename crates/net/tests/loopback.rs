@@ -10,11 +10,17 @@ use talkpath_scenario::{EchoWrite, Flow};
 /// Every message of every flow arrived, and its echo, in order, no earlier than it was sent and within 200 ms.
 fn assert_whole(record: &RunRecord, expected: usize) {
     for flow in &record.flows {
+        for row in flow.echo.iter().flat_map(|leg| &leg.messages) {
+            let due = flow.forward.messages[usize::try_from(row.seq).unwrap()].due;
+            assert!(row.received.unwrap() > due, "{}: a round trip takes time", flow.info.name);
+        }
         let legs = [Some(&flow.forward), flow.echo.as_ref()];
         for leg in legs.into_iter().flatten() {
             let name = &flow.info.name;
             assert_eq!(leg.messages.len(), expected, "{name}");
-            assert!(leg.messages.iter().all(|row| row.fate == Fate::Delivered && row.copies == 1), "{name}");
+            let odd: Vec<_> =
+                leg.messages.iter().filter(|row| row.fate != Fate::Delivered || row.copies != 1).collect();
+            assert!(odd.is_empty(), "{name}: {odd:?}; {:?}", record.warnings);
             assert!(leg.arrivals.is_sorted(), "{name}");
             for row in &leg.messages {
                 let (sent, received) = (row.sent.unwrap(), row.received.unwrap());

@@ -16,7 +16,7 @@ use support::{cbr, down, echo, run, scenario};
 use talkpath_measure::{Fate, LegRecord, RunRecord};
 use talkpath_net::{ServeOptions, Server};
 use talkpath_scenario::{EchoWrite, Scenario};
-use talkpath_units::Duration;
+use talkpath_units::{Duration, Instant};
 
 /// Counts of one leg.
 #[derive(Debug, PartialEq, Eq)]
@@ -185,6 +185,11 @@ fn loss_duplicates_and_reordering_of_an_echo_equal_the_bridges_log_and_a_capture
     println!("bridge: up {up:?}, down {down:?}");
     assert!(up.missing > 0 && up.duplicates > 0 && up.reordered > 0, "the bridge impaired: {up:?}");
     assert_eq!(recorded(there), up);
+    // No round trip is shorter than the bridge's delay: nothing left before the run began.
+    for row in &back.messages {
+        let due = there.messages[usize::try_from(row.seq).unwrap()].due;
+        assert!(row.received.is_none_or(|received| received.since(due).as_millis() >= 20), "{}", row.seq);
+    }
     // A message whose echo went out twice is one message: the duplicates of the way there come on top.
     assert_eq!(recorded(back).missing, down.missing);
     assert_eq!(recorded(back), down);
@@ -228,11 +233,15 @@ fn a_stream_over_a_lossy_path_loses_nothing_and_counts_its_retransmissions() {
         Err(why) => return println!("SKIP: no namespaces here: {why}"),
     };
     let flow = &outcome.record.flows[0];
-    assert_eq!(flow.forward.messages.len(), 300);
-    assert!(flow.forward.messages.iter().all(|row| row.fate == Fate::Delivered));
+    // Connection and greeting take a round trip of 10 ms each, more where one of their segments is lost: the first of
+    // what would be 300 messages is due after that.
+    let messages = &flow.forward.messages;
+    assert!(messages[0].due >= Instant::from_millis(20), "{}", messages[0].due);
+    assert!((50..=296).contains(&messages.len()), "{}", messages.len());
+    assert!(messages.iter().all(|row| row.fate == Fate::Delivered));
     let counters = &flow.counters;
     println!("data packets {:?}, retransmissions {:?}", counters.data_packets, counters.retransmissions);
-    assert!(counters.retransmissions.unwrap() > 0 && counters.data_packets.unwrap() >= 100);
+    assert!(counters.retransmissions.unwrap() > 0 && counters.data_packets.unwrap() >= 50);
     assert!(counters.cwnd_packets_mean.unwrap() >= 1.0);
     assert!(outcome.record.series.iter().any(|series| series.kind == talkpath_measure::SeriesKind::Srtt
         && series.points.iter().any(|point| point.1 >= 10.0)));

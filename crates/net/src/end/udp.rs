@@ -172,7 +172,7 @@ impl Datagrams {
                 self.taken += 1;
                 base.log.on_sent(row, sent);
             }
-            Err(_) => base.log.on_refused(row),
+            Err(why) => base.log.on_refused(row, why),
         }
     }
 

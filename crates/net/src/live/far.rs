@@ -78,10 +78,7 @@ impl Far {
     ///
     /// # Errors
     /// In one line for a person; `Ok(Err)` where the server will not, with its reason.
-    pub(super) fn begin(
-        &mut self,
-        session: &SessionSpec,
-    ) -> Result<Beginning, String> {
+    pub(super) fn begin(&mut self, session: &SessionSpec) -> Result<Beginning, String> {
         match self.exchange(&Request::Session(session.clone())).map_err(|error| self.lost(&error))? {
             Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
                 Ok(Ok((flows, warnings)))
@@ -251,7 +248,9 @@ impl Far {
 
     fn unexpected(&self, answer: Answer) -> String {
         match answer {
-            Answer::Refused { why } => format!("{} refuses: {}", self.name, printable(&why)),
+            Answer::Refused { why } | Answer::Busy { why } => {
+                format!("{} refuses: {}", self.name, printable(&why))
+            }
             _ => format!("{} broke the protocol: an answer came that nothing asked for", self.name),
         }
     }

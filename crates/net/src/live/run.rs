@@ -337,6 +337,8 @@ impl Session<'_> {
             }
             flows.push(flow_record(flow, spec, sender, receiver, window, end, clock.trusted));
         }
+        let mut warnings = self.warnings.clone();
+        warnings.extend(self.refusals(logs));
         RunRecord {
             cell: self.plan.cell,
             repetition: self.plan.repetition,
@@ -348,8 +350,26 @@ impl Session<'_> {
             series: all_series,
             clock,
             valid: true,
-            warnings: self.warnings.clone(),
+            warnings,
         }
+    }
+
+    /// What the kernels said of the messages that they would not take.
+    fn refusals(&self, logs: Option<&[FlowLog]>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (index, flow) in self.scenario.flows.iter().enumerate() {
+            let near = self.ends[index].lock();
+            let far = logs.and_then(|logs| logs.get(index));
+            let ends = [("this host", Some(&near.base.log)), ("the far host", far)];
+            for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
+                // A far end may say anything: a few short words of it are enough.
+                for (why, count) in log.totals.refusals.iter().take(5) {
+                    let why: String = why.chars().filter(|c| !c.is_control()).take(100).collect();
+                    lines.push(format!("flow {}: {place} refused {count} messages: {why}", flow.name));
+                }
+            }
+        }
+        lines
     }
 
     /// Says what disturbed the run, and past the stated limits that it is not valid.

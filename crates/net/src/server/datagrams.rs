@@ -59,9 +59,10 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     flows.by_address.retain(|address, other| *address == from || !same(other));
     flows.by_address.insert(from, Arc::clone(&flow));
     drop(flows);
+    // The way is open before the client hears of it: once all its flows are answered it starts the run.
+    if let Channel::Udp(datagrams) = &mut flow.end.lock().channel {
+        datagrams.set_route(route.clone());
+    }
     // A lost answer is asked for again.
     let _ = route.send(&answer);
-    if let Channel::Udp(datagrams) = &mut flow.end.lock().channel {
-        datagrams.set_route(route);
-    }
 }

@@ -37,7 +37,8 @@ pub(super) fn serve(
         .sessions
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < seats).then_some(taken + 1));
     if seat.is_err() {
-        let _ = control.send(&refusal(&format!("all its {seats} sessions are taken; try again later")));
+        let why = format!("all its {seats} sessions are taken; try again later");
+        let _ = control.send(&Answer::Busy { why });
         log(&format!("{from}: refused, all sessions are taken"));
         return;
     }
