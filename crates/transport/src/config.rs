@@ -223,7 +223,7 @@ pub enum CongestionControlKind {
     Reno,
     /// RFC 6582.
     NewReno,
-    /// RFC 9438: not in the simulator yet.
+    /// RFC 9438.
     Cubic,
 }
 

@@ -133,6 +133,7 @@ impl Script {
             "cc" => {
                 config.cc = Some(match words.next() {
                     Some("reno") => CongestionControlKind::Reno,
+                    Some("cubic") => CongestionControlKind::Cubic,
                     _ => CongestionControlKind::NewReno,
                 });
             }
@@ -476,4 +477,5 @@ exchanges! {
     reset_ends_the_connection
     send_buffer_refuses_what_does_not_fit
     idle_connection_restarts_with_the_initial_window
+    cubic_leaves_seven_tenths_after_a_loss
 }

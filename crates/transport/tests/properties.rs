@@ -37,7 +37,11 @@ struct Case {
 fn config() -> impl Strategy<Value = TcpConfig> {
     let stack = prop_oneof![Just(Stack::Linux), Just(Stack::Rfc), Just(Stack::BsdReno)];
     let nagle = prop_oneof![Just(NagleKind::Off), Just(NagleKind::Classic), Just(NagleKind::Minshall)];
-    let cc = prop_oneof![Just(CongestionControlKind::Reno), Just(CongestionControlKind::NewReno)];
+    let cc = prop_oneof![
+        Just(CongestionControlKind::Reno),
+        Just(CongestionControlKind::NewReno),
+        Just(CongestionControlKind::Cubic)
+    ];
     let delayed_ack = prop_oneof![
         Just(DelayedAck::Off),
         Just(DelayedAck::After { timeout: Duration::from_millis(200) }),

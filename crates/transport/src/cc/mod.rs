@@ -1,15 +1,17 @@
 //! Congestion control: how much may be in flight, and what losses and acknowledgements do to that.
 //!
 //! A controller owns `cwnd` and `ssthresh` and hears what happened; which segments to send, and when fast recovery
-//! begins, is the transport's. One algorithm a file; dispatch is a closed enum. CUBIC (RFC 9438) has its place in
-//! [`Controller::new`] and as a file of its own.
+//! begins, is the transport's. One algorithm a file; dispatch is a closed enum.
 
+mod cubic;
+mod hystart;
 mod newreno;
 mod reno;
 mod window;
 
-use talkpath_units::{Bytes, Packets};
+use talkpath_units::{Bytes, Duration, Instant, Packets};
 
+pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
 pub use window::{Counting, Window};
@@ -34,6 +36,19 @@ pub struct Ack {
     pub flight_size: u64,
     /// Whether the window, and not the application or the receiver, held the sender back.
     pub cwnd_limited: bool,
+    /// When it arrived.
+    pub now: Instant,
+}
+
+/// Where the connection stood when a round trip was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// The first unacknowledged offset after it.
+    pub snd_una: u64,
+    /// One past the highest offset ever sent.
+    pub snd_max: u64,
 }
 
 /// What an acknowledgement of new data means during fast recovery.
@@ -51,10 +66,16 @@ pub trait CongestionControl {
     fn allowance(&self) -> Allowance;
     /// The window's state.
     fn window(&self) -> &Window;
+    /// The window, for recoveries that set it themselves.
+    fn window_mut(&mut self) -> &mut Window;
+    /// A segment that was sent once took `rtt` to be acknowledged.
+    fn on_rtt(&mut self, _rtt: Duration, _sample: RttSample) {}
     /// New data was acknowledged outside fast recovery.
     fn on_ack(&mut self, ack: Ack);
     /// The third duplicate acknowledgement told of a loss with `flight_size` in flight: fast recovery begins.
     fn on_loss(&mut self, flight_size: u64);
+    /// A loss was found by selective acknowledgements: `ssthresh` falls, and recovery leads `cwnd` there.
+    fn reduce(&mut self, flight_size: u64);
     /// One more duplicate acknowledgement during fast recovery: a segment has left the network.
     fn on_duplicate_ack(&mut self);
     /// New data was acknowledged during fast recovery; `full` when all that was sent before the loss was noticed is.
@@ -63,8 +84,10 @@ pub trait CongestionControl {
     fn may_recover_again(&self) -> bool;
     /// The retransmission timer fired with `flight_size` in flight; `first` unless it fired for this data before.
     fn on_rto(&mut self, flight_size: u64, first: bool);
-    /// Nothing was sent for longer than an RTO and something is about to be.
-    fn on_idle(&mut self);
+    /// Nothing was sent for `idle`, longer than `rto`, and something is about to be.
+    fn on_idle(&mut self, idle: Duration, rto: Duration);
+    /// Something is about to be sent with nothing in flight, `idle` after the last time.
+    fn on_flight_start(&mut self, _idle: Duration, _now: Instant) {}
 }
 
 /// Any congestion control.
@@ -74,18 +97,17 @@ pub enum Controller {
     Reno(Reno),
     /// RFC 6582.
     NewReno(NewReno),
+    /// RFC 9438.
+    Cubic(Cubic),
 }
 
 impl Controller {
-    /// The controller of `kind` over a fresh `window`.
-    ///
-    /// CUBIC is not here yet: it runs as NewReno, and the arena that would show it refuses it before.
-    pub const fn new(kind: CongestionControlKind, window: Window) -> Self {
+    /// The controller of `kind` over a fresh `window`; CUBIC's has to count packets.
+    pub fn new(kind: CongestionControlKind, window: Window) -> Self {
         match kind {
             CongestionControlKind::Reno => Self::Reno(Reno::new(window)),
-            CongestionControlKind::NewReno | CongestionControlKind::Cubic => {
-                Self::NewReno(NewReno::new(window))
-            }
+            CongestionControlKind::NewReno => Self::NewReno(NewReno::new(window)),
+            CongestionControlKind::Cubic => Self::Cubic(Cubic::new(window)),
         }
     }
 }
@@ -95,6 +117,7 @@ macro_rules! each {
         match $any {
             Controller::Reno($controller) => $call,
             Controller::NewReno($controller) => $call,
+            Controller::Cubic($controller) => $call,
         }
     };
 }
@@ -111,12 +134,26 @@ impl CongestionControl for Controller {
     }
 
     #[inline]
+    fn window_mut(&mut self) -> &mut Window {
+        each!(self, controller => controller.window_mut())
+    }
+
+    #[inline]
+    fn on_rtt(&mut self, rtt: Duration, sample: RttSample) {
+        each!(self, controller => controller.on_rtt(rtt, sample));
+    }
+
+    #[inline]
     fn on_ack(&mut self, ack: Ack) {
         each!(self, controller => controller.on_ack(ack));
     }
 
     fn on_loss(&mut self, flight_size: u64) {
         each!(self, controller => controller.on_loss(flight_size));
+    }
+
+    fn reduce(&mut self, flight_size: u64) {
+        each!(self, controller => controller.reduce(flight_size));
     }
 
     fn on_duplicate_ack(&mut self) {
@@ -135,7 +172,11 @@ impl CongestionControl for Controller {
         each!(self, controller => controller.on_rto(flight_size, first));
     }
 
-    fn on_idle(&mut self) {
-        each!(self, controller => controller.on_idle());
+    fn on_idle(&mut self, idle: Duration, rto: Duration) {
+        each!(self, controller => controller.on_idle(idle, rto));
+    }
+
+    fn on_flight_start(&mut self, idle: Duration, now: Instant) {
+        each!(self, controller => controller.on_flight_start(idle, now));
     }
 }

@@ -4,6 +4,8 @@
 //! last recovery covered cannot begin another one (§3.2 step 1), so that retransmissions that were not needed are
 //! not taken for losses. Left out: the heuristics of §4, which are optional.
 
+use talkpath_units::Duration;
+
 use super::{Ack, Allowance, CongestionControl, Counting, RecoveryAck, Window};
 
 /// RFC 6582.
@@ -28,6 +30,10 @@ impl CongestionControl for NewReno {
         &self.window
     }
 
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
     fn on_ack(&mut self, ack: Ack) {
         self.window.grow(ack);
     }
@@ -35,6 +41,10 @@ impl CongestionControl for NewReno {
     fn on_loss(&mut self, flight_size: u64) {
         self.window.halve(flight_size);
         self.window.inflate_for_recovery();
+    }
+
+    fn reduce(&mut self, flight_size: u64) {
+        self.window.halve(flight_size);
     }
 
     fn on_duplicate_ack(&mut self) {
@@ -66,19 +76,19 @@ impl CongestionControl for NewReno {
         self.window.collapse();
     }
 
-    fn on_idle(&mut self) {
-        self.window.restart();
+    fn on_idle(&mut self, idle: Duration, rto: Duration) {
+        self.window.restart(idle, rto);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use talkpath_units::Packets;
+    use talkpath_units::{Instant, Packets};
 
     use super::*;
 
     fn ack(acked: u64, flight_size: u64) -> Ack {
-        Ack { acked, flight_size, cwnd_limited: true }
+        Ack { acked, flight_size, cwnd_limited: true, now: Instant::ZERO }
     }
 
     /// RFC 6582 §3.2 step 3.

@@ -3,6 +3,8 @@
 //! Fast recovery ends with the first acknowledgement of new data, whatever else was lost. Each further loss of the
 //! same window waits for three more duplicate acknowledgements, halving once more, or for the timer.
 
+use talkpath_units::Duration;
+
 use super::{Ack, Allowance, CongestionControl, RecoveryAck, Window};
 
 /// RFC 5681.
@@ -27,6 +29,10 @@ impl CongestionControl for Reno {
         &self.window
     }
 
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
     fn on_ack(&mut self, ack: Ack) {
         self.window.grow(ack);
     }
@@ -34,6 +40,10 @@ impl CongestionControl for Reno {
     fn on_loss(&mut self, flight_size: u64) {
         self.window.halve(flight_size);
         self.window.inflate_for_recovery();
+    }
+
+    fn reduce(&mut self, flight_size: u64) {
+        self.window.halve(flight_size);
     }
 
     fn on_duplicate_ack(&mut self) {
@@ -57,14 +67,14 @@ impl CongestionControl for Reno {
         self.window.collapse();
     }
 
-    fn on_idle(&mut self) {
-        self.window.restart();
+    fn on_idle(&mut self, idle: Duration, rto: Duration) {
+        self.window.restart(idle, rto);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use talkpath_units::Packets;
+    use talkpath_units::{Instant, Packets};
 
     use super::*;
     use crate::cc::Counting;
@@ -77,7 +87,7 @@ mod tests {
     }
 
     fn ack(acked: u64) -> Ack {
-        Ack { acked, flight_size: 0, cwnd_limited: true }
+        Ack { acked, flight_size: 0, cwnd_limited: true, now: Instant::ZERO }
     }
 
     /// RFC 5681 §3.1 eq. 2.

@@ -3,7 +3,7 @@
 //! What is common to all loss-based controllers lives here; what tells them apart is in their own files. Amounts
 //! are counted in one unit, bytes as the RFCs do or packets as Linux does, with `smss` being one segment of it.
 
-use talkpath_units::{Bytes, Packets};
+use talkpath_units::{Bytes, Duration, Packets};
 
 use super::{Ack, Allowance};
 
@@ -66,6 +66,22 @@ impl Window {
         self.cwnd / self.counting.smss()
     }
 
+    /// `ssthresh`, in the window's unit; [`u64::MAX`] before the first loss.
+    pub const fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    /// Puts `cwnd` where a recovery wants it, and at one segment at least.
+    pub fn set_cwnd(&mut self, cwnd: u64) {
+        self.cwnd = cwnd.max(self.counting.smss());
+    }
+
+    /// Puts `ssthresh` where an algorithm wants it; growth counts anew.
+    pub const fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh;
+        self.acked = 0;
+    }
+
     /// `ssthresh` in full segments; infinite before the first loss.
     pub fn ssthresh_packets(&self) -> f64 {
         if self.ssthresh == u64::MAX {
@@ -106,7 +122,7 @@ impl Window {
     }
 
     /// RFC 5681 §3.1 eq. 2. Returns what was acknowledged beyond the threshold: it counts for congestion avoidance.
-    fn slow_start(&mut self, acked: u64) -> u64 {
+    pub(super) fn slow_start(&mut self, acked: u64) -> u64 {
         match self.counting {
             Counting::Bytes { smss } => {
                 self.cwnd = self.cwnd.saturating_add(acked.min(u64::from(smss)));
@@ -127,6 +143,20 @@ impl Window {
         if self.acked >= self.cwnd {
             self.acked -= self.cwnd;
             self.cwnd = self.cwnd.saturating_add(self.counting.smss());
+        }
+    }
+
+    /// One segment for each `interval` acknowledged, in a window that counts packets (tcp_cong_avoid_ai).
+    pub(super) fn grow_each(&mut self, interval: u64, acked: u64) {
+        let interval = interval.max(1);
+        if self.acked >= interval {
+            self.acked = 0;
+            self.cwnd = self.cwnd.saturating_add(1);
+        }
+        self.acked += acked;
+        if self.acked >= interval {
+            self.cwnd = self.cwnd.saturating_add(self.acked / interval);
+            self.acked %= interval;
         }
     }
 
@@ -179,13 +209,33 @@ impl Window {
         self.acked = 0;
     }
 
-    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. Linux keeps three quarters of
-    /// what the window was as `ssthresh` (tcp_current_ssthresh; RFC 2861 §3.2).
-    pub fn restart(&mut self) {
-        if self.counting == Counting::Packets && self.ssthresh != u64::MAX {
-            self.ssthresh = self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4);
+    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. Linux halves `cwnd` for each
+    /// `rto` of `idle` time down to there (tcp_cwnd_restart; RFC 2861 §3.1), and keeps `ssthresh` in the memory of
+    /// what the window was.
+    pub fn restart(&mut self, idle: Duration, rto: Duration) {
+        let restart = self.cwnd.min(self.initial);
+        if self.counting != Counting::Packets {
+            self.cwnd = restart;
+            return;
         }
-        self.cwnd = self.cwnd.min(self.initial);
+        self.ssthresh = self.remembered_ssthresh();
+        let halvings = idle.as_nanos().saturating_sub(1) / rto.as_nanos().max(1);
+        self.cwnd = (self.cwnd >> halvings.min(63)).max(restart);
+    }
+
+    /// RFC 2861 §3.1: three quarters of what the window was, if that is more (tcp_current_ssthresh).
+    pub fn remembered_ssthresh(&self) -> u64 {
+        self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
+    }
+
+    /// RFC 2861 §3.2: for an RTO no more than `used` was in flight, and the window falls halfway to that
+    /// (tcp_cwnd_application_limited).
+    pub fn decay(&mut self, used: u64) {
+        let used = used.max(self.initial);
+        if used < self.cwnd {
+            self.ssthresh = self.remembered_ssthresh();
+            self.cwnd = u64::midpoint(self.cwnd, used);
+        }
     }
 }
 

@@ -297,10 +297,10 @@ impl Transport for Tcp {
 
 impl Config {
     /// A fresh controller for segments of `smss` bytes.
-    pub(super) const fn controller(&self, smss: u32, initial: Packets) -> Controller {
-        let counting = match self.stack {
-            Stack::Linux => Counting::Packets,
-            Stack::Rfc | Stack::BsdReno => Counting::Bytes { smss },
+    pub(super) fn controller(&self, smss: u32, initial: Packets) -> Controller {
+        let counting = match (self.stack, self.cc) {
+            (Stack::Linux, _) | (_, CongestionControlKind::Cubic) => Counting::Packets,
+            (Stack::Rfc | Stack::BsdReno, _) => Counting::Bytes { smss },
         };
         Controller::new(self.cc, Window::new(counting, initial, self.initial_ssthresh))
     }

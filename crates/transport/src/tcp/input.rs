@@ -6,7 +6,7 @@ use super::connection::{Control, State, Tcp};
 use super::receive::Arrival;
 use super::recovery::{DuplicateAck, RecoveryState};
 use super::timer::TimerKind;
-use crate::cc::{Ack, CongestionControl, Counting, RecoveryAck};
+use crate::cc::{Ack, CongestionControl, Counting, RecoveryAck, RttSample};
 use crate::{Flags, Segment, Stack};
 
 impl Tcp {
@@ -131,13 +131,15 @@ impl Tcp {
             None => self.timestamp_sample(segment, now),
         };
         if let Some(rtt) = sample {
-            self.rtt.on_sample(rtt, ack, self.sender.snd_max());
+            let snd_max = self.sender.snd_max();
+            self.rtt.on_sample(rtt, ack, snd_max);
+            self.controller.on_rtt(rtt, RttSample { now, snd_una: ack, snd_max });
         }
         let acked = match self.controller.window().counting() {
             Counting::Bytes { .. } => acked.bytes,
             Counting::Packets => acked.segments,
         };
-        let rearm = self.advance(Ack { acked, flight_size: self.flight_size(), cwnd_limited }, ack);
+        let rearm = self.advance(Ack { acked, flight_size: self.flight_size(), cwnd_limited, now }, ack);
         self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
         // RFC 6298 §5.2 and §5.3.
         if !self.sender.is_waiting() {

@@ -133,10 +133,14 @@ impl Tcp {
 
     /// RFC 5681 §4.1: after more than an RTO without sending, the window is no longer known to fit the path.
     fn restart_after_idle(&mut self, now: Instant) {
-        let idle = !self.sender.is_waiting() && self.sender.snd_max() > 1;
-        if idle && now.since(self.sender.last_sent()) > self.rtt.rto() {
-            self.controller.on_idle();
+        if self.sender.is_waiting() || self.sender.snd_max() <= 1 {
+            return;
         }
+        let (idle, rto) = (now.since(self.sender.last_sent()), self.rtt.rto());
+        if idle > rto {
+            self.controller.on_idle(idle, rto);
+        }
+        self.controller.on_flight_start(idle, now);
     }
 
     /// All that may leave has left: notes whether `cwnd` was the limit, and keeps the persist timer.
