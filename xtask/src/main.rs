@@ -1,10 +1,11 @@
-//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask citations`.
+//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask citations`, `cargo xtask timings`.
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
 
 mod ci;
 mod citations;
 mod tidy;
+mod timings;
 mod tree;
 
 use std::process::ExitCode;
@@ -12,7 +13,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see --list)
        cargo xtask tidy             borders between crates, words, file lengths, module docs
-       cargo xtask citations        rule, code, test: where each RFC section is followed and tested";
+       cargo xtask citations        rule, code, test: where each RFC section is followed and tested
+       cargo xtask timings [PAGE]   docs/building.md's table, from `cargo build --release --timings`";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         Some("ci") => ci::run(&root, &arguments[1..]),
         Some("tidy") => tidy::run(&root),
         Some("citations") => citations::run(&root),
+        Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

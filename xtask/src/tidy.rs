@@ -174,7 +174,7 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 10] = [
+const BORDERS: [(&str, &[&str]); 11] = [
     ("units", &[]),
     ("path", &["units"]),
     ("transport", &["units"]),
@@ -183,8 +183,9 @@ const BORDERS: [(&str, &[&str]); 10] = [
     ("arena", &["units", "path", "transport", "scenario", "measure"]),
     ("sim", &["units", "path", "transport", "scenario", "measure", "arena"]),
     ("net", &["units", "path", "transport", "scenario", "measure", "arena"]),
-    ("report", &["units", "measure"]),
-    ("cli", &["units", "path", "transport", "scenario", "measure", "arena", "sim", "net", "report"]),
+    ("study", &["units", "path", "transport", "scenario", "measure"]),
+    ("report", &["units", "measure", "study"]),
+    ("cli", &["units", "path", "transport", "scenario", "measure", "arena", "sim", "net", "study", "report"]),
 ];
 
 #[cfg(test)]
