@@ -137,33 +137,39 @@ impl Endpoint {
     }
 
     /// When [`Endpoint::handle_timeout`] wants to be called, if ever.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let reading = (!self.receiver.service.is_zero() && self.reading_again_at > Instant::ZERO)
-            .then_some(self.reading_again_at);
-        let workload = match &self.workload {
-            Some(workload) if self.workload_open => workload.poll_timeout(),
-            _ => None,
-        };
-        [self.transport.poll_timeout(), workload, reading].into_iter().flatten().min()
+        let mut deadline = self.transport.poll_timeout().unwrap_or(Instant::MAX);
+        if self.reading_again_at > Instant::ZERO {
+            deadline = deadline.min(self.reading_again_at);
+        }
+        if self.workload_open
+            && let Some(due) = self.workload.as_ref().and_then(AnyWorkload::poll_timeout)
+        {
+            deadline = deadline.min(due);
+        }
+        (deadline < Instant::MAX).then_some(deadline)
     }
 
-    /// The deadline has come; call [`Endpoint::advance`] after it.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    /// The deadline may have come: returns whether it has, and [`Endpoint::advance`] is to be called.
+    pub fn handle_timeout(&mut self, now: Instant) -> bool {
         if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.transport.handle_timeout(now);
+            return true;
         }
+        self.poll_timeout().is_some_and(|deadline| deadline <= now)
     }
 
     /// Moves everything that can move at `now`, giving each packet to `transmit`.
+    ///
+    /// One pass is enough: reading makes room to write back, but nothing that is written gives more to read.
     pub fn advance(&mut self, taps: &mut FlowTaps, now: Instant, mut transmit: impl FnMut(Transmit)) {
-        loop {
+        self.transmit_all(taps, now, &mut transmit);
+        if self.read(taps, now) {
+            // A read may open the window or send an acknowledgement.
             self.transmit_all(taps, now, &mut transmit);
-            let read = self.read(taps, now);
-            let wrote = self.write(taps, now, &mut transmit);
-            if !read && !wrote {
-                break;
-            }
         }
+        self.write(taps, now, &mut transmit);
         self.account_blocking(now);
     }
 
@@ -200,19 +206,17 @@ impl Endpoint {
 
     /// Reads what the application is ready for; returns whether anything was read.
     fn read(&mut self, taps: &mut FlowTaps, now: Instant) -> bool {
+        let Some(tap) = taps.read_by(self.side) else { return false };
+        while let Some(seq) = self.transport.poll_dropped() {
+            tap.on_dropped(seq, DropCause::SocketBuffer);
+        }
         let slow = !self.receiver.service.is_zero();
         if slow && now < self.reading_again_at {
             return false;
         }
         self.reading_again_at = Instant::ZERO;
         let mut any = false;
-        loop {
-            while let Some(seq) = self.transport.poll_dropped() {
-                if let Some(tap) = taps.read_by(self.side) {
-                    tap.on_dropped(seq, DropCause::SocketBuffer);
-                }
-            }
-            let Some(tap) = taps.read_by(self.side) else { break };
+        while let Some(tap) = taps.read_by(self.side) {
             let limit = if slow && self.is_stream { tap.until_next_message() } else { Bytes::MAX };
             let Some(delivery) = self.transport.poll_delivery(limit, now) else { break };
             any = true;
@@ -268,14 +272,14 @@ impl Endpoint {
         self.stream_echo.unwritten += bytes;
     }
 
-    /// Writes what is due and fits; returns whether anything was written.
-    fn write(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) -> bool {
+    /// Writes what is due and fits.
+    fn write(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
         if !self.transport.is_open() {
-            return false;
+            return;
         }
-        let mut any = self.write_backlog(taps, now, transmit);
-        any |= self.write_stream_echo(taps, now, transmit);
-        let Some(workload) = &mut self.workload else { return any };
+        self.write_backlog(taps, now, transmit);
+        self.write_stream_echo(taps, now, transmit);
+        let Some(workload) = &mut self.workload else { return };
         if !self.workload_open {
             workload.open(now);
             self.workload_open = true;
@@ -287,24 +291,16 @@ impl Endpoint {
         }) {
             taps.forward.on_due(message.seq, message.size, message.due);
             self.backlog.push_back(message);
-            any |= self.write_backlog(taps, now, transmit);
+            self.write_backlog(taps, now, transmit);
         }
-        any
     }
 
-    fn write_backlog(
-        &mut self,
-        taps: &mut FlowTaps,
-        now: Instant,
-        transmit: &mut impl FnMut(Transmit),
-    ) -> bool {
-        let mut any = false;
+    fn write_backlog(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
         while let Some(&message) = self.backlog.front() {
             let outcome = self.transport.handle_message(message, now);
             if outcome == Err(Refused::NoRoom) {
                 break;
             }
-            any = true;
             self.backlog.pop_front();
             if let Some(tap) = taps.written_by(self.side) {
                 match outcome {
@@ -315,22 +311,16 @@ impl Endpoint {
             }
             self.transmit_all(taps, now, transmit);
         }
-        any
     }
 
-    fn write_stream_echo(
-        &mut self,
-        taps: &mut FlowTaps,
-        now: Instant,
-        transmit: &mut impl FnMut(Transmit),
-    ) -> bool {
+    fn write_stream_echo(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
         let size = self.stream_echo.unwritten.min(self.transport.writable());
         if size == Bytes::ZERO {
-            return false;
+            return;
         }
         let write = Message { seq: 0, size, due: now };
         if self.transport.handle_message(write, now).is_err() {
-            return false;
+            return;
         }
         self.stream_echo.unwritten -= size;
         self.stream_echo.written += size.get();
@@ -342,7 +332,6 @@ impl Endpoint {
             }
         }
         self.transmit_all(taps, now, transmit);
-        true
     }
 
     fn account_blocking(&mut self, now: Instant) {

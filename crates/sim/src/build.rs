@@ -13,6 +13,7 @@ use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, T
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 use crate::flow::{FlowMeter, SimFlow};
+use crate::network::{Parcels, Routes};
 use crate::queue::EventQueue;
 use crate::simulation::{SimLink, Simulation};
 
@@ -33,6 +34,7 @@ pub(crate) fn build(
         })
         .collect();
     let mut flows = Vec::with_capacity(scenario.flows.len());
+    let mut routes = Routes::default();
     for flow in &scenario.flows {
         let transport = simulated_transport(flow, &mut warnings)?;
         let mut out_route = indices(&flow.route);
@@ -40,12 +42,15 @@ pub(crate) fn build(
             out_route.insert(0, links.len() as u32);
             links.push(host_delay(flow, plan.seed));
         }
-        flows.push(build_flow(scenario, flow, &transport, out_route, window, plan));
+        let ends = [routes.add(&out_route), routes.add(&indices(&flow.return_route))];
+        flows.push(build_flow(scenario, flow, &transport, ends, window, plan));
     }
     let simulation = Simulation {
         queue: EventQueue::new(links.len() + 2 * flows.len()),
         links,
         flows,
+        parcels: Parcels::default(),
+        routes,
         duration: window.1,
         drain: scenario.drain,
         outbox: Vec::new(),
@@ -59,7 +64,7 @@ fn build_flow(
     scenario: &Scenario,
     flow: &Flow,
     transport: &TransportConfig,
-    out_route: Vec<u32>,
+    routes: [u32; 2],
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
@@ -74,8 +79,7 @@ fn build_flow(
         near: Endpoint::near(end(Role::Active, None), workload, window),
         far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window),
         taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| LegTap::new()) },
-        out_route: out_route.into_boxed_slice(),
-        back_route: indices(&flow.return_route).into_boxed_slice(),
+        routes,
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         identifications: [0; 2],

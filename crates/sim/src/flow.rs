@@ -14,9 +14,8 @@ pub(crate) struct SimFlow {
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) taps: FlowTaps,
-    /// Links from the near end to the far one, and back.
-    pub(crate) out_route: Box<[u32]>,
-    pub(crate) back_route: Box<[u32]>,
+    /// Where the routes begin, from the near end to the far one and back.
+    pub(crate) routes: [u32; 2],
     /// Fragments on their way together, by identification; one for each end.
     pub(crate) near_reassembly: Reassembly<u32>,
     pub(crate) far_reassembly: Reassembly<u32>,

@@ -1,10 +1,10 @@
 //! One run: endpoints, links and the event queue under a virtual clock.
 //!
 //! ```text
-//!        ┌───────────── pop: (now, entity) ─────────────┐
-//!        ▼                                              │
-//!   link: what came out ─► next link, or the endpoint ──┤ arm
-//!   endpoint: timeout ─► advance ─► packets ─► first link ─┘
+//!        ┌──────────── peek: (now, entity) ──────────────────┐
+//!        ▼                                                   │
+//!   link: what came out ─► next link, or the endpoint ───────┤ arm, settle
+//!   endpoint: timeout ─► advance ─► packets ─► first link ───┘
 //! ```
 //!
 //! Each link and each endpoint is one entity with at most one live event: a link's is the arrival of its foremost
@@ -21,7 +21,7 @@ use talkpath_transport::{Packet, Transmit};
 use talkpath_units::{Duration, Instant};
 
 use crate::flow::SimFlow;
-use crate::network::{Direction, Parcel};
+use crate::network::{Direction, Parcel, Parcels, Routes, Ticket};
 use crate::queue::{Entity, EventQueue};
 
 /// A run under way.
@@ -29,6 +29,8 @@ pub(crate) struct Simulation {
     pub(crate) queue: EventQueue,
     pub(crate) links: Vec<SimLink>,
     pub(crate) flows: Vec<SimFlow>,
+    pub(crate) parcels: Parcels,
+    pub(crate) routes: Routes,
     /// Sending stops here.
     pub(crate) duration: Instant,
     /// After that the run ends when nothing was delivered for so long.
@@ -42,7 +44,7 @@ pub(crate) struct Simulation {
 
 /// A link and its queue over time.
 pub(crate) struct SimLink {
-    pub(crate) link: Link<Parcel>,
+    pub(crate) link: Link<Ticket>,
     /// The scenario's name; `None` for a host's own delay, which is no link of the scenario.
     pub(crate) name: Option<String>,
     pub(crate) queue_series: Option<SeriesTap>,
@@ -56,12 +58,13 @@ impl Simulation {
         }
         let mut now = Instant::ZERO;
         let mut events: u64 = 0;
-        while let Some((at, entity)) = self.queue.pop() {
+        while let Some((at, entity)) = self.queue.peek() {
             if self.is_over(at) {
                 break;
             }
             now = at;
-            self.wake(entity, now);
+            let again = self.wake(entity, now);
+            self.queue.settle(entity, again);
             events += 1;
             if events.is_multiple_of(EVENTS_BETWEEN_LOOKS) {
                 (plan.progress)(now);
@@ -112,76 +115,92 @@ impl Simulation {
             && (self.pending == 0 || at > self.duration.max(self.last_delivery).saturating_add(self.drain))
     }
 
-    fn wake(&mut self, entity: Entity, now: Instant) {
+    /// Wakes a link or an endpoint; returns when it wants to be woken again.
+    fn wake(&mut self, entity: Entity, now: Instant) -> Option<Instant> {
         let index = entity.0 as usize;
         if index < self.links.len() {
             self.wake_link(index, now);
-            return;
+            return self.links[index].link.poll_timeout();
         }
         let index = index - self.links.len();
         let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
-        self.wake_endpoint(index / 2, direction, now);
+        self.wake_endpoint(index / 2, direction, now)
     }
 
     fn wake_link(&mut self, index: usize, now: Instant) {
         while let Some(output) = self.links[index].link.poll_output(now) {
             match output {
-                PathOutput::Arrived(parcel) => self.carry_on(parcel, now),
-                PathOutput::Lost(parcel) => self.record_drop(&parcel, DropCause::Loss),
-                PathOutput::Dropped(parcel, _) => self.record_drop(&parcel, DropCause::Queue),
+                PathOutput::Arrived(ticket) => self.carry_on(ticket, now),
+                PathOutput::Lost(ticket) => self.record_drop(ticket, DropCause::Loss),
+                PathOutput::Dropped(ticket, _) => self.record_drop(ticket, DropCause::Queue),
             }
         }
         self.observe_queue(index, now);
-        self.arm_link(index);
     }
 
-    fn wake_endpoint(&mut self, index: usize, direction: Direction, now: Instant) {
+    fn wake_endpoint(&mut self, index: usize, direction: Direction, now: Instant) -> Option<Instant> {
         let flow = &mut self.flows[index];
         let endpoint = match direction {
             Direction::Out => &mut flow.near,
             Direction::Back => &mut flow.far,
         };
+        let is_due = endpoint.handle_timeout(now);
         if !flow.opened {
             flow.opened = true;
             endpoint.open(now);
+            self.advance(index, direction, now);
+        } else if is_due {
+            self.advance(index, direction, now);
         }
-        endpoint.handle_timeout(now);
-        self.advance(index, direction, now);
+        let flow = &self.flows[index];
+        let endpoint = match direction {
+            Direction::Out => &flow.near,
+            Direction::Back => &flow.far,
+        };
+        endpoint.poll_timeout().map(|deadline| deadline.max(now))
     }
 
     /// A parcel is at the end of a link: the next link takes it, or the endpoint.
-    fn carry_on(&mut self, mut parcel: Parcel, now: Instant) {
-        let flow = &self.flows[parcel.flow as usize];
-        let route = match parcel.direction {
-            Direction::Out => &flow.out_route,
-            Direction::Back => &flow.back_route,
-        };
-        match route.get(usize::from(parcel.hop)) {
-            Some(&link) => {
-                parcel.hop += 1;
-                self.enter(link as usize, parcel, now);
-            }
-            None => self.deliver(&parcel, now),
+    #[inline]
+    fn carry_on(&mut self, ticket: Ticket, now: Instant) {
+        let parcel = self.parcels.get_mut(ticket);
+        let link = self.routes.link(parcel.next_hop);
+        if link == Routes::END {
+            let parcel = self.parcels.release(ticket);
+            self.deliver(&parcel, now);
+        } else {
+            parcel.next_hop += 1;
+            self.enter(link as usize, ticket, now);
         }
     }
 
     /// A parcel comes to a link, in pieces where the link's MTU asks for it.
-    fn enter(&mut self, index: usize, parcel: Parcel, now: Instant) {
-        let mtu = self.links[index].link.mtu();
-        if parcel.wire_size() <= mtu {
-            self.enter_whole(index, parcel, now);
+    #[inline]
+    fn enter(&mut self, index: usize, ticket: Ticket, now: Instant) {
+        if ticket.wire_size() <= self.links[index].link.mtu() {
+            self.enter_whole(index, ticket, now);
         } else {
-            for part in parcel.part.fragments(mtu) {
-                self.enter_whole(index, Parcel { part, ..parcel }, now);
-            }
+            self.enter_in_pieces(index, ticket, now);
         }
         self.observe_queue(index, now);
-        self.arm_link(index);
+        if let Some(at) = self.links[index].link.poll_timeout() {
+            self.queue.arm(Entity(index as u32), at);
+        }
     }
 
-    fn enter_whole(&mut self, index: usize, parcel: Parcel, now: Instant) {
-        if let Err(Dropped { packet, .. }) = self.links[index].link.handle_packet(parcel, now) {
-            self.record_drop(&packet, DropCause::Queue);
+    #[inline]
+    fn enter_whole(&mut self, index: usize, ticket: Ticket, now: Instant) {
+        if let Err(Dropped { packet: ticket, .. }) = self.links[index].link.handle_packet(ticket, now) {
+            self.record_drop(ticket, DropCause::Queue);
+        }
+    }
+
+    #[cold]
+    fn enter_in_pieces(&mut self, index: usize, ticket: Ticket, now: Instant) {
+        let parcel = self.parcels.release(ticket);
+        for part in parcel.part.fragments(self.links[index].link.mtu()) {
+            let ticket = self.parcels.admit(Parcel { part, ..parcel });
+            self.enter_whole(index, ticket, now);
         }
     }
 
@@ -198,7 +217,7 @@ impl Simulation {
             match reassembly.handle_fragment(parcel.identification, parcel.part, now) {
                 Reassembled::Whole { .. } => {}
                 Reassembled::Incomplete => return,
-                Reassembled::Refused => return self.record_drop(parcel, DropCause::Fragment),
+                Reassembled::Refused => return self.record_dropped(parcel, DropCause::Fragment),
             }
         }
         // What travels out arrives at the far end, whose packets travel back.
@@ -208,54 +227,64 @@ impl Simulation {
         };
         endpoint.handle_packet(parcel.packet, parcel.ecn, now);
         self.advance(index, answers, now);
+        let flow = &self.flows[index];
+        let endpoint = match answers {
+            Direction::Out => &flow.near,
+            Direction::Back => &flow.far,
+        };
+        if let Some(deadline) = endpoint.poll_timeout() {
+            self.queue.arm(self.endpoint(index, answers), deadline.max(now));
+        }
     }
 
     /// Moves everything that can move at the end whose packets travel in `direction`.
     fn advance(&mut self, index: usize, direction: Direction, now: Instant) {
         let flow = &mut self.flows[index];
         let pending_before = flow.taps.pending();
-        let outbox = &mut self.outbox;
         let endpoint = match direction {
             Direction::Out => &mut flow.near,
             Direction::Back => &mut flow.far,
         };
+        let outbox = &mut self.outbox;
         endpoint.advance(&mut flow.taps, now, |transmit| outbox.push(transmit));
-        let deadline = endpoint.poll_timeout();
         if direction == Direction::Out {
-            flow.meter.read(&flow.near.observe(), now);
+            flow.meter.read(&endpoint.observe(), now);
         }
         let pending = flow.taps.pending();
         if pending < pending_before {
             self.last_delivery = now;
         }
         self.pending = self.pending + pending - pending_before;
-        if let Some(deadline) = deadline {
-            self.queue.arm(self.endpoint(index, direction), deadline.max(now));
-        }
         self.send_outbox(index, direction, now);
     }
 
     fn send_outbox(&mut self, index: usize, direction: Direction, now: Instant) {
-        let mut outbox = core::mem::take(&mut self.outbox);
-        for transmit in outbox.drain(..) {
-            let identification = &mut self.flows[index].identifications[direction as usize];
+        for place in 0..self.outbox.len() {
+            let transmit = &self.outbox[place];
+            let flow = &mut self.flows[index];
+            let identification = &mut flow.identifications[direction as usize];
             *identification = identification.wrapping_add(1);
-            let parcel = Parcel {
+            let ticket = self.parcels.admit(Parcel {
                 packet: transmit.packet,
                 ecn: transmit.ecn,
                 direction,
-                hop: 0,
                 flow: index as u32,
+                next_hop: flow.routes[direction as usize],
                 identification: *identification,
                 part: FragmentRange::whole(transmit.packet.wire_size()),
-            };
-            self.carry_on(parcel, now);
+            });
+            self.carry_on(ticket, now);
         }
-        self.outbox = outbox;
+        self.outbox.clear();
     }
 
     /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
-    fn record_drop(&mut self, parcel: &Parcel, cause: DropCause) {
+    fn record_drop(&mut self, ticket: Ticket, cause: DropCause) {
+        let parcel = self.parcels.release(ticket);
+        self.record_dropped(&parcel, cause);
+    }
+
+    fn record_dropped(&mut self, parcel: &Parcel, cause: DropCause) {
         let Packet::Udp(datagram) = parcel.packet else { return };
         let taps = &mut self.flows[parcel.flow as usize].taps;
         let before = taps.pending();
@@ -275,12 +304,6 @@ impl Simulation {
         let SimLink { link, queue_series, .. } = &mut self.links[index];
         if let Some(series) = queue_series {
             series.push(link.waiting(now) as f64, now);
-        }
-    }
-
-    fn arm_link(&mut self, index: usize) {
-        if let Some(at) = self.links[index].link.poll_timeout() {
-            self.queue.arm(Entity(index as u32), at);
         }
     }
 

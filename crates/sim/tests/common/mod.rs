@@ -8,7 +8,7 @@ use talkpath_scenario::{Options, Source, load};
 use talkpath_sim::SimArena;
 
 /// The record of repetition 0 of every cell.
-pub fn run_cells(text: &str) -> Vec<RunRecord> {
+pub(crate) fn run_cells(text: &str) -> Vec<RunRecord> {
     let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
     let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     plan.cells
@@ -28,7 +28,7 @@ pub fn run_cells(text: &str) -> Vec<RunRecord> {
 }
 
 /// The record of the only cell.
-pub fn run(text: &str) -> RunRecord {
+pub(crate) fn run(text: &str) -> RunRecord {
     let mut records = run_cells(text);
     assert_eq!(records.len(), 1);
     records.remove(0)
