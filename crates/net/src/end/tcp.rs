@@ -36,9 +36,7 @@ pub(crate) struct Stream {
     dial: Option<Dial>,
     writes: VecDeque<Pending>,
     blocked_since: Option<Instant>,
-    /// Of the message that is being read.
-    partly_read: u64,
-    /// The sequence number that the next whole message read has.
+    /// The sequence number of the next message to be read: whole, or its first byte where the echo is per read.
     next_read: u64,
     sent: u64,
     received: u64,
@@ -81,7 +79,6 @@ impl Stream {
             dial: None,
             writes: VecDeque::new(),
             blocked_since: None,
-            partly_read: 0,
             next_read: 0,
             sent: 0,
             received: 0,
@@ -378,19 +375,20 @@ impl Stream {
         else {
             return Ok(());
         };
-        let whole = (self.partly_read + count) / size;
-        self.partly_read = (self.partly_read + count) % size;
+        // Written per read, the bytes go back as they came, whole messages or not: a message is begun with its first
+        // byte. Written per message, one goes back when it is whole.
+        let messages = if per_read { self.received.div_ceil(size) } else { self.received / size };
         let first = base.log.sent.len();
-        for _ in 0..whole {
-            let row = base.log.on_due(self.next_read, size, now);
-            self.next_read += 1;
+        for seq in self.next_read..messages {
+            let row = base.log.on_due(seq, size, now);
             if !per_read {
                 self.writes.push_back(Pending { left: size, rows: row.map(|row| (row, 1)), is_begun: false });
             }
         }
-        if per_read && whole > 0 {
+        self.next_read = messages;
+        if per_read {
             let rows = Some((first, base.log.sent.len() - first));
-            self.writes.push_back(Pending { left: size * whole, rows, is_begun: false });
+            self.writes.push_back(Pending { left: count, rows, is_begun: false });
         }
         self.flush(base).map(drop)
     }
