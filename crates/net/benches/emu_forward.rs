@@ -7,10 +7,11 @@ fn main() {
     for size in [160, 1400] {
         match measure_forwarding(Bytes::new(size), Duration::from_secs(3)) {
             Ok(found) => println!(
-                "{size} B: {:.0} packets/s of the emulator's processor time, {:.0} packets/s of the wall clock ({:.0} % of a core)",
+                "{size} B: {:.0} packets/s of the emulator's processor time, {:.0} packets/s of the wall clock ({:.0} % of a core), {} dropped before it",
                 found.packets_per_cpu_second(),
                 found.packets as f64 / found.wall.as_secs_f64(),
-                100.0 * found.cpu.as_secs_f64() / found.wall.as_secs_f64()
+                100.0 * found.cpu.as_secs_f64() / found.wall.as_secs_f64(),
+                found.dropped
             ),
             Err(why) => println!("SKIPPED: {why}"),
         }

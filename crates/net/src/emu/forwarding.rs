@@ -26,6 +26,8 @@ use crate::spec::TransportSpec;
 pub struct Forwarding {
     /// Packets carried from one host to the other.
     pub packets: u64,
+    /// Packets that found no room in the device: the sender was quicker.
+    pub dropped: u64,
     /// How long that took.
     pub wall: Duration,
     /// Processor time of the emulator's thread meanwhile.
@@ -89,8 +91,10 @@ pub fn measure_forwarding(size: Bytes, time: Duration) -> Result<Forwarding, Are
         emulating.join().unwrap_or_else(|_| Err(std::io::Error::other("the emulator's thread failed")))
     })
     .map_err(failed)?;
+    let drops = world.device_drops().map_err(failed)?;
     Ok(Forwarding {
         packets: emulated.totals.packets,
+        dropped: drops.from_host,
         wall: emulated.end.since(Instant::ZERO),
         cpu: Duration::from_nanos(emulated.totals.cpu_ns),
     })

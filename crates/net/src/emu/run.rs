@@ -241,7 +241,9 @@ impl Ends {
                     scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))),
                 );
             }
-            let is_interrupted = self.watch(scenario, plan, clock, &threads);
+            // A thread that ended before it was told to will not go on.
+            let is_broken = || emulating.is_finished() || threads.iter().any(|thread| thread.is_finished());
+            let is_interrupted = self.watch(scenario, plan, clock, &is_broken);
             stop.store(true, Ordering::Relaxed);
             let mut trouble = |what: String| disturbance.trouble.push(what);
             if pacer.join().is_err() {
@@ -290,7 +292,7 @@ impl Ends {
         scenario: &Scenario,
         plan: &RunPlan<'_>,
         clock: RunClock,
-        threads: &[std::thread::ScopedJoinHandle<'_, io::Result<()>>],
+        is_broken: &dyn Fn() -> bool,
     ) -> bool {
         let stop = Instant::ZERO + scenario.duration;
         loop {
@@ -299,8 +301,7 @@ impl Ends {
             if plan.interrupt.load(Ordering::Relaxed) {
                 return true;
             }
-            // A thread that ended before it was told to will not go on.
-            if threads.iter().any(std::thread::ScopedJoinHandle::is_finished) {
+            if is_broken() {
                 return false;
             }
             if now >= stop {
@@ -417,9 +418,8 @@ fn conclude(
         not_real_time: emulated.totals.ordinary.clone(),
     };
     let mut warnings = unset_options(scenario);
-    let mut valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
+    let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
     warnings.extend(disturbance.trouble.into_iter().map(|what| format!("emu: {what}")));
-    valid &= !flows.is_empty();
     let record = RunRecord {
         cell: plan.cell,
         repetition: plan.repetition,

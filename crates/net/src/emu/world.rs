@@ -291,6 +291,9 @@ fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
         TransportSpec::Tcp { .. } => {
             let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
             apply_options(&socket, plan.transport, plan.is_sender)?;
+            // Closed with data in it, a socket would go on retransmitting for minutes and keep its namespace; an accepted
+            // one inherits this.
+            socket.set_linger(Some(core::time::Duration::ZERO))?;
             if let Some(mtu) = plan.path_mtu {
                 let mss = mtu.saturating_sub(TCP_HEADERS).max(LEAST_MSS);
                 let chosen = match plan.transport {
