@@ -42,6 +42,8 @@ pub(super) struct Emulator<'a> {
     most_slots: usize,
     decisions: Vec<Decision>,
     fragment: Vec<u8>,
+    /// For each host, since when its device was never found empty; `None` while it was.
+    busy_since: [Option<Instant>; 2],
     totals: Totals,
 }
 
@@ -69,6 +71,8 @@ pub(super) struct Emulated {
 pub(super) struct Totals {
     /// From the promised departure of a packet to the moment of its write.
     pub(super) lateness: Lateness,
+    /// For how long, at most, a packet had waited in its device behind others.
+    pub(super) backlog: Lateness,
     /// Packets read from the devices that belong to a flow.
     pub(super) packets: u64,
     /// Packets that no memory was left for.
@@ -124,8 +128,10 @@ impl<'a> Emulator<'a> {
             most_slots: MOST_MEMORY / slot_size.max(1),
             decisions: Vec::new(),
             fragment: Vec::new(),
+            busy_since: [None; 2],
             totals: Totals {
                 lateness: Lateness::new(),
+                backlog: Lateness::new(),
                 packets: 0,
                 overruns: 0,
                 refused: 0,
@@ -180,11 +186,19 @@ impl<'a> Emulator<'a> {
             let read = rustix::io::read(&self.devices[host.index()], &mut *self.slots[slot as usize].bytes);
             let stamp = self.clock.now();
             match read {
-                Ok(length) => self.handle_packet(host, slot, length, stamp),
+                Ok(length) => {
+                    let since = *self.busy_since[host.index()].get_or_insert(stamp);
+                    self.totals.backlog.on_sent(stamp.since(since).as_nanos());
+                    self.handle_packet(host, slot, length, stamp);
+                }
                 Err(error) => {
                     self.free.push(slot);
                     return match error {
-                        rustix::io::Errno::AGAIN | rustix::io::Errno::INTR => Ok(count > 0),
+                        rustix::io::Errno::AGAIN => {
+                            self.busy_since[host.index()] = None;
+                            Ok(count > 0)
+                        }
+                        rustix::io::Errno::INTR => Ok(true),
                         error => Err(error.into()),
                     };
                 }

@@ -11,6 +11,8 @@ use crate::lateness::Lateness;
 pub struct EmuReport {
     /// From a packet's promised departure to its write; `None` where no packet departed.
     pub emulator: Option<LatenessFigures>,
+    /// For how long, at most, packets had waited in their device behind others before the emulator read them.
+    pub backlog: Option<LatenessFigures>,
     /// From a clocked message's due time to its hand-over to the socket; `None` where no flow has a clock.
     pub endpoints: Option<LatenessFigures>,
     /// Packets that entered the path.
@@ -58,6 +60,7 @@ impl EmuReport {
         }
         let late = [
             ("the emulator wrote packets", self.emulator, EMULATOR_WARN, EMULATOR_INVALID),
+            ("the emulator read packets", self.backlog, EMULATOR_WARN, EMULATOR_INVALID),
             ("the senders handed messages over", self.endpoints, ENDPOINT_WARN, ENDPOINT_INVALID),
         ];
         for (who, figures, warn, invalid) in late {
@@ -96,9 +99,10 @@ impl fmt::Display for EmuReport {
         };
         write!(
             f,
-            "emulator late {}; senders late {}; {} packets, {} dropped by devices, {} overruns, {} by sockets; \
+            "emulator late {}, backlog {}; senders late {}; {} packets, {} dropped by devices, {} overruns, {} by sockets; \
              {:.0} % of a processor{}",
             figures(self.emulator),
+            figures(self.backlog),
             figures(self.endpoints),
             self.packets,
             self.device_drops,
@@ -139,6 +143,7 @@ mod tests {
         assert_eq!(judged(&report(late(101), late(1001))), (true, 2));
         assert_eq!(judged(&report(late(1001), late(0))), (false, 1));
         assert_eq!(judged(&report(late(0), late(5001))), (false, 1));
+        assert_eq!(judged(&EmuReport { backlog: late(1001), ..EmuReport::default() }), (false, 1));
     }
 
     #[test]

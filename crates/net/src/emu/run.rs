@@ -409,6 +409,7 @@ fn conclude(
     let bounds_sockets = scenario.flows.iter().any(|flow| flow.receiver.socket_buffer.is_some());
     let report = EmuReport {
         emulator: LatenessFigures::of(&emulated.totals.lateness),
+        backlog: LatenessFigures::of(&emulated.totals.backlog),
         endpoints: LatenessFigures::of(&lateness),
         packets: emulated.totals.packets,
         device_drops: device_drops + emulated.totals.refused,
