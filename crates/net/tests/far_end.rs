@@ -179,7 +179,7 @@ fn a_server_whose_sessions_are_taken_says_so_and_serves_again_when_one_ends() {
     std::thread::sleep(Duration::from_millis(400));
     match run(address, &scenario(100, vec![voice("call", "udp")])) {
         Err(ArenaError::FarEnd { what, partial: None }) => {
-            assert!(what.contains("sessions are taken"), "{what}")
+            assert!(what.contains("sessions are taken"), "{what}");
         }
         other => panic!("{other:?}"),
     }

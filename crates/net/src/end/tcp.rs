@@ -36,6 +36,8 @@ pub(crate) struct Stream {
     dial: Option<Dial>,
     writes: VecDeque<Pending>,
     blocked_since: Option<Instant>,
+    /// The socket would take more than the pacer's turn let it have: it has to come back, as no event will tell.
+    is_unfinished: bool,
     /// The sequence number of the next message to be read: whole, or its first byte where the echo is per read.
     next_read: u64,
     sent: u64,
@@ -79,6 +81,7 @@ impl Stream {
             dial: None,
             writes: VecDeque::new(),
             blocked_since: None,
+            is_unfinished: false,
             next_read: 0,
             sent: 0,
             received: 0,
@@ -108,7 +111,13 @@ impl Stream {
     ///
     /// # Errors
     /// The system's, where the connection cannot be watched.
-    pub(crate) fn adopt(&mut self, base: &mut Base, socket: TcpStream, epoll: &OwnedFd, index: u64) -> io::Result<()> {
+    pub(crate) fn adopt(
+        &mut self,
+        base: &mut Base,
+        socket: TcpStream,
+        epoll: &OwnedFd,
+        index: u64,
+    ) -> io::Result<()> {
         watch(epoll, &socket, index)?;
         self.socket = Some(socket);
         self.open(base, base.clock.now());
@@ -122,6 +131,7 @@ impl Stream {
     pub(crate) fn poll_timeout(&self, base: &Base) -> Option<Instant> {
         match self.state {
             State::Idle if self.dial.is_some() => Some(Instant::from_nanos(base.spec.start_ns)),
+            State::Open if self.is_unfinished => Some(Instant::ZERO),
             State::Open => base.workload_timeout(),
             _ => None,
         }
@@ -282,8 +292,9 @@ impl Stream {
                 base.on_paced(message.due, base.clock.now());
             }
         }
-        if let Err(error) = self.write(base) {
-            self.fail(base, &error);
+        match self.write(base) {
+            Ok(more) => self.is_unfinished = more,
+            Err(error) => self.fail(base, &error),
         }
     }
 
