@@ -62,7 +62,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration) -> Result<Forwarding, Are
         path_mtu: None,
         window_clamp: None,
     });
-    let mut world = World::build([1500; 2], &plan)?;
+    let mut world = World::build([1500; 2], &plan, &[])?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     sys::set_option(sender.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size as libc::c_int)

@@ -10,6 +10,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `world` | makes the two hosts, their devices and sockets, without a name and without root |
+//! | `host_tcp` | what of the flows' TCP a host is set to |
 //! | `network` | steps the scenario's links in virtual time; the simulator's stepping without its endpoints |
 //! | `emulator` | reads, decides, writes at the promised time |
 //! | `packet` | whose flow a packet is of; fragments |
@@ -30,6 +31,7 @@ mod arrival_log;
 mod connect;
 mod emulator;
 mod forwarding;
+mod host_tcp;
 mod network;
 mod packet;
 mod probe;
@@ -65,7 +67,7 @@ impl EmuArena {
     /// # Errors
     /// [`ArenaError::Unavailable`] says what is missing and how to get it.
     pub fn open() -> Result<Self, ArenaError> {
-        world::World::build([1500; 2], &[])?;
+        world::World::build([1500; 2], &[], &[])?;
         Ok(Self::default())
     }
 

@@ -36,7 +36,7 @@ pub struct Capabilities {
 pub fn probe() -> Capabilities {
     let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
     Capabilities {
-        emulation: World::build([1500; 2], &[]).map(|world| world.means).map_err(|error| match error {
+        emulation: World::build([1500; 2], &[], &[]).map(|world| world.means).map_err(|error| match error {
             ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
             other => other.to_string(),
         }),

@@ -17,17 +17,18 @@ use talkpath_units::{Bytes, Duration, Instant};
 use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
 use super::connect::{Connecting, connect_flows};
 use super::emulator::{EmuFlow, Emulated, Emulator};
+use super::host_tcp::HostTcp;
 use super::network::Network;
 use super::packet::{Host, MOST_FLOWS};
 use super::report::{EmuReport, LatenessFigures};
 use super::slow::{SlowEnd, SlowSocket};
 use super::watch::LegWatch;
-use super::world::{SocketPlan, World};
+use super::world::{Setting, SocketPlan, World};
 use crate::clock::{HostClock, RunClock};
 use crate::end::{Channel, SharedEnd, UdpRoute};
 use crate::join::{RunEnd, Timed, flow_record, series};
 use crate::lateness::Lateness;
-use crate::live::{ignored, lacks_congestion_control};
+use crate::live::lacks_congestion_control;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
 use crate::spec::SessionSpec;
@@ -70,6 +71,8 @@ enum Far {
 struct Disturbance {
     trouble: Vec<String>,
     socket_drops: u64,
+    device_drops: u64,
+    is_interrupted: bool,
     /// By flow: datagrams that waited in a slow receiver's socket at the end.
     unread: Vec<Vec<u64>>,
 }
@@ -84,7 +87,13 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaE
     }
     check_congestion_controls(&spec).map_err(ArenaError::Unsupported)?;
     let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
-    let mut world = World::build(mtu, &socket_plans(scenario, &spec, mtu))?;
+    let host_tcp = HostTcp::of(scenario);
+    let settings: Vec<Setting> = host_tcp.settings().collect();
+    let mut world = World::build(mtu, &socket_plans(scenario, &spec, mtu), &settings)?;
+    let mut warnings = host_tcp.warnings(scenario);
+    warnings.extend(settings.iter().zip(&world.unset).filter(|(_, unset)| **unset).map(|((path, _), _)| {
+        format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
+    }));
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
     let mut ends =
@@ -109,13 +118,14 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaE
         clock,
         emulated_flows(scenario, &spec, &ends),
     );
-    let (emulated, disturbance, is_interrupted) = ends.measure(emulator, scenario, &plan, clock);
+    let (emulated, mut disturbance, is_interrupted) = ends.measure(emulator, scenario, &plan, clock);
     let emulated = emulated.map_err(|error| ArenaError::Unavailable {
         what: format!("the emulator's devices failed: {error}"),
         how: "is something else removing network namespaces here?".to_owned(),
     })?;
-    let device_drops = world.device_drops().map(|drops| drops.from_host + drops.to_host).unwrap_or(0);
-    Ok(conclude(scenario, &spec, &plan, &ends, emulated, disturbance, device_drops, is_interrupted))
+    disturbance.device_drops = world.device_drops().map(|drops| drops.from_host + drops.to_host).unwrap_or(0);
+    disturbance.is_interrupted = is_interrupted;
+    Ok(conclude(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
 }
 
 impl Ends {
@@ -366,7 +376,6 @@ fn in_real_time<T>(run: impl FnOnce() -> T) -> T {
 }
 
 /// The record of a run that is over.
-#[expect(clippy::too_many_arguments, reason = "all that a run left behind, once")]
 fn conclude(
     scenario: &Scenario,
     spec: &SessionSpec,
@@ -374,9 +383,9 @@ fn conclude(
     ends: &Ends,
     emulated: Emulated,
     disturbance: Disturbance,
-    device_drops: u64,
-    is_interrupted: bool,
+    mut warnings: Vec<String>,
 ) -> Done {
+    let is_interrupted = disturbance.is_interrupted;
     let window = (Instant::from_nanos(spec.warm_up_ns), spec.stop());
     let ours = |at: u64| Instant::from_nanos(at);
     let mut lateness = Lateness::new();
@@ -412,13 +421,12 @@ fn conclude(
         backlog: LatenessFigures::of(&emulated.totals.backlog),
         endpoints: LatenessFigures::of(&lateness),
         packets: emulated.totals.packets,
-        device_drops: device_drops + emulated.totals.refused,
+        device_drops: disturbance.device_drops + emulated.totals.refused,
         overruns: emulated.totals.overruns,
         socket_drops: if bounds_sockets { 0 } else { disturbance.socket_drops },
         cpu_share: emulated.totals.cpu_ns as f64 / (emulated.end.as_nanos() + LEAD.as_nanos()) as f64,
         not_real_time: emulated.totals.ordinary.clone(),
     };
-    let mut warnings = unset_options(scenario);
     let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
     warnings.extend(disturbance.trouble.into_iter().map(|what| format!("emu: {what}")));
     let record = RunRecord {
@@ -448,22 +456,6 @@ fn check_congestion_controls(spec: &SessionSpec) -> Result<(), String> {
         .filter_map(|flow| flow.cc())
         .filter(|cc| !is_there(cc))
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
-}
-
-/// What the kernel's transports cannot be told; the hosts here do keep `send_jitter` and slow receivers.
-fn unset_options(scenario: &Scenario) -> Vec<String> {
-    let unset = |flow: &Flow| -> Vec<&str> {
-        ignored(flow).into_iter().filter(|&key| key != "send_jitter" && key != "receiver.service").collect()
-    };
-    scenario
-        .flows
-        .iter()
-        .map(|flow| (flow, unset(flow)))
-        .filter(|(_, keys)| !keys.is_empty())
-        .map(|(flow, keys)| {
-            format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
-        })
-        .collect()
 }
 
 fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<EmuFlow> {

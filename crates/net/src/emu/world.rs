@@ -12,6 +12,7 @@
 //! nothing to clean up. The child is what lets a process with threads do without root: only a process of one thread may
 //! enter a user namespace (unshare(2), EINVAL), and a socket stays in the namespace that it was made in.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -50,7 +51,12 @@ pub(super) struct World {
     counters: [File; 2],
     /// How the namespaces were had.
     pub(super) means: Means,
+    /// Which of the settings asked for could not be made, by place.
+    pub(super) unset: Vec<bool>,
 }
+
+/// A file under /proc/sys/net and what is to be in it; each namespace has its own.
+pub(super) type Setting = (&'static CStr, &'static [u8]);
 
 /// How namespaces can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,11 +91,15 @@ enum Step {
 }
 
 impl World {
-    /// Makes both hosts with these MTUs and sockets.
+    /// Makes both hosts with these MTUs, sockets and settings (at most 16).
     ///
     /// # Errors
     /// [`ArenaError::Unavailable`] says what this machine does not allow, and how to get it.
-    pub(super) fn build(mtu: [u16; 2], plan: &[SocketPlan<'_>]) -> Result<Self, ArenaError> {
+    pub(super) fn build(
+        mtu: [u16; 2],
+        plan: &[SocketPlan<'_>],
+        settings: &[Setting],
+    ) -> Result<Self, ArenaError> {
         let failed = |error: &io::Error| unavailable(Step::Send, error);
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -100,7 +110,7 @@ impl World {
         let mut made = Vec::with_capacity(plan.len() + 4);
         let child = match sys::fork().map_err(|error| failed(&error))? {
             sys::Forked::Child => {
-                be_helper(&theirs, mtu, plan, &maps, &mut made);
+                be_helper(&theirs, &Wanted { mtu, plan, settings, maps }, &mut made);
                 sys::exit_now()
             }
             sys::Forked::Parent(child) => child,
@@ -109,12 +119,15 @@ impl World {
         let outcome = receive(&ours, plan.len() + 4);
         drop(ours);
         sys::reap(child);
-        let (means, fds) = outcome?;
-        Self::sort(plan, fds, means).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))
+        let (found, fds) = outcome?;
+        let mut world = Self::sort(plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
+        world.means = found.means;
+        world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
+        Ok(world)
     }
 
     /// What the child made, host after host, in the places where it belongs.
-    fn sort(plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>, means: Means) -> Option<Self> {
+    fn sort(plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
         let mut host = |host: Host| {
@@ -129,7 +142,8 @@ impl World {
             devices: [first, second],
             sockets: sockets.into_iter().collect::<Option<_>>()?,
             counters: [first_counters, second_counters],
-            means,
+            means: Means::Privilege,
+            unset: Vec::new(),
         })
     }
 
@@ -174,24 +188,36 @@ fn parse_drops(text: &str) -> Option<(u64, u64)> {
     Some((*columns.get(11)?, *columns.get(3)?))
 }
 
-/// The child's whole life. After fork (see `sys.rs`): nothing here allocates, locks or panics.
-fn be_helper(
-    channel: &OwnedFd,
+/// What the child shall make; all of it is made before the fork.
+struct Wanted<'a> {
     mtu: [u16; 2],
-    plan: &[SocketPlan<'_>],
-    maps: &IdentityMaps,
-    made: &mut Vec<OwnedFd>,
-) {
+    plan: &'a [SocketPlan<'a>],
+    settings: &'a [Setting],
+    maps: IdentityMaps,
+}
+
+/// What the child found out.
+#[derive(Clone, Copy)]
+struct Found {
+    means: Means,
+    /// A bit for each setting that could not be made.
+    unset: u16,
+}
+
+/// The child's whole life. After fork (see `sys.rs`): nothing here allocates, locks or panics.
+fn be_helper(channel: &OwnedFd, wanted: &Wanted<'_>, made: &mut Vec<OwnedFd>) {
     sys::die_with_parent();
-    let mut means = Means::Privilege;
-    let result = make_hosts(mtu, plan, maps, made, &mut means);
+    let mut found = Found { means: Means::Privilege, unset: 0 };
+    let result = make_hosts(wanted, made, &mut found);
+    let [low, high] = found.unset.to_ne_bytes();
     let told = match result {
         Ok(()) => {
+            let message = [Step::Done as u8, found.means as u8, low, high];
             let mut rest = made.as_slice();
             let mut sent = Ok(());
             while !rest.is_empty() && sent.is_ok() {
                 let (now, later) = rest.split_at(rest.len().min(sys::MOST_DESCRIPTORS));
-                sent = sys::send_descriptors(channel.as_fd(), &[Step::Done as u8, means as u8], now);
+                sent = sys::send_descriptors(channel.as_fd(), &message, now);
                 rest = later;
             }
             sent.map_err(|error| (Step::Send, error))
@@ -200,7 +226,7 @@ fn be_helper(
     };
     if let Err((step, error)) = told {
         let number = error.raw_os_error().unwrap_or(0).to_ne_bytes();
-        let message = [step as u8, means as u8, number[0], number[1], number[2], number[3]];
+        let message = [step as u8, found.means as u8, low, high, number[0], number[1], number[2], number[3]];
         // Where this fails too, the parent sees the channel close.
         let _ = sys::send_descriptors(channel.as_fd(), &message, &[]);
     }
@@ -208,35 +234,35 @@ fn be_helper(
 
 /// Makes both hosts, one after the other: a device, its counters, the sockets. After fork.
 fn make_hosts(
-    mtu: [u16; 2],
-    plan: &[SocketPlan<'_>],
-    maps: &IdentityMaps,
+    wanted: &Wanted<'_>,
     made: &mut Vec<OwnedFd>,
-    means: &mut Means,
+    found: &mut Found,
 ) -> Result<(), (Step, io::Error)> {
     let at = |step: Step| move |error: io::Error| (step, error);
     for host in [Host::First, Host::Second] {
         match (host, sys::unshare(false)) {
             (_, Ok(())) => {}
             (Host::First, Err(_)) => {
-                *means = Means::UserNamespace;
-                enter_user_namespace(maps).map_err(at(Step::UserNamespace))?;
+                found.means = Means::UserNamespace;
+                enter_user_namespace(&wanted.maps).map_err(at(Step::UserNamespace))?;
             }
             (Host::Second, Err(error)) => return Err((Step::Namespace, error)),
         }
-        // No router solicitations on the device, and no flow that learns from the one before it. Where /proc/sys cannot be
-        // written the emulator ignores the former, and the latter concerns connections that follow each other in a run.
-        for path in
-            [c"/proc/sys/net/ipv6/conf/all/disable_ipv6", c"/proc/sys/net/ipv6/conf/default/disable_ipv6"]
-        {
-            let _ = sys::write_file(path, b"1");
+        // Where /proc/sys cannot be written the emulator ignores what IPv6 sends, and connections that follow each other
+        // in a run learn from each other.
+        for (path, text) in QUIET {
+            let _ = sys::write_file(path, text);
         }
-        let _ = sys::write_file(c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1");
+        for (place, (path, text)) in wanted.settings.iter().enumerate() {
+            if sys::write_file(path, text).is_err() {
+                found.unset |= 1 << (place & 15);
+            }
+        }
         made.push(sys::open_tun(DEVICE).map_err(at(Step::Device))?);
-        sys::bring_up(DEVICE, address(host), mtu[host.index()]).map_err(at(Step::Address))?;
+        sys::bring_up(DEVICE, address(host), wanted.mtu[host.index()]).map_err(at(Step::Address))?;
         // Opened here, the file keeps telling of this namespace.
         made.push(sys::open_file(c"/proc/thread-self/net/dev").map_err(at(Step::Counters))?);
-        for socket in plan.iter().filter(|socket| socket.host == host) {
+        for socket in wanted.plan.iter().filter(|socket| socket.host == host) {
             made.push(make_socket(socket).map_err(at(Step::Socket))?);
         }
     }
@@ -332,26 +358,27 @@ impl IdentityMaps {
 }
 
 /// Takes what the child made, until there are `wanted` descriptors.
-fn receive(channel: &OwnedFd, wanted: usize) -> Result<(Means, Vec<OwnedFd>), ArenaError> {
+fn receive(channel: &OwnedFd, wanted: usize) -> Result<(Found, Vec<OwnedFd>), ArenaError> {
     let mut fds = Vec::with_capacity(wanted);
-    let mut means = Means::Privilege;
+    let mut found = Found { means: Means::Privilege, unset: 0 };
     while fds.len() < wanted {
-        let mut message = [0; 6];
+        let mut message = [0; 8];
         match sys::receive_descriptors(channel.as_fd(), &mut message, &mut fds) {
             Ok(0) => return Err(unavailable(Step::Send, &io::ErrorKind::UnexpectedEof.into())),
             Ok(_) => {}
             Err(error) => return Err(unavailable(Step::Send, &error)),
         }
-        if message[1] == Means::UserNamespace as u8 {
-            means = Means::UserNamespace;
+        let [step, means, low, high, number @ ..] = message;
+        if means == Means::UserNamespace as u8 {
+            found.means = Means::UserNamespace;
         }
-        if message[0] != Step::Done as u8 {
-            let [step, _, number @ ..] = message;
+        found.unset = u16::from_ne_bytes([low, high]);
+        if step != Step::Done as u8 {
             let step = STEPS.into_iter().find(|it| *it as u8 == step).unwrap_or(Step::Send);
             return Err(unavailable(step, &io::Error::from_raw_os_error(i32::from_ne_bytes(number))));
         }
     }
-    Ok((means, fds))
+    Ok((found, fds))
 }
 
 /// What is missing, and how to get it.
@@ -411,8 +438,14 @@ const STEPS: [Step; 8] = [
     Step::Socket,
     Step::Send,
 ];
+/// No router solicitations on the devices, and no connection that learns from the one before it.
+const QUIET: [Setting; 3] = [
+    (c"/proc/sys/net/ipv6/conf/all/disable_ipv6", b"1"),
+    (c"/proc/sys/net/ipv6/conf/default/disable_ipv6", b"1"),
+    (c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1"),
+];
 /// The device's name, the same on both hosts, which do not see each other.
-const DEVICE: &std::ffi::CStr = c"talkpath";
+const DEVICE: &CStr = c"talkpath";
 /// IPv4 and TCP headers without options.
 const TCP_HEADERS: u32 = 40;
 /// TCP_MIN_MSS of the Linux kernel's net/tcp.h.
