@@ -119,7 +119,7 @@ fn an_echo_over_udp_takes_the_paths_round_trip() {
 /// The median of the round trips less the far application's time, ms.
 fn travelled_p50(ran: &Ran) -> f64 {
     let flow = &ran.record.flows[0];
-    let legs = flow.forward.messages.iter().zip(&flow.echo.as_ref().unwrap().messages);
+    let legs = flow.forward.messages.iter().zip(&flow.echo.as_ref().expect("it echoes").messages);
     let mut spans: Vec<u64> = legs
         .filter_map(|(out, back)| {
             let there = out.received?.since(out.due);
@@ -133,7 +133,7 @@ fn travelled_p50(ran: &Ran) -> f64 {
 /// Prints the medians of what an echo waits for besides the path: on a quiet machine all are wake-ups of threads.
 fn tell_where_time_goes(ran: &Ran) {
     let flow = &ran.record.flows[0];
-    let (out, back) = (&flow.forward.messages, &flow.echo.as_ref().unwrap().messages);
+    let (out, back) = (&flow.forward.messages, &flow.echo.as_ref().expect("it echoes").messages);
     let median = |mut spans: Vec<u64>| {
         spans.sort_unstable();
         spans.get(spans.len() / 2).map_or(0, |span| span / 1000)

@@ -10,6 +10,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `world` | makes the two hosts, their devices and sockets, without a name and without root |
+//! | `hosts` | what a scenario asks of the two hosts |
 //! | `host_tcp` | what of the flows' TCP a host is set to |
 //! | `network` | steps the scenario's links in virtual time; the simulator's stepping without its endpoints |
 //! | `emulator` | reads, decides, writes at the promised time |
@@ -32,6 +33,7 @@ mod connect;
 mod emulator;
 mod forwarding;
 mod host_tcp;
+mod hosts;
 mod network;
 mod packet;
 mod probe;
