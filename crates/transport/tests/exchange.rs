@@ -12,7 +12,8 @@
 //!
 //! 0      write 3000              the application writes one message
 //!        out 1..1001 ack 1       the next packet that left, at exactly this time: data range, syn, fin, rst, again
-//!                                (a retransmission) must match; seq, ack, window, mss, scale, ts only if given
+//!                                (a retransmission) must match; sack L..R, in order, too; seq, ack, window, mss,
+//!                                scale, ts only if given
 //! 100    in ack 1001             a packet arrives: range, syn, fin, rst, push, ack, window, mss, scale, ts V E;
 //!                                what is not given is as in the last one
 //!        read 500                the application reads so much; `read all`
@@ -29,7 +30,7 @@ use std::str::SplitWhitespace;
 use talkpath_transport::tcp::Tcp;
 use talkpath_transport::{
     CongestionControlKind, DelayedAck, Delivery, Ecn, Flags, Message, NagleKind, Packet, Refused, Role,
-    Segment, Stack, TcpConfig, Transmit, Transport,
+    SackBlock, Segment, Stack, TcpConfig, Transmit, Transport,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
 
@@ -130,6 +131,7 @@ impl Script {
             "timestamps" => config.timestamps = on(&mut words),
             "limited_transmit" => config.limited_transmit = on(&mut words),
             "sack" => config.sack = on(&mut words),
+            "tlp" => config.tlp = on(&mut words),
             "cc" => {
                 config.cc = Some(match words.next() {
                     Some("reno") => CongestionControlKind::Reno,
@@ -261,6 +263,13 @@ impl Script {
                 "mss" => segment.mss = Some(number(&mut words)?),
                 "scale" => segment.window_scale = self.config.timestamps.then_some(number(&mut words)?),
                 "ts" => timestamps = Some((number(&mut words)?, number(&mut words)?)),
+                "sack" => {
+                    let (left, right) = parse_range(words.next().ok_or("sack what?")?)?;
+                    let number = |offset| SeqNum::new(self.iss).wrapping_add(offset);
+                    let block = SackBlock { left: number(left), right: number(right) };
+                    segment.sack[usize::from(segment.sack_count)] = block;
+                    segment.sack_count += 1;
+                }
                 range => {
                     let (start, end) = parse_range(range)?;
                     seq = start;
@@ -292,6 +301,7 @@ impl Script {
         let seq = segment.seq.get().wrapping_sub(self.iss);
         let ack = segment.ack.get().wrapping_sub(self.far_iss);
         let (mut flags, mut payload, mut again) = (Flags::default(), 0, false);
+        let mut sack = Vec::new();
         let mut same = true;
         while let Some(word) = words.next() {
             match word {
@@ -307,6 +317,7 @@ impl Script {
                 "scale" => same &= segment.window_scale == Some(number(&mut words)?),
                 "sackok" => same &= segment.sack_permitted,
                 "ts" => same &= segment.timestamps == Some((number(&mut words)?, number(&mut words)?)),
+                "sack" => sack.push(parse_range(words.next().ok_or("sack what?")?)?),
                 range => {
                     let (start, end) = parse_range(range)?;
                     same &= seq == start;
@@ -314,11 +325,18 @@ impl Script {
                 }
             }
         }
+        same &= sack == self.blocks(&segment);
         same &= segment.payload == payload && transmit.retransmission == again;
         for flag in [Flags::SYN, Flags::FIN, Flags::RST] {
             same &= flags.contains(flag) == segment.flags.contains(flag);
         }
         if same { Ok(()) } else { Err(found) }
+    }
+
+    fn blocks(&self, segment: &Segment) -> Vec<(u32, u32)> {
+        let offset = |seq: SeqNum| seq.get().wrapping_sub(self.far_iss);
+        let blocks = &segment.sack[..usize::from(segment.sack_count)];
+        blocks.iter().map(|block| (offset(block.left), offset(block.right))).collect()
     }
 
     fn expect(&mut self, mut words: Words<'_>) -> Result<(), String> {
@@ -408,6 +426,9 @@ impl Script {
         if let Some((value, echo)) = segment.timestamps {
             text += &format!(" ts {value} {echo}");
         }
+        for (left, right) in self.blocks(&segment) {
+            text += &format!(" sack {left}..{right}");
+        }
         text + if transmit.retransmission { " again" } else { "" }
     }
 }
@@ -477,5 +498,14 @@ exchanges! {
     reset_ends_the_connection
     send_buffer_refuses_what_does_not_fit
     idle_connection_restarts_with_the_initial_window
+    sack_tells_of_the_latest_block_first
+    rfc6675_repairs_two_losses_in_one_round_trip
+    rack_finds_a_loss_by_time_and_prr_leads_the_window
+    rack_waits_for_a_quarter_round_trip
+    tail_loss_is_probed_after_two_round_trips
+    probe_of_the_last_segment_costs_a_reduction
+    needless_timeout_is_taken_back
+    frto_tries_new_data_before_repeating_more
+    duplicates_reported_take_a_reduction_back
     cubic_leaves_seven_tenths_after_a_loss
 }

@@ -92,7 +92,7 @@ impl Cubic {
 
     /// RFC 9438 §4.2 eq. 1, looked at one round trip ahead: how many acknowledgements a packet more takes.
     fn cubic_interval(&self, epoch: &Epoch, cwnd: u64, now: Instant) -> u64 {
-        let ahead = now.since(epoch.start).as_millis() + self.delay_min.map_or(0, |delay| delay.as_millis());
+        let ahead = now.since(epoch.start).as_millis() + self.delay_min.map_or(0, Duration::as_millis);
         let t = ahead * 1024 / 1000;
         // Beyond 2^20 / 1024 s = 17 minutes the curve is steeper than MIN_INTERVAL allows anyway.
         let distance = t.abs_diff(epoch.k).min(1 << 20);

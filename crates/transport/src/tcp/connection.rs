@@ -7,6 +7,7 @@ use super::buffer::SendBuffer;
 use super::receive::Receiver;
 use super::recovery::Recovery;
 use super::rtt::{RttEstimator, RttRule};
+use super::selective::Selective;
 use super::send::Sender;
 use super::timer::Timers;
 use super::usage::WindowUsage;
@@ -65,6 +66,7 @@ pub struct Tcp {
     pub(super) acks: AckPolicy,
     pub(super) rtt: RttEstimator,
     pub(super) recovery: Recovery,
+    pub(super) selective: Selective,
     pub(super) controller: Controller,
     pub(super) usage: WindowUsage,
     pub(super) buffer: SendBuffer,
@@ -117,7 +119,7 @@ impl Tcp {
         let offer_rule = if config.stack == Stack::Linux { OfferRule::Linux } else { OfferRule::Rfc9293 };
         let kept = Config {
             stack: config.stack,
-            cc: config.cc.unwrap_or(CongestionControlKind::NewReno),
+            cc: config.cc.unwrap_or(CongestionControlKind::Cubic),
             mss,
             timestamps: config.timestamps,
             sack: config.sack,
@@ -145,6 +147,7 @@ impl Tcp {
             acks: AckPolicy::new(config.delayed_ack),
             rtt: RttEstimator::new(rtt_rule(config.stack), config.timer_granularity, config.min_rto),
             recovery: Recovery::new(),
+            selective: Selective::new(config.stack, config.tlp),
             controller: kept.controller(mss, kept.initial_window),
             usage: WindowUsage::default(),
             buffer: SendBuffer::new(config.send_buffer),
@@ -230,7 +233,7 @@ impl Transport for Tcp {
 
     fn handle_timeout(&mut self, now: Instant) {
         while let Some(kind) = self.timers.take_expired(now) {
-            self.on_timer(kind);
+            self.on_timer(kind, now);
         }
     }
 

@@ -78,6 +78,8 @@ impl Tcp {
         self.sender.window.start(segment.window, 0, 1, shift.map_or(0, |shift| shift.min(MAX_SHIFT)));
         self.timestamps = self.config.timestamps && segment.timestamps.is_some();
         self.ts_recent = segment.timestamps.map_or(0, |(value, _)| value);
+        // RFC 2018 §2.
+        self.selective.enabled = self.config.sack && segment.sack_permitted;
         self.far_mss = segment.mss.map_or(DEFAULT_MSS, u32::from);
     }
 
@@ -111,7 +113,10 @@ impl Tcp {
             None
         };
         match sample {
-            Some(rtt) => self.rtt.on_sample(rtt, 0, 1),
+            Some(rtt) => {
+                self.rtt.on_sample(rtt, 0, 1);
+                self.selective.rack.on_rtt(rtt, now);
+            }
             None => self.rtt.fall_back_after_syn_loss(),
         }
     }

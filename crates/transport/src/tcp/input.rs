@@ -50,7 +50,9 @@ impl Tcp {
         }
         self.note_timestamp(segment, start);
         let is_update = self.sender.window.update(segment.window, start, ack);
-        if ack > self.sender.snd_una() {
+        if self.selective.enabled {
+            self.on_ack_with_sack(segment, ack, is_update, now);
+        } else if ack > self.sender.snd_una() {
             self.on_new_ack(segment, ack, now);
         } else if ack == self.sender.snd_una() && !is_update && self.is_duplicate(segment) {
             self.on_duplicate_ack(now);
@@ -79,6 +81,8 @@ impl Tcp {
         }
         if outside || self.is_old_duplicate(segment) {
             if segment.payload > 0 || fin > 0 {
+                let data_end = (start + u64::from(segment.payload)).min(self.receiver.rcv_nxt());
+                self.receiver.report.on_duplicate(start, data_end);
                 let context = self.ack_context(now);
                 self.acks.on_disorder(&context);
             } else {
@@ -225,7 +229,7 @@ impl Tcp {
         };
     }
 
-    fn on_fin_acked(&mut self) {
+    pub(super) fn on_fin_acked(&mut self) {
         match self.state {
             State::FinWait1 => self.state = State::FinWait2,
             State::Closing => self.state = State::TimeWait,

@@ -8,13 +8,17 @@
 //!   rtt          SRTT, RTTVAR, RTO                            nagle    whether a small segment waits
 //!   window       flow control, both directions, scaling       buffer   room for writes
 //!   usage        whether cwnd was the limit                   timer    deadlines
+//!   sack         what the receiver reports beyond a gap       scoreboard  what the sender knows of each segment
+//!   selective    recovery with SACK, after RTO, undo          rack     losses told by time
+//!   probe        the tail loss probe                          prr      cwnd during recovery
+//!   undo         needless reductions taken back
 //! ```
 //!
 //! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
 //!
 //! Left out, since two hosts in a closed run cannot tell: urgent data, TIME_WAIT's two minutes (the state is kept,
 //! answers, and never ends), keep-alives, the user timeout and R2 (a connection never gives up), path MTU discovery
-//! (the path's MTU is given), checksums. SACK, RACK-TLP, ECN and pacing are not there yet.
+//! (the path's MTU is given), checksums. ECN and pacing are not there yet.
 
 mod ack;
 mod buffer;
@@ -23,11 +27,18 @@ mod handshake;
 mod input;
 mod nagle;
 mod output;
+mod probe;
+mod prr;
+mod rack;
 mod receive;
 mod recovery;
 mod rtt;
+mod sack;
+mod scoreboard;
+mod selective;
 mod send;
 mod timer;
+mod undo;
 mod usage;
 mod window;
 

@@ -6,10 +6,11 @@
 use talkpath_units::Instant;
 
 use super::connection::{Control, State, Tcp, timestamp};
+use super::probe::Pending;
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
 use crate::cc::{Allowance, CongestionControl, Counting};
-use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
+use crate::{Ecn, Flags, Packet, PayloadRange, SackBlock, Segment, Transmit};
 
 impl Tcp {
     pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
@@ -36,9 +37,13 @@ impl Tcp {
         None
     }
 
-    pub(super) fn on_timer(&mut self, kind: TimerKind) {
+    pub(super) fn on_timer(&mut self, kind: TimerKind, now: Instant) {
         match kind {
-            TimerKind::Retransmit => self.on_retransmission_timeout(),
+            TimerKind::Retransmit => match self.selective.probe.pending {
+                Pending::Retransmission => self.on_retransmission_timeout(now),
+                Pending::Probe => self.on_probe_timeout(now),
+                Pending::Reordering => self.on_reordering_timeout(now),
+            },
             TimerKind::Persist => {
                 self.persist_backoff = self.persist_backoff.saturating_add(1);
                 self.probe_due = true;
@@ -48,7 +53,7 @@ impl Tcp {
     }
 
     /// RFC 6298 §5.4 to §5.6.
-    fn on_retransmission_timeout(&mut self) {
+    fn on_retransmission_timeout(&mut self, now: Instant) {
         match self.state {
             State::SynSent => self.control = Some(Control::Syn),
             State::SynReceived => self.control = Some(Control::SynAck),
@@ -57,9 +62,13 @@ impl Tcp {
                 let snd_una = self.sender.snd_una();
                 let first = self.timed_out_at != Some(snd_una);
                 self.timed_out_at = Some(snd_una);
-                self.controller.on_rto(self.flight_size(), first);
-                self.recovery.enter_loss(self.sender.snd_max());
-                self.sender.go_back();
+                if self.selective.enabled {
+                    self.enter_loss_with_sack(first, now);
+                } else {
+                    self.controller.on_rto(self.flight_size(), first);
+                    self.recovery.enter_loss(self.sender.snd_max());
+                    self.sender.go_back();
+                }
                 self.resend_first = false;
             }
         }
@@ -68,16 +77,34 @@ impl Tcp {
     }
 
     fn next_data(&mut self, now: Instant) -> Option<Transmit> {
-        if core::mem::take(&mut self.resend_first)
-            && let Some(sent) = self.sender.send_first_again(now)
+        if core::mem::take(&mut self.resend_first) {
+            let again = if self.selective.enabled {
+                self.sender.send_lost_again(now)
+            } else {
+                self.sender.send_first_again(now)
+            };
+            if let Some(sent) = again {
+                self.on_sent_again(&sent, now);
+                return Some(self.transmit_data(sent, now));
+            }
+        }
+        if core::mem::take(&mut self.selective.probe.due)
+            && let Some(sent) = self.send_probe(now)
         {
             return Some(self.transmit_data(sent, now));
         }
         if core::mem::take(&mut self.probe_due) {
             return Some(self.probe(now));
         }
+        if self.selective.enabled {
+            self.sender.leave_room(self.receiver.report.option_size());
+        }
         let plan = self.sender.plan();
         let sent = match plan {
+            Next::Nothing(_) if self.sender.board.hold_lost && !self.sent_since_drained => {
+                self.stop_holding_lost();
+                return self.next_data(now);
+            }
             Next::Nothing(held) => {
                 self.on_drained(false, held, now);
                 return None;
@@ -87,7 +114,9 @@ impl Tcp {
                     self.on_drained(true, Held::NoData, now);
                     return None;
                 }
-                self.sender.send_again(now)?
+                let sent = self.sender.send_again(now)?;
+                self.on_sent_again(&sent, now);
+                sent
             }
             Next::New { payload, fin } => {
                 self.restart_after_idle(now);
@@ -95,11 +124,28 @@ impl Tcp {
                     self.on_drained(true, Held::NoData, now);
                     return None;
                 }
+                if self.selective.enabled {
+                    self.selective.prr.on_sent();
+                }
                 self.sender.send_new(payload, fin, now)
             }
         };
         self.sent_since_drained = true;
         Some(self.transmit_data(sent, now))
+    }
+
+    /// A lost segment leaves again; the first one in flight gets a whole timeout (tcp_xmit_retransmit_queue).
+    fn on_sent_again(&mut self, sent: &SentSegment, now: Instant) {
+        if !self.selective.enabled {
+            return;
+        }
+        self.selective.prr.on_sent();
+        self.selective.undo.on_sent_again(timestamp(now));
+        let is_first = sent.start() <= self.sender.snd_una();
+        if is_first && self.selective.probe.pending != Pending::Reordering {
+            self.selective.probe.pending = Pending::Retransmission;
+            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
+        }
     }
 
     /// Whether congestion control lets a segment of `payload` bytes leave, with `extra` segments on top of `cwnd`
@@ -121,7 +167,9 @@ impl Tcp {
 
     /// RFC 3042 §2: on the first two duplicate acknowledgements a new segment each may leave beyond `cwnd`.
     fn admits_limited(&mut self, payload: u32) -> bool {
-        let admits = self.config.limited_transmit && self.admits(payload, self.recovery.limited_transmit());
+        let admits = self.config.limited_transmit
+            && !self.selective.enabled
+            && self.admits(payload, self.recovery.limited_transmit());
         if admits {
             self.recovery.on_limited_transmit(match self.controller.window().counting() {
                 Counting::Bytes { .. } => u64::from(payload),
@@ -145,11 +193,20 @@ impl Tcp {
 
     /// All that may leave has left: notes whether `cwnd` was the limit, and keeps the persist timer.
     fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
-        if cwnd_limited || core::mem::take(&mut self.sent_since_drained) {
+        let sent = core::mem::take(&mut self.sent_since_drained);
+        if cwnd_limited || sent {
             let window = self.controller.window();
             let (flight_size, smss) = (self.flight_size(), window.counting().smss());
             let limited = cwnd_limited || flight_size + smss > window.cwnd();
-            self.usage.on_drained(limited, flight_size, self.sender.snd_una(), self.sender.snd_max());
+            // tcp_cwnd_validate counts what is lost or sacked too.
+            let outstanding = match window.counting() {
+                Counting::Bytes { .. } => flight_size,
+                Counting::Packets => flight_size.max(self.sender.outstanding_segments()),
+            };
+            self.usage.on_drained(limited, outstanding, self.sender.snd_una(), self.sender.snd_max());
+            if sent && self.selective.enabled && self.sender.is_waiting() {
+                self.arm(now, false);
+            }
         }
         if held == Held::Receiver && !self.sender.is_waiting() {
             if !self.timers.is_running(TimerKind::Persist) {
@@ -187,19 +244,20 @@ impl Tcp {
         }
         let start = sent.start();
         let segment = self.segment(start, flags, sent.payload, now);
+        let again = sent.is_again();
         if sent.payload == 0 {
             return bare(segment);
         }
         self.acks.on_data_sent(now);
         self.counters.data_packets += 1;
-        self.counters.retransmissions += u64::from(sent.retransmitted);
+        self.counters.retransmissions += u64::from(again);
         // The SYN took offset 0.
         let payload = PayloadRange::Stream { start: start - 1, end: start - 1 + u64::from(sent.payload) };
         Transmit {
             packet: Packet::Tcp(segment),
             ecn: Ecn::NotEct,
             payload: Some(payload),
-            retransmission: sent.retransmitted,
+            retransmission: again,
         }
     }
 
@@ -216,7 +274,10 @@ impl Tcp {
         let rcv_nxt = self.receiver.rcv_nxt();
         let window = self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
         self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
+        let (sack, sack_count) = self.sack_option(payload);
         Segment {
+            sack,
+            sack_count,
             seq: self.iss.wrapping_add(offset as u32),
             ack: self.irs.wrapping_add(rcv_nxt as u32),
             flags,
@@ -227,6 +288,16 @@ impl Tcp {
         }
     }
 
+    /// What arrived beyond a gap; a segment sent again has its size already and takes what fits beside it.
+    fn sack_option(&mut self, payload: u32) -> ([SackBlock; 3], u8) {
+        let report = &mut self.receiver.report;
+        if !self.selective.enabled || report.option_size() == 0 {
+            return ([SackBlock::default(); 3], 0);
+        }
+        let room = if payload == 0 { u32::MAX } else { self.sender.smss().saturating_sub(payload) };
+        report.take(self.irs, room)
+    }
+
     fn control_segment(&mut self, control: Control, now: Instant) -> Segment {
         match control {
             Control::Reset(segment) => segment,
@@ -234,6 +305,7 @@ impl Tcp {
             Control::SynAck => {
                 // RFC 7323 §2.2 and §3.2: an option is answered only where it was offered.
                 let mut segment = self.syn(Flags::SYN.with(Flags::ACK), self.timestamps, now);
+                segment.sack_permitted = self.selective.enabled;
                 let rcv_nxt = self.receiver.rcv_nxt();
                 segment.ack = self.irs.wrapping_add(rcv_nxt as u32);
                 self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);

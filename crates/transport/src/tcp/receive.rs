@@ -5,6 +5,7 @@
 
 use talkpath_units::Bytes;
 
+use super::sack::SackReport;
 use super::window::{OfferRule, ReceiveWindow};
 
 /// What a segment brought.
@@ -30,12 +31,14 @@ pub(crate) struct Receiver {
     /// The offset of the FIN, once seen.
     fin: Option<u64>,
     pub(crate) window: ReceiveWindow,
+    /// What to tell of data beyond a gap; nobody asks where SACK was not agreed on.
+    pub(crate) report: SackReport,
 }
 
 impl Receiver {
     pub(crate) fn new(rule: OfferRule, buffer: Bytes) -> Self {
         let window = ReceiveWindow::new(rule, buffer);
-        Self { rcv_nxt: 0, read: 1, islands: Vec::new(), fin: None, window }
+        Self { rcv_nxt: 0, read: 1, islands: Vec::new(), fin: None, window, report: SackReport::default() }
     }
 
     /// The SYN has arrived.
@@ -75,18 +78,28 @@ impl Receiver {
         }
         let end = data_end.min(self.window.edge());
         if end <= self.rcv_nxt || payload == 0 {
+            if data_end <= self.rcv_nxt {
+                self.report.on_duplicate(start, data_end);
+            }
             return if self.take_fin() { Arrival::InOrder { filled_gap: false } } else { Arrival::Nothing };
         }
         if start > self.rcv_nxt {
-            return if start < end && self.insert(start, end) {
-                Arrival::OutOfOrder
-            } else {
-                Arrival::Nothing
-            };
+            if start >= end {
+                return Arrival::Nothing;
+            }
+            self.report.on_out_of_order(start, end);
+            if self.insert(start, end) {
+                return Arrival::OutOfOrder;
+            }
+            self.report.on_duplicate(start, end);
+            return Arrival::Nothing;
         }
         let filled_gap = self.has_gap();
         self.rcv_nxt = end;
-        self.join_islands();
+        if filled_gap {
+            self.join_islands();
+            self.report.on_in_order(self.rcv_nxt);
+        }
         self.take_fin();
         Arrival::InOrder { filled_gap }
     }

@@ -7,7 +7,7 @@
 //!     └───────────► Loss {recover} ◄─┘            ACK of `recover` ──► Open
 //! ```
 //!
-//! SACK-based recovery (RFC 6675) and RACK-TLP (RFC 8985) will stand beside this, on the same segment list.
+//! With SACK the states are the same and `super::selective` moves between them.
 
 /// How losses are being repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,11 @@ impl Recovery {
         if self.state == RecoveryState::Loss && self.covers(ack) {
             self.state = RecoveryState::Open;
         }
+    }
+
+    /// One past what had been sent when the last loss was noticed.
+    pub(crate) const fn recover(&self) -> u64 {
+        self.recover
     }
 
     /// Whether `ack` acknowledges all that was sent when the loss was noticed.

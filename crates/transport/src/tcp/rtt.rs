@@ -87,13 +87,18 @@ impl RttEstimator {
         self.after(if interval > self.max_rto { self.max_rto } else { interval }, now)
     }
 
-    fn after(&self, span: Duration, now: Instant) -> Instant {
+    /// `span` after `now` by this clock, which rounds up to its ticks.
+    pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
         let tick = self.granularity.as_nanos();
         if tick == 0 {
             return now.saturating_add(span);
         }
         let last_tick = Instant::from_nanos(now.as_nanos() / tick * tick);
         last_tick.saturating_add(span.round_up_to(self.granularity))
+    }
+
+    pub(crate) const fn min_rto(&self) -> Duration {
+        self.min_rto
     }
 
     /// RFC 6298 §5.5.

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use talkpath_units::Instant;
 
 use super::nagle::Nagle;
+use super::scoreboard::{Marks, Scoreboard};
 use super::window::SendWindow;
 use crate::NagleKind;
 
@@ -28,13 +29,22 @@ pub(crate) struct SentSegment {
     pub(crate) sent_at: Instant,
     pub(crate) payload: u32,
     pub(crate) fin: bool,
-    /// Whether it was sent more than once: then it yields no round-trip sample (Karn).
-    pub(crate) retransmitted: bool,
+    pub(crate) marks: Marks,
 }
 
 impl SentSegment {
-    pub(crate) fn start(&self) -> u64 {
-        self.end - u64::from(self.payload) - u64::from(self.fin)
+    pub(crate) const fn start(&self) -> u64 {
+        self.end - self.size()
+    }
+
+    /// Offsets that it takes.
+    pub(crate) const fn size(&self) -> u64 {
+        self.payload as u64 + self.fin as u64
+    }
+
+    /// Whether it was sent more than once.
+    pub(crate) const fn is_again(&self) -> bool {
+        self.marks.has(Marks::EVER_AGAIN)
     }
 }
 
@@ -73,21 +83,23 @@ pub(crate) struct Acked {
 /// The send side of one end.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
-    snd_una: u64,
+    pub(super) snd_una: u64,
     /// One past the highest offset ever sent.
-    snd_max: u64,
+    pub(super) snd_max: u64,
     /// One past the last byte written.
     written: u64,
-    segments: VecDeque<SentSegment>,
-    next: usize,
+    pub(super) segments: VecDeque<SentSegment>,
+    pub(super) next: usize,
+    pub(super) board: Scoreboard,
     fin_queued: bool,
     fin_sent: bool,
     /// When data was last sent.
-    last_sent: Instant,
+    pub(super) last_sent: Instant,
     pub(crate) window: SendWindow,
     nagle: Nagle,
-    /// Payload of a full segment.
+    /// Payload of a full segment, and of one that carries SACK blocks now.
     smss: u32,
+    full: u32,
 }
 
 impl Sender {
@@ -98,12 +110,14 @@ impl Sender {
             written: 1,
             segments: VecDeque::new(),
             next: 0,
+            board: Scoreboard::default(),
             fin_queued: false,
             fin_sent: false,
             last_sent: Instant::ZERO,
             window: SendWindow::default(),
             nagle: Nagle::new(nagle),
             smss: 1,
+            full: 1,
         }
     }
 
@@ -116,6 +130,13 @@ impl Sender {
     pub(crate) fn on_established(&mut self, smss: u32) {
         self.snd_una = 1;
         self.smss = smss.max(1);
+        self.full = self.smss;
+    }
+
+    /// New segments leave room for `options` bytes more than timestamps.
+    #[inline]
+    pub(crate) fn leave_room(&mut self, options: u32) {
+        self.full = self.smss.saturating_sub(options).max(1);
     }
 
     pub(crate) const fn snd_una(&self) -> u64 {
@@ -124,6 +145,31 @@ impl Sender {
 
     pub(crate) const fn snd_max(&self) -> u64 {
         self.snd_max
+    }
+
+    /// When the first segment in flight was last sent.
+    pub(crate) fn first_sent_at(&self) -> Option<Instant> {
+        self.segments.front().map(|segment| segment.sent_at)
+    }
+
+    /// Whether the first segment in flight was sent more than once.
+    pub(crate) fn first_is_again(&self) -> bool {
+        self.segments.front().is_some_and(SentSegment::is_again)
+    }
+
+    /// Bytes sent and not acknowledged, whatever became of them (FlightSize).
+    pub(crate) const fn outstanding_bytes(&self) -> u64 {
+        self.snd_max - self.snd_una
+    }
+
+    /// Segments sent and not acknowledged, whatever became of them (packets_out).
+    pub(crate) fn outstanding_segments(&self) -> u64 {
+        self.segments.len() as u64
+    }
+
+    /// Whether there is new data and the far end's window has room for some.
+    pub(crate) const fn can_send_new(&self) -> bool {
+        self.unsent() > 0 && self.window.edge() > self.snd_max
     }
 
     pub(crate) const fn smss(&self) -> u32 {
@@ -137,12 +183,14 @@ impl Sender {
 
     /// Bytes in the network.
     pub(crate) fn flight_bytes(&self) -> u64 {
-        self.snd_nxt() - self.snd_una
+        let board = &self.board;
+        self.snd_nxt() - self.snd_una + board.again.bytes - board.sacked.bytes - board.lost.bytes
     }
 
     /// Segments in the network.
     pub(crate) const fn flight_segments(&self) -> u64 {
-        self.next as u64
+        let board = &self.board;
+        self.next as u64 + board.again.segments - board.sacked.segments - board.lost.segments
     }
 
     /// Whether anything is unacknowledged, in the network or taken for lost.
@@ -183,7 +231,7 @@ impl Sender {
 
     /// What flow control and Nagle's algorithm let leave next; congestion control has its say afterwards.
     pub(crate) fn plan(&self) -> Next {
-        if self.next < self.segments.len() {
+        if self.next < self.segments.len() || self.board.has_work() {
             return Next::Again;
         }
         let unsent = self.unsent();
@@ -191,11 +239,11 @@ impl Sender {
         if unsent == 0 {
             return if fin_due { Next::New { payload: 0, fin: true } } else { Next::Nothing(Held::NoData) };
         }
-        let smss = u64::from(self.smss);
+        let full = u64::from(self.full);
         let usable = self.window.edge().saturating_sub(self.snd_max);
-        let payload = unsent.min(smss).min(usable);
+        let payload = unsent.min(full).min(usable);
         let is_tail = payload == unsent;
-        if payload == smss || (is_tail && fin_due) {
+        if payload == full || (is_tail && fin_due) {
             return Next::New { payload: payload as u32, fin: is_tail && fin_due };
         }
         if is_tail && self.nagle.holds(self.snd_una, self.snd_max) {
@@ -211,15 +259,15 @@ impl Sender {
     /// What the persist timer forces out: as much as the window takes, small or not (RFC 9293 §3.8.6.2.1 (4)).
     pub(crate) fn plan_forced(&self) -> Option<u32> {
         let usable = self.window.edge().saturating_sub(self.snd_max);
-        let payload = self.unsent().min(u64::from(self.smss)).min(usable);
+        let payload = self.unsent().min(u64::from(self.full)).min(usable);
         (payload > 0).then_some(payload as u32)
     }
 
     /// Sends `payload` new bytes, and the FIN where `fin`.
     pub(crate) fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> SentSegment {
         let end = self.snd_max + u64::from(payload) + u64::from(fin);
-        let segment = SentSegment { end, sent_at: now, payload, fin, retransmitted: false };
-        if payload > 0 && payload < self.smss {
+        let segment = SentSegment { end, sent_at: now, payload, fin, marks: Marks::default() };
+        if payload > 0 && payload < self.full {
             self.nagle.on_small_sent(end);
         }
         self.snd_max = end;
@@ -232,9 +280,12 @@ impl Sender {
 
     /// Sends the segment at `next` again and moves on.
     pub(crate) fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
+        if self.board.has_work() {
+            return self.send_lost_again(now);
+        }
         let segment = self.segments.get_mut(self.next)?;
         self.next += 1;
-        segment.retransmitted = true;
+        segment.marks.set(Marks::EVER_AGAIN);
         segment.sent_at = now;
         self.last_sent = now;
         Some(*segment)
@@ -243,7 +294,7 @@ impl Sender {
     /// Sends the first unacknowledged segment again, in place.
     pub(crate) fn send_first_again(&mut self, now: Instant) -> Option<SentSegment> {
         let segment = self.segments.front_mut()?;
-        segment.retransmitted = true;
+        segment.marks.set(Marks::EVER_AGAIN);
         segment.sent_at = now;
         self.next = self.next.max(1);
         self.last_sent = now;
@@ -262,7 +313,7 @@ impl Sender {
         while let Some(segment) = self.segments.front()
             && segment.end <= ack
         {
-            ambiguous |= segment.retransmitted;
+            ambiguous |= segment.is_again();
             if acked.segments == 0 {
                 acked.sample_from = Some(segment.sent_at);
             }
@@ -270,17 +321,23 @@ impl Sender {
             self.segments.pop_front();
         }
         self.next = self.next.saturating_sub(acked.segments as usize);
-        // A far end that took part of a segment: the rest is what is left to acknowledge.
-        if let Some(segment) = self.segments.front_mut()
-            && segment.start() < ack
-        {
-            segment.payload -= (ack - segment.start()) as u32;
-        }
+        self.trim_front(ack);
         if ambiguous {
             acked.sample_from = None;
         }
         self.snd_una = ack;
         acked
+    }
+
+    /// A far end that took part of a segment: the rest is what is left to acknowledge.
+    pub(super) fn trim_front(&mut self, ack: u64) {
+        if let Some(segment) = self.segments.front_mut()
+            && segment.start() < ack
+        {
+            let taken = ack - segment.start();
+            self.board.on_trim(segment.marks, taken);
+            segment.payload -= taken as u32;
+        }
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Pair {
     events: BinaryHeap<Reverse<(Instant, u64)>>,
     stored: Vec<Event>,
     armed: [Option<Instant>; 2],
+    /// A timer has fired: a tail loss probe may leave whatever `cwnd` says (RFC 8985 §7.3).
+    timer_fired: bool,
     watches: [Watch; 2],
     /// Payload of a full segment, or more.
     pub(crate) smss: u64,
@@ -63,6 +65,10 @@ struct Watch {
     shift: u8,
     timeouts: u64,
     iss: u32,
+    /// One past the highest byte that was reported beyond a gap, or that was in flight when a timeout took it for lost.
+    gap_end: u64,
+    /// The far end permits SACK.
+    sack: bool,
 }
 
 impl Pair {
@@ -80,6 +86,7 @@ impl Pair {
             events: BinaryHeap::new(),
             stored: Vec::new(),
             armed: [None; 2],
+            timer_fired: false,
             watches: [Watch::default(); 2],
             smss: 1460,
         };
@@ -131,7 +138,9 @@ impl Pair {
                 if self.ends[at].poll_timeout().is_some_and(|deadline| deadline <= time) {
                     self.ends[at].handle_timeout(time);
                     self.armed[at] = None;
+                    self.timer_fired = true;
                     self.flush(at);
+                    self.timer_fired = false;
                 }
             }
             Event::App { .. } => {}
@@ -175,10 +184,16 @@ impl Pair {
         assert!(end <= watch.edge, "byte {end} is beyond the window, {watch:?}");
         if timeouts != watch.timeouts {
             watch.timeouts = timeouts;
-            watch.next = start;
+            if watch.sack {
+                watch.gap_end = watch.gap_end.max(watch.next);
+            } else {
+                watch.next = start;
+            }
         }
         watch.next = watch.next.max(end);
-        if !transmit.retransmission {
+        // What was sacked or lost is not in flight, and an observer cannot tell what was.
+        let gap = watch.una < watch.gap_end || self.timer_fired;
+        if !transmit.retransmission && !gap {
             let flight = (watch.next - watch.una) as f64;
             assert!(flight <= (cwnd + 2.0) * smss, "{flight} B in flight, cwnd {cwnd}");
         }
@@ -190,6 +205,7 @@ impl Pair {
         if segment.flags.contains(Flags::SYN) {
             watch.edge = watch.edge.max(u64::from(segment.window));
             watch.shift = segment.window_scale.unwrap_or(0);
+            watch.sack = segment.sack_permitted;
             return;
         }
         if segment.flags.contains(Flags::RST) {
@@ -199,6 +215,10 @@ impl Pair {
         let acked = SeqNum::new(segment.ack.get().wrapping_sub(watch.iss).wrapping_sub(1)).extend(watch.una);
         watch.una = watch.una.max(acked);
         watch.next = watch.next.max(watch.una);
+        for block in &segment.sack[..usize::from(segment.sack_count)] {
+            let right = SeqNum::new(block.right.get().wrapping_sub(watch.iss).wrapping_sub(1));
+            watch.gap_end = watch.gap_end.max(right.extend(watch.una));
+        }
         watch.edge = watch.edge.max(acked + (u64::from(segment.window) << watch.shift));
     }
 }

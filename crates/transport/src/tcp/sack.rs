@@ -1,0 +1,150 @@
+//! What the receiver reports of data beyond a gap: the SACK option (RFC 2018), and duplicates (RFC 2883).
+//!
+//! The block that the latest segment lies in comes first, then those reported most recently (RFC 2018 §4). As in Linux
+//! (tcp_sack_new_ofo_skb) four blocks are remembered and the oldest forgotten. An option holds three, beside timestamps;
+//! the first of them tells of a duplicate, once, where there was one.
+
+use talkpath_units::SeqNum;
+
+use crate::SackBlock;
+
+/// What is to be reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SackReport {
+    /// Ranges `start..end` beyond RCV.NXT, the most recent first; `count` of them.
+    blocks: [(u64, u64); REMEMBERED],
+    count: usize,
+    /// The segment that was here already (RFC 2883 §4).
+    duplicate: Option<(u64, u64)>,
+}
+
+impl SackReport {
+    /// `start..end` arrived beyond a gap.
+    pub(crate) fn on_out_of_order(&mut self, start: u64, end: u64) {
+        let mut merged = (start, end);
+        let mut kept = 0;
+        let mut others = [(0, 0); REMEMBERED];
+        for &(left, right) in &self.blocks[..self.count] {
+            if left <= merged.1 && merged.0 <= right {
+                merged = (merged.0.min(left), merged.1.max(right));
+            } else {
+                others[kept] = (left, right);
+                kept += 1;
+            }
+        }
+        self.blocks[0] = merged;
+        self.count = (kept + 1).min(REMEMBERED);
+        self.blocks[1..self.count].copy_from_slice(&others[..self.count - 1]);
+    }
+
+    /// Everything before `rcv_nxt` has arrived.
+    #[inline]
+    pub(crate) fn on_in_order(&mut self, rcv_nxt: u64) {
+        if self.count == 0 {
+            return;
+        }
+        let mut kept = 0;
+        for index in 0..self.count {
+            if self.blocks[index].0 > rcv_nxt {
+                self.blocks[kept] = self.blocks[index];
+                kept += 1;
+            }
+        }
+        self.count = kept;
+    }
+
+    /// `start..end` had arrived before.
+    pub(crate) const fn on_duplicate(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.duplicate = Some((start, end));
+        }
+    }
+
+    /// Bytes that the option takes now; zero where there is nothing to report.
+    #[inline]
+    pub(crate) fn option_size(&self) -> u32 {
+        match (self.count + usize::from(self.duplicate.is_some())).min(BLOCKS) as u32 {
+            0 => 0,
+            blocks => OPTION_HEADER + BLOCK * blocks,
+        }
+    }
+
+    /// The option's blocks, counted from the far end's initial sequence number `irs`, in at most `room` bytes.
+    pub(crate) fn take(&mut self, irs: SeqNum, room: u32) -> ([SackBlock; BLOCKS], u8) {
+        let fits = (room.saturating_sub(OPTION_HEADER) / BLOCK).min(BLOCKS as u32) as usize;
+        let mut option = [SackBlock::default(); BLOCKS];
+        let mut count = 0;
+        let duplicate = if fits > 0 { self.duplicate.take() } else { None };
+        let ranges = duplicate.iter().chain(&self.blocks[..self.count]);
+        for (block, &(left, right)) in option[..fits].iter_mut().zip(ranges) {
+            let number = |offset: u64| irs.wrapping_add(offset as u32);
+            *block = SackBlock { left: number(left), right: number(right) };
+            count += 1;
+        }
+        (option, count)
+    }
+}
+
+/// TCP_NUM_SACKS.
+const REMEMBERED: usize = 4;
+/// RFC 2018 §3: 40 bytes of options less 12 of timestamps hold three blocks.
+const BLOCKS: usize = 3;
+/// Kind, length and two bytes of padding.
+const OPTION_HEADER: u32 = 4;
+/// Two sequence numbers.
+const BLOCK: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(report: &mut SackReport) -> Vec<(u32, u32)> {
+        let (blocks, count) = report.take(SeqNum::new(0), 40);
+        blocks[..usize::from(count)].iter().map(|block| (block.left.get(), block.right.get())).collect()
+    }
+
+    /// RFC 2018 §7, case 3: every second of eight segments is lost.
+    #[test]
+    fn the_latest_block_comes_first_and_three_fit() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(5500, 6000);
+        assert_eq!(told(&mut report), [(5500, 6000)]);
+        report.on_out_of_order(6500, 7000);
+        assert_eq!(told(&mut report), [(6500, 7000), (5500, 6000)]);
+        report.on_out_of_order(7500, 8000);
+        report.on_out_of_order(8500, 9000);
+        assert_eq!(told(&mut report), [(8500, 9000), (7500, 8000), (6500, 7000)]);
+        report.on_out_of_order(6000, 6500);
+        assert_eq!(told(&mut report), [(5500, 7000), (8500, 9000), (7500, 8000)]);
+    }
+
+    #[test]
+    fn what_arrived_in_order_is_reported_no_more() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(2000, 3000);
+        report.on_out_of_order(4000, 5000);
+        report.on_in_order(3000);
+        assert_eq!((told(&mut report), report.option_size()), (vec![(4000, 5000)], 12));
+        report.on_in_order(5000);
+        assert_eq!(report.option_size(), 0);
+    }
+
+    /// RFC 2883 §4: in the first block, in one acknowledgement.
+    #[test]
+    fn a_duplicate_is_told_once_and_first() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(4000, 5000);
+        report.on_duplicate(1000, 2000);
+        assert_eq!(told(&mut report), [(1000, 2000), (4000, 5000)]);
+        assert_eq!(told(&mut report), [(4000, 5000)]);
+    }
+
+    #[test]
+    fn only_what_has_room_is_told() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(2000, 3000);
+        report.on_out_of_order(4000, 5000);
+        assert_eq!(report.take(SeqNum::new(0), 12).1, 1);
+        assert_eq!(report.take(SeqNum::new(0), 11).1, 0);
+    }
+}
