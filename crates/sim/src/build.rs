@@ -112,41 +112,17 @@ fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowIn
 /// replaced with a warning where only a default did.
 fn simulated_transport(flow: &Flow, warnings: &mut Vec<String>) -> Result<TransportConfig, ArenaError> {
     let TransportConfig::Tcp(config) = &flow.transport else { return Ok(flow.transport.clone()) };
-    if config.cc == Some(CongestionControlKind::Cubic) {
+    if config.pacing && flow.asked_for.contains(&"pacing") {
         return Err(ArenaError::Unsupported(format!(
-            "flow.{}: cc = \"cubic\" is not in the simulator yet; found \"cubic\", available here are \"newreno\" \
-             (the default) and \"reno\"",
+            "flow.{}: pacing = true is not in the simulator yet; leave it out or set pacing = false",
             flow.group
         )));
     }
-    for key in ["sack", "tlp", "pacing"] {
-        if flow.asked_for.contains(&key) {
-            return Err(ArenaError::Unsupported(format!(
-                "flow.{}: {key} = true is not in the simulator yet; leave it out or set {key} = false",
-                flow.group
-            )));
-        }
-    }
-    let mut missing = Vec::new();
     let mut config = config.clone();
-    if config.cc.is_none() {
-        config.cc = Some(CongestionControlKind::NewReno);
-        missing.push("cc = \"newreno\" for cubic");
-    }
-    for (option, name) in [
-        (&mut config.sack, "no SACK"),
-        (&mut config.tlp, "no tail loss probe"),
-        (&mut config.pacing, "no pacing"),
-    ] {
-        if core::mem::take(option) {
-            missing.push(name);
-        }
-    }
-    if !missing.is_empty() {
-        let warning = format!(
-            "TCP in the simulator is not the whole of Linux's yet: it runs with {}",
-            missing.join(", ")
-        );
+    // As a Linux host has it: net.ipv4.tcp_congestion_control.
+    config.cc.get_or_insert(CongestionControlKind::Cubic);
+    if core::mem::take(&mut config.pacing) {
+        let warning = "TCP in the simulator has no pacing yet: it runs without".to_owned();
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
