@@ -8,6 +8,8 @@ use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+pub(crate) use crate::command::study::args::StudyArgs;
+
 /// Which transport holds up on which path: simulated and live, from one scenario file.
 ///
 /// `talkpath compare` with no arguments runs one voice call over every transport on a home uplink beside a bulk upload
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Be the far end for `--arena live` on another host
     Serve(ServeArgs),
+    /// A publication's claims, held against runs of its own scenarios
+    Study(StudyArgs),
     /// Write report.html again from run directories
     Report(ReportArgs),
     /// Write a run's records as csv, jsonl or log

@@ -8,6 +8,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod study;
 
 use std::num::NonZeroUsize;
 use std::thread;

@@ -48,6 +48,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Run(args) => command::run::run(args, common, terminal),
         Command::Check(args) => command::check::run(args, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
+        Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),
         Command::Doctor => command::doctor::run(terminal),

@@ -35,8 +35,12 @@ pub fn html(page: &Page<'_>) -> String {
     main.push_str(&figures(page, &flow));
     main.push_str(&everything(page));
     main.push_str(&provenance(page));
-    let name = escape(&page.summary.name);
-    let about = escape(&terms::about_run(page.summary));
+    document(&page.summary.name, &terms::about_run(page.summary), &main, &page.summary.talkpath)
+}
+
+/// A whole page around `main`, which is HTML; the rest is plain text.
+pub(crate) fn document(name: &str, about: &str, main: &str, talkpath: &str) -> String {
+    let (name, about) = (escape(name), escape(about));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
@@ -45,7 +49,7 @@ pub fn html(page: &Page<'_>) -> String {
          <footer>\n<p>Written by talkpath {}.</p>\n</footer>\n</body>\n</html>\n",
         variables(),
         include_str!("page.css"),
-        escape(&page.summary.talkpath),
+        escape(talkpath),
     )
 }
 

@@ -17,6 +17,7 @@ mod html;
 mod number;
 mod plot;
 mod select;
+mod study;
 mod tables;
 mod terminal;
 mod terms;
@@ -31,6 +32,7 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::summary::Summary;
 
 pub use html::html;
+pub use study::{study_page, study_table};
 pub use terminal::{comparison_table, run_table};
 pub use verdict::{Winner, winner};
 

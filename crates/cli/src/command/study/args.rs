@@ -1,0 +1,45 @@
+//! The command line of `talkpath study`.
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Subcommand};
+
+use crate::args::ArenaKind;
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyArgs {
+    #[command(subcommand)]
+    pub(crate) command: StudyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// The studies that are built in
+    List,
+    /// What a study asks, assumes, claims and expects
+    Show {
+        /// Its name, or the path of a study.toml
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Run a study's cells and judge its claims; exits with 1 where a verdict is not the expected one
+    Run(StudyRunArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyRunArgs {
+    /// Its name, or the path of a study.toml
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Only this claim and the cells that it reads; may be given again
+    #[arg(long = "claim", value_name = "ID")]
+    pub(crate) claims: Vec<String>,
+    /// Where the cells run
+    #[arg(long, value_enum, env = "TALKPATH_ARENA", default_value_t = ArenaKind::Sim)]
+    pub(crate) arena: ArenaKind,
+    /// Fewer start phases under fewer assumption sets, within a minute
+    #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
+    pub(crate) quick: bool,
+    /// Go on in the newest directory of this study under --out: cells that ran to their end are kept
+    #[arg(long)]
+    pub(crate) resume: bool,
+}

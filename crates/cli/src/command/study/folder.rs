@@ -1,0 +1,117 @@
+//! A study's directory on disk.
+//!
+//! ```text
+//! 2026-11-21T19-05-07Z-study-sawashima-1997/
+//!   parts/plan.json       which study, arena and length; locked while a process works here
+//!   parts/CELL.json       one cell that ran to its end: every repetition's metrics
+//!   study.json            the outcome, as `--json` prints it
+//!   report.html
+//! ```
+//!
+//! Every file is written under another name and renamed, so that a process killed at any moment leaves whole cells. The parts
+//! stay: whoever edits a claim judges again with `--resume`, without running anything.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use talkpath_study::{Cell, CellSamples};
+
+use crate::failure::Failure;
+use crate::run_dir::{PARTS, PLAN, RunDir, read_json, write_bytes};
+
+/// What two runs must share so that one can go on where the other stopped.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// Another version may draw other numbers.
+    talkpath: String,
+    study: String,
+    pub(super) arena: String,
+    quick: bool,
+}
+
+/// An open directory of a study's run.
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Held so that no second process works on the same run.
+    _lock: File,
+}
+
+impl Identity {
+    pub(super) fn new(study: &str, arena: String, quick: bool) -> Self {
+        Self { talkpath: env!("CARGO_PKG_VERSION").to_owned(), study: study.to_owned(), arena, quick }
+    }
+
+    fn title(&self) -> String {
+        format!("study {}", self.study)
+    }
+}
+
+impl Folder {
+    /// A new one under `out`.
+    pub(super) fn create(out: &Path, started: &str, identity: &Identity) -> Result<Self, Failure> {
+        let path = RunDir::create(out, started, &identity.title())?.path().to_path_buf();
+        let plan = serde_json::to_vec_pretty(identity).unwrap_or_default();
+        write_bytes(&path.join(PARTS).join(PLAN), &plan)?;
+        Self::lock(path)
+    }
+
+    /// The newest one under `out` that holds a run like `identity`.
+    pub(super) fn newest(out: &Path, identity: &Identity) -> Result<Self, Failure> {
+        let mut found = Vec::new();
+        if out.is_dir() {
+            for entry in fs::read_dir(out).map_err(|why| Failure::read(out, &why))? {
+                found.push(entry.map_err(|why| Failure::read(out, &why))?.path());
+            }
+        }
+        // The names begin with the time.
+        found.sort();
+        let fits = |path: &PathBuf| {
+            let plan = path.join(PARTS).join(PLAN);
+            path.to_string_lossy().contains("-study-")
+                && plan.is_file()
+                && read_json::<Identity>(&plan).is_ok_and(|it| it == *identity)
+        };
+        match found.into_iter().rev().find(fits) {
+            Some(path) => Self::lock(path),
+            None => Err(Failure::Usage(format!(
+                "--resume: no run of {} in {} of this length and version under {}",
+                identity.study,
+                identity.arena,
+                out.display()
+            ))),
+        }
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The samples of `cell`, where it ran to its end with `repeat` repetitions and was not edited since.
+    pub(super) fn samples(&self, cell: &Cell, repeat: u64) -> Option<CellSamples> {
+        let path = self.part(cell);
+        let kept = path.is_file().then(|| read_json::<CellSamples>(&path).ok()).flatten()?;
+        (kept.fingerprint == cell.fingerprint && kept.samples.len() as u64 >= repeat).then_some(kept)
+    }
+
+    /// Keeps a cell that ran to its end.
+    pub(super) fn keep(&self, cell: &Cell, samples: &CellSamples) -> Result<(), Failure> {
+        write_bytes(&self.part(cell), &serde_json::to_vec(samples).unwrap_or_default())
+    }
+
+    fn part(&self, cell: &Cell) -> PathBuf {
+        self.path.join(PARTS).join(format!("{}-{}.json", cell.assumption, cell.name))
+    }
+
+    fn lock(path: PathBuf) -> Result<Self, Failure> {
+        let plan = path.join(PARTS).join(PLAN);
+        let file = File::open(&plan).map_err(|why| Failure::read(&plan, &why))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: file }),
+            Err(fs::TryLockError::WouldBlock) => {
+                Err(Failure::Usage(format!("{}: another process works on it", path.display())))
+            }
+            Err(fs::TryLockError::Error(why)) => Err(Failure::write(&plan, why)),
+        }
+    }
+}

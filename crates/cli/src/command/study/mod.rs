@@ -1,0 +1,179 @@
+//! `talkpath study`: which there are, what one says, and running it.
+
+pub(crate) mod args;
+mod folder;
+mod runner;
+
+use std::fs;
+use std::path::Path;
+
+use talkpath_report::{study_page, study_table};
+use talkpath_scenario::Source;
+use talkpath_study::{Embedded, Outcome, Selection, Study, embedded, judge, load};
+
+use self::args::{StudyArgs, StudyCommand, StudyRunArgs};
+use self::folder::{Folder, Identity};
+use self::runner::Runner;
+use super::{jobs, program};
+use crate::arenas::{self, Place};
+use crate::args::{ArenaKind, Common};
+use crate::experiment::flag_word;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::part::{REPORT, json};
+use crate::run_dir::write_bytes;
+use crate::scenario_file;
+use crate::stopwatch::Stopwatch;
+use crate::terminal::{self, Terminal};
+
+/// Lists, shows or runs.
+pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    match &args.command {
+        StudyCommand::List => list(terminal),
+        StudyCommand::Show { name } => terminal.result(&shown(&find(name)?)),
+        StudyCommand::Run(args) => run_study(args, common, terminal),
+    }
+}
+
+fn list(terminal: Terminal) -> Result<(), Failure> {
+    let mut text = String::new();
+    for entry in embedded() {
+        let study = load_embedded(entry)?;
+        text.push_str(&format!("{}  {} ({} claims)\n", study.name, study.title, study.claims.len()));
+    }
+    terminal.result(&text)
+}
+
+fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    if args.arena == ArenaKind::Live {
+        return Err(Failure::Usage("--arena live: a study needs an arena that owns the path".to_owned()));
+    }
+    let study = find(&args.name)?;
+    let selection = Selection { quick: args.quick, claims: args.claims.clone() };
+    if let Some(unknown) = args.claims.iter().find(|id| !study.claims.iter().any(|claim| claim.id == **id)) {
+        let known: Vec<_> = study.claims.iter().map(|claim| claim.id.as_str()).collect();
+        return Err(Failure::Usage(format!("--claim {unknown}: {} has {}", study.name, known.join(", "))));
+    }
+    let stop = interrupt::install()?;
+    let place = Place { arena: args.arena, to: None, key_file: None };
+    let mut workers = arenas::connect(&place, jobs(common))?;
+    let identity = Identity::new(&study.name, flag_word(&args.arena), args.quick);
+    let folder = match args.resume {
+        true => Folder::newest(&common.out, &identity)?,
+        false => Folder::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
+    };
+    let runner = Runner { study: &study, selection: &selection, folder: &folder, terminal, stop: &stop };
+    let (samples, failure) = runner.run(&mut workers)?;
+    let outcome = judge(&study, &selection, &identity.arena, &samples);
+    conclude(&outcome, args, &folder, common, terminal)?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let unexpected: Vec<_> = outcome
+        .unexpected()
+        .map(|claim| format!("{} {}, expected {}", claim.id, claim.verdict, claim.expected))
+        .collect();
+    if unexpected.is_empty() { Ok(()) } else { Err(Failure::NotHeld(unexpected.join("; "))) }
+}
+
+fn conclude(
+    outcome: &Outcome,
+    args: &StudyRunArgs,
+    folder: &Folder,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let claims: String = args.claims.iter().map(|id| format!(" --claim {id}")).collect();
+    let quick = if args.quick { " --quick" } else { "" };
+    let command = format!("talkpath study run {}{claims} --arena {}{quick}", args.name, outcome.arena);
+    write_bytes(&folder.file(OUTCOME), &json(outcome))?;
+    let page = study_page(outcome, env!("CARGO_PKG_VERSION"), &command);
+    write_bytes(&folder.file(REPORT), page.as_bytes())?;
+    for warning in &outcome.warnings {
+        terminal.warning(warning);
+    }
+    if common.json {
+        return terminal::print(&json(outcome));
+    }
+    let table = study_table(outcome, &terminal::style());
+    terminal.result(&format!("{table}\nReport: {}\n", folder.file(REPORT).display()))
+}
+
+/// The study that is built in under this name, or the one in a file.
+fn find(name: &str) -> Result<Study, Failure> {
+    if let Some(entry) = embedded().iter().find(|entry| entry.name == name) {
+        return load_embedded(entry);
+    }
+    let path = Path::new(name);
+    if !name.ends_with(".toml") && !path.exists() {
+        let known: Vec<_> = embedded().iter().map(|entry| entry.name).collect();
+        let program = program();
+        return Err(Failure::Usage(format!(
+            "no study \"{name}\"; there are {}\nhelp: `{program} study list`, or give the path of a study.toml",
+            known.join(", ")
+        )));
+    }
+    load_file(path)
+}
+
+fn load_embedded(entry: &Embedded) -> Result<Study, Failure> {
+    load_texts(entry.name, &entry.source(), &entry.files())
+}
+
+/// A study file with the scenarios beside it.
+fn load_file(path: &Path) -> Result<Study, Failure> {
+    let source = Source::new(path.display().to_string(), scenario_file::read(path)?);
+    let beside = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(beside).map_err(|why| Failure::read(beside, &why))? {
+        let other = entry.map_err(|why| Failure::read(beside, &why))?.path();
+        let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if other.extension().is_some_and(|it| it == "toml") && other.file_name() != path.file_name() {
+            files.push(Source::new(name, scenario_file::read(&other)?));
+        }
+    }
+    let folder = beside.canonicalize().unwrap_or_else(|_| beside.to_path_buf());
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    load_texts(if name.is_empty() { "study" } else { &name }, &source, &files)
+}
+
+fn load_texts(name: &str, source: &Source, files: &[Source]) -> Result<Study, Failure> {
+    load(name, source, files).map_err(|diagnostics| Failure::Scenario {
+        file: source.name.clone(),
+        mistakes: diagnostics.iter().map(|mistake| scenario_file::show(source, mistake)).collect(),
+    })
+}
+
+/// A study for a person.
+fn shown(study: &Study) -> String {
+    let mut text = format!(
+        "{}: {}\n{}, {} ({})\n\n{}\n\n{}\n\nAssumption sets:\n",
+        study.name,
+        study.title,
+        study.authors.join(", "),
+        study.year,
+        study.source,
+        study.question,
+        study.set_up
+    );
+    for assumption in &study.assumptions {
+        text.push_str(&format!("  {}: {}\n", assumption.name, assumption.text));
+    }
+    text.push_str("\nClaims:\n");
+    for claim in &study.claims {
+        text.push_str(&format!(
+            "  {}  {}\n      published: {}\n      expected:  {}\n",
+            claim.id, claim.text, claim.published, claim.expected
+        ));
+    }
+    let runs: u64 = study.cells.iter().map(|cell| cell.repeat).sum();
+    text.push_str(&format!(
+        "\n{} cells under their assumption sets, {} start phases each unless a cell says otherwise: {runs} runs\n",
+        study.cells.len(),
+        study.repeat
+    ));
+    text
+}
+
+/// What the run found, as `--json` prints it.
+const OUTCOME: &str = "study.json";

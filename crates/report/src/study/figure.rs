@@ -1,0 +1,107 @@
+//! A publication's figures from the outcome's data: steps over time, loss runs over time, medians over cells.
+
+use talkpath_study::FigureOutcome;
+
+use crate::figure::{Entry, Figure, extent, legend};
+use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
+use crate::plot::scale::{Scale, tick_label};
+use crate::plot::svg::{PathData, Svg, unit};
+
+const TOP: f64 = 14.0;
+const HEIGHT: f64 = 220.0;
+
+/// Line styles, told apart by dash as well as by shade, in the order of the lines.
+const STYLES: [&str; 6] = [
+    "stroke:var(--accent)",
+    "stroke:var(--ink);stroke-dasharray:6 3",
+    "stroke:var(--bad);stroke-dasharray:2 3",
+    "stroke:var(--soft)",
+    "stroke:var(--warn);stroke-dasharray:8 3 2 3",
+    "stroke:var(--ink);stroke-dasharray:1 3",
+];
+
+/// The figure, ready for the page.
+pub(super) fn draw(figure: &FigureOutcome) -> Figure {
+    let (x, y) = ranges(figure);
+    let panel = Panel {
+        top: TOP,
+        bottom: TOP + HEIGHT,
+        x: Scale::linear(x, (LEFT, WIDTH - RIGHT)),
+        y: Scale::fitting(y, (TOP + HEIGHT, TOP)),
+    };
+    let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
+    panel.vertical_axis(&mut svg, 4, tick_label);
+    panel.horizontal_axis(&mut svg, 8, Some(&figure.x_title));
+    svg.text_upwards("title", (13.0, TOP + HEIGHT / 2.0), &figure.y_title);
+    let mut names: Vec<&str> = Vec::new();
+    for line in &figure.steps {
+        svg.path("state", STYLES[names.len() % STYLES.len()], &steps(&line.points, &panel, x.1));
+        names.push(&line.entity);
+    }
+    for run in &figure.loss_runs {
+        svg.line("lost", panel.at((run.at_s, 0.0)), panel.at((run.at_s, run.length as f64)));
+    }
+    let scale = scale(figure);
+    for line in &figure.lines {
+        let style = STYLES[names.len() % STYLES.len()];
+        let mut path = String::new();
+        for (index, (at, median, ci95)) in line.points.iter().enumerate() {
+            let (px, py) = panel.at((*at, median * scale));
+            path.push_str(&format!("{}{} {}", if index == 0 { "M" } else { "L" }, unit(px), unit(py)));
+            if let Some((low, high)) = ci95 {
+                svg.line("axis", panel.at((*at, low * scale)), panel.at((*at, high * scale)));
+            }
+        }
+        svg.path("series", style, &path);
+        names.push(&line.label);
+    }
+    let title = format!("Figure {}: {}", figure.number, figure.title);
+    let entries = names.iter().enumerate().map(|(at, name)| Entry::line(name, STYLES[at % STYLES.len()]));
+    let legend = if names.len() > 1 { legend(entries) } else { String::new() };
+    let description = format!("{} against {}.", figure.y_title, figure.x_title);
+    Figure {
+        svg: svg.finish(&format!("figure-{}", figure.number), &title, &description),
+        title,
+        legend,
+        caption: caption(figure).to_owned(),
+    }
+}
+
+fn caption(figure: &FigureOutcome) -> &'static str {
+    if !figure.lines.is_empty() {
+        "Medians over start phases under the base assumptions; upright lines are 95 % confidence intervals."
+    } else if figure.y_title.contains("row") {
+        "The first repetition under the base assumptions; one upright line a loss run."
+    } else {
+        "The first repetition under the base assumptions."
+    }
+}
+
+/// Shares are drawn in per cent where the axis says so.
+fn scale(figure: &FigureOutcome) -> f64 {
+    if figure.y_title.ends_with('%') { 100.0 } else { 1.0 }
+}
+
+fn ranges(figure: &FigureOutcome) -> ((f64, f64), (f64, f64)) {
+    let points = || figure.lines.iter().flat_map(|line| &line.points);
+    let (low, high) = extent(points().map(|point| point.0));
+    let x = figure.seconds.unwrap_or(if low.is_finite() { (0.0, high) } else { (0.0, 1.0) });
+    let steps = figure.steps.iter().flat_map(|line| &line.points).map(|point| point.1);
+    let runs = figure.loss_runs.iter().map(|run| run.length as f64);
+    let medians = points().map(|(_, median, ci95)| ci95.map_or(*median, |it| it.1) * scale(figure));
+    let (_, top) = extent(steps.chain(runs).chain(medians));
+    (x, (0.0, if top.is_finite() { top } else { 1.0 }))
+}
+
+fn steps(points: &[(f64, f64)], panel: &Panel, end: f64) -> String {
+    let mut data = PathData::default();
+    for (index, point) in points.iter().enumerate() {
+        let (x, y) = panel.at(*point);
+        if index == 0 { data.move_to(x, y) } else { data.step_to(x, y) }
+    }
+    if let Some((_, value)) = points.last() {
+        let (x, y) = panel.at((end, *value));
+        data.step_to(x, y);
+    }
+    data.finish()
+}

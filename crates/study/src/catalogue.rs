@@ -1,0 +1,46 @@
+//! The studies that are built in: `studies/<author>-<year>/`, as texts.
+
+use talkpath_scenario::Source;
+
+/// One study's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedded {
+    /// Its folder's name.
+    pub name: &'static str,
+    /// `study.toml`.
+    pub text: &'static str,
+    /// The scenarios beside it: name and text.
+    pub files: &'static [(&'static str, &'static str)],
+    /// `README.md`: the set-up, what is open, and what was found.
+    pub readme: &'static str,
+}
+
+impl Embedded {
+    /// `study.toml` under the name that messages call it by.
+    pub fn source(&self) -> Source {
+        Source::new(format!("studies/{}/study.toml", self.name), self.text)
+    }
+
+    /// The scenarios.
+    pub fn files(&self) -> Vec<Source> {
+        self.files.iter().map(|(name, text)| Source::new(*name, *text)).collect()
+    }
+}
+
+/// All of them, by year.
+pub const fn embedded() -> &'static [Embedded] {
+    STUDIES
+}
+
+macro_rules! study {
+    ($name:literal, [$($file:literal),*]) => {
+        Embedded {
+            name: $name,
+            text: include_str!(concat!("../../../studies/", $name, "/study.toml")),
+            files: &[$(($file, include_str!(concat!("../../../studies/", $name, "/", $file)))),*],
+            readme: include_str!(concat!("../../../studies/", $name, "/README.md")),
+        }
+    };
+}
+
+const STUDIES: &[Embedded] = &[study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml"])];

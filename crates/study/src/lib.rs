@@ -1,0 +1,38 @@
+//! A publication's claims, held against runs.
+//!
+//! ```text
+//! study.toml ─► Study (cells under assumptions, claims, figures) ─► the caller runs each cell in an arena
+//!                 │                                                      │ RunSummary
+//!                 └──────────────► judge ◄── CellSamples ◄── Sample ◄────┘
+//!                                    └─► Outcome (verdicts, with medians and intervals)
+//! ```
+//!
+//! A study is data over ordinary scenario keys: nothing here knows what a key means, and no study has code of its own.
+//! What a publication leaves open stands in assumption sets, of which the first is the base; a claim is judged under
+//! each, by the median over the repetitions, never by a single run. No file is read and no clock: texts come in as
+//! values, and whoever has an arena runs the cells.
+
+mod catalogue;
+mod claim;
+mod file;
+mod judge;
+mod load;
+mod outcome;
+mod place;
+mod sample;
+mod stats;
+mod study;
+mod words;
+
+pub use catalogue::{Embedded, embedded};
+pub use claim::{Check, Claim, Expected, Kind, Tolerance};
+pub use judge::{Selection, judge};
+pub use load::load;
+pub use outcome::{
+    CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, Outcome, Stands, UnderAssumption,
+    Value, Verdict,
+};
+pub use sample::{CellSamples, LossRun, Sample, Trace, TraceLine};
+pub use stats::{Median, median};
+pub use study::{Assumption, Cell, Figure, FigureKind, Quick, Study};
+pub use words::shown;

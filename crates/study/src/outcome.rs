@@ -1,0 +1,192 @@
+//! What a study's run found: the JSON of `talkpath study run NAME --json`, and what the tables and the page show.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::claim::Kind;
+use crate::sample::{LossRun, TraceLine};
+
+/// Whether a claim stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// All its checks hold under at least one assumption set.
+    Reproduced,
+    /// Under none.
+    Differs,
+    /// It was not run, or not often enough.
+    NotTested,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reproduced => "reproduced",
+            Self::Differs => "differs",
+            Self::NotTested => "not-tested",
+        })
+    }
+}
+
+/// Everything that a run of a study found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The study's name.
+    pub study: String,
+    /// The publication's title.
+    pub title: String,
+    /// Where it ran.
+    pub arena: String,
+    /// Whether it was the shorter run.
+    pub quick: bool,
+    /// Repetitions of a cell that does not say otherwise: start phases, each with its own seed.
+    pub phases: u64,
+    /// Whether every cell ran to its end on an undisturbed machine.
+    pub valid: bool,
+    /// In words for a person.
+    pub warnings: Vec<String>,
+    /// The assumption sets that ran: name and text.
+    pub assumptions: Vec<(String, String)>,
+    /// One a claim, in the study's order.
+    pub claims: Vec<ClaimOutcome>,
+    /// One a cell and assumption set.
+    pub cells: Vec<CellOutcome>,
+    /// The publication's figures, drawn again.
+    pub figures: Vec<FigureOutcome>,
+}
+
+/// One claim's verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimOutcome {
+    /// `S1`.
+    pub id: String,
+    /// What the publication says.
+    pub claim: String,
+    /// Its figures, as printed.
+    pub published: String,
+    /// Ours under the base assumptions, in words.
+    pub reproduced: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The study's own.
+    pub expected: Verdict,
+    /// Under which assumption sets the verdict stands: those that reproduce it, or all that were tested.
+    pub assumptions: Vec<String>,
+    /// Why it differs, was not tested, or stands only under some; empty only where it is reproduced under all.
+    pub why: String,
+    /// Start phases behind each median: the fewest.
+    pub n: u64,
+    /// How widely it stands.
+    pub stands: Stands,
+    /// What each assumption set gave.
+    pub by_assumption: Vec<UnderAssumption>,
+    /// Names of the sets that show its sensitivity.
+    pub sensitivity: Vec<String>,
+}
+
+/// Under how many of the tested assumption sets a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stands {
+    /// Every one.
+    All,
+    /// At least one and not every one.
+    Some,
+    /// None.
+    None,
+    /// Nothing was tested.
+    Unknown,
+}
+
+/// One claim under one assumption set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnderAssumption {
+    /// The set's name.
+    pub assumption: String,
+    /// Whether all checks hold; `None` where a cell is missing.
+    pub holds: Option<bool>,
+    /// Each check.
+    pub checks: Vec<CheckOutcome>,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckOutcome {
+    /// What is compared.
+    pub name: String,
+    /// The metric's path.
+    pub metric: String,
+    /// What must hold.
+    pub must: Kind,
+    /// One a cell, in the order of the comparison; a cell that did not run is absent.
+    pub values: Vec<Value>,
+    /// Whether it holds of the medians; `None` where a value is missing.
+    pub holds: Option<bool>,
+    /// Whether it would also hold (or fail) anywhere within the medians' confidence intervals.
+    pub certain: bool,
+    /// In how many single repetitions it holds: listed, never judged by.
+    pub single_hits: u64,
+    /// Of how many.
+    pub single_runs: u64,
+}
+
+/// A metric of one cell over its repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// The cell.
+    pub cell: String,
+    /// Repetitions.
+    pub n: u64,
+    /// Over the repetitions.
+    pub median: f64,
+    /// Of the median; `null` below 6 repetitions.
+    pub ci95: Option<(f64, f64)>,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// One cell under one assumption set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellOutcome {
+    /// The publication's cell.
+    pub cell: String,
+    /// The set's name.
+    pub assumption: String,
+    /// Repetitions.
+    pub n: u64,
+    /// By metric path.
+    pub metrics: std::collections::BTreeMap<String, Value>,
+}
+
+/// A figure's data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureOutcome {
+    /// As the publication numbers it.
+    pub number: String,
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x_title: String,
+    /// The vertical axis.
+    pub y_title: String,
+    /// Steps over time; empty for the other kinds.
+    pub steps: Vec<TraceLine>,
+    /// Loss runs over time; empty for the other kinds.
+    pub loss_runs: Vec<LossRun>,
+    /// Medians over cells; empty for the other kinds.
+    pub lines: Vec<FigureLine>,
+    /// The horizontal range of steps and loss runs, s.
+    pub seconds: Option<(f64, f64)>,
+}
+
+/// One line of medians.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureLine {
+    /// Its label.
+    pub label: String,
+    /// (x, median, confidence interval).
+    pub points: Vec<(f64, f64, Option<(f64, f64)>)>,
+}

@@ -1,0 +1,126 @@
+//! A study as loaded: every cell under every assumption set resolved to a scenario, every check written out.
+
+use talkpath_scenario::Scenario;
+
+use crate::claim::Claim;
+
+/// A study, ready to run and to judge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// What `talkpath study run` calls it: `sawashima-1997`.
+    pub name: String,
+    /// The publication's title.
+    pub title: String,
+    /// Who wrote it.
+    pub authors: Vec<String>,
+    /// When.
+    pub year: u32,
+    /// Where it appeared.
+    pub source: String,
+    /// What it asks.
+    pub question: String,
+    /// What it simulated or measured, and with what.
+    pub set_up: String,
+    /// Repetitions, each with start phases of its own, unless a cell says otherwise.
+    pub repeat: u64,
+    /// What `--quick` does instead.
+    pub quick: Quick,
+    /// What the publication leaves open; the first is the base.
+    pub assumptions: Vec<Assumption>,
+    /// The sets that stand beside each claim as its sensitivity, by index.
+    pub sensitivity: Vec<usize>,
+    /// Every cell under every assumption set that it runs under, by assumption and then in the file's order.
+    pub cells: Vec<Cell>,
+    /// What the publication says.
+    pub claims: Vec<Claim>,
+    /// What is drawn again.
+    pub figures: Vec<Figure>,
+    /// Every metric that a claim or a figure reads.
+    pub metrics: Vec<String>,
+}
+
+/// The shorter run of `--quick`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quick {
+    /// Repetitions of each cell.
+    pub repeat: u64,
+    /// The assumption sets, by index.
+    pub assumptions: Vec<usize>,
+}
+
+/// One answer to what the publication leaves open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// What tables call it.
+    pub name: String,
+    /// What is assumed, and why it is open.
+    pub text: String,
+}
+
+/// One cell of the publication under one assumption set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// From 0, over all cells of the study.
+    pub index: u64,
+    /// The publication's cell: `udp-hom-6-320-64`.
+    pub name: String,
+    /// Index into [`Study::assumptions`].
+    pub assumption: usize,
+    /// Repetitions.
+    pub repeat: u64,
+    /// Whether `--quick` runs it too.
+    pub quick: bool,
+    /// The stretch of run time in seconds of which the first repetition keeps a trace, where a figure shows it.
+    pub trace: Option<(f64, f64)>,
+    /// What runs.
+    pub scenario: Scenario,
+    /// Tells what runs and what is kept of it from an edited cell: what a resumed run compares.
+    pub fingerprint: String,
+}
+
+/// A figure of the publication, drawn again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// As the publication numbers it.
+    pub number: String,
+    /// What it shows.
+    pub title: String,
+    /// How.
+    pub kind: FigureKind,
+}
+
+/// How a figure is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FigureKind {
+    /// A series of the first repetition under the base assumptions, over `seconds`.
+    Trace {
+        /// `cwnd`, `queue`, or `loss-runs`.
+        series: String,
+        /// Which flows or links, by the beginning of their names.
+        entity: String,
+        /// The cell.
+        cell: String,
+        /// From and to.
+        seconds: (f64, f64),
+    },
+    /// A metric's medians over cells, one line a label, under the base assumptions.
+    Cells {
+        /// The metric.
+        metric: String,
+        /// The horizontal axis: what it counts.
+        x_title: String,
+        /// The vertical axis.
+        y_title: String,
+        /// Its values.
+        x: Vec<f64>,
+        /// Each line's label and its cells, one for each value of `x`.
+        lines: Vec<(String, Vec<String>)>,
+    },
+}
+
+impl Study {
+    /// The cell called `name` under assumption set number `assumption`.
+    pub fn cell(&self, name: &str, assumption: usize) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.assumption == assumption && cell.name == name)
+    }
+}
