@@ -507,5 +507,6 @@ exchanges! {
     needless_timeout_is_taken_back
     frto_tries_new_data_before_repeating_more
     duplicates_reported_take_a_reduction_back
+    unused_window_decays
     cubic_leaves_seven_tenths_after_a_loss
 }

@@ -3,7 +3,7 @@
 //! The order of a poll: SYN or RST; a retransmission that recovery asked for; a probe; what the windows and Nagle's
 //! algorithm let go; and only when no data is left to go, and none has carried it, an acknowledgement of its own.
 
-use talkpath_units::Instant;
+use talkpath_units::{Bytes, Instant};
 
 use super::connection::{Control, State, Tcp, timestamp};
 use super::probe::Pending;
@@ -204,6 +204,7 @@ impl Tcp {
                 Counting::Packets => flight_size.max(self.sender.outstanding_segments()),
             };
             self.usage.on_drained(limited, outstanding, self.sender.snd_una(), self.sender.snd_max());
+            self.validate_window(outstanding, now);
             if sent && self.selective.enabled && self.sender.is_waiting() {
                 self.arm(now, false);
             }
@@ -215,6 +216,18 @@ impl Tcp {
         } else if self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0 {
             self.timers.clear(TimerKind::Persist);
             self.persist_backoff = 0;
+        }
+    }
+
+    /// tcp_cwnd_validate, in windows that count packets: the application, and not a full send buffer, left room for an RTO.
+    fn validate_window(&mut self, outstanding: u64, now: Instant) {
+        let window = self.controller.window();
+        if window.counting() != Counting::Packets {
+            return;
+        }
+        let Some(used) = self.usage.unused(window, outstanding, self.rtt.rto(), now) else { return };
+        if !self.is_disordered() && self.buffer.writable(self.sender.queued()) > Bytes::ZERO {
+            self.controller.window_mut().decay(used);
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! A window that the application does not fill says nothing about the path and must not grow (RFC 7661 §1). Linux's
 //! rule is used for every stack: in slow start the window may grow to twice what was in flight, later only while it
-//! was full.
+//! was full. Linux also takes back what was not used for a whole RTO (tcp_cwnd_application_limited; RFC 2861 §3.2).
+
+use talkpath_units::{Duration, Instant};
 
 use crate::cc::Window;
 
@@ -13,6 +15,9 @@ pub(crate) struct WindowUsage {
     largest_flight: u64,
     /// The round trip ends when this offset is acknowledged.
     round_end: u64,
+    /// When the window was last full, and the most that was in flight since.
+    full_at: Instant,
+    used: u64,
 }
 
 impl WindowUsage {
@@ -23,6 +28,27 @@ impl WindowUsage {
             self.largest_flight = flight_size;
             self.round_end = snd_max;
         }
+    }
+
+    /// After [`Self::on_drained`], with `outstanding` unacknowledged: how much of a window that was not full for `rto` was used.
+    pub(crate) fn unused(
+        &mut self,
+        window: &Window,
+        outstanding: u64,
+        rto: Duration,
+        now: Instant,
+    ) -> Option<u64> {
+        if self.is_limited(window) {
+            self.full_at = now;
+            self.used = 0;
+            return None;
+        }
+        self.used = self.used.max(outstanding);
+        if now.since(self.full_at) < rto {
+            return None;
+        }
+        self.full_at = now;
+        Some(core::mem::take(&mut self.used))
     }
 
     /// Whether `window` may grow.
@@ -49,6 +75,20 @@ mod tests {
         let window = |cwnd| Window::new(Counting::Packets, Packets::new(cwnd), None);
         assert!(usage.is_limited(&window(9)));
         assert!(!usage.is_limited(&window(10)));
+    }
+
+    /// RFC 2861 §3.2.
+    #[test]
+    fn what_was_not_used_for_an_rto_is_told_once() {
+        let (mut usage, rto) = (WindowUsage::default(), Duration::from_millis(300));
+        let window = Window::new(Counting::Packets, Packets::new(40), Some(Packets::new(20)));
+        let at = Instant::from_millis;
+        usage.on_drained(true, 40, 1, 41);
+        assert_eq!(usage.unused(&window, 40, rto, at(1000)), None);
+        usage.on_drained(false, 12, 41, 53);
+        assert_eq!(usage.unused(&window, 12, rto, at(1299)), None);
+        assert_eq!(usage.unused(&window, 3, rto, at(1300)), Some(12));
+        assert_eq!(usage.unused(&window, 3, rto, at(1301)), None);
     }
 
     #[test]
