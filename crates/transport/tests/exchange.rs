@@ -132,6 +132,7 @@ impl Script {
             "limited_transmit" => config.limited_transmit = on(&mut words),
             "sack" => config.sack = on(&mut words),
             "tlp" => config.tlp = on(&mut words),
+            "pacing" => config.pacing = on(&mut words),
             "cc" => {
                 config.cc = Some(match words.next() {
                     Some("reno") => CongestionControlKind::Reno,
@@ -508,5 +509,6 @@ exchanges! {
     frto_tries_new_data_before_repeating_more
     duplicates_reported_take_a_reduction_back
     unused_window_decays
+    pacing_spreads_a_window_over_the_round_trip
     cubic_leaves_seven_tenths_after_a_loss
 }

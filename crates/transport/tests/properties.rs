@@ -50,8 +50,8 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     ];
     let sizes = (13_u64..1460, 1_u64..200_000, 1_u64..20, prop::option::of(2_u64..50));
     let send_buffer = prop::option::of(5_000_u64..100_000);
-    (stack, nagle, cc, delayed_ack, sizes, send_buffer, any::<bool>(), any::<bool>()).prop_map(
-        |(stack, nagle, cc, delayed_ack, sizes, send_buffer, timestamps, limited_transmit)| {
+    (stack, nagle, cc, delayed_ack, sizes, send_buffer, any::<bool>(), any::<[bool; 2]>()).prop_map(
+        |(stack, nagle, cc, delayed_ack, sizes, send_buffer, timestamps, [limited_transmit, pacing])| {
             let (mss, rwnd, initial_window, initial_ssthresh) = sizes;
             TcpConfig {
                 nagle,
@@ -64,6 +64,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
                 send_buffer: send_buffer.map(Bytes::new),
                 timestamps,
                 limited_transmit,
+                pacing,
                 ..TcpConfig::preset(stack, false)
             }
         },

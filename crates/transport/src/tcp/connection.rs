@@ -4,6 +4,7 @@ use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
 
 use super::ack::{AckContext, AckPolicy};
 use super::buffer::SendBuffer;
+use super::pacing::Pacing;
 use super::receive::Receiver;
 use super::recovery::Recovery;
 use super::rtt::{RttEstimator, RttRule};
@@ -69,6 +70,7 @@ pub struct Tcp {
     pub(super) selective: Selective,
     pub(super) controller: Controller,
     pub(super) usage: WindowUsage,
+    pub(super) pacing: Pacing,
     pub(super) buffer: SendBuffer,
     pub(super) timers: Timers,
     /// The first unacknowledged segment has to be sent again whatever the window says.
@@ -150,6 +152,7 @@ impl Tcp {
             selective: Selective::new(config.stack, config.tlp),
             controller: kept.controller(mss, kept.initial_window),
             usage: WindowUsage::default(),
+            pacing: Pacing::new(config.pacing),
             buffer: SendBuffer::new(config.send_buffer),
             timers: Timers::new(),
             resend_first: false,

@@ -11,14 +11,14 @@
 //!   sack         what the receiver reports beyond a gap       scoreboard  what the sender knows of each segment
 //!   selective    recovery with SACK, after RTO, undo          rack     losses told by time
 //!   probe        the tail loss probe                          prr      cwnd during recovery
-//!   undo         needless reductions taken back
+//!   undo         needless reductions taken back                 pacing   segments spread over the round trip
 //! ```
 //!
 //! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
 //!
 //! Left out, since two hosts in a closed run cannot tell: urgent data, TIME_WAIT's two minutes (the state is kept,
 //! answers, and never ends), keep-alives, the user timeout and R2 (a connection never gives up), path MTU discovery
-//! (the path's MTU is given), checksums. ECN and pacing are not there yet.
+//! (the path's MTU is given), checksums. ECN is not there yet.
 
 mod ack;
 mod buffer;
@@ -27,6 +27,7 @@ mod handshake;
 mod input;
 mod nagle;
 mod output;
+mod pacing;
 mod probe;
 mod prr;
 mod rack;

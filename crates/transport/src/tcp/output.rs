@@ -6,6 +6,7 @@
 use talkpath_units::{Bytes, Instant};
 
 use super::connection::{Control, State, Tcp, timestamp};
+use super::pacing::Pace;
 use super::probe::Pending;
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
@@ -49,6 +50,8 @@ impl Tcp {
                 self.probe_due = true;
             }
             TimerKind::DelayedAck => self.acks.on_timeout(self.rtt.rto()),
+            // The poll that follows sends.
+            TimerKind::Pacing => {}
         }
     }
 
@@ -100,6 +103,13 @@ impl Tcp {
             self.sender.leave_room(self.receiver.report.option_size());
         }
         let plan = self.sender.plan();
+        if let Some(deadline) = self.pacing.waits_until(now)
+            && !matches!(plan, Next::Nothing(_))
+        {
+            self.timers.set(TimerKind::Pacing, deadline);
+            self.on_drained(self.flight_size() >= self.controller.window().cwnd(), Held::NoData, now);
+            return None;
+        }
         let sent = match plan {
             Next::Nothing(_) if self.sender.board.hold_lost && !self.sent_since_drained => {
                 self.stop_holding_lost();
@@ -131,7 +141,19 @@ impl Tcp {
             }
         };
         self.sent_since_drained = true;
+        self.pace(&sent, now);
         Some(self.transmit_data(sent, now))
+    }
+
+    fn pace(&mut self, sent: &SentSegment, now: Instant) {
+        let (window, sender, srtt) = (self.controller.window(), &self.sender, self.rtt.srtt());
+        self.pacing.on_sent(sent.payload, now, || Pace {
+            cwnd: window.whole_packets(),
+            ssthresh: window.ssthresh() / window.counting().smss(),
+            outstanding: sender.outstanding_segments(),
+            smss: sender.smss(),
+            srtt,
+        });
     }
 
     /// A lost segment leaves again; the first one in flight gets a whole timeout (tcp_xmit_retransmit_queue).

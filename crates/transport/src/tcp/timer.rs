@@ -11,6 +11,8 @@ pub(crate) enum TimerKind {
     Persist,
     /// A delayed acknowledgement (RFC 9293 §3.8.6.3).
     DelayedAck,
+    /// The next paced segment may leave.
+    Pacing,
 }
 
 /// When each timer fires; [`Instant::MAX`] where it does not run.
@@ -47,8 +49,8 @@ impl Timers {
 
     /// The earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let [a, b, c] = self.deadlines;
-        let next = a.min(b).min(c);
+        let [a, b, c, d] = self.deadlines;
+        let next = a.min(b).min(c.min(d));
         (next != Instant::MAX).then_some(next)
     }
 
@@ -61,7 +63,8 @@ impl Timers {
     }
 }
 
-const KINDS: [TimerKind; 3] = [TimerKind::Retransmit, TimerKind::Persist, TimerKind::DelayedAck];
+const KINDS: [TimerKind; 4] =
+    [TimerKind::Retransmit, TimerKind::Persist, TimerKind::DelayedAck, TimerKind::Pacing];
 
 #[cfg(test)]
 mod tests {
