@@ -1,6 +1,6 @@
-//! From a scenario to a simulation: links, endpoints, routes, and what the simulator cannot do yet.
+//! From a scenario to a simulation: links, endpoints, routes.
 
-use talkpath_arena::{ArenaError, Endpoint, FlowTaps, RunPlan};
+use talkpath_arena::{Endpoint, FlowTaps, RunPlan};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{FlowInfo, LegTap, SeriesKind};
 use talkpath_path::{
@@ -17,13 +17,9 @@ use crate::network::{Parcels, Routes};
 use crate::queue::EventQueue;
 use crate::simulation::{SimLink, Simulation};
 
-/// The simulation of `scenario`, with warnings for a person.
-pub(crate) fn build(
-    scenario: &Scenario,
-    plan: &RunPlan<'_>,
-) -> Result<(Simulation, Vec<String>), ArenaError> {
+/// The simulation of `scenario`.
+pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     let window = (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration);
-    let mut warnings = Vec::new();
     let mut links: Vec<SimLink> = scenario
         .links
         .iter()
@@ -36,7 +32,7 @@ pub(crate) fn build(
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let mut routes = Routes::default();
     for flow in &scenario.flows {
-        let transport = simulated_transport(flow, &mut warnings)?;
+        let transport = simulated_transport(flow);
         let mut out_route = indices(&flow.route);
         if !flow.send_jitter.is_zero() {
             out_route.insert(0, links.len() as u32);
@@ -45,7 +41,7 @@ pub(crate) fn build(
         let ends = [routes.add(&out_route), routes.add(&indices(&flow.return_route))];
         flows.push(build_flow(scenario, flow, &transport, ends, window, plan));
     }
-    let simulation = Simulation {
+    Simulation {
         queue: EventQueue::new(links.len() + 2 * flows.len()),
         links,
         flows,
@@ -56,8 +52,7 @@ pub(crate) fn build(
         outbox: Vec::new(),
         pending: 0,
         last_delivery: Instant::ZERO,
-    };
-    Ok((simulation, warnings))
+    }
 }
 
 fn build_flow(
@@ -108,26 +103,14 @@ fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowIn
     }
 }
 
-/// The transport as the simulator has it: what it lacks is refused where the scenario asked for it by name, and
-/// replaced with a warning where only a default did.
-fn simulated_transport(flow: &Flow, warnings: &mut Vec<String>) -> Result<TransportConfig, ArenaError> {
-    let TransportConfig::Tcp(config) = &flow.transport else { return Ok(flow.transport.clone()) };
-    if config.pacing && flow.asked_for.contains(&"pacing") {
-        return Err(ArenaError::Unsupported(format!(
-            "flow.{}: pacing = true is not in the simulator yet; leave it out or set pacing = false",
-            flow.group
-        )));
+/// The transport as the simulator has it. What says nothing of its congestion control gets a Linux host's
+/// (net.ipv4.tcp_congestion_control).
+fn simulated_transport(flow: &Flow) -> TransportConfig {
+    let mut transport = flow.transport.clone();
+    if let TransportConfig::Tcp(config) = &mut transport {
+        config.cc.get_or_insert(CongestionControlKind::Cubic);
     }
-    let mut config = config.clone();
-    // As a Linux host has it: net.ipv4.tcp_congestion_control.
-    config.cc.get_or_insert(CongestionControlKind::Cubic);
-    if core::mem::take(&mut config.pacing) {
-        let warning = "TCP in the simulator has no pacing yet: it runs without".to_owned();
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
-    }
-    Ok(TransportConfig::Tcp(config))
+    transport
 }
 
 /// The sending host's own delay before each packet: a pipe with no rate, which keeps the order.

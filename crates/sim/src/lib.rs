@@ -26,10 +26,9 @@ impl SimArena {
 
 impl Arena for SimArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
-        let (mut simulation, warnings) = build::build(scenario, &plan)?;
+        let mut simulation = build::build(scenario, &plan);
         let (end, interrupted) = simulation.run(&plan);
         let mut record = simulation.finish(end, &plan, scenario);
-        record.warnings = warnings;
         if interrupted {
             // The figures' window ends where the run did.
             record.window_end = record.window_end.min(end);
