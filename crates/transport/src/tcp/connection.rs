@@ -181,12 +181,20 @@ impl Tcp {
 
     pub(super) fn ack_context(&self, now: Instant) -> AckContext {
         let (rcv_nxt, window) = (self.receiver.rcv_nxt(), &self.receiver.window);
+        let selectable = window.select(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
+        AckContext { selectable, ..self.arrival_context(now) }
+    }
+
+    /// As [`Self::ack_context`] where nobody looks at `selectable`, which takes the longest to find: at an arrival, and
+    /// while everything is read.
+    pub(super) fn arrival_context(&self, now: Instant) -> AckContext {
+        let (rcv_nxt, window) = (self.receiver.rcv_nxt(), &self.receiver.window);
         AckContext {
             now,
             rcv_nxt,
             unread: self.receiver.unread(),
             offered: window.offered(rcv_nxt),
-            selectable: window.select(rcv_nxt, self.receiver.read_to(), self.acks.window_mss()),
+            selectable: 0,
             buffer: window.buffer(),
             rto: self.rtt.rto(),
             srtt: self.rtt.srtt(),

@@ -83,7 +83,7 @@ impl Tcp {
             if segment.payload > 0 || fin > 0 {
                 let data_end = (start + u64::from(segment.payload)).min(self.receiver.rcv_nxt());
                 self.receiver.report.on_duplicate(start, data_end);
-                let context = self.ack_context(now);
+                let context = self.arrival_context(now);
                 self.acks.on_disorder(&context);
             } else {
                 self.acks.demand();
@@ -205,7 +205,7 @@ impl Tcp {
             _ => return self.acks.demand(),
         }
         let arrival = self.receiver.on_segment(start, segment.payload, fin);
-        let context = self.ack_context(now);
+        let context = self.arrival_context(now);
         match arrival {
             Arrival::InOrder { filled_gap } => {
                 let pushed = segment.flags.contains(Flags::PSH);

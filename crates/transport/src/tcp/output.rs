@@ -30,7 +30,8 @@ impl Tcp {
         if !self.acks.is_pending() {
             return None;
         }
-        let context = self.ack_context(now);
+        let all_read = self.receiver.unread() == 0;
+        let context = if all_read { self.arrival_context(now) } else { self.ack_context(now) };
         if self.acks.check(&context, &mut self.timers) {
             let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
             return Some(bare(segment));
