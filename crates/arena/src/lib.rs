@@ -34,6 +34,12 @@ pub trait Arena {
     /// # Errors
     /// [`ArenaError`] says what is missing, wrong or gone; what was measured before a far end went away is in it.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError>;
+
+    /// The last run's arrivals at its path and what became of them, once, where the arena owns a path whose decisions
+    /// can be computed again from them (`talkpath replay`).
+    fn take_arrival_log(&mut self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// Why a run did not come to its end.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_measure::RunRecord;
+use talkpath_net::emu::EmuArena;
 use talkpath_net::{Key, LiveArena, LiveOptions};
 use talkpath_sim::SimArena;
 
@@ -53,7 +54,7 @@ impl Place {
 pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
     match place.arena {
         ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
-        ArenaKind::Emu => Err(emu_is_missing()),
+        ArenaKind::Emu => Ok(vec![Box::new(EmuArena::open().map_err(|why| failure(why).1)?)]),
         ArenaKind::Live => {
             let key = place.key_file.as_deref().map(read_key).transpose()?;
             let host = place.to.as_deref().unwrap_or_default();
@@ -82,12 +83,4 @@ pub(crate) fn interrupted() -> Failure {
 pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
     let bytes = fs::read(path).map_err(|why| Failure::read(path, &why))?;
     Key::new(&bytes).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))
-}
-
-/// The emulator is promised and not there yet.
-pub(crate) fn emu_is_missing() -> Failure {
-    Failure::Unavailable {
-        what: "--arena emu is not built yet: this version has sim and live".to_owned(),
-        how: "use --arena sim, or --arena live with `talkpath serve` on another host".to_owned(),
-    }
 }

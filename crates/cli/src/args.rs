@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Write a run's records as csv, jsonl or log
     Export(ExportArgs),
+    /// Recompute the emulator's decisions from its own log: no difference is allowed
+    Replay(ReplayArgs),
     /// What this machine can do, and how to get what is missing
     Doctor,
     /// Print a completion script for a shell
@@ -93,7 +95,7 @@ pub(crate) enum Command {
 pub(crate) enum ArenaKind {
     /// Our protocol machines and our path model under a virtual clock
     Sim,
-    /// The kernel's protocols over our path model between two network namespaces (not available yet)
+    /// The kernel's protocols over our path model between two network namespaces
     Emu,
     /// The kernel's protocols over the network, to a host that runs `talkpath serve`
     Live,
@@ -189,6 +191,13 @@ pub(crate) struct ReportArgs {
     /// Where to write it (default: report.html in the run directory)
     #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The run directory of an emulated run
+    #[arg(value_name = "RUN_DIR")]
+    pub(crate) run: PathBuf,
 }
 
 #[derive(Debug, Args)]

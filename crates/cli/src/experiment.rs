@@ -208,7 +208,14 @@ impl Experiment<'_> {
         // In `sim` a repetition that was cut short is no repetition; over a network it is what there is.
         let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
         if let Some(record) = record.filter(|_| keeps) {
-            Part::new(&record, cell, stamp).save(dir, &record, self.records, failure.is_some())?;
+            let log = worker.take_arrival_log();
+            Part::new(&record, cell, stamp).save(
+                dir,
+                &record,
+                log.as_deref(),
+                self.records,
+                failure.is_some(),
+            )?;
         }
         if failure.is_none() {
             repetition.finish();

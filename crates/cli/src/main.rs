@@ -51,6 +51,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),
+        Command::Replay(args) => command::replay::run(args, terminal),
         Command::Doctor => command::doctor::run(terminal),
         Command::Completions { shell } => command::shell::completions(*shell),
         Command::Man => command::shell::man(),

@@ -1,7 +1,7 @@
 //! One finished repetition on disk, and how all of them become a run's files.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +53,7 @@ impl Part {
         &self,
         dir: &RunDir,
         record: &RunRecord,
+        arrival_log: Option<&[u8]>,
         records: Records,
         unfinished: bool,
     ) -> Result<(), Failure> {
@@ -63,6 +64,9 @@ impl Part {
                 write_whole(&path, |writer| {
                     write_packets(record, writer).map_err(|why| unwritten(&path, why))
                 })?;
+            }
+            if let Some(log) = arrival_log.filter(|_| records >= Records::All) {
+                write_bytes(&folder.join(ARRIVALS), log)?;
             }
             if records >= Records::Summary {
                 let path = folder.join(SERIES);
@@ -91,6 +95,7 @@ pub(crate) fn finish(
     }
     let missing = missing(experiment.plan, &ids);
     merge_records(dir, experiment.records, &folders)?;
+    keep_arrival_logs(dir, &ids)?;
     let log: String = parts.iter().map(|part| part.log.as_str()).collect();
     let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
     let summary = summary(experiment, begun, watch, parts, &missing, failure);
@@ -117,6 +122,20 @@ fn merge_records(dir: &RunDir, records: Records, folders: &[PathBuf]) -> Result<
         write_whole(&path, |writer| {
             merge_series(parts(SERIES), writer).map_err(|why| unwritten(&path, why))
         })?;
+    }
+    Ok(())
+}
+
+/// Arrival logs are not merged: each stands for itself, under its repetition's name.
+fn keep_arrival_logs(dir: &RunDir, ids: &[(PartId, bool)]) -> Result<(), Failure> {
+    for &(id, unfinished) in ids {
+        let log = dir.part(id, unfinished).join(ARRIVALS);
+        if log.is_file() {
+            let folder = dir.file(ARRIVALS);
+            fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
+            let target = folder.join(id.file_name());
+            fs::copy(&log, &target).map_err(|why| Failure::write(&target, why))?;
+        }
     }
     Ok(())
 }
@@ -241,6 +260,8 @@ pub(crate) const SERIES: &str = "series.parquet";
 pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const LOG: &str = "log.txt";
 pub(crate) const REPORT: &str = "report.html";
+/// A part's arrival log, and the folder that holds those of a whole run.
+pub(crate) const ARRIVALS: &str = "arrivals";
 const PART: &str = "part.json";
 
 /// Chosen: a warning names so many repetitions and counts the rest.

@@ -159,6 +159,11 @@ impl RunDir {
 }
 
 impl PartId {
+    /// `CELL-REPETITION`.
+    pub(crate) fn file_name(self) -> String {
+        self.name(false)
+    }
+
     fn name(self, unfinished: bool) -> String {
         format!("{}-{}{}", self.cell, self.repetition, if unfinished { UNFINISHED } else { "" })
     }

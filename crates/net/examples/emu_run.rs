@@ -58,7 +58,7 @@ fn run() -> Result<(), String> {
     }
     println!("valid: {}", record.valid);
     record.warnings.iter().for_each(|warning| println!("warning: {warning}"));
-    let log = arena.take_log().ok_or("there is no log")?;
+    let log = arena.take_arrival_log().ok_or("there is no log")?;
     println!("log of {} bytes; {:?}", log.len(), replay(&log, scenario).map_err(|error| error.to_string())?);
     Ok(())
 }

@@ -56,7 +56,7 @@ fn run(text: &str) -> Option<Ran> {
         progress: &|_| {},
     };
     let record = arena.run(&scenario, plan).unwrap_or_else(|why| panic!("{why}"));
-    let log = arena.take_log().expect("every run has a log");
+    let log = arena.take_arrival_log().expect("every run has a log");
     let report = arena.report().expect("every run has a report").clone();
     eprintln!("{report}; {:?}", record.warnings);
     let replayed = replay(&log, &scenario).unwrap_or_else(|why| panic!("{why}"));
@@ -413,7 +413,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
     let delivered = record.flows[0].forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
     assert!((25..60).contains(&delivered), "{delivered}");
     assert!(record.flows[0].forward.messages.iter().all(|row| row.fate != Fate::Missing));
-    replay(&arena.take_log().unwrap(), &scenario).unwrap();
+    replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap();
 }
 
 #[test]

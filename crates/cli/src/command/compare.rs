@@ -23,10 +23,14 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
             known.join(", ")
         )));
     }
-    let is_sim = place.arena == ArenaKind::Sim;
-    let duration = if is_sim { SIM_DURATION } else { REAL_TIME_DURATION };
-    let text = compare_scenario(&args.path, &args.transports, is_sim || args.load, duration);
-    let options = Options { set: Vec::new(), seed: args.place.seed, repeat: args.place.repeat };
+    let duration = if place.arena == ArenaKind::Sim { SIM_DURATION } else { REAL_TIME_DURATION };
+    // Somebody else's network is not filled unasked.
+    let load = args.load || place.arena != ArenaKind::Live;
+    let text = compare_scenario(&args.path, &args.transports, load, duration);
+    // A live run's path is the network: it is named after where it went.
+    let name = place.to.as_ref().map(|host| ("name".to_owned(), format!("voice to {host}")));
+    let set = name.into_iter().collect();
+    let options = Options { set, seed: args.place.seed, repeat: args.place.repeat };
     let plan = load_text("the scenario of `talkpath compare`", text, &options)?;
     let way_on = way_on(args, &place);
     let experiment = Experiment { plan: &plan, place, records: common.records, jobs: jobs(common), terminal };
@@ -41,8 +45,8 @@ fn way_on(args: &CompareArgs, place: &Place) -> String {
     let transports = args.transports.join(",");
     match place.arena {
         ArenaKind::Sim => format!(
-            "The same over real sockets: run `{program} serve` on another host, then\n  \
-             {program} compare --to HOST --transports {transports}\n"
+            "The same over real sockets: {program} compare --arena emu --transports {transports}\n\
+             Between two hosts: `{program} serve` on the other, then {program} compare --to HOST here\n"
         ),
         ArenaKind::Emu | ArenaKind::Live => {
             format!("The same in the simulator: {program} compare --transports {transports}\n")

@@ -1,10 +1,11 @@
 //! `talkpath doctor`: what this machine can do, and how to get what is missing.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::thread;
+
+use talkpath_net::emu::{Capabilities, Means, probe};
 
 use crate::failure::Failure;
 use crate::terminal::Terminal;
@@ -28,18 +29,18 @@ struct Finding {
 }
 
 fn findings() -> Vec<Finding> {
+    let machine = probe();
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     vec![
         Finding { subject: "sim", state: format!("ready: {cores} repetitions at a time"), advice: None },
         live(),
-        Finding {
-            subject: "emu",
-            state: "not built yet: this version has sim and live".to_owned(),
-            advice: Some("use --arena sim, or --arena live with `talkpath serve` on another host"),
-        },
+        emu(&machine),
+        real_time(&machine),
+        kernel_stamps(&machine),
+        clock_source(&machine),
         ip("IPv4", UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_ok()),
         ip("IPv6", UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()),
-        congestion_control(),
+        congestion_control(&machine),
     ]
 }
 
@@ -62,15 +63,75 @@ fn ip(subject: &'static str, works: bool) -> Finding {
     }
 }
 
-/// What `cc = ...` may name in a live run on this machine.
-fn congestion_control() -> Finding {
-    let subject = "TCP cc";
-    match fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control") {
-        Ok(list) => Finding { subject, state: format!("this kernel has {}", list.trim()), advice: None },
+fn emu(machine: &Capabilities) -> Finding {
+    let subject = "emu";
+    match &machine.emulation {
+        Ok(means) => {
+            let by = match means {
+                Means::Privilege => "by privilege",
+                Means::UserNamespace => "in a user namespace",
+            };
+            let state = format!("ready: network namespaces {by}, Linux {}", machine.kernel);
+            Finding { subject, state, advice: None }
+        }
         Err(why) => Finding {
             subject,
-            state: format!("unknown: {why}"),
-            advice: Some("live runs need Linux to choose a congestion control"),
+            state: format!("not here: {why}"),
+            advice: Some("it needs Linux, /dev/net/tun, and CAP_NET_ADMIN or user namespaces"),
         },
+    }
+}
+
+fn real_time(machine: &Capabilities) -> Finding {
+    let subject = "real time";
+    match &machine.real_time {
+        Ok(()) => {
+            Finding { subject, state: "ready: timed threads run before others".to_owned(), advice: None }
+        }
+        Err(why) => Finding {
+            subject,
+            state: format!("not here: {why}"),
+            advice: Some(
+                "CAP_SYS_NICE or a real-time limit (ulimit -r 10) keeps a busy machine out of the figures",
+            ),
+        },
+    }
+}
+
+fn kernel_stamps(machine: &Capabilities) -> Finding {
+    let subject = "kernel stamps";
+    match &machine.kernel_stamps {
+        Ok(()) => {
+            Finding { subject, state: "ready: datagrams are stamped as they arrive".to_owned(), advice: None }
+        }
+        Err(why) => Finding {
+            subject,
+            state: format!("not here: {why}"),
+            advice: Some("arrivals are stamped when they are read, which is late on a busy machine"),
+        },
+    }
+}
+
+fn clock_source(machine: &Capabilities) -> Finding {
+    let subject = "clock source";
+    let source = machine.clock_source.as_deref();
+    Finding {
+        subject,
+        state: source.unwrap_or("unknown").to_owned(),
+        advice: matches!(source, Some("hpet" | "acpi_pm"))
+            .then_some("it is slow to read: tsc or kvm-clock is better"),
+    }
+}
+
+/// What `cc = ...` may name in `emu` and `live` on this machine.
+fn congestion_control(machine: &Capabilities) -> Finding {
+    let subject = "TCP cc";
+    match machine.congestion_controls.as_slice() {
+        [] => Finding {
+            subject,
+            state: "unknown".to_owned(),
+            advice: Some("real-time runs need Linux to choose a congestion control"),
+        },
+        known => Finding { subject, state: format!("this kernel has {}", known.join(" ")), advice: None },
     }
 }

@@ -43,7 +43,9 @@ fn every_scenario_in_the_documentation_is_valid() {
 fn every_flag_and_command_is_on_the_interface_page() {
     let bench = Bench::new();
     let page = fs::read_to_string(root().join("docs/interface.md")).unwrap();
-    for command in ["compare", "run", "check", "serve", "report", "export", "doctor", "completions", "man"] {
+    for command in
+        ["compare", "run", "check", "serve", "report", "export", "replay", "doctor", "completions", "man"]
+    {
         assert!(page.contains(&format!("talkpath {command}")), "{command}");
         let help = bench.run(&[command, "--help"]);
         let words = help.succeeds().out.split([' ', '\n', ',', '[', '`', '.', ')', ';']);

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod documentation;
+mod emu;
 mod harness;
 mod live;
 mod runs;

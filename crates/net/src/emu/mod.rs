@@ -73,11 +73,6 @@ impl EmuArena {
         Ok(Self::default())
     }
 
-    /// The arrivals and decisions of the last run, for [`replay`]; once.
-    pub fn take_log(&mut self) -> Option<Vec<u8>> {
-        self.log.take()
-    }
-
     /// What the machine did to the last run.
     pub fn report(&self) -> Option<&EmuReport> {
         self.report.as_ref()
@@ -93,5 +88,9 @@ impl Arena for EmuArena {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
         }
         Ok(done.record)
+    }
+
+    fn take_arrival_log(&mut self) -> Option<Vec<u8>> {
+        self.log.take()
     }
 }

@@ -1,0 +1,57 @@
+//! `talkpath replay`: the emulator's decisions once more, from its own log of arrivals.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use talkpath_net::emu::{log_header, replay};
+use talkpath_scenario::Options;
+
+use crate::args::ReplayArgs;
+use crate::failure::Failure;
+use crate::part::ARRIVALS;
+use crate::run_dir::{RunDir, SCENARIO};
+use crate::scenario_file::load_file;
+use crate::terminal::Terminal;
+
+/// Replays every repetition's log; the first difference is an error.
+pub(crate) fn run(args: &ReplayArgs, terminal: Terminal) -> Result<(), Failure> {
+    let dir = RunDir::open(&args.run)?;
+    let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
+    for path in logs(&dir)? {
+        let unusable = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+        let bytes = fs::read(&path).map_err(|why| Failure::read(&path, &why))?;
+        let header = log_header(&bytes).map_err(|why| unusable(why.to_string()))?;
+        let cell = plan.cells.iter().find(|cell| cell.index == header.cell).ok_or_else(|| {
+            unusable(format!("it is of cell {}, which {SCENARIO} does not have", header.cell))
+        })?;
+        let report = replay(&bytes, &cell.scenario)
+            .map_err(|why| Failure::NotHeld(format!("{}: {why}", path.display())))?;
+        let until = if report.is_truncated { ", up to where the log was full" } else { "" };
+        terminal.result(&format!(
+            "cell {} repetition {}: {} arrivals, the same {} departures, {} drops and {} losses again{until}\n",
+            header.cell, header.repetition, report.arrivals, report.departed, report.dropped, report.lost
+        ))?;
+    }
+    Ok(())
+}
+
+fn logs(dir: &RunDir) -> Result<Vec<PathBuf>, Failure> {
+    let folder = dir.file(ARRIVALS);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            return Err(Failure::Usage(format!(
+                "{}: no log of arrivals in it: only runs with --arena emu and --records all keep one",
+                dir.path().display()
+            )));
+        }
+        Err(why) => return Err(Failure::read(&folder, &why)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.map_err(|why| Failure::read(&folder, &why))?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}

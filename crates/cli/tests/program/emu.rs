@@ -1,0 +1,74 @@
+//! The emulated arena as a user sees it: the same files, a log of arrivals, and a replay that finds no difference.
+
+use std::fs;
+
+use crate::harness::{Bench, names, read_json};
+
+const CALL: &str = r#"
+name = "a call"
+duration = "1 s"
+drain = "200 ms"
+path = "home-adsl"
+
+[flow.call]
+transport = "udp"
+workload = { kind = "voice", codec = "g711", echo = true }
+"#;
+
+/// Whether this machine allows the arena; says why not.
+fn is_available(bench: &Bench) -> bool {
+    bench.file("call.toml", CALL);
+    let seen = bench.run(&["run", "call.toml", "--arena", "emu"]);
+    if seen.code == Some(3) {
+        seen.fails(3, &["help:"]);
+        eprintln!("SKIP: the emulated arena is not available here: {}", seen.err);
+        return false;
+    }
+    seen.succeeds();
+    true
+}
+
+#[test]
+fn an_emulated_run_leaves_the_same_files_and_its_replay_finds_no_difference() {
+    let bench = Bench::new();
+    if !is_available(&bench) {
+        return;
+    }
+    let run = bench.only_run();
+    let expected = [
+        "arrivals",
+        "log.txt",
+        "packets.parquet",
+        "report.html",
+        "scenario.toml",
+        "series.parquet",
+        "summary.json",
+    ];
+    assert_eq!(names(&run), expected);
+    let summary = read_json(&run.join("summary.json"));
+    assert_eq!(summary["arena"], "emu");
+    let call = &summary["runs"][0]["flows"]["call"];
+    // The path's own delay is the floor of every round trip: twice 20 ms and the frames' serialisation.
+    assert!(call["round_trip_delay_ms"]["min"].as_f64().unwrap() >= 41.5, "{call}");
+    assert_eq!(call["received"], call["sent"]);
+
+    let path = run.to_string_lossy();
+    let seen = bench.run(&["replay", &path]);
+    assert!(seen.succeeds().out.contains("again"), "{}", seen.out);
+    // A log that was tampered with is found out, and one that is cut short does not panic.
+    let log = run.join("arrivals").join("0-0");
+    let bytes = fs::read(&log).unwrap();
+    fs::write(&log, &bytes[..bytes.len() / 2]).unwrap();
+    let seen = bench.run(&["replay", &path]);
+    assert_ne!(seen.code, Some(101), "{}", seen.err);
+    assert_ne!(seen.code, Some(0), "half a log is no proof: {}", seen.out);
+}
+
+#[test]
+fn a_simulated_run_has_no_arrivals_to_replay() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    bench.run(&["run", "call.toml"]).succeeds();
+    let run = bench.only_run();
+    bench.run(&["replay", &run.to_string_lossy()]).fails(2, &["--arena emu"]);
+}
