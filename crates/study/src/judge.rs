@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::claim::{Check, Claim, Kind};
 use crate::outcome::{
-    CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, Outcome, Stands, UnderAssumption,
-    Value, Verdict,
+    CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, Outcome, Stands,
+    UnderAssumption, Value, Verdict,
 };
 use crate::sample::CellSamples;
 use crate::stats::median;
@@ -323,7 +323,11 @@ fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
             drawn.y_title.clone_from(y_title);
             for (label, cells) in lines {
                 let point = |(x, cell): (&f64, &String)| {
-                    ran.value(cell, 0, metric).map(|value| (*x, value.median, value.ci95))
+                    ran.value(cell, 0, metric).map(|value| FigurePoint {
+                        x: *x,
+                        median: value.median,
+                        ci95: value.ci95,
+                    })
                 };
                 let points: Vec<_> = x.iter().zip(cells).filter_map(point).collect();
                 drawn.lines.push(FigureLine { label: label.clone(), points });

@@ -29,10 +29,10 @@ pub use claim::{Check, Claim, Expected, Kind, Tolerance};
 pub use judge::{Selection, judge};
 pub use load::load;
 pub use outcome::{
-    CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, Outcome, Stands, UnderAssumption,
-    Value, Verdict,
+    CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, Outcome, Stands,
+    UnderAssumption, Value, Verdict,
 };
 pub use sample::{CellSamples, LossRun, Sample, Trace, TraceLine};
 pub use stats::{Median, median};
 pub use study::{Assumption, Cell, Figure, FigureKind, Quick, Study};
-pub use words::shown;
+pub use words::{shown, shown_value};

@@ -187,6 +187,17 @@ pub struct FigureOutcome {
 pub struct FigureLine {
     /// Its label.
     pub label: String,
-    /// (x, median, confidence interval).
-    pub points: Vec<(f64, f64, Option<(f64, f64)>)>,
+    /// In the order of x.
+    pub points: Vec<FigurePoint>,
+}
+
+/// One cell's place in a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigurePoint {
+    /// On the horizontal axis.
+    pub x: f64,
+    /// Over the repetitions.
+    pub median: f64,
+    /// Of the median; `null` below 6 repetitions.
+    pub ci95: Option<(f64, f64)>,
 }

@@ -6,20 +6,35 @@ use crate::study::Study;
 
 /// `value` of `metric` for a person: rates in Mb/s, shares in %, everything else as it is.
 pub fn shown(metric: &str, value: f64) -> String {
-    let name = metric.rsplit('.').next().unwrap_or(metric);
-    match name {
-        _ if name.contains("_bps") => format!("{} Mb/s", digits(value / 1e6)),
-        "loss_rate" | "retransmit_rate" | "utilisation" => format!("{} %", digits(value * 100.0)),
-        _ => digits(value),
+    let (scale, unit) = unit(metric);
+    format!("{}{unit}", digits(value * scale))
+}
+
+/// `9.31 [9.2, 9.4]`, `1.37 [1.36, 1.38] Mb/s`.
+pub fn shown_value(metric: &str, value: &Value) -> String {
+    let (scale, unit) = unit(metric);
+    let median = digits(value.median * scale);
+    match value.ci95 {
+        Some((low, high)) => format!("{median} [{}, {}]{unit}", digits(low * scale), digits(high * scale)),
+        None => format!("{median}{unit}"),
     }
 }
 
-/// Three significant digits, and no fewer than the whole number has.
+/// What a metric is multiplied by for a person, and the unit after it.
+fn unit(metric: &str) -> (f64, &'static str) {
+    match metric.rsplit('.').next().unwrap_or(metric) {
+        name if name.contains("_bps") => (1e-6, " Mb/s"),
+        "loss_rate" | "retransmit_rate" | "utilisation" => (100.0, " %"),
+        _ => (1.0, ""),
+    }
+}
+
+/// Three significant digits below 1 and four above, and no fewer than the whole number has.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
-        size if size >= 100.0 || size == 0.0 => 0,
-        size if size >= 10.0 => 1,
-        size if size >= 1.0 => 2,
+        size if size >= 1000.0 || size == 0.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
         _ => 3,
     };
     let text = format!("{value:.decimals$}");
@@ -34,7 +49,7 @@ pub(crate) fn reproduced(under: &UnderAssumption) -> String {
         .filter(|check| check.must.value().is_some())
         .filter_map(|check| {
             let value = check.values.first()?;
-            Some(format!("{} {}", check.name, with_interval(&check.metric, value)))
+            Some(format!("{} {}", check.name, shown_value(&check.metric, value)))
         })
         .collect();
     let orders: Vec<_> = under.checks.iter().filter(|check| check.must.value().is_none()).collect();
@@ -48,20 +63,11 @@ pub(crate) fn reproduced(under: &UnderAssumption) -> String {
     parts.join("; ")
 }
 
-/// `9.31 [9.2, 9.4]`.
-fn with_interval(metric: &str, value: &Value) -> String {
-    let median = shown(metric, value.median);
-    match value.ci95 {
-        Some((low, high)) => format!("{median} [{}, {}]", shown(metric, low), shown(metric, high)),
-        None => median,
-    }
-}
-
 /// A check with its values: `loss, 12 TCP: 0.5 % (het-12), 0.4 % (hom-12)`.
 fn in_full(check: &CheckOutcome) -> String {
     let metric = &check.metric;
     let values: Vec<_> =
-        check.values.iter().map(|it| format!("{} ({})", with_interval(metric, it), it.cell)).collect();
+        check.values.iter().map(|it| format!("{} ({})", shown_value(metric, it), it.cell)).collect();
     let must = match check.must {
         Kind::Near { value, within } => {
             format!(", published {} within {}", shown(metric, value), tolerance(metric, within))
@@ -148,10 +154,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_carry_three_digits_and_their_unit() {
+    fn values_carry_four_digits_and_their_unit() {
         assert_eq!(shown("groups.ftp.goodput_bps", 1_370_400.0), "1.37 Mb/s");
-        assert_eq!(shown("flows.call.loss_rate", 0.031_25), "3.12 %");
-        assert_eq!(shown("links.wan.queue_packets.mean", 9.304), "9.3");
+        assert_eq!(shown("flows.call.loss_rate", 0.031_26), "3.126 %");
+        assert_eq!(shown("links.wan.queue_packets.mean", 9.304), "9.304");
         assert_eq!(shown("flows.call.loss_runs.max", 4.0), "4");
     }
 }

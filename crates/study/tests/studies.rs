@@ -185,7 +185,7 @@ fn what_differs_says_by_how_much_and_why() {
     let second = &found.claims[1];
     assert_eq!((second.verdict, second.stands), (Verdict::Differs, Stands::None));
     assert!(
-        second.why.contains("2 %") && second.why.ends_with("Distance does not drop packets."),
+        second.why.contains("2 [1.9, 2.1] %") && second.why.ends_with("Distance does not drop packets."),
         "{}",
         second.why
     );

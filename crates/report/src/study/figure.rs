@@ -1,6 +1,6 @@
 //! A publication's figures from the outcome's data: steps over time, loss runs over time, medians over cells.
 
-use talkpath_study::FigureOutcome;
+use talkpath_study::{FigureOutcome, FigurePoint};
 
 use crate::figure::{Entry, Figure, extent, legend};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
@@ -45,11 +45,11 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
     for line in &figure.lines {
         let style = STYLES[names.len() % STYLES.len()];
         let mut path = String::new();
-        for (index, (at, median, ci95)) in line.points.iter().enumerate() {
-            let (px, py) = panel.at((*at, median * scale));
+        for (index, FigurePoint { x, median, ci95 }) in line.points.iter().enumerate() {
+            let (px, py) = panel.at((*x, median * scale));
             path.push_str(&format!("{}{} {}", if index == 0 { "M" } else { "L" }, unit(px), unit(py)));
             if let Some((low, high)) = ci95 {
-                svg.line("axis", panel.at((*at, low * scale)), panel.at((*at, high * scale)));
+                svg.line("axis", panel.at((*x, low * scale)), panel.at((*x, high * scale)));
             }
         }
         svg.path("series", style, &path);
@@ -84,11 +84,11 @@ fn scale(figure: &FigureOutcome) -> f64 {
 
 fn ranges(figure: &FigureOutcome) -> ((f64, f64), (f64, f64)) {
     let points = || figure.lines.iter().flat_map(|line| &line.points);
-    let (low, high) = extent(points().map(|point| point.0));
+    let (low, high) = extent(points().map(|point| point.x));
     let x = figure.seconds.unwrap_or(if low.is_finite() { (0.0, high) } else { (0.0, 1.0) });
     let steps = figure.steps.iter().flat_map(|line| &line.points).map(|point| point.1);
     let runs = figure.loss_runs.iter().map(|run| run.length as f64);
-    let medians = points().map(|(_, median, ci95)| ci95.map_or(*median, |it| it.1) * scale(figure));
+    let medians = points().map(|point| point.ci95.map_or(point.median, |it| it.1) * scale(figure));
     let (_, top) = extent(steps.chain(runs).chain(medians));
     (x, (0.0, if top.is_finite() { top } else { 1.0 }))
 }

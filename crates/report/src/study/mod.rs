@@ -6,20 +6,10 @@ mod figure;
 mod page;
 mod text;
 
-use talkpath_study::{CheckOutcome, Kind, Outcome, Stands, Tolerance, Value, shown};
+use talkpath_study::{CheckOutcome, Kind, Outcome, Stands, Tolerance, shown, shown_value};
 
 pub use page::study_page;
 pub use text::study_table;
-
-/// `9.31 [9.2, 9.4]`.
-fn with_interval(metric: &str, value: &Value) -> String {
-    match value.ci95 {
-        Some((low, high)) => {
-            format!("{} [{}, {}]", shown(metric, value.median), shown(metric, low), shown(metric, high))
-        }
-        None => shown(metric, value.median),
-    }
-}
 
 /// What a check asks for: `9.3 ± 1`, `rises`.
 fn must(check: &CheckOutcome) -> String {
@@ -39,7 +29,7 @@ fn must(check: &CheckOutcome) -> String {
 
 /// The medians of a check, in the order of its cells.
 fn medians(check: &CheckOutcome) -> String {
-    let values: Vec<_> = check.values.iter().map(|value| with_interval(&check.metric, value)).collect();
+    let values: Vec<_> = check.values.iter().map(|value| shown_value(&check.metric, value)).collect();
     values.join(" → ")
 }
 
