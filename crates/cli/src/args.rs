@@ -10,7 +10,7 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, 
 
 pub(crate) use crate::command::study::args::StudyArgs;
 
-/// Which transport holds up on which path: simulated and live, from one scenario file.
+/// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
 ///
 /// `talkpath compare` with no arguments runs one voice call over every transport on a home uplink beside a bulk upload
 /// and names the winner. `talkpath run SCENARIO.toml` runs your own experiment.

@@ -2,7 +2,7 @@
 //!
 //! Clocked messages wait in the application until the socket takes them, oldest first; their due time stays, so a
 //! blocked sender cannot hide a delay. A write that was cut short goes on where it stopped. The echoing application reads
-//! what there is, counts whole messages, and writes them back one write a message or one write a read.
+//! what there is and writes it back: per message, each one when it is whole; per read, the bytes as they came.
 //!
 //! ```text
 //!  client:  idle ─► connecting ─► greeting (said `data`, waits for `ok`) ─► open
