@@ -14,7 +14,6 @@
 mod config;
 mod delay_variation;
 mod fragment;
-mod host_delay;
 mod link;
 mod loss;
 mod occupancy;
@@ -26,7 +25,6 @@ mod serialiser;
 
 pub use config::{DelayVariation, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
-pub use host_delay::HostDelay;
 pub use link::{Carried, DropCause, Dropped, Link, LinkReport, PathOutput};
 pub use rate_trace::{RateTrace, TraceError, TraceMistake};
 pub use reassembly::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembled, Reassembly};
