@@ -13,6 +13,7 @@
 mod any;
 pub mod cc;
 mod config;
+pub mod dccp;
 mod packet;
 pub mod tcp;
 pub mod udp;
