@@ -188,7 +188,7 @@ pub(crate) struct ReportArgs {
     /// Run directories
     #[arg(value_name = "RUN_DIR", required = true)]
     pub(crate) runs: Vec<PathBuf>,
-    /// Where to write it (default: report.html in the run directory)
+    /// Where to write it (default: report.html in the run directory); with several directories, one page that lays them side by side
     #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -162,7 +162,7 @@ fn everything(page: &Page<'_>) -> String {
     let cells = CellView::all(page.summary);
     let mut tables = String::new();
     for cell in &cells {
-        let label = if cells.len() > 1 { cell.sweep_label("") } else { "Every flow".to_owned() };
+        let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
         let n = counted(cell.cell.n, "repetition");
         tables.push_str(&tables::flows(cell).html(&format!("{label} ({n})")));
         let Some(run) = cell.run else { continue };

@@ -17,6 +17,7 @@ mod html;
 mod number;
 mod plot;
 mod select;
+mod several;
 mod study;
 mod tables;
 mod terminal;
@@ -32,6 +33,7 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::summary::Summary;
 
 pub use html::html;
+pub use several::{RunPart, side_by_side};
 pub use study::{study_page, study_table};
 pub use terminal::{comparison_table, run_table};
 pub use verdict::{Winner, winner};

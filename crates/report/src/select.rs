@@ -6,7 +6,7 @@ use talkpath_measure::figures::{CellFigures, FlowFigures};
 use talkpath_measure::summary::Summary;
 
 use crate::display::{self, Display};
-use crate::view::{CellView, transport_key};
+use crate::view::{CellView, RUN_KEY, transport_key};
 
 /// One flow of one cell in a figure.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ fn name(
     }
     let view = CellView::all(summary).into_iter().find(|view| view.cell.cell == cell.cell);
     let Some(view) = view else { return (cell.label.clone(), looks) };
-    let rest = view.sweep_label(&transport_key(flow));
+    let rest = view.sweep_label(&[&transport_key(flow), RUN_KEY]);
     let copy = figures.flow.strip_prefix(flow).map(|rest| rest.replacen('-', " ", 1)).unwrap_or_default();
     let label = format!("{}{copy}", view.transport(flow).label);
     let label = if rest.is_empty() { label } else { format!("{label}, {rest}") };

@@ -55,7 +55,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     let cells = CellView::all(summary);
     for cell in cells.iter().take(MAX_CELLS) {
         if cells.len() > 1 {
-            let label = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(""));
+            let label = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(&[]));
             out.push_str(&wrap(&paint(&printable(&label), "1", style.color), style.width, "", "  "));
         }
         print_grid(&mut out, &tables::flows(cell), style);

@@ -42,7 +42,8 @@ pub(crate) fn of_comparison(
     terms.extend(common(summary));
     let beside = conditions.iter().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
-    terms.push(("ranking", RULE.to_owned()));
+    let ranked = !conditions.iter().flat_map(|condition| &condition.cells).any(CellView::is_of_several);
+    terms.extend(ranked.then(|| ("ranking", RULE.to_owned())));
     terms.extend(missing(summary, shown));
     terms
 }

@@ -101,6 +101,9 @@ struct Candidate {
 
 /// Applies the rule to cells that differ in the transport only.
 pub(crate) fn judge(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
+    if condition.cells.iter().any(CellView::is_of_several) {
+        return None;
+    }
     let kind = condition.delay_kind(flow);
     let cells = condition.cells.iter().enumerate();
     let mut candidates: Vec<Candidate> =

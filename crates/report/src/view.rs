@@ -190,15 +190,24 @@ impl<'a> CellView<'a> {
         let swept = self.cell.sweep.get(&transport_key(flow));
         let recorded =
             self.resolve(flow).and_then(|name| self.flow(name)).map(|flow| flow.transport.as_str());
-        match swept {
+        let mut view = match swept {
             Some(value) => transport_of(value, recorded.unwrap_or_default()),
             None => transport_of(&Value::from(recorded.unwrap_or_default()), ""),
+        };
+        if let Some(run) = self.cell.sweep.get(RUN_KEY) {
+            view.label = format!("{}, {}", view.label, plain(run));
         }
+        view
+    }
+
+    /// Whether it is one of several runs' cells on a page.
+    pub(crate) fn is_of_several(&self) -> bool {
+        self.cell.sweep.contains_key(RUN_KEY)
     }
 
     /// The sweep's keys and values without those in `leave_out`, as `path.up.loss = 0.01`.
-    pub(crate) fn sweep_label(&self, leave_out: &str) -> String {
-        let rest = self.cell.sweep.iter().filter(|(key, _)| *key != leave_out);
+    pub(crate) fn sweep_label(&self, leave_out: &[&str]) -> String {
+        let rest = self.cell.sweep.iter().filter(|(key, _)| !leave_out.contains(&key.as_str()));
         rest.map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ")
     }
 }
@@ -207,7 +216,7 @@ impl<'a> CellView<'a> {
 pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<'a>> {
     let mut conditions: Vec<Condition<'a>> = Vec::new();
     for cell in CellView::all(summary) {
-        let label = cell.sweep_label(&transport_key(flow));
+        let label = cell.sweep_label(&[&transport_key(flow), RUN_KEY]);
         match conditions.iter_mut().find(|condition| condition.label == label) {
             Some(condition) => condition.cells.push(cell),
             None => conditions.push(Condition { label, cells: vec![cell] }),
@@ -224,6 +233,9 @@ pub(crate) fn main_flow(summary: &Summary) -> String {
     let call = || summary.runs.iter().any(|run| run.flows.contains_key("call")).then_some("call");
     swept.or_else(call).or_else(first).unwrap_or("call").to_owned()
 }
+
+/// The sweep key that tells several runs on one page apart; no scenario key has this name.
+pub(crate) const RUN_KEY: &str = "run";
 
 /// The sweep's key for a flow's transport.
 pub(crate) fn transport_key(flow: &str) -> String {

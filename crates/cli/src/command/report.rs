@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use talkpath_measure::RunRecord;
 use talkpath_measure::figures::{CellFigures, figures};
@@ -10,7 +10,7 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{RunSummary, Summary};
-use talkpath_report::{Page, html};
+use talkpath_report::{Page, RunPart, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
 
@@ -21,28 +21,74 @@ use crate::run_dir::{RunDir, SCENARIO, read_json, write_bytes};
 use crate::scenario_file::load_file;
 use crate::terminal::Terminal;
 
-/// Writes one page a run directory.
+/// Writes one page a run directory, or with `-o` one page that lays them all side by side.
 pub(crate) fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
-    if args.output.is_some() && args.runs.len() > 1 {
-        return Err(Failure::Usage("-o takes one run directory: each has a page of its own".to_owned()));
+    let dirs: Vec<RunDir> = args.runs.iter().map(|path| RunDir::open(path)).collect::<Result<_, _>>()?;
+    if let (Some(target), 2..) = (&args.output, dirs.len()) {
+        return write(target, &page_of_several(&dirs)?, terminal);
     }
-    for path in &args.runs {
-        let dir = RunDir::open(path)?;
-        let page = page(&dir)?;
+    for dir in &dirs {
+        let told = Told::read(dir)?;
         let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
-        write_bytes(&target, page.as_bytes())?;
-        terminal.result(&format!("Report: {}\n", target.display()))?;
+        write(&target, &told.page(), terminal)?;
     }
     Ok(())
 }
 
-fn page(dir: &RunDir) -> Result<String, Failure> {
-    let summary: Summary = read_json(&dir.file(SUMMARY))?;
-    let scenario = dir.file(SCENARIO);
-    let plan = load_file(&scenario, &Options::default())?;
-    let figures: Vec<CellFigures> = runs(dir)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
-    let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
-    Ok(html(&Page { summary: &summary, figures: &figures, scenario_toml: &plan.resolved, command: &command }))
+fn write(target: &Path, page: &str, terminal: Terminal) -> Result<(), Failure> {
+    write_bytes(target, page.as_bytes())?;
+    terminal.result(&format!("Report: {}\n", target.display()))
+}
+
+/// What a run directory tells.
+struct Told {
+    summary: Summary,
+    figures: Vec<CellFigures>,
+    scenario_toml: String,
+    command: String,
+}
+
+impl Told {
+    fn read(dir: &RunDir) -> Result<Self, Failure> {
+        let summary: Summary = read_json(&dir.file(SUMMARY))?;
+        let scenario = dir.file(SCENARIO);
+        let plan = load_file(&scenario, &Options::default())?;
+        let figures = runs(dir)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
+        let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
+        Ok(Self { summary, figures, scenario_toml: plan.resolved, command })
+    }
+
+    fn page(&self) -> String {
+        html(&Page {
+            summary: &self.summary,
+            figures: &self.figures,
+            scenario_toml: &self.scenario_toml,
+            command: &self.command,
+        })
+    }
+}
+
+/// The runs are told apart by their arenas, or where these repeat by their directories.
+fn page_of_several(dirs: &[RunDir]) -> Result<String, Failure> {
+    let told: Vec<Told> = dirs.iter().map(Told::read).collect::<Result<_, _>>()?;
+    let mut arenas: Vec<&str> = told.iter().map(|told| told.summary.arena.as_str()).collect();
+    arenas.sort_unstable();
+    arenas.dedup();
+    let by_arena = arenas.len() == told.len();
+    let parts = told.iter().zip(dirs).map(|(told, dir)| RunPart {
+        label: match (by_arena, dir.path().file_name()) {
+            (false, Some(name)) => name.to_string_lossy().into_owned(),
+            (true, _) | (_, None) => told.summary.arena.clone(),
+        },
+        summary: told.summary.clone(),
+        figures: told.figures.clone(),
+    });
+    let joined = |of: &dyn Fn(&Told) -> &str| told.iter().map(of).collect::<Vec<_>>().join("\n");
+    let (scenario_toml, command) = (joined(&|told| &told.scenario_toml), joined(&|told| &told.command));
+    let Some((summary, figures)) = side_by_side(parts.collect()) else {
+        return Err(Failure::Usage("no run directory to report".to_owned()));
+    };
+    Ok(Told { summary, figures, scenario_toml, command }.page())
 }
 
 /// The repetitions that are drawn, as far as the record files hold them.

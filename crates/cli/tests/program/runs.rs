@@ -105,6 +105,29 @@ fn the_report_can_be_written_again_from_the_run_directory() {
 }
 
 #[test]
+fn several_runs_are_laid_side_by_side_on_one_page() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    for (out, loss) in [("monday", "0.0"), ("tuesday", "0.05")] {
+        bench.run(&["run", "call.toml", "--out", out, "--set", &format!("path.up.loss={loss}")]).succeeds();
+    }
+    let run = |out: &str| {
+        let entry = fs::read_dir(bench.path(out)).unwrap().next().unwrap().unwrap().path();
+        entry.to_str().unwrap().to_owned()
+    };
+    bench.run(&["report", &run("monday"), &run("tuesday"), "-o", "both.html"]).succeeds();
+    let page = fs::read_to_string(bench.path("both.html")).unwrap();
+    let loss = |out: &str| {
+        let summary = read_json(&Path::new(&run(out)).join("summary.json"));
+        let share = summary["runs"][0]["flows"]["call"]["loss_rate"].as_f64().unwrap();
+        format!("{:.2}", share * 100.0)
+    };
+    assert_ne!(loss("monday"), loss("tuesday"));
+    assert!([loss("monday"), loss("tuesday")].iter().all(|loss| page.contains(&format!(">{loss}<"))));
+    assert!(page.contains("Transports compared") && !page.contains("class=\"verdict\""));
+}
+
+#[test]
 fn exports_hold_one_line_a_message_and_leg() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);

@@ -1,0 +1,168 @@
+//! Several runs on one page: one summary that holds every run's cells, told apart by a sweep key of its own, so that
+//! the same tables and figures lay them side by side. What differs between runs is what a reader looks for here (the
+//! simulator beside the emulator, this week beside last), so no transport is named the winner across them.
+
+use serde_json::Value;
+use talkpath_measure::figures::CellFigures;
+use talkpath_measure::summary::{Clock, Summary};
+
+use crate::view::RUN_KEY;
+
+/// One run of several.
+#[derive(Clone, Debug)]
+pub struct RunPart {
+    /// What tells it from the others: an arena, or its directory's name.
+    pub label: String,
+    /// All its tables.
+    pub summary: Summary,
+    /// All its figures.
+    pub figures: Vec<CellFigures>,
+}
+
+/// The runs as one; a cell of one stands beside the same cell of the others. `None` without a run.
+pub fn side_by_side(parts: Vec<RunPart>) -> Option<(Summary, Vec<CellFigures>)> {
+    let mut all = together(&parts)?;
+    let mut cells = Vec::new();
+    for (part, RunPart { label, summary, .. }) in parts.iter().enumerate() {
+        for cell in &summary.cells {
+            let alike = parts.iter().flat_map(|part| &part.summary.cells);
+            let place = alike.take_while(|other| other.sweep != cell.sweep).count();
+            cells.push((place, part, cell.clone(), label.clone()));
+        }
+    }
+    cells.sort_by_key(|(place, part, cell, _)| (*place, *part, cell.cell));
+    let mut figures = Vec::new();
+    for (number, (_, part, mut cell, label)) in (0..).zip(cells) {
+        let from = &parts[part];
+        let old = core::mem::replace(&mut cell.cell, number);
+        cell.sweep.insert(RUN_KEY.to_owned(), Value::from(label.as_str()));
+        for mut run in from.summary.runs.iter().filter(|run| run.cell == old).cloned() {
+            run.cell = number;
+            run.sweep.clone_from(&cell.sweep);
+            all.runs.push(run);
+        }
+        for mut drawn in from.figures.iter().filter(|drawn| drawn.cell == old).cloned() {
+            drawn.cell = number;
+            drawn.label = [drawn.label.as_str(), &label]
+                .iter()
+                .filter(|it| !it.is_empty())
+                .copied()
+                .collect::<Vec<_>>()
+                .join(", ");
+            figures.push(drawn);
+        }
+        all.cells.push(cell);
+    }
+    Some((all, figures))
+}
+
+/// What stands once on the page: names joined, times added, and only as valid as the least valid run.
+fn together(parts: &[RunPart]) -> Option<Summary> {
+    let first = parts.first()?;
+    let joined = |of: &dyn Fn(&Summary) -> &str| {
+        let mut names: Vec<&str> = Vec::new();
+        for name in parts.iter().map(|part| of(&part.summary)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.join(", ")
+    };
+    let warnings = parts
+        .iter()
+        .flat_map(|part| part.summary.warnings.iter().map(|warning| format!("{}: {warning}", part.label)));
+    let clocks_agree = parts.iter().all(|part| part.summary.clock == first.summary.clock);
+    let clock = match clocks_agree {
+        true => first.summary.clock.clone(),
+        false => Clock {
+            offset_ms: None,
+            skew_ppm: None,
+            uncertainty_ms: None,
+            trusted: parts.iter().all(|part| part.summary.clock.trusted),
+            why: joined(&|summary| &summary.clock.why),
+        },
+    };
+    Some(Summary {
+        talkpath: joined(&|summary| &summary.talkpath),
+        name: joined(&|summary| &summary.name),
+        arena: joined(&|summary| &summary.arena),
+        started: joined(&|summary| &summary.started),
+        wall_s: parts.iter().map(|part| part.summary.wall_s).sum(),
+        cpu_s: parts.iter().map(|part| part.summary.cpu_s).sum(),
+        valid: parts.iter().all(|part| part.summary.valid),
+        warnings: warnings.collect(),
+        percentiles: joined(&|summary| &summary.percentiles),
+        clock,
+        runs: Vec::new(),
+        cells: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::view::{CellView, conditions};
+
+    fn parts() -> Vec<RunPart> {
+        ["sim", "emu"]
+            .map(|label| RunPart {
+                label: label.to_owned(),
+                summary: Summary { arena: label.to_owned(), ..fixture::summary(1) },
+                figures: fixture::figures(),
+            })
+            .into()
+    }
+
+    #[test]
+    fn a_transport_of_one_run_stands_beside_the_same_of_the_other() {
+        let (summary, figures) = side_by_side(parts()).unwrap();
+        let conditions = conditions(&summary, "call");
+        assert_eq!(conditions.len(), 1);
+        let labels: Vec<String> =
+            conditions[0].cells.iter().map(|cell| cell.transport("call").label).collect();
+        assert_eq!(
+            labels,
+            ["UDP, sim", "UDP, emu", "TCP, sim", "TCP, emu", "TCP_NODELAY, sim", "TCP_NODELAY, emu"]
+        );
+        assert_eq!(summary.arena, "sim, emu");
+        for drawn in &figures {
+            let cell = CellView::all(&summary).into_iter().find(|view| view.cell.cell == drawn.cell).unwrap();
+            assert_eq!(cell.flow("call").unwrap().transport, drawn.flows[0].transport);
+        }
+    }
+
+    #[test]
+    fn the_page_of_several_names_no_winner_and_is_as_valid_as_its_worst_run() {
+        let mut parts = parts();
+        parts[1].summary.valid = false;
+        parts[1].summary.warnings = vec!["late".to_owned()];
+        let (summary, figures) = side_by_side(parts).unwrap();
+        assert!(crate::winner(&summary, "call").is_none());
+        let page = crate::html(&crate::Page {
+            summary: &summary,
+            figures: &figures,
+            scenario_toml: "",
+            command: "",
+        });
+        assert!(page.contains("Invalid run") && page.contains("emu: late"));
+        assert!(!page.contains("class=\"verdict\"") && page.contains("UDP, emu"));
+        assert!(!page.contains("ranking"), "the rule stands without a ranking");
+    }
+
+    #[test]
+    fn runs_without_a_sweep_stand_in_one_table() {
+        let (one, drawn) = fixture::single();
+        let part =
+            |label: &str| RunPart { label: label.to_owned(), summary: one.clone(), figures: drawn.clone() };
+        let (summary, figures) = side_by_side(vec![part("monday"), part("tuesday")]).unwrap();
+        let page = crate::html(&crate::Page {
+            summary: &summary,
+            figures: &figures,
+            scenario_toml: "",
+            command: "",
+        });
+        assert!(page.contains("Transports compared") && page.contains(", tuesday"));
+        assert!(side_by_side(Vec::new()).is_none());
+    }
+}
