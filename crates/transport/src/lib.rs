@@ -16,6 +16,7 @@ mod config;
 pub mod dccp;
 mod packet;
 pub mod tcp;
+pub mod tfrc;
 pub mod udp;
 
 pub use any::AnyTransport;

@@ -1,0 +1,113 @@
+//! TCP-friendly rate control: a rate that follows TCP's throughput without its sawtooth.
+//!
+//! Models RFC 5348, on request RFC 3448, which it obsoletes, and the small-packet variant TFRC-SP of RFC 4828. Pure
+//! machines that know no packet format: DCCP's CCID 3 (RFC 4342) and CCID 4 (RFC 5622) carry what they say.
+//!
+//! ```text
+//!   Sender                                            Receiver
+//!     window counter  ── data: number, counter ─►       loss history ─► intervals ─► p
+//!     schedule                                          receive rate
+//!     X from p, R and X_recv  ◄─ feedback: intervals, X_recv, elapsed time ──
+//! ```
+//!
+//! What the two revisions do differently, all in [`Sender`] but the last:
+//!
+//! | | RFC 3448 | RFC 5348 |
+//! | --- | --- | --- |
+//! | rate before the first feedback | 1 packet/s | the same, or `W_init / R` where the handshake gave R (§4.2) |
+//! | rate after it | one packet a round trip (§4.3) | `W_init / R`, 2 to 4 packets (§4.2) |
+//! | floor in slow start | one packet a round trip | `W_init / R` |
+//! | receive rate that bounds X | the last one | the largest of the last two round trips, none at first (§4.3) |
+//! | data-limited intervals | bound X as others do | keep the larger earlier receive rate; a loss takes it down (§4.3) |
+//! | nofeedback timer while idle | spares a rate below 4 packets a round trip (§4.4) | spares the initial rate (§4.4) |
+//! | credit for times not used | none (§4.6) | up to a round trip (§4.6) |
+//! | first loss interval | from the last receive rate (§6.3.1) | from the largest, at least half a packet a round trip (§6.3.1) |
+//!
+//! Left out: history discounting (§5.5, optional), packets that arrive after they were taken for lost (§5.1 lets them
+//! fill the hole), feedback more than once a round trip (§6, optional), and the feedback timer, which the window
+//! counter stands in for (§6.3, RFC 4342 §10.3). RFC 4342's own initial rate of two to four packets is RFC 5348's;
+//! RFC 3448 is taken as it stands.
+
+mod counter;
+mod equation;
+mod history;
+mod intervals;
+mod limited;
+mod receive_rate;
+mod receiver;
+mod sender;
+
+pub use counter::{CounterClock, WindowCounter, steps};
+pub use equation::{loss_event_rate, throughput};
+pub use history::{Arrival, LossHistory, LossInterval, NDUPACK};
+pub use intervals::{INTERVALS, Interval, mean_interval};
+pub use receiver::{Receiver, Report};
+pub use sender::{Feedback, Sender};
+
+use talkpath_units::{Bytes, Duration};
+
+/// Which specification the rate follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revision {
+    /// RFC 5348.
+    Rfc5348,
+    /// RFC 3448, obsoleted by RFC 5348.
+    Rfc3448,
+}
+
+/// Whether the rate is worked out for packets of their own size or for small ones among large ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// TFRC: as a TCP with segments of this flow's size.
+    Standard,
+    /// TFRC-SP (RFC 4828): as a TCP with large segments, headers charged, at most a packet every 10 ms.
+    SmallPackets,
+}
+
+/// TFRC's options, the same at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TfrcConfig {
+    /// Which specification.
+    pub revision: Revision,
+    /// TFRC or TFRC-SP.
+    pub variant: Variant,
+    /// Segment size `s`; `None` takes the mean of what is sent (TFRC), or 1460 bytes in the equation (TFRC-SP).
+    pub segment_size: Option<Bytes>,
+}
+
+impl TfrcConfig {
+    /// `s` in the throughput equation, in bytes, where packets carry `mean` bytes of payload.
+    fn equation_size(&self, mean: f64) -> f64 {
+        match (self.segment_size, self.variant) {
+            (Some(size), _) => size.get() as f64,
+            (None, Variant::Standard) => mean,
+            (None, Variant::SmallPackets) => NOMINAL_SIZE,
+        }
+    }
+
+    /// `s` elsewhere: in the schedule, in the initial and in the least rate. TFRC-SP's nominal size is the equation's alone.
+    fn packet_size(&self, mean: f64) -> f64 {
+        match self.variant {
+            Variant::Standard => self.equation_size(mean),
+            Variant::SmallPackets => mean,
+        }
+    }
+
+    /// The share of the equation's rate that is payload (RFC 4828 §3, RFC 5622 §5).
+    fn payload_share(&self, mean: f64) -> f64 {
+        match self.variant {
+            Variant::Standard => 1.0,
+            Variant::SmallPackets => mean / (mean + HEADER),
+        }
+    }
+}
+
+/// RFC 4828 §3: the nominal segment size.
+const NOMINAL_SIZE: f64 = 1460.0;
+/// RFC 5622 §5: 20 bytes of IPv4 and 16 of DCCP-Data with 48-bit sequence numbers.
+const HEADER: f64 = 36.0;
+/// RFC 4340 §3.4: the round-trip time where none was measured.
+const DEFAULT_RTT: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests;
