@@ -108,6 +108,9 @@ impl Experiment<'_> {
     fn begin(&self, dir: &mut RunDir, begun: &Resumable) -> Result<(), Failure> {
         write_bytes(&dir.file(&plan_file()), &json(begun))?;
         dir.lock()?;
+        for trace in &self.plan.traces {
+            dir.write_trace(trace)?;
+        }
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! 2026-11-21T19-05-07Z-voice-beside-an-upload/
 //!   scenario.toml                     written before the first repetition starts
+//!   traces/NAME                       the traces that it names, if any
 //!   parts/plan.json                   what --resume has to know; locked while a process works here
 //!   parts/CELL-REPETITION/            one finished repetition: its records, summary and figures
 //!   summary.json packets.parquet ...  written at the end, when parts/ goes
@@ -16,6 +17,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use talkpath_scenario::Trace;
 
 use crate::failure::Failure;
 
@@ -147,6 +149,15 @@ impl RunDir {
     /// The run is whole: its parts are in the merged files now.
     pub(crate) fn remove_parts(&self) -> Result<(), Failure> {
         remove_folder(&self.path.join(PARTS))
+    }
+
+    /// Keeps a trace under the name that scenario.toml here calls it by.
+    pub(crate) fn write_trace(&self, trace: &Trace) -> Result<(), Failure> {
+        let path = self.file(&trace.name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
+        }
+        write_bytes(&path, trace.text.as_bytes())
     }
 
     /// Takes a directory away that this process made and in which nothing was measured.

@@ -1,23 +1,70 @@
-//! Reading a scenario: one clear line for every way in which a file can be no scenario, and every mistake in one that is.
+//! Reading a scenario and the files that it names: one clear line for every way in which a file can be no scenario, and every
+//! mistake in one that is.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use talkpath_scenario::{Diagnostic, Diagnostics, Options, Plan, Source, load};
+use talkpath_scenario::{
+    Diagnostic, Diagnostics, Files, Located, NoFiles, Options, Plan, Source, load_with_files,
+};
+use talkpath_units::Bytes;
 
 use crate::failure::Failure;
 
 /// Reads and understands `path`.
 pub(crate) fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {
     let text = read(path)?;
-    load_text(&path.display().to_string(), text, options)
+    let beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() };
+    understand(&path.display().to_string(), text, options, &beside)
 }
 
-/// Understands `text`, which messages call `name`.
+/// Understands `text`, which messages call `name` and which names no files.
 pub(crate) fn load_text(name: &str, text: String, options: &Options) -> Result<Plan, Failure> {
+    understand(name, text, options, &NoFiles)
+}
+
+fn understand(name: &str, text: String, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
     let source = Source::new(name, text);
-    load(&source, options).map_err(|diagnostics| failure(&source, &diagnostics))
+    load_with_files(&source, options, files).map_err(|diagnostics| failure(&source, &diagnostics))
+}
+
+/// The files that a scenario names, found from the scenario's own folder.
+struct Beside {
+    folder: PathBuf,
+}
+
+impl Files for Beside {
+    fn text(&self, name: &str) -> Result<String, String> {
+        let file = File::open(self.folder.join(name)).map_err(|why| phrase(&why))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_TRACE_BYTES + 1).read_to_end(&mut bytes).map_err(|why| phrase(&why))?;
+        if bytes.len() as u64 > MAX_TRACE_BYTES {
+            return Err(format!("larger than {} MiB: no trace", MAX_TRACE_BYTES >> 20));
+        }
+        String::from_utf8(bytes).map_err(|_| "not UTF-8 text: no trace".to_owned())
+    }
+
+    fn locate(&self, name: &str) -> Result<Located, String> {
+        let path = self.folder.join(name).canonicalize().map_err(|why| phrase(&why))?;
+        // Opened, not only looked at: what may not be read cannot be sent.
+        let meta = File::open(&path).and_then(|file| file.metadata()).map_err(|why| phrase(&why))?;
+        if !meta.is_file() {
+            return Err("no regular file".to_owned());
+        }
+        let path = path.into_os_string().into_string().map_err(|_| "its path is not UTF-8".to_owned())?;
+        Ok(Located { path, size: Bytes::new(meta.len()) })
+    }
+}
+
+/// Why a file cannot be had, without its name.
+fn phrase(why: &std::io::Error) -> String {
+    match why.kind() {
+        ErrorKind::NotFound => "no such file".to_owned(),
+        ErrorKind::PermissionDenied => "no permission to read it".to_owned(),
+        ErrorKind::IsADirectory => "a directory, not a file".to_owned(),
+        _ => why.to_string(),
+    }
 }
 
 /// The text of the scenario file `path`.
@@ -104,6 +151,9 @@ fn printable(character: char) -> char {
 
 /// No scenario comes near this: chosen so that a wrong file is refused before it fills the memory.
 const MAX_BYTES: u64 = 4 << 20;
+
+/// The same for a trace: hours at hundreds of megabits a second take less.
+const MAX_TRACE_BYTES: u64 = 256 << 20;
 
 /// Characters of a source line that are shown.
 const MAX_SHOWN: usize = 120;

@@ -8,7 +8,7 @@ use talkpath_measure::tap::Ending;
 use talkpath_measure::{
     Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series, SeriesKind,
 };
-use talkpath_scenario::{Flow, WorkloadConfig};
+use talkpath_scenario::Flow;
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::log::{FlowLog, Sample};
@@ -240,10 +240,7 @@ fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&Timed<'_>>, clock_trusted:
         cc: sender.and_then(|sender| sender.log.totals.cc.clone()).or_else(|| spec.cc().map(str::to_owned)),
         start: Instant::from_nanos(spec.start_ns),
         clocked: spec.is_clocked(),
-        bounded: matches!(
-            flow.workload,
-            WorkloadConfig::Burst { .. } | WorkloadConfig::Bulk { bytes: Some(_) }
-        ),
+        bounded: flow.workload.is_bounded(),
         clock_trusted,
     }
 }

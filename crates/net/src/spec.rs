@@ -105,6 +105,9 @@ impl FlowSpec {
         let from = flow.start.0;
         // A stream of its own, so that no other flow's start moves (ARCHITECTURE.md, invariant 6).
         let start = seed.stream(&format!("flow/{}/start", flow.name)).span(from, flow.start.1);
+        if matches!(flow.workload, WorkloadConfig::File { .. }) {
+            return Err(format!("flow {}: `file` is not available in real arenas yet: use bulk", flow.name));
+        }
         let spec = Self {
             transport: transport(flow),
             workload: WorkloadSpec::new(&flow.workload),
@@ -230,6 +233,7 @@ impl WorkloadSpec {
             }
             WorkloadConfig::Cbr { rate, size } => Self::Cbr { rate_bps: rate.as_bps(), size: size.get() },
             WorkloadConfig::Bulk { bytes } => Self::Bulk { bytes: bytes.map(Bytes::get) },
+            WorkloadConfig::File { bytes, .. } => Self::Bulk { bytes: Some(bytes.get()) },
             WorkloadConfig::Burst { count, size, repeat, gap } => {
                 Self::Burst { count, size: size.get(), repeat, gap_ns: gap.as_nanos() }
             }

@@ -2,7 +2,7 @@
 
 use talkpath_units::{Bytes, Duration, Packets, Rate};
 
-use crate::RateTrace;
+use crate::{DelayTrace, LossTrace, RateTrace};
 
 /// One one-way link.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +79,8 @@ pub enum LossModel {
         /// Distance between two losses, in packets; at least 1.
         period: u64,
     },
+    /// As recorded, over and over.
+    Trace(LossTrace),
 }
 
 /// What the pipe adds to the propagation delay of each packet.
@@ -106,6 +108,13 @@ pub enum DelayVariation {
         mean: Duration,
         /// Shape, above 1 so that the mean exists.
         shape: f64,
+        /// Whether a packet may overtake the one before it.
+        reorder: bool,
+    },
+    /// As recorded, over and over.
+    Trace {
+        /// What each packet adds.
+        additions: DelayTrace,
         /// Whether a packet may overtake the one before it.
         reorder: bool,
     },

@@ -1,6 +1,6 @@
 //! What a pipe adds to its propagation delay, packet by packet.
 //!
-//! Every packet draws, lost or not, from the element's own stream. The whole delay never goes below zero: the normal
+//! Every packet draws, lost or not, from the element's own stream (a trace: takes the next line). The whole delay never goes below zero: the normal
 //! variation is cut there, which shifts its mean where the standard deviation is not small against the delay.
 //! Draws are independent of each other; a wireless channel's correlation over time is left out. Where
 //! packets may not overtake (the default), a packet also waits for its predecessor, which makes close packets' delays
@@ -8,6 +8,7 @@
 
 use talkpath_units::{Duration, Stream};
 
+use crate::DelayTrace;
 use crate::config::DelayVariation;
 
 /// A propagation delay and its variation.
@@ -34,6 +35,11 @@ enum Addition {
         scale_ns: f64,
         exponent: f64,
     },
+    Trace {
+        additions: DelayTrace,
+        /// The next packet's place.
+        place: usize,
+    },
 }
 
 impl Variation {
@@ -46,6 +52,9 @@ impl Variation {
             DelayVariation::Pareto { mean, shape, .. } => {
                 Addition::Lomax { scale_ns: mean.as_nanos() as f64 * (shape - 1.0), exponent: -1.0 / shape }
             }
+            DelayVariation::Trace { ref additions, .. } => {
+                Addition::Trace { additions: additions.clone(), place: 0 }
+            }
         };
         Self { delay, addition, stream }
     }
@@ -53,18 +62,24 @@ impl Variation {
     /// The next packet's whole delay.
     #[inline]
     pub(crate) fn delay(&mut self) -> Duration {
-        match self.addition {
+        match &mut self.addition {
             Addition::Nothing => self.delay,
             Addition::Normal { sd_ns } => {
-                let shift = libm::round(self.stream.normal() * sd_ns) as i64;
+                let shift = libm::round(self.stream.normal() * *sd_ns) as i64;
                 Duration::from_nanos(self.delay.as_nanos().saturating_add_signed(shift))
             }
-            Addition::Uniform { max } => self.delay.saturating_add(self.stream.span(Duration::ZERO, max)),
+            Addition::Uniform { max } => self.delay.saturating_add(self.stream.span(Duration::ZERO, *max)),
             Addition::Lomax { scale_ns, exponent } => {
                 let survival = 1.0 - self.stream.unit();
-                let addition_ns = libm::round(scale_ns * (libm::pow(survival, exponent) - 1.0));
+                let addition_ns = libm::round(*scale_ns * (libm::pow(survival, *exponent) - 1.0));
                 // A float-to-integer `as` stops at the ends of the range and maps NaN to zero.
                 self.delay.saturating_add(Duration::from_nanos(addition_ns as u64))
+            }
+            Addition::Trace { additions, place } => {
+                let additions = additions.additions();
+                let addition = additions.get(*place).copied().unwrap_or(Duration::ZERO);
+                *place = if *place + 1 >= additions.len() { 0 } else { *place + 1 };
+                self.delay.saturating_add(addition)
             }
         }
     }
@@ -114,6 +129,14 @@ mod tests {
         assert!(values.iter().all(|value| (1.0..7.0).contains(value)));
         // Mean 1 + 6/2, four standard errors of 6/sqrt(12 n).
         assert!((mean(&values) - 4.0).abs() < 4.0 * 6.0 / (12.0 * f64::from(N)).sqrt(), "{}", mean(&values));
+    }
+
+    #[test]
+    fn a_trace_adds_what_it_says_and_repeats() {
+        let additions = "0\n2.5\n7\n".parse().expect("a good trace");
+        let model = DelayVariation::Trace { additions, reorder: false };
+        let values = delays(Duration::from_millis(1), &model);
+        assert_eq!(values[..5], [1.0, 3.5, 8.0, 1.0, 3.5]);
     }
 
     #[test]

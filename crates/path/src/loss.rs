@@ -19,8 +19,8 @@ pub(crate) struct Loss {
     model: LossModel,
     /// Gilbert-Elliott: the state that the next packet meets.
     bad: bool,
-    /// Periodic: packets since the last loss.
-    since_loss: u64,
+    /// Periodic: packets since the last loss. Trace: the next packet's place.
+    place: u64,
     stream: Stream,
 }
 
@@ -30,9 +30,12 @@ impl Loss {
         let bad = match *model {
             // With neither transition possible any distribution is stationary; it begins, and stays, good.
             LossModel::GilbertElliott { p, r, .. } => stream.chance(if p > 0.0 { p / (p + r) } else { 0.0 }),
-            LossModel::None | LossModel::Bernoulli { .. } | LossModel::Periodic { .. } => false,
+            LossModel::None
+            | LossModel::Bernoulli { .. }
+            | LossModel::Periodic { .. }
+            | LossModel::Trace(_) => false,
         };
-        Self { model: model.clone(), bad, since_loss: 0, stream }
+        Self { model: model.clone(), bad, place: 0, stream }
     }
 
     /// Whether the wire eats the next packet.
@@ -49,11 +52,17 @@ impl Loss {
                 lost
             }
             LossModel::Periodic { period } => {
-                self.since_loss += 1;
-                let lost = self.since_loss == period;
+                self.place += 1;
+                let lost = self.place == period;
                 if lost {
-                    self.since_loss = 0;
+                    self.place = 0;
                 }
+                lost
+            }
+            LossModel::Trace(ref trace) => {
+                let marks = trace.marks();
+                let lost = marks.get(self.place as usize).copied().unwrap_or(false);
+                self.place = if self.place + 1 >= marks.len() as u64 { 0 } else { self.place + 1 };
                 lost
             }
         }
@@ -77,6 +86,12 @@ mod tests {
         let numbers: Vec<usize> = (1..=12).filter(|number| lost[number - 1]).collect();
         assert_eq!(numbers, [4, 8, 12]);
         assert!(losses(&LossModel::Periodic { period: 1 }, 5).iter().all(|&lost| lost));
+    }
+
+    #[test]
+    fn a_trace_eats_what_it_marks_and_repeats() {
+        let lost = losses(&LossModel::Trace("011".parse().expect("a good trace")), 7);
+        assert_eq!(lost, [false, true, true, false, true, true, false]);
     }
 
     #[test]

@@ -58,13 +58,15 @@ impl<T> Pipe<T> {
         let travelling = match *variation {
             DelayVariation::Normal { reorder: true, .. }
             | DelayVariation::Uniform { reorder: true, .. }
-            | DelayVariation::Pareto { reorder: true, .. } => {
+            | DelayVariation::Pareto { reorder: true, .. }
+            | DelayVariation::Trace { reorder: true, .. } => {
                 Travelling::Overtaking { heap: BinaryHeap::new(), entered: 0 }
             }
             DelayVariation::None
             | DelayVariation::Normal { .. }
             | DelayVariation::Uniform { .. }
-            | DelayVariation::Pareto { .. } => Travelling::InOrder(Ring::new()),
+            | DelayVariation::Pareto { .. }
+            | DelayVariation::Trace { .. } => Travelling::InOrder(Ring::new()),
         };
         Self { variation: Variation::new(delay, variation, stream), travelling }
     }

@@ -49,9 +49,21 @@ pub enum TraceMistake {
         /// The moment before it.
         previous: u64,
     },
-    /// No line at all.
-    #[error("the trace is empty: one moment in milliseconds a line is needed")]
+    /// Nothing at all.
+    #[error("the trace is empty")]
     Empty,
+    /// In a loss trace, something else than a mark.
+    #[error("{found:?} is neither 0 (arrives) nor 1 (lost)")]
+    NoMark {
+        /// The character.
+        found: char,
+    },
+    /// In a delay trace, a line that is no addition.
+    #[error("{found:?} is no number of milliseconds from 0 to 86400000 with up to six decimals")]
+    NoDelay {
+        /// The line's beginning.
+        found: String,
+    },
     /// All moments are zero.
     #[error("the trace ends at 0 ms: it must last for some time")]
     NoTime,
@@ -85,8 +97,7 @@ impl FromStr for RateTrace {
         let mut opportunities: Vec<Duration> = Vec::new();
         let mut previous = 0;
         for (line, found) in (1..).zip(text.lines()) {
-            let not_milliseconds =
-                || TraceMistake::NotMilliseconds { found: found.chars().take(QUOTED_CHARS).collect() };
+            let not_milliseconds = || TraceMistake::NotMilliseconds { found: quoted(found) };
             let ms = match found.trim().parse() {
                 Ok(ms) if ms <= LONGEST_MS => ms,
                 _ => return Err(TraceError { line, mistake: not_milliseconds() }),
@@ -103,6 +114,11 @@ impl FromStr for RateTrace {
             _ => Ok(Self { opportunities: opportunities.into() }),
         }
     }
+}
+
+/// The beginning of a wrong line.
+pub(crate) fn quoted(line: &str) -> String {
+    line.chars().take(QUOTED_CHARS).collect()
 }
 
 /// A trace being played.

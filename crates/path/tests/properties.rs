@@ -55,6 +55,7 @@ fn loss() -> impl Strategy<Value = LossModel> {
         (0.0..1.0, 0.0..1.0, 0.0..1.0, 0.0..1.0)
             .prop_map(|(p, r, loss_bad, loss_good)| LossModel::GilbertElliott { p, r, loss_bad, loss_good }),
         (1..9_u64).prop_map(|period| LossModel::Periodic { period }),
+        Just(LossModel::Trace("0010 11".parse().expect("a good trace"))),
     ]
 }
 
@@ -67,6 +68,10 @@ fn variation() -> impl Strategy<Value = DelayVariation> {
         (span(), 1.01..9.0, any::<bool>()).prop_map(|(mean, shape, reorder)| DelayVariation::Pareto {
             mean,
             shape,
+            reorder
+        }),
+        any::<bool>().prop_map(|reorder| DelayVariation::Trace {
+            additions: "0\n30\n2.5\n".parse().expect("a good trace"),
             reorder
         }),
     ]
@@ -84,7 +89,8 @@ fn reorders(config: &LinkConfig) -> bool {
         DelayVariation::None => false,
         DelayVariation::Normal { reorder, .. }
         | DelayVariation::Uniform { reorder, .. }
-        | DelayVariation::Pareto { reorder, .. } => reorder,
+        | DelayVariation::Pareto { reorder, .. }
+        | DelayVariation::Trace { reorder, .. } => reorder,
     }
 }
 

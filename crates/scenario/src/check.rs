@@ -3,7 +3,7 @@
 //! What two keys say together (a route's links, a message and its transport) is [`crate::resolve`]'s part.
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{Default, Key, Kind, TableSpec, Tagged};
+use crate::keys::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged};
 use crate::quantity::Problem;
 use crate::read::{self, At, nearest, or_list, wrong};
 use crate::tree::{Node, Table, Value};
@@ -78,7 +78,7 @@ pub(crate) fn number(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut L
     read::number(node, &form, |value| value > above && value <= most, at, log)
 }
 
-/// A link's rate; `{ trace = "FILE" }` is recognised.
+/// A link's rate that is no trace; of `{ trace = "FILE" }` only the shape is looked at.
 pub(crate) fn link_rate(
     node: &Node,
     measures: &[crate::quantity::Measure],
@@ -86,16 +86,19 @@ pub(crate) fn link_rate(
     at: At<'_>,
     log: &mut Log,
 ) -> Option<read::Reading> {
-    if node.as_table().is_some_and(|table| table.get("trace").is_some()) {
-        let form = read::expected_quantity(measures, words);
-        log.problem(
-            &node.place,
-            at,
-            Problem::new(format!("a rate trace is not available yet; available: {form}")),
-        );
-        return None;
+    let Some(table) = node.as_table() else { return read::quantity(node, measures, words, at, log) };
+    match table.get("trace") {
+        Some(trace) => drop(read::text(trace, LONGEST_PATH, at.key("trace"), log)),
+        None => {
+            let form = read::expected_quantity(measures, words);
+            log.problem(&node.place, at, wrong(node, &format!("{form} or {{ trace = \"FILE\" }}")));
+        }
     }
-    read::quantity(node, measures, words, at, log)
+    for entry in table.entries.iter().filter(|entry| entry.name != "trace") {
+        let problem = unknown(&entry.name, "a rate", core::iter::once("trace"));
+        log.problem(&entry.place, at.key(&entry.name), problem);
+    }
+    None
 }
 
 /// Tells a key that is not known, and the one that was probably meant.
@@ -269,8 +272,9 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
         Kind::Probability => "a probability from 0 to 1".to_owned(),
         Kind::Number { above, most } => format!("a number above {above} and at most {most}"),
-        Kind::Quantity { measures, words } | Kind::LinkRate { measures, words } => {
-            read::expected_quantity(measures, words)
+        Kind::Quantity { measures, words } => read::expected_quantity(measures, words),
+        Kind::LinkRate { measures, words } => {
+            format!("{} or {{ trace = \"FILE\" }}", read::expected_quantity(measures, words))
         }
         Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
         Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),

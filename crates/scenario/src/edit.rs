@@ -84,6 +84,10 @@ fn set_in_node(
             become_table(node).set(&names.join("."), value);
             Ok(())
         }
+        Kind::LinkRate { .. } if names == ["trace"] => {
+            become_table(node).set("trace", value);
+            Ok(())
+        }
         // The parts of a range or a step.
         _ => match (&mut node.value, names) {
             (Value::Table(table), [part @ ("from" | "to" | "step" | "tick")])

@@ -4,13 +4,15 @@
 //! text ─► document (spans) ─► sweep cells ─► file types (checked, defaults filled) ─► Scenario (copies, links, routes expanded)
 //! ```
 //!
-//! No file is read here: text comes in as a value, and [`load`] tells every mistake in it at once.
+//! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and [`load`] tells
+//! every mistake in it at once.
 
 mod check;
 mod compare;
 mod diagnostic;
 mod edit;
 mod emit;
+mod files;
 mod fill;
 mod keys;
 pub mod model;
@@ -26,10 +28,11 @@ pub mod workload;
 
 pub use compare::compare_scenario;
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
+pub use files::{Files, Located, NoFiles, Trace};
 pub use model::{
     Codec, Direction, EchoWrite, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
 };
-pub use plan::{Cell, Options, Plan, load};
+pub use plan::{Cell, Options, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use schema::schema;
 pub use workload::{AnyWorkload, Workload};

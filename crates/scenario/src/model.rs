@@ -121,6 +121,15 @@ pub enum WorkloadConfig {
         /// Stop after so many bytes; `None` goes on until the duration ends.
         bytes: Option<Bytes>,
     },
+    /// The bytes of a file, as bulk.
+    File {
+        /// Its whole path.
+        source: String,
+        /// Its size when the scenario was read; above zero.
+        bytes: Bytes,
+        /// The largest message.
+        size: Bytes,
+    },
     /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, `gap` apart.
     Burst {
         /// Messages in a burst.
@@ -132,6 +141,18 @@ pub enum WorkloadConfig {
         /// From the last message of a burst to the first of the next.
         gap: Duration,
     },
+}
+
+impl WorkloadConfig {
+    /// Whether messages come on a clock (voice, cbr), not as room allows.
+    pub const fn is_clocked(&self) -> bool {
+        matches!(self, Self::Voice { .. } | Self::Cbr { .. })
+    }
+
+    /// Whether it has an end of its own, besides the run's.
+    pub const fn is_bounded(&self) -> bool {
+        matches!(self, Self::Burst { .. } | Self::Bulk { bytes: Some(_) } | Self::File { .. })
+    }
 }
 
 /// A voice codec.

@@ -6,6 +6,7 @@ use talkpath_units::Seed;
 
 use crate::check::{self, Checks};
 use crate::diagnostic::{Log, Place};
+use crate::files::{Contents, Files, NoFiles, Trace};
 use crate::keys::ROOT;
 use crate::read::At;
 use crate::sweep::Sweep;
@@ -34,8 +35,10 @@ pub struct Plan {
     pub seed: Seed,
     /// One per combination of the sweep's values; one in all without a sweep.
     pub cells: Vec<Cell>,
-    /// The file as resolved: every default written out. Loading it gives an equal plan.
+    /// The file as resolved: every default written out. Loading it, with its traces, gives an equal plan.
     pub resolved: String,
+    /// The traces that the resolved form names: they belong beside it.
+    pub traces: Vec<Trace>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Diagnostic>,
 }
@@ -53,14 +56,22 @@ pub struct Cell {
     pub scenario: Scenario,
 }
 
-/// Reads a scenario.
+/// Reads a scenario that names no files.
 ///
 /// # Errors
 /// Every mistake in it, in the order of the file.
 pub fn load(source: &Source, options: &Options) -> Result<Plan, Diagnostics> {
+    load_with_files(source, options, &NoFiles)
+}
+
+/// Reads a scenario and the `files` that it names.
+///
+/// # Errors
+/// Every mistake in it, in the order of the file; one in a trace names that file and its line too.
+pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Diagnostics> {
     let mut log = Log::default();
     let mut labels = Vec::new();
-    let plan = read(source, options, &mut labels, &mut log);
+    let plan = read(source, options, files, &mut labels, &mut log);
     let (mistakes, warnings) = log.finish(source, &labels);
     match plan {
         Some(plan) if mistakes.is_empty() => Ok(Plan { warnings, ..plan }),
@@ -69,7 +80,13 @@ pub fn load(source: &Source, options: &Options) -> Result<Plan, Diagnostics> {
 }
 
 /// The plan without its warnings; `None` where `log` has mistakes.
-fn read(source: &Source, options: &Options, labels: &mut Vec<String>, log: &mut Log) -> Option<Plan> {
+fn read(
+    source: &Source,
+    options: &Options,
+    files: &dyn Files,
+    labels: &mut Vec<String>,
+    log: &mut Log,
+) -> Option<Plan> {
     if source.text.len() > LARGEST_FILE {
         let message =
             format!("found {} bytes, expected a scenario of at most {LARGEST_FILE}", source.text.len());
@@ -91,21 +108,22 @@ fn read(source: &Source, options: &Options, labels: &mut Vec<String>, log: &mut 
     if let Some(path) = root.get_mut("path") {
         edit::expand_path(path);
     }
+    let contents = Contents::take_in(&mut root, files, log);
     check::table(&root, &ROOT, &Place::START, At::ROOT, Checks::PRESENT, log);
     let sweep = Sweep::read(&root, log);
     if !is_toml {
         // What was understood is half a scenario: what seems missing may stand where the syntax went wrong.
         return None;
     }
-    let (cells, common) = cells(&root, &sweep, log)?;
+    let (cells, common) = cells(&root, &sweep, &contents, log)?;
     let first = &cells.first()?.scenario;
     let (name, repeat, seed) = (first.name.clone(), first.repeat, first.seed);
     let resolved = resolved(&root, common, &sweep);
-    Some(Plan { name, repeat, seed, cells, resolved, warnings: Vec::new() })
+    Some(Plan { name, repeat, seed, cells, resolved, traces: contents.traces, warnings: Vec::new() })
 }
 
 /// Every cell, and the values that all of them share, defaults included.
-fn cells(root: &Table, sweep: &Sweep, log: &mut Log) -> Option<(Vec<Cell>, Table)> {
+fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<(Vec<Cell>, Table)> {
     let mut cells = Vec::new();
     let mut common: Option<Table> = None;
     let mut flows = 0_usize;
@@ -113,7 +131,7 @@ fn cells(root: &Table, sweep: &Sweep, log: &mut Log) -> Option<(Vec<Cell>, Table
         let (cell, values, label) = sweep.cell(root, index, log);
         check::table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
         let filled = fill::table(&cell, &ROOT, &Place::START);
-        let scenario = resolve::scenario(&filled, log);
+        let scenario = resolve::scenario(&filled, contents, log);
         if log.is_full() {
             return None;
         }

@@ -70,6 +70,9 @@ fn value(kind: &Kind, steps: bool) -> Value {
             if !words.is_empty() {
                 forms.push(json!({ "enum": words }));
             }
+            if matches!(kind, Kind::LinkRate { .. }) {
+                forms.push(pair(&[("trace", json!({ "type": "string", "minLength": 1 }))]));
+            }
             any(forms, steps, measures)
         }
         Kind::Choice(words) => json!({ "enum": words.known }),

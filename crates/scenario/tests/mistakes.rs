@@ -222,10 +222,7 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
             &["4:22: flow.call.transport.kind: | not available yet; available: udp, tcp or tcp-nodelay"],
         );
     }
-    check(
-        &GOOD.replace("\"voice\"", "\"file\""),
-        &["5:12: flow.call.workload: | not available yet; available: voice, cbr"],
-    );
+    check(&GOOD.replace("\"voice\"", "\"file\""), &["5:12: flow.call.workload.source: missing"]);
     let with = |link: &str| {
         GOOD.replace("path = \"home-adsl\"", &format!("path.down = {{}}\npath.up = {{ {link} }}"))
     };
@@ -235,15 +232,16 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
             &["3:21: path.up.queue: | not available yet; available: drop-tail"],
         );
     }
-    check(&with("rate = { trace = \"x\" }"), &["3:20: path.up.rate: a rate trace is not available yet"]);
+    check(&with("rate = { trace = \"x\" }"), &["3:30: path.up.rate.trace: x: files cannot be named here"]);
     check(
-        &with("loss = { kind = \"trace\" }"),
-        &["3:29: path.up.loss.kind: | not available yet; available: none, bernoulli"],
+        &with("rate = { file = \"x\" }"),
+        &[
+            "3:20: path.up.rate: found | { trace = \"FILE\" }",
+            "3:22: path.up.rate.file: unknown key of a rate",
+        ],
     );
-    check(
-        &with("jitter = \"trace\""),
-        &["3:22: path.up.jitter: | not available yet; available: none, normal"],
-    );
+    check(&with("loss = { kind = \"trace\" }"), &["3:20: path.up.loss.file: missing"]);
+    check(&with("jitter = \"trace\""), &["3:22: path.up.jitter.file: missing"]);
     check(
         &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"bbr\" }"),
         &[

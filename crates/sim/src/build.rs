@@ -8,7 +8,7 @@ use talkpath_path::{
     RateModel, Reassembly,
 };
 use talkpath_scenario::workload::AnyWorkload;
-use talkpath_scenario::{Flow, LinkIndex, Scenario, WorkloadConfig};
+use talkpath_scenario::{Flow, LinkIndex, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
@@ -94,11 +94,8 @@ fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowIn
             TransportConfig::Tcp(_) | TransportConfig::Udp(_) => None,
         },
         start,
-        clocked: matches!(flow.workload, WorkloadConfig::Voice { .. } | WorkloadConfig::Cbr { .. }),
-        bounded: matches!(
-            flow.workload,
-            WorkloadConfig::Burst { .. } | WorkloadConfig::Bulk { bytes: Some(_) }
-        ),
+        clocked: flow.workload.is_clocked(),
+        bounded: flow.workload.is_bounded(),
         clock_trusted: true,
     }
 }

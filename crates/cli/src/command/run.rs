@@ -39,7 +39,7 @@ fn resume(path: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> R
     let recorded = dir.file(SCENARIO);
     let plan = load_file(&recorded, &Options::default())?;
     let asked_for = load_file(args.scenario.as_deref().unwrap_or(&recorded), &options(args))?;
-    if asked_for.resolved != plan.resolved {
+    if (&asked_for.resolved, &asked_for.traces) != (&plan.resolved, &plan.traces) {
         return Err(refuse("it ran another scenario (or seed, or repeat) than the one asked for"));
     }
     if !dir.has_parts() {

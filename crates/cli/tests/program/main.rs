@@ -8,4 +8,5 @@ mod emu;
 mod harness;
 mod live;
 mod runs;
+mod traces;
 mod usage;

@@ -1,4 +1,4 @@
-use talkpath_scenario::{Codec, Direction, EchoWrite, Receiver};
+use talkpath_scenario::{Codec, Direction, EchoWrite, Receiver, WorkloadConfig};
 use talkpath_transport::{TransportConfig, UdpConfig};
 
 use super::*;

@@ -1,8 +1,8 @@
 //! The keys of a flow: `[flow.NAME]`.
 
 use super::{
-    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, Measure, TableSpec, Tagged, Variant,
-    Words, key, measure, quantity,
+    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, LONGEST_PATH, Measure, TableSpec,
+    Tagged, Variant, Words, key, measure, quantity,
 };
 
 /// A flow.
@@ -159,9 +159,31 @@ pub(crate) static WORKLOAD: Tagged = Tagged {
                 ),
             ],
         },
+        Variant {
+            name: "file",
+            doc: "the bytes of a file, sent as `bulk`; in real arenas the far end checks their SHA-256, and over UDP lists what is \
+                  missing",
+            keys: &[
+                key(
+                    "source",
+                    Kind::Text { longest: LONGEST_PATH },
+                    Default::Required,
+                    "the file, relative to the scenario's folder; it is not copied",
+                ),
+                key(
+                    "size",
+                    Kind::Quantity { measures: FILE_MESSAGE, words: &["auto"] },
+                    Default::Is("\"auto\""),
+                    "the largest message; `\"auto\"` is 64 KiB, over UDP what crosses the routes' smallest `mtu` unfragmented",
+                ),
+            ],
+        },
     ],
-    later: &["file"],
+    later: &[],
     number: None,
 };
+
+/// From what a sequence number and a byte take to the largest message of `bulk`.
+const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, 64 * 1024)];
 
 const BULK_BYTES: &[Measure] = &[measure(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];

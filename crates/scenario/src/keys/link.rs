@@ -13,7 +13,8 @@ const LINK_KEYS: &[Key] = &[
         "rate",
         Kind::LinkRate { measures: ANY_RATE, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
-        "how fast IP packets are put on the wire; `\"unlimited\"` takes no time, so that nothing ever waits",
+        "how fast IP packets are put on the wire; `\"unlimited\"` takes no time, so that nothing ever waits; `{ trace = \"FILE\" }` \
+         replays mahimahi's packet-delivery trace",
     ),
     key("delay", quantity(ANY_DURATION), Default::Is("\"0 s\""), "propagation, after the last bit has left"),
     key(
@@ -36,6 +37,10 @@ const LINK_KEYS: &[Key] = &[
         "what is added to `delay`, packet by packet",
     ),
 ];
+
+const FILE: Kind = Kind::Text { longest: super::LONGEST_PATH };
+
+const TRACE_FILE: &str = "the trace, relative to the scenario's folder; the run directory keeps a copy";
 
 /// From RFC 791's least (§3.2: every module forwards 68 octets) to the largest IPv4 packet.
 const MTU: &[Measure] = &[measure(Dimension::Size, 68, 65_535)];
@@ -93,8 +98,13 @@ pub(crate) static LOSS: Tagged = Tagged {
                 "distance between two losses, in packets; the first loss is packet number `period`",
             )],
         },
+        Variant {
+            name: "trace",
+            doc: "as recorded: a file of `0` (it arrives) and `1` (it is lost), a mark a packet, over and over",
+            keys: &[key("file", FILE, Default::Required, TRACE_FILE)],
+        },
     ],
-    later: &["trace"],
+    later: &[],
     number: Some(("bernoulli", "rate")),
 };
 
@@ -130,7 +140,12 @@ pub(crate) static JITTER: Tagged = Tagged {
                 REORDER,
             ],
         },
+        Variant {
+            name: "trace",
+            doc: "as recorded: a file of milliseconds, a line a packet, over and over",
+            keys: &[key("file", FILE, Default::Required, TRACE_FILE), REORDER],
+        },
     ],
-    later: &["trace"],
+    later: &[],
     number: None,
 };

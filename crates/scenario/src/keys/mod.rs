@@ -63,7 +63,7 @@ pub(crate) enum Kind {
     Number { above: f64, most: f64 },
     /// A quantity with its unit, or one of `words`.
     Quantity { measures: &'static [Measure], words: &'static [&'static str] },
-    /// The rate of a link: a quantity, a word, or a trace some day.
+    /// The rate of a link: a quantity, a word, or `{ trace = "FILE" }`.
     LinkRate { measures: &'static [Measure], words: &'static [&'static str] },
     /// One of these words.
     Choice(&'static Words),
@@ -158,6 +158,9 @@ const SOME_DURATION: &[Measure] = &[measure(Dimension::Duration, 1, LONGEST_NS)]
 
 /// From 1 bps to 100 Tbps: past the fastest fibre, and exact in the serialiser's arithmetic.
 const ANY_RATE: &[Measure] = &[measure(Dimension::Rate, 1, 100_000_000_000_000)];
+
+/// Characters of a file's name: PATH_MAX of Linux's limits.h.
+pub(crate) const LONGEST_PATH: usize = 4096;
 
 /// Up to 1 TB, in bytes: past any buffer. Chosen.
 const LARGEST_SIZE: u64 = 1_000_000_000_000;

@@ -5,8 +5,10 @@ use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
 use super::section::{Section, first_step, for_copy_table};
+use super::workload::FileTerms;
 use super::{transport, workload};
 use crate::diagnostic::{Log, Place};
+use crate::files::Contents;
 use crate::keys::{FLOW, Kind, RECEIVER};
 use crate::model::{Direction, Flow, LinkIndex, Receiver, WorkloadConfig};
 use crate::quantity::Problem;
@@ -71,6 +73,7 @@ pub(crate) fn flows(
     specs: &[FlowSpec<'_>],
     links: &Links,
     duration: Option<Duration>,
+    contents: &Contents,
     log: &mut Log,
 ) -> Option<Vec<Flow>> {
     let top = At::ROOT;
@@ -78,7 +81,7 @@ pub(crate) fn flows(
     let mut flows: Option<Vec<Flow>> = Some(Vec::new());
     for spec in specs {
         let at = at.key(spec.name);
-        let made = copies_of(spec, links, duration, at, log);
+        let made = copies_of(spec, links, duration, at, contents, log);
         match (&mut flows, made) {
             (Some(flows), Some(made)) => flows.extend(made),
             (flows, _) => *flows = None,
@@ -103,6 +106,7 @@ fn copies_of(
     links: &Links,
     duration: Option<Duration>,
     at: At<'_>,
+    contents: &Contents,
     log: &mut Log,
 ) -> Option<Vec<Flow>> {
     let steps = first_step(spec.table).is_some();
@@ -121,7 +125,7 @@ fn copies_of(
         let both = section.choice("direction", log)? == "both";
         if steps || shared.is_none() {
             let mtu = routes.as_ref().and_then(|(route, back, _)| links.least_mtu(route.iter().chain(back)));
-            shared = one(&section, spec.name, mtu, duration, log);
+            shared = one(&section, spec.name, mtu, duration, contents, log);
         }
         let flow = shared.clone()?;
         let (route, return_route, direction) = routes?;
@@ -185,10 +189,16 @@ fn one(
     group: &str,
     mtu: Option<Bytes>,
     duration: Option<Duration>,
+    contents: &Contents,
     log: &mut Log,
 ) -> Option<Flow> {
     let transport = transport::resolve(section, mtu, log);
-    let load = workload::resolve(section, duration, log);
+    let is_udp = transport.as_ref().is_some_and(|it| matches!(it.config, TransportConfig::Udp(_)));
+    let message = match mtu.filter(|_| is_udp) {
+        Some(mtu) => mtu.saturating_sub(UDP_HEADERS).clamp(LEAST_MESSAGE, LARGEST_DATAGRAM),
+        None => LARGEST_MESSAGE,
+    };
+    let load = workload::resolve(section, duration, FileTerms { contents, message }, log);
     let start = start(section, duration, log);
     let send_jitter = section.duration("send_jitter", log);
     let receiver = receiver(section, log);
@@ -250,8 +260,11 @@ fn fit(
         WorkloadConfig::Voice { size, .. }
         | WorkloadConfig::Cbr { size, .. }
         | WorkloadConfig::Burst { size, .. } => Some(*size),
+        WorkloadConfig::File { bytes, size, .. } => Some((*size).min(*bytes)),
         WorkloadConfig::Bulk { .. } => None,
     };
+    // A stream takes a file in pieces as large as fit.
+    let is_file = matches!(workload, WorkloadConfig::File { .. });
     match transport {
         TransportConfig::Udp(udp) => {
             if matches!(workload, WorkloadConfig::Bulk { bytes: None }) {
@@ -275,7 +288,7 @@ fn fit(
             }
         }
         TransportConfig::Tcp(tcp) => {
-            if let (Some(size), Some(room)) = (size, tcp.send_buffer)
+            if let (Some(size), Some(room), false) = (size, tcp.send_buffer, is_file)
                 && size > room
             {
                 let message =
@@ -291,3 +304,12 @@ const MOST_FLOWS: u64 = 10_000;
 
 /// The largest IPv4 packet less the IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
 const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);
+
+/// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
+const UDP_HEADERS: Bytes = Bytes::new(20 + 8);
+
+/// Messages of a file over UDP are no smaller, whatever the MTU: fragments are then the scenario's wish.
+const LEAST_MESSAGE: Bytes = Bytes::new(64);
+
+/// The largest message of `bulk`.
+const LARGEST_MESSAGE: Bytes = Bytes::new(64 * 1024);

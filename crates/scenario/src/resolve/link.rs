@@ -9,6 +9,7 @@ use super::flow::FlowSpec;
 use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
 use crate::edit::unknown_name;
+use crate::files::Contents;
 use crate::keys::LINK;
 use crate::model::{Flow, LinkIndex, NamedLink};
 use crate::quantity::{Amount, Dimension, Problem};
@@ -65,7 +66,7 @@ impl Links {
 }
 
 /// Makes the links of `root` that `flows` need.
-pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], log: &mut Log) -> Links {
+pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], contents: &Contents, log: &mut Log) -> Links {
     let top = At::ROOT;
     let mut links =
         Links { made: Some(Vec::new()), by_name: BTreeMap::new(), written: Vec::new(), is_path: false };
@@ -84,7 +85,7 @@ pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], log: &mut Log) -> Link
             let table = entry.node.as_table();
             links.add(
                 &entry.name,
-                table.and_then(|table| config(table, at.key(&entry.name), &entry.place, log)),
+                table.and_then(|table| config(table, at.key(&entry.name), &entry.node.place, contents, log)),
             );
             links.written.push((entry.name.clone(), entry.place.clone()));
         }
@@ -102,7 +103,7 @@ pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], log: &mut Log) -> Link
     let plain: BTreeSet<_> = tables.entries.iter().map(|entry| entry.name.as_str()).collect();
     for entry in &tables.entries {
         links.written.push((entry.name.clone(), entry.place.clone()));
-        links.add_written(entry, &names, &plain, at.key(&entry.name), log);
+        links.add_written(entry, &names, &plain, at.key(&entry.name), contents, log);
     }
     links
 }
@@ -115,6 +116,7 @@ impl Links {
         named: &[(&str, u64)],
         plain: &BTreeSet<&str>,
         at: At<'_>,
+        contents: &Contents,
         log: &mut Log,
     ) {
         let Some(table) = entry.node.as_table() else { return self.add(&entry.name, None) };
@@ -125,7 +127,7 @@ impl Links {
                     .with_help(format!("[link.\"{}{{n}}\"] is made once per copy", entry.name));
                 log.problem(&step.place, at, problem);
             }
-            return self.add(&entry.name, config(table, at, &entry.place, log));
+            return self.add(&entry.name, config(table, at, &entry.place, contents, log));
         }
         let mut numbers = BTreeSet::new();
         for (name, copies) in named {
@@ -138,10 +140,10 @@ impl Links {
                 numbers.extend(number_in(&entry.name, name));
             }
         }
-        let shared = if step.is_none() { config(table, at, &entry.place, log) } else { None };
+        let shared = if step.is_none() { config(table, at, &entry.place, contents, log) } else { None };
         if numbers.is_empty() {
             // Nobody names it; its values are read all the same, for their mistakes.
-            let _ = config(&for_copy_table(table, 1), at, &entry.place, log);
+            let _ = config(&for_copy_table(table, 1), at, &entry.place, contents, log);
         }
         for number in numbers {
             let name = entry.name.replace(NUMBER, &number.to_string());
@@ -149,7 +151,7 @@ impl Links {
                 continue;
             }
             let config = match step {
-                Some(_) => config(&for_copy_table(table, number), at, &entry.place, log),
+                Some(_) => config(&for_copy_table(table, number), at, &entry.place, contents, log),
                 None => shared.clone(),
             };
             self.add(&name, config);
@@ -188,19 +190,41 @@ fn matches(written: &str, name: &str) -> bool {
 }
 
 /// What one link is made of.
-fn config(table: &Table, at: At<'_>, place: &Place, log: &mut Log) -> Option<LinkConfig> {
+fn config(
+    table: &Table,
+    at: At<'_>,
+    place: &Place,
+    contents: &Contents,
+    log: &mut Log,
+) -> Option<LinkConfig> {
     let section = Section::new(table, LINK.keys, at, place);
-    let rate = match section.reading("rate", log) {
-        Some(Reading::Amount(amount)) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
-        Some(Reading::Word(_)) => Some(RateModel::Unlimited),
-        None => None,
-    };
+    let rate = rate(&section, contents, log);
     let delay = section.duration("delay", log);
     let mtu = section.bytes("mtu", log);
     let queue = queue(&section, mtu, log);
-    let loss = loss(&section, log);
-    let jitter = jitter(&section, log);
+    let loss = loss(&section, contents, log);
+    let jitter = jitter(&section, contents, log);
     Some(LinkConfig { rate: rate?, delay: delay?, mtu: mtu?, queue: queue?, loss: loss?, jitter: jitter? })
+}
+
+fn rate(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<RateModel> {
+    let node = link.node("rate")?;
+    if let Some(trace) = node.as_table().and_then(|table| table.get("trace")) {
+        // What is wrong with the file, or with its name, is told already.
+        return contents.rate(trace.as_text()?).cloned().map(RateModel::Trace);
+    }
+    match link.reading("rate", log)? {
+        Reading::Amount(amount) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
+        Reading::Word(_) => {
+            // A default has its table's place.
+            if node.place == *link.place {
+                let message =
+                    "missing; without it nothing ever waits on this link, and its queue never fills";
+                log.warning(link.place, &link.at.key("rate").to_string(), message);
+            }
+            Some(RateModel::Unlimited)
+        }
+    }
 }
 
 fn queue(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
@@ -222,7 +246,7 @@ fn queue(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueK
     Some(QueueKind::DropTail { limit, in_service: in_service? })
 }
 
-fn loss(link: &Section<'_>, log: &mut Log) -> Option<LossModel> {
+fn loss(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<LossModel> {
     let (kind, section) = link.tagged("loss")?;
     match kind {
         "none" => Some(LossModel::None),
@@ -235,11 +259,12 @@ fn loss(link: &Section<'_>, log: &mut Log) -> Option<LossModel> {
             Some(LossModel::GilbertElliott { p: p?, r: r?, loss_bad: loss_bad?, loss_good: loss_good? })
         }
         "periodic" => Some(LossModel::Periodic { period: section.count("period", log)? }),
+        "trace" => contents.loss(section.text("file", log)?).cloned().map(LossModel::Trace),
         _ => None,
     }
 }
 
-fn jitter(link: &Section<'_>, log: &mut Log) -> Option<DelayVariation> {
+fn jitter(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<DelayVariation> {
     let (kind, section) = link.tagged("jitter")?;
     if kind == "none" {
         return Some(DelayVariation::None);
@@ -252,6 +277,10 @@ fn jitter(link: &Section<'_>, log: &mut Log) -> Option<DelayVariation> {
             let mean = section.duration("mean", log);
             let shape = section.number("shape", log);
             Some(DelayVariation::Pareto { mean: mean?, shape: shape?, reorder: reorder? })
+        }
+        "trace" => {
+            let additions = contents.delay(section.text("file", log)?)?.clone();
+            Some(DelayVariation::Trace { additions, reorder: reorder? })
         }
         _ => None,
     }

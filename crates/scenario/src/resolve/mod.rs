@@ -14,6 +14,7 @@ use talkpath_units::Seed;
 pub(crate) use transport::stack_defaults;
 
 use crate::diagnostic::{Log, Place};
+use crate::files::Contents;
 use crate::keys::ROOT;
 use crate::model::Scenario;
 use crate::quantity::Problem;
@@ -22,7 +23,7 @@ use crate::tree::Table;
 use section::Section;
 
 /// The cell that the filled tree `root` describes; `None` where there are mistakes.
-pub(crate) fn scenario(root: &Table, log: &mut Log) -> Option<Scenario> {
+pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {
     let at = At::ROOT;
     let section = Section::new(root, ROOT.keys, at, &Place::START);
     let duration = section.duration("duration", log);
@@ -37,8 +38,8 @@ pub(crate) fn scenario(root: &Table, log: &mut Log) -> Option<Scenario> {
         );
     }
     let flows = flow::copies(root, log);
-    let links = link::links(root, &flows, log);
-    let flows = flow::flows(&flows, &links, duration, log);
+    let links = link::links(root, &flows, contents, log);
+    let flows = flow::flows(&flows, &links, duration, contents, log);
     links.tell_unused(&flows, log);
     Some(Scenario {
         name: section.text("name", log)?.to_owned(),

@@ -4,14 +4,25 @@ use talkpath_units::{Bytes, Duration, Rate};
 
 use super::section::Section;
 use crate::diagnostic::Log;
+use crate::files::Contents;
 use crate::model::{Codec, EchoWrite, WorkloadConfig};
 use crate::quantity::Problem;
 use crate::read::Reading;
+
+/// What the `file` workload takes from elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct FileTerms<'a> {
+    /// The files' sizes.
+    pub(crate) contents: &'a Contents,
+    /// The largest message, where the scenario says nothing.
+    pub(crate) message: Bytes,
+}
 
 /// The workload of `flow`, and its echo.
 pub(crate) fn resolve(
     flow: &Section<'_>,
     duration: Option<Duration>,
+    file: FileTerms<'_>,
     log: &mut Log,
 ) -> Option<(WorkloadConfig, Option<EchoWrite>)> {
     let (kind, section) = flow.tagged("workload")?;
@@ -20,6 +31,7 @@ pub(crate) fn resolve(
         "cbr" => cbr(&section, log)?,
         "bulk" => WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes", log)? },
         "burst" => burst(&section, log)?,
+        "file" => file_workload(&section, file, log)?,
         _ => return None,
     };
     if let Some(duration) = duration {
@@ -53,6 +65,13 @@ fn cbr(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
     Some(WorkloadConfig::Cbr { rate: Rate::from_bps(rate.count), size: size? })
 }
 
+fn file_workload(section: &Section<'_>, terms: FileTerms<'_>, log: &mut Log) -> Option<WorkloadConfig> {
+    let size = section.bytes_or_word("size", log)?.unwrap_or(terms.message);
+    let source = section.text("source", log)?;
+    // What is wrong with the file is told already.
+    Some(WorkloadConfig::File { source: source.to_owned(), bytes: terms.contents.size(source)?, size })
+}
+
 fn burst(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
     let count = section.count("count", log);
     let size = section.bytes("size", log);
@@ -70,7 +89,7 @@ fn bound(workload: &WorkloadConfig, duration: Duration, section: &Section<'_>, l
             let bit_nanos = u128::from(size.get().max(1)) * 8_000_000_000;
             ("rate", duration_ns.saturating_mul(u128::from(rate.as_bps())) / bit_nanos)
         }
-        WorkloadConfig::Bulk { .. } => return,
+        WorkloadConfig::Bulk { .. } | WorkloadConfig::File { .. } => return,
         WorkloadConfig::Burst { count, repeat, gap, .. } => {
             // Bursts that the gaps push past the end never begin.
             let begun = match u128::from(gap.as_nanos()) {

@@ -16,6 +16,7 @@ use super::Workload;
 pub struct Bulk {
     /// What is still to be sent; `None` without an end.
     remaining: Option<Bytes>,
+    largest: Bytes,
     stop: Instant,
     state: State,
     seq: u64,
@@ -31,7 +32,14 @@ enum State {
 impl Bulk {
     /// A transfer of `bytes`, or without an end, with no message at or after `stop`.
     pub const fn new(bytes: Option<Bytes>, stop: Instant) -> Self {
-        Self { remaining: bytes, stop, state: State::Closed, seq: 0 }
+        Self { remaining: bytes, largest: LARGEST_MESSAGE, stop, state: State::Closed, seq: 0 }
+    }
+
+    /// The same, with no message above `size`, nor above what bulk's own are.
+    #[must_use]
+    pub fn with_largest_message(mut self, size: Bytes) -> Self {
+        self.largest = size.min(LARGEST_MESSAGE);
+        self
     }
 }
 
@@ -44,7 +52,7 @@ impl Workload for Bulk {
         if self.state != State::Open {
             return None;
         }
-        let wanted = self.remaining.unwrap_or(Bytes::MAX).min(LARGEST_MESSAGE);
+        let wanted = self.remaining.unwrap_or(Bytes::MAX).min(self.largest);
         if now >= self.stop || wanted == Bytes::ZERO {
             self.state = State::Finished;
             return None;

@@ -5,6 +5,7 @@
 //! | [`Voice`] | the codec's | a frame every `ptime` |
 //! | [`Cbr`] | `rate` and `size`, without drift | `size` bytes |
 //! | [`Bulk`] | none: waits for room | as large as fits |
+//! | file, as [`Bulk`] | none | as large as fits, up to `size` |
 //! | [`Burst`] | none within a burst, `gap` between bursts | `size` bytes |
 //!
 //! Nothing is due at or after the stop that [`AnyWorkload::new`] is given. Left out: what the far end does with a
@@ -58,6 +59,9 @@ impl AnyWorkload {
     /// The workload that `config` describes, of which nothing is due at or after `stop` (the run's duration).
     pub fn new(config: &WorkloadConfig, stop: Instant) -> Self {
         match *config {
+            WorkloadConfig::File { bytes, size, .. } => {
+                Self::Bulk(Bulk::new(Some(bytes), stop).with_largest_message(size))
+            }
             WorkloadConfig::Voice { ptime, size, .. } => Self::Voice(Voice::new(ptime, size, stop)),
             WorkloadConfig::Cbr { rate, size } => Self::Cbr(Cbr::new(rate, size, stop)),
             WorkloadConfig::Bulk { bytes } => Self::Bulk(Bulk::new(bytes, stop)),

@@ -1,0 +1,80 @@
+//! Traces as a user has them: beside the scenario, copied into the run directory, and mistakes told in both files.
+
+use std::fs;
+
+use crate::harness::{Bench, names};
+
+const CALL: &str = r#"
+name = "a traced call"
+duration = "1 s"
+drain = "200 ms"
+
+[path]
+up = { rate = { trace = "lines/up.trace" }, delay = "5 ms", loss = { kind = "trace", file = "lines/up.loss" } }
+down = { rate = "1 Mbps", delay = "5 ms", jitter = { kind = "trace", file = "lines/down.ms" } }
+
+[flow.call]
+transport = "udp"
+workload = { kind = "voice", echo = true }
+"#;
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("lines")).unwrap();
+    bench.file("call.toml", CALL);
+    bench.file("lines/up.trace", "3\n5\n8\n");
+    bench.file("lines/up.loss", "# one in four\n0001\n");
+    bench.file("lines/down.ms", "0\n4.5\n");
+    bench
+}
+
+#[test]
+fn a_run_directory_holds_the_traces_and_repeats_the_run_without_the_first_files() {
+    let bench = bench();
+    bench.run(&["run", "call.toml"]).succeeds();
+    let run = bench.only_run();
+    assert_eq!(names(&run.join("traces")), ["down.ms", "up.loss", "up.trace"]);
+    let packets = fs::read(run.join("packets.parquet")).unwrap();
+    fs::remove_dir_all(bench.path("lines")).unwrap();
+    let scenario = run.join("scenario.toml");
+    bench.run(&["run", &scenario.to_string_lossy(), "--out", "again"]).succeeds();
+    let again = fs::read_dir(bench.path("again")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read(again.join("packets.parquet")).unwrap(), packets);
+    bench
+        .run(&["run", "call.toml"])
+        .fails(2, &["call.toml:7:", "path.up.rate.trace: lines/up.trace: no such file"]);
+}
+
+#[test]
+fn a_mistake_in_a_trace_names_both_files_and_lines() {
+    let bench = bench();
+    bench.file("lines/up.trace", "3\nfive\n");
+    bench.run(&["check", "call.toml"]).fails(
+        2,
+        &[
+            "call.toml:7:",
+            "path.up.rate.trace: lines/up.trace:2: \"five\" is not a whole number of milliseconds",
+        ],
+    );
+    bench.file("lines/up.trace", [0xff, 0xfe]);
+    bench.run(&["check", "call.toml"]).fails(2, &["lines/up.trace: not UTF-8 text"]);
+}
+
+#[test]
+fn an_emulated_run_plays_the_traces_and_its_replay_finds_no_difference() {
+    let bench = bench();
+    let seen = bench.run(&["run", "call.toml", "--arena", "emu"]);
+    if seen.code == Some(3) {
+        eprintln!("SKIP: the emulated arena is not available here: {}", seen.err);
+        return;
+    }
+    seen.succeeds();
+    let run = bench.only_run();
+    let text = fs::read_to_string(run.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let (flow, link) = (&summary["runs"][0]["flows"]["call"], &summary["runs"][0]["links"]["up"]);
+    // Fifty frames, of which every fourth is marked lost.
+    assert_eq!((flow["sent"].as_u64(), link["lost"].as_u64()), (Some(50), Some(12)), "{flow} {link}");
+    assert_eq!(flow["lost_forward"].as_u64(), Some(12));
+    bench.run(&["replay", &run.to_string_lossy()]).succeeds();
+}

@@ -1,0 +1,138 @@
+//! Traces and files to be sent: read by whoever loads the scenario, told of at their place, and part of the resolved form.
+
+use std::collections::BTreeMap;
+
+use talkpath_path::{DelayVariation, LossModel, RateModel};
+use talkpath_scenario::{
+    Diagnostics, Files, Located, Options, Plan, Source, WorkloadConfig, load_with_files,
+};
+use talkpath_units::Bytes;
+
+/// Files by name; a file to be sent lies under /data.
+struct Shelf(BTreeMap<String, String>);
+
+impl Files for Shelf {
+    fn text(&self, name: &str) -> Result<String, String> {
+        self.0.get(name).cloned().ok_or_else(|| "no such file".to_owned())
+    }
+
+    fn locate(&self, name: &str) -> Result<Located, String> {
+        let path = if name.starts_with('/') { name.to_owned() } else { format!("/data/{name}") };
+        let size = Bytes::new(self.text(path.trim_start_matches("/data/"))?.len() as u64);
+        Ok(Located { path, size })
+    }
+}
+
+fn shelf(files: &[(&str, &str)]) -> Shelf {
+    Shelf(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
+}
+
+fn read(text: &str, set: &[(&str, &str)], files: &Shelf) -> Result<Plan, Diagnostics> {
+    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let options = Options { set, ..Options::default() };
+    load_with_files(&Source::new("dir/f.toml", text), &options, files)
+}
+
+fn scenario(up: &str) -> String {
+    format!(
+        "duration = \"1 s\"\npath.down = {{ rate = \"1 Mbps\" }}\npath.up = {{ {up} }}\n\
+         [flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n"
+    )
+}
+
+/// Loads the resolved form with nothing but the plan's own traces, and holds it against `plan`.
+fn assert_repeats(plan: &Plan, sent: &[(&str, &str)]) {
+    let mut files = shelf(sent);
+    files.0.extend(plan.traces.iter().map(|trace| (trace.name.clone(), trace.text.clone())));
+    let again = read(&plan.resolved, &[], &files).unwrap_or_else(|why| panic!("{why}\n{}", plan.resolved));
+    assert_eq!(again.cells, plan.cells, "{}", plan.resolved);
+    assert_eq!((&again.resolved, &again.traces), (&plan.resolved, &plan.traces));
+}
+
+#[test]
+fn a_link_plays_its_traces_and_the_resolved_form_does_so_beside_them() {
+    let files = shelf(&[("../a/up.trace", "1\n2\n9\n"), ("loss/up.trace", "001"), ("delays", "0\n2.5\n")]);
+    let text = scenario(
+        "rate = { trace = \"../a/up.trace\" }, loss = { kind = \"trace\", file = \"loss/up.trace\" }, \
+         jitter = { kind = \"trace\", file = \"delays\", reorder = true }",
+    );
+    let plan = read(&text, &[], &files).unwrap_or_else(|why| panic!("{why}"));
+    let link = &plan.cells[0].scenario.links.iter().find(|link| link.name == "up").unwrap().config;
+    assert_eq!(link.rate, RateModel::Trace("1\n2\n9".parse().unwrap()));
+    assert_eq!(link.loss, LossModel::Trace("001".parse().unwrap()));
+    let additions = "0\n2.5".parse().unwrap();
+    assert_eq!(link.jitter, DelayVariation::Trace { additions, reorder: true });
+    let names: Vec<_> = plan.traces.iter().map(|trace| trace.name.as_str()).collect();
+    assert_eq!(names, ["traces/up.trace", "traces/up-2.trace", "traces/delays"]);
+    assert_eq!(plan.warnings, []);
+    assert_repeats(&plan, &[]);
+}
+
+#[test]
+fn traces_can_be_set_and_swept() {
+    let files = shelf(&[("a", "1\n"), ("b", "2\n"), ("l", "10")]);
+    let text = scenario("rate = \"1 Mbps\"")
+        + "[sweep]\n\"path.up.rate.trace\" = [\"a\", \"b\"]\n\"path.down.loss\" = [0, { kind = \"trace\", file = \"l\" }]\n";
+    let plan = read(&text, &[("path.up.delay", "1 ms")], &files).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(plan.cells.len(), 4);
+    let rate = |cell: usize| plan.cells[cell].scenario.links[0].config.rate.clone();
+    assert_eq!(rate(3), RateModel::Trace("2".parse().unwrap()));
+    assert_eq!(rate(0), RateModel::Trace("1".parse().unwrap()));
+    assert_repeats(&plan, &[]);
+    let set = read(&scenario("rate = \"1 Mbps\""), &[("path.up.rate.trace", "b")], &files);
+    assert_eq!(set.unwrap().cells[0].scenario.links[0].config.rate, rate(2));
+}
+
+#[test]
+fn a_mistake_in_a_trace_is_told_with_both_files_and_lines() {
+    let files = shelf(&[("bad", "1\n5\n3\n"), ("marks", "01\n0y"), ("empty", "")]);
+    for (up, wanted) in [
+        ("rate = { trace = \"none\" }", "dir/f.toml:3:30: path.up.rate.trace: none: no such file"),
+        ("rate = { trace = \"bad\" }", "path.up.rate.trace: bad:3: 3 ms comes after 5 ms"),
+        ("loss = { kind = \"trace\", file = \"marks\" }", "path.up.loss.file: marks:2: 'y' is neither 0"),
+        (
+            "jitter = { kind = \"trace\", file = \"empty\" }",
+            "path.up.jitter.file: empty:1: the trace is empty",
+        ),
+    ] {
+        let why = read(&scenario(up), &[], &files).unwrap_err().to_string();
+        assert!(why.contains(wanted) && why.lines().count() == 1, "{why}\nlacks {wanted}");
+    }
+}
+
+#[test]
+fn a_file_is_sent_in_messages_that_its_transport_carries_whole() {
+    let sent = [("big.bin", "x".repeat(100_000)), ("small", "y".to_owned())];
+    let sent: Vec<(&str, &str)> = sent.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let text = scenario("rate = \"1 Mbps\", mtu = \"1400 B\"").replace(
+        "workload = \"voice\"",
+        "workload = { kind = \"file\", source = \"big.bin\" }\n\
+         [flow.other]\ntransport = \"tcp\"\nworkload = { kind = \"file\", source = \"small\", size = \"1 kB\" }",
+    );
+    let plan = read(&text, &[], &shelf(&sent)).unwrap_or_else(|why| panic!("{why}"));
+    let workload = |flow: usize| plan.cells[0].scenario.flows[flow].workload.clone();
+    let file = |source: &str, bytes, size| WorkloadConfig::File {
+        source: source.to_owned(),
+        bytes: Bytes::new(bytes),
+        size: Bytes::new(size),
+    };
+    assert_eq!(workload(0), file("/data/big.bin", 100_000, 1372));
+    assert_eq!(workload(1), file("/data/small", 1, 1000));
+    assert!(plan.traces.is_empty());
+    assert_repeats(&plan, &sent);
+    let empty = read(&text, &[], &shelf(&[("big.bin", ""), ("small", "y")])).unwrap_err().to_string();
+    assert!(empty.contains("flow.call.workload.source: big.bin: the file is empty"), "{empty}");
+}
+
+#[test]
+fn a_link_without_a_rate_says_that_nothing_waits_there() {
+    let warnings = |up: &str| read(&scenario(up), &[], &shelf(&[])).unwrap().warnings;
+    let found = warnings("delay = \"1 ms\"");
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].to_string().contains("path.up.rate: missing; without it nothing ever waits"),
+        "{}",
+        found[0]
+    );
+    assert_eq!(warnings("rate = \"unlimited\""), []);
+}
