@@ -91,9 +91,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes that a packet's options may take; chosen: CCID 3's feedback with nine loss intervals takes 99
-    /// (RFC 4342 §8.6), a Response that confirms all features with an Init Cookie 114.
-    pub const ROOM: usize = 120;
+    /// Bytes that a packet's options may take; chosen: CCID 4's feedback with nine loss intervals takes 129
+    /// (RFC 5622 §8), a Response that confirms all features with an Init Cookie 114.
+    pub const ROOM: usize = 132;
 
     /// No options.
     pub const EMPTY: Self = Self { bytes: [0; Self::ROOM], size: 0 };
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn an_option_that_does_not_fit_leaves_the_others_as_they_were() {
         let mut options = Options::EMPTY;
-        assert!(options.push(DccpOption::InitCookie(&[1; 100])));
+        assert!(options.push(DccpOption::InitCookie(&[1; 112])));
         let before = options;
         assert!(!options.push(DccpOption::AckVector { nonce: false, runs: &[0; 17] }));
         assert!(!options.push(DccpOption::NdpCount(1 << 48)));
@@ -399,7 +399,7 @@ mod tests {
     fn an_ack_vector_that_is_too_long_keeps_its_latest_packets() {
         let mut area = vec![38, 253];
         area.extend(0..=250_u8);
-        let cut: Vec<u8> = (0..118).collect();
+        let cut: Vec<u8> = (0..Options::ROOM as u8 - 2).collect();
         let found = Options::from_wire(&area);
         assert_eq!(found.iter().next(), Some(DccpOption::AckVector { nonce: false, runs: &cut }));
         assert_eq!(found.room(), 0);

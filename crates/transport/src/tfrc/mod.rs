@@ -107,7 +107,7 @@ const NOMINAL_SIZE: f64 = 1460.0;
 /// RFC 5622 §5: 20 bytes of IPv4 and 16 of DCCP-Data with 48-bit sequence numbers.
 const HEADER: f64 = 36.0;
 /// RFC 4340 §3.4: the round-trip time where none was measured.
-const DEFAULT_RTT: Duration = Duration::from_millis(200);
+pub(crate) const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,10 @@
 //! receiving half, then the sending one), `on_timeout` at `deadline`, and then `clearance` until it is not
 //! [`Clearance::Now`]. Times are `now`, last, and never go back.
 
+mod tfrc;
+
+pub use tfrc::{TfrcReceiver, TfrcSender};
+
 use talkpath_units::{Bytes, Instant};
 
 use super::{Options, Seq};

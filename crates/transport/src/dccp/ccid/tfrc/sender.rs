@@ -1,0 +1,223 @@
+//! The sending half: a rate, and the loss event rate from what the receiver reports.
+
+use std::collections::VecDeque;
+
+use talkpath_units::{Bytes, Instant};
+
+use super::options::{FeedbackOptions, ReportedInterval, read_feedback, receive_buffer_drops};
+use crate::Observation;
+use crate::dccp::Seq;
+use crate::dccp::ccid::{Acknowledgement, CcidCounters, CcidSender, Clearance, Sent};
+use crate::tfrc::{
+    DEFAULT_RTT, Feedback, INTERVALS, Interval, Sender, TfrcConfig, WindowCounter, mean_interval,
+};
+
+/// A sending half of CCID 3 or 4.
+#[derive(Clone, Debug)]
+pub struct TfrcSender {
+    config: TfrcConfig,
+    sender: Sender,
+    counter: WindowCounter,
+    ccval: u8,
+    /// What was sent and not decided by the receiver yet, by number.
+    log: VecDeque<LogEntry>,
+    /// The loss intervals that were reported, newest first.
+    intervals: VecDeque<Known>,
+    /// The acknowledgement numbers of the last feedback: whose, and of what.
+    last_feedback: Option<(Seq, Seq)>,
+    payload: Bytes,
+    congestion_events: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LogEntry {
+    seq: Seq,
+    sent: Instant,
+    /// The window counter of a data packet.
+    counter: Option<u8>,
+}
+
+/// A loss interval as the sender knows it.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    first: Seq,
+    /// When its first packet left; `None` where that is not known, and for the interval before the first loss.
+    start: Option<Instant>,
+    interval: Interval,
+}
+
+impl TfrcSender {
+    /// CCID 3 with TFRC, CCID 4 with TFRC-SP.
+    pub fn new(config: TfrcConfig) -> Self {
+        Self {
+            config,
+            sender: Sender::new(config),
+            counter: WindowCounter::default(),
+            ccval: 0,
+            log: VecDeque::new(),
+            intervals: VecDeque::with_capacity(INTERVALS + 2),
+            last_feedback: None,
+            payload: Bytes::ZERO,
+            congestion_events: 0,
+        }
+    }
+
+    fn rtt(&self) -> talkpath_units::Duration {
+        self.sender.rtt().unwrap_or(DEFAULT_RTT)
+    }
+
+    fn sent(&self, seq: Seq) -> Option<&LogEntry> {
+        // Numbers follow each other without gaps.
+        let index = usize::try_from(seq.distance_from(self.log.front()?.seq)).ok()?;
+        self.log.get(index).filter(|entry| entry.seq == seq)
+    }
+
+    /// Takes over the reported intervals. Returns whether any of them tells of losses that were not known.
+    fn merge(&mut self, ack: Seq, options: &FeedbackOptions, acknowledged: Option<Instant>) -> bool {
+        let reported = options.intervals.as_slice();
+        let mut places = [(Seq::default(), ReportedInterval::default()); INTERVALS + 1];
+        let mut end = ack.wrapping_sub(options.intervals.skip.into());
+        for (place, &interval) in places.iter_mut().zip(reported) {
+            let length = u64::from(interval.lossless) + u64::from(interval.lossy);
+            *place = (end.wrapping_sub(length).next(), interval);
+            end = end.wrapping_sub(length);
+        }
+        let mut news = false;
+        for &(first, interval) in places[..reported.len()].iter().rev() {
+            news |= self.merge_one(first, interval);
+        }
+        // The newest goes on; whether it has become long is seen from what was acknowledged.
+        let two_round_trips = self.rtt().saturating_mul(2);
+        if let (Some(newest), Some(now)) = (self.intervals.front_mut(), acknowledged) {
+            newest.interval.short = newest.start.is_some_and(|start| now.since(start) <= two_round_trips);
+        }
+        news
+    }
+
+    fn merge_one(&mut self, first: Seq, reported: ReportedInterval) -> bool {
+        let (packets, dropped) = (reported.data.max(u32::from(reported.lossy > 0)), reported.dropped);
+        // The same first number: what begins with a loss is told apart from the empty interval before a first loss.
+        let same =
+            |known: &&mut Known| known.first == first && (known.interval.dropped > 0) == (reported.lossy > 0);
+        if let Some(known) = self.intervals.iter_mut().find(same) {
+            let news = dropped > known.interval.dropped;
+            (known.interval.packets, known.interval.dropped) = (packets, dropped);
+            return news;
+        }
+        if self.intervals.front().is_some_and(|newest| first.is_before(newest.first)) {
+            // Older than what is known: nothing that an honest receiver reports for the first time.
+            return false;
+        }
+        let lossy = reported.lossy > 0;
+        let start = if lossy { self.sent(first).map(|entry| entry.sent) } else { None };
+        let two_round_trips = self.rtt().saturating_mul(2);
+        if let (Some(previous), Some(start)) = (self.intervals.front_mut(), start) {
+            previous.interval.short =
+                previous.start.is_some_and(|before| start.since(before) <= two_round_trips);
+        }
+        self.intervals.push_front(Known {
+            first,
+            start,
+            interval: Interval { packets, dropped, short: false },
+        });
+        self.intervals.truncate(INTERVALS + 1);
+        self.congestion_events += u64::from(lossy);
+        lossy
+    }
+
+    fn loss_event_rate(&self) -> f64 {
+        let mut intervals = [Interval { packets: 0, dropped: 0, short: false }; INTERVALS + 1];
+        for (slot, known) in intervals.iter_mut().zip(&self.intervals) {
+            *slot = known.interval;
+        }
+        mean_interval(&intervals[..self.intervals.len()], self.config.variant).map_or(0.0, |mean| 1.0 / mean)
+    }
+
+    /// RFC 4342 §5.2: the receive rate, less for what was dropped at the receiver's end.
+    fn adjusted_receive_rate(&self, ack: &Acknowledgement<'_>, options: &FeedbackOptions) -> f64 {
+        let reported = f64::from(options.receive_rate);
+        let before = self.last_feedback.map_or(ack.ack, |(_, acknowledged)| acknowledged);
+        let newly = u64::try_from(ack.ack.distance_from(before)).unwrap_or(0);
+        let dropped = receive_buffer_drops(ack.options, newly);
+        let packet_rate = self.payload.get() as f64 / self.rtt().as_secs_f64().max(1e-6);
+        let bound = match (dropped, options.slow_receiver) {
+            (0, false) => return reported,
+            (0, true) => reported,
+            _ => (reported - dropped as f64 * packet_rate).max(reported.min(packet_rate)),
+        };
+        reported.min(bound / 2.0)
+    }
+}
+
+impl CcidSender for TfrcSender {
+    fn clearance(&self, _payload: Bytes, now: Instant) -> Clearance {
+        let next = self.sender.next_send(now);
+        if next <= now { Clearance::Now } else { Clearance::At(next) }
+    }
+
+    fn ccval(&mut self, now: Instant) -> u8 {
+        self.ccval = self.counter.on_send(self.rtt(), now);
+        self.ccval
+    }
+
+    fn on_sent(&mut self, sent: &Sent, now: Instant) {
+        let counter = sent.is_data.then_some(self.ccval);
+        if self.log.back().is_some_and(|last| last.seq.next() != sent.seq) {
+            self.log.clear();
+        }
+        if self.log.len() == LOG {
+            self.log.pop_front();
+        }
+        self.log.push_back(LogEntry { seq: sent.seq, sent: now, counter });
+        if sent.is_data {
+            self.payload = sent.payload;
+            self.sender.on_sent(sent.payload, now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Acknowledgement<'_>, now: Instant) {
+        let entry = self.sent(ack.ack).copied();
+        if let Some(counter) = entry.and_then(|entry| entry.counter) {
+            self.counter.on_acknowledged(counter, now);
+        }
+        let Some(options) = read_feedback(ack.options) else { return };
+        if self.last_feedback.is_some_and(|(seq, _)| !ack.seq.is_after(seq)) {
+            return;
+        }
+        let new_loss = self.merge(ack.ack, &options, entry.map(|entry| entry.sent));
+        let feedback = Feedback {
+            rtt: entry.map(|entry| now.since(entry.sent).saturating_sub(options.elapsed)),
+            sent: entry.map_or(now, |entry| entry.sent),
+            x_recv: self.adjusted_receive_rate(ack, &options),
+            p: self.loss_event_rate(),
+            new_loss,
+        };
+        self.sender.on_feedback(feedback, now);
+        self.last_feedback = Some((ack.seq, ack.ack));
+        // What may yet be found lost stays, and what may be acknowledged again.
+        let decided = ack.ack.wrapping_sub(options.intervals.skip.into());
+        let done = |entry: &LogEntry| entry.seq.is_before(ack.ack) && !entry.seq.is_after(decided);
+        while self.log.front().is_some_and(done) {
+            self.log.pop_front();
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.sender.on_timeout(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.sender.poll_timeout()
+    }
+
+    fn observe(&self) -> Observation {
+        Observation { srtt: self.sender.rtt(), ..Observation::default() }
+    }
+
+    fn counters(&self) -> CcidCounters {
+        CcidCounters { timeouts: self.sender.timeouts(), congestion_events: self.congestion_events }
+    }
+}
+
+/// Chosen: a round trip of 64,000 packets; older ones give no round-trip sample.
+const LOG: usize = 1 << 16;
