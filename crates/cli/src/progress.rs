@@ -65,6 +65,13 @@ impl Repetition<'_> {
         self.progress.show();
     }
 
+    /// The repetition does not count: it runs again.
+    pub(crate) fn take_back(self) {
+        let reached = self.reached.load(Ordering::Relaxed);
+        let bar = &self.progress.bar;
+        bar.set_position(bar.position().saturating_sub(reached));
+    }
+
     fn reach_millis(&self, millis: u64) {
         let now = millis.min(self.end);
         let before = self.reached.fetch_max(now, Ordering::Relaxed);

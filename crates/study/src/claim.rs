@@ -1,9 +1,12 @@
 //! What a publication claims, as checks over metrics of cells.
 
 use core::fmt;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arena::ArenaName;
+use crate::fit::fit;
 use crate::outcome::Verdict;
 
 /// One claim.
@@ -15,8 +18,10 @@ pub struct Claim {
     pub text: String,
     /// Its figures, as printed.
     pub published: String,
-    /// The verdict that the study's author found; where a run disagrees, it exits with 1.
-    pub expected: Expected,
+    /// Where it is judged.
+    pub arenas: Vec<ArenaName>,
+    /// The verdict that the study's author found in each of them; where a run disagrees, it exits with 1.
+    pub expected: BTreeMap<ArenaName, Expected>,
     /// The mechanism behind a difference, and what a reproduction depends on.
     pub why: Option<String>,
     /// All of them must hold under one assumption set.
@@ -26,29 +31,48 @@ pub struct Claim {
 /// The verdict that is expected.
 pub type Expected = Verdict;
 
+impl Claim {
+    /// Whether a check holds arenas against each other: such a claim is judged once.
+    pub fn compares_arenas(&self) -> bool {
+        self.checks.iter().any(|check| matches!(check.kind, Kind::Agree { .. }))
+    }
+
+    /// The names of the cells that it reads.
+    pub fn cells(&self) -> impl Iterator<Item = &str> {
+        self.checks.iter().flat_map(|check| &check.operands).map(|operand| operand.cell.as_str())
+    }
+}
+
 /// One comparison of medians.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// What is compared, for a person.
     pub name: String,
-    /// Path into a run's summary: `links.wan.queue_packets.mean`.
-    pub metric: String,
-    /// The cells, in the order of the comparison.
-    pub cells: Vec<String>,
+    /// What is read, in the order of the comparison; for a line, x and y by turns.
+    pub operands: Vec<Operand>,
     /// What must hold of their medians.
     pub kind: Kind,
 }
 
-/// What must hold of the medians of a check's cells.
+/// A metric of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operand {
+    /// The cell's name.
+    pub cell: String,
+    /// Path into a run's summary, `links.wan.queue_packets.mean`, or a name of the study's own metrics.
+    pub metric: String,
+}
+
+/// What must hold of the medians of a check's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The one cell's lies within the tolerance of a published value.
-    Near {
-        /// As published, in the metric's unit.
-        value: f64,
-        /// How far off it may be.
-        within: Tolerance,
+    /// One figure that is made of them lies within a bound.
+    Figure {
+        /// How it is made.
+        of: Figure,
+        /// Where it must lie.
+        bound: Bound,
     },
     /// Each lies above the one before.
     Rising,
@@ -59,15 +83,57 @@ pub enum Kind {
         /// How far off they may be.
         within: Tolerance,
     },
-    /// The one cell's is not above this.
+    /// The one operand's medians in two arenas lie within the tolerance of the later arena's, which is nearer to the
+    /// world.
+    Agree {
+        /// How far off it may be.
+        within: Tolerance,
+    },
+}
+
+/// One figure from several medians.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// The one operand's.
+    Median,
+    /// The first over the second.
+    Ratio,
+    /// The first less the second.
+    Difference,
+    /// Of the line through (x, y), operands by turns.
+    Slope,
+    /// Of the same line: the share of the variance of y that it explains.
+    RSquared,
+}
+
+/// Where a figure must lie.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Within the tolerance of a published value.
+    Near {
+        /// As published, in the metric's unit.
+        value: f64,
+        /// How far off it may be.
+        within: Tolerance,
+    },
+    /// Not above this.
     AtMost {
         /// The bound.
         value: f64,
     },
-    /// The one cell's is not below this.
+    /// Not below this.
     AtLeast {
         /// The bound.
         value: f64,
+    },
+    /// Within a published range, its ends included.
+    Between {
+        /// The lower end.
+        low: f64,
+        /// The upper end.
+        high: f64,
     },
 }
 
@@ -100,25 +166,80 @@ impl fmt::Display for Tolerance {
     }
 }
 
+impl Bound {
+    /// Whether `figure` lies there.
+    pub fn holds(self, figure: f64) -> bool {
+        let (low, high) = self.ends();
+        low <= figure && figure <= high
+    }
+
+    /// The lowest and the highest figure that it lets pass.
+    pub fn ends(self) -> (f64, f64) {
+        match self {
+            Self::Near { value, within } => {
+                let most = within.around(value);
+                (value - most, value + most)
+            }
+            Self::AtMost { value } => (f64::NEG_INFINITY, value),
+            Self::AtLeast { value } => (value, f64::INFINITY),
+            Self::Between { low, high } => (low, high),
+        }
+    }
+}
+
+impl Figure {
+    /// The figure of `values`; `None` where they have none (a division by zero, too few points for a line).
+    pub fn of(self, values: &[f64]) -> Option<f64> {
+        let made = match (self, values) {
+            (Self::Median, [only]) => *only,
+            (Self::Ratio, [first, second]) => first / second,
+            (Self::Difference, [first, second]) => first - second,
+            (Self::Slope, _) => fit(&pairs(values))?.slope,
+            (Self::RSquared, _) => fit(&pairs(values))?.r_squared,
+            (Self::Median | Self::Ratio | Self::Difference, _) => return None,
+        };
+        made.is_finite().then_some(made)
+    }
+}
+
+/// x and y by turns, as points.
+pub(crate) fn pairs(values: &[f64]) -> Vec<(f64, f64)> {
+    values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
 impl Kind {
-    /// Whether it holds of `values`, one a cell; `None` for an empty list.
+    /// Whether it holds of `values`, one an operand (of `Agree`: one an arena, in their order); `None` where they do not
+    /// make the figure that it needs.
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let first = *values.first()?;
         Some(match *self {
-            Self::Near { value, within } => (first - value).abs() <= within.around(value),
+            Self::Figure { of, bound } => bound.holds(of.of(values)?),
             Self::Rising => values.windows(2).all(|pair| pair[0] < pair[1]),
             Self::Falling => values.windows(2).all(|pair| pair[0] > pair[1]),
             Self::Same { within } => values.iter().all(|other| (other - first).abs() <= within.around(first)),
-            Self::AtMost { value } => first <= value,
-            Self::AtLeast { value } => first >= value,
+            Self::Agree { within } => match values {
+                [model, .., measure] => (model - measure).abs() <= within.around(*measure),
+                _ => return None,
+            },
         })
     }
 
-    /// The published value, where there is one.
-    pub const fn value(&self) -> Option<f64> {
+    /// The one figure that is judged, where there is one: of `Agree`, by how much of the measure the model is off.
+    pub fn figure(&self, values: &[f64]) -> Option<f64> {
+        match (*self, values) {
+            (Self::Figure { of, .. }, _) => of.of(values),
+            (Self::Agree { .. }, [model, .., measure]) if *measure != 0.0 => {
+                Some((model - measure) / measure.abs())
+            }
+            _ => None,
+        }
+    }
+
+    /// The bound of its figure, where there is one.
+    pub const fn bound(&self) -> Option<Bound> {
         match *self {
-            Self::Near { value, .. } | Self::AtMost { value } | Self::AtLeast { value } => Some(value),
-            Self::Rising | Self::Falling | Self::Same { .. } => None,
+            Self::Figure { bound, .. } => Some(bound),
+            Self::Rising | Self::Falling | Self::Same { .. } | Self::Agree { .. } => None,
         }
     }
 }
@@ -126,6 +247,10 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn near(value: f64, within: Tolerance) -> Kind {
+        Kind::Figure { of: Figure::Median, bound: Bound::Near { value, within } }
+    }
 
     #[test]
     fn an_order_needs_strict_steps_and_every_one_of_them() {
@@ -138,11 +263,38 @@ mod tests {
 
     #[test]
     fn a_relative_tolerance_is_a_share_of_what_was_published() {
-        let near = Kind::Near { value: 1_370_000.0, within: Tolerance::Relative(0.03) };
-        assert_eq!(near.holds(&[1_330_000.0]), Some(true));
-        assert_eq!(near.holds(&[1_328_000.0]), Some(false));
+        let rate = near(1_370_000.0, Tolerance::Relative(0.03));
+        assert_eq!(rate.holds(&[1_330_000.0]), Some(true));
+        assert_eq!(rate.holds(&[1_328_000.0]), Some(false));
         let same = Kind::Same { within: Tolerance::Relative(0.10) };
         assert_eq!(same.holds(&[0.10, 0.109]), Some(true));
         assert_eq!(same.holds(&[0.10, 0.112]), Some(false));
+    }
+
+    #[test]
+    fn a_ratio_is_held_against_its_range_and_needs_a_divisor() {
+        let ratio = Kind::Figure { of: Figure::Ratio, bound: Bound::Between { low: 2.0, high: 3.0 } };
+        assert_eq!(ratio.holds(&[290.0, 100.0]), Some(true));
+        assert_eq!(ratio.holds(&[310.0, 100.0]), Some(false));
+        assert_eq!(ratio.holds(&[310.0, 0.0]), None);
+        let less = Kind::Figure { of: Figure::Difference, bound: Bound::AtMost { value: 4.0 } };
+        assert_eq!((less.holds(&[9.0, 5.0]), less.figure(&[9.0, 5.0])), (Some(true), Some(4.0)));
+    }
+
+    #[test]
+    fn agreement_is_a_share_of_the_later_arena_s_value() {
+        let agree = Kind::Agree { within: Tolerance::Relative(0.05) };
+        assert_eq!(agree.holds(&[95.0, 100.0]), Some(true));
+        assert_eq!(agree.holds(&[100.0, 95.0]), Some(false));
+        assert_eq!(agree.figure(&[94.0, 100.0]), Some(-0.06));
+        assert_eq!(agree.holds(&[95.0]), None);
+    }
+
+    #[test]
+    fn a_line_takes_its_operands_by_turns() {
+        let slope = Kind::Figure { of: Figure::Slope, bound: Bound::AtLeast { value: 1.9 } };
+        assert_eq!(slope.holds(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(true));
+        assert_eq!(Figure::RSquared.of(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(1.0));
+        assert_eq!(slope.holds(&[0.0, 1.0]), None);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::arena::ArenaName;
 use crate::outcome::Verdict;
 
 /// Scenario keys and their values.
@@ -22,11 +23,17 @@ pub(crate) struct File {
     pub(crate) set_up: String,
     pub(crate) repeat: Spanned<u64>,
     pub(crate) quick: QuickEntry,
+    /// What an arena does otherwise.
+    #[serde(default)]
+    pub(crate) arena: BTreeMap<ArenaName, ArenaEntry>,
     #[serde(default)]
     pub(crate) sensitivity: Vec<Spanned<String>>,
     /// Metrics that no claim reads and the cells' table shows all the same.
     #[serde(default)]
     pub(crate) also: Vec<String>,
+    /// Numbers that the study makes of a run's own.
+    #[serde(default)]
+    pub(crate) metric: BTreeMap<String, Spanned<MetricEntry>>,
     /// Value names and the scenario keys behind them, by the axis's name.
     #[serde(default)]
     pub(crate) axis: BTreeMap<String, BTreeMap<String, Settings>>,
@@ -42,6 +49,71 @@ pub(crate) struct File {
 pub(crate) struct QuickEntry {
     pub(crate) repeat: Spanned<u64>,
     pub(crate) assumptions: Vec<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArenaEntry {
+    pub(crate) repeat: Option<Spanned<u64>>,
+    /// The only sets that run there; all without it.
+    pub(crate) assumptions: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    pub(crate) set: Settings,
+    pub(crate) quick: Option<ArenaQuickEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArenaQuickEntry {
+    pub(crate) repeat: Option<Spanned<u64>>,
+    pub(crate) assumptions: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    pub(crate) set: Settings,
+}
+
+/// What the cells of an entry do otherwise in one arena.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CellsArenaEntry {
+    pub(crate) repeat: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub(crate) set: Settings,
+    pub(crate) quick: Option<CellsQuick>,
+}
+
+/// Whether and how the shorter run has the cells.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum CellsQuick {
+    Whether(bool),
+    How(CellsQuickEntry),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CellsQuickEntry {
+    pub(crate) repeat: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub(crate) set: Settings,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MetricEntry {
+    pub(crate) ratio: Option<(String, String)>,
+    pub(crate) difference: Option<(String, String)>,
+    pub(crate) sum: Option<OneOrMany>,
+    pub(crate) mean: Option<OneOrMany>,
+    pub(crate) share: Option<OneOrMany>,
+    /// With `share`: of what lies above this.
+    pub(crate) above: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,8 +139,21 @@ pub(crate) struct CellsEntry {
     /// The only sets it runs under; all without it.
     pub(crate) assumptions: Option<Vec<Spanned<String>>>,
     pub(crate) repeat: Option<Spanned<u64>>,
-    #[serde(default = "yes")]
-    pub(crate) quick: bool,
+    pub(crate) quick: Option<CellsQuick>,
+    /// The only arenas where it runs; all without it.
+    pub(crate) arenas: Option<Vec<ArenaName>>,
+    pub(crate) sim: Option<CellsArenaEntry>,
+    pub(crate) emu: Option<CellsArenaEntry>,
+}
+
+impl CellsEntry {
+    /// What is otherwise in `arena`.
+    pub(crate) const fn arena(&self, arena: ArenaName) -> Option<&CellsArenaEntry> {
+        match arena {
+            ArenaName::Sim => self.sim.as_ref(),
+            ArenaName::Emu => self.emu.as_ref(),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,28 +162,69 @@ pub(crate) struct ClaimEntry {
     pub(crate) id: Spanned<String>,
     pub(crate) text: String,
     pub(crate) published: String,
-    pub(crate) expected: Verdict,
+    /// The only arenas where it is judged; all without it.
+    pub(crate) arenas: Option<Vec<ArenaName>>,
+    pub(crate) expected: Spanned<ExpectedEntry>,
     pub(crate) why: Option<String>,
     #[serde(default)]
     pub(crate) check: Vec<Spanned<CheckEntry>>,
+}
+
+/// One verdict, or one an arena.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ExpectedEntry {
+    Everywhere(Verdict),
+    ByArena(BTreeMap<ArenaName, Verdict>),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckEntry {
     pub(crate) name: String,
-    pub(crate) metric: String,
+    /// Of every operand that names none of its own.
+    pub(crate) metric: Option<String>,
     pub(crate) cell: Option<Spanned<String>>,
+    pub(crate) ratio: Option<Vec<Spanned<OperandEntry>>>,
+    pub(crate) difference: Option<Vec<Spanned<OperandEntry>>>,
+    pub(crate) slope: Option<LineOfCells>,
+    pub(crate) r_squared: Option<LineOfCells>,
     pub(crate) value: Option<f64>,
     pub(crate) at_most: Option<f64>,
     pub(crate) at_least: Option<f64>,
-    pub(crate) rising: Option<Vec<Spanned<String>>>,
-    pub(crate) falling: Option<Vec<Spanned<String>>>,
-    pub(crate) same: Option<Vec<Spanned<String>>>,
+    pub(crate) between: Option<(f64, f64)>,
+    pub(crate) rising: Option<Vec<Spanned<OperandEntry>>>,
+    pub(crate) falling: Option<Vec<Spanned<OperandEntry>>>,
+    pub(crate) same: Option<Vec<Spanned<OperandEntry>>>,
+    pub(crate) agree: Option<Spanned<Within>>,
     pub(crate) within: Option<Spanned<Within>>,
     /// The check is made for each combination of these, `{AXIS}` in names standing for the value.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
+}
+
+/// A cell of the check's metric, or a metric of its own.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum OperandEntry {
+    Cell(String),
+    Full(FullOperandEntry),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FullOperandEntry {
+    pub(crate) cell: Option<String>,
+    pub(crate) metric: Option<String>,
+}
+
+/// A line through one point a cell.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LineOfCells {
+    pub(crate) x: String,
+    pub(crate) y: String,
+    pub(crate) cells: Vec<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,6 +241,15 @@ pub(crate) struct FigureEntry {
     pub(crate) title: String,
     pub(crate) trace: Option<TraceEntry>,
     pub(crate) medians: Option<MediansEntry>,
+    pub(crate) quantiles: Option<QuantilesEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuantilesEntry {
+    pub(crate) cell: Spanned<String>,
+    /// The beginnings of the flows' names.
+    pub(crate) flows: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -141,8 +276,4 @@ pub(crate) struct MediansEntry {
 pub(crate) struct LineEntry {
     pub(crate) label: String,
     pub(crate) cells: Spanned<Vec<String>>,
-}
-
-const fn yes() -> bool {
-    true
 }

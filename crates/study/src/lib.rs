@@ -12,27 +12,35 @@
 //! each, by the median over the repetitions, never by a single run. No file is read and no clock: texts come in as
 //! values, and whoever has an arena runs the cells.
 
+mod arena;
 mod catalogue;
 mod claim;
 mod file;
+mod fit;
 mod judge;
 mod load;
+mod metric;
 mod outcome;
 mod place;
 mod sample;
+mod selection;
 mod stats;
 mod study;
 mod words;
 
+pub use arena::{ArenaName, arena_list};
 pub use catalogue::{Embedded, embedded};
-pub use claim::{Check, Claim, Expected, Kind, Tolerance};
-pub use judge::{Selection, judge};
+pub use claim::{Bound, Check, Claim, Expected, Figure as FigureOf, Kind, Operand, Tolerance};
+pub use fit::{Fit, fit};
+pub use judge::judge;
 pub use load::load;
+pub use metric::{Derived, Metrics};
 pub use outcome::{
-    CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, Outcome, Stands,
-    UnderAssumption, Value, Verdict,
+    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, Outcome,
+    Stands, UnderAssumption, Value, Verdict,
 };
 pub use sample::{CellSamples, LossRun, Sample, Trace, TraceLine};
+pub use selection::Selection;
 pub use stats::{Median, median};
-pub use study::{Assumption, Cell, Figure, FigureKind, Quick, Study};
-pub use words::{shown, shown_value};
+pub use study::{Assumption, Cell, Figure, FigureKind, Form, Kept, Study};
+pub use words::{shown, shown_figure, shown_must, shown_value};

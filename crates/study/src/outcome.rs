@@ -4,6 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arena::ArenaName;
 use crate::claim::Kind;
 use crate::sample::{LossRun, TraceLine};
 
@@ -36,8 +37,10 @@ pub struct Outcome {
     pub study: String,
     /// The publication's title.
     pub title: String,
-    /// Where it ran.
-    pub arena: String,
+    /// Where it ran; of several arenas the base, in which the claims are judged first.
+    pub arena: ArenaName,
+    /// All of them, the base first.
+    pub arenas: Vec<ArenaName>,
     /// Whether it was the shorter run.
     pub quick: bool,
     /// Repetitions of a cell that does not say otherwise: start phases, each with its own seed.
@@ -56,7 +59,7 @@ pub struct Outcome {
     pub figures: Vec<FigureOutcome>,
 }
 
-/// One claim's verdict.
+/// One claim's verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimOutcome {
     /// `S1`.
@@ -65,6 +68,27 @@ pub struct ClaimOutcome {
     pub claim: String,
     /// Its figures, as printed.
     pub published: String,
+    /// In the base arena.
+    #[serde(flatten)]
+    pub base: ArenaVerdict,
+    /// In the others where it is judged.
+    pub elsewhere: Vec<ArenaVerdict>,
+    /// Names of the sets that show its sensitivity.
+    pub sensitivity: Vec<String>,
+}
+
+impl ClaimOutcome {
+    /// In every arena, the base first.
+    pub fn verdicts(&self) -> impl Iterator<Item = &ArenaVerdict> {
+        core::iter::once(&self.base).chain(&self.elsewhere)
+    }
+}
+
+/// A claim's verdict in one arena; of a claim that compares arenas, in all of them together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArenaVerdict {
+    /// `sim`, `emu`, or for a claim that compares them `sim,emu`.
+    pub arena: String,
     /// Ours under the base assumptions, in words.
     pub reproduced: String,
     /// The verdict.
@@ -79,10 +103,10 @@ pub struct ClaimOutcome {
     pub n: u64,
     /// How widely it stands.
     pub stands: Stands,
+    /// Whether it was not tested because this run was not asked for its cells: no disagreement.
+    pub left_out: bool,
     /// What each assumption set gave.
     pub by_assumption: Vec<UnderAssumption>,
-    /// Names of the sets that show its sensitivity.
-    pub sensitivity: Vec<String>,
 }
 
 /// Under how many of the tested assumption sets a claim holds.
@@ -115,12 +139,16 @@ pub struct UnderAssumption {
 pub struct CheckOutcome {
     /// What is compared.
     pub name: String,
-    /// The metric's path.
+    /// The metric's path: that of the first thing compared.
     pub metric: String,
     /// What must hold.
     pub must: Kind,
-    /// One a cell, in the order of the comparison; a cell that did not run is absent.
+    /// What is compared, in the order of the comparison; what did not run is absent.
     pub values: Vec<Value>,
+    /// The one figure made of them, where one is judged: a ratio, a difference, a slope, by how much an arena is off.
+    pub figure: Option<f64>,
+    /// Of that figure; `null` below 6 repetitions.
+    pub ci95: Option<(f64, f64)>,
     /// Whether it holds of the medians; `None` where a value is missing.
     pub holds: Option<bool>,
     /// Whether it would also hold (or fail) anywhere within the medians' confidence intervals.
@@ -136,6 +164,10 @@ pub struct CheckOutcome {
 pub struct Value {
     /// The cell.
     pub cell: String,
+    /// Where it ran.
+    pub arena: ArenaName,
+    /// The metric's path.
+    pub metric: String,
     /// Repetitions.
     pub n: u64,
     /// Over the repetitions.
@@ -148,15 +180,19 @@ pub struct Value {
     pub max: f64,
 }
 
-/// One cell under one assumption set.
+/// One cell in one arena under one assumption set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellOutcome {
     /// The publication's cell.
     pub cell: String,
+    /// Where it ran.
+    pub arena: ArenaName,
     /// The set's name.
     pub assumption: String,
-    /// Repetitions.
+    /// Repetitions that are judged.
     pub n: u64,
+    /// Repetitions that are not: the machine disturbed them past its stated limits.
+    pub disturbed: u64,
     /// By metric path.
     pub metrics: std::collections::BTreeMap<String, Value>,
 }
@@ -176,8 +212,10 @@ pub struct FigureOutcome {
     pub steps: Vec<TraceLine>,
     /// Loss runs over time; empty for the other kinds.
     pub loss_runs: Vec<LossRun>,
-    /// Medians over cells; empty for the other kinds.
+    /// Medians over cells, or quantiles over quantiles; empty for the other kinds.
     pub lines: Vec<FigureLine>,
+    /// Whether `lines` are quantiles of one arena over those of another, both axes alike.
+    pub is_quantiles: bool,
     /// The horizontal range of steps and loss runs, s.
     pub seconds: Option<(f64, f64)>,
 }

@@ -3,17 +3,22 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
+use talkpath_measure::metrics::{delay, trip};
 use talkpath_measure::summary::RunSummary;
 use talkpath_measure::{Fate, RunRecord};
 
+use crate::arena::ArenaName;
+use crate::metric;
 use crate::study::{Cell, Study};
 
-/// All repetitions of one cell: what a part file of a study's run holds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The repetitions of one cell: what a part file of a study's run holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSamples {
     /// The cell's name.
     pub cell: String,
+    /// Where it ran.
+    pub arena: ArenaName,
     /// The assumption set's name.
     pub assumption: String,
     /// The cell's own, when it ran.
@@ -25,8 +30,31 @@ pub struct CellSamples {
     /// What bent the runs, in words for a person.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// False where the machine disturbed one of the runs past its stated limits.
-    pub valid: bool,
+}
+
+impl CellSamples {
+    /// Before the first repetition of `cell`, whose assumption set is called `assumption`.
+    pub fn begin(cell: &Cell, assumption: &str, fingerprint: &str) -> Self {
+        Self {
+            cell: cell.name.clone(),
+            arena: cell.arena,
+            assumption: assumption.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            samples: Vec::new(),
+            trace: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The repetitions that the machine did not disturb past its stated limits: the ones that are judged.
+    pub fn valid(&self) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(|sample| sample.disturbed.is_none())
+    }
+
+    /// One metric over the repetitions that are judged and know it.
+    pub(crate) fn values(&self, metric: &str) -> Vec<f64> {
+        self.valid().filter_map(|sample| sample.values.get(metric).copied()).collect()
+    }
 }
 
 /// The metrics of one repetition.
@@ -38,6 +66,12 @@ pub struct Sample {
     pub seed: u64,
     /// By path; what the arena could not know is absent.
     pub values: BTreeMap<String, f64>,
+    /// Why this repetition is not judged: the machine disturbed it past its stated limits.
+    #[serde(default)]
+    pub disturbed: Option<String>,
+    /// Delays in ms at every percentile from 1 to 99, by flow; of the flows that a figure shows.
+    #[serde(default)]
+    pub delays: BTreeMap<String, Vec<f64>>,
 }
 
 /// State over time within a figure's stretch.
@@ -72,18 +106,44 @@ pub struct LossRun {
 }
 
 impl Sample {
-    /// What `study` reads of `run`.
-    pub fn of(run: &RunSummary, study: &Study) -> Self {
+    /// What `study` reads of `record`, a run of `cell`, and of its summary.
+    pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell) -> Self {
         let json = serde_json::to_value(run).unwrap_or_default();
-        let values = study.metrics.iter().filter_map(|path| Some((path.clone(), metric(&json, path)?)));
-        Self { repetition: run.repetition, seed: run.seed, values: values.collect() }
+        let value = |path: &String| Some((path.clone(), metric::value(&json, path, &study.derived)?));
+        Self {
+            repetition: run.repetition,
+            seed: run.seed,
+            values: study.metrics.iter().filter_map(value).collect(),
+            disturbed: (!record.valid).then(|| disturbance(record)),
+            delays: delays(record, &cell.kept.delays),
+        }
     }
+}
+
+fn disturbance(record: &RunRecord) -> String {
+    match record.warnings.as_slice() {
+        [] => "the machine disturbed it past its stated limits".to_owned(),
+        warnings => warnings.join("; "),
+    }
+}
+
+/// Percentiles 1 to 99 of the trips of the flows whose names begin with one of `names`.
+fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
+    let window = record.window_start..record.window_end;
+    let is_kept = |name: &str| names.iter().any(|begin| name.starts_with(begin.as_str()));
+    let kept = record.flows.iter().filter(|flow| is_kept(&flow.info.name));
+    let quantiles = |flow| {
+        let sorted = delay::sorted_delays(&trip::trips(flow, &window));
+        let at = |percent: u16| Some(nearest_rank(&sorted, PerMille(10 * percent))?.as_millis_f64());
+        (1..100).filter_map(at).collect()
+    };
+    kept.map(|flow| (flow.info.name.clone(), quantiles(flow))).collect()
 }
 
 impl Trace {
     /// What the figures draw of `record`, a run of `cell`; `None` where they draw nothing of it.
     pub fn of(record: &RunRecord, cell: &Cell) -> Option<Self> {
-        let (from, to) = cell.trace?;
+        let (from, to) = cell.kept.trace?;
         let lines = record.series.iter().map(|series| TraceLine {
             entity: series.entity.clone(),
             kind: series.kind.name().to_owned(),
@@ -127,43 +187,9 @@ fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// The number at `path` of a run's summary. A group of one copy is its flow: there, `groups.NAME.KEY` is
-/// `flows.NAME.KEY`.
-fn metric(run: &Json, path: &str) -> Option<f64> {
-    let names: Vec<&str> = path.split('.').collect();
-    let found = at(run, &names).and_then(Json::as_f64);
-    match names.as_slice() {
-        ["groups", rest @ ..] if found.is_none() => {
-            let flow: Vec<&str> = core::iter::once("flows").chain(rest.iter().copied()).collect();
-            at(run, &flow).and_then(Json::as_f64)
-        }
-        _ => found,
-    }
-}
-
-fn at<'a>(json: &'a Json, names: &[&str]) -> Option<&'a Json> {
-    names.iter().try_fold(json, |json, name| match json {
-        Json::Array(list) => list.get(name.parse::<usize>().ok()?),
-        other => other.get(name),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_leads_through_tables_and_lists_and_a_group_of_one_is_its_flow() {
-        let run: Json = serde_json::json!({
-            "flows": { "call": { "loss_rate": 0.25, "loss_runs": { "histogram": [7, 2] }, "rtt": null } },
-            "groups": { "ftp": { "goodput_bps": 5.0 } },
-        });
-        assert_eq!(metric(&run, "flows.call.loss_runs.histogram.1"), Some(2.0));
-        assert_eq!(metric(&run, "groups.call.loss_rate"), Some(0.25));
-        assert_eq!(metric(&run, "groups.ftp.goodput_bps"), Some(5.0));
-        assert_eq!(metric(&run, "flows.call.rtt"), None);
-        assert_eq!(metric(&run, "links.wan.dropped"), None);
-    }
 
     #[test]
     fn a_cut_begins_with_the_value_that_held() {

@@ -1,8 +1,12 @@
 //! A study as loaded: every cell under every assumption set resolved to a scenario, every check written out.
 
+use std::sync::Arc;
+
 use talkpath_scenario::Scenario;
 
+use crate::arena::ArenaName;
 use crate::claim::Claim;
+use crate::metric::Metrics;
 
 /// A study, ready to run and to judge.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,13 +27,11 @@ pub struct Study {
     pub set_up: String,
     /// Repetitions, each with start phases of its own, unless a cell says otherwise.
     pub repeat: u64,
-    /// What `--quick` does instead.
-    pub quick: Quick,
     /// What the publication leaves open; the first is the base.
     pub assumptions: Vec<Assumption>,
     /// The sets that stand beside each claim as its sensitivity, by index.
     pub sensitivity: Vec<usize>,
-    /// Every cell under every assumption set that it runs under, by assumption and then in the file's order.
+    /// Every cell in every arena and under every assumption set, by arena, assumption and then in the file's order.
     pub cells: Vec<Cell>,
     /// What the publication says.
     pub claims: Vec<Claim>,
@@ -37,15 +39,8 @@ pub struct Study {
     pub figures: Vec<Figure>,
     /// Every metric that a claim or a figure reads.
     pub metrics: Vec<String>,
-}
-
-/// The shorter run of `--quick`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quick {
-    /// Repetitions of each cell.
-    pub repeat: u64,
-    /// The assumption sets, by index.
-    pub assumptions: Vec<usize>,
+    /// Those that the study makes of others.
+    pub derived: Metrics,
 }
 
 /// One answer to what the publication leaves open.
@@ -57,25 +52,43 @@ pub struct Assumption {
     pub text: String,
 }
 
-/// One cell of the publication under one assumption set.
+/// One cell of the publication in one arena under one assumption set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// From 0, over all cells of the study.
     pub index: u64,
     /// The publication's cell: `udp-hom-6-320-64`.
     pub name: String,
+    /// Where it runs.
+    pub arena: ArenaName,
     /// Index into [`Study::assumptions`].
     pub assumption: usize,
+    /// What runs.
+    pub full: Form,
+    /// What `--quick` runs; `None` where that leaves the cell out.
+    pub quick: Option<Form>,
+    /// What of the first repetition is kept for the figures that show it.
+    pub kept: Kept,
+}
+
+/// A cell's scenario and how often it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Form {
     /// Repetitions.
     pub repeat: u64,
-    /// Whether `--quick` runs it too.
-    pub quick: bool,
-    /// The stretch of run time in seconds of which the first repetition keeps a trace, where a figure shows it.
-    pub trace: Option<(f64, f64)>,
     /// What runs.
-    pub scenario: Scenario,
+    pub scenario: Arc<Scenario>,
     /// Tells what runs and what is kept of it from an edited cell: what a resumed run compares.
     pub fingerprint: String,
+}
+
+/// What figures draw of a cell beside its metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// The stretch of run time in seconds of which the first repetition keeps a trace.
+    pub trace: Option<(f64, f64)>,
+    /// Flows, by the beginning of their names, of whose delays every repetition keeps the distribution.
+    pub delays: Vec<String>,
 }
 
 /// A figure of the publication, drawn again.
@@ -116,11 +129,20 @@ pub enum FigureKind {
         /// Each line's label and its cells, one for each value of `x`.
         lines: Vec<(String, Vec<String>)>,
     },
+    /// The quantiles of flows' delays in one arena against those in another, under the base assumptions.
+    Quantiles {
+        /// The cell.
+        cell: String,
+        /// Which flows, by the beginning of their names.
+        flows: Vec<String>,
+    },
 }
 
 impl Study {
-    /// The cell called `name` under assumption set number `assumption`.
-    pub fn cell(&self, name: &str, assumption: usize) -> Option<&Cell> {
-        self.cells.iter().find(|cell| cell.assumption == assumption && cell.name == name)
+    /// The cell called `name` in `arena` under assumption set number `assumption`.
+    pub fn cell(&self, name: &str, arena: ArenaName, assumption: usize) -> Option<&Cell> {
+        self.cells
+            .iter()
+            .find(|cell| (cell.arena, cell.assumption) == (arena, assumption) && cell.name == name)
     }
 }

@@ -1,6 +1,7 @@
 //! Values and reasons in words, the same in the table, on the page and in the JSON.
 
-use crate::claim::{Claim, Kind};
+use crate::arena::{ArenaName, arena_list};
+use crate::claim::{Bound, Claim, Figure, Kind, Tolerance};
 use crate::outcome::{CheckOutcome, UnderAssumption, Value, Verdict};
 use crate::study::Study;
 
@@ -25,7 +26,63 @@ fn unit(metric: &str) -> (f64, &'static str) {
     match metric.rsplit('.').next().unwrap_or(metric) {
         name if name.contains("_bps") => (1e-6, " Mb/s"),
         "loss_rate" | "retransmit_rate" | "utilisation" => (100.0, " %"),
+        _ if metric.contains("_ms") => (1.0, " ms"),
         _ => (1.0, ""),
+    }
+}
+
+/// The metric in whose unit a check's figure is: none for a ratio, a share or a slope.
+fn figure_metric(check: &CheckOutcome) -> &str {
+    match check.must {
+        Kind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. } | Kind::Agree { .. } => "",
+        _ => &check.metric,
+    }
+}
+
+/// A check's figure, with its interval; `None` where it has none, or none beside its one median.
+pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
+    let figure = check.figure.filter(|_| check.values.len() > 1)?;
+    Some(match check.must {
+        Kind::Agree { .. } => format!("{:+.1} %", 100.0 * figure),
+        Kind::Figure {
+            of: Figure::Ratio | Figure::Difference | Figure::Slope | Figure::RSquared, ..
+        } => {
+            let metric = figure_metric(check);
+            let name = match check.must {
+                Kind::Figure { of: Figure::Ratio, .. } => "ratio ",
+                Kind::Figure { of: Figure::Difference, .. } => "difference ",
+                Kind::Figure { of: Figure::Slope, .. } => "slope ",
+                _ => "R² ",
+            };
+            let (scale, unit) = unit(metric);
+            let figure_text = digits(figure * scale);
+            match check.ci95 {
+                Some((low, high)) => {
+                    format!("{name}{figure_text} [{}, {}]{unit}", digits(low * scale), digits(high * scale))
+                }
+                None => format!("{name}{figure_text}{unit}"),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// What a check asks for: `9.3 ± 1`, `rises`.
+pub fn shown_must(check: &CheckOutcome) -> String {
+    let metric = figure_metric(check);
+    match check.must {
+        Kind::Figure { bound, .. } => match bound {
+            Bound::Near { value, within } => {
+                format!("{} ± {}", shown(metric, value), tolerance(metric, within))
+            }
+            Bound::AtMost { value } => format!("≤ {}", shown(metric, value)),
+            Bound::AtLeast { value } => format!("≥ {}", shown(metric, value)),
+            Bound::Between { low, high } => format!("{} to {}", shown(metric, low), shown(metric, high)),
+        },
+        Kind::Rising => "rises".to_owned(),
+        Kind::Falling => "falls".to_owned(),
+        Kind::Same { within } => format!("same ± {}", tolerance(metric, within)),
+        Kind::Agree { within } => format!("agree ± {}", tolerance(&check.metric, within)),
     }
 }
 
@@ -43,19 +100,21 @@ fn digits(value: f64) -> String {
 
 /// A claim's figures under one assumption set: values where one was published, else how many orders hold.
 pub(crate) fn reproduced(under: &UnderAssumption) -> String {
-    let values: Vec<String> = under
+    let is_printed =
+        |check: &&CheckOutcome| check.must.bound().is_some() && under.checks.len() <= MOST_PRINTED;
+    let mut parts: Vec<String> = under
         .checks
         .iter()
-        .filter(|check| check.must.value().is_some())
+        .filter(is_printed)
         .filter_map(|check| {
-            let value = check.values.first()?;
-            Some(format!("{} {}", check.name, shown_value(&check.metric, value)))
+            let value = shown_figure(check)
+                .or_else(|| check.values.first().map(|value| shown_value(&check.metric, value)))?;
+            Some(format!("{} {value}", check.name))
         })
         .collect();
-    let orders: Vec<_> = under.checks.iter().filter(|check| check.must.value().is_none()).collect();
-    let held = orders.iter().filter(|check| check.holds == Some(true)).count();
-    let mut parts = values;
-    match orders.as_slice() {
+    let rest: Vec<_> = under.checks.iter().filter(|check| !is_printed(check)).collect();
+    let held = rest.iter().filter(|check| check.holds == Some(true)).count();
+    match rest.as_slice() {
         [] => {}
         [one] => parts.push(in_full(one)),
         many => parts.push(format!("{held} of {} comparisons hold", many.len())),
@@ -65,48 +124,78 @@ pub(crate) fn reproduced(under: &UnderAssumption) -> String {
 
 /// A check with its values: `loss, 12 TCP: 0.5 % (het-12), 0.4 % (hom-12)`.
 fn in_full(check: &CheckOutcome) -> String {
-    let metric = &check.metric;
-    let values: Vec<_> =
-        check.values.iter().map(|it| format!("{} ({})", shown_value(metric, it), it.cell)).collect();
+    let compares_arenas = matches!(check.must, Kind::Agree { .. });
+    let values: Vec<_> = check
+        .values
+        .iter()
+        .map(|it| {
+            let place = if compares_arenas { it.arena.name() } else { it.cell.as_str() };
+            format!("{} ({place})", shown_value(&it.metric, it))
+        })
+        .collect();
+    let figure = shown_figure(check).map_or_else(String::new, |figure| format!("{figure}: "));
     let must = match check.must {
-        Kind::Near { value, within } => {
+        Kind::Figure { bound: Bound::Near { value, within }, .. } => {
+            let metric = figure_metric(check);
             format!(", published {} within {}", shown(metric, value), tolerance(metric, within))
+        }
+        Kind::Figure { bound: Bound::Between { .. }, .. } => format!(", published {}", shown_must(check)),
+        Kind::Figure { bound: Bound::AtMost { value }, .. } => {
+            format!(", should be at most {}", shown(figure_metric(check), value))
+        }
+        Kind::Figure { bound: Bound::AtLeast { value }, .. } => {
+            format!(", should be at least {}", shown(figure_metric(check), value))
         }
         Kind::Rising => ", should rise".to_owned(),
         Kind::Falling => ", should fall".to_owned(),
         Kind::Same { within } => format!(", should be the same within {within}"),
-        Kind::AtMost { value } => format!(", should be at most {}", shown(metric, value)),
-        Kind::AtLeast { value } => format!(", should be at least {}", shown(metric, value)),
+        Kind::Agree { within } => format!(", should agree within {}", tolerance(&check.metric, within)),
     };
-    format!("{}: {}{must}", check.name, values.join(", "))
+    format!("{}: {figure}{}{must}", check.name, values.join(", "))
 }
 
-fn tolerance(metric: &str, within: crate::Tolerance) -> String {
+fn tolerance(metric: &str, within: Tolerance) -> String {
     match within {
-        crate::Tolerance::Absolute(most) => shown(metric, most),
-        crate::Tolerance::Relative(_) => within.to_string(),
+        Tolerance::Absolute(most) => shown(metric, most),
+        Tolerance::Relative(_) => within.to_string(),
     }
+}
+
+/// Why a claim has no verdict.
+pub(crate) enum NotTested {
+    /// The study cannot check it.
+    NoCheck,
+    /// It is judged in, or compares, arenas that the run was not asked for.
+    Arena(Vec<ArenaName>),
+    /// Its cells do not run in this arena, or not with `--quick`.
+    LeftOut {
+        /// Whether it was the shorter run.
+        quick: bool,
+    },
+    /// They should have run.
+    NotRun,
+}
+
+/// What was found of a claim in one arena.
+pub(crate) struct Found<'a> {
+    pub(crate) verdict: Verdict,
+    pub(crate) not_tested: Option<NotTested>,
+    pub(crate) expected: Verdict,
+    pub(crate) holding: &'a [String],
+    pub(crate) failing: &'a [String],
 }
 
 /// Why a verdict is what it is; empty only for what is reproduced under every tested set.
 pub(crate) fn why(
     study: &Study,
     claim: &Claim,
-    verdict: Verdict,
-    holding: &[String],
-    failing: &[String],
+    found: &Found<'_>,
     by_assumption: &[UnderAssumption],
-    quick: bool,
 ) -> String {
+    let Found { verdict, not_tested, expected, holding, failing } = found;
     let mut parts = Vec::new();
     match verdict {
-        Verdict::NotTested if claim.checks.is_empty() => {
-            parts.push("the study has no check for it".to_owned());
-        }
-        Verdict::NotTested => parts.push(match quick {
-            true => "the shorter run leaves its cells out; run without --quick".to_owned(),
-            false => "its cells did not run to their end; --resume goes on".to_owned(),
-        }),
+        Verdict::NotTested => parts.extend(not_tested.as_ref().map(NotTested::words)),
         Verdict::Reproduced if failing.is_empty() => return String::new(),
         Verdict::Reproduced => {
             let (some, all) = (holding.len(), holding.len() + failing.len());
@@ -116,27 +205,9 @@ pub(crate) fn why(
                 failing.join(", ")
             ));
         }
-        Verdict::Differs => {
-            let failed =
-                |it: &&UnderAssumption| it.checks.iter().filter(|it| it.holds == Some(false)).count();
-            let tested = by_assumption.iter().filter(|it| it.holds.is_some());
-            if let Some(nearest) = tested.min_by_key(failed) {
-                let checks = nearest.checks.iter().filter(|it| it.holds == Some(false));
-                let listed: Vec<_> = checks.take(MOST_LISTED).map(in_full).collect();
-                let more = failed(&nearest).saturating_sub(MOST_LISTED);
-                let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-                parts.push(format!(
-                    "{} of {} checks fail under {}, the nearest of {} sets: {}{more}",
-                    failed(&nearest),
-                    nearest.checks.len(),
-                    nearest.assumption,
-                    failing.len(),
-                    listed.join("; ")
-                ));
-            }
-        }
+        Verdict::Differs => parts.extend(nearest(by_assumption, failing.len())),
     }
-    if verdict != Verdict::NotTested || claim.expected == Verdict::NotTested {
+    if *verdict != Verdict::NotTested || *expected == Verdict::NotTested {
         parts.extend(claim.why.clone());
     }
     if parts.is_empty() {
@@ -146,6 +217,45 @@ pub(crate) fn why(
     parts.join(". ")
 }
 
+impl NotTested {
+    fn words(&self) -> String {
+        match self {
+            Self::NoCheck => "the study has no check for it".to_owned(),
+            Self::Arena(arenas) => format!("it needs --arena {}", arena_list(arenas)),
+            Self::LeftOut { quick: true } => {
+                "the shorter run leaves its cells out; run without --quick".to_owned()
+            }
+            Self::LeftOut { quick: false } => "its cells do not run in this arena".to_owned(),
+            Self::NotRun => {
+                "its cells did not run to their end, or the machine disturbed them; --resume goes on"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// The checks that fail under the set in which the fewest do.
+fn nearest(by_assumption: &[UnderAssumption], sets: usize) -> Option<String> {
+    let failed = |it: &&UnderAssumption| it.checks.iter().filter(|it| it.holds == Some(false)).count();
+    let nearest = by_assumption.iter().filter(|it| it.holds.is_some()).min_by_key(failed)?;
+    let checks = nearest.checks.iter().filter(|it| it.holds == Some(false));
+    let listed: Vec<_> = checks.take(MOST_LISTED).map(in_full).collect();
+    let more = failed(&nearest).saturating_sub(MOST_LISTED);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let under = match sets {
+        1 => format!("under {}", nearest.assumption),
+        _ => format!("under {}, the nearest of {sets} sets", nearest.assumption),
+    };
+    Some(format!(
+        "{} of {} checks fail {under}: {}{more}",
+        failed(&nearest),
+        nearest.checks.len(),
+        listed.join("; ")
+    ))
+}
+
+/// Checks up to which a claim's figures are printed one by one. Chosen.
+const MOST_PRINTED: usize = 8;
 /// Failing checks that a reason spells out. Chosen.
 const MOST_LISTED: usize = 4;
 

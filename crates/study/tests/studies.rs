@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use talkpath_scenario::{Diagnostics, Source};
 use talkpath_study::{
-    CellSamples, Outcome, Sample, Selection, Stands, Study, Verdict, embedded, judge, load,
+    ArenaName, ArenaVerdict, CellSamples, Kept, Outcome, Sample, Selection, Stands, Study, Verdict, embedded,
+    judge, load,
 };
 
 const SCENARIO: &str = r#"
@@ -72,29 +73,40 @@ fn mistakes(from: &str, to: &str) -> String {
     read(&STUDY.replacen(from, to, 1)).expect_err("a mistake").to_string()
 }
 
-/// Six repetitions of each named cell, `losses` its loss rates.
-fn samples(study: &Study, losses: &[(&str, &str, [f64; 6])]) -> Vec<CellSamples> {
-    let one = |&(cell, assumption, values): &(&str, &str, [f64; 6])| CellSamples {
-        cell: cell.to_owned(),
-        assumption: assumption.to_owned(),
-        samples: (0..)
+/// Six repetitions of each named cell in `arena`, `losses` its loss rates.
+fn samples_in(
+    study: &Study,
+    arena: ArenaName,
+    selection: &Selection,
+    losses: &[(&str, &str, [f64; 6])],
+) -> Vec<CellSamples> {
+    let one = |&(name, assumption, values): &(&str, &str, [f64; 6])| {
+        let index = study.assumptions.iter().position(|it| it.name == assumption).expect("a set");
+        let cell = study.cell(name, arena, index).expect("a cell");
+        let mut samples = CellSamples::begin(cell, assumption, "");
+        samples.samples = (0..)
             .zip(values)
             .map(|(repetition, value)| Sample {
                 repetition,
                 seed: repetition,
                 values: BTreeMap::from([("flows.call.loss_rate".to_owned(), value)]),
+                disturbed: None,
+                delays: BTreeMap::new(),
             })
-            .collect(),
-        valid: true,
-        ..CellSamples::default()
+            .take(selection.form(cell).map_or(0, |form| form.repeat as usize))
+            .collect();
+        samples
     };
-    assert!(losses.iter().all(|(cell, ..)| study.cell(cell, 0).is_some()));
     losses.iter().map(one).collect()
+}
+
+fn samples(study: &Study, losses: &[(&str, &str, [f64; 6])]) -> Vec<CellSamples> {
+    samples_in(study, ArenaName::Sim, &Selection::default(), losses)
 }
 
 fn outcome(losses: &[(&str, &str, [f64; 6])]) -> Outcome {
     let study = study();
-    judge(&study, &Selection::default(), "sim", &samples(&study, losses))
+    judge(&study, &Selection::default(), &samples(&study, losses))
 }
 
 const ONE: [f64; 6] = [0.010, 0.011, 0.009, 0.010, 0.010, 0.010];
@@ -107,25 +119,33 @@ fn every_study_that_is_built_in_loads_and_reads_only_cells_that_it_has() {
         assert!(entry.readme.len() > 500, "{}: a README says what was found", entry.name);
         for claim in &study.claims {
             let has_reason = claim.why.as_ref().is_some_and(|why| !why.is_empty());
-            assert!(claim.expected == Verdict::Reproduced || has_reason, "{}: why?", claim.id);
-            for name in claim.checks.iter().flat_map(|check| &check.cells) {
-                assert!(study.cell(name, 0).is_some(), "{}: no cell {name} under the base set", claim.id);
+            let is_reproduced = claim.expected.values().all(|verdict| *verdict == Verdict::Reproduced);
+            assert!(is_reproduced || has_reason, "{}: why?", claim.id);
+            let runs_somewhere =
+                |name: &str| claim.arenas.iter().any(|arena| study.cell(name, *arena, 0).is_some());
+            for name in claim.cells() {
+                assert!(runs_somewhere(name), "{}: no cell {name} under the base set", claim.id);
             }
         }
-        let selection = Selection { quick: true, claims: Vec::new() };
-        assert!(selection.cells(&study).len() < study.cells.len());
+        let runs = |quick| -> u64 {
+            let selection = Selection { quick, ..Selection::default() };
+            let cells = selection.cells(&study);
+            cells.iter().filter_map(|cell| selection.form(cell)).map(|form| form.repeat).sum()
+        };
+        assert!(runs(true) < runs(false), "{}: --quick is shorter", entry.name);
     }
 }
 
 #[test]
 fn axes_are_multiplied_out_and_assumptions_come_last() {
     let study = study();
-    let names: Vec<_> = study.cells.iter().map(|cell| (cell.name.as_str(), cell.assumption)).collect();
+    let in_sim: Vec<_> = study.cells.iter().filter(|cell| cell.arena == ArenaName::Sim).collect();
+    let names: Vec<_> = in_sim.iter().map(|cell| (cell.name.as_str(), cell.assumption)).collect();
     assert_eq!(names, [("call-near", 0), ("call-far", 0), ("call-near", 1), ("call-far", 1)]);
-    let up = |index: usize| study.cells[index].scenario.links[0].config.clone();
+    let up = |index: usize| in_sim[index].full.scenario.links[0].config.clone();
     assert_eq!(up(1).delay.as_millis(), 50);
     assert_eq!((up(0).rate == up(1).rate, up(1).rate == up(3).rate), (true, false));
-    assert_ne!(study.cells[0].fingerprint, study.cells[2].fingerprint);
+    assert_ne!(in_sim[0].full.fingerprint, in_sim[2].full.fingerprint);
 }
 
 #[test]
@@ -140,7 +160,7 @@ fn mistakes_stand_at_their_line_and_column() {
     let no_cell = mistakes("cell = \"call-far\"", "cell = \"call-fat\"");
     assert!(no_cell.contains("no cell called \"call-fat\""), "{no_cell}");
     let no_form = mistakes("value = 0.01, within = \"10%\"", "value = 0.01");
-    assert!(no_form.contains("expected one of: `cell` with `value` and `within`"), "{no_form}");
+    assert!(no_form.contains("expected one of: `cell`, `ratio`"), "{no_form}");
     let no_set = mistakes("sensitivity = [\"slow\"]", "sensitivity = [\"slo\"]");
     assert!(no_set.contains(":9:16: ") && no_set.contains("there are: base, slow"), "{no_set}");
 }
@@ -162,15 +182,16 @@ fn a_claim_is_reproduced_where_one_set_bears_it_and_names_the_sets() {
         ("call-far", "slow", TWO),
     ]);
     let first = &found.claims[0];
+    let first = &first.base;
     assert_eq!((first.verdict, first.stands), (Verdict::Reproduced, Stands::Some));
     assert_eq!((first.assumptions.as_slice(), first.n), (["base".to_owned()].as_slice(), 6));
     assert!(first.why.contains("not under slow"), "{}", first.why);
-    let second = &found.claims[1];
+    let second = &found.claims[1].base;
     assert_eq!(
         (second.verdict, second.assumptions.as_slice()),
         (Verdict::Reproduced, ["slow".to_owned()].as_slice())
     );
-    let unexpected: Vec<_> = found.unexpected().map(|claim| claim.id.as_str()).collect();
+    let unexpected: Vec<_> = found.unexpected().map(|(claim, _)| claim.id.as_str()).collect();
     assert_eq!(unexpected, ["C2"]);
 }
 
@@ -182,14 +203,14 @@ fn what_differs_says_by_how_much_and_why() {
         ("call-near", "slow", TWO),
         ("call-far", "slow", ONE),
     ]);
-    let second = &found.claims[1];
+    let second = &found.claims[1].base;
     assert_eq!((second.verdict, second.stands), (Verdict::Differs, Stands::None));
     assert!(
         second.why.contains("2 [1.9, 2.1] %") && second.why.ends_with("Distance does not drop packets."),
         "{}",
         second.why
     );
-    assert_eq!(found.claims[0].why, "");
+    assert_eq!(found.claims[0].base.why, "");
     assert_eq!(found.unexpected().count(), 0);
 }
 
@@ -197,8 +218,9 @@ fn what_differs_says_by_how_much_and_why() {
 fn cells_that_did_not_run_to_their_end_decide_nothing() {
     let mut short = samples(&study(), &[("call-far", "base", ONE)]);
     short[0].samples.pop();
-    let found = judge(&study(), &Selection::default(), "sim", &short);
-    assert!(found.claims.iter().all(|claim| claim.verdict == Verdict::NotTested && !claim.why.is_empty()));
+    let found = judge(&study(), &Selection::default(), &short);
+    let is_open = |verdict: &ArenaVerdict| verdict.verdict == Verdict::NotTested && !verdict.why.is_empty();
+    assert!(found.claims.iter().all(|claim| is_open(&claim.base) && !claim.base.left_out));
     assert!(!found.valid);
     assert_eq!(found.unexpected().count(), 2);
 }
@@ -207,7 +229,7 @@ fn cells_that_did_not_run_to_their_end_decide_nothing() {
 fn single_repetitions_are_counted_and_do_not_decide() {
     let mixed = [0.010, 0.010, 0.010, 0.010, 0.5, 0.5];
     let found = outcome(&[("call-near", "base", ONE), ("call-far", "base", mixed)]);
-    let check = &found.claims[0].by_assumption[0].checks[0];
+    let check = &found.claims[0].base.by_assumption[0].checks[0];
     assert_eq!((check.holds, check.single_hits, check.single_runs), (Some(true), 4, 6));
     // Ranks 1 and 6 of 6: the interval reaches 0.5.
     assert!(!check.certain);
@@ -226,4 +248,125 @@ fn the_json_has_the_promised_shape() {
         (&"reproduced".into(), &"test-1999".into(), &"sim".into())
     );
     assert_eq!(json["cells"][0]["metrics"]["flows.call.loss_rate"]["median"], 0.01);
+}
+
+/// The study with a shorter form for real time, and claims over several arenas and metrics.
+const ARENAS: &str = r#"
+[arena.emu]
+repeat = 3
+assumptions = ["base"]
+set = { duration = "500 ms" }
+quick = { repeat = 1, set = { duration = "200 ms" } }
+
+[metric]
+lossless = { difference = ["flows.call.loss_rate", "flows.call.loss_rate"] }
+
+[[claim]]
+id = "C3"
+text = "The simulator agrees with the kernel"
+published = "5 %"
+expected = "reproduced"
+check = [{ name = "loss", metric = "flows.call.loss_rate", cell = "call-far", agree = "5%" }]
+
+[[claim]]
+id = "C4"
+text = "Far is twice near"
+published = "2"
+expected = { sim = "reproduced", emu = "differs" }
+why = "Made up."
+check = [{ name = "ratio", metric = "flows.call.loss_rate", ratio = ["call-far", "call-near"], between = [1.9, 2.1] }]
+"#;
+
+fn with_arenas() -> Study {
+    read(&format!("{STUDY}{ARENAS}")).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+#[test]
+fn an_arena_has_its_own_shorter_form_under_its_own_sets() {
+    let study = with_arenas();
+    let far = study.cell("call-far", ArenaName::Emu, 0).unwrap();
+    let quick = far.quick.as_ref().unwrap();
+    assert_eq!((far.full.repeat, far.full.scenario.duration.as_millis()), (3, 500));
+    assert_eq!((quick.repeat, quick.scenario.duration.as_millis()), (1, 200));
+    assert_eq!(study.cell("call-far", ArenaName::Emu, 1), None);
+    let sim = study.cell("call-far", ArenaName::Sim, 0).unwrap();
+    assert_eq!((sim.full.repeat, sim.full.scenario.duration.as_millis()), (6, 1000));
+    assert_eq!(sim.kept, Kept::default());
+    assert_eq!(sim.quick.as_ref().unwrap().repeat, 2);
+}
+
+#[test]
+fn claims_are_judged_in_each_arena_and_between_them() {
+    let study = with_arenas();
+    let selection = Selection { arenas: vec![ArenaName::Sim, ArenaName::Emu], ..Selection::default() };
+    let emu_far = [0.0207, 0.0207, 0.0207, 0.0, 0.0, 0.0];
+    let mut all = samples(&study, &[("call-near", "base", ONE), ("call-far", "base", TWO)]);
+    all.extend(samples_in(
+        &study,
+        ArenaName::Emu,
+        &selection,
+        &[("call-near", "base", TWO), ("call-far", "base", emu_far)],
+    ));
+    let found = judge(&study, &selection, &all);
+    let verdict = |id: usize| {
+        let claim = &found.claims[id];
+        claim.verdicts().map(|it| (it.arena.as_str(), it.verdict)).collect::<Vec<_>>()
+    };
+    assert_eq!(verdict(2), [("sim,emu", Verdict::Reproduced)]);
+    let off = found.claims[2].base.by_assumption[0].checks[0].figure.unwrap();
+    assert!((off - (0.02 / 0.0207 - 1.0)).abs() < 1e-12);
+    assert_eq!(verdict(3), [("sim", Verdict::Reproduced), ("emu", Verdict::Differs)]);
+    let text = &found.claims[3].elsewhere[0].why;
+    assert!(text.contains("ratio 1.035") && text.contains("1.9 to 2.1"), "{text}");
+    // With the simulator alone a comparison of arenas is left out, and no disagreement.
+    let alone = judge(&study, &Selection::default(), &all);
+    let third = &alone.claims[2].base;
+    assert_eq!((third.verdict, third.left_out), (Verdict::NotTested, true));
+    assert!(third.why.contains("--arena sim,emu"), "{}", third.why);
+    assert!(alone.unexpected().all(|(claim, _)| claim.id != "C3"));
+}
+
+#[test]
+fn disturbed_repetitions_are_told_of_and_not_judged() {
+    let study = study();
+    let mut far = samples(&study, &[("call-far", "base", [0.01, 0.01, 0.01, 0.01, 0.5, 0.5])]);
+    for sample in &mut far[0].samples[4..] {
+        sample.disturbed = Some("late".to_owned());
+    }
+    let found = judge(&study, &Selection::default(), &far);
+    let check = &found.claims[0].base.by_assumption[0].checks[0];
+    assert_eq!((check.holds, check.values[0].n, check.values[0].max), (Some(true), 4, 0.01));
+    assert!(found.warnings.iter().any(|it| it.contains("call-far: 2 of 6") && it.ends_with("late")));
+    // More than half of them: nothing is left to judge by.
+    for sample in &mut far[0].samples[1..4] {
+        sample.disturbed = Some("late".to_owned());
+    }
+    let found = judge(&study, &Selection::default(), &far);
+    assert_eq!(found.claims[0].base.verdict, Verdict::NotTested);
+    assert!(!found.valid && !found.claims[0].base.left_out);
+}
+
+#[test]
+fn mistakes_of_several_arenas_and_metrics_are_told_too() {
+    let mistakes = |from: &str, to: &str| {
+        let text = format!("{STUDY}{ARENAS}");
+        assert!(text.contains(from), "{from}");
+        read(&text.replacen(from, to, 1)).expect_err("a mistake").to_string()
+    };
+    let arena = mistakes("[arena.emu]", "[arena.ems]");
+    assert!(arena.contains("ems"), "{arena}");
+    let key = mistakes("duration = \"500 ms\"", "duration = \"500 miles\"");
+    assert!(key.contains("miles") || key.contains("unit"), "{key}");
+    let metric = mistakes("difference = [", "sum = \"x\", difference = [");
+    assert!(metric.contains("metric.lossless"), "{metric}");
+    let ratio = mistakes("ratio = [\"call-far\", \"call-near\"]", "ratio = [\"call-far\"]");
+    assert!(ratio.contains("expected two"), "{ratio}");
+    let expected = mistakes("{ sim = \"reproduced\", emu = \"differs\" }", "{ sim = \"reproduced\" }");
+    assert!(expected.contains("also for emu"), "{expected}");
+    // All at once: an unknown cell is told beside a mistake in a scenario key.
+    let text = format!("{STUDY}{ARENAS}")
+        .replace("\"50 ms\"", "\"50 miles\"")
+        .replace("cell = \"call-far\", agree", "cell = \"x\", agree");
+    let both = read(&text).expect_err("mistakes").to_string();
+    assert!(both.contains("miles") && both.contains("no cell called"), "{both}");
 }

@@ -9,6 +9,8 @@ use crate::plot::svg::{PathData, Svg, unit};
 
 const TOP: f64 = 14.0;
 const HEIGHT: f64 = 220.0;
+/// Of a figure of quantiles, which is nearer to a square.
+const QUANTILE_HEIGHT: f64 = 420.0;
 
 /// Line styles, told apart by dash as well as by shade, in the order of the lines.
 const STYLES: [&str; 6] = [
@@ -23,16 +25,23 @@ const STYLES: [&str; 6] = [
 /// The figure, ready for the page.
 pub(super) fn draw(figure: &FigureOutcome) -> Figure {
     let (x, y) = ranges(figure);
+    let height = if figure.is_quantiles { QUANTILE_HEIGHT } else { HEIGHT };
     let panel = Panel {
         top: TOP,
-        bottom: TOP + HEIGHT,
+        bottom: TOP + height,
         x: Scale::linear(x, (LEFT, WIDTH - RIGHT)),
-        y: Scale::fitting(y, (TOP + HEIGHT, TOP)),
+        y: match figure.is_quantiles {
+            true => Scale::linear(y, (TOP + height, TOP)),
+            false => Scale::fitting(y, (TOP + height, TOP)),
+        },
     };
-    let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
+    let mut svg = Svg::new(WIDTH, TOP + height + BOTTOM);
     panel.vertical_axis(&mut svg, 4, tick_label);
     panel.horizontal_axis(&mut svg, 8, Some(&figure.x_title));
-    svg.text_upwards("title", (13.0, TOP + HEIGHT / 2.0), &figure.y_title);
+    svg.text_upwards("title", (13.0, TOP + height / 2.0), &figure.y_title);
+    if figure.is_quantiles {
+        svg.line("limit", panel.at((x.0, x.0)), panel.at((x.1, x.1)));
+    }
     let mut names: Vec<&str> = Vec::new();
     for line in &figure.steps {
         svg.path("state", STYLES[names.len() % STYLES.len()], &steps(&line.points, &panel, x.1));
@@ -68,7 +77,9 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
 }
 
 fn caption(figure: &FigureOutcome) -> &'static str {
-    if !figure.lines.is_empty() {
+    if figure.is_quantiles {
+        "The 1st to the 99th percentile of delay, each the median over repetitions; on the dotted line both arenas agree."
+    } else if !figure.lines.is_empty() {
         "Medians over start phases under the base assumptions; upright lines are 95 % confidence intervals."
     } else if figure.y_title.contains("row") {
         "The first repetition under the base assumptions; one upright line a loss run."
@@ -84,6 +95,13 @@ fn scale(figure: &FigureOutcome) -> f64 {
 
 fn ranges(figure: &FigureOutcome) -> ((f64, f64), (f64, f64)) {
     let points = || figure.lines.iter().flat_map(|line| &line.points);
+    if figure.is_quantiles {
+        let (low, high) = extent(points().flat_map(|point| [point.x, point.median]));
+        // A tenth of room, and one scale for both axes.
+        let room = (0.05 * (high - low)).max(0.01 * high.abs()).max(0.1);
+        let range = if low.is_finite() { ((low - room).max(0.0), high + room) } else { (0.0, 1.0) };
+        return (range, range);
+    }
     let (low, high) = extent(points().map(|point| point.x));
     let x = figure.seconds.unwrap_or(if low.is_finite() { (0.0, high) } else { (0.0, 1.0) });
     let steps = figure.steps.iter().flat_map(|line| &line.points).map(|point| point.1);

@@ -6,31 +6,36 @@ mod figure;
 mod page;
 mod text;
 
-use talkpath_study::{CheckOutcome, Kind, Outcome, Stands, Tolerance, shown, shown_value};
+use talkpath_study::{
+    CheckOutcome, Kind, Outcome, Stands, Value, arena_list, shown, shown_figure, shown_value,
+};
 
 pub use page::study_page;
 pub use text::study_table;
 
-/// What a check asks for: `9.3 ± 1`, `rises`.
-fn must(check: &CheckOutcome) -> String {
-    let metric = &check.metric;
-    match check.must {
-        Kind::Near { value, within: Tolerance::Absolute(most) } => {
-            format!("{} ± {}", shown(metric, value), shown(metric, most))
-        }
-        Kind::Near { value, within } => format!("{} ± {within}", shown(metric, value)),
-        Kind::Rising => "rises".to_owned(),
-        Kind::Falling => "falls".to_owned(),
-        Kind::Same { within } => format!("same ± {within}"),
-        Kind::AtMost { value } => format!("≤ {}", shown(metric, value)),
-        Kind::AtLeast { value } => format!("≥ {}", shown(metric, value)),
+/// The medians of a check, in the order of its comparison, and the figure that they make.
+fn medians(check: &CheckOutcome) -> String {
+    let is_between_arenas = matches!(check.must, Kind::Agree { .. });
+    let one = |value: &Value| match is_between_arenas {
+        true => format!("{} {}", value.arena, shown_value(&value.metric, value)),
+        false => shown_value(&value.metric, value),
+    };
+    let values: Vec<_> = check.values.iter().take(MOST_VALUES).map(one).collect();
+    let more = check.values.len().saturating_sub(MOST_VALUES);
+    let list = match (check.must, more) {
+        (Kind::Figure { .. } | Kind::Agree { .. }, 0) => values.join(", "),
+        (_, 0) => values.join(" → "),
+        _ => format!("{} values", check.values.len()),
+    };
+    match shown_figure(check) {
+        Some(figure) => format!("{figure} ({list})"),
+        None => list,
     }
 }
 
-/// The medians of a check, in the order of its cells.
-fn medians(check: &CheckOutcome) -> String {
-    let values: Vec<_> = check.values.iter().map(|value| shown_value(&check.metric, value)).collect();
-    values.join(" → ")
+/// Smallest and largest over the repetitions.
+fn spread(value: &Value) -> String {
+    format!("{} to {}", shown(&value.metric, value.min), shown(&value.metric, value.max))
 }
 
 /// Whether the check holds, and whether the confidence intervals leave a doubt; too few repetitions have none.
@@ -59,7 +64,12 @@ const fn stands(stands: Stands) -> &'static str {
 fn about(outcome: &Outcome) -> String {
     let quick = if outcome.quick { "--quick: " } else { "" };
     format!(
-        "{quick}medians over {} start phases a cell and assumption set, with 95 % confidence intervals, in {}",
-        outcome.phases, outcome.arena
+        "{quick}medians over {} start phases a cell and assumption set (where a cell or an arena does not say otherwise), with \
+         95 % confidence intervals, in {}",
+        outcome.phases,
+        arena_list(&outcome.arenas)
     )
 }
+
+/// Values that a check lists one by one. Chosen.
+const MOST_VALUES: usize = 6;

@@ -1,9 +1,11 @@
-//! The page of a study: verdicts, published beside reproduced under every assumption set, figures.
+//! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena, figures.
 
-use talkpath_study::{ClaimOutcome, Outcome, Verdict};
+use talkpath_study::{
+    ArenaVerdict, CheckOutcome, ClaimOutcome, Kind, Outcome, Verdict, shown_figure, shown_must, shown_value,
+};
 
 use super::figure::draw;
-use super::{about, mark, medians, must, stands};
+use super::{about, mark, medians, spread, stands};
 use crate::html::document;
 use crate::plot::svg::escape;
 
@@ -20,9 +22,9 @@ pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
     }
     main.push_str(&overview(outcome));
     main.push_str(&assumptions(outcome));
-    main.push_str("<section>\n<h2>Claims under each assumption set</h2>\n");
+    main.push_str("<section>\n<h2>Every claim</h2>\n");
     for claim in &outcome.claims {
-        main.push_str(&details(claim));
+        main.push_str(&details(claim, outcome));
     }
     main.push_str("</section>\n");
     let figures: String = outcome.figures.iter().map(|figure| draw(figure).html()).collect();
@@ -37,31 +39,57 @@ pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
 }
 
 fn overview(outcome: &Outcome) -> String {
+    let several = outcome.arenas.len() > 1;
     let rows = outcome.claims.iter().map(|claim| {
-        let bold = if claim.verdict == Verdict::Reproduced { " class=\"best\"" } else { "" };
+        let bold = if claim.base.verdict == Verdict::Reproduced { " class=\"best\"" } else { "" };
+        let verdicts: Vec<String> = claim.verdicts().map(|verdict| verdict_cell(verdict, several)).collect();
         format!(
-            "<tr{bold}><th class=\"left\">{}</th><td class=\"left\">{}</td>{}{}{}<td class=\"left\">{}</td></tr>\n",
+            "<tr{bold}><th class=\"left\">{}</th><td class=\"left\">{}</td><td class=\"left\">{}</td>\
+             <td class=\"left\">{}</td><td class=\"left\">{}</td></tr>\n",
             escape(&claim.id),
-            claim.verdict,
-            wide(&claim.claim),
-            wide(&claim.published),
-            wide(&claim.reproduced),
-            escape(stands(claim.stands)),
+            verdicts.join("<br/>"),
+            escape(&claim.claim),
+            escape(&claim.published),
+            escape(&claim.base.reproduced),
         )
     });
-    format!(
-        "<section>\n<h2>Verdicts</h2>\n<div class=\"scroll\" tabindex=\"0\">\n<table>\n<thead><tr>{}</tr></thead>\n\
-         <tbody>\n{}</tbody>\n</table>\n</div>\n</section>\n",
-        ["claim", "verdict", "what it says", "published", "here, under the base assumptions", "stands"]
-            .map(|head| format!("<th class=\"left\">{head}</th>"))
-            .concat(),
-        rows.collect::<String>()
+    let rows: String = rows.collect();
+    let here = match several {
+        true => format!("here, in {}, under the base assumptions", outcome.arena),
+        false => "here, under the base assumptions".to_owned(),
+    };
+    table(
+        "Verdicts",
+        &[("claim", 7), ("verdict", 17), ("what it says", 24), ("published", 20), (&here, 32)],
+        &rows,
     )
 }
 
-/// A cell of running text.
-fn wide(text: &str) -> String {
-    format!("<td class=\"left\" style=\"white-space:normal;min-width:12rem\">{}</td>", escape(text))
+fn verdict_cell(verdict: &ArenaVerdict, several: bool) -> String {
+    let arena = if several { format!("{}: ", escape(&verdict.arena)) } else { String::new() };
+    let surprise = match verdict.verdict == verdict.expected || verdict.left_out {
+        true => String::new(),
+        false => format!(" <strong>(expected {})</strong>", verdict.expected),
+    };
+    let under = stands(verdict.stands);
+    let under = if under.is_empty() { String::new() } else { format!(" {}", escape(under)) };
+    format!("{arena}{}{under}{surprise}", verdict.verdict)
+}
+
+/// A table of running text that fits the page: its columns have shares of the width.
+fn table(heading: &str, columns: &[(&str, u32)], rows: &str) -> String {
+    format!("<section>\n<h2>{heading}</h2>\n{}</section>\n", prose_table(columns, rows))
+}
+
+fn prose_table(columns: &[(&str, u32)], rows: &str) -> String {
+    let widths: String =
+        columns.iter().map(|(_, share)| format!("<col style=\"width:{share}%\"/>")).collect();
+    let heads: String =
+        columns.iter().map(|(head, _)| format!("<th class=\"left\">{}</th>", escape(head))).collect();
+    format!(
+        "<table class=\"prose\">\n<colgroup>{widths}</colgroup>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
+         </table>\n"
+    )
 }
 
 fn assumptions(outcome: &Outcome) -> String {
@@ -73,32 +101,87 @@ fn assumptions(outcome: &Outcome) -> String {
     format!("<section>\n<h2>Assumption sets</h2>\n<dl class=\"terms\">\n{terms}</dl>\n</section>\n")
 }
 
-fn details(claim: &ClaimOutcome) -> String {
-    let mut rows = String::new();
-    for under in &claim.by_assumption {
+fn details(claim: &ClaimOutcome, outcome: &Outcome) -> String {
+    let several = outcome.arenas.len() > 1;
+    let mut html = format!("<h3>{}: {}</h3>\n", escape(&claim.id), escape(&claim.claim));
+    for verdict in claim.verdicts() {
+        let arena = if several { format!(" in {}", escape(&verdict.arena)) } else { String::new() };
+        let why = if verdict.why.is_empty() { String::new() } else { format!(": {}", escape(&verdict.why)) };
+        html.push_str(&format!("<p><strong>{}</strong>{arena}{why}</p>\n", verdict.verdict));
+        html.push_str(&checks(verdict));
+    }
+    html
+}
+
+/// Every check of a claim in one arena, folded; what compares arenas stands open.
+fn checks(verdict: &ArenaVerdict) -> String {
+    let (mut agreements, mut others) = (String::new(), String::new());
+    for under in &verdict.by_assumption {
         for check in under.checks.iter().filter(|check| !check.values.is_empty()) {
-            rows.push_str(&format!(
-                "<tr><th class=\"left\">{}</th>{}<td class=\"left\">{}</td><td class=\"left\">{}</td>\
-                 <td class=\"left\">{}</td><td class=\"right\">{} of {}</td></tr>\n",
-                escape(&under.assumption),
-                wide(&check.name),
-                escape(&must(check)),
-                escape(&medians(check)),
-                escape(mark(check)),
-                check.single_hits,
-                check.single_runs
-            ));
+            match check.must {
+                Kind::Agree { .. } => agreements.push_str(&agreement(check)),
+                _ => others.push_str(&row(&under.assumption, check)),
+            }
         }
     }
-    let why = if claim.why.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(&claim.why)) };
+    let mut html = String::new();
+    if !agreements.is_empty() {
+        let columns = [
+            ("check", 30),
+            ("simulator", 15),
+            ("kernel", 15),
+            ("off by", 8),
+            ("smallest to largest: simulator, kernel", 20),
+            ("asked", 12),
+        ];
+        html.push_str(&prose_table(&columns, &agreements));
+    }
+    if !others.is_empty() {
+        let columns = [
+            ("assumptions", 14),
+            ("check", 24),
+            ("published", 14),
+            ("here", 28),
+            ("", 11),
+            ("single runs", 9),
+        ];
+        html.push_str(&format!(
+            "<details><summary>Every check</summary>\n{}</details>\n",
+            prose_table(&columns, &others)
+        ));
+    }
+    html
+}
+
+fn row(assumption: &str, check: &CheckOutcome) -> String {
     format!(
-        "<h3>{}: {} – {}</h3>\n{why}<details><summary>Every check</summary>\n<div class=\"scroll\" tabindex=\"0\">\n\
-         <table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n</details>\n",
-        escape(&claim.id),
-        claim.verdict,
-        escape(&claim.claim),
-        ["assumptions", "check", "published", "here", "", "single runs"]
-            .map(|head| format!("<th class=\"left\">{head}</th>"))
-            .concat()
+        "<tr><th class=\"left\">{}</th><td class=\"left\">{}</td><td class=\"left\">{}</td><td class=\"left\">{}</td>\
+         <td class=\"left\">{}</td><td class=\"left\">{} of {}</td></tr>\n",
+        escape(assumption),
+        escape(&check.name),
+        escape(&shown_must(check)),
+        escape(&medians(check)),
+        escape(mark(check)),
+        check.single_hits,
+        check.single_runs
+    )
+}
+
+fn agreement(check: &CheckOutcome) -> String {
+    let value = |index: usize| {
+        check.values.get(index).map_or_else(String::new, |value| shown_value(&value.metric, value))
+    };
+    let spreads: Vec<_> = check.values.iter().map(spread).collect();
+    let bold = if check.holds == Some(false) { " class=\"best\"" } else { "" };
+    format!(
+        "<tr{bold}><th class=\"left\">{}</th><td class=\"left\">{}</td><td class=\"left\">{}</td>\
+         <td class=\"left\">{}</td><td class=\"left\">{}</td><td class=\"left\">{}: {}</td></tr>\n",
+        escape(&check.name),
+        escape(&value(0)),
+        escape(&value(1)),
+        escape(&shown_figure(check).unwrap_or_default()),
+        escape(&spreads.join("; ")),
+        escape(&shown_must(check)),
+        escape(mark(check)),
     )
 }

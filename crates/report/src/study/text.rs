@@ -2,9 +2,9 @@
 
 use core::fmt::Write as _;
 
-use talkpath_study::{ClaimOutcome, Outcome, UnderAssumption, Verdict};
+use talkpath_study::{ArenaVerdict, ClaimOutcome, Outcome, UnderAssumption, Verdict, shown_must};
 
-use super::{about, mark, medians, must, stands};
+use super::{about, mark, medians, stands};
 use crate::Style;
 
 /// Every claim: what was published, what came out under the base assumptions and under those that show its sensitivity,
@@ -12,12 +12,13 @@ use crate::Style;
 pub fn study_table(outcome: &Outcome, style: &Style) -> String {
     let mut text = format!("{}: {}\n{}\n", outcome.study, outcome.title, about(outcome));
     for claim in &outcome.claims {
-        block(&mut text, claim, style);
+        block(&mut text, claim, outcome, style);
     }
-    let count = |verdict| outcome.claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let count = |verdict| outcome.claims.iter().filter(|claim| claim.base.verdict == verdict).count();
+    let place = if outcome.arenas.len() > 1 { format!(" in {}", outcome.arena) } else { String::new() };
     let _ = write!(
         text,
-        "\n{} reproduced, {} differ, {} not tested.\n",
+        "\n{} reproduced{place}, {} differ, {} not tested.\n",
         count(Verdict::Reproduced),
         count(Verdict::Differs),
         count(Verdict::NotTested)
@@ -25,39 +26,61 @@ pub fn study_table(outcome: &Outcome, style: &Style) -> String {
     text
 }
 
-fn block(text: &mut String, claim: &ClaimOutcome, style: &Style) {
-    let verdict = coloured(claim.verdict, style);
-    let under = stands(claim.stands);
-    let space = if under.is_empty() { "" } else { " " };
-    let surprise = if claim.verdict == claim.expected {
-        String::new()
-    } else {
-        format!(" (expected {})", claim.expected)
-    };
+fn block(text: &mut String, claim: &ClaimOutcome, outcome: &Outcome, style: &Style) {
+    let several = outcome.arenas.len() > 1;
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "\n{}  {verdict}{space}{under}{surprise}", claim.id);
+    let _ = writeln!(text, "\n{}  {}", claim.id, headline(&claim.base, several, style));
     paragraph(text, "claim", &claim.claim, style);
     paragraph(text, "published", &claim.published, style);
-    if !claim.reproduced.is_empty() {
-        paragraph(text, "here", &claim.reproduced, style);
+    in_arena(text, &claim.base, &claim.sensitivity, style);
+    for verdict in &claim.elsewhere {
+        let _ = writeln!(text, "  {}", headline(verdict, several, style));
+        in_arena(text, verdict, &claim.sensitivity, style);
+    }
+}
+
+/// `reproduced in emu under all assumption sets`.
+fn headline(verdict: &ArenaVerdict, several: bool, style: &Style) -> String {
+    let mut line = coloured(verdict.verdict, style);
+    if several {
+        line.push_str(&format!(" in {}", verdict.arena));
+    }
+    let under = stands(verdict.stands);
+    if !under.is_empty() {
+        line.push_str(&format!(" {under}"));
+    }
+    if verdict.verdict != verdict.expected && !verdict.left_out {
+        line.push_str(&format!(" (expected {})", verdict.expected));
+    }
+    line
+}
+
+fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], style: &Style) {
+    if !verdict.reproduced.is_empty() {
+        paragraph(text, "here", &verdict.reproduced, style);
     }
     let shown = |it: &&UnderAssumption| {
-        claim.by_assumption.first() == Some(*it) || claim.sensitivity.contains(&it.assumption)
+        verdict.by_assumption.first() == Some(*it) || sensitivity.contains(&it.assumption)
     };
-    for under in claim.by_assumption.iter().filter(shown).filter(|under| under.holds.is_some()) {
+    for under in verdict.by_assumption.iter().filter(shown).filter(|under| under.holds.is_some()) {
         let _ = writeln!(text, "    under {}:", under.assumption);
         for check in &under.checks {
-            let line =
-                format!("{}: {} (published: {}) {}", check.name, medians(check), must(check), mark(check));
+            let line = format!(
+                "{}: {} (published: {}) {}",
+                check.name,
+                medians(check),
+                shown_must(check),
+                mark(check)
+            );
             let single = format!("; in {} of {} single runs", check.single_hits, check.single_runs);
             wrapped(text, "      ", &format!("{line}{single}"), style);
         }
     }
-    if claim.verdict == Verdict::Reproduced {
-        paragraph(text, "under", &claim.assumptions.join(", "), style);
+    if verdict.verdict == Verdict::Reproduced {
+        paragraph(text, "under", &verdict.assumptions.join(", "), style);
     }
-    if !claim.why.is_empty() {
-        paragraph(text, "why", &claim.why, style);
+    if !verdict.why.is_empty() {
+        paragraph(text, "why", &verdict.why, style);
     }
 }
 

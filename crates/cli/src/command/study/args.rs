@@ -33,10 +33,17 @@ pub(crate) struct StudyRunArgs {
     /// Only this claim and the cells that it reads; may be given again
     #[arg(long = "claim", value_name = "ID")]
     pub(crate) claims: Vec<String>,
-    /// Where the cells run
-    #[arg(long, value_enum, env = "TALKPATH_ARENA", default_value_t = ArenaKind::Sim)]
-    pub(crate) arena: ArenaKind,
-    /// Fewer start phases under fewer assumption sets, within a minute
+    /// Where the cells run: sim, emu, or both beside each other; claims are judged first in the first
+    #[arg(
+        long,
+        value_name = "A[,B]",
+        value_enum,
+        value_delimiter = ',',
+        env = "TALKPATH_ARENA",
+        default_value = "sim"
+    )]
+    pub(crate) arena: Vec<ArenaKind>,
+    /// Fewer start phases under fewer assumption sets, within a minute in sim
     #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
     pub(crate) quick: bool,
     /// Go on in the newest directory of this study under --out: cells that ran to their end are kept

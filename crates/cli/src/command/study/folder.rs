@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 2026-11-21T19-05-07Z-study-sawashima-1997/
-//!   parts/plan.json       which study, arena and length; locked while a process works here
-//!   parts/CELL.json       one cell that ran to its end: every repetition's metrics
+//!   parts/plan.json       which study and length; locked while a process works here
+//!   parts/CELL.json       one cell in one arena: every repetition's metrics
 //!   study.json            the outcome, as `--json` prints it
 //!   report.html
 //! ```
@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use talkpath_study::{Cell, CellSamples};
+use talkpath_study::{Cell, CellSamples, Form};
 
 use crate::failure::Failure;
 use crate::run_dir::{PARTS, PLAN, RunDir, read_json, write_bytes};
@@ -26,7 +26,6 @@ pub(super) struct Identity {
     /// Another version may draw other numbers.
     talkpath: String,
     study: String,
-    pub(super) arena: String,
     quick: bool,
 }
 
@@ -38,8 +37,8 @@ pub(super) struct Folder {
 }
 
 impl Identity {
-    pub(super) fn new(study: &str, arena: String, quick: bool) -> Self {
-        Self { talkpath: env!("CARGO_PKG_VERSION").to_owned(), study: study.to_owned(), arena, quick }
+    pub(super) fn new(study: &str, quick: bool) -> Self {
+        Self { talkpath: env!("CARGO_PKG_VERSION").to_owned(), study: study.to_owned(), quick }
     }
 
     fn title(&self) -> String {
@@ -75,9 +74,8 @@ impl Folder {
         match found.into_iter().rev().find(fits) {
             Some(path) => Self::lock(path),
             None => Err(Failure::Usage(format!(
-                "--resume: no run of {} in {} of this length and version under {}",
+                "--resume: no run of {} of this length and version under {}",
                 identity.study,
-                identity.arena,
                 out.display()
             ))),
         }
@@ -87,20 +85,20 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// The samples of `cell`, where it ran to its end with `repeat` repetitions and was not edited since.
-    pub(super) fn samples(&self, cell: &Cell, repeat: u64) -> Option<CellSamples> {
+    /// The repetitions of `cell` that ran in this `form`, in order, as far as they are kept.
+    pub(super) fn samples(&self, cell: &Cell, form: &Form) -> Option<CellSamples> {
         let path = self.part(cell);
         let kept = path.is_file().then(|| read_json::<CellSamples>(&path).ok()).flatten()?;
-        (kept.fingerprint == cell.fingerprint && kept.samples.len() as u64 >= repeat).then_some(kept)
+        (kept.fingerprint == form.fingerprint).then_some(kept)
     }
 
-    /// Keeps a cell that ran to its end.
+    /// Keeps the repetitions of a cell.
     pub(super) fn keep(&self, cell: &Cell, samples: &CellSamples) -> Result<(), Failure> {
         write_bytes(&self.part(cell), &serde_json::to_vec(samples).unwrap_or_default())
     }
 
     fn part(&self, cell: &Cell) -> PathBuf {
-        self.path.join(PARTS).join(format!("{}-{}.json", cell.assumption, cell.name))
+        self.path.join(PARTS).join(format!("{}-{}-{}.json", cell.arena, cell.assumption, cell.name))
     }
 
     fn lock(path: PathBuf) -> Result<Self, Failure> {

@@ -9,15 +9,16 @@ use std::path::Path;
 
 use talkpath_report::{study_page, study_table};
 use talkpath_scenario::Source;
-use talkpath_study::{Embedded, Outcome, Selection, Study, embedded, judge, load};
+use talkpath_study::{
+    ArenaName, Claim, Embedded, Outcome, Selection, Study, arena_list, embedded, judge, load,
+};
 
 use self::args::{StudyArgs, StudyCommand, StudyRunArgs};
 use self::folder::{Folder, Identity};
-use self::runner::Runner;
+use self::runner::{Runner, in_words};
 use super::{jobs, program};
 use crate::arenas::{self, Place};
 use crate::args::{ArenaKind, Common};
-use crate::experiment::flag_word;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::part::{REPORT, json};
@@ -45,35 +46,65 @@ fn list(terminal: Terminal) -> Result<(), Failure> {
 }
 
 fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    if args.arena == ArenaKind::Live {
-        return Err(Failure::Usage("--arena live: a study needs an arena that owns the path".to_owned()));
-    }
+    let arenas = arena_names(&args.arena)?;
     let study = find(&args.name)?;
-    let selection = Selection { quick: args.quick, claims: args.claims.clone() };
+    let selection = Selection { arenas, quick: args.quick, claims: args.claims.clone() };
     if let Some(unknown) = args.claims.iter().find(|id| !study.claims.iter().any(|claim| claim.id == **id)) {
         let known: Vec<_> = study.claims.iter().map(|claim| claim.id.as_str()).collect();
         return Err(Failure::Usage(format!("--claim {unknown}: {} has {}", study.name, known.join(", "))));
     }
     let stop = interrupt::install()?;
-    let place = Place { arena: args.arena, to: None, key_file: None };
-    let mut workers = arenas::connect(&place, jobs(common))?;
-    let identity = Identity::new(&study.name, flag_word(&args.arena), args.quick);
+    // An arena that is not available here is found out before anything runs.
+    let mut workers = Vec::new();
+    for &arena in &selection.arenas {
+        let place = Place { arena: kind(arena), to: None, key_file: None };
+        workers.push((arena, arenas::connect(&place, jobs(common))?));
+    }
+    let identity = Identity::new(&study.name, args.quick);
     let folder = match args.resume {
         true => Folder::newest(&common.out, &identity)?,
         false => Folder::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
     };
     let runner = Runner { study: &study, selection: &selection, folder: &folder, terminal, stop: &stop };
     let (samples, failure) = runner.run(&mut workers)?;
-    let outcome = judge(&study, &selection, &identity.arena, &samples);
+    let outcome = judge(&study, &selection, &samples);
     conclude(&outcome, args, &folder, common, terminal)?;
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let unexpected: Vec<_> = outcome
-        .unexpected()
-        .map(|claim| format!("{} {}, expected {}", claim.id, claim.verdict, claim.expected))
-        .collect();
+    let several = outcome.arenas.len() > 1;
+    let unexpected = outcome.unexpected().map(|(claim, found)| {
+        let place = if several { format!(" in {}", found.arena) } else { String::new() };
+        format!("{} {}{place}, expected {}", claim.id, found.verdict, found.expected)
+    });
+    let unexpected: Vec<_> = unexpected.collect();
     if unexpected.is_empty() { Ok(()) } else { Err(Failure::NotHeld(unexpected.join("; "))) }
+}
+
+/// What `--arena` asks for, each once.
+fn arena_names(kinds: &[ArenaKind]) -> Result<Vec<ArenaName>, Failure> {
+    let mut arenas = Vec::new();
+    for kind in kinds {
+        let arena = match kind {
+            ArenaKind::Sim => ArenaName::Sim,
+            ArenaKind::Emu => ArenaName::Emu,
+            ArenaKind::Live => {
+                let why = "--arena live: a study needs an arena that owns the path";
+                return Err(Failure::Usage(why.to_owned()));
+            }
+        };
+        if !arenas.contains(&arena) {
+            arenas.push(arena);
+        }
+    }
+    Ok(arenas)
+}
+
+const fn kind(arena: ArenaName) -> ArenaKind {
+    match arena {
+        ArenaName::Sim => ArenaKind::Sim,
+        ArenaName::Emu => ArenaKind::Emu,
+    }
 }
 
 fn conclude(
@@ -85,7 +116,8 @@ fn conclude(
 ) -> Result<(), Failure> {
     let claims: String = args.claims.iter().map(|id| format!(" --claim {id}")).collect();
     let quick = if args.quick { " --quick" } else { "" };
-    let command = format!("talkpath study run {}{claims} --arena {}{quick}", args.name, outcome.arena);
+    let arenas = arena_list(&outcome.arenas);
+    let command = format!("talkpath study run {}{claims} --arena {arenas}{quick}", args.name);
     write_bytes(&folder.file(OUTCOME), &json(outcome))?;
     let page = study_page(outcome, env!("CARGO_PKG_VERSION"), &command);
     write_bytes(&folder.file(REPORT), page.as_bytes())?;
@@ -163,16 +195,44 @@ fn shown(study: &Study) -> String {
     for claim in &study.claims {
         text.push_str(&format!(
             "  {}  {}\n      published: {}\n      expected:  {}\n",
-            claim.id, claim.text, claim.published, claim.expected
+            claim.id,
+            claim.text,
+            claim.published,
+            expected(claim)
         ));
     }
-    let runs: u64 = study.cells.iter().map(|cell| cell.repeat).sum();
     text.push_str(&format!(
-        "\n{} cells under their assumption sets, {} start phases each unless a cell says otherwise: {runs} runs\n",
-        study.cells.len(),
+        "\nRuns ({} start phases each unless a cell or an arena says otherwise):\n",
         study.repeat
     ));
+    for arena in ArenaName::ALL {
+        let selected = |quick| Selection { arenas: vec![arena], quick, claims: Vec::new() };
+        let [full, quick] = [false, true].map(|quick| length(study, &selected(quick)));
+        text.push_str(&format!("  --arena {arena}: {full}; with --quick: {quick}\n"));
+    }
     text
+}
+
+/// `reproduced`, or where arenas differ `sim reproduced, emu differs`.
+fn expected(claim: &Claim) -> String {
+    let mut verdicts = claim.expected.iter();
+    match verdicts.next() {
+        Some((_, first)) if verdicts.all(|(_, other)| other == first) => first.to_string(),
+        _ => {
+            let each = claim.expected.iter().map(|(arena, verdict)| format!("{arena} {verdict}"));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// `40 cells, 200 runs, 1 h 12 min of path time`.
+fn length(study: &Study, selection: &Selection) -> String {
+    let cells = selection.cells(study);
+    let forms: Vec<_> = cells.iter().filter_map(|cell| selection.form(cell)).collect();
+    let runs: u64 = forms.iter().map(|form| form.repeat).sum();
+    let seconds: u64 =
+        forms.iter().map(|form| form.repeat.saturating_mul(form.scenario.duration.as_millis() / 1000)).sum();
+    format!("{} cells, {runs} runs, {} of path time", cells.len(), in_words(seconds))
 }
 
 /// What the run found, as `--json` prints it.

@@ -1,12 +1,14 @@
-//! Runs a study's cells, a whole cell a worker at a time, and keeps each one that came to its end.
+//! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its end; in real
+//! time each repetition.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use talkpath_arena::RunPlan;
+use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise;
-use talkpath_study::{Cell, CellSamples, Sample, Selection, Study, Trace};
+use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study, Trace};
 use talkpath_units::Duration;
 
 use super::folder::Folder;
@@ -24,47 +26,98 @@ pub(super) struct Runner<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
+/// A cell that is not whole yet.
+struct Task<'a> {
+    cell: &'a Cell,
+    form: &'a Form,
+    /// What is kept of it.
+    begun: Option<CellSamples>,
+}
+
+impl Task<'_> {
+    fn missing(&self) -> u64 {
+        let kept = self.begun.as_ref().map_or(0, |begun| begun.samples.len() as u64);
+        self.form.repeat.saturating_sub(kept)
+    }
+
+    /// How long what is missing takes in the path's own time.
+    fn span(&self) -> Duration {
+        Duration::from_nanos(self.form.scenario.duration.as_nanos().saturating_mul(self.missing()))
+    }
+}
+
+/// One arena's part of the study.
+struct Stage<'a> {
+    tasks: &'a [Task<'a>],
+    progress: Progress,
+    /// Of the path's own time, ms.
+    left_ms: AtomicU64,
+    done: AtomicUsize,
+}
+
 impl Runner<'_> {
     /// Runs what the folder does not hold yet; returns all that it holds then, and why it ended early if it did.
-    pub(super) fn run(&self, workers: &mut [Worker]) -> Result<(Vec<CellSamples>, Option<Failure>), Failure> {
+    pub(super) fn run(
+        &self,
+        workers: &mut [(ArenaName, Vec<Worker>)],
+    ) -> Result<(Vec<CellSamples>, Option<Failure>), Failure> {
         let wanted = self.selection.cells(self.study);
-        let (mut samples, mut missing) = (Vec::new(), Vec::new());
-        for cell in &wanted {
-            match self.folder.samples(cell, self.repeat(cell)) {
-                Some(kept) => samples.push(kept),
-                None => missing.push(*cell),
+        let (mut samples, mut failure) = (Vec::new(), None);
+        for (arena, workers) in workers {
+            let mut tasks = Vec::new();
+            let mut whole = 0;
+            for &cell in wanted.iter().filter(|cell| cell.arena == *arena) {
+                let Some(form) = self.selection.form(cell) else { continue };
+                let begun = self.folder.samples(cell, form);
+                let task = Task { cell, form, begun };
+                if task.missing() == 0 {
+                    whole += 1;
+                    samples.extend(task.begun);
+                } else {
+                    tasks.push(task);
+                }
             }
+            if whole > 0 {
+                self.terminal.note(&format!("{arena}: {whole} of {} cells are kept", whole + tasks.len()));
+            }
+            if failure.is_some() {
+                continue;
+            }
+            let (mut fresh, ended) = self.run_stage(*arena, &tasks, workers);
+            samples.append(&mut fresh);
+            failure = ended;
         }
-        if !samples.is_empty() {
-            self.terminal.note(&format!("{} of {} cells are kept", samples.len(), wanted.len()));
-        }
-        let (mut fresh, failure) = self.run_cells(&missing, workers);
-        samples.append(&mut fresh);
         match failure {
             Some(failure @ (Failure::Usage(_) | Failure::Unavailable { .. })) => Err(failure),
             failure => Ok((samples, failure)),
         }
     }
 
-    fn run_cells(&self, cells: &[&Cell], workers: &mut [Worker]) -> (Vec<CellSamples>, Option<Failure>) {
-        let span = |cell: &&Cell| {
-            let each = cell.scenario.duration.as_nanos();
-            Duration::from_nanos(each.saturating_mul(self.repeat(cell)))
+    fn run_stage(
+        &self,
+        arena: ArenaName,
+        tasks: &[Task<'_>],
+        workers: &mut [Worker],
+    ) -> (Vec<CellSamples>, Option<Failure>) {
+        let whole = tasks.iter().map(Task::span).fold(Duration::ZERO, Duration::saturating_add);
+        let runs = tasks.iter().map(Task::missing).sum();
+        if arena.is_real_time() && runs > 0 {
+            let time = in_words(whole.as_millis() / 1000);
+            self.terminal.note(&format!("{arena}: {runs} repetitions in real time, at least {time}"));
+        }
+        let stage = Stage {
+            tasks,
+            progress: Progress::new(self.terminal, runs, whole),
+            left_ms: AtomicU64::new(whole.as_millis()),
+            done: AtomicUsize::new(0),
         };
-        let whole = cells.iter().map(span).fold(Duration::ZERO, Duration::saturating_add);
-        let runs = cells.iter().map(|cell| self.repeat(cell)).sum();
-        let progress = Progress::new(self.terminal, runs, whole);
         let next = AtomicUsize::new(0);
         let done = Mutex::new((Vec::new(), None));
         let shared = || done.lock().unwrap_or_else(PoisonError::into_inner);
         let work = |worker: &mut Worker| {
             while shared().1.is_none() {
-                let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                let result = self.run_cell(cell, worker, &progress).and_then(|samples| {
-                    self.folder.keep(cell, &samples)?;
-                    Ok(samples)
-                });
-                match result {
+                let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                match self.run_cell(task, worker, &stage) {
                     Ok(samples) => shared().0.push(samples),
                     Err(failure) => {
                         shared().1.get_or_insert(failure);
@@ -77,64 +130,108 @@ impl Runner<'_> {
                 scope.spawn(|| work(worker));
             }
         });
-        progress.finish();
+        stage.progress.finish();
         done.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run_cell(
         &self,
-        cell: &Cell,
+        task: &Task<'_>,
         worker: &mut Worker,
-        progress: &Progress,
+        stage: &Stage<'_>,
     ) -> Result<CellSamples, Failure> {
+        let Task { cell, form, begun } = task;
         let assumption = &self.study.assumptions[cell.assumption].name;
-        let mut samples = CellSamples {
-            cell: cell.name.clone(),
-            assumption: assumption.clone(),
-            fingerprint: cell.fingerprint.clone(),
-            valid: true,
-            ..CellSamples::default()
-        };
-        for repetition in 0..self.repeat(cell) {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(self.interrupted());
-            }
-            let shown = progress.repetition(cell.scenario.duration);
-            let plan = RunPlan {
-                cell: cell.index,
-                repetition,
-                seed: cell.scenario.seed.repetition(repetition),
-                series: repetition == 0 && cell.trace.is_some(),
-                interrupt: self.stop,
-                progress: &|now| shown.reach(now),
-            };
-            let record = worker.run(&cell.scenario, plan).map_err(|why| match arenas::failure(why).1 {
-                Failure::Interrupted(_) => self.interrupted(),
-                other => other,
-            })?;
+        let mut samples =
+            begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
+        for repetition in samples.samples.len() as u64..form.repeat {
+            let record = self.run_repetition(task, repetition, samples.trace.is_none(), worker, stage)?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
-            samples.samples.push(Sample::of(&summary, self.study));
-            if repetition == 0 {
+            samples.samples.push(Sample::of(&record, &summary, self.study, cell));
+            if samples.trace.is_none() && record.valid {
                 samples.trace = Trace::of(&record, cell);
             }
-            samples.valid &= record.valid;
-            for warning in record.warnings {
+            // Why a repetition was disturbed stands with it.
+            for warning in record.warnings.into_iter().filter(|_| record.valid) {
                 if !samples.warnings.contains(&warning) {
                     samples.warnings.push(warning);
                 }
             }
-            shown.finish();
+            let took = form.scenario.duration.as_millis();
+            stage.left_ms.fetch_sub(took, Ordering::Relaxed);
+            if cell.arena.is_real_time() {
+                self.folder.keep(cell, &samples)?;
+            }
         }
-        self.terminal.detail(&format!("{} under {assumption}: done", cell.name));
+        self.folder.keep(cell, &samples)?;
+        let done = stage.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let told = format!("{}: {} under {assumption}: done", cell.arena, cell.name);
+        match cell.arena.is_real_time() {
+            true => self.terminal.note(&format!(
+                "{told}, {done} of {} cells; about {} left",
+                stage.tasks.len(),
+                in_words(stage.left_ms.load(Ordering::Relaxed) / 1000)
+            )),
+            false => self.terminal.detail(&told),
+        }
         Ok(samples)
     }
 
-    fn repeat(&self, cell: &Cell) -> u64 {
-        self.selection.repeat(self.study, cell)
+    /// One repetition; in real time, where the machine disturbed it past its stated limits, once more.
+    fn run_repetition(
+        &self,
+        task: &Task<'_>,
+        repetition: u64,
+        is_traced: bool,
+        worker: &mut Worker,
+        stage: &Stage<'_>,
+    ) -> Result<RunRecord, Failure> {
+        let Task { cell, form, .. } = task;
+        let mut tries = if cell.arena.is_real_time() { REAL_TIME_TRIES } else { 1 };
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(self.interrupted());
+            }
+            let shown = stage.progress.repetition(form.scenario.duration);
+            let plan = RunPlan {
+                cell: cell.index,
+                repetition,
+                seed: form.scenario.seed.repetition(repetition),
+                series: is_traced && cell.kept.trace.is_some(),
+                interrupt: self.stop,
+                progress: &|now| shown.reach(now),
+            };
+            let record = worker.run(&form.scenario, plan).map_err(|why| match arenas::failure(why).1 {
+                Failure::Interrupted(_) => self.interrupted(),
+                other => other,
+            })?;
+            tries -= 1;
+            if record.valid || tries == 0 {
+                shown.finish();
+                return Ok(record);
+            }
+            shown.take_back();
+            let why = record.warnings.join("; ");
+            self.terminal.note(&format!("{}: {}: disturbed, runs again: {why}", cell.arena, cell.name));
+        }
     }
 
     fn interrupted(&self) -> Failure {
-        let way_on = "cells that ran to their end are kept\nhelp: the same command with --resume goes on";
+        let way_on = "what ran to its end is kept\nhelp: the same command with --resume goes on";
         Failure::Interrupted(format!("interrupted; {way_on}"))
     }
 }
+
+/// `1 h 12 min`, `3 min 20 s`.
+pub(super) fn in_words(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// How often a repetition that the machine disturbs runs before it is kept as disturbed. Chosen: a machine that is too
+/// busy twice in a row is too busy.
+const REAL_TIME_TRIES: u32 = 2;

@@ -1,0 +1,156 @@
+//! One check under one assumption set.
+
+use super::ran::Ran;
+use crate::arena::ArenaName;
+use crate::claim::{Bound, Check, Figure, Kind, pairs};
+use crate::fit::fit;
+use crate::outcome::{CheckOutcome, Value};
+
+/// What `check` gave in `arenas`: of each of them where it compares arenas, else of the first.
+pub(super) fn judge_check(
+    check: &Check,
+    arenas: &[ArenaName],
+    assumption: usize,
+    ran: &Ran<'_>,
+) -> CheckOutcome {
+    let places = places(check, arenas);
+    let value = |&(arena, operand): &(ArenaName, usize)| {
+        let operand = &check.operands[operand];
+        ran.value(&operand.cell, arena, assumption, &operand.metric)
+    };
+    let values: Vec<Value> = places.iter().filter_map(value).collect();
+    let is_whole = values.len() == places.len();
+    let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
+    let holds = check.kind.holds(&medians).filter(|_| is_whole);
+    let (single_hits, single_runs) = singles(check, &places, assumption, ran);
+    let ci95 = if is_whole { figure_interval(check.kind, &values) } else { None };
+    CheckOutcome {
+        name: check.name.clone(),
+        metric: check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default(),
+        must: check.kind,
+        certain: holds.is_some_and(|holds| is_certain(check.kind, &values, ci95, holds)),
+        figure: check.kind.figure(&medians).filter(|_| is_whole),
+        ci95,
+        values,
+        holds,
+        single_hits,
+        single_runs,
+    }
+}
+
+/// Where each thing that is compared ran: (arena, index of the operand).
+fn places(check: &Check, arenas: &[ArenaName]) -> Vec<(ArenaName, usize)> {
+    match check.kind {
+        Kind::Agree { .. } => {
+            let mut arenas = arenas.to_vec();
+            // From the model to the world.
+            arenas.sort_unstable();
+            arenas.into_iter().map(|arena| (arena, 0)).collect()
+        }
+        _ => (0..check.operands.len()).filter_map(|operand| Some((*arenas.first()?, operand))).collect(),
+    }
+}
+
+/// In how many repetitions the check holds by itself; repetition k of one cell is held against repetition k of the other.
+fn singles(check: &Check, places: &[(ArenaName, usize)], assumption: usize, ran: &Ran<'_>) -> (u64, u64) {
+    let columns: Option<Vec<Vec<f64>>> = places
+        .iter()
+        .map(|&(arena, operand)| {
+            let operand = &check.operands[operand];
+            Some(ran.get(&operand.cell, arena, assumption)?.values(&operand.metric))
+        })
+        .collect();
+    let Some(columns) = columns else { return (0, 0) };
+    let runs = columns.iter().map(Vec::len).min().unwrap_or(0);
+    let hits = (0..runs).filter(|&run| {
+        let values: Vec<f64> = columns.iter().map(|column| column[run]).collect();
+        check.kind.holds(&values) == Some(true)
+    });
+    (hits.count() as u64, runs as u64)
+}
+
+/// The interval of the check's one figure. Of a median its own; of a ratio, a difference or an agreement all that the two
+/// medians' intervals allow, which is wider than 95 %; of a line that of its fit to the medians.
+fn figure_interval(kind: Kind, values: &[Value]) -> Option<(f64, f64)> {
+    let medians = || values.iter().map(|value| value.median).collect::<Vec<f64>>();
+    let corners = |of: &dyn Fn(&[f64]) -> Option<f64>| {
+        let ends: Vec<[f64; 2]> =
+            values.iter().map(|value| value.ci95.map(|(low, high)| [low, high])).collect::<Option<_>>()?;
+        let [first, .., second] = ends.as_slice() else { return None };
+        let mut found = Vec::new();
+        for a in first {
+            for b in second {
+                found.push(of(&[*a, *b])?);
+            }
+        }
+        Some((found.iter().copied().reduce(f64::min)?, found.iter().copied().reduce(f64::max)?))
+    };
+    match kind {
+        Kind::Figure { of: Figure::Median, .. } => values.first()?.ci95,
+        Kind::Figure { of: Figure::Ratio, .. } => {
+            // A divisor whose interval reaches zero bounds nothing.
+            let (low, high) = values.last()?.ci95?;
+            if low <= 0.0 && high >= 0.0 { None } else { corners(&|pair| Figure::Ratio.of(pair)) }
+        }
+        Kind::Figure { of, .. } => match of {
+            Figure::Slope => fit(&pairs(&medians()))?.slope_ci95,
+            Figure::RSquared => fit(&pairs(&medians()))?.r_squared_ci95,
+            _ => corners(&|pair| of.of(pair)),
+        },
+        Kind::Agree { .. } => corners(&|pair| kind.figure(pair)),
+        Kind::Rising | Kind::Falling | Kind::Same { .. } => None,
+    }
+}
+
+/// Whether the answer is the same everywhere within the intervals.
+fn is_certain(kind: Kind, values: &[Value], ci95: Option<(f64, f64)>, holds: bool) -> bool {
+    let bounds = || values.iter().map(|value| value.ci95).collect::<Option<Vec<(f64, f64)>>>();
+    match kind {
+        Kind::Figure { bound, .. } => ci95.is_some_and(|it| is_bound_certain(bound, it, holds)),
+        Kind::Rising => bounds().is_some_and(|bounds| ordered(&bounds, holds)),
+        Kind::Falling => bounds().is_some_and(|mut bounds| {
+            bounds.reverse();
+            ordered(&bounds, holds)
+        }),
+        Kind::Same { within } => bounds().is_some_and(|bounds| {
+            let most = within.around(values[0].median);
+            bounds[1..].iter().all(|other| is_near_for_certain(bounds[0], *other, most)) && holds
+                || !holds && bounds[1..].iter().any(|other| is_far_for_certain(bounds[0], *other, most))
+        }),
+        Kind::Agree { within } => bounds().is_some_and(|bounds| {
+            let (Some(first), Some(last), Some(measure)) = (bounds.first(), bounds.last(), values.last())
+            else {
+                return false;
+            };
+            let most = within.around(measure.median);
+            if holds {
+                is_near_for_certain(*first, *last, most)
+            } else {
+                is_far_for_certain(*first, *last, most)
+            }
+        }),
+    }
+}
+
+fn is_bound_certain(bound: Bound, (low, high): (f64, f64), holds: bool) -> bool {
+    let (least, most) = bound.ends();
+    if holds { low >= least && high <= most } else { high < least || low > most }
+}
+
+fn is_near_for_certain(a: (f64, f64), b: (f64, f64), most: f64) -> bool {
+    b.1 - a.0 <= most && a.1 - b.0 <= most
+}
+
+fn is_far_for_certain(a: (f64, f64), b: (f64, f64), most: f64) -> bool {
+    b.0 - a.1 > most || a.0 - b.1 > most
+}
+
+/// A rising order holds for certain where no two neighbours' intervals touch, and fails for certain where two lie the
+/// other way round.
+fn ordered(bounds: &[(f64, f64)], holds: bool) -> bool {
+    if holds {
+        bounds.windows(2).all(|pair| pair[0].1 < pair[1].0)
+    } else {
+        bounds.windows(2).any(|pair| pair[0].0 > pair[1].1)
+    }
+}

@@ -1,0 +1,78 @@
+//! Which part of a study is run.
+
+use crate::arena::ArenaName;
+use crate::claim::Claim;
+use crate::study::{Cell, Figure, FigureKind, Form, Study};
+
+/// Which part of a study is run, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The arenas; claims are judged first in the first, the base.
+    pub arenas: Vec<ArenaName>,
+    /// Fewer repetitions, under fewer assumption sets.
+    pub quick: bool,
+    /// The claims by id; all where it is empty.
+    pub claims: Vec<String>,
+}
+
+impl Default for Selection {
+    /// Everything, in the simulator.
+    fn default() -> Self {
+        Self { arenas: vec![ArenaName::Sim], quick: false, claims: Vec::new() }
+    }
+}
+
+impl Selection {
+    /// The claims of `study` that are judged.
+    pub fn claims<'s>(&self, study: &'s Study) -> impl Iterator<Item = &'s Claim> {
+        study.claims.iter().filter(|claim| self.claims.is_empty() || self.claims.contains(&claim.id))
+    }
+
+    /// The arenas in which `claim` is judged, the base first.
+    pub fn arenas_of(&self, claim: &Claim) -> Vec<ArenaName> {
+        self.arenas.iter().copied().filter(|arena| claim.arenas.contains(arena)).collect()
+    }
+
+    /// The cells that have to run, in the study's order.
+    pub fn cells<'s>(&self, study: &'s Study) -> Vec<&'s Cell> {
+        let by_claim = |cell: &Cell| {
+            let is_judged = |claim: &&Claim| claim.arenas.contains(&cell.arena);
+            self.claims(study).filter(is_judged).any(|claim| claim.cells().any(|name| name == cell.name))
+        };
+        let is_read = |cell: &Cell| {
+            by_claim(cell) || (self.claims.is_empty() && study.figures.iter().any(|it| it.shows(cell)))
+        };
+        study
+            .cells
+            .iter()
+            .filter(|cell| self.arenas.contains(&cell.arena) && self.form(cell).is_some() && is_read(cell))
+            .collect()
+    }
+
+    /// How `cell` runs; `None` where it does not.
+    pub fn form<'s>(&self, cell: &'s Cell) -> Option<&'s Form> {
+        if self.quick { cell.quick.as_ref() } else { Some(&cell.full) }
+    }
+
+    /// Whether the cells of `claim` run in `arena` under at least one assumption set.
+    pub(crate) fn has_cells_of(&self, study: &Study, claim: &Claim, arena: ArenaName) -> bool {
+        (0..study.assumptions.len()).any(|assumption| {
+            let runs = |name: &str| {
+                study.cell(name, arena, assumption).is_some_and(|cell| self.form(cell).is_some())
+            };
+            claim.cells().all(runs)
+        })
+    }
+}
+
+impl Figure {
+    fn shows(&self, cell: &Cell) -> bool {
+        cell.assumption == 0
+            && match &self.kind {
+                FigureKind::Trace { cell: name, .. } | FigureKind::Quantiles { cell: name, .. } => {
+                    cell.name == *name
+                }
+                FigureKind::Cells { lines, .. } => lines.iter().any(|(_, cells)| cells.contains(&cell.name)),
+            }
+    }
+}
