@@ -155,7 +155,11 @@ fn thin_extremes(points: &[(Instant, f64)], buckets: usize, keep_last: bool) -> 
 fn is_drawn(kind: SeriesKind) -> bool {
     match kind {
         SeriesKind::Cwnd | SeriesKind::Queue | SeriesKind::SendBuffer => true,
-        SeriesKind::Ssthresh | SeriesKind::Srtt | SeriesKind::Rto => false,
+        SeriesKind::Ssthresh
+        | SeriesKind::Srtt
+        | SeriesKind::Rto
+        | SeriesKind::PacingRate
+        | SeriesKind::BottleneckRate => false,
     }
 }
 

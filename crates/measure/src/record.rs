@@ -229,6 +229,10 @@ pub enum SeriesKind {
     Queue,
     /// Written, unacknowledged bytes.
     SendBuffer,
+    /// Rate at which a paced sender sends, bits a second.
+    PacingRate,
+    /// The bottleneck's rate as the congestion control sees it, bits a second.
+    BottleneckRate,
 }
 
 impl Fate {
@@ -292,13 +296,23 @@ impl SeriesKind {
             Self::Rto => "rto",
             Self::Queue => "queue",
             Self::SendBuffer => "send_buffer",
+            Self::PacingRate => "pacing_rate",
+            Self::BottleneckRate => "bottleneck_rate",
         }
     }
 
     /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Cwnd, Self::Ssthresh, Self::Srtt, Self::Rto, Self::Queue, Self::SendBuffer]
-            .into_iter()
-            .find(|it| it.name() == name)
+        let kinds = [
+            Self::Cwnd,
+            Self::Ssthresh,
+            Self::Srtt,
+            Self::Rto,
+            Self::Queue,
+            Self::SendBuffer,
+            Self::PacingRate,
+            Self::BottleneckRate,
+        ];
+        kinds.into_iter().find(|it| it.name() == name)
     }
 }

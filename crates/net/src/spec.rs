@@ -260,6 +260,7 @@ pub(crate) const fn kernel_cc(config: &TcpConfig) -> &'static str {
     match config.cc {
         Some(CongestionControlKind::Reno | CongestionControlKind::NewReno) => "reno",
         Some(CongestionControlKind::Cubic) | None => "cubic",
+        Some(CongestionControlKind::Bbr) => "bbr",
     }
 }
 

@@ -243,9 +243,9 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
     check(&with("loss = { kind = \"trace\" }"), &["3:20: path.up.loss.file: missing"]);
     check(&with("jitter = \"trace\""), &["3:22: path.up.jitter.file: missing"]);
     check(
-        &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"bbr\" }"),
+        &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"vegas\" }"),
         &[
-            "4:34: flow.call.transport.cc: \"bbr\" is not available yet; available: default, reno, newreno or cubic",
+            "4:34: flow.call.transport.cc: \"vegas\" is not available yet; available: default, reno, newreno, cubic or bbr",
         ],
     );
     check(

@@ -5,7 +5,7 @@ use talkpath_measure::series::{SeriesTap, TimeWeighted};
 use talkpath_measure::{Ending, FlowCounters, FlowInfo, FlowRecord, Series, SeriesKind};
 use talkpath_path::Reassembly;
 use talkpath_transport::Observation;
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, Rate};
 
 /// Both ends of a flow and everything recorded of it.
 pub(crate) struct SimFlow {
@@ -40,6 +40,8 @@ struct FlowSeries {
     srtt: SeriesTap,
     rto: SeriesTap,
     send_buffer: SeriesTap,
+    pacing_rate: SeriesTap,
+    bottleneck_rate: SeriesTap,
 }
 
 impl FlowMeter {
@@ -51,6 +53,8 @@ impl FlowMeter {
             srtt: SeriesTap::new(name, SeriesKind::Srtt),
             rto: SeriesTap::new(name, SeriesKind::Rto),
             send_buffer: SeriesTap::new(name, SeriesKind::SendBuffer),
+            pacing_rate: SeriesTap::new(name, SeriesKind::PacingRate),
+            bottleneck_rate: SeriesTap::new(name, SeriesKind::BottleneckRate),
         });
         Self {
             cwnd: TimeWeighted::new(window.0, window.1),
@@ -69,11 +73,14 @@ impl FlowMeter {
         let Some(series) = &mut self.series else { return };
         series.send_buffer.push(send_buffer, now);
         let millis = |span: Option<Duration>| span.map(Duration::as_millis_f64);
+        let rate = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() as f64);
         let lines = [
             (&mut series.cwnd, seen.cwnd),
             (&mut series.ssthresh, seen.ssthresh),
             (&mut series.srtt, millis(seen.srtt)),
             (&mut series.rto, millis(seen.rto)),
+            (&mut series.pacing_rate, rate(seen.pacing_rate)),
+            (&mut series.bottleneck_rate, rate(seen.bottleneck_rate)),
         ];
         for (line, value) in lines {
             if let Some(value) = value {
@@ -98,7 +105,15 @@ impl SimFlow {
             blocked: Some(self.near.blocked(now)),
         };
         if let Some(lines) = self.meter.series {
-            let lines = [lines.cwnd, lines.ssthresh, lines.srtt, lines.rto, lines.send_buffer];
+            let lines = [
+                lines.cwnd,
+                lines.ssthresh,
+                lines.srtt,
+                lines.rto,
+                lines.send_buffer,
+                lines.pacing_rate,
+                lines.bottleneck_rate,
+            ];
             series.extend(lines.into_iter().map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
         }
         let ending =

@@ -225,6 +225,8 @@ pub enum CongestionControlKind {
     NewReno,
     /// RFC 9438.
     Cubic,
+    /// draft-cardwell-iccrg-bbr-congestion-control-00: BBR version 1, as Linux has it.
+    Bbr,
 }
 
 impl CongestionControlKind {
@@ -234,6 +236,7 @@ impl CongestionControlKind {
             Self::Reno => "reno",
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
         }
     }
 }

@@ -25,7 +25,7 @@ pub use config::{
 };
 pub use packet::{Datagram, Ecn, Flags, Packet, SackBlock, Segment};
 
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant, Rate};
 
 /// One unit of application data: a voice frame, a chunk of a bulk transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,10 @@ pub struct Observation {
     pub srtt: Option<Duration>,
     /// Retransmission timeout (RFC 6298 §2).
     pub rto: Option<Duration>,
+    /// How fast segments are paced; `None` where they are not, or where the rate follows from `cwnd`.
+    pub pacing_rate: Option<Rate>,
+    /// The bottleneck's rate as the congestion control sees it (payload alone).
+    pub bottleneck_rate: Option<Rate>,
     /// Bytes that the application wrote and the far end has not acknowledged (or, without
     /// acknowledgements, that have not left yet).
     pub send_buffer: Bytes,

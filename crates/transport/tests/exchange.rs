@@ -137,6 +137,7 @@ impl Script {
                 config.cc = Some(match words.next() {
                     Some("reno") => CongestionControlKind::Reno,
                     Some("cubic") => CongestionControlKind::Cubic,
+                    Some("bbr") => CongestionControlKind::Bbr,
                     _ => CongestionControlKind::NewReno,
                 });
             }

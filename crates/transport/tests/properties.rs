@@ -40,7 +40,8 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     let cc = prop_oneof![
         Just(CongestionControlKind::Reno),
         Just(CongestionControlKind::NewReno),
-        Just(CongestionControlKind::Cubic)
+        Just(CongestionControlKind::Cubic),
+        Just(CongestionControlKind::Bbr)
     ];
     let delayed_ack = prop_oneof![
         Just(DelayedAck::Off),

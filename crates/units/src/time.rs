@@ -112,6 +112,12 @@ impl Duration {
     }
 
     /// Whole milliseconds, rounded down.
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Whole milliseconds.
+    #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }

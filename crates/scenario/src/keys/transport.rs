@@ -118,8 +118,8 @@ const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno
 
 const CC: Words = Words {
     noun: "a congestion control",
-    known: &["default", "reno", "newreno", "cubic"],
-    later: &["bbr", "vegas", "westwood", "dctcp", "tfrc"],
+    known: &["default", "reno", "newreno", "cubic", "bbr"],
+    later: &["vegas", "westwood", "dctcp", "tfrc"],
 };
 
 const NAGLE: Words =

@@ -177,6 +177,7 @@ fn congestion_control(word: &str) -> Option<CongestionControlKind> {
         "reno" => Some(CongestionControlKind::Reno),
         "newreno" => Some(CongestionControlKind::NewReno),
         "cubic" => Some(CongestionControlKind::Cubic),
+        "bbr" => Some(CongestionControlKind::Bbr),
         _ => None,
     }
 }

@@ -3,14 +3,17 @@
 //! A controller owns `cwnd` and `ssthresh` and hears what happened; which segments to send, and when fast recovery
 //! begins, is the transport's. One algorithm a file; dispatch is a closed enum.
 
+mod bbr;
 mod cubic;
+mod delivery;
 mod hystart;
 mod newreno;
 mod reno;
 mod window;
 
-use talkpath_units::{Bytes, Duration, Instant, Packets};
+use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
@@ -51,6 +54,72 @@ pub struct RttSample {
     pub snd_max: u64,
 }
 
+/// What a connection knows when data may flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outset {
+    /// When that is.
+    pub now: Instant,
+    /// Payload bytes of a full segment.
+    pub smss: u32,
+    /// The smoothed round trip of the handshake, where it was measured.
+    pub srtt: Option<Duration>,
+    /// The shortest one.
+    pub min_rtt: Option<Duration>,
+}
+
+/// A segment that leaves, for the first time or again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departed {
+    /// When.
+    pub now: Instant,
+    /// One past its last offset.
+    pub end: u64,
+    /// Whether nothing else is unacknowledged.
+    pub is_alone: bool,
+}
+
+/// What the sender is doing about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing.
+    Open,
+    /// Fast recovery.
+    Recovery,
+    /// Recovery from a timeout.
+    Loss,
+}
+
+/// All that an acknowledgement brought, for a control that sets `cwnd` by itself. Amounts are in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// When it arrived.
+    pub now: Instant,
+    /// Newly acknowledged or selectively acknowledged.
+    pub delivered: u64,
+    /// Newly taken for lost.
+    pub losses: u64,
+    /// One past the last offset of what was sent last of all that was delivered.
+    pub newest: Option<u64>,
+    /// The first unacknowledged offset.
+    pub snd_una: u64,
+    /// In flight before it.
+    pub prior_in_flight: u64,
+    /// In flight after it.
+    pub in_flight: u64,
+    /// The round trip that it measured.
+    pub rtt: Option<Duration>,
+    /// Whether the far end may have delayed it: it is for one small segment alone.
+    pub is_ack_delayed: bool,
+    /// The shortest round trip of the last minutes.
+    pub min_rtt: Duration,
+    /// The smoothed round trip.
+    pub srtt: Option<Duration>,
+    /// What is being done about losses after it.
+    pub phase: Phase,
+    /// When pacing lets the next segment leave.
+    pub departs: Instant,
+}
+
 /// What an acknowledgement of new data means during fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryAck {
@@ -88,6 +157,37 @@ pub trait CongestionControl {
     fn on_idle(&mut self, idle: Duration, rto: Duration);
     /// Something is about to be sent with nothing in flight, `idle` after the last time.
     fn on_flight_start(&mut self, _idle: Duration, _now: Instant) {}
+    /// Whether it sets `cwnd` by itself from [`Self::on_feedback`], in recovery too; the methods from here on are called for such
+    /// a control alone.
+    fn steers(&self) -> bool {
+        false
+    }
+    /// Data may flow.
+    fn begin(&mut self, _outset: Outset) {}
+    /// The application writes, and had left the network with `in_flight` segments and room for more.
+    fn on_app_limited(&mut self, _in_flight: u64) {}
+    /// A segment leaves.
+    fn on_departure(&mut self, _departed: Departed) {}
+    /// An acknowledgement was processed.
+    fn on_feedback(&mut self, _feedback: &Feedback) {}
+    /// A reduction proved to be needless.
+    fn on_undo(&mut self) {}
+    /// How fast segments leave; `None` where that follows from the window.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+    /// The bottleneck's rate as far as known, payload alone.
+    fn bottleneck_rate(&self) -> Option<Rate> {
+        None
+    }
+    /// The least number of segments that leave together where they are paced (net.ipv4.tcp_min_tso_segs).
+    fn least_burst(&self) -> u32 {
+        2
+    }
+    /// How many windows an autotuned send buffer has room for (tcp_sndbuf_expand).
+    fn buffered_windows(&self) -> u64 {
+        2
+    }
 }
 
 /// Any congestion control.
@@ -99,15 +199,19 @@ pub enum Controller {
     NewReno(NewReno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// draft-cardwell-iccrg-bbr-congestion-control-00; apart, so that its size is nobody else's.
+    Bbr(Box<Bbr>),
 }
 
 impl Controller {
-    /// The controller of `kind` over a fresh `window`; CUBIC's has to count packets.
-    pub fn new(kind: CongestionControlKind, window: Window) -> Self {
+    /// The controller of `kind` over a fresh `window`; CUBIC's and BBR's have to count packets. What is random follows from
+    /// `seed`.
+    pub fn new(kind: CongestionControlKind, window: Window, seed: Seed) -> Self {
         match kind {
             CongestionControlKind::Reno => Self::Reno(Reno::new(window)),
             CongestionControlKind::NewReno => Self::NewReno(NewReno::new(window)),
             CongestionControlKind::Cubic => Self::Cubic(Cubic::new(window)),
+            CongestionControlKind::Bbr => Self::Bbr(Box::new(Bbr::new(window, seed.stream("tcp/bbr/cycle")))),
         }
     }
 }
@@ -118,6 +222,7 @@ macro_rules! each {
             Controller::Reno($controller) => $call,
             Controller::NewReno($controller) => $call,
             Controller::Cubic($controller) => $call,
+            Controller::Bbr($controller) => $call,
         }
     };
 }
@@ -178,5 +283,46 @@ impl CongestionControl for Controller {
 
     fn on_flight_start(&mut self, idle: Duration, now: Instant) {
         each!(self, controller => controller.on_flight_start(idle, now));
+    }
+
+    #[inline]
+    fn steers(&self) -> bool {
+        matches!(self, Self::Bbr(_))
+    }
+
+    fn begin(&mut self, outset: Outset) {
+        each!(self, controller => controller.begin(outset));
+    }
+
+    fn on_app_limited(&mut self, in_flight: u64) {
+        each!(self, controller => controller.on_app_limited(in_flight));
+    }
+
+    fn on_departure(&mut self, departed: Departed) {
+        each!(self, controller => controller.on_departure(departed));
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback) {
+        each!(self, controller => controller.on_feedback(feedback));
+    }
+
+    fn on_undo(&mut self) {
+        each!(self, controller => controller.on_undo());
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        each!(self, controller => controller.pacing_rate())
+    }
+
+    fn bottleneck_rate(&self) -> Option<Rate> {
+        each!(self, controller => controller.bottleneck_rate())
+    }
+
+    fn least_burst(&self) -> u32 {
+        each!(self, controller => controller.least_burst())
+    }
+
+    fn buffered_windows(&self) -> u64 {
+        each!(self, controller => controller.buffered_windows())
     }
 }

@@ -97,6 +97,10 @@ pub(super) struct Config {
     pub(super) limited_transmit: bool,
     pub(super) initial_window: Packets,
     pub(super) initial_ssthresh: Option<Packets>,
+    /// Congestion control sets `cwnd` by itself ([`CongestionControl::steers`]).
+    pub(super) steers: bool,
+    /// The flow's own.
+    seed: Seed,
 }
 
 impl Tcp {
@@ -119,15 +123,22 @@ impl Tcp {
         let mss =
             config.mss.map_or(path_mss, |mss| mss.get().min(path_mss)).clamp(1, u64::from(u16::MAX)) as u32;
         let offer_rule = if config.stack == Stack::Linux { OfferRule::Linux } else { OfferRule::Rfc9293 };
+        let cc = match config.cc.unwrap_or(CongestionControlKind::Cubic) {
+            // The kernel's "reno" is a window's growth and reduction; it repairs losses as RFC 6582 does.
+            CongestionControlKind::Reno if config.stack == Stack::Linux => CongestionControlKind::NewReno,
+            kind => kind,
+        };
         let kept = Config {
             stack: config.stack,
-            cc: config.cc.unwrap_or(CongestionControlKind::Cubic),
+            cc,
             mss,
             timestamps: config.timestamps,
             sack: config.sack,
             limited_transmit: config.limited_transmit,
             initial_window: config.initial_window,
             initial_ssthresh: config.initial_ssthresh,
+            steers: cc == CongestionControlKind::Bbr,
+            seed,
         };
         Self {
             role,
@@ -152,7 +163,7 @@ impl Tcp {
             selective: Selective::new(config.stack, config.tlp),
             controller: kept.controller(mss, kept.initial_window),
             usage: WindowUsage::default(),
-            pacing: Pacing::new(config.pacing),
+            pacing: Pacing::new(config.pacing || kept.steers),
             buffer: SendBuffer::new(config.send_buffer),
             timers: Timers::new(),
             resend_first: false,
@@ -232,6 +243,9 @@ impl Transport for Tcp {
         if !self.buffer.fits(self.sender.queued(), message.size.get()) {
             return Err(Refused::NoRoom);
         }
+        if self.config.steers {
+            self.note_app_limit();
+        }
         self.sender.write(message.size.get());
         Ok(())
     }
@@ -300,6 +314,8 @@ impl Transport for Tcp {
             ssthresh: Some(window.ssthresh_packets()),
             srtt: self.rtt.srtt(),
             rto: Some(self.rtt.rto()),
+            pacing_rate: self.controller.pacing_rate(),
+            bottleneck_rate: self.controller.bottleneck_rate(),
             send_buffer: Bytes::new(self.sender.queued()),
         }
     }
@@ -313,10 +329,12 @@ impl Config {
     /// A fresh controller for segments of `smss` bytes.
     pub(super) fn controller(&self, smss: u32, initial: Packets) -> Controller {
         let counting = match (self.stack, self.cc) {
-            (Stack::Linux, _) | (_, CongestionControlKind::Cubic) => Counting::Packets,
+            (Stack::Linux, _) | (_, CongestionControlKind::Cubic | CongestionControlKind::Bbr) => {
+                Counting::Packets
+            }
             (Stack::Rfc | Stack::BsdReno, _) => Counting::Bytes { smss },
         };
-        Controller::new(self.cc, Window::new(counting, initial, self.initial_ssthresh))
+        Controller::new(self.cc, Window::new(counting, initial, self.initial_ssthresh), self.seed)
     }
 }
 

@@ -4,6 +4,7 @@ use talkpath_units::{Duration, Instant, Packets};
 
 use super::connection::{Control, State, TIMESTAMP_TICK, Tcp, timestamp};
 use super::window::MAX_SHIFT;
+use crate::cc::{CongestionControl, Outset};
 use crate::{Flags, Segment, Stack};
 
 impl Tcp {
@@ -95,6 +96,10 @@ impl Tcp {
         self.acks.on_established(smss, self.receiver.window.buffer(), now);
         self.measure_handshake(segment, now);
         self.controller = self.config.controller(smss, self.initial_window());
+        if self.config.steers {
+            let min_rtt = Some(self.selective.rack.min_rtt()).filter(|rtt| !rtt.is_zero());
+            self.controller.begin(Outset { now, smss, srtt: self.rtt.srtt(), min_rtt });
+        }
         self.buffer.expand(self.config.initial_window.get(), self.config.mss);
     }
 

@@ -3,6 +3,7 @@
 use talkpath_units::{Instant, SeqNum};
 
 use super::connection::{Control, State, Tcp};
+use super::feedback::Measured;
 use super::receive::Arrival;
 use super::recovery::{DuplicateAck, RecoveryState};
 use super::timer::TimerKind;
@@ -129,6 +130,7 @@ impl Tcp {
 
     fn on_new_ack(&mut self, segment: &Segment, ack: u64, now: Instant) {
         let cwnd_limited = self.usage.is_limited(self.controller.window());
+        let prior_in_flight = self.sender.flight_segments();
         let acked = self.sender.on_ack(ack);
         let sample = match acked.sample_from {
             Some(sent) => Some(self.rtt.measure(sent, now)),
@@ -139,11 +141,19 @@ impl Tcp {
             self.rtt.on_sample(rtt, ack, snd_max);
             self.controller.on_rtt(rtt, RttSample { now, snd_una: ack, snd_max });
         }
-        let acked = match self.controller.window().counting() {
-            Counting::Bytes { .. } => acked.bytes,
-            Counting::Packets => acked.segments,
+        let news = Ack {
+            acked: match self.controller.window().counting() {
+                Counting::Bytes { .. } => acked.bytes,
+                Counting::Packets => acked.segments,
+            },
+            flight_size: self.flight_size(),
+            cwnd_limited,
+            now,
         };
-        let rearm = self.advance(Ack { acked, flight_size: self.flight_size(), cwnd_limited, now }, ack);
+        let rearm = self.advance(news, ack);
+        if self.config.steers {
+            self.inform_without_sack(&acked, ack, Measured { rtt: sample, losses: 0, prior_in_flight }, now);
+        }
         self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
         // RFC 6298 §5.2 and §5.3.
         if !self.sender.is_waiting() {

@@ -12,6 +12,7 @@
 //!   selective    recovery with SACK, after RTO, undo          rack     losses told by time
 //!   probe        the tail loss probe                          prr      cwnd during recovery
 //!   undo         needless reductions taken back                 pacing   segments spread over the round trip
+//!   feedback     what BBR is told
 //! ```
 //!
 //! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
@@ -23,6 +24,7 @@
 mod ack;
 mod buffer;
 mod connection;
+mod feedback;
 mod handshake;
 mod input;
 mod nagle;

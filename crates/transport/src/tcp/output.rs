@@ -117,11 +117,13 @@ impl Tcp {
                 return self.next_data(now);
             }
             Next::Nothing(held) => {
+                self.pacing.end_burst();
                 self.on_drained(false, held, now);
                 return None;
             }
             Next::Again => {
                 if !self.admits(self.sender.smss(), 0) {
+                    self.pacing.end_burst();
                     self.on_drained(true, Held::NoData, now);
                     return None;
                 }
@@ -132,6 +134,7 @@ impl Tcp {
             Next::New { payload, fin } => {
                 self.restart_after_idle(now);
                 if !self.admits(payload, 0) && !self.admits_limited(payload) {
+                    self.pacing.end_burst();
                     self.on_drained(true, Held::NoData, now);
                     return None;
                 }
@@ -154,6 +157,9 @@ impl Tcp {
             outstanding: sender.outstanding_segments(),
             smss: sender.smss(),
             srtt,
+            min_rtt: self.selective.rack.min_rtt(),
+            rate: self.controller.pacing_rate(),
+            least_burst: self.controller.least_burst(),
         });
     }
 
@@ -245,7 +251,7 @@ impl Tcp {
     /// tcp_cwnd_validate, in windows that count packets: the application, and not a full send buffer, left room for an RTO.
     fn validate_window(&mut self, outstanding: u64, now: Instant) {
         let window = self.controller.window();
-        if window.counting() != Counting::Packets {
+        if window.counting() != Counting::Packets || self.config.steers {
             return;
         }
         let Some(used) = self.usage.unused(window, outstanding, self.rtt.rto(), now) else { return };
@@ -281,6 +287,9 @@ impl Tcp {
         let start = sent.start();
         let segment = self.segment(start, flags, sent.payload, now);
         let again = sent.is_again();
+        if self.config.steers {
+            self.note_departure(&sent, now);
+        }
         if sent.payload == 0 {
             return bare(segment);
         }

@@ -1,9 +1,12 @@
-//! Pacing: segments spread over the round trip, at the rate that Linux gives a paced socket (tcp_update_pacing_rate).
+//! Pacing: segments spread over the round trip, as Linux does for a paced socket (tcp_update_pacing_rate, tcp_tso_autosize,
+//! tcp_update_skb_after_send).
 //!
-//! The rate is twice the window a round trip below half of `ssthresh`, 1.2 times above: slow start may still double. The first
-//! ten segments are not paced (tcp_update_skb_after_send). A segment that left late gives back up to half of its time.
+//! The rate is the congestion control's, where it has one; else twice the window a round trip below half of `ssthresh`, 1.2 times
+//! above: slow start may still double. Segments leave in bursts of a millisecond's worth, two at least; on round trips of a few
+//! milliseconds in larger ones. The first ten segments are not paced. A burst that left late gives back up to half of its
+//! time.
 
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, Rate};
 
 /// When the next segment may leave.
 #[derive(Clone, Debug)]
@@ -11,6 +14,9 @@ pub(super) struct Pacing {
     enabled: bool,
     next: Instant,
     unpaced: u32,
+    /// Segments that may still leave with the last one, and how much of their time the burst's lateness gives back.
+    burst: u32,
+    late: Duration,
 }
 
 /// What the rate follows from, in segments.
@@ -22,60 +28,121 @@ pub(super) struct Pace {
     pub(super) outstanding: u64,
     pub(super) smss: u32,
     pub(super) srtt: Option<Duration>,
+    /// Zero before any sample.
+    pub(super) min_rtt: Duration,
+    /// The congestion control's own rate.
+    pub(super) rate: Option<Rate>,
+    /// Segments that leave together at least.
+    pub(super) least_burst: u32,
 }
 
 impl Pacing {
     pub(super) const fn new(enabled: bool) -> Self {
-        Self { enabled, next: Instant::ZERO, unpaced: UNPACED }
+        Self { enabled, next: Instant::ZERO, unpaced: UNPACED, burst: 0, late: Duration::ZERO }
     }
 
     /// When the next segment may leave, if that is later than `now`.
     #[inline]
     pub(super) fn waits_until(&self, now: Instant) -> Option<Instant> {
-        (self.enabled && self.next > now).then_some(self.next)
+        (self.enabled && self.burst == 0 && self.next > now).then_some(self.next)
+    }
+
+    /// When the last segment's time is over.
+    pub(super) const fn departs(&self) -> Instant {
+        self.next
+    }
+
+    /// Nothing is left that could leave now: what comes later is a burst of its own.
+    #[inline]
+    pub(super) const fn end_burst(&mut self) {
+        self.burst = 0;
     }
 
     /// A segment of `payload` bytes leaves.
     #[inline]
     pub(super) fn on_sent(&mut self, payload: u32, now: Instant, pace: impl FnOnce() -> Pace) {
-        if !self.enabled {
-            return;
+        if self.enabled {
+            self.pace(payload, now, pace());
         }
+    }
+
+    fn pace(&mut self, payload: u32, now: Instant, pace: Pace) {
+        if self.burst == 0 {
+            self.burst = pace.burst();
+            self.late = now.since(self.next);
+            self.next = self.next.max(now);
+        }
+        self.burst -= 1;
         if self.unpaced > 0 {
             self.unpaced -= 1;
             return;
         }
-        let span = pace().span(payload);
-        let late = now.since(self.next);
-        self.next = now + span.saturating_sub((span / 2).min(late));
+        let span = pace.span(payload);
+        let given_back = (span / 2).min(self.late);
+        self.late = self.late.saturating_sub(given_back);
+        self.next += span.saturating_sub(given_back);
     }
 }
 
 impl Pace {
     /// How long `payload` bytes take at the pacing rate; nothing before the first round trip was measured.
-    fn span(self, payload: u32) -> Duration {
-        let Some(srtt) = self.srtt else { return Duration::ZERO };
+    fn span(&self, payload: u32) -> Duration {
+        let Some((bytes, nanos)) = self.rate() else { return Duration::ZERO };
+        let span = u128::from(payload) * nanos / bytes.max(1);
+        Duration::from_nanos(u64::try_from(span).unwrap_or(u64::MAX))
+    }
+
+    /// The pacing rate: so many bytes in so many nanoseconds.
+    fn rate(&self) -> Option<(u128, u128)> {
+        if let Some(rate) = self.rate {
+            return Some((u128::from(rate.as_bps()), 8 * NANOS_IN_S));
+        }
+        let srtt = self.srtt?;
         let percent = if self.cwnd < self.ssthresh / 2 { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let window = self.cwnd.max(self.outstanding).max(1).saturating_mul(u64::from(self.smss));
-        let part = u128::from(srtt.as_nanos()) * u128::from(payload) * 100;
-        let span = part / (u128::from(window) * percent);
-        Duration::from_nanos(u64::try_from(span).unwrap_or(u64::MAX))
+        Some((u128::from(window) * percent, u128::from(srtt.as_nanos()) * 100))
+    }
+
+    /// Segments that leave together (tcp_tso_autosize).
+    fn burst(&self) -> u32 {
+        let Some((bytes, nanos)) = self.rate() else { return self.least_burst };
+        let shift = self.min_rtt.as_micros() >> RTT_SHIFT;
+        let short_path = if shift < u64::from(u32::BITS) { LARGEST_BURST >> shift } else { 0 };
+        let bytes = (bytes * NANOS_IN_S / nanos.max(1)) >> BURST_SHIFT;
+        let segments = (bytes + short_path).min(LARGEST_BURST) / u128::from(self.smss.max(1));
+        u32::try_from(segments).unwrap_or(u32::MAX).max(self.least_burst)
     }
 }
 
+const NANOS_IN_S: u128 = 1_000_000_000;
 /// net.ipv4.tcp_pacing_ss_ratio.
 const SLOW_START_PERCENT: u128 = 200;
 /// net.ipv4.tcp_pacing_ca_ratio.
 const AVOIDANCE_PERCENT: u128 = 120;
 /// tcp_update_skb_after_send, after sch_fq's initial quantum of ten segments.
 const UNPACED: u32 = 10;
+/// sk_pacing_shift: 2^-10 s.
+const BURST_SHIFT: u32 = 10;
+/// net.ipv4.tcp_tso_rtt_log.
+const RTT_SHIFT: u32 = 9;
+/// sk_gso_max_size.
+const LARGEST_BURST: u128 = 65_536;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn pace(cwnd: u64, ssthresh: u64) -> Pace {
-        Pace { cwnd, ssthresh, outstanding: 5, smss: 1000, srtt: Some(Duration::from_millis(120)) }
+        Pace {
+            cwnd,
+            ssthresh,
+            outstanding: 5,
+            smss: 1000,
+            srtt: Some(Duration::from_millis(120)),
+            min_rtt: Duration::from_millis(100),
+            rate: None,
+            least_burst: 2,
+        }
     }
 
     #[test]
@@ -85,19 +152,52 @@ mod tests {
     }
 
     #[test]
-    fn the_first_ten_leave_at_once_and_a_late_one_gives_back_half() {
+    fn a_rate_of_the_congestion_controls_own_goes_before() {
+        let pace = Pace { rate: Some(Rate::from_bps(8_000_000)), ..pace(10, 20) };
+        assert_eq!(pace.span(1000), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn the_first_ten_leave_at_once_and_a_late_burst_gives_back_half() {
         let mut pacing = Pacing::new(true);
         let start = Instant::from_millis(100);
         for _ in 0..10 {
-            pacing.on_sent(1000, start, || pace(10, 20));
             assert_eq!(pacing.waits_until(start), None);
+            pacing.on_sent(1000, start, || pace(10, 20));
         }
+        for _ in 0..2 {
+            assert_eq!(pacing.waits_until(start), None);
+            pacing.on_sent(1000, start, || pace(10, 20));
+        }
+        assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(120)));
+        for _ in 0..2 {
+            pacing.on_sent(1000, Instant::from_millis(123), || pace(10, 20));
+        }
+        assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(140)));
+        for _ in 0..2 {
+            pacing.on_sent(1000, Instant::from_millis(200), || pace(10, 20));
+        }
+        assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(210)));
+    }
+
+    #[test]
+    fn a_burst_that_ran_out_of_data_is_over() {
+        let mut pacing = Pacing::new(true);
+        pacing.unpaced = 0;
+        let start = Instant::from_millis(100);
         pacing.next = start;
         pacing.on_sent(1000, start, || pace(10, 20));
+        assert_eq!(pacing.waits_until(start), None);
+        pacing.end_burst();
         assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(110)));
-        pacing.on_sent(1000, Instant::from_millis(113), || pace(10, 20));
-        assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(120)));
-        pacing.on_sent(1000, Instant::from_millis(200), || pace(10, 20));
-        assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(205)));
+    }
+
+    /// tcp_tso_autosize: 2^-10 s at 100 Mbit/s are 12 segments; on 1 ms half of 64 KiB more.
+    #[test]
+    fn bursts_grow_with_the_rate_and_on_short_paths() {
+        let fast = Pace { rate: Some(Rate::from_bps(100_000_000)), ..pace(10, 20) };
+        assert_eq!((pace(10, 20).burst(), fast.burst()), (2, 12));
+        let short = Pace { min_rtt: Duration::from_millis(1), ..fast };
+        assert_eq!(short.burst(), (12_207 + 32_768) / 1000);
     }
 }

@@ -18,6 +18,7 @@
 use talkpath_units::{Duration, Instant};
 
 use super::connection::Tcp;
+use super::feedback::Measured;
 use super::probe::{Pending, Probe};
 use super::prr::{Progress, Prr};
 use super::rack::Rack;
@@ -81,6 +82,7 @@ impl Tcp {
             return;
         }
         let (losses, ack) = (self.sender.board.losses, ack.max(before));
+        let prior_in_flight = self.sender.flight_segments();
         let mut news = News::new(now, self.selective.rack.min_rtt(), self.recovery.recover());
         let duplicate = segment.sack_count > 0 && self.on_blocks(segment, ack, &mut news);
         let advanced = ack > before;
@@ -92,7 +94,8 @@ impl Tcp {
             }
             self.note_reordering(&news, highest);
         }
-        let mut rearm = self.measure_with_sack(segment, ack, advanced, &news) || advanced;
+        let (rtt, sacked_later) = self.measure_with_sack(segment, ack, advanced, &news);
+        let mut rearm = sacked_later || advanced;
         if let Some(newest) = news.newest {
             self.selective.rack.advance(newest, now);
         }
@@ -109,7 +112,12 @@ impl Tcp {
         } else if rearm {
             self.arm(now, true);
         }
-        self.steer(arrived, &news, self.sender.board.losses - losses);
+        let losses = self.sender.board.losses - losses;
+        if self.config.steers {
+            self.inform(&news, ack, Measured { rtt, losses, prior_in_flight });
+        } else {
+            self.steer(arrived, &news, losses);
+        }
         if advanced {
             self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
             if self.sender.fin_is_acked() {
@@ -154,9 +162,15 @@ impl Tcp {
         }
     }
 
-    /// RFC 6298 §3, RFC 7323 §4.1 (tcp_ack_update_rtt). Returns whether a sacked segment alone starts the timer anew: it
-    /// was sent after the first one in flight last was.
-    fn measure_with_sack(&mut self, segment: &Segment, ack: u64, advanced: bool, news: &News) -> bool {
+    /// RFC 6298 §3, RFC 7323 §4.1 (tcp_ack_update_rtt). Returns the round trip that congestion control may use, and whether a
+    /// sacked segment alone starts the timer anew: it was sent after the first one in flight last was.
+    fn measure_with_sack(
+        &mut self,
+        segment: &Segment,
+        ack: u64,
+        advanced: bool,
+        news: &News,
+    ) -> (Option<Duration>, bool) {
         let now = news.now;
         let acked_span = news.acked_span.filter(|_| !news.ambiguous);
         let (sample, latest) = match (acked_span, news.sacked_span) {
@@ -173,15 +187,16 @@ impl Tcp {
         if let Some(rtt) = rtt {
             self.rtt.on_sample(rtt, ack, snd_max);
         }
-        if let Some(latest) = latest {
-            let rtt = now.since(latest);
+        let latest = latest.map(|latest| now.since(latest));
+        if let Some(rtt) = latest {
             self.selective.rack.on_rtt(rtt, now);
             self.controller.on_rtt(rtt, RttSample { now, snd_una: ack, snd_max });
         }
-        match (news.sacked_span, self.sender.first_sent_at()) {
+        let sacked_later = match (news.sacked_span, self.sender.first_sent_at()) {
             (Some((first, _)), Some(head)) => first > head,
             _ => false,
-        }
+        };
+        (latest.or(rtt), sacked_later)
     }
 
     /// tcp_ack_is_dubious: whether this is more than progress on a path without trouble.
@@ -336,7 +351,7 @@ impl Tcp {
         };
         self.selective.prr = Prr::begin(window.cwnd());
         self.controller.reduce(flight);
-        if self.config.stack != Stack::Linux {
+        if self.config.stack != Stack::Linux && !self.config.steers {
             let ssthresh = self.controller.window().ssthresh();
             self.controller.window_mut().set_cwnd(ssthresh);
             // RFC 6675 §5 step 4.3: the first retransmission does not wait for room.
@@ -361,7 +376,7 @@ impl Tcp {
             self.selective.rack.on_recovered();
         }
         self.recovery.leave();
-        if self.config.stack == Stack::Linux && self.selective.undo.stands() {
+        if self.config.stack == Stack::Linux && self.selective.undo.stands() && !self.config.steers {
             let ssthresh = self.controller.window().ssthresh();
             self.controller.window_mut().set_cwnd(ssthresh);
         }
@@ -423,12 +438,20 @@ impl Tcp {
     /// tcp_undo_cwnd_reduction.
     fn take_back(&mut self) {
         if let Some((cwnd, ssthresh)) = self.selective.undo.take() {
-            let window = self.controller.window_mut();
-            let (cwnd, ssthresh) = (cwnd.max(window.cwnd()), ssthresh.max(window.ssthresh()));
-            window.set_cwnd(cwnd);
-            window.set_ssthresh(ssthresh);
+            if self.config.steers {
+                self.controller.on_undo();
+            } else {
+                self.restore_window(cwnd, ssthresh);
+            }
         }
         self.selective.rack.look_again();
+    }
+
+    fn restore_window(&mut self, cwnd: u64, ssthresh: u64) {
+        let window = self.controller.window_mut();
+        let (cwnd, ssthresh) = (cwnd.max(window.cwnd()), ssthresh.max(window.ssthresh()));
+        window.set_cwnd(cwnd);
+        window.set_ssthresh(ssthresh);
     }
 
     /// The retransmission timer fired (tcp_enter_loss, RFC 6675 §5.1).
@@ -473,7 +496,7 @@ impl Tcp {
 
     /// Leads `cwnd` towards `ssthresh` as PRR does.
     fn reduce(&mut self, delivered: u64, advanced: bool, losses: u64) {
-        if self.config.stack != Stack::Linux {
+        if self.config.stack != Stack::Linux || self.config.steers {
             return;
         }
         let in_flight = self.flight_size();
@@ -496,8 +519,10 @@ impl Tcp {
             probe.forget();
             let flight = self.flight_size();
             self.controller.reduce(flight);
-            let ssthresh = self.controller.window().ssthresh();
-            self.controller.window_mut().set_cwnd(ssthresh);
+            if !self.config.steers {
+                let ssthresh = self.controller.window().ssthresh();
+                self.controller.window_mut().set_cwnd(ssthresh);
+            }
         } else if !arrived.advanced && !arrived.is_update && arrived.segment.payload == 0 && !news.sacked {
             probe.forget();
         }

@@ -1,0 +1,88 @@
+//! The largest of the last so many rounds, from three samples (lib/win_minmax.c, after Kathleen Nichols).
+//!
+//! The best, the best since, and the best since that: when the first grows too old the others are there to take its place.
+//! Late in a window without a better sample a newer one takes a place, so that a falling rate is known when the window ends.
+
+/// A windowed maximum.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MaxFilter {
+    /// When and how much; the largest first, each later than the one before.
+    best: [(u64, u64); 3],
+}
+
+impl MaxFilter {
+    pub(super) const fn get(&self) -> u64 {
+        self.best[0].1
+    }
+
+    /// Takes `value` in at `time`, and forgets what is older than `window`.
+    pub(super) fn update(&mut self, window: u64, time: u64, value: u64) {
+        let sample = (time, value);
+        if value >= self.best[0].1 || time - self.best[2].0 > window {
+            self.best = [sample; 3];
+            return;
+        }
+        if value >= self.best[1].1 {
+            (self.best[1], self.best[2]) = (sample, sample);
+        } else if value >= self.best[2].1 {
+            self.best[2] = sample;
+        }
+        self.age(window, sample);
+    }
+
+    fn age(&mut self, window: u64, sample: (u64, u64)) {
+        let [first, second, third] = self.best;
+        let age = sample.0 - first.0;
+        if age > window {
+            self.best = [second, third, sample];
+            if sample.0 - second.0 > window {
+                self.best = [third, sample, sample];
+            }
+        } else if second.0 == first.0 && age > window / 4 {
+            (self.best[1], self.best[2]) = (sample, sample);
+        } else if third.0 == second.0 && age > window / 2 {
+            self.best[2] = sample;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_holds_for_its_window_and_then_the_next() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 50);
+        filter.update(10, 3, 20);
+        filter.update(10, 6, 40);
+        filter.update(10, 10, 10);
+        assert_eq!(filter.get(), 50);
+        filter.update(10, 11, 10);
+        assert_eq!(filter.get(), 40);
+        filter.update(10, 17, 10);
+        assert_eq!(filter.get(), 10);
+    }
+
+    #[test]
+    fn a_falling_rate_is_known_once_its_window_ends() {
+        let mut filter = MaxFilter::default();
+        for time in 0..=10 {
+            filter.update(10, time, 100 - time);
+        }
+        assert_eq!(filter.get(), 100);
+        filter.update(10, 11, 80);
+        // The first quarter's successor.
+        assert_eq!(filter.get(), 97);
+    }
+
+    #[test]
+    fn a_larger_sample_replaces_all() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 5);
+        filter.update(10, 1, 9);
+        assert_eq!(filter.get(), 9);
+        filter.update(10, 30, 2);
+        assert_eq!(filter.get(), 2);
+    }
+}
