@@ -7,7 +7,7 @@ use talkpath_units::{Duration, Instant};
 
 use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::loss::{self, LossCounts};
-use crate::metrics::{confidence, delay, delay_variation, fairness, goodput, reordering, trip};
+use crate::metrics::{confidence, delay, delay_variation, fairness, goodput, reordering, settling, trip};
 use crate::summary::{
     CellSummary, Clock, FlowSummary, GroupSummary, LinkSummary, MeanMax, QueuePackets, RunSummary,
 };
@@ -68,6 +68,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
             .flatten(),
         rtp_jitter_ms: trip_clock_trusted.then(|| delay_variation::rtp_jitter_ms(&trips, arrivals)).flatten(),
         goodput_bps: goodput::goodput_bps(flow, window),
+        settling: settling::settling(flow, window),
         net_rate_pps,
         error_adjusted_rate_pps: net_rate_pps
             .and_then(|rate| foderaro::error_adjusted_rate_pps(rate, &counts)),

@@ -129,6 +129,9 @@ pub struct FlowSummary {
     pub rtp_jitter_ms: Option<f64>,
     /// Payload bits delivered a second of the window.
     pub goodput_bps: Option<f64>,
+    /// When each second begins to deliver what is offered; `None` without a clock.
+    #[serde(default)]
+    pub settling: Option<Settling>,
     /// received / (last received - first received) (Foderaro 1995).
     pub net_rate_pps: Option<f64>,
     /// net rate x received / sent (Foderaro 1995).
@@ -183,6 +186,19 @@ pub struct IpdvMs {
     pub p95: f64,
     pub p99: f64,
     pub max: f64,
+}
+
+/// Deliveries second by second, against what the flow offered in the same second.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settling {
+    /// Seconds from the first message until no second is off by more than a tenth any more; `None` where the last is.
+    pub settled_after_s: Option<u64>,
+    /// The largest second.
+    pub peak_bps: u64,
+    /// Seconds more than a tenth above the offer.
+    pub seconds_above: u64,
+    /// Seconds more than a tenth below it.
+    pub seconds_below: u64,
 }
 
 /// A mean and a maximum.

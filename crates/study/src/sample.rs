@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
-use talkpath_measure::metrics::{delay, trip};
+use talkpath_measure::metrics::{delay, goodput, trip};
 use talkpath_measure::summary::RunSummary;
-use talkpath_measure::{Fate, RunRecord};
+use talkpath_measure::{Fate, FlowRecord, RunRecord};
+use talkpath_units::Instant;
 
 use crate::arena::ArenaName;
 use crate::metric;
@@ -88,7 +89,7 @@ pub struct Trace {
 pub struct TraceLine {
     /// The flow or link.
     pub entity: String,
-    /// `cwnd`, `queue`, ...
+    /// `cwnd`, `queue`, `goodput`.
     pub kind: String,
     /// (time in s, value).
     pub points: Vec<(f64, f64)>,
@@ -149,7 +150,8 @@ impl Trace {
             kind: series.kind.name().to_owned(),
             points: cut(series.points.iter().map(|(at, value)| (seconds(at.as_nanos()), *value)), from, to),
         });
-        let lines = lines.filter(|line| line.kind == "cwnd" || line.kind == "queue").collect();
+        let lines = lines.filter(|line| line.kind == "cwnd" || line.kind == "queue");
+        let lines = lines.chain(record.flows.iter().map(|flow| goodput_line(flow, from, to))).collect();
         let mut loss_runs = Vec::new();
         for flow in record.flows.iter().filter(|flow| flow.info.clocked) {
             let mut run: Option<LossRun> = None;
@@ -169,6 +171,13 @@ impl Trace {
         loss_runs.retain(|run| run.at_s >= from && run.at_s <= to);
         Some(Self { lines, loss_runs })
     }
+}
+
+/// kb/s that a flow delivered in each whole second.
+fn goodput_line(flow: &FlowRecord, from: f64, to: f64) -> TraceLine {
+    let bits = goodput::bits_per_second(flow, &(Instant::ZERO..Instant::from_secs(to.ceil() as u64)));
+    let points = bits.iter().enumerate().map(|(second, &bits)| (second as f64, bits as f64 / 1e3));
+    TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: cut(points, from, to) }
 }
 
 /// The points from `from` to `to`, the first of them at `from` with the value that held there.

@@ -107,7 +107,7 @@ pub struct Figure {
 pub enum FigureKind {
     /// A series of the first repetition under the base assumptions, over `seconds`.
     Trace {
-        /// `cwnd`, `queue`, or `loss-runs`.
+        /// `cwnd`, `queue`, `loss-runs` or `goodput`.
         series: String,
         /// Which flows or links, by the beginning of their names.
         entity: String,

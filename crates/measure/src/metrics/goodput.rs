@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use talkpath_units::Instant;
+use talkpath_units::{Duration, Instant};
 
 use crate::{Fate, FlowRecord};
 
@@ -19,6 +19,20 @@ pub fn goodput_bps(flow: &FlowRecord, window: &Range<Instant>) -> Option<f64> {
     let bytes: u128 =
         deliveries(flow).filter(|&(at, _)| from <= at && at <= to).map(|(_, bytes)| u128::from(bytes)).sum();
     (!span.is_zero()).then(|| bytes as f64 * 8.0 / span.as_secs_f64())
+}
+
+/// Payload bits over the flow's forward leg in each whole second of `window`, from its beginning.
+pub fn bits_per_second(flow: &FlowRecord, window: &Range<Instant>) -> Vec<u64> {
+    let second = Duration::from_secs(1).as_nanos();
+    let count = window.end.since(window.start).as_nanos() / second;
+    let mut bits = vec![0; usize::try_from(count).unwrap_or(0)];
+    for (at, bytes) in deliveries(flow).filter(|(at, _)| *at >= window.start) {
+        let index = usize::try_from(at.since(window.start).as_nanos() / second).unwrap_or(usize::MAX);
+        if let Some(bits) = bits.get_mut(index) {
+            *bits += bytes * 8;
+        }
+    }
+    bits
 }
 
 /// When the far application read how many bytes for the first time.
@@ -78,6 +92,14 @@ mod tests {
         let mut flow = flow(&[Some(500), Some(980)]);
         flow.info.bounded = true;
         assert_eq!(goodput_bps(&flow, &(ms(0)..ms(100))), Some(2_560.0));
+    }
+
+    #[test]
+    fn seconds_count_what_was_read_in_them() {
+        // Read at 990, 1010 and 1040 ms.
+        let flow = flow(&[Some(990), Some(990), Some(1000)]);
+        assert_eq!(bits_per_second(&flow, &(ms(0)..ms(2900))), [1280, 2560]);
+        assert_eq!(bits_per_second(&flow, &(ms(1020)..ms(2020))), [1280]);
     }
 
     #[test]

@@ -12,4 +12,5 @@ pub mod goodput;
 pub mod loss;
 pub mod percentile;
 pub mod reordering;
+pub mod settling;
 pub mod trip;

@@ -35,6 +35,7 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
             drawn.y_title = match series.as_str() {
                 "loss-runs" => "packets lost in a row",
                 "cwnd" => "cwnd, packets",
+                "goodput" => "goodput in each second, kb/s",
                 _ => "waiting packets",
             }
             .to_owned();

@@ -61,4 +61,4 @@ impl Loader<'_, '_> {
 }
 
 /// What a trace may show.
-const SERIES: [&str; 3] = ["cwnd", "queue", "loss-runs"];
+const SERIES: [&str; 4] = ["cwnd", "queue", "loss-runs", "goodput"];
