@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use talkpath_path::{
-    Carried, DelayVariation, Link, LinkConfig, LossModel, PathOutput, QueueKind, QueueLimit, RateModel,
+    Carried, DelayVariation, Framing, Link, LinkConfig, LossModel, PathOutput, QueueKind, QueueLimit,
+    RateModel,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
@@ -31,6 +32,7 @@ fn main() {
         rate: RateModel::Fixed(Rate::from_bps(100_000_000)),
         delay: Duration::from_millis(20),
         mtu: Bytes::new(1500),
+        framing: Framing::None,
         queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(100)), in_service: false },
         loss: LossModel::None,
         jitter: DelayVariation::None,

@@ -24,7 +24,7 @@ mod rate_trace;
 mod reassembly;
 mod serialiser;
 
-pub use config::{DelayVariation, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+pub use config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
 pub use link::{Carried, DropCause, Dropped, Link, LinkReport, PathOutput};
 pub use packet_trace::{DelayTrace, LossTrace};

@@ -9,11 +9,12 @@
 //! Of two things at one instant, the one that leaves goes before the one that comes: a packet that arrives as
 //! service ends finds the serialiser idle or the place free.
 //!
-//! Left out: a link layer's own framing, medium access and retransmissions; sizes are those of IP packets.
+//! A link layer's framing takes time on the wire only; its medium access and retransmissions are left out. Sizes are those
+//! of IP packets everywhere else.
 
 use talkpath_units::{Bytes, Instant, Seed};
 
-use crate::config::{LinkConfig, QueueKind};
+use crate::config::{Framing, LinkConfig, QueueKind};
 use crate::loss::Loss;
 use crate::occupancy::Window;
 use crate::pipe::Pipe;
@@ -30,6 +31,7 @@ pub trait Carried {
 #[derive(Debug)]
 pub struct Link<T> {
     mtu: Bytes,
+    framing: Framing,
     queue: Queue,
     serialiser: Serialiser,
     loss: Loss,
@@ -108,6 +110,7 @@ impl<T: Carried> Link<T> {
         let QueueKind::DropTail { limit, in_service } = config.queue;
         Self {
             mtu: config.mtu,
+            framing: config.framing,
             queue: Queue::DropTail(DropTail::new(limit, in_service)),
             serialiser: Serialiser::new(&config.rate),
             loss: Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))),
@@ -148,7 +151,7 @@ impl<T: Carried> Link<T> {
                     self.counts.dropped += u64::from(self.counts.window.contains(now));
                     return Err(Dropped { packet, cause: DropCause::QueueFull });
                 }
-                let service = self.serialiser.serve(size, now);
+                let service = self.serialiser.serve(self.framing.on_wire(size), now);
                 queue.admit(size, service.start, now);
                 service
             }

@@ -4,8 +4,8 @@
 //! another seed would too.
 
 use talkpath_path::{
-    Carried, DelayVariation, Link, LinkConfig, LinkReport, LossModel, PathOutput, QueueKind, QueueLimit,
-    RateModel,
+    Carried, DelayVariation, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput, QueueKind,
+    QueueLimit, RateModel,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
@@ -37,6 +37,7 @@ fn bare(rate: RateModel) -> LinkConfig {
         rate,
         delay: Duration::ZERO,
         mtu: Bytes::new(1500),
+        framing: Framing::None,
         queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::MAX), in_service: false },
         loss: LossModel::None,
         jitter: DelayVariation::None,
@@ -278,6 +279,24 @@ fn a_lost_packet_has_taken_its_time_on_the_wire() {
         assert_eq!(passage.arrived, Instant::from_millis(number));
     }
     assert_eq!((report.forwarded, report.lost, report.utilisation), (50, 50, 0.5));
+}
+
+#[test]
+fn framing_takes_time_on_the_wire_and_no_room_in_the_queue() {
+    let framing = Framing::Bytes { overhead: Bytes::new(25) };
+    let queue = QueueKind::DropTail { limit: QueueLimit::Bytes(Bytes::new(200)), in_service: false };
+    let config = LinkConfig { framing, queue, ..at_rate(1_000_000) };
+    let mut link = Link::new(&config, Seed::new(1), "framed");
+    let mut offer = |number| {
+        link.handle_packet(Numbered { number, size: 100, came: Instant::ZERO }, Instant::ZERO).is_ok()
+    };
+    // One is sent, two wait in 200 B, the fourth finds no room.
+    assert_eq!([0, 1, 2, 3].map(&mut offer), [true, true, true, false]);
+    for number in 1..=3 {
+        // 100 B and 25 B around them take 1 ms.
+        assert_eq!(link.poll_timeout(), Some(Instant::from_millis(number)));
+        assert!(link.poll_output(Instant::from_millis(number)).is_some());
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use talkpath_path::{
-    Carried, DelayVariation, DropCause, Dropped, FragmentRange, Link, LinkConfig, LinkReport, LossModel,
-    PathOutput, QueueKind, QueueLimit, RateModel, RateTrace, Reassembled, Reassembly, fragments,
+    Carried, DelayVariation, DropCause, Dropped, FragmentRange, Framing, Link, LinkConfig, LinkReport,
+    LossModel, PathOutput, QueueKind, QueueLimit, RateModel, RateTrace, Reassembled, Reassembly, fragments,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
@@ -77,11 +77,22 @@ fn variation() -> impl Strategy<Value = DelayVariation> {
     ]
 }
 
+fn framing() -> impl Strategy<Value = Framing> {
+    let overhead = || (0..100_u64).prop_map(Bytes::new);
+    prop_oneof![
+        Just(Framing::None),
+        overhead().prop_map(|overhead| Framing::Bytes { overhead }),
+        overhead().prop_map(|overhead| Framing::Atm { overhead }),
+    ]
+}
+
 fn config() -> impl Strategy<Value = LinkConfig> {
-    (rate(), 0..50_u64, queue(), loss(), variation()).prop_map(|(rate, delay, queue, loss, jitter)| {
-        let (delay, mtu) = (Duration::from_millis(delay), Bytes::new(1500));
-        LinkConfig { rate, delay, mtu, queue, loss, jitter }
-    })
+    (rate(), 0..50_u64, framing(), queue(), loss(), variation()).prop_map(
+        |(rate, delay, framing, queue, loss, jitter)| {
+            let (delay, mtu) = (Duration::from_millis(delay), Bytes::new(1500));
+            LinkConfig { rate, delay, mtu, framing, queue, loss, jitter }
+        },
+    )
 }
 
 fn reorders(config: &LinkConfig) -> bool {
@@ -286,7 +297,7 @@ proptest! {
         window in (0..100_000_000_u64, 0..300_000_000_u64), extra in 0..20_000_000_u64,
     ) {
         let config = LinkConfig {
-            rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500),
+            rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
             queue, loss: LossModel::None, jitter: DelayVariation::None,
         };
         let QueueKind::DropTail { limit, in_service } = config.queue;
@@ -324,7 +335,7 @@ proptest! {
         bps in 800_000..20_000_000_u64, traffic in traffic(), later in 0..50_000_000_u64,
     ) {
         let config = LinkConfig {
-            rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500),
+            rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
             queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(50)), in_service: false },
             loss: LossModel::None, jitter: DelayVariation::None,
         };

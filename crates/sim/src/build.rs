@@ -4,7 +4,7 @@ use talkpath_arena::{Endpoint, FlowTaps, RunPlan};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{FlowInfo, LegTap, SeriesKind};
 use talkpath_path::{
-    DelayVariation, LINUX_MEMORY, LINUX_TIMEOUT, Link, LinkConfig, LossModel, QueueKind, QueueLimit,
+    DelayVariation, Framing, LINUX_MEMORY, LINUX_TIMEOUT, Link, LinkConfig, LossModel, QueueKind, QueueLimit,
     RateModel, Reassembly,
 };
 use talkpath_scenario::workload::AnyWorkload;
@@ -116,6 +116,7 @@ fn host_delay(flow: &Flow, seed: Seed) -> SimLink {
         rate: RateModel::Unlimited,
         delay: Duration::ZERO,
         mtu: Bytes::MAX,
+        framing: Framing::None,
         queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::MAX), in_service: false },
         loss: LossModel::None,
         jitter: DelayVariation::Uniform { max: flow.send_jitter, reorder: false },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use talkpath_arena::ArenaError;
-use talkpath_path::{DelayVariation, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 use talkpath_scenario::{Codec, Direction, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
@@ -108,6 +108,7 @@ fn flood() -> Scenario {
             rate: RateModel::Fixed(talkpath_units::Rate::from_bps(10_000_000_000)),
             delay: Duration::from_millis(1),
             mtu: Bytes::new(1500),
+            framing: Framing::None,
             queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::MAX), in_service: false },
             loss: LossModel::None,
             jitter: DelayVariation::None,

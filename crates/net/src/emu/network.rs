@@ -15,8 +15,8 @@ use std::collections::BinaryHeap;
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{LinkRecord, Series, SeriesKind};
 use talkpath_path::{
-    Carried, DelayVariation, Dropped, FragmentRange, Link, LinkConfig, LossModel, PathOutput, QueueKind,
-    QueueLimit, RateModel,
+    Carried, DelayVariation, Dropped, FragmentRange, Framing, Link, LinkConfig, LossModel, PathOutput,
+    QueueKind, QueueLimit, RateModel,
 };
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
@@ -252,6 +252,7 @@ fn host_delay(flow: &Flow, seed: Seed) -> NamedLink {
         rate: RateModel::Unlimited,
         delay: Duration::ZERO,
         mtu: Bytes::MAX,
+        framing: Framing::None,
         queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::MAX), in_service: false },
         loss: LossModel::None,
         jitter: DelayVariation::Uniform { max: flow.send_jitter, reorder: false },

@@ -23,6 +23,12 @@ const LINK_KEYS: &[Key] = &[
         Default::Is("\"1500 B\""),
         "the largest IP packet, header included; larger ones are fragmented",
     ),
+    key(
+        "framing",
+        Kind::Tagged(&FRAMING),
+        Default::Is("\"none\""),
+        "what the link layer puts around each packet: time on the wire at `rate`, and no room in the queue",
+    ),
     key("queue", Kind::Tagged(&QUEUE), Default::Is("\"drop-tail\""), "where packets wait for the wire"),
     key(
         "loss",
@@ -47,6 +53,39 @@ const MTU: &[Measure] = &[measure(Dimension::Size, 68, 65_535)];
 
 const QUEUE_LIMIT: &[Measure] =
     &[measure(Dimension::Packets, 1, 1_000_000_000), measure(Dimension::Size, 1, LARGEST_SIZE)];
+
+/// Far past any link layer's: Ethernet has 38 B with its gap, PPP over Ethernet over ATM 32 B. Chosen.
+const OVERHEAD: &[Measure] = &[measure(Dimension::Size, 1, 65_535)];
+
+/// Framing.
+pub(crate) static FRAMING: Tagged = Tagged {
+    noun: "a framing",
+    variants: &[
+        Variant { name: "none", doc: "nothing: `rate` is that of IP packets", keys: &[] },
+        Variant {
+            name: "bytes",
+            doc: "as many bytes around every packet",
+            keys: &[key(
+                "overhead",
+                quantity(OVERHEAD),
+                Default::Required,
+                "how many: 38 B for Ethernet with preamble and gap (IEEE 802.3), 2 B for SLIP (RFC 1055) before escapes",
+            )],
+        },
+        Variant {
+            name: "atm",
+            doc: "AAL5 over ATM, as ADSL uses it: packet, `overhead` and a trailer of 8 B fill whole cells of 53 B, 48 of them payload",
+            keys: &[key(
+                "overhead",
+                quantity(OVERHEAD),
+                Default::Required,
+                "the encapsulation: 8 B for LLC/SNAP, 32 B for PPP over bridged Ethernet (RFC 2684, RFC 2516)",
+            )],
+        },
+    ],
+    later: &[],
+    number: None,
+};
 
 /// A queue.
 pub(crate) static QUEUE: Tagged = Tagged {

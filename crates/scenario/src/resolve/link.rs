@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use talkpath_path::{DelayVariation, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 use talkpath_units::{Bytes, Packets, Rate};
 
 use super::flow::FlowSpec;
@@ -201,10 +201,28 @@ fn config(
     let rate = rate(&section, contents, log);
     let delay = section.duration("delay", log);
     let mtu = section.bytes("mtu", log);
+    let framing = framing(&section, log);
     let queue = queue(&section, mtu, log);
     let loss = loss(&section, contents, log);
     let jitter = jitter(&section, contents, log);
-    Some(LinkConfig { rate: rate?, delay: delay?, mtu: mtu?, queue: queue?, loss: loss?, jitter: jitter? })
+    Some(LinkConfig {
+        rate: rate?,
+        delay: delay?,
+        mtu: mtu?,
+        framing: framing?,
+        queue: queue?,
+        loss: loss?,
+        jitter: jitter?,
+    })
+}
+
+fn framing(link: &Section<'_>, log: &mut Log) -> Option<Framing> {
+    let (kind, section) = link.tagged("framing")?;
+    match kind {
+        "bytes" => Some(Framing::Bytes { overhead: section.bytes("overhead", log)? }),
+        "atm" => Some(Framing::Atm { overhead: section.bytes("overhead", log)? }),
+        _ => Some(Framing::None),
+    }
 }
 
 fn rate(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<RateModel> {
