@@ -217,7 +217,11 @@ impl Endpoint {
         self.reading_again_at = Instant::ZERO;
         let mut any = false;
         while let Some(tap) = taps.read_by(self.side) {
-            let limit = if slow && self.is_stream { tap.until_next_message() } else { Bytes::MAX };
+            let limit = if slow && self.is_stream && !self.receiver.per_read {
+                tap.until_next_message()
+            } else {
+                Bytes::MAX
+            };
             let Some(delivery) = self.transport.poll_delivery(limit, now) else { break };
             any = true;
             let whole_messages = match delivery {
@@ -242,7 +246,7 @@ impl Endpoint {
                     completed.len()
                 }
             };
-            if slow && whole_messages > 0 {
+            if slow && (whole_messages > 0 || self.receiver.per_read) {
                 self.reading_again_at = now + self.receiver.service;
                 break;
             }

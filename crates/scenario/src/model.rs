@@ -75,6 +75,8 @@ pub struct Flow {
 pub struct Receiver {
     /// Time to work through one message before the next read; zero reads all at once.
     pub service: Duration,
+    /// Whether that is the time of one read, which takes all that a stream's socket holds, instead of one message.
+    pub per_read: bool,
     /// Room of the receiving socket; `None` takes the transport's own.
     pub socket_buffer: Option<Bytes>,
 }

@@ -151,3 +151,25 @@ fn a_slow_receiver_drops_datagrams_but_pushes_a_stream_back() {
     assert_eq!(delivered(&tcp), 9_998, "a stream delivers all");
     assert!(tcp.flows[0].counters.blocked.expect("the simulator knows").as_secs_f64() > 1.0);
 }
+
+#[test]
+fn a_receiver_whose_work_is_by_the_read_keeps_up_with_a_stream_and_not_with_datagrams() {
+    let last_arrival = |transport: &str| {
+        let record = common::run(&format!(
+            r#"
+            name = "work by the read"
+            duration = "10 s"
+            drain = "30 s"
+            path = "lan"
+            [flow.work]
+            transport = {transport}
+            workload = {{ kind = "cbr", rate = "1024 kbps", size = "128 B" }}
+            receiver = {{ service = "2 ms", service_per = "read" }}
+            "#
+        ));
+        record.flows[0].forward.messages.iter().filter_map(|row| row.received).max().expect("some arrive")
+    };
+    // 10,000 messages: a datagram is a read, and 5,000 of them are read in 10 s; the socket holds the next 1,664.
+    assert!(last_arrival("\"udp\"").as_nanos() > 13_000_000_000);
+    assert!(last_arrival("\"tcp-nodelay\"").as_nanos() < 10_100_000_000);
+}

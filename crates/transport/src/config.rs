@@ -62,6 +62,8 @@ pub struct TcpConfig {
     pub initial_ssthresh: Option<Packets>,
     /// Room for written, unacknowledged data; `None` follows the congestion window as Linux's autotuning does.
     pub send_buffer: Option<Bytes>,
+    /// Whether the send buffer takes a whole message, however large, as long as it holds less than its room.
+    pub overfill: bool,
 }
 
 impl TransportConfig {
@@ -122,6 +124,7 @@ impl TcpConfig {
         initial_ssthresh: None,
         // tcp_sndbuf_expand.
         send_buffer: None,
+        overfill: false,
     };
 
     /// The RFCs as they stand, taking what they recommend.
@@ -148,6 +151,7 @@ impl TcpConfig {
         initial_window: Packets::new(10),
         initial_ssthresh: None,
         send_buffer: None,
+        overfill: false,
     };
 
     /// 4.3BSD-Reno of 1990.
@@ -172,6 +176,7 @@ impl TcpConfig {
         initial_ssthresh: None,
         // tcp_sendspace, as tcp_recvspace.
         send_buffer: Some(Bytes::new(16 << 10)),
+        overfill: false,
     };
 }
 

@@ -155,10 +155,9 @@ impl Ends {
                 Arc::new(SharedEnd::new(spec, flow_spec, is_sender, token(index), clock, &budget))
             };
             let (near, far) = (end(true), end(false));
-            let service = flow.receiver.service;
-            let slow = (!service.is_zero()).then(|| {
+            let slow = (!flow.receiver.service.is_zero()).then(|| {
                 let log = FlowLog::new(Arc::clone(&budget));
-                Arc::new(SlowEnd::new(flow_spec, token(index), service, clock, log))
+                Arc::new(SlowEnd::new(flow_spec, token(index), &flow.receiver, clock, log))
             });
             if flow_spec.is_stream() {
                 let slow_reader = slow.as_ref().map(|end| ends.hand_over(end));

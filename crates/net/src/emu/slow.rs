@@ -2,7 +2,8 @@
 //! next, as the simulator's endpoint does.
 //!
 //! What it does not read stays in the kernel's socket: TCP closes its window, UDP drops what finds no room. Messages are
-//! stamped when they are read, not when they came.
+//! stamped when they are read, not when they came. With `service_per = "read"` a stream is read as far as the socket holds, and
+//! the service time is that of the read.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -26,6 +27,7 @@ pub(super) struct SlowEnd {
     spec: FlowSpec,
     token: u32,
     service: Duration,
+    per_read: bool,
     clock: RunClock,
     log: Mutex<FlowLog>,
     /// As in [`Progress`].
@@ -43,11 +45,18 @@ pub(super) enum SlowSocket {
 }
 
 impl SlowEnd {
-    pub(super) fn new(spec: &FlowSpec, token: u32, service: Duration, clock: RunClock, log: FlowLog) -> Self {
+    pub(super) fn new(
+        spec: &FlowSpec,
+        token: u32,
+        receiver: &talkpath_scenario::Receiver,
+        clock: RunClock,
+        log: FlowLog,
+    ) -> Self {
         Self {
             spec: spec.clone(),
             token,
-            service,
+            service: receiver.service,
+            per_read: receiver.per_read,
             clock,
             log: Mutex::new(log),
             sent: AtomicU64::new(0),
@@ -128,11 +137,13 @@ impl SlowEnd {
     fn run_tcp(&self, mut stream: TcpStream, stop: &AtomicBool) -> io::Result<()> {
         let size = self.spec.message_size().unwrap_or(BULK_MESSAGE).max(1);
         let echo = filling(usize::try_from(size).unwrap_or(0));
-        let mut buffer = vec![0; usize::try_from(size.min(BULK_MESSAGE)).unwrap_or(1)];
+        let room = if self.per_read { BULK_MESSAGE } else { size.min(BULK_MESSAGE) };
+        let mut buffer = vec![0; usize::try_from(room).unwrap_or(1)];
         let (mut left, mut seq) = (size, 0);
         while !stop.load(Ordering::Relaxed) {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let count = match stream.read(&mut buffer[..wanted]) {
+            let one = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let wanted = if self.per_read { buffer.len() } else { one };
+            let mut count = match stream.read(&mut buffer[..wanted]) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count as u64,
                 Err(error) if is_passing(&error) => {
@@ -144,8 +155,9 @@ impl SlowEnd {
             let now = self.clock.now();
             self.log().on_read(count, now);
             self.count_arrival(count, now);
-            left -= count;
-            if left == 0 {
+            let completed = count >= left;
+            while count >= left {
+                count -= left;
                 left = size;
                 if self.spec.echo_per_read.is_some() {
                     let row = self.log().on_due(seq, size, now);
@@ -154,6 +166,9 @@ impl SlowEnd {
                         self.note_echo(row, None, size);
                     }
                 }
+            }
+            left -= count;
+            if completed || self.per_read {
                 self.work(now, stop);
             }
         }

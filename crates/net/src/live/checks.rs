@@ -81,10 +81,11 @@ pub(crate) fn ignored(flow: &Flow) -> Vec<&'static str> {
 
 /// Keys that differ from what Linux does and have no socket option.
 fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
+    let mut ignored = if config.overfill { vec!["overfill"] } else { Vec::new() };
     if config.stack != Stack::Linux {
-        return vec!["stack (other than linux)"];
+        ignored.push("stack (other than linux)");
+        return ignored;
     }
-    let mut ignored = Vec::new();
     if config.nagle == NagleKind::Classic {
         ignored.push("nagle = classic");
     }

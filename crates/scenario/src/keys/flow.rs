@@ -51,6 +51,8 @@ const FLOW_KEYS: &[Key] = &[
     key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
 ];
 
+const SERVICE_PER: Words = Words { noun: "a unit of service", known: &["message", "read"], later: &[] };
+
 const DIRECTION: Words = Words { noun: "a direction", known: &["up", "down", "both"], later: &[] };
 
 /// The receiving host.
@@ -62,6 +64,12 @@ pub(crate) static RECEIVER: TableSpec = TableSpec {
             quantity(ANY_DURATION),
             Default::Is("\"0 s\""),
             "time to work through one message before the next read; `\"0 s\"` reads at once",
+        ),
+        key(
+            "service_per",
+            Kind::Choice(&SERVICE_PER),
+            Default::Is("\"message\""),
+            "what takes the `service` time: each message, or each read, which takes all that a stream's socket holds",
         ),
         key(
             "socket_buffer",

@@ -112,6 +112,13 @@ const TCP_KEYS: &[Key] = &[
         BY_STACK,
         "room for written, unacknowledged data; `auto` follows the congestion window as Linux does",
     ),
+    key(
+        "overfill",
+        Kind::Flag,
+        Default::Is("false"),
+        "whether the send buffer takes a whole message, however large, as long as it holds less than its room, as \
+         Winsock's does",
+    ),
 ];
 
 const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[] };

@@ -244,8 +244,9 @@ fn receiver(flow: &Section<'_>, log: &mut Log) -> Option<Receiver> {
     let node = flow.node("receiver")?;
     let section = Section::new(node.as_table()?, RECEIVER.keys, flow.at.key("receiver"), &node.place);
     let service = section.duration("service", log);
+    let per_read = section.choice("service_per", log).map(|word| word == "read");
     let socket_buffer = section.bytes_or_word("socket_buffer", log);
-    Some(Receiver { service: service?, socket_buffer: socket_buffer? })
+    Some(Receiver { service: service?, per_read: per_read?, socket_buffer: socket_buffer? })
 }
 
 /// Whether the transport can carry what the workload sends.
@@ -290,6 +291,7 @@ fn fit(
         TransportConfig::Tcp(tcp) => {
             if let (Some(size), Some(room), false) = (size, tcp.send_buffer, is_file)
                 && size > room
+                && !tcp.overfill
             {
                 let message =
                     format!("found messages of {size}, which never find room in a send buffer of {room}");

@@ -70,6 +70,7 @@ fn tcp(
     let initial_window = section.packets_or_word("initial_window", log);
     let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
     let send_buffer = section.bytes_or_word("send_buffer", log);
+    let overfill = section.flag("overfill", log);
     Some(TcpConfig {
         nagle: nagle?,
         cc: cc?,
@@ -86,6 +87,7 @@ fn tcp(
         initial_window: initial_window??,
         initial_ssthresh: initial_ssthresh?,
         send_buffer: send_buffer?,
+        overfill: overfill?,
         ..preset
     })
 }

@@ -164,7 +164,7 @@ impl Tcp {
             controller: kept.controller(mss, kept.initial_window),
             usage: WindowUsage::default(),
             pacing: Pacing::new(config.pacing || kept.steers),
-            buffer: SendBuffer::new(config.send_buffer),
+            buffer: SendBuffer::new(config.send_buffer, config.overfill),
             timers: Timers::new(),
             resend_first: false,
             sent_since_drained: false,
