@@ -43,4 +43,7 @@ macro_rules! study {
     };
 }
 
-const STUDIES: &[Embedded] = &[study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml"])];
+const STUDIES: &[Embedded] = &[
+    study!("foderaro-1995", ["link.toml"]),
+    study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml"]),
+];
