@@ -90,6 +90,7 @@ pub fn transport_config(name: &str) -> TransportConfig {
             initial_window: Packets::new(10),
             initial_ssthresh: None,
             send_buffer: None,
+            overfill: false,
         }),
     }
 }

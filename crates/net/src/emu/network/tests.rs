@@ -11,7 +11,7 @@ fn link(name: &str, mtu: u64, loss: f64) -> ScenarioLink {
         rate: RateModel::Fixed(Rate::from_bps(10_000_000)),
         delay: Duration::from_millis(5),
         mtu: Bytes::new(mtu),
-        framing: talkpath_path::Framing::None,
+        framing: Framing::None,
         queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(4)), in_service: false },
         loss: LossModel::Bernoulli { rate: loss },
         jitter: DelayVariation::Normal { sd: Duration::from_millis(1), reorder: false },
