@@ -178,6 +178,9 @@ pub(crate) struct ServeArgs {
     /// Serve only those who hold the key in this file
     #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
     pub(crate) key_file: Option<PathBuf>,
+    /// Keep files that arrive intact in this folder, under names that stay in it; without it none is kept
+    #[arg(long, value_name = "DIR", env = "TALKPATH_KEEP")]
+    pub(crate) keep: Option<PathBuf>,
     /// Serve everybody who can reach this port (the default, which says so)
     #[arg(long, env = "TALKPATH_OPEN", value_parser = FalseyValueParser::new())]
     pub(crate) open: bool,

@@ -23,8 +23,8 @@ pub mod tap;
 mod testing;
 
 pub use record::{
-    ClockRecord, DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, LinkRecord,
-    MessageRecord, RunRecord, Series, SeriesKind,
+    ClockRecord, DropCause, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LatenessRecord, Leg,
+    LegRecord, LinkRecord, MachineRecord, MessageRecord, RunRecord, Series, SeriesKind,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tap::{Ending, LegTap};

@@ -11,7 +11,7 @@ use talkpath_units::Instant;
 use crate::metrics::foderaro::Stamps;
 use crate::metrics::loss::LossCounts;
 use crate::metrics::trip::{Trip, trips};
-use crate::{FlowRecord, RunRecord};
+use crate::{FileRecord, FlowRecord, RunRecord};
 
 /// The log of one repetition; `stamp` writes an instant of the run as a date and a time.
 pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String {
@@ -45,7 +45,37 @@ fn write_flow(
     writeln!(log, "Packet size: {}", packet_size(trips))?;
     writeln!(log, "Packets received: {}", counts.received)?;
     writeln!(log, "Packets expected: {}", counts.sent)?;
-    writeln!(log, "Protocol: {}\n", flow.info.transport)
+    writeln!(log, "Protocol: {}", flow.info.transport)?;
+    writeln!(log, "Receiver timeout: {} ms", record.drain.as_millis())?;
+    if let Some(file) = &flow.file {
+        write_file(log, file)?;
+    }
+    writeln!(log)
+}
+
+fn write_file(log: &mut String, file: &FileRecord) -> core::fmt::Result {
+    writeln!(log, "File: {}, {} bytes", file.name, file.bytes.get())?;
+    writeln!(log, "File SHA-256: {}", file.sha256)?;
+    let received = file.received.map_or_else(|| NONE.to_owned(), |received| received.get().to_string());
+    writeln!(log, "File bytes received: {received}")?;
+    let check = match file.intact {
+        Some(true) => "intact",
+        Some(false) => "not intact",
+        None => "not checked: the receiver went away",
+    };
+    writeln!(log, "File check: {check}")?;
+    if let Some(name) = &file.kept_as {
+        writeln!(log, "File kept as: {name}")?;
+    }
+    if !file.missing.is_empty() {
+        // As HTTP writes them (RFC 9110 §14.1.1): first and last byte.
+        let ranges: Vec<_> =
+            file.missing.iter().map(|(from, to)| format!("{from}-{}", to.saturating_sub(1))).collect();
+        let more = file.missing_ranges.saturating_sub(file.missing.len() as u64);
+        let more = if more > 0 { format!(" and {more} more ranges") } else { String::new() };
+        writeln!(log, "Missing bytes: {}{more}", ranges.join(", "))?;
+    }
+    Ok(())
 }
 
 fn packet_size(trips: &[Trip]) -> String {
@@ -61,6 +91,8 @@ const NONE: &str = "none";
 
 #[cfg(test)]
 mod tests {
+    use talkpath_units::Bytes;
+
     use super::*;
     use crate::testing::{flow, run};
 
@@ -74,8 +106,31 @@ mod tests {
                         Packet size: 160 bytes\n\
                         Packets received: 2\n\
                         Packets expected: 3\n\
-                        Protocol: udp\n\n";
+                        Protocol: udp\n\
+                        Receiver timeout: 0 ms\n\n";
         assert_eq!(log, expected);
+    }
+
+    #[test]
+    fn a_file_is_told_with_what_is_missing_of_it() {
+        let mut flow = flow(&[Some(30)]);
+        flow.file = Some(FileRecord {
+            name: "talk.wav".to_owned(),
+            bytes: Bytes::new(4000),
+            sha256: "ab".to_owned(),
+            received: Some(Bytes::new(2000)),
+            intact: Some(false),
+            missing: vec![(0, 1000), (3000, 4000)],
+            missing_ranges: 3,
+            kept_as: None,
+        });
+        let log = log_txt(&run(vec![flow]), |at| format!("T+{at}"));
+        let expected = "File: talk.wav, 4000 bytes\n\
+                        File SHA-256: ab\n\
+                        File bytes received: 2000\n\
+                        File check: not intact\n\
+                        Missing bytes: 0-999, 3000-3999 and 1 more ranges\n\n";
+        assert!(log.ends_with(expected), "{log}");
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub struct RunRecord {
     pub links: Vec<LinkRecord>,
     /// State over time, sampled on change.
     pub series: Vec<Series>,
+    /// How long the run waits for deliveries after `window_end`: the receivers' timeout.
+    pub drain: Duration,
+    /// What the machine did to it, in a real-time arena.
+    pub machine: Option<MachineRecord>,
     /// Two hosts' clocks; one clock is trusted and has offset 0.
     pub clock: ClockRecord,
     /// False where the machine disturbed a real-time run past its stated limits.
@@ -68,6 +72,8 @@ pub struct FlowRecord {
     pub echo: Option<LegRecord>,
     /// What the transport counted.
     pub counters: FlowCounters,
+    /// The file that it carried, where the arena carries files.
+    pub file: Option<FileRecord>,
 }
 
 /// Who a flow is; enough to read its records without the scenario.
@@ -161,6 +167,61 @@ pub enum Leg {
     Forward,
     /// The echo.
     Return,
+}
+
+/// What came of a file that a flow carried, as its receiver found it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FileRecord {
+    /// The file's own name.
+    pub name: String,
+    /// Its size.
+    pub bytes: Bytes,
+    /// The sender's SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// How much of it arrived, each byte counted once; `None` where the receiver went away.
+    pub received: Option<Bytes>,
+    /// Whether all of it arrived and the receiver's SHA-256 is the sender's; `None` where the receiver went away.
+    pub intact: Option<bool>,
+    /// Byte ranges that did not arrive, from and to (exclusive): the first hundred.
+    pub missing: Vec<(u64, u64)>,
+    /// How many such ranges there are in all.
+    pub missing_ranges: u64,
+    /// Under which name the receiver kept it, where it was asked to.
+    pub kept_as: Option<String>,
+}
+
+/// What a machine did to a real-time run; `None` where the arena cannot know, or nothing was measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineRecord {
+    /// From a packet's promised departure to the emulator's write.
+    pub emulator_late: Option<LatenessRecord>,
+    /// For how long, at most, packets waited behind others before the emulator read them.
+    pub emulator_backlog: Option<LatenessRecord>,
+    /// From a clocked message's due time to its hand-over to the socket, on this host.
+    pub senders_late: Option<LatenessRecord>,
+    /// The same on the far host.
+    pub far_senders_late: Option<LatenessRecord>,
+    /// Packets that the emulator carried.
+    pub packets: Option<u64>,
+    /// Packets that a device had no room for, or the emulator no memory.
+    pub device_drops: Option<u64>,
+    /// Datagrams that found no room in a socket whose buffer the scenario leaves to the tool.
+    pub socket_drops: Option<u64>,
+    /// Share of one processor that the emulator's thread took, 0 to 1.
+    pub emulator_cpu_share: Option<f64>,
+    /// Whether the timed threads had real-time priority.
+    pub real_time: Option<bool>,
+}
+
+/// How late something was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatenessRecord {
+    /// Half were later.
+    pub p50: Duration,
+    /// One in a hundred was later.
+    pub p99: Duration,
+    /// The latest.
+    pub max: Duration,
 }
 
 /// What a flow's transport counted, both ends together; `None` where the arena cannot know.

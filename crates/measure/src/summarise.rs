@@ -9,9 +9,12 @@ use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::{confidence, delay, delay_variation, fairness, goodput, reordering, settling, trip};
 use crate::summary::{
-    CellSummary, Clock, FlowSummary, GroupSummary, LinkSummary, MeanMax, QueuePackets, RunSummary,
+    CellSummary, Clock, FileSummary, FlowSummary, GroupSummary, LateMs, LinkSummary, MachineSummary, MeanMax,
+    QueuePackets, RunSummary,
 };
-use crate::{ClockRecord, FlowCounters, FlowRecord, LinkRecord, RunRecord};
+use crate::{
+    ClockRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord, RunRecord,
+};
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
 pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>) -> RunSummary {
@@ -26,6 +29,7 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
         groups: groups(record, &flows),
         flows,
         links: record.links.iter().map(|link| (link.name.clone(), summarise_link(link))).collect(),
+        machine: record.machine.as_ref().map(summarise_machine),
     }
 }
 
@@ -82,6 +86,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         cwnd_packets: flow.counters.cwnd_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
         verdict: verdict.word().to_owned(),
+        file: flow.file.as_ref().map(summarise_file),
     }
 }
 
@@ -171,6 +176,40 @@ fn summarise_link(link: &LinkRecord) -> LinkSummary {
         dropped: link.dropped,
         lost: link.lost,
         utilisation: finite(link.utilisation),
+    }
+}
+
+fn summarise_machine(machine: &MachineRecord) -> MachineSummary {
+    let late = |late: Option<LatenessRecord>| {
+        late.map(|late| LateMs {
+            p50: late.p50.as_millis_f64(),
+            p99: late.p99.as_millis_f64(),
+            max: late.max.as_millis_f64(),
+        })
+    };
+    MachineSummary {
+        emulator_late_ms: late(machine.emulator_late),
+        emulator_backlog_ms: late(machine.emulator_backlog),
+        senders_late_ms: late(machine.senders_late),
+        far_senders_late_ms: late(machine.far_senders_late),
+        packets: machine.packets,
+        device_drops: machine.device_drops,
+        socket_drops: machine.socket_drops,
+        emulator_cpu_share: machine.emulator_cpu_share.filter(|share| share.is_finite()),
+        real_time: machine.real_time,
+    }
+}
+
+fn summarise_file(file: &FileRecord) -> FileSummary {
+    FileSummary {
+        name: file.name.clone(),
+        bytes: file.bytes.get(),
+        sha256: file.sha256.clone(),
+        received_bytes: file.received.map(talkpath_units::Bytes::get),
+        intact: file.intact,
+        missing: file.missing.clone(),
+        missing_ranges: file.missing_ranges,
+        kept_as: file.kept_as.clone(),
     }
 }
 

@@ -88,6 +88,41 @@ pub struct RunSummary {
     pub groups: BTreeMap<String, GroupSummary>,
     /// By link name.
     pub links: BTreeMap<String, LinkSummary>,
+    /// What the machine did to it; `None` in `sim`.
+    #[serde(default)]
+    pub machine: Option<MachineSummary>,
+}
+
+/// What a machine did to a real-time repetition. Milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineSummary {
+    /// From a packet's promised departure to the emulator's write.
+    pub emulator_late_ms: Option<LateMs>,
+    /// For how long, at most, packets waited behind others before the emulator read them.
+    pub emulator_backlog_ms: Option<LateMs>,
+    /// From a clocked message's due time to its hand-over to the socket, on this host.
+    pub senders_late_ms: Option<LateMs>,
+    /// The same on the far host.
+    pub far_senders_late_ms: Option<LateMs>,
+    /// Packets that the emulator carried.
+    pub packets: Option<u64>,
+    /// Packets that a device had no room for, or the emulator no memory.
+    pub device_drops: Option<u64>,
+    /// Datagrams that found no room in a socket whose buffer the scenario leaves to the tool.
+    pub socket_drops: Option<u64>,
+    /// Share of one processor that the emulator's thread took, 0 to 1.
+    pub emulator_cpu_share: Option<f64>,
+    /// Whether the timed threads had real-time priority.
+    pub real_time: Option<bool>,
+}
+
+/// How late something was, milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct LateMs {
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
 }
 
 /// One flow in one repetition. Definitions are in docs/metrics.md.
@@ -150,6 +185,30 @@ pub struct FlowSummary {
     pub send_buffer_bytes: Option<MeanMax>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible.
     pub verdict: String,
+    /// The file that it carried; `None` in `sim`, and for other workloads.
+    #[serde(default)]
+    pub file: Option<FileSummary>,
+}
+
+/// What came of a file, as its receiver found it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FileSummary {
+    /// The file's own name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The sender's SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// How much of it arrived, each byte counted once; `None` where the receiver went away.
+    pub received_bytes: Option<u64>,
+    /// Whether all of it arrived with the sender's SHA-256; `None` where the receiver went away.
+    pub intact: Option<bool>,
+    /// Byte ranges that did not arrive, from and to (exclusive): the first hundred.
+    pub missing: Vec<(u64, u64)>,
+    /// How many such ranges there are in all.
+    pub missing_ranges: u64,
+    /// Under which name the receiver kept it, where it was asked to.
+    pub kept_as: Option<String>,
 }
 
 /// Runs of consecutive missing messages.

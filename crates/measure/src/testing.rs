@@ -57,6 +57,7 @@ pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
         forward,
         echo: None,
         counters: FlowCounters::default(),
+        file: None,
     }
 }
 

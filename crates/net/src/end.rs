@@ -16,6 +16,7 @@ pub(crate) use tcp::{Dial, Stream, apply_options};
 pub(crate) use udp::{Datagrams, UdpRoute};
 
 use crate::clock::RunClock;
+use crate::file::FileSink;
 use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
@@ -43,6 +44,8 @@ pub(crate) struct Base {
     /// When something last arrived.
     pub(crate) last_arrival: Instant,
     workload: Option<AnyWorkload>,
+    /// Where this end receives a file.
+    pub(crate) sink: Option<FileSink>,
     warm_up: Instant,
     stop: Instant,
 }
@@ -73,6 +76,7 @@ impl SharedEnd {
             failure: None,
             last_arrival: Instant::ZERO,
             workload: is_sender.then(|| AnyWorkload::new(&spec.workload(), stop)),
+            sink: None,
             warm_up: Instant::from_nanos(session.warm_up_ns),
             stop,
         };
@@ -82,6 +86,15 @@ impl SharedEnd {
             Channel::Udp(Datagrams::new(token, spec.message_bound(session.duration_ns)))
         };
         Self(Mutex::new(FlowEnd { base, channel }))
+    }
+
+    /// The same end, receiving the flow's file; `keeps` where its bytes are wanted after the check.
+    pub(crate) fn receiving_file(self, keeps: bool) -> Self {
+        {
+            let mut end = self.lock();
+            end.base.sink = end.base.spec.file_sink(keeps);
+        }
+        self
     }
 
     /// Exclusive use; a thread that panicked while it had it has made the log no less true.
@@ -146,10 +159,11 @@ impl FlowEnd {
     pub(crate) fn finish(&mut self) {
         let now = self.base.clock.now();
         match &mut self.channel {
-            Channel::Udp(datagrams) => datagrams.finish(&mut self.base),
+            Channel::Udp(datagrams) => datagrams.finish(&mut self.base, now),
             Channel::Tcp(stream) => stream.finish(&mut self.base, now),
         }
         self.base.log.totals.failure.clone_from(&self.base.failure);
+        self.base.log.totals.file = self.base.sink.as_ref().map(FileSink::outcome);
     }
 }
 
@@ -212,6 +226,7 @@ mod tests {
             echo_per_read: None,
             is_up: true,
             start_ns,
+            file: None,
         };
         let session =
             SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };

@@ -6,13 +6,15 @@
 
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
-    Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series, SeriesKind,
+    Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series,
+    SeriesKind,
 };
 use talkpath_scenario::Flow;
 use talkpath_units::{Bytes, Duration, Instant};
 
+use crate::file::MOST_RANGES;
 use crate::log::{FlowLog, Sample};
-use crate::spec::FlowSpec;
+use crate::spec::{FlowSpec, WorkloadSpec};
 
 /// One end's log with the way from its clock to the client's.
 pub(crate) struct Timed<'a> {
@@ -66,17 +68,19 @@ pub(crate) fn flow_record(
         forward,
         echo,
         counters: counters(spec, sender, receiver, window),
+        file: file(spec, receiver),
     }
 }
 
 /// The state over time of the sender's connection.
 pub(crate) fn series(name: &str, sender: &Timed<'_>) -> Vec<Series> {
+    // Datagram flows have none of these.
     let packets = |value: u32| (value != u32::MAX).then(|| f64::from(value));
     let kinds: [(SeriesKind, Value<'_>); 5] = [
         (SeriesKind::Cwnd, &|sample| packets(sample.1)),
         (SeriesKind::Ssthresh, &|sample| packets(sample.2)),
-        (SeriesKind::Srtt, &|sample| Some(f64::from(sample.3) / 1e3)),
-        (SeriesKind::Rto, &|sample| Some(f64::from(sample.4) / 1e3)),
+        (SeriesKind::Srtt, &|sample| packets(sample.3).map(|us| us / 1e3)),
+        (SeriesKind::Rto, &|sample| packets(sample.4).map(|us| us / 1e3)),
         (SeriesKind::SendBuffer, &|sample| Some(sample.5 as f64)),
     ];
     let mut all = Vec::new();
@@ -245,6 +249,56 @@ fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&Timed<'_>>, clock_trusted:
     }
 }
 
+/// What the receiver found of the flow's file; its words are a far end's, so they are cut to what can be true.
+fn file(spec: &FlowSpec, receiver: Option<&Timed<'_>>) -> Option<FileRecord> {
+    let (WorkloadSpec::File { bytes, .. }, Some(file)) = (spec.workload, &spec.file) else { return None };
+    let printable = |text: &String| text.chars().filter(|c| !c.is_control()).take(255).collect();
+    let found = receiver.and_then(|receiver| receiver.log.totals.file.as_ref());
+    let record = FileRecord {
+        name: printable(&file.name),
+        bytes: Bytes::new(bytes),
+        sha256: file.sha256.clone(),
+        ..FileRecord::default()
+    };
+    let Some(found) = found else { return Some(record) };
+    Some(FileRecord {
+        received: Some(Bytes::new(found.received.min(bytes))),
+        intact: Some(found.is_intact),
+        missing: found
+            .missing
+            .iter()
+            .copied()
+            .filter(|&(from, to)| from < to && to <= bytes)
+            .take(MOST_RANGES)
+            .collect(),
+        missing_ranges: found.missing_ranges,
+        kept_as: found.kept_as.as_ref().map(printable),
+        ..record
+    })
+}
+
+/// What is to be said of a file that is not as it was sent, or was not kept.
+pub(crate) fn file_warnings(flow: &FlowRecord, not_kept: Option<&str>) -> Vec<String> {
+    let Some(file) = &flow.file else { return Vec::new() };
+    let mut lines = Vec::new();
+    if file.intact == Some(false) {
+        let what = match file.missing_ranges {
+            0 => "its SHA-256 is not the sender's".to_owned(),
+            ranges => format!(
+                "{} of {} B arrived, {ranges} byte ranges are missing (log.txt lists them)",
+                file.received.map_or(0, Bytes::get),
+                file.bytes.get()
+            ),
+        };
+        lines.push(format!("flow {}: the file {} is not intact: {what}", flow.info.name, file.name));
+    }
+    if let Some(why) = not_kept {
+        let why: String = why.chars().filter(|c| !c.is_control()).take(200).collect();
+        lines.push(format!("flow {}: the far host did not keep the file: {why}", flow.info.name));
+    }
+    lines
+}
+
 fn counters(
     spec: &FlowSpec,
     sender: Option<&Timed<'_>>,
@@ -266,7 +320,10 @@ fn counters(
         data_packets: sum(|log| log.totals.data_packets),
         retransmissions: sum(|log| log.totals.retransmissions),
         timeouts: sum(|log| log.totals.timeouts),
-        cwnd_packets_mean: time_weighted_mean(&points(|sample| f64::from(sample.1)), window),
+        cwnd_packets_mean: spec
+            .is_stream()
+            .then(|| time_weighted_mean(&points(|sample| f64::from(sample.1)), window))
+            .flatten(),
         send_buffer_mean: time_weighted_mean(&queue, window),
         send_buffer_max: in_window.map(|&(_, value)| value as u64).max(),
         blocked: Some(Duration::from_nanos(sender.log.totals.blocked_ns)),

@@ -20,6 +20,7 @@
 mod clock;
 pub mod emu;
 mod end;
+mod file;
 mod join;
 mod key;
 mod lateness;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use talkpath_units::Instant;
 
+use crate::file::FileOutcome;
+
 /// What one end of a flow saw.
 #[derive(Debug)]
 pub(crate) struct FlowLog {
@@ -62,6 +64,8 @@ pub(crate) struct Totals {
     pub(crate) cc: Option<String>,
     /// What went wrong with this flow.
     pub(crate) failure: Option<String>,
+    /// What came of the file that this end received.
+    pub(crate) file: Option<FileOutcome>,
 }
 
 /// Part of a flow's log; the totals come with the last one.

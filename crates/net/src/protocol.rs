@@ -141,7 +141,7 @@ pub(crate) enum Answer {
         socket_drops: u64,
     },
     /// Part of a flow's log.
-    Rows(Chunk),
+    Rows(Box<Chunk>),
     /// The flow's log is complete.
     End,
 }
@@ -347,7 +347,7 @@ fn garbage(bytes: &[u8]) -> ControlError {
 }
 
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// What opens a data connection is answered by this, once its flow is known.

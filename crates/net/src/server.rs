@@ -12,10 +12,12 @@ mod session;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::end::SharedEnd;
+use crate::file::check_folder;
 use crate::key::Key;
 use crate::spec::FlowSpec;
 use crate::wire::Secret;
@@ -32,6 +34,8 @@ pub struct ServeOptions {
     pub key: Option<Key>,
     /// What one client, and all together, may take.
     pub limits: Limits,
+    /// Where files that arrive intact are kept; `None` keeps none.
+    pub keep: Option<PathBuf>,
 }
 
 /// What the server gives away at most.
@@ -49,10 +53,15 @@ pub struct Limits {
     pub duration_s: u64,
     /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep; each takes some 40 B.
     pub rows: u64,
+    /// Bytes of memory for files that are on their way, of all sessions together: those over UDP, and all that are kept.
+    pub held_bytes: u64,
+    /// Bytes of files that are kept, in all, until the server stops.
+    pub kept_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 16 sessions of 64 flows, 1 Gbps, an hour and five million rows each; 64 strangers.
+    /// 16 sessions of 64 flows, 1 Gbps, an hour and five million rows each; 64 strangers; 256 MiB of files on their way, 4 GiB
+    /// kept.
     fn default() -> Self {
         Self {
             sessions: 16,
@@ -61,6 +70,8 @@ impl Default for Limits {
             rate_bps: 1_000_000_000,
             duration_s: 3660,
             rows: 5_000_000,
+            held_bytes: 256 << 20,
+            kept_bytes: 4 << 30,
         }
     }
 }
@@ -78,6 +89,14 @@ pub enum ServeError {
         /// The system's error.
         source: io::Error,
     },
+    /// Files cannot be kept there.
+    #[error("cannot keep files in {}: {source}", folder.display())]
+    Keep {
+        /// Where.
+        folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
 }
 
 /// A bound server; [`Server::run`] serves.
@@ -91,7 +110,12 @@ pub struct Server {
 struct Shared {
     key: Option<Key>,
     limits: Limits,
+    keep: Option<PathBuf>,
     sessions: AtomicUsize,
+    /// Memory that files on their way have.
+    held_bytes: AtomicU64,
+    /// Bytes of files that were kept.
+    kept_bytes: AtomicU64,
     /// Datagrams that the sockets had no room for since the server was bound.
     socket_drops: AtomicU64,
     flows: Mutex<Flows>,
@@ -122,8 +146,11 @@ impl Server {
     /// Opens the ports.
     ///
     /// # Errors
-    /// [`ServeError::Bind`] with the address and what would help.
+    /// [`ServeError`] with the address or the folder, and what is wrong with it.
     pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
+        if let Some(folder) = &options.keep {
+            check_folder(folder).map_err(|source| ServeError::Keep { folder: folder.clone(), source })?;
+        }
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
         for (listener, socket) in bind::all(&options.bind)? {
             listeners.push(listener);
@@ -132,7 +159,10 @@ impl Server {
         let shared = Shared {
             key: options.key,
             limits: options.limits,
+            keep: options.keep,
             sessions: AtomicUsize::new(0),
+            held_bytes: AtomicU64::new(0),
+            kept_bytes: AtomicU64::new(0),
             socket_drops: AtomicU64::new(0),
             flows: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -181,9 +211,7 @@ impl Shared {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; another program has this port, perhaps another `talkpath serve`: choose one with --bind ADDRESS:PORT"
-        }
+        io::ErrorKind::AddrInUse => "; another program has this port, perhaps another `talkpath serve`",
         io::ErrorKind::AddrNotAvailable => "; this host does not have this address",
         io::ErrorKind::PermissionDenied => "; ports below 1024 need more rights",
         _ => "",

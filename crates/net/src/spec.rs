@@ -5,7 +5,8 @@ use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Scenario, WorkloadCon
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant, Rate, Seed};
 
-use crate::wire::LARGEST_DATAGRAM;
+use crate::file::{FileSink, FileSpec};
+use crate::wire::{FILE_HEADER, LARGEST_DATAGRAM};
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub(crate) struct FlowSpec {
     pub(crate) is_up: bool,
     /// When the connection opens, ns into the run.
     pub(crate) start_ns: u64,
+    /// What a `file` workload sends.
+    pub(crate) file: Option<FileSpec>,
 }
 
 /// A socket and what is set on it.
@@ -67,6 +70,7 @@ pub(crate) enum WorkloadSpec {
     Cbr { rate_bps: u64, size: u64 },
     Bulk { bytes: Option<u64> },
     Burst { count: u64, size: u64, repeat: u64, gap_ns: u64 },
+    File { bytes: u64, size: u64, header: u64 },
 }
 
 impl SessionSpec {
@@ -105,15 +109,19 @@ impl FlowSpec {
         let from = flow.start.0;
         // A stream of its own, so that no other flow's start moves (ARCHITECTURE.md, invariant 6).
         let start = seed.stream(&format!("flow/{}/start", flow.name)).span(from, flow.start.1);
-        if matches!(flow.workload, WorkloadConfig::File { .. }) {
-            return Err(format!("flow {}: `file` is not available in real arenas yet: use bulk", flow.name));
-        }
+        let file = match &flow.workload {
+            WorkloadConfig::File { source, bytes, .. } => Some(
+                FileSpec::read(source, bytes.get()).map_err(|why| format!("flow {}: {why}", flow.name))?,
+            ),
+            _ => None,
+        };
         let spec = Self {
             transport: transport(flow),
             workload: WorkloadSpec::new(&flow.workload),
             echo_per_read: flow.echo.map(|write| write == EchoWrite::PerRead),
             is_up: flow.direction == Direction::Up,
             start_ns: start.as_nanos(),
+            file,
         };
         spec.check().map_err(|why| format!("flow {}: {why}", flow.name))?;
         Ok(spec)
@@ -132,16 +140,25 @@ impl FlowSpec {
             WorkloadSpec::Voice { size, .. }
             | WorkloadSpec::Cbr { size, .. }
             | WorkloadSpec::Burst { size, .. } => size,
-            WorkloadSpec::Bulk { .. } if is_udp => {
-                return Err("bulk over udp would flood a real network, which nothing there slows down: \
-                            use cbr with a rate, or burst"
-                    .to_owned());
+            WorkloadSpec::Bulk { bytes: None } if is_udp => {
+                return Err("bulk over udp needs `bytes`: nothing would ever hold it back".to_owned());
             }
-            WorkloadSpec::Bulk { .. } if self.echo_per_read.is_some() => {
-                return Err("an echo of bulk is not supported by real arenas: use voice or cbr".to_owned());
+            WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } if self.echo_per_read.is_some() => {
+                return Err("bulk and file have no echo: use voice, cbr or burst".to_owned());
             }
             WorkloadSpec::Bulk { .. } => 1,
+            WorkloadSpec::File { bytes, size, header } => {
+                if bytes == 0 || size <= header || header != if is_udp { FILE_HEADER } else { 0 } {
+                    return Err("a file's messages must carry something of it".to_owned());
+                }
+                size
+            }
         };
+        match (&self.file, matches!(self.workload, WorkloadSpec::File { .. })) {
+            (Some(file), true) => file.check()?,
+            (None, false) => {}
+            _ => return Err("a file workload has a file, and no other has".to_owned()),
+        }
         let largest = if is_udp { LARGEST_DATAGRAM } else { LARGEST_STREAM_MESSAGE };
         if size == 0 || size > largest {
             return Err(format!("a message of {size} B does not fit: at least 1 B, at most {largest} B"));
@@ -161,6 +178,12 @@ impl FlowSpec {
                 WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size) }
             }
             WorkloadSpec::Bulk { bytes } => WorkloadConfig::Bulk { bytes: bytes.map(Bytes::new) },
+            WorkloadSpec::File { bytes, size, header } => WorkloadConfig::File {
+                source: String::new(),
+                bytes: Bytes::new(bytes),
+                size: Bytes::new(size),
+                header: Bytes::new(header),
+            },
             WorkloadSpec::Burst { count, size, repeat, gap_ns } => WorkloadConfig::Burst {
                 count,
                 size: Bytes::new(size),
@@ -194,11 +217,56 @@ impl FlowSpec {
             WorkloadSpec::Voice { size, .. }
             | WorkloadSpec::Cbr { size, .. }
             | WorkloadSpec::Burst { size, .. } => Some(size),
-            WorkloadSpec::Bulk { .. } => None,
+            WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } => None,
         }
     }
 
-    /// Messages that this flow sends at most within `duration_ns`; zero for bulk, which no clock bounds.
+    /// Payload bytes of datagram `seq`; `None` where the workload has no such message.
+    pub(crate) fn datagram_size(&self, seq: u64) -> Option<u64> {
+        let largest = match self.workload {
+            WorkloadSpec::File { size, .. } => size,
+            WorkloadSpec::Bulk { .. } => LARGEST_DATAGRAM,
+            WorkloadSpec::Voice { size, .. }
+            | WorkloadSpec::Cbr { size, .. }
+            | WorkloadSpec::Burst { size, .. } => return Some(size),
+        };
+        let left = self.transfer_size()?.checked_sub(seq.checked_mul(largest)?)?;
+        (left > 0).then_some(left.min(largest))
+    }
+
+    /// File bytes in each datagram but the last, for a file over UDP.
+    pub(crate) const fn file_piece(&self) -> Option<u64> {
+        match (self.workload, self.is_stream()) {
+            (WorkloadSpec::File { size, header, .. }, false) => Some(size - header),
+            _ => None,
+        }
+    }
+
+    /// What its receiver puts a file together with; `keeps` where the bytes are wanted after the check.
+    pub(crate) fn file_sink(&self, keeps: bool) -> Option<FileSink> {
+        match (self.workload, &self.file) {
+            (WorkloadSpec::File { bytes, .. }, Some(file)) => {
+                Some(FileSink::new(file, bytes, self.file_piece(), keeps))
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory that its receiver needs for a file.
+    pub(crate) const fn held_bytes(&self, keeps: bool) -> u64 {
+        match self.workload {
+            WorkloadSpec::File { bytes, .. } if keeps || !self.is_stream() => bytes,
+            _ => 0,
+        }
+    }
+
+    /// Payload bytes of a transfer, where it has an end.
+    fn transfer_size(&self) -> Option<u64> {
+        self.workload().transfer_size().map(Bytes::get)
+    }
+
+    /// Messages that this flow sends at most within `duration_ns`; zero for a stream's bulk or file, whose messages are as
+    /// large as fits.
     pub(crate) fn message_bound(&self, duration_ns: u64) -> u64 {
         let duration = u128::from(duration_ns);
         let forward = match self.workload {
@@ -207,7 +275,11 @@ impl FlowSpec {
                 duration * u128::from(rate_bps) / (8_000_000_000 * u128::from(size.max(1))) + 1
             }
             WorkloadSpec::Burst { count, repeat, .. } => u128::from(count) * u128::from(repeat.max(1)),
-            WorkloadSpec::Bulk { .. } => 0,
+            WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } if self.is_stream() => 0,
+            WorkloadSpec::Bulk { bytes } => u128::from(bytes.unwrap_or(0).div_ceil(LARGEST_DATAGRAM)),
+            WorkloadSpec::File { bytes, .. } => {
+                u128::from(bytes.div_ceil(self.file_piece().unwrap_or(1).max(1)))
+            }
         };
         u64::try_from(forward).unwrap_or(u64::MAX)
     }
@@ -218,7 +290,7 @@ impl FlowSpec {
                 u128::from(size) * 8_000_000_000 / u128::from(ptime_ns.max(1))
             }
             WorkloadSpec::Cbr { rate_bps, .. } => u128::from(rate_bps),
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::Burst { .. } => 0,
+            WorkloadSpec::Bulk { .. } | WorkloadSpec::Burst { .. } | WorkloadSpec::File { .. } => 0,
         };
         let directions = if self.echo_per_read.is_some() { 2 } else { 1 };
         u64::try_from(rate * directions).unwrap_or(u64::MAX)
@@ -233,7 +305,9 @@ impl WorkloadSpec {
             }
             WorkloadConfig::Cbr { rate, size } => Self::Cbr { rate_bps: rate.as_bps(), size: size.get() },
             WorkloadConfig::Bulk { bytes } => Self::Bulk { bytes: bytes.map(Bytes::get) },
-            WorkloadConfig::File { bytes, .. } => Self::Bulk { bytes: Some(bytes.get()) },
+            WorkloadConfig::File { bytes, size, header, .. } => {
+                Self::File { bytes: bytes.get(), size: size.get(), header: header.get() }
+            }
             WorkloadConfig::Burst { count, size, repeat, gap } => {
                 Self::Burst { count, size: size.get(), repeat, gap_ns: gap.as_nanos() }
             }
@@ -272,7 +346,7 @@ mod tests {
     use super::*;
 
     fn flow(transport: TransportSpec, workload: WorkloadSpec) -> FlowSpec {
-        FlowSpec { transport, workload, echo_per_read: None, is_up: true, start_ns: 0 }
+        FlowSpec { transport, workload, echo_per_read: None, is_up: true, start_ns: 0, file: None }
     }
 
     #[test]
@@ -282,6 +356,21 @@ mod tests {
         assert_eq!(voice.message_bound(60_000_000_000), 3001);
         assert_eq!(voice.clocked_rate(), 64_000);
         assert_eq!(FlowSpec { echo_per_read: Some(false), ..voice }.clocked_rate(), 128_000);
+    }
+
+    #[test]
+    fn a_transfer_over_udp_knows_the_size_of_each_of_its_datagrams() {
+        let udp = TransportSpec::Udp { receive_buffer: None };
+        let file = flow(udp.clone(), WorkloadSpec::File { bytes: 3000, size: 1008, header: 8 });
+        let sizes: Vec<_> = (0..5).map(|seq| file.datagram_size(seq)).collect();
+        assert_eq!(sizes, [Some(1008), Some(1008), Some(1008), None, None]);
+        let file = flow(udp.clone(), WorkloadSpec::File { bytes: 3001, size: 1008, header: 8 });
+        assert_eq!((file.datagram_size(3), file.datagram_size(4)), (Some(9), None));
+        assert_eq!((file.message_bound(0), file.file_piece()), (4, Some(1000)));
+        let bulk = flow(udp, WorkloadSpec::Bulk { bytes: Some(65_507 + 3) });
+        assert_eq!((bulk.datagram_size(1), bulk.datagram_size(2), bulk.message_bound(0)), (Some(3), None, 2));
+        assert!(bulk.check().is_ok());
+        assert_eq!(bulk.datagram_size(u64::MAX), None);
     }
 
     #[test]

@@ -106,6 +106,9 @@ pub(crate) fn filling(size: usize) -> Vec<u8> {
     bytes
 }
 
+/// What a datagram of a file carries besides: token and sequence number.
+pub(crate) const FILE_HEADER: u64 = 8;
+
 /// The largest UDP payload over IPv4 (65,535 - 20 - 8); IPv6 would take 20 B more.
 pub(crate) const LARGEST_DATAGRAM: u64 = 65_507;
 const REGISTRATION_SIZE: usize = 32;

@@ -22,7 +22,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 48] = [
+const FIGURES: [FigureText; 51] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -71,6 +71,17 @@ const FIGURES: [FigureText; 48] = [
     ("largest send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.max / 1e3), 1)),
     ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
     ("in words (Foderaro 1995)", |f| printable(&f.verdict)),
+    ("file bytes received", |f| {
+        f.file.as_ref().and_then(|file| file.received_bytes).map_or_else(unknown, count)
+    }),
+    ("file intact", |f| match f.file.as_ref().and_then(|file| file.intact) {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => unknown(),
+    }),
+    ("missing byte ranges of the file", |f| {
+        f.file.as_ref().map_or_else(unknown, |file| count(file.missing_ranges))
+    }),
 ];
 
 /// Lengths that a cell shows.

@@ -177,6 +177,12 @@ fn everything(page: &Page<'_>) -> String {
         if let Some(links) = tables::links(run) {
             tables.push_str(&links.html("Links"));
         }
+        if let Some(machine) = tables::machine(run) {
+            tables.push_str(&machine.html("Lateness of this machine"));
+        }
+        if let Some(line) = tables::machine_line(run) {
+            tables.push_str(&format!("<p>{}</p>\n", escape(&line)));
+        }
     }
     let terms = definitions(&terms::of_run(page.summary, &cells, &tables));
     let open = if cells.len() <= OPEN_CELLS { " open=\"open\"" } else { "" };

@@ -181,6 +181,54 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     (!run.links.is_empty()).then(|| Grid { columns, rows: rows.collect() })
 }
 
+/// What the machine did to one repetition; `None` in `sim`.
+pub(crate) fn machine(run: &RunSummary) -> Option<Grid> {
+    let machine = run.machine.as_ref()?;
+    let late = [
+        ("emulator's writes", &machine.emulator_late_ms),
+        ("emulator's backlog", &machine.emulator_backlog_ms),
+        ("senders here", &machine.senders_late_ms),
+        ("senders at the far host", &machine.far_senders_late_ms),
+    ];
+    let columns = vec![
+        Column::words("late on this machine"),
+        Column::numbers("ms", "p50", 0),
+        Column::numbers("ms", "p99", 0),
+        Column::numbers("ms", "max", 0),
+    ];
+    let row = |name: &str, cells: [String; 3]| Row {
+        cells: [name.to_owned()].into_iter().chain(cells).collect(),
+        role: Role::Plain,
+        display: None,
+    };
+    let rows = late.iter().filter_map(|(name, late)| {
+        let late = late.as_ref()?;
+        Some(row(name, [late.p50, late.p99, late.max].map(|ms| fixed(Some(ms), 3))))
+    });
+    let grid = Grid { columns, rows: rows.collect() };
+    (!grid.rows.is_empty()).then_some(grid)
+}
+
+/// What else the machine did to one repetition, in a sentence.
+pub(crate) fn machine_line(run: &RunSummary) -> Option<String> {
+    let machine = run.machine.as_ref()?;
+    let mut parts = Vec::new();
+    if let Some(real_time) = machine.real_time {
+        parts.push(if real_time { "real-time priority" } else { "no real-time priority" }.to_owned());
+    }
+    if let Some(packets) = machine.packets {
+        let share = percent(machine.emulator_cpu_share);
+        parts.push(format!("{} packets through the emulator on {share} % of a processor", count(packets)));
+    }
+    if let Some(drops) = machine.device_drops {
+        parts.push(format!("{} dropped by its devices", count(drops)));
+    }
+    if let Some(drops) = machine.socket_drops {
+        parts.push(format!("{} dropped by receiving sockets", count(drops)));
+    }
+    (!parts.is_empty()).then(|| format!("Machine: {}.", parts.join(", ")))
+}
+
 /// A name that leaves room for figures: names are anybody's text.
 fn short(name: &str) -> String {
     let name = printable(name);
@@ -263,6 +311,26 @@ mod tests {
         let (low, high) = spread.ci95.unwrap();
         let column: Vec<&str> = grid.rows[..3].iter().map(|row| row.cells[2].as_str()).collect();
         assert_eq!(column, [spread.median, low, high].map(|value| format!("{value:.1}")));
+    }
+
+    #[test]
+    fn what_the_machine_did_is_told_where_it_was_measured() {
+        use talkpath_measure::summary::{LateMs, MachineSummary};
+        let mut run = fixture::summary(1).runs.swap_remove(0);
+        assert!(machine(&run).is_none() && machine_line(&run).is_none(), "a simulation has no machine");
+        run.machine = Some(MachineSummary {
+            emulator_late_ms: Some(LateMs { p50: 0.004, p99: 0.0315, max: 1.25 }),
+            packets: Some(12_000),
+            device_drops: Some(0),
+            emulator_cpu_share: Some(0.25),
+            real_time: Some(true),
+            ..MachineSummary::default()
+        });
+        let grid = machine(&run).unwrap();
+        assert_eq!(grid.rows.len(), 1, "what was not measured has no row");
+        assert_eq!(grid.rows[0].cells, ["emulator's writes", "0.004", "0.032", "1.250"]);
+        let line = machine_line(&run).unwrap();
+        assert!(line.contains("real-time priority, 12") && line.contains("25.00 %"), "{line}");
     }
 
     #[test]

@@ -60,8 +60,12 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         }
         print_grid(&mut out, &tables::flows(cell), style);
         let Some(run) = cell.run else { continue };
-        for grid in [tables::groups(run), tables::links(run)].into_iter().flatten() {
+        for grid in [tables::groups(run), tables::links(run), tables::machine(run)].into_iter().flatten() {
             print_grid(&mut out, &grid, style);
+        }
+        if let Some(line) = tables::machine_line(run) {
+            out.push_str(&wrap(&line, style.width, "", ""));
+            out.push('\n');
         }
     }
     if cells.len() > MAX_CELLS {

@@ -131,6 +131,8 @@ pub enum WorkloadConfig {
         bytes: Bytes,
         /// The largest message.
         size: Bytes,
+        /// What of each message is not the file's: over UDP a number says where its bytes belong.
+        header: Bytes,
     },
     /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, `gap` apart.
     Burst {
@@ -149,6 +151,18 @@ impl WorkloadConfig {
     /// Whether messages come on a clock (voice, cbr), not as room allows.
     pub const fn is_clocked(&self) -> bool {
         matches!(self, Self::Voice { .. } | Self::Cbr { .. })
+    }
+
+    /// Payload bytes in all: what `bulk` or `file` sends, headers included; `None` without an end, or for other workloads.
+    pub fn transfer_size(&self) -> Option<Bytes> {
+        match self {
+            Self::Bulk { bytes } => *bytes,
+            Self::File { bytes, size, header, .. } => {
+                let messages = bytes.get().div_ceil(size.saturating_sub(*header).get().max(1));
+                Some(Bytes::new(bytes.get().saturating_add(messages.saturating_mul(header.get()))))
+            }
+            Self::Voice { .. } | Self::Cbr { .. } | Self::Burst { .. } => None,
+        }
     }
 
     /// Whether it has an end of its own, besides the run's.

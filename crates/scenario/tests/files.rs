@@ -111,13 +111,17 @@ fn a_file_is_sent_in_messages_that_its_transport_carries_whole() {
     );
     let plan = read(&text, &[], &shelf(&sent)).unwrap_or_else(|why| panic!("{why}"));
     let workload = |flow: usize| plan.cells[0].scenario.flows[flow].workload.clone();
-    let file = |source: &str, bytes, size| WorkloadConfig::File {
+    let file = |source: &str, bytes, size, header| WorkloadConfig::File {
         source: source.to_owned(),
         bytes: Bytes::new(bytes),
         size: Bytes::new(size),
+        header: Bytes::new(header),
     };
-    assert_eq!(workload(0), file("/data/big.bin", 100_000, 1372));
-    assert_eq!(workload(1), file("/data/small", 1, 1000));
+    assert_eq!(workload(0), file("/data/big.bin", 100_000, 1372, 8));
+    assert_eq!(workload(1), file("/data/small", 1, 1000, 0));
+    // 73.3 datagrams of 1364 B of the file.
+    assert_eq!(workload(0).transfer_size(), Some(Bytes::new(100_000 + 74 * 8)));
+    assert_eq!(workload(1).transfer_size(), Some(Bytes::new(1)));
     assert!(plan.traces.is_empty());
     assert_repeats(&plan, &sent);
     let empty = read(&text, &[], &shelf(&[("big.bin", ""), ("small", "y")])).unwrap_err().to_string();

@@ -123,6 +123,7 @@ impl SimFlow {
             forward: self.taps.forward.finish(ending),
             echo: self.taps.echo.map(|tap| tap.finish(ending)),
             counters,
+            file: None,
         }
     }
 }

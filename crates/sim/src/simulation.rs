@@ -102,6 +102,7 @@ impl Simulation {
             seed: plan.seed.get(),
             window_start: Instant::ZERO + scenario.warm_up,
             window_end: Instant::ZERO + scenario.duration,
+            drain: scenario.drain,
             flows,
             links,
             series,

@@ -17,7 +17,8 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
         );
     }
     let stop = interrupt::install()?;
-    let options = ServeOptions { bind: args.bind.clone(), key, limits: Limits::default() };
+    let options =
+        ServeOptions { bind: args.bind.clone(), key, limits: Limits::default(), keep: args.keep.clone() };
     let server = Server::bind(options).map_err(|why| unavailable(&why))?;
     terminal.result(&format!("listening on {}\n", server.local_addr()))?;
     server.run_logged(&stop, &|line| terminal.note(line));
@@ -25,6 +26,9 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
 }
 
 fn unavailable(why: &ServeError) -> Failure {
-    let how = "--bind ADDR:PORT chooses another address or port".to_owned();
-    Failure::Unavailable { what: why.to_string(), how }
+    let how = match why {
+        ServeError::Bind { .. } => "--bind ADDR:PORT chooses another address or port",
+        ServeError::Keep { .. } => "--keep DIR needs a folder that this user may write to",
+    };
+    Failure::Unavailable { what: why.to_string(), how: how.to_owned() }
 }

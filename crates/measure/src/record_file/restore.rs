@@ -84,6 +84,7 @@ fn named(name: &str) -> FlowRecord {
         forward: LegRecord::default(),
         echo: None,
         counters: FlowCounters::default(),
+        file: None,
     }
 }
 

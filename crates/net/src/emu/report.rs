@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use talkpath_measure::{LatenessRecord, MachineRecord};
 use talkpath_units::Duration;
 
 use crate::lateness::Lateness;
@@ -49,6 +50,24 @@ impl LatenessFigures {
 }
 
 impl EmuReport {
+    /// The same for the run's record.
+    pub(super) fn record(&self) -> MachineRecord {
+        let late = |figures: Option<LatenessFigures>| {
+            figures.map(|LatenessFigures { p50, p99, max }| LatenessRecord { p50, p99, max })
+        };
+        MachineRecord {
+            emulator_late: late(self.emulator),
+            emulator_backlog: late(self.backlog),
+            senders_late: late(self.endpoints),
+            far_senders_late: None,
+            packets: Some(self.packets),
+            device_drops: Some(self.device_drops + self.overruns),
+            socket_drops: Some(self.socket_drops),
+            emulator_cpu_share: Some(self.cpu_share),
+            real_time: Some(self.not_real_time.is_none()),
+        }
+    }
+
     /// Whether the figures of the run stand; what disturbed it goes to `warnings`.
     pub(super) fn judge(&self, warnings: &mut Vec<String>) -> bool {
         let mut is_valid = true;

@@ -27,7 +27,7 @@ use super::watch::LegWatch;
 use super::world::{Setting, World};
 use crate::clock::{HostClock, RunClock};
 use crate::end::{Channel, SharedEnd, UdpRoute};
-use crate::join::{RunEnd, Timed, flow_record, series};
+use crate::join::{RunEnd, Timed, file_warnings, flow_record, series};
 use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
@@ -151,10 +151,8 @@ impl Ends {
             let (Some(near_socket), Some(far_socket)) = (sockets.next(), sockets.next()) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
-            let end = |is_sender| {
-                Arc::new(SharedEnd::new(spec, flow_spec, is_sender, token(index), clock, &budget))
-            };
-            let (near, far) = (end(true), end(false));
+            let end = |is_sender| SharedEnd::new(spec, flow_spec, is_sender, token(index), clock, &budget);
+            let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
             let slow = (!flow.receiver.service.is_zero()).then(|| {
                 let log = FlowLog::new(Arc::clone(&budget));
                 Arc::new(SlowEnd::new(flow_spec, token(index), &flow.receiver, clock, log))
@@ -271,7 +269,10 @@ impl Ends {
                     .flows
                     .iter()
                     .position(|it| matches!(&it.far, Far::Slow(it) if Arc::ptr_eq(it, &end)));
-                match (thread.join(), place) {
+                let joined = thread.join();
+                let file = end.file();
+                end.log().totals.file = file;
+                match (joined, place) {
                     (Ok(Ok(left)), Some(place)) => unread[place] = left,
                     (Ok(Err(error)), _) => trouble(format!("a slow receiver ended: {error}")),
                     _ => trouble("a slow receiver failed".to_owned()),
@@ -408,6 +409,7 @@ fn conclude(
         if let Some(echo) = &mut record.echo {
             watches[1].complete(echo, !is_interrupted, &[]);
         }
+        warnings.extend(file_warnings(&record, None));
         flows.push(record);
     }
     let end = emulated.end.max(window.1);
@@ -437,6 +439,8 @@ fn conclude(
         flows,
         links,
         series: all_series,
+        drain: scenario.drain,
+        machine: Some(report.record()),
         valid,
         warnings,
         ..RunRecord::default()

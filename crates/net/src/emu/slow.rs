@@ -17,10 +17,11 @@ use rustix::time::Timespec;
 use talkpath_units::{Duration, Instant};
 
 use crate::clock::RunClock;
+use crate::file::{FileOutcome, FileSink};
 use crate::log::FlowLog;
 use crate::protocol::Progress;
 use crate::spec::FlowSpec;
-use crate::wire::{filling, read_header};
+use crate::wire::{FILE_HEADER, filling, read_header};
 
 /// The far end of a flow whose receiver is slow.
 pub(super) struct SlowEnd {
@@ -30,6 +31,7 @@ pub(super) struct SlowEnd {
     per_read: bool,
     clock: RunClock,
     log: Mutex<FlowLog>,
+    sink: Mutex<Option<FileSink>>,
     /// As in [`Progress`].
     sent: AtomicU64,
     received: AtomicU64,
@@ -59,6 +61,7 @@ impl SlowEnd {
             per_read: receiver.per_read,
             clock,
             log: Mutex::new(log),
+            sink: Mutex::new(spec.file_sink(false)),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             last_arrival_ns: AtomicU64::new(0),
@@ -68,6 +71,15 @@ impl SlowEnd {
     /// What it saw.
     pub(super) fn log(&self) -> MutexGuard<'_, FlowLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What came of the file, where it is one.
+    pub(super) fn file(&self) -> Option<FileOutcome> {
+        self.sink().as_ref().map(FileSink::outcome)
+    }
+
+    fn sink(&self) -> MutexGuard<'_, Option<FileSink>> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How far it is.
@@ -117,6 +129,9 @@ impl SlowEnd {
             expected = expected.max(seq + 1);
             self.log().on_arrival(seq, now);
             self.count_arrival(1, now);
+            if let Some(sink) = self.sink().as_mut() {
+                sink.on_piece(seq, buffer.get(FILE_HEADER as usize..length).unwrap_or_default());
+            }
             if self.spec.echo_per_read.is_some() {
                 let row = self.log().on_due(seq, length as u64, now);
                 let result = socket.send(&buffer[..length]);
@@ -153,6 +168,9 @@ impl SlowEnd {
                 Err(error) => return Err(error),
             };
             let now = self.clock.now();
+            if let Some(sink) = self.sink().as_mut() {
+                sink.on_read(&buffer[..usize::try_from(count).unwrap_or(0)]);
+            }
             self.log().on_read(count, now);
             self.count_arrival(count, now);
             let completed = count >= left;

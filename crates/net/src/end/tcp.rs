@@ -329,7 +329,14 @@ impl Stream {
     fn flush(&mut self, base: &mut Base) -> io::Result<bool> {
         let Some(socket) = &mut self.socket else { return Ok(false) };
         while let Some(pending) = self.writes.front_mut() {
-            let bytes = outgoing();
+            // A file's next byte is the one after all that the socket has taken.
+            let bytes = match base.spec.file.as_ref().filter(|_| base.is_sender) {
+                Some(file) => {
+                    let sent = usize::try_from(self.sent).unwrap_or(usize::MAX);
+                    file.content.get(sent..).unwrap_or_default()
+                }
+                None => outgoing(),
+            };
             let piece = usize::try_from(pending.left).unwrap_or(usize::MAX).min(bytes.len());
             let now = base.clock.now();
             match socket.write(&bytes[..piece]) {
@@ -366,7 +373,12 @@ impl Stream {
             let Some(socket) = &mut self.socket else { return Ok(false) };
             match socket.read(&mut buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.on_read(base, count as u64)?,
+                Ok(count) => {
+                    if let Some(sink) = &mut base.sink {
+                        sink.on_read(&buffer[..count]);
+                    }
+                    self.on_read(base, count as u64)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

@@ -14,9 +14,10 @@ use rustix::time::Timespec;
 use talkpath_units::{Duration, Instant};
 
 use super::Base;
+use crate::log::Sample;
 use crate::protocol::Progress;
-use crate::sys::send_from;
-use crate::wire::{LARGEST_DATAGRAM, filling, read_header, write_header};
+use crate::sys::{send_from, send_queue};
+use crate::wire::{FILE_HEADER, LARGEST_DATAGRAM, filling, read_header, write_header};
 
 /// A UDP flow's end.
 pub(crate) struct Datagrams {
@@ -33,6 +34,8 @@ pub(crate) struct Datagrams {
     unique: u64,
     expected: u64,
     taken: u64,
+    /// Since when a greedy workload finds no room.
+    blocked_since: Option<Instant>,
 }
 
 /// Where a flow's datagrams go.
@@ -79,6 +82,7 @@ impl Datagrams {
             unique: 0,
             expected: 0,
             taken: 0,
+            blocked_since: None,
         }
     }
 
@@ -96,7 +100,7 @@ impl Datagrams {
         if !base.is_sender {
             None
         } else if self.is_open {
-            base.workload_timeout().or(self.retry)
+            self.retry.or(base.workload_timeout())
         } else {
             Some(Instant::from_nanos(base.spec.start_ns))
         }
@@ -111,7 +115,7 @@ impl Datagrams {
             base.open_workload(now);
         }
         self.retry = None;
-        loop {
+        for _ in 0..MOST_IN_A_TURN {
             // A greedy workload's message is due when there is room; a clocked one's is due whatever the room.
             let is_waiting =
                 !base.spec.is_clocked() && !self.route.as_ref().is_some_and(UdpRoute::is_writable);
@@ -119,10 +123,14 @@ impl Datagrams {
             let Some((message, row)) = base.poll_message(writable, base.clock.now()) else {
                 if is_waiting && !base.is_workload_finished() {
                     self.retry = Some(now.saturating_add(RETRY));
+                    self.blocked_since.get_or_insert(now);
                 }
-                return;
+                return self.sample(base);
             };
-            self.fill(message.size.get(), message.seq);
+            if let Some(since) = self.blocked_since.take() {
+                base.add_blocked(since, base.clock.now());
+            }
+            self.fill(base, message.size.get(), message.seq);
             let sent = base.clock.now();
             let result = self
                 .route
@@ -131,12 +139,24 @@ impl Datagrams {
             self.note(base, row, sent, &result);
             base.on_paced(message.due, sent);
         }
+        // The other flows have their turn first.
+        self.retry = Some(base.clock.now());
+        self.sample(base);
+    }
+
+    /// What of a greedy sender's datagrams the socket still holds.
+    fn sample(&self, base: &mut Base) {
+        let Some(route) = self.route.as_ref().filter(|_| !base.spec.is_clocked()) else { return };
+        if let Ok(queued) = send_queue(route.socket.as_fd()) {
+            let now = base.clock.now().as_nanos();
+            base.log.on_sample(Sample(now, u32::MAX, u32::MAX, u32::MAX, u32::MAX, queued));
+        }
     }
 
     /// A datagram of this flow: counted, and sent back where this end echoes.
     pub(crate) fn handle_datagram(&mut self, base: &mut Base, payload: &[u8], stamp_ns: Option<i64>) {
         let Some(seq) = read_header(payload, self.token, self.expected) else { return };
-        let is_whole = base.spec.message_size().is_some_and(|size| size == payload.len() as u64);
+        let is_whole = base.spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
         if !is_whole || seq >= self.bound {
             return;
         }
@@ -147,6 +167,9 @@ impl Datagrams {
         base.last_arrival = base.last_arrival.max(stamp);
         self.expected = self.expected.max(seq + 1);
         self.mark(seq);
+        if let Some(sink) = &mut base.sink {
+            sink.on_piece(seq, payload.get(FILE_HEADER as usize..).unwrap_or_default());
+        }
         if base.is_sender || base.spec.echo_per_read.is_none() {
             return;
         }
@@ -161,7 +184,10 @@ impl Datagrams {
         Progress { is_done: base.is_workload_finished(), sent: self.taken, received: self.unique }
     }
 
-    pub(crate) fn finish(&mut self, base: &mut Base) {
+    pub(crate) fn finish(&mut self, base: &mut Base, now: Instant) {
+        if let Some(since) = self.blocked_since.take() {
+            base.add_blocked(since, now);
+        }
         base.log.totals.data_packets = Some(self.taken);
     }
 
@@ -176,10 +202,16 @@ impl Datagrams {
         }
     }
 
-    fn fill(&mut self, size: u64, seq: u64) {
+    fn fill(&mut self, base: &Base, size: u64, seq: u64) {
         let size = usize::try_from(size.min(LARGEST_DATAGRAM)).unwrap_or(0);
         if self.outgoing.len() != size {
             self.outgoing = filling(size);
+        }
+        if let (Some(file), Some(piece)) = (&base.spec.file, base.spec.file_piece()) {
+            let begin = usize::try_from(seq.saturating_mul(piece)).unwrap_or(usize::MAX);
+            let content = file.content.get(begin..).unwrap_or_default();
+            let room = self.outgoing.get_mut(FILE_HEADER as usize..).unwrap_or_default();
+            room.iter_mut().zip(content).for_each(|(to, from)| *to = *from);
         }
         write_header(&mut self.outgoing, self.token, seq);
     }
@@ -197,5 +229,7 @@ impl Datagrams {
     }
 }
 
+/// Datagrams that a flow sends before another flow gets its turn (chosen: some 100 us of system calls).
+const MOST_IN_A_TURN: usize = 64;
 /// How soon a greedy sender looks again whether the socket has room (chosen: the time of two full packets at 100 Mbps).
 const RETRY: Duration = Duration::from_micros(250);

@@ -34,6 +34,7 @@ fn spec() -> FlowSpec {
         echo_per_read: Some(false),
         is_up: true,
         start_ns: 0,
+        file: None,
     }
 }
 

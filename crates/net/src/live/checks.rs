@@ -18,6 +18,21 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
 }
 
+/// Whether every file goes from here to the far host, which has none of ours.
+///
+/// # Errors
+/// Which flow's does not.
+pub(super) fn files(scenario: &Scenario, session: &SessionSpec) -> Result<(), String> {
+    let mut flows = scenario.flows.iter().zip(&session.flows);
+    match flows.find(|(_, spec)| spec.file.is_some() && !spec.is_up) {
+        Some((flow, _)) => Err(format!(
+            "flow {}: over a real network a file goes up, from this host to the far one; use bulk with `bytes`",
+            flow.name
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Whether the kernel of `host` (this one; the name is for the message) has congestion control `cc`.
 ///
 /// # Errors

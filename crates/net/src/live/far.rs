@@ -186,7 +186,7 @@ impl Far {
         loop {
             match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
                 Answer::Rows(chunk) => {
-                    if !log.extend(chunk) {
+                    if !log.extend(*chunk) {
                         return Err(format!("{} reports more than it can have seen", self.name));
                     }
                 }

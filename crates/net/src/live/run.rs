@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::time::Timespec;
 use talkpath_arena::{ArenaError, RunPlan};
-use talkpath_measure::{ClockRecord, RunRecord};
+use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord};
 use talkpath_scenario::Scenario;
 use talkpath_units::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::far::{Far, FarTotals};
 use super::far_end;
 use crate::clock::{HostClock, RunClock, monotonic};
 use crate::end::{Channel, Dial, SharedEnd, UdpRoute};
-use crate::join::{RunEnd, Timed, flow_record, series};
+use crate::join::{RunEnd, Timed, file_warnings, flow_record, series};
 use crate::key::from_hex;
 use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
@@ -326,6 +326,7 @@ impl Session<'_> {
         let theirs =
             |at: u64| offset.map_or(Instant::from_nanos(at), |offset| offset.correct(at, far_start, start));
         let (mut flows, mut all_series) = (Vec::new(), Vec::new());
+        let mut warnings = self.warnings.clone();
         for (index, (flow, spec)) in self.scenario.flows.iter().zip(&self.spec.flows).enumerate() {
             let near = self.ends[index].lock();
             let near = Timed { log: &near.base.log, to_ours: &ours };
@@ -335,9 +336,11 @@ impl Session<'_> {
             if let Some(sender) = sender.filter(|_| self.plan.series) {
                 all_series.extend(series(&flow.name, sender));
             }
-            flows.push(flow_record(flow, spec, sender, receiver, window, end, clock.trusted));
+            let record = flow_record(flow, spec, sender, receiver, window, end, clock.trusted);
+            let file = receiver.and_then(|receiver| receiver.log.totals.file.as_ref());
+            warnings.extend(file_warnings(&record, file.and_then(|file| file.not_kept.as_deref())));
+            flows.push(record);
         }
-        let mut warnings = self.warnings.clone();
         warnings.extend(self.refusals(logs));
         RunRecord {
             cell: self.plan.cell,
@@ -348,6 +351,8 @@ impl Session<'_> {
             flows,
             links: Vec::new(),
             series: all_series,
+            drain: Duration::from_nanos(self.spec.drain_ns),
+            machine: None,
             clock,
             valid: true,
             warnings,
@@ -379,6 +384,13 @@ impl Session<'_> {
             lateness.merge(&end.lock().base.lateness);
         }
         let here = lateness.figures();
+        record.machine = Some(MachineRecord {
+            senders_late: here.map(late),
+            far_senders_late: totals.lateness_ns.map(late),
+            socket_drops: Some(disturbance.socket_drops + totals.socket_drops),
+            real_time: Some(disturbance.ordinary.is_none()),
+            ..MachineRecord::default()
+        });
         for (place, figures) in [("this host", here), ("the far host", totals.lateness_ns)] {
             let Some([p50, p99, max]) = figures else { continue };
             if p99 > LATE_NS {
@@ -411,6 +423,12 @@ impl Session<'_> {
             record.valid = false;
         }
     }
+}
+
+/// p50, p99 and maximum, as measured in ns.
+fn late([p50, p99, max]: [u64; 3]) -> LatenessRecord {
+    let [p50, p99, max] = [p50, p99, max].map(Duration::from_nanos);
+    LatenessRecord { p50, p99, max }
 }
 
 /// Whether all that was sent on a flow has arrived, and nothing more will be sent.

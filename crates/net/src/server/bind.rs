@@ -30,6 +30,7 @@ pub(super) fn all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, DatagramSocke
         ServeError::Bind { source, .. } => {
             matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
         }
+        ServeError::Keep { .. } => false,
     };
     match everywhere {
         Err(error) if is_without_v6(&error) => {

@@ -13,6 +13,7 @@ use super::bind::DatagramSocket;
 use super::{Joinable, Limits, Shared};
 use crate::clock::{HostClock, RunClock};
 use crate::end::{Channel, SharedEnd, apply_options};
+use crate::file::keep;
 use crate::key::{random, to_hex};
 use crate::lateness::Lateness;
 use crate::live::lacks_congestion_control;
@@ -42,15 +43,17 @@ pub(super) fn serve(
         log(&format!("{from}: refused, all sessions are taken"));
         return;
     }
-    let outcome = match check(&spec, &shared.limits, sockets) {
+    let checked =
+        check(&spec, &shared.limits, sockets).and_then(|warnings| Ok((warnings, Held::take(&spec, shared)?)));
+    let outcome = match checked {
         Err(why) => {
             let _ = control.send(&refusal(&why));
             Err(format!("refused: {why}"))
         }
-        Ok(warnings) => Session::begin(&mut control, spec, shared, &warnings)
+        Ok((warnings, _held)) => Session::begin(&mut control, spec, shared, &warnings)
             .and_then(|session| {
                 log(&format!("{from}: session of {} flows", session.ends.len()));
-                session.serve(&mut control, shared)
+                session.serve(&mut control, shared, log)
             })
             .map_err(|error| error.to_string()),
     };
@@ -61,12 +64,44 @@ pub(super) fn serve(
     }
 }
 
+/// The memory that a session's files have, given back when it ends.
+struct Held<'a> {
+    bytes: u64,
+    shared: &'a Shared,
+}
+
+impl<'a> Held<'a> {
+    fn take(spec: &SessionSpec, shared: &'a Shared) -> Result<Self, String> {
+        let keeps = shared.keep.is_some();
+        let bytes = spec.flows.iter().map(|flow| flow.held_bytes(keeps)).fold(0, u64::saturating_add);
+        let most = shared.limits.held_bytes;
+        shared
+            .held_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                held.checked_add(bytes).filter(|held| *held <= most)
+            })
+            .map_err(|held| {
+                format!("files of {bytes} B; this server holds {most} B on their way, {held} B of them taken")
+            })?;
+        Ok(Self { bytes, shared })
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.shared.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// Whether the session keeps within the limits; gives what the server cannot set.
 fn check(spec: &SessionSpec, limits: &Limits, _: &[Arc<DatagramSocket>]) -> Result<Vec<String>, String> {
     if spec.flows.is_empty() || spec.flows.len() > limits.flows {
         return Err(format!("{} flows; this server takes 1 to {}", spec.flows.len(), limits.flows));
     }
     spec.flows.iter().try_for_each(FlowSpec::check)?;
+    if spec.flows.iter().any(|flow| flow.file.is_some() && !flow.is_up) {
+        return Err("this server sends no files".to_owned());
+    }
     let seconds = spec.duration_ns.saturating_add(spec.drain_ns).div_ceil(1_000_000_000);
     if seconds > limits.duration_s {
         return Err(format!("duration and drain are {seconds} s; this server takes {} s", limits.duration_s));
@@ -146,8 +181,8 @@ impl<'a> Session<'a> {
         for (index, flow) in session.spec.flows.iter().enumerate() {
             let secret = Secret(random::<16>()?);
             let token = random_token()?;
-            let end =
-                Arc::new(SharedEnd::new(&session.spec, flow, !flow.is_up, token, clock, &session.budget));
+            let end = SharedEnd::new(&session.spec, flow, !flow.is_up, token, clock, &session.budget);
+            let end = Arc::new(end.receiving_file(shared.keep.is_some()));
             admissions.push(Admission { secret: to_hex(&secret.0), token });
             session.ends.push(Arc::clone(&end));
             session.secrets.push(secret);
@@ -166,7 +201,12 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    fn serve(&self, control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
+    fn serve(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        log: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), ControlError> {
         // Until `go`, the client compares the clocks and opens its ports.
         let Some(start_ns) = self.prepare(control, shared)? else { return Ok(()) };
         let clock = self.host.run_from(start_ns);
@@ -176,7 +216,10 @@ impl<'a> Session<'a> {
         control.send(&Answer::Going { start_ns })?;
         match self.measure(control, shared, clock)? {
             Phase::Over => Ok(()),
-            Phase::Stopped => self.report(control, shared),
+            Phase::Stopped => {
+                self.keep_files(shared, log);
+                self.report(control, shared)
+            }
         }
     }
 
@@ -251,6 +294,37 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Keeps what arrived intact, where the server was asked to.
+    fn keep_files(&self, shared: &Shared, log: &(dyn Fn(&str) + Sync)) {
+        let Some(folder) = &shared.keep else { return };
+        for end in &self.ends {
+            let mut end = end.lock();
+            let base = &mut end.base;
+            let (Some(file), Some(sink)) = (&base.spec.file, &base.sink) else { continue };
+            let Some(outcome) = base.log.totals.file.as_mut().filter(|outcome| outcome.is_intact) else {
+                continue;
+            };
+            let size = sink.content().len() as u64;
+            let room = shared.kept_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |kept| {
+                kept.checked_add(size).filter(|kept| *kept <= shared.limits.kept_bytes)
+            });
+            let kept = match room {
+                Ok(_) => keep(folder, &file.name, sink.content()).map_err(|error| error.to_string()),
+                Err(_) => Err(format!("its limit of {} B is reached", shared.limits.kept_bytes)),
+            };
+            match kept {
+                Ok(name) => {
+                    log(&format!("kept a file of {size} B as {name}"));
+                    outcome.kept_as = Some(name);
+                }
+                Err(why) => {
+                    log(&format!("a file of {size} B could not be kept: {why}"));
+                    outcome.not_kept = Some(why);
+                }
+            }
+        }
+    }
+
     fn report(&self, control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
         let mut lateness = Lateness::new();
         for end in &self.ends {
@@ -268,7 +342,7 @@ impl<'a> Session<'a> {
                     if let Some(end) = end {
                         let end = end.lock();
                         for chunk in end.base.log.chunks() {
-                            control.send(&Answer::Rows(chunk))?;
+                            control.send(&Answer::Rows(Box::new(chunk)))?;
                             drain(control, shared)?;
                         }
                     }

@@ -104,7 +104,10 @@ pub struct Serving {
 
 impl Serving {
     pub fn at(address: &str, key: Option<Key>, limits: Limits) -> Self {
-        let options = ServeOptions { bind: vec![address.parse().unwrap()], key, limits };
+        Self::with(ServeOptions { bind: vec![address.parse().unwrap()], key, limits, keep: None })
+    }
+
+    pub fn with(options: ServeOptions) -> Self {
         let server = Server::bind(options).unwrap();
         let (address, stop) = (server.local_addr(), Arc::new(AtomicBool::new(false)));
         let thread = std::thread::spawn({

@@ -194,11 +194,12 @@ fn one(
 ) -> Option<Flow> {
     let transport = transport::resolve(section, mtu, log);
     let is_udp = transport.as_ref().is_some_and(|it| matches!(it.config, TransportConfig::Udp(_)));
+    let header = if is_udp { FILE_HEADER } else { Bytes::ZERO };
     let message = match mtu.filter(|_| is_udp) {
         Some(mtu) => mtu.saturating_sub(UDP_HEADERS).clamp(LEAST_MESSAGE, LARGEST_DATAGRAM),
         None => LARGEST_MESSAGE,
     };
-    let load = workload::resolve(section, duration, FileTerms { contents, message }, log);
+    let load = workload::resolve(section, duration, FileTerms { contents, message, header }, log);
     let start = start(section, duration, log);
     let send_jitter = section.duration("send_jitter", log);
     let receiver = receiver(section, log);
@@ -261,7 +262,7 @@ fn fit(
         WorkloadConfig::Voice { size, .. }
         | WorkloadConfig::Cbr { size, .. }
         | WorkloadConfig::Burst { size, .. } => Some(*size),
-        WorkloadConfig::File { bytes, size, .. } => Some((*size).min(*bytes)),
+        WorkloadConfig::File { size, .. } => Some(*size),
         WorkloadConfig::Bulk { .. } => None,
     };
     // A stream takes a file in pieces as large as fit.
@@ -309,6 +310,9 @@ const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);
 
 /// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
 const UDP_HEADERS: Bytes = Bytes::new(20 + 8);
+
+/// What a datagram of a file carries besides: the flow's token and a sequence number (docs/live.md).
+const FILE_HEADER: Bytes = Bytes::new(8);
 
 /// Messages of a file over UDP are no smaller, whatever the MTU: fragments are then the scenario's wish.
 const LEAST_MESSAGE: Bytes = Bytes::new(64);

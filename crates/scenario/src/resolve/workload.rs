@@ -16,6 +16,8 @@ pub(crate) struct FileTerms<'a> {
     pub(crate) contents: &'a Contents,
     /// The largest message, where the scenario says nothing.
     pub(crate) message: Bytes,
+    /// What of each message is not the file's.
+    pub(crate) header: Bytes,
 }
 
 /// The workload of `flow`, and its echo.
@@ -69,7 +71,8 @@ fn file_workload(section: &Section<'_>, terms: FileTerms<'_>, log: &mut Log) -> 
     let size = section.bytes_or_word("size", log)?.unwrap_or(terms.message);
     let source = section.text("source", log)?;
     // What is wrong with the file is told already.
-    Some(WorkloadConfig::File { source: source.to_owned(), bytes: terms.contents.size(source)?, size })
+    let bytes = terms.contents.size(source)?;
+    Some(WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header })
 }
 
 fn burst(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {

@@ -59,8 +59,8 @@ impl AnyWorkload {
     /// The workload that `config` describes, of which nothing is due at or after `stop` (the run's duration).
     pub fn new(config: &WorkloadConfig, stop: Instant) -> Self {
         match *config {
-            WorkloadConfig::File { bytes, size, .. } => {
-                Self::Bulk(Bulk::new(Some(bytes), stop).with_largest_message(size))
+            WorkloadConfig::File { size, .. } => {
+                Self::Bulk(Bulk::new(config.transfer_size(), stop).with_largest_message(size))
             }
             WorkloadConfig::Voice { ptime, size, .. } => Self::Voice(Voice::new(ptime, size, stop)),
             WorkloadConfig::Cbr { rate, size } => Self::Cbr(Cbr::new(rate, size, stop)),
