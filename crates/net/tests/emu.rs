@@ -12,7 +12,7 @@ use talkpath_measure::summarise::summarise;
 use talkpath_measure::{DropCause, Fate, LinkRecord, RunRecord, SeriesKind};
 use talkpath_net::emu::{EmuArena, EmuReport, ReplayError, log_header, probe, replay};
 use talkpath_scenario::{Options, Scenario, Source, load};
-use talkpath_units::{Instant, Seed};
+use talkpath_units::{Duration, Instant, Seed};
 
 /// What a run leaves.
 struct Ran {
@@ -380,7 +380,7 @@ fn a_log_of_another_path_is_told() {
         return;
     };
     assert_eq!(log_header(&ran.log).unwrap().seed, 5);
-    ran.scenario.links[0].config.delay = talkpath_units::Duration::from_millis(6);
+    ran.scenario.links[0].config.delay = Duration::from_millis(6);
     assert!(matches!(replay(&ran.log, &ran.scenario), Err(ReplayError::Differs { number: 0, .. })));
     ran.scenario.links.pop();
     assert!(matches!(replay(&ran.log, &ran.scenario), Err(ReplayError::OtherScenario(1, 2))));
@@ -426,7 +426,8 @@ fn a_killed_run_leaves_no_process_device_or_namespace() {
         return;
     }
     let before = devices();
-    for round in 0..KILLS {
+    let mut moments = Seed::new(KILLS).stream("kill");
+    for _ in 0..KILLS {
         let mut victim = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "a_victim", "--ignored", "--nocapture", "--test-threads", "1"])
             .stdout(Stdio::null())
@@ -434,7 +435,8 @@ fn a_killed_run_leaves_no_process_device_or_namespace() {
             .spawn()
             .unwrap();
         // From before the namespaces to the middle of the run; a run begins some 20 ms after its process.
-        std::thread::sleep(std::time::Duration::from_micros(3_000 + round * 11_003 % 160_000));
+        let after = moments.span(Duration::from_millis(1), Duration::from_millis(160));
+        std::thread::sleep(std::time::Duration::from_nanos(after.as_nanos()));
         victim.kill().unwrap();
         victim.wait().unwrap();
     }
@@ -539,7 +541,7 @@ fn processes(word: &str) -> Vec<String> {
 
 /// A busy machine delays, but not always.
 const ATTEMPTS: u32 = 5;
-const KILLS: u64 = 20;
+const KILLS: u64 = 50;
 const VICTIM: &str = r#"
     name = "victim"
     duration = "60 s"

@@ -152,6 +152,58 @@ fn what_is_missing_of_a_file_over_udp_is_listed_by_its_bytes() {
 }
 
 #[test]
+fn a_replay_finds_no_difference_with_traces_fragments_several_links_and_super_packets() {
+    let folder = Folder::new("replay");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.0.join(name), text).unwrap();
+        folder.0.join(name).display().to_string()
+    };
+    // 20 Mbps in lumps of five packets, a loss in thirty, a delay that steps.
+    let rate = write("rate", &(1..=100).map(|n| format!("{}\n", n / 5 * 3)).collect::<String>());
+    let (loss, delay) = (write("loss", &("0".repeat(29) + "1")), write("delay", "0\n0.5\n1.25\n"));
+    let text = format!(
+        r#"
+        duration = "2 s"
+        [link.near]
+        rate = {{ trace = "{rate}" }}
+        jitter = {{ kind = "trace", file = "{delay}", reorder = true }}
+        [link.far]
+        rate = "30 Mbps"
+        delay = "3 ms"
+        mtu = "576 B"
+        loss = {{ kind = "trace", file = "{loss}" }}
+        [link.back]
+        rate = "30 Mbps"
+        delay = "3 ms"
+        [flow.wide]
+        transport = "udp"
+        workload = {{ kind = "cbr", rate = "1 Mbps", size = "3000 B", echo = true }}
+        route = ["near", "far"]
+        return_route = ["back"]
+        [flow.burst]
+        transport = "udp"
+        workload = {{ kind = "burst", count = 40, size = "300 B", repeat = 5, gap = "200 ms" }}
+        route = ["near"]
+        return_route = ["back"]
+        [flow.bulk]
+        transport = "tcp"
+        direction = "down"
+        workload = {{ kind = "bulk", bytes = "2 MB" }}
+        route = ["back"]
+        return_route = ["near"]
+        "#
+    );
+    // `emulate` replays.
+    let Some(record) = emulate(&text) else { return };
+    let bulk = &record.flows[2].forward;
+    assert_eq!(bulk.reads.iter().map(|read| read.1.get()).sum::<u64>(), 2_000_000);
+    let burst = &record.flows[1].forward.messages;
+    assert!(burst.len() == 200 && burst.iter().all(|row| row.received.is_some()));
+    // Datagrams that left together came together, and none was merged with another.
+    assert!(burst.iter().all(|row| row.copies == 1 && row.size == Bytes::new(300)));
+}
+
+#[test]
 fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
     let (folder, kept) = (Folder::new("live"), Folder::new("kept"));
     let source = folder.file("talk.wav", 200_000);

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!  device of the first host  ─► read, stamp ─► Network ─► wait for the departure ─► write ─► device of the second
-//!                    (and back, in the same thread: links may carry both directions, and one core does 600,000 packets/s)
+//!                    (and back, in the same thread: links may carry both directions)
 //! ```
 //!
-//! A packet's arrival is the moment at which it was read. Whatever happens later, its departure is decided by the
+//! A packet's arrival is the moment at which it was read; the packets of a super-packet (`device.rs`) arrive together, each with
+//! a decision of its own. Whatever happens later, its departure is decided by the
 //! model from that stamp; what the machine adds is the lateness of the write, which is measured for every packet.
 
 use std::io;
@@ -19,8 +20,9 @@ use talkpath_path::FragmentRange;
 use talkpath_units::Instant;
 
 use super::arrival_log::LogWriter;
+use super::device::{Cut, Device, Frame, LONGEST_TRAIN, complete_checksum};
 use super::network::{Arrival, Decision, Direction, Network, Outcome};
-use super::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, parse, tcp_sequence, write_fragment};
+use super::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence, write_fragment};
 use super::sys;
 use super::watch::LegWatch;
 use crate::clock::RunClock;
@@ -31,9 +33,11 @@ use crate::sys::become_real_time;
 pub(super) struct Emulator<'a> {
     network: Network,
     log: LogWriter,
-    devices: &'a [OwnedFd; 2],
+    devices: [Device<'a>; 2],
     clock: RunClock,
     flows: Vec<EmuFlow>,
+    /// Datagrams of one flow that leave now, in one write: their slots, and when each was to leave.
+    train: Vec<(u32, Instant)>,
     /// For each host, the flow and message of the datagram that last had this identification.
     fragmented: [Identified; 2],
     slots: Vec<Slot>,
@@ -94,6 +98,8 @@ type Identified = Box<[Option<(u32, u64)>]>;
 struct Slot {
     bytes: Box<[u8]>,
     parsed: Parsed,
+    /// Whether its transport's checksum is left to its host.
+    is_unsummed: bool,
     flow: u32,
     direction: Direction,
     /// The number of the datagram message.
@@ -118,9 +124,10 @@ impl<'a> Emulator<'a> {
         Self {
             network,
             log,
-            devices,
+            devices: [Device::new(&devices[0]), Device::new(&devices[1])],
             clock,
             flows,
+            train: Vec::with_capacity(LONGEST_TRAIN),
             fragmented: [identifications(), identifications()],
             slots: Vec::new(),
             free: Vec::new(),
@@ -177,42 +184,60 @@ impl<'a> Emulator<'a> {
         pin_to_last_cpu();
     }
 
-    /// Takes what waits in a host's device, at most [`BURST`] packets; returns whether there was any.
+    /// Takes what waits in a host's device, some [`BURST`] packets at most; returns whether there was any.
     fn read_burst(&mut self, host: Host) -> io::Result<bool> {
-        for count in 0..BURST {
-            let Some(slot) = self.free_slot() else {
-                return self.overrun(host);
-            };
-            let read = rustix::io::read(&self.devices[host.index()], &mut *self.slots[slot as usize].bytes);
+        let mut taken = 0;
+        while taken < BURST {
+            let read = self.devices[host.index()].read();
             let stamp = self.clock.now();
             match read {
-                Ok(length) => {
+                Ok(frame) => {
                     let since = *self.busy_since[host.index()].get_or_insert(stamp);
-                    self.totals.backlog.on_sent(stamp.since(since).as_nanos());
-                    self.handle_packet(host, slot, length, stamp);
+                    let waited = stamp.since(since).as_nanos();
+                    match frame {
+                        Some(frame) => taken += self.handle_frame(host, frame, stamp, waited),
+                        None => (self.totals.strays, taken) = (self.totals.strays + 1, taken + 1),
+                    }
                 }
-                Err(error) => {
-                    self.free.push(slot);
-                    return match error {
-                        rustix::io::Errno::AGAIN => {
-                            self.busy_since[host.index()] = None;
-                            Ok(count > 0)
-                        }
-                        rustix::io::Errno::INTR => Ok(true),
-                        error => Err(error.into()),
-                    };
+                Err(rustix::io::Errno::AGAIN) => {
+                    self.busy_since[host.index()] = None;
+                    return Ok(taken > 0);
                 }
+                Err(rustix::io::Errno::INTR) => return Ok(true),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(true)
     }
 
-    /// A packet of `length` bytes lies in `slot`.
-    fn handle_packet(&mut self, host: Host, slot: u32, length: usize, stamp: Instant) {
+    /// Takes the packets of what was read; returns how many they were. They had waited for `waited` ns at most.
+    fn handle_frame(&mut self, host: Host, frame: Frame, stamp: Instant, waited: u64) -> usize {
+        let mut cut = Cut::new(frame, &self.devices[host.index()]);
+        let all = cut.left();
+        for _ in 0..all {
+            let Some(slot) = self.free_slot() else {
+                // Thrown away, since no memory is left to hold it.
+                self.totals.overruns += 1;
+                continue;
+            };
+            let entry = &mut self.slots[slot as usize];
+            let Some(parsed) = self.devices[host.index()].next_of(&mut cut, &mut entry.bytes) else {
+                self.totals.strays += 1;
+                self.free.push(slot);
+                continue;
+            };
+            (entry.parsed, entry.is_unsummed) = (parsed, frame.is_unsummed);
+            self.totals.backlog.on_sent(waited);
+            self.handle_packet(host, slot, stamp);
+        }
+        all.max(1)
+    }
+
+    /// A packet lies in `slot`.
+    fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant) {
         let entry = &mut self.slots[slot as usize];
-        let owner = parse(&entry.bytes[..length.min(self.slot_size)])
-            .and_then(|parsed| Some((parsed, flow_of(&parsed, host, self.flows.len(), &self.fragmented)?)));
-        let Some((parsed, (flow, known_seq))) = owner else {
+        let parsed = entry.parsed;
+        let Some((flow, known_seq)) = flow_of(&parsed, host, self.flows.len(), &self.fragmented) else {
             self.totals.strays += 1;
             self.free.push(slot);
             return;
@@ -236,7 +261,7 @@ impl<'a> Emulator<'a> {
         if parsed.part.more && parsed.ports.is_some() {
             self.fragmented[host.index()][usize::from(parsed.identification)] = seq.map(|seq| (flow, seq));
         }
-        (entry.parsed, entry.flow, entry.direction, entry.seq) = (parsed, flow, direction, seq);
+        (entry.flow, entry.direction, entry.seq) = (flow, direction, seq);
         (entry.to, entry.undecided) = (host.other(), parsed.part.length);
         self.totals.packets += 1;
         // What was decided until now stands before this arrival in the log.
@@ -256,37 +281,106 @@ impl<'a> Emulator<'a> {
             self.log.decision(&decision, slot.parsed.part);
             slot.undecided = slot.undecided.saturating_sub(decision.part.length);
             let is_done = slot.undecided == 0;
+            let mut is_in_train = false;
             match decision.outcome {
-                Outcome::Departs => self.depart(&decision),
+                Outcome::Departs => is_in_train = self.depart(&decision),
                 Outcome::Dropped { .. } => self.note_drop(decision.tag, decision.part, DropCause::Queue),
                 Outcome::Lost { .. } => self.note_drop(decision.tag, decision.part, DropCause::Loss),
             }
-            if is_done {
+            if is_done && !is_in_train {
                 self.free.push(decision.tag);
             }
         }
         self.decisions = decisions;
+        self.send_train();
     }
 
-    /// Hands a packet, or a piece of one, to its destination.
-    fn depart(&mut self, decision: &Decision) {
+    /// Hands a packet, or a piece of one, to its destination, or lets it join the train that goes there; returns which.
+    fn depart(&mut self, decision: &Decision) -> bool {
         let slot = &self.slots[decision.tag as usize];
+        let is_datagram = slot.parsed.protocol == Protocol::Udp && decision.part.is_whole();
+        if is_datagram && self.devices[slot.to.index()].takes_trains {
+            if !self.is_next_of_train(slot) {
+                self.send_train();
+            }
+            self.train.push((decision.tag, decision.at));
+            return true;
+        }
+        self.send_train();
+        let slot = &mut self.slots[decision.tag as usize];
+        let is_piece = decision.part != slot.parsed.part;
+        if is_piece && slot.is_unsummed {
+            // Nobody could complete it from a piece.
+            complete_checksum(&mut slot.bytes, &slot.parsed);
+            slot.is_unsummed = false;
+        }
         let packet = &slot.bytes[..slot.parsed.length];
-        let bytes = if decision.part == slot.parsed.part {
-            packet
-        } else {
+        let bytes = if is_piece {
             write_fragment(packet, &slot.parsed, decision.part, &mut self.fragment);
             &self.fragment
+        } else {
+            packet
         };
         self.totals.lateness.on_sent(self.clock.now().since(decision.at).as_nanos());
-        match rustix::io::write(&self.devices[slot.to.index()], bytes) {
-            Ok(_) => {
-                if let Some(seq) = slot.seq {
-                    let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
-                    watch.on_departed(seq, u64::from(decision.part.length));
-                }
+        let written = self.devices[slot.to.index()].write(bytes, &slot.parsed, slot.is_unsummed);
+        match (written, slot.seq) {
+            (Ok(()), Some(seq)) => {
+                let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
+                watch.on_departed(seq, u64::from(decision.part.length));
             }
-            Err(_) => self.totals.refused += 1,
+            (Ok(()), None) => {}
+            (Err(_), _) => self.totals.refused += 1,
+        }
+        false
+    }
+
+    /// Whether the datagram in `slot` can be written behind those of the train: of the same flow and way, marked alike, no
+    /// larger than the first, and none before it smaller.
+    fn is_next_of_train(&self, slot: &Slot) -> bool {
+        let (Some((first, _)), Some((last, _))) = (self.train.first(), self.train.last()) else {
+            return true;
+        };
+        let (first, last) = (&self.slots[*first as usize], &self.slots[*last as usize]);
+        let length = |slot: &Slot| slot.parsed.length;
+        let whole = length(first) * (self.train.len() + 1);
+        self.train.len() < LONGEST_TRAIN
+            && whole <= LARGEST_TRAIN
+            && (slot.flow, slot.to, slot.parsed.header) == (first.flow, first.to, first.parsed.header)
+            && slot.bytes[1] == first.bytes[1]
+            && length(last) == length(first)
+            && length(slot) <= length(first)
+            && length(slot) > slot.parsed.header + UDP_HEADER
+    }
+
+    /// Writes the train, if there is one.
+    fn send_train(&mut self) {
+        let Some(&(first, _)) = self.train.first() else { return };
+        let now = self.clock.now();
+        let first = &self.slots[first as usize];
+        let payload = first.parsed.header + UDP_HEADER;
+        let device = &mut self.devices[first.to.index()];
+        let packet = &first.bytes[..first.parsed.length];
+        let written = if self.train.len() == 1 {
+            device.write(packet, &first.parsed, first.is_unsummed)
+        } else {
+            let rest = self.train[1..].iter().map(|(tag, _)| {
+                let slot = &self.slots[*tag as usize];
+                &slot.bytes[payload..slot.parsed.length]
+            });
+            device.write_train((packet, &first.parsed), rest, first.parsed.length - payload)
+        };
+        for (tag, at) in self.train.drain(..) {
+            let slot = &self.slots[tag as usize];
+            self.totals.lateness.on_sent(now.since(at).as_nanos());
+            match (written, slot.seq) {
+                (Ok(()), Some(seq)) => {
+                    let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
+                    watch.on_departed(seq, u64::from(slot.parsed.part.length));
+                }
+                (Ok(()), None) => {}
+                (Err(_), _) => self.totals.refused += 1,
+            }
+            self.free.push(tag);
         }
     }
 
@@ -312,18 +406,6 @@ impl<'a> Emulator<'a> {
         u32::try_from(self.slots.len() - 1).ok()
     }
 
-    /// Throws a packet away, since no memory is left to hold it.
-    fn overrun(&mut self, host: Host) -> io::Result<bool> {
-        match rustix::io::read(&self.devices[host.index()], &mut [0_u8; 1]) {
-            Ok(_) => {
-                self.totals.overruns += 1;
-                Ok(true)
-            }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Sleeps until a packet arrives or the next departure is near; the last [`SPIN_NS`] are spun.
     fn wait(&self) -> io::Result<()> {
         let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
@@ -333,7 +415,7 @@ impl<'a> Emulator<'a> {
             return Ok(());
         }
         let nanoseconds = i64::try_from((gap - SPIN_NS).min(LONGEST_WAIT_NS)).unwrap_or(0);
-        let mut fds = [0, 1].map(|host: usize| PollFd::new(&self.devices[host], PollFlags::IN));
+        let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
         match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: nanoseconds })) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -350,6 +432,7 @@ impl Slot {
         Self {
             bytes: vec![0; size].into_boxed_slice(),
             parsed,
+            is_unsummed: false,
             flow: 0,
             direction: Direction::Out,
             seq: None,
@@ -389,8 +472,11 @@ fn pin_to_last_cpu() {
     }
 }
 
-/// Packets taken from one device before the other has its turn (chosen: 32 x 1.5 us is under the spin).
-const BURST: usize = 32;
+/// Packets taken from one device, but for the rest of the last super-packet, before the other has its turn (chosen: under the
+/// spin, and no less than a super-packet of TCP).
+const BURST: usize = 48;
+/// Bytes of a train, its headers counted for each datagram: below what one IP packet holds (RFC 791 §3.1).
+const LARGEST_TRAIN: usize = 65_000;
 /// Sleeps end this long before a departure, since they wake up late by about that much (measured; docs/emulation.md).
 const SPIN_NS: u64 = 60_000;
 /// The longest that the loop goes without looking whether it shall stop.

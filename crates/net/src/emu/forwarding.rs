@@ -41,14 +41,24 @@ impl Forwarding {
     }
 }
 
-/// Floods a path of 1 ms with UDP datagrams of `size` payload bytes for `time`, all of it logged, and counts.
+/// How the sender of [`measure_forwarding`] hands its datagrams over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handover {
+    /// 64 in one write, which the device cuts (UDP_SEGMENT).
+    SuperPackets,
+    /// One in each write.
+    Single,
+}
+
+/// Floods a path of 1 ms with UDP datagrams of `size` payload bytes for `time`, and counts. Each is a packet of its own to the
+/// path model: it has an arrival and a decision in the log, and a departure.
 ///
-/// The sender lets its kernel cut large writes into datagrams, so it is quicker than the emulator; nobody reads at the far
-/// end, whose kernel works within the emulator's write all the same.
+/// The sender has a thread of its own; nobody reads at the far end, whose kernel works within the emulator's write all the
+/// same.
 ///
 /// # Errors
 /// [`ArenaError::Unavailable`] where the machine allows no namespaces.
-pub fn measure_forwarding(size: Bytes, time: Duration) -> Result<Forwarding, ArenaError> {
+pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
     let failed = |error: std::io::Error| ArenaError::Unavailable {
         what: format!("the measurement of forwarding failed: {error}"),
         how: "see `talkpath doctor`".to_owned(),
@@ -65,8 +75,14 @@ pub fn measure_forwarding(size: Bytes, time: Duration) -> Result<Forwarding, Are
     let mut world = World::build([1500; 2], &plan, &[])?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
-    sys::set_option(sender.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size as libc::c_int)
-        .map_err(failed)?;
+    let at_once = match handover {
+        Handover::Single => 1,
+        Handover::SuperPackets => {
+            sys::set_option(sender.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size as libc::c_int)
+                .map_err(failed)?;
+            (65_000 / size).min(64)
+        }
+    };
     let host = HostClock::anchor();
     let clock = host.run_from(host.now_ns());
     let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
@@ -81,7 +97,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration) -> Result<Forwarding, Are
     let stop = AtomicBool::new(false);
     let emulated = std::thread::scope(|scope| {
         let emulating = scope.spawn(|| emulator.run(&stop));
-        let datagrams = vec![0; usize::try_from(size * (65_000 / size).min(64)).unwrap_or(0)];
+        let datagrams = vec![0; usize::try_from(size * at_once).unwrap_or(0)];
         let until = Instant::ZERO + time;
         while clock.now() < until {
             // Where the device's queue is full the datagrams are gone: the sender is quicker, and that is as it should be.

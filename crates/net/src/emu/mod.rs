@@ -14,6 +14,7 @@
 //! | `host_tcp` | what of the flows' TCP a host is set to |
 //! | `network` | steps the scenario's links in virtual time; the simulator's stepping without its endpoints |
 //! | `emulator` | reads, decides, writes at the promised time |
+//! | `device` | the hosts' TUN devices: super-packets cut, datagrams handed over in trains |
 //! | `packet` | whose flow a packet is of; fragments |
 //! | `watch` | what became of each message on its way |
 //! | `arrival_log`, `replay` | the log, and the proof by it |
@@ -30,6 +31,7 @@
 
 mod arrival_log;
 mod connect;
+mod device;
 mod emulator;
 mod forwarding;
 mod host_tcp;
@@ -50,7 +52,7 @@ use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 
 pub use arrival_log::{LogError, LogHeader};
-pub use forwarding::{Forwarding, measure_forwarding};
+pub use forwarding::{Forwarding, Handover, measure_forwarding};
 pub use probe::{Capabilities, probe};
 pub use replay::{ReplayError, ReplayReport, log_header, replay};
 pub use report::{EmuReport, LatenessFigures};

@@ -119,11 +119,15 @@ pub(super) fn tcp_sequence(packet: &[u8], parsed: &Parsed) -> Option<(u32, bool,
 }
 
 /// RFC 1071: the ones' complement of the ones' complement sum.
-fn checksum(header: &[u8]) -> u16 {
-    let sum: u32 =
-        header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
+pub(super) fn checksum(bytes: &[u8]) -> u16 {
+    let sum = sum(bytes);
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// The sum of the 16-bit words of `bytes`, at most 64 KiB, an odd one filled up with zero.
+pub(super) fn sum(bytes: &[u8]) -> u32 {
+    bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum()
 }
 
 fn u16_at(packet: &[u8], at: usize) -> Option<u16> {
