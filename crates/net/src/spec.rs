@@ -332,6 +332,8 @@ fn transport(flow: &Flow) -> TransportSpec {
 /// The kernel's name for the congestion control that `config` asks for; its `reno` recovers as NewReno does (RFC 6582).
 pub(crate) const fn kernel_cc(config: &TcpConfig) -> &'static str {
     match config.cc {
+        // No kernel has it; the socket option says so.
+        Some(CongestionControlKind::Tahoe) => "tahoe",
         Some(CongestionControlKind::Reno | CongestionControlKind::NewReno) => "reno",
         Some(CongestionControlKind::Cubic) | None => "cubic",
         Some(CongestionControlKind::Bbr) => "bbr",

@@ -245,7 +245,7 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
     check(
         &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"vegas\" }"),
         &[
-            "4:34: flow.call.transport.cc: \"vegas\" is not available yet; available: default, reno, newreno, cubic or bbr",
+            "4:34: flow.call.transport.cc: \"vegas\" is not available yet; available: default, tahoe, reno, newreno, cubic or bbr",
         ],
     );
     check(

@@ -50,6 +50,9 @@ pub struct TcpConfig {
     pub pacing: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
+    /// Whether a congestion window that was not filled stays as it is (RFC 7661 §1; tcp_is_cwnd_limited). Where it does
+    /// not, every acknowledgement opens it, up to the largest window that the far end could offer.
+    pub cwnd_validation: bool,
     /// Timestamps and window scaling options (RFC 7323).
     pub timestamps: bool,
     /// Lower bound of the RTO.
@@ -113,6 +116,8 @@ impl TcpConfig {
         pacing: false,
         // tcp_limited_transmit follows from counting duplicate ACKs as SACKed segments (tcp_add_reno_sack).
         limited_transmit: true,
+        // tcp_is_cwnd_limited.
+        cwnd_validation: true,
         // net.ipv4.tcp_timestamps = 1, tcp_window_scaling = 1.
         timestamps: true,
         // TCP_RTO_MIN = HZ / 5: in Linux the floor of the variance term, not of the whole.
@@ -143,6 +148,8 @@ impl TcpConfig {
         pacing: false,
         // RFC 5681 §3.2 step 1.
         limited_transmit: true,
+        // RFC 7661 §1: a window that was not filled says nothing about the path.
+        cwnd_validation: true,
         timestamps: true,
         // RFC 6298 §2.4.
         min_rto: Duration::from_secs(1),
@@ -168,6 +175,8 @@ impl TcpConfig {
         tlp: false,
         pacing: false,
         limited_transmit: false,
+        // tcp_input opens the window at every acknowledgement of new data, up to TCP_MAXWIN.
+        cwnd_validation: false,
         timestamps: false,
         // TCPTV_MIN = 1 * PR_SLOWHZ = 2 ticks of tcp_slowtimo, 500 ms each.
         min_rto: Duration::from_secs(1),
@@ -224,6 +233,8 @@ pub enum DelayedAck {
 /// A congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionControlKind {
+    /// 4.3BSD-Tahoe: fast retransmit, then slow start.
+    Tahoe,
     /// RFC 5681 with Reno's fast recovery: one fast retransmit a window.
     Reno,
     /// RFC 6582.
@@ -238,6 +249,7 @@ impl CongestionControlKind {
     /// The name that scenarios and summaries use.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Tahoe => "tahoe",
             Self::Reno => "reno",
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",

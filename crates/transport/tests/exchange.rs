@@ -135,6 +135,7 @@ impl Script {
             "pacing" => config.pacing = on(&mut words),
             "cc" => {
                 config.cc = Some(match words.next() {
+                    Some("tahoe") => CongestionControlKind::Tahoe,
                     Some("reno") => CongestionControlKind::Reno,
                     Some("cubic") => CongestionControlKind::Cubic,
                     Some("bbr") => CongestionControlKind::Bbr,
@@ -510,6 +511,8 @@ exchanges! {
     frto_tries_new_data_before_repeating_more
     duplicates_reported_take_a_reduction_back
     unused_window_decays
+    unused_window_of_bsd_grows
+    tahoe_goes_back_at_the_third_duplicate_ack
     pacing_spreads_a_window_over_the_round_trip
     cubic_leaves_seven_tenths_after_a_loss
 }

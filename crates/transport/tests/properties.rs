@@ -39,6 +39,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     let nagle = prop_oneof![Just(NagleKind::Off), Just(NagleKind::Classic), Just(NagleKind::Minshall)];
     let cc = prop_oneof![
         Just(CongestionControlKind::Reno),
+        Just(CongestionControlKind::Tahoe),
         Just(CongestionControlKind::NewReno),
         Just(CongestionControlKind::Cubic),
         Just(CongestionControlKind::Bbr)

@@ -84,6 +84,7 @@ pub fn transport_config(name: &str) -> TransportConfig {
             tlp: true,
             pacing: false,
             limited_transmit: true,
+            cwnd_validation: true,
             timestamps: true,
             min_rto: Duration::from_millis(200),
             timer_granularity: Duration::ZERO,

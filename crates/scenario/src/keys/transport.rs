@@ -91,6 +91,12 @@ const TCP_KEYS: &[Key] = &[
         "whether segments are spread over the round trip; `default` as for `sack`",
     ),
     key("limited_transmit", Kind::Flag, BY_STACK, "limited transmit (RFC 3042)"),
+    key(
+        "cwnd_validation",
+        Kind::Flag,
+        BY_STACK,
+        "whether a congestion window that was not filled stays as it is (RFC 7661); `false` lets every acknowledgement open it",
+    ),
     key("timestamps", Kind::Flag, BY_STACK, "timestamps and window scaling (RFC 7323)"),
     key("min_rto", quantity(ANY_DURATION), BY_STACK, "lower bound of the retransmission timeout"),
     key(
@@ -125,7 +131,7 @@ const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno
 
 const CC: Words = Words {
     noun: "a congestion control",
-    known: &["default", "reno", "newreno", "cubic", "bbr"],
+    known: &["default", "tahoe", "reno", "newreno", "cubic", "bbr"],
     later: &["vegas", "westwood", "dctcp", "tfrc"],
 };
 

@@ -64,6 +64,7 @@ fn tcp(
     let rwnd = rwnd(section, mss.flatten(), mtu, log);
     let delayed_ack = delayed_ack(section, preset.delayed_ack, log);
     let limited_transmit = section.flag("limited_transmit", log);
+    let cwnd_validation = section.flag("cwnd_validation", log);
     let timestamps = section.flag("timestamps", log);
     let min_rto = section.duration("min_rto", log);
     let timer_granularity = section.duration("timer_granularity", log);
@@ -81,6 +82,7 @@ fn tcp(
         tlp: tlp?,
         pacing: pacing?,
         limited_transmit: limited_transmit?,
+        cwnd_validation: cwnd_validation?,
         timestamps: timestamps?,
         min_rto: min_rto?,
         timer_granularity: timer_granularity?,
@@ -154,6 +156,7 @@ pub(crate) fn stack_defaults(kind: &str, filled: &Table) -> Vec<(&'static str, S
         ("rwnd", quoted(preset.rwnd.to_string())),
         ("delayed_ack", delayed_ack),
         ("limited_transmit", preset.limited_transmit.to_string()),
+        ("cwnd_validation", preset.cwnd_validation.to_string()),
         ("timestamps", preset.timestamps.to_string()),
         ("min_rto", quoted(preset.min_rto.to_string())),
         ("timer_granularity", quoted(preset.timer_granularity.to_string())),
@@ -176,6 +179,7 @@ fn stack(word: &str) -> Option<Stack> {
 
 fn congestion_control(word: &str) -> Option<CongestionControlKind> {
     match word {
+        "tahoe" => Some(CongestionControlKind::Tahoe),
         "reno" => Some(CongestionControlKind::Reno),
         "newreno" => Some(CongestionControlKind::NewReno),
         "cubic" => Some(CongestionControlKind::Cubic),

@@ -9,6 +9,7 @@ mod delivery;
 mod hystart;
 mod newreno;
 mod reno;
+mod tahoe;
 mod window;
 
 use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
@@ -17,6 +18,7 @@ pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
+pub use tahoe::Tahoe;
 pub use window::{Counting, Window};
 
 use crate::CongestionControlKind;
@@ -141,6 +143,10 @@ pub trait CongestionControl {
     fn on_rtt(&mut self, _rtt: Duration, _sample: RttSample) {}
     /// New data was acknowledged outside fast recovery.
     fn on_ack(&mut self, ack: Ack);
+    /// Whether a loss is repaired as after a timeout, by sending again all that is in flight, and not by fast recovery.
+    fn goes_back(&self) -> bool {
+        false
+    }
     /// The third duplicate acknowledgement told of a loss with `flight_size` in flight: fast recovery begins.
     fn on_loss(&mut self, flight_size: u64);
     /// A loss was found by selective acknowledgements: `ssthresh` falls, and recovery leads `cwnd` there.
@@ -193,6 +199,8 @@ pub trait CongestionControl {
 /// Any congestion control.
 #[derive(Clone, Debug)]
 pub enum Controller {
+    /// 4.3BSD-Tahoe.
+    Tahoe(Tahoe),
     /// RFC 5681.
     Reno(Reno),
     /// RFC 6582.
@@ -208,6 +216,7 @@ impl Controller {
     /// `seed`.
     pub fn new(kind: CongestionControlKind, window: Window, seed: Seed) -> Self {
         match kind {
+            CongestionControlKind::Tahoe => Self::Tahoe(Tahoe::new(window)),
             CongestionControlKind::Reno => Self::Reno(Reno::new(window)),
             CongestionControlKind::NewReno => Self::NewReno(NewReno::new(window)),
             CongestionControlKind::Cubic => Self::Cubic(Cubic::new(window)),
@@ -219,6 +228,7 @@ impl Controller {
 macro_rules! each {
     ($any:expr, $controller:ident => $call:expr) => {
         match $any {
+            Controller::Tahoe($controller) => $call,
             Controller::Reno($controller) => $call,
             Controller::NewReno($controller) => $call,
             Controller::Cubic($controller) => $call,
@@ -251,6 +261,10 @@ impl CongestionControl for Controller {
     #[inline]
     fn on_ack(&mut self, ack: Ack) {
         each!(self, controller => controller.on_ack(ack));
+    }
+
+    fn goes_back(&self) -> bool {
+        each!(self, controller => controller.goes_back())
     }
 
     fn on_loss(&mut self, flight_size: u64) {

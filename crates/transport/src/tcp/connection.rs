@@ -12,7 +12,7 @@ use super::selective::Selective;
 use super::send::Sender;
 use super::timer::Timers;
 use super::usage::WindowUsage;
-use super::window::OfferRule;
+use super::window::{MAX_SHIFT, OfferRule};
 use crate::cc::{CongestionControl, Controller, Counting, Window};
 use crate::packet::{IPV4_HEADER, TCP_HEADER};
 use crate::{
@@ -95,6 +95,7 @@ pub(super) struct Config {
     pub(super) timestamps: bool,
     pub(super) sack: bool,
     pub(super) limited_transmit: bool,
+    pub(super) cwnd_validation: bool,
     pub(super) initial_window: Packets,
     pub(super) initial_ssthresh: Option<Packets>,
     /// Congestion control sets `cwnd` by itself ([`CongestionControl::steers`]).
@@ -135,6 +136,7 @@ impl Tcp {
             timestamps: config.timestamps,
             sack: config.sack,
             limited_transmit: config.limited_transmit,
+            cwnd_validation: config.cwnd_validation,
             initial_window: config.initial_window,
             initial_ssthresh: config.initial_ssthresh,
             steers: cc == CongestionControlKind::Bbr,
@@ -180,6 +182,21 @@ impl Tcp {
     pub const fn with_initial_sequence(mut self, iss: SeqNum) -> Self {
         self.iss = iss;
         self
+    }
+
+    /// Whether an acknowledgement may open the congestion window. Without validation each does, as long as the window is below
+    /// the largest that a window field could offer (RFC 9293 §3.1, RFC 7323 §2.3; BSD's TCP_MAXWIN << snd_scale).
+    pub(super) fn may_grow(&self) -> bool {
+        let window = self.controller.window();
+        if self.config.cwnd_validation {
+            return self.usage.is_limited(window);
+        }
+        let smss = match window.counting() {
+            Counting::Bytes { .. } => 1,
+            Counting::Packets => u64::from(self.sender.smss()),
+        };
+        let scale = if self.config.timestamps { MAX_SHIFT } else { 0 };
+        window.cwnd().saturating_mul(smss) < u64::from(u16::MAX) << scale
     }
 
     /// In flight, in the controller's unit.

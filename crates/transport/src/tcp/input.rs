@@ -129,7 +129,7 @@ impl Tcp {
     }
 
     fn on_new_ack(&mut self, segment: &Segment, ack: u64, now: Instant) {
-        let cwnd_limited = self.usage.is_limited(self.controller.window());
+        let cwnd_limited = self.may_grow();
         let prior_in_flight = self.sender.flight_segments();
         let acked = self.sender.on_ack(ack);
         let sample = match acked.sample_from {
@@ -196,8 +196,13 @@ impl Tcp {
             DuplicateAck::Third => {
                 self.counters.fast_retransmits += 1;
                 self.controller.on_loss(self.flight_size().saturating_sub(self.recovery.limited()));
-                self.recovery.enter_fast(self.sender.snd_max());
-                self.resend_first = true;
+                if self.controller.goes_back() {
+                    self.recovery.enter_loss(self.sender.snd_max());
+                    self.sender.go_back();
+                } else {
+                    self.recovery.enter_fast(self.sender.snd_max());
+                    self.resend_first = true;
+                }
                 // Both BSD and Linux give the retransmission a full timeout; RFC 6298 is silent.
                 self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
             }

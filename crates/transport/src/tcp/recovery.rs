@@ -5,6 +5,7 @@
 //!   Open ───────────────────────► Fast {recover} ────────────────────► Open
 //!     │ RTO                          │ RTO
 //!     └───────────► Loss {recover} ◄─┘            ACK of `recover` ──► Open
+//!                                                 third duplicate ACK, under Reno ──► Fast
 //! ```
 //!
 //! With SACK the states are the same and `super::selective` moves between them.
@@ -72,12 +73,13 @@ impl Recovery {
     }
 
     /// A duplicate acknowledgement of `snd_una`. `may_recover_again` is the controller's word on losses that the last
-    /// recovery covered (RFC 6582 §3.2 step 1 says no).
+    /// recovery covered, or a timeout (RFC 6582 §3.2 step 1 says no). RFC 5681 forbids it nowhere, and 4.3BSD-Reno did so: what
+    /// goes back after a timeout and had arrived returns as duplicates, and halves once more.
     pub(crate) fn on_duplicate_ack(&mut self, snd_una: u64, may_recover_again: bool) -> DuplicateAck {
         match self.state {
             RecoveryState::Fast => DuplicateAck::InRecovery,
-            RecoveryState::Loss => DuplicateAck::Noted,
-            RecoveryState::Open => {
+            RecoveryState::Loss if !may_recover_again => DuplicateAck::Noted,
+            RecoveryState::Loss | RecoveryState::Open => {
                 self.duplicate_acks = self.duplicate_acks.saturating_add(1);
                 let covered = snd_una <= self.recover && !may_recover_again;
                 if self.duplicate_acks == DUPLICATE_THRESHOLD && !covered {
@@ -168,6 +170,15 @@ mod tests {
             recovery.on_duplicate_ack(5002, false);
         }
         assert_eq!(recovery.on_duplicate_ack(5002, false), DuplicateAck::Third);
+    }
+
+    /// RFC 5681 §3.2, without RFC 6582 §3.2 step 1.
+    #[test]
+    fn reno_recovers_again_after_a_timeout() {
+        let mut recovery = Recovery::new();
+        recovery.enter_loss(5001);
+        let answers: Vec<_> = (0..3).map(|_| recovery.on_duplicate_ack(1, true)).collect();
+        assert_eq!(answers, [DuplicateAck::Noted, DuplicateAck::Noted, DuplicateAck::Third]);
     }
 
     /// RFC 3042 §2.

@@ -488,8 +488,7 @@ impl Tcp {
             self.reduce(delivered, arrived.advanced, losses);
         } else if delivered > 0 && (arrived.advanced || (news.sacked && self.selective.rack.reorders_much()))
         {
-            let (flight_size, window) = (self.flight_size(), self.controller.window());
-            let cwnd_limited = self.usage.is_limited(window);
+            let (flight_size, cwnd_limited) = (self.flight_size(), self.may_grow());
             self.controller.on_ack(Ack { acked: delivered, flight_size, cwnd_limited, now: news.now });
         }
     }

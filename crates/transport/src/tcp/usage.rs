@@ -1,7 +1,7 @@
 //! Whether the congestion window was what held the sender back (tcp_cwnd_validate, tcp_is_cwnd_limited).
 //!
 //! A window that the application does not fill says nothing about the path and must not grow (RFC 7661 §1). Linux's
-//! rule is used for every stack: in slow start the window may grow to twice what was in flight, later only while it
+//! rule is used wherever `cwnd_validation` is on: in slow start the window may grow to twice what was in flight, later only while it
 //! was full. Linux also takes back what was not used for a whole RTO (tcp_cwnd_application_limited; RFC 2861 §3.2).
 
 use talkpath_units::{Duration, Instant};
