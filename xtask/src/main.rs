@@ -1,9 +1,11 @@
-//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask citations`, `cargo xtask timings`.
+//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask citations`, `cargo xtask timings`,
+//! `cargo xtask peers`.
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
 
 mod ci;
 mod citations;
+mod peers;
 mod tidy;
 mod timings;
 mod tree;
@@ -14,7 +16,9 @@ const USAGE: &str = "\
 usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see --list)
        cargo xtask tidy             borders between crates, words, file lengths, module docs
        cargo xtask citations        rule, code, test: where each RFC section is followed and tested
-       cargo xtask timings [PAGE]   docs/building.md's table, from `cargo build --release --timings`";
+       cargo xtask timings [PAGE]   docs/building.md's table, from `cargo build --release --timings`
+       cargo xtask peers [seeds=N] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
+       cargo xtask peers speed [SCENARIO...]        what the same packets cost there and here";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +28,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(&root),
         Some("citations") => citations::run(&root),
         Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),
+        Some("peers") => peers::run(&root, &arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

@@ -1,0 +1,245 @@
+//! `cargo xtask peers`: the dumbbell of studies/sawashima-1997 in ns-2 and ns-3 beside ours, and what each costs in CPU time.
+//!
+//! Three programs take the same questions and print the same lines (`seed=1 loss=0.02 queue=9.1 ...`): ours
+//! (crates/sim/examples/figures.rs), `dumbbell.tcl` for ns-2 and `dumbbell.cc` for ns-3, both beside the study. Neither simulator is part of
+//! this workspace; where one is not installed its column says so, with the way to get it, and without both nothing was compared
+//! and the exit code is no success.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+mod cells;
+mod speed;
+
+use cells::CELLS;
+
+/// A simulator that can be asked.
+struct Simulator {
+    name: &'static str,
+    program: PathBuf,
+    /// What comes before the keys.
+    before: Vec<String>,
+}
+
+/// Every run's figures, by name.
+type Figures = BTreeMap<String, Vec<f64>>;
+
+/// Compares figures, or with `speed` the cost.
+///
+/// # Errors
+/// What is wrong with the arguments, or why nothing could be compared.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
+    let (peers, absent) = peers(root);
+    for why in &absent {
+        println!("skipped: {why}");
+    }
+    if peers.is_empty() {
+        return Err("no other simulator is installed: nothing was compared".to_owned());
+    }
+    let ours = ours(root)?;
+    if arguments.first().is_some_and(|word| word == "speed") {
+        return speed::run(root, &ours, &peers, &arguments[1..]);
+    }
+    compare(root, &ours, &peers, arguments)
+}
+
+/// `[seeds=N] [duration=S] [CELL-PREFIX...]`: medians and ranges over so many seeds.
+fn compare(
+    root: &Path,
+    ours: &Simulator,
+    peers: &[Simulator],
+    arguments: &[String],
+) -> Result<String, String> {
+    let mut seeds = "10";
+    let mut wanted = Vec::new();
+    for word in arguments {
+        match word.split_once('=') {
+            Some(("seeds", number)) => seeds = number,
+            Some(_) => return Err(format!("{word}: expected seeds=N or the beginning of a cell's name")),
+            None => wanted.push(word.as_str()),
+        }
+    }
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|prefix| name.starts_with(prefix));
+    let folder = root.join("studies/sawashima-1997");
+    for cell in CELLS.iter().filter(|cell| chosen(cell.name)) {
+        println!("\n{}: {} seeds, medians [smallest, largest]", cell.name, seeds);
+        let mut arguments = vec![folder.join(cell.scenario).display().to_string(), format!("seeds={seeds}")];
+        arguments.extend(cell.ours.iter().map(|word| (*word).to_owned()));
+        let mut columns = vec![("talkpath", ask(ours, &arguments)?)];
+        for peer in peers {
+            let keys = if peer.name == "ns-2" { cell.ns2 } else { cell.ns3 };
+            let Some(keys) = keys else { continue };
+            let mut arguments = vec![format!("seeds={seeds}")];
+            arguments.extend(keys.split_whitespace().map(str::to_owned));
+            columns.push((peer.name, ask(peer, &arguments)?));
+        }
+        table(&columns);
+    }
+    Ok(String::new())
+}
+
+/// The figures that `simulator` prints.
+fn ask(simulator: &Simulator, arguments: &[String]) -> Result<Figures, String> {
+    let out = Command::new(&simulator.program)
+        .args(&simulator.before)
+        .args(arguments)
+        .output()
+        .map_err(|why| format!("{}: {why}", simulator.program.display()))?;
+    if !out.status.success() {
+        return Err(format!("{}: {}", simulator.name, String::from_utf8_lossy(&out.stderr).trim()));
+    }
+    let mut figures = Figures::new();
+    for pair in String::from_utf8_lossy(&out.stdout).split_whitespace() {
+        if let Some((name, value)) = pair.split_once('=')
+            && let Ok(value) = value.parse()
+        {
+            figures.entry(name.to_owned()).or_default().push(value);
+        }
+    }
+    Ok(figures)
+}
+
+/// One line a figure, one column a simulator.
+fn table(columns: &[(&str, Figures)]) {
+    print!("  {:<11}", "");
+    for (name, _) in columns {
+        print!(" {name:>32}");
+    }
+    println!();
+    for (name, scale, unit) in FIGURES {
+        let cells: Vec<_> =
+            columns.iter().map(|(_, figures)| figures.get(name).and_then(|all| spread(all))).collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        print!("  {name:<11}");
+        for cell in cells {
+            let text = cell.map_or_else(String::new, |(low, median, high)| {
+                format!("{:.3} [{:.3}, {:.3}]", median * scale, low * scale, high * scale)
+            });
+            print!(" {text:>32}");
+        }
+        println!(" {unit}");
+    }
+}
+
+/// Smallest, median and largest; `None` of nothing.
+fn spread(values: &[f64]) -> Option<(f64, f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (low, high) = (sorted.first()?, sorted.last()?);
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some((*low, f64::midpoint(*lower, *upper), *high))
+}
+
+/// Our own, built with optimisation.
+fn ours(root: &Path) -> Result<Simulator, String> {
+    let built = Command::new("cargo")
+        .current_dir(root)
+        .args(["build", "--quiet", "--release", "-p", "talkpath-sim", "--example", "figures"])
+        .status()
+        .map_err(|why| format!("cargo: {why}"))?;
+    if !built.success() {
+        return Err("the simulator did not build".to_owned());
+    }
+    let program = target(root).join("release/examples/figures");
+    Ok(Simulator { name: "talkpath", program, before: Vec::new() })
+}
+
+/// What is installed, and for the rest why not and what to do.
+fn peers(root: &Path) -> (Vec<Simulator>, Vec<String>) {
+    let (mut found, mut absent) = (Vec::new(), Vec::new());
+    for peer in [ns2(root), ns3(root)] {
+        match peer {
+            Ok(simulator) => found.push(simulator),
+            Err(why) => absent.push(why),
+        }
+    }
+    (found, absent)
+}
+
+fn ns2(root: &Path) -> Result<Simulator, String> {
+    let program = std::env::var_os("PATH")
+        .and_then(|path| std::env::split_paths(&path).map(|folder| folder.join("ns")).find(|it| it.is_file()))
+        .ok_or("ns-2: no `ns` on the PATH; Debian: apt-get install ns2")?;
+    let script = root.join("studies/sawashima-1997/peers/dumbbell.tcl");
+    Ok(Simulator { name: "ns-2", program, before: vec![script.display().to_string()] })
+}
+
+/// Compiled against the headers and libraries of the Python package, which is the only form of ns-3 that needs no build.
+fn ns3(root: &Path) -> Result<Simulator, String> {
+    const HOW: &str = "pip install ns3 (3.44; Debian's 3.37 has logging compiled in)";
+    let absent = |what: &str| format!("ns-3: {what}; {HOW}");
+    let out = Command::new("python3")
+        .args(["-c", "import importlib.util as u; print(u.find_spec('ns3').submodule_search_locations[0])"])
+        .output()
+        .map_err(|_| absent("no python3 to look for it"))?;
+    let home = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim());
+    let (headers, libraries) = (home.join("include"), home.join("lib64"));
+    if !out.status.success() || !headers.is_dir() {
+        return Err(absent("not installed"));
+    }
+    let folder = target(root).join("peers");
+    let program = folder.join("ns3-dumbbell");
+    let source = root.join("studies/sawashima-1997/peers/dumbbell.cc");
+    let age = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
+    if age(&program).is_some_and(|built| age(&source).is_some_and(|written| built > written)) {
+        return Ok(Simulator { name: "ns-3", program, before: Vec::new() });
+    }
+    fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+    let mut compiler = Command::new("g++");
+    compiler.args(["-O2", "-std=c++20", "-o"]).arg(&program).arg(&source);
+    compiler.arg("-I").arg(&headers).arg("-L").arg(&libraries);
+    compiler.arg(format!("-Wl,-rpath,{}", libraries.display()));
+    for module in
+        ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "bridge"]
+    {
+        let library = fs::read_dir(&libraries).into_iter().flatten().flatten().find_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let ending = format!("-{module}.so");
+            (name.starts_with("libns3") && name.ends_with(&ending)).then(|| format!("-l:{name}"))
+        });
+        compiler.arg(library.ok_or_else(|| absent(&format!("no library {module}")))?);
+    }
+    let built = compiler
+        .status()
+        .map_err(|_| "ns-3: no g++ to compile dumbbell.cc; apt-get install g++".to_owned())?;
+    if built.success() {
+        Ok(Simulator { name: "ns-3", program, before: Vec::new() })
+    } else {
+        Err("ns-3: studies/sawashima-1997/peers/dumbbell.cc does not compile against it".to_owned())
+    }
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+/// What is shown of a run: its name, the factor that brings it to the unit, and the unit.
+const FIGURES: [(&str, f64, &str); 10] = [
+    ("loss", 100.0, "% of voice packets"),
+    ("run_mean", 1.0, "voice packets lost in a row, mean"),
+    ("run_max", 1.0, "the most in a row"),
+    ("queue", 1.0, "packets waiting, mean"),
+    ("goodput", 1e-6, "Mb/s of all connections"),
+    ("capped", 1.0, "packets of window, capped by the receiver's, mean"),
+    ("cwnd", 1.0, "packets of window, as the sender holds it, mean"),
+    ("dropped", 1.0, "packets dropped at the bottleneck"),
+    ("retransmit", 100.0, "% of segments sent again"),
+    ("timeouts", 1.0, "of all connections"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0]), Some((1.0, 2.5, 4.0)));
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), Some((1.0, 2.0, 3.0)));
+        assert_eq!(spread(&[]), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! What the same packets cost in each simulator: CPU time and hops, a hop being one link crossed by one packet, data or acknowledgement.
+//!
+//! The scenarios are the simulator's benchmarks, with the acknowledgements sent back over the senders' own links as well, since links in
+//! ns-2 and ns-3 go both ways. Hops are counted in a run of their own, so that counting costs the timed run nothing. CPU time is the
+//! whole process's, user and system, from the operating system's account of finished children.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Simulator, ask};
+
+struct Benchmark {
+    name: &'static str,
+    scenario: &'static str,
+    ours: &'static [&'static str],
+    /// Keys of dumbbell.tcl and dumbbell.cc.
+    common: &'static str,
+    ns2: &'static str,
+    ns3: &'static str,
+}
+
+/// `[NAME...]`: all three benchmarks or those named, one line each and simulator.
+pub(super) fn run(
+    root: &Path,
+    ours: &Simulator,
+    peers: &[Simulator],
+    names: &[String],
+) -> Result<String, String> {
+    println!(
+        "{:<10} {:<9} {:>10} {:>8} {:>10} {:>22}",
+        "scenario", "", "hops", "CPU s", "M hops/s", "CPU s a hop, ours = 1"
+    );
+    for benchmark in
+        BENCHMARKS.iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name))
+    {
+        let mut arguments =
+            vec![root.join("crates/sim/benches").join(benchmark.scenario).display().to_string()];
+        arguments.extend(benchmark.ours.iter().map(|word| (*word).to_owned()));
+        // Ours counts hops in any case.
+        let own = line(benchmark.name, ours, &arguments, &arguments, None)?;
+        for peer in peers {
+            let keys = if peer.name == "ns-2" { benchmark.ns2 } else { benchmark.ns3 };
+            let words = |counted: &str| -> Vec<String> {
+                let all = format!("{} {keys} sample=0 hops={counted}", benchmark.common);
+                all.split_whitespace().map(str::to_owned).collect()
+            };
+            line(benchmark.name, peer, &words("1"), &words("0"), Some(own))?;
+        }
+    }
+    Ok(String::new())
+}
+
+/// One simulator's line; returns its seconds a hop.
+fn line(
+    name: &str,
+    simulator: &Simulator,
+    counted: &[String],
+    timed: &[String],
+    own: Option<f64>,
+) -> Result<f64, String> {
+    let before = children_seconds()?;
+    let mut figures = ask(simulator, timed)?;
+    let spent = children_seconds()? - before;
+    if counted != timed {
+        figures = ask(simulator, counted)?;
+    }
+    let hops = figures.get("hops").and_then(|all| all.first()).copied().ok_or("no count of hops")?;
+    let cost = spent / hops;
+    let ratio = own.map_or_else(|| "1".to_owned(), |own| format!("{:.1}", cost / own));
+    println!(
+        "{name:<10} {:<9} {hops:>10} {spent:>8.2} {:>10.2} {ratio:>22}",
+        simulator.name,
+        hops / spent / 1e6
+    );
+    Ok(cost)
+}
+
+/// User and system time of all children that have ended, to the clock tick of 10 ms (proc(5): cutime, cstime; USER_HZ is 100).
+fn children_seconds() -> Result<f64, String> {
+    let stat = fs::read_to_string("/proc/self/stat").map_err(|why| format!("/proc/self/stat: {why}"))?;
+    // The name in parentheses may hold spaces; cutime and cstime are fields 16 and 17 of all, 14 and 15 of those after it.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
+    match (ticks(13), ticks(14)) {
+        (Some(user), Some(system)) => Ok((user + system) / 100.0),
+        _ => Err("/proc/self/stat: no cutime".to_owned()),
+    }
+}
+
+const BENCHMARKS: [Benchmark; 3] = [
+    Benchmark {
+        name: "dumbbell",
+        scenario: "dumbbell.toml",
+        ours: &[
+            "link.tx-back{n}.rate=10 Mbps",
+            "link.tx-back{n}.delay=1 ms",
+            "link.voice_rx.rate=10 Mbps",
+            "link.voice_rx.delay=1 ms",
+            "flow.ftp.return_route=[\"ack{n}\", \"back\", \"tx-back{n}\"]",
+            "flow.voice.route=[\"voice_tx\", \"wan\", \"voice_rx\"]",
+        ],
+        common: "duration=2000 tcps=12 delack=1 rx_step=0.002 voices=1 voice_size=160",
+        ns2: "cc=reno",
+        ns3: "cc=newreno",
+    },
+    Benchmark {
+        name: "busy",
+        scenario: "busy.toml",
+        ours: &[
+            "link.tx-back{n}.rate=1 Gbps",
+            "link.tx-back{n}.delay={ from = \"1 ms\", step = \"100 us\" }",
+            "flow.bulk.return_route=[\"back\", \"tx-back{n}\"]",
+        ],
+        common: "duration=60 tcps=64 cc=newreno mss=1460 rwnd=10000 iw=10 delack=1 delack_timer=0.04 tick=0.001 min_rto=0.2 \
+                 limited_transmit=1 wan_rate=100 wan_delay=0.02 queue=250 tx_rate=1000 tx_step=0.0001 rx=0 voices=20 voice_size=160",
+        ns2: "bugfix=1",
+        ns3: "",
+    },
+    Benchmark {
+        name: "gigabit",
+        scenario: "gigabit.toml",
+        ours: &[
+            "link.tx-back{n}.rate=10 Gbps",
+            "link.tx-back{n}.delay={ from = \"1 ms\", step = \"50 us\" }",
+            "flow.bulk.return_route=[\"back\", \"tx-back{n}\"]",
+        ],
+        common: "duration=10 tcps=200 cc=cubic mss=1448 rwnd=10000 iw=10 delack=1 delack_timer=0.04 tick=0.001 min_rto=0.2 \
+                 wan_rate=1000 wan_delay=0.02 queue=2500 tx_rate=10000 tx_step=0.00005 rx=0",
+        ns2: "",
+        ns3: "",
+    },
+];
