@@ -192,6 +192,11 @@ impl Endpoint {
     }
 
     fn transmit_all(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
+        while let Some(seq) = self.transport.poll_discarded() {
+            if let Some(tap) = taps.written_by(self.side) {
+                tap.on_dropped(seq, DropCause::SendQueue);
+            }
+        }
         while let Some(packet) = self.transport.poll_transmit(now) {
             if let Some(tap) = taps.written_by(self.side) {
                 match packet.payload {

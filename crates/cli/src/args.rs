@@ -128,21 +128,30 @@ pub(crate) struct Place {
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Transports to compare
-    #[arg(
-        long,
-        value_name = "A,B,...",
-        value_delimiter = ',',
-        env = "TALKPATH_TRANSPORTS",
-        default_value = "udp,tcp,tcp-nodelay"
-    )]
-    pub(crate) transports: Vec<String>,
+    /// Transports to compare; by default all that the arena has
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
+    transports: Vec<String>,
     /// Path preset for sim; the files are under scenarios/paths/
     #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = "home-adsl")]
     pub(crate) path: String,
     /// Put a bulk upload beside the call in `live` too (`sim` always does)
     #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
     pub(crate) load: bool,
+}
+
+impl CompareArgs {
+    /// The transports asked for, or all that `arena` has.
+    pub(crate) fn transports(&self, arena: ArenaKind) -> Vec<String> {
+        if !self.transports.is_empty() {
+            return self.transports.clone();
+        }
+        let kernel = ["udp", "tcp", "tcp-nodelay"];
+        let dccp: &[&str] = match arena {
+            ArenaKind::Sim => &["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"],
+            ArenaKind::Emu | ArenaKind::Live => &[],
+        };
+        kernel.iter().chain(dccp).map(|&name| name.to_owned()).collect()
+    }
 }
 
 #[derive(Debug, Args)]

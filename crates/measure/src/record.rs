@@ -158,6 +158,8 @@ pub enum DropCause {
     Fragment,
     /// The receiving socket's buffer had no room.
     SocketBuffer,
+    /// The sender's own queue had no room for it any more.
+    SendQueue,
 }
 
 /// Which way a message went.
@@ -323,12 +325,15 @@ impl DropCause {
             Self::Loss => "loss",
             Self::Fragment => "fragment",
             Self::SocketBuffer => "socket-buffer",
+            Self::SendQueue => "send-queue",
         }
     }
 
     /// The cause of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Queue, Self::Loss, Self::Fragment, Self::SocketBuffer].into_iter().find(|it| it.name() == name)
+        [Self::Queue, Self::Loss, Self::Fragment, Self::SocketBuffer, Self::SendQueue]
+            .into_iter()
+            .find(|it| it.name() == name)
     }
 }
 

@@ -116,7 +116,7 @@ impl FlowSpec {
             _ => None,
         };
         let spec = Self {
-            transport: transport(flow),
+            transport: transport(flow)?,
             workload: WorkloadSpec::new(&flow.workload),
             echo_per_read: flow.echo.map(|write| write == EchoWrite::PerRead),
             is_up: flow.direction == Direction::Up,
@@ -315,17 +315,20 @@ impl WorkloadSpec {
     }
 }
 
-fn transport(flow: &Flow) -> TransportSpec {
+fn transport(flow: &Flow) -> Result<TransportSpec, String> {
     let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
     match &flow.transport {
-        TransportConfig::Udp(_) => TransportSpec::Udp { receive_buffer },
-        TransportConfig::Tcp(config) => TransportSpec::Tcp {
+        TransportConfig::Udp(_) => Ok(TransportSpec::Udp { receive_buffer }),
+        TransportConfig::Dccp(_) => {
+            Err(format!("flow {}: DCCP is not available in real arenas yet: use `sim`", flow.name))
+        }
+        TransportConfig::Tcp(config) => Ok(TransportSpec::Tcp {
             nodelay: config.nagle == NagleKind::Off,
             cc: kernel_cc(config).to_owned(),
             mss: config.mss.map(|mss| u32::try_from(mss.get()).unwrap_or(u32::MAX)),
             send_buffer: config.send_buffer.map(Bytes::get),
             receive_buffer,
-        },
+        }),
     }
 }
 

@@ -156,7 +156,10 @@ mod tests {
         let flow = &schema["properties"]["flow"]["additionalProperties"];
         assert_eq!(flow["additionalProperties"], false);
         let transports = &flow["properties"]["transport"]["anyOf"];
-        assert_eq!(transports[0]["enum"], json!(["udp", "tcp", "tcp-nodelay"]));
+        assert_eq!(
+            transports[0]["enum"],
+            json!(["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"])
+        );
         assert_eq!(transports[2]["properties"]["kind"]["const"], "tcp");
         assert_eq!(schema["properties"]["drain"]["default"], "5 s");
     }

@@ -71,6 +71,7 @@ fn build_flow(
     SimFlow {
         info: flow_info(flow, transport, start),
         is_stream: matches!(transport, TransportConfig::Tcp(_)),
+        has_timeouts: !matches!(transport, TransportConfig::Udp(_)),
         near: Endpoint::near(end(Role::Active, None), workload, window),
         far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window),
         taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| LegTap::new()) },
@@ -91,7 +92,7 @@ fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowIn
         transport: flow.transport_name.clone(),
         cc: match transport {
             TransportConfig::Tcp(TcpConfig { cc: Some(cc), .. }) => Some(cc.name().to_owned()),
-            TransportConfig::Tcp(_) | TransportConfig::Udp(_) => None,
+            TransportConfig::Tcp(_) | TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
         },
         start,
         clocked: flow.workload.is_clocked(),

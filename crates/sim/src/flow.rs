@@ -11,6 +11,7 @@ use talkpath_units::{Duration, Instant, Rate};
 pub(crate) struct SimFlow {
     pub(crate) info: FlowInfo,
     pub(crate) is_stream: bool,
+    pub(crate) has_timeouts: bool,
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) taps: FlowTaps,
@@ -98,7 +99,7 @@ impl SimFlow {
         let counters = FlowCounters {
             data_packets: Some(counted.data_packets),
             retransmissions: self.is_stream.then_some(counted.retransmissions),
-            timeouts: self.is_stream.then_some(counted.timeouts),
+            timeouts: self.has_timeouts.then_some(counted.timeouts),
             cwnd_packets_mean: self.meter.cwnd.finish(now).mean,
             send_buffer_mean: send_buffer.mean,
             send_buffer_max: send_buffer.max.map(|max| max as u64),

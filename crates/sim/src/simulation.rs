@@ -286,15 +286,19 @@ impl Simulation {
     }
 
     fn record_dropped(&mut self, parcel: &Parcel, cause: DropCause) {
-        let Packet::Udp(datagram) = parcel.packet else { return };
+        let seq = match parcel.packet {
+            Packet::Udp(datagram) => datagram.seq,
+            Packet::Dccp(packet) if packet.payload > 0 => packet.message,
+            Packet::Dccp(_) | Packet::Tcp(_) => return,
+        };
         let taps = &mut self.flows[parcel.flow as usize].taps;
         let before = taps.pending();
         let cause = if parcel.part.is_whole() { cause } else { DropCause::Fragment };
         match parcel.direction {
-            Direction::Out => taps.forward.on_dropped(datagram.seq, cause),
+            Direction::Out => taps.forward.on_dropped(seq, cause),
             Direction::Back => {
                 if let Some(tap) = &mut taps.echo {
-                    tap.on_dropped(datagram.seq, cause);
+                    tap.on_dropped(seq, cause);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use talkpath_units::{Bytes, Instant, Seed};
 
+use crate::dccp::Dccp;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::{
@@ -20,14 +21,17 @@ pub enum AnyTransport {
     Udp(Udp),
     /// TCP (RFC 9293).
     Tcp(Tcp),
+    /// DCCP (RFC 4340).
+    Dccp(Dccp),
 }
 
 impl AnyTransport {
     /// One end of a flow; both ends are built from one `config`, and the `role`s differ.
     ///
-    /// `path_mtu` is the smallest MTU of the flow's links, which TCP derives its segment size from; `seed` is the
+    /// `path_mtu` is the smallest MTU of the flow's links, from which TCP derives its segment size and DCCP its largest
+    /// message; `seed` is the
     /// flow's own and draws the initial sequence numbers; `receive_buffer` takes the place of the config's
-    /// `socket_buffer` (UDP) or `rwnd` (TCP) at this end.
+    /// `socket_buffer` (UDP, DCCP) or `rwnd` (TCP) at this end.
     pub fn new(
         config: &TransportConfig,
         role: Role,
@@ -40,6 +44,9 @@ impl AnyTransport {
                 Self::Udp(Udp::new(receive_buffer.unwrap_or(config.socket_buffer)))
             }
             TransportConfig::Tcp(config) => Self::Tcp(Tcp::new(config, role, path_mtu, seed, receive_buffer)),
+            TransportConfig::Dccp(config) => {
+                Self::Dccp(Dccp::new(config, role, path_mtu, seed, receive_buffer))
+            }
         }
     }
 
@@ -48,6 +55,7 @@ impl AnyTransport {
         match self {
             Self::Udp(_) => false,
             Self::Tcp(_) => true,
+            Self::Dccp(_) => false,
         }
     }
 }
@@ -57,6 +65,7 @@ macro_rules! each {
         match $any {
             AnyTransport::Udp($transport) => $call,
             AnyTransport::Tcp($transport) => $call,
+            AnyTransport::Dccp($transport) => $call,
         }
     };
 }
@@ -105,6 +114,11 @@ impl Transport for AnyTransport {
     #[inline]
     fn poll_dropped(&mut self) -> Option<u64> {
         each!(self, transport => transport.poll_dropped())
+    }
+
+    #[inline]
+    fn poll_discarded(&mut self) -> Option<u64> {
+        each!(self, transport => transport.poll_discarded())
     }
 
     #[inline]

@@ -2,6 +2,8 @@
 
 use talkpath_units::{Bytes, Duration, Packets};
 
+use crate::tfrc::Revision;
+
 /// Which transport, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportConfig {
@@ -9,6 +11,8 @@ pub enum TransportConfig {
     Udp(UdpConfig),
     /// TCP (RFC 9293).
     Tcp(TcpConfig),
+    /// DCCP (RFC 4340).
+    Dccp(DccpConfig),
 }
 
 /// Which side of a connection a transport is.
@@ -187,6 +191,114 @@ impl TcpConfig {
         send_buffer: Some(Bytes::new(16 << 10)),
         overfill: false,
     };
+}
+
+/// DCCP's options, the same at both ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DccpConfig {
+    /// The congestion control of both half-connections.
+    pub ccid: CcidKind,
+    /// Initial congestion window; `None` takes the RFC's.
+    pub initial_window: Option<Packets>,
+    /// Initial slow start threshold; `None` is unlimited.
+    pub initial_ssthresh: Option<Packets>,
+    /// The Ack Ratio that a sender begins with (RFC 4340 §11.3).
+    pub ack_ratio: u16,
+    /// Messages that may wait to be sent; `None` is unlimited.
+    pub send_queue: Option<Packets>,
+    /// Which message a full queue has no room for.
+    pub send_queue_policy: QueuePolicy,
+    /// Whether the window grows though the application does not fill it.
+    pub app_limited_growth: bool,
+    /// Packet size that windows and rates are worked out for; `None` takes the messages'.
+    pub segment_size: Option<Bytes>,
+    /// Which specification a rate follows (CCIDs 3 and 4).
+    pub tfrc: Revision,
+    /// Room of the receiving socket, in bytes of payload.
+    pub socket_buffer: Bytes,
+    /// Whether packets may be marked instead of dropped (RFC 4340 §12).
+    pub ecn: bool,
+    /// Whether a server keeps no state before the handshake is complete (RFC 4340 §8.1.4).
+    pub init_cookie: bool,
+    /// Whether data and acknowledgements carry short sequence numbers (RFC 4340 §7.6).
+    pub short_seqnos: bool,
+    /// Checksum Coverage of data packets, and the least that is accepted: 0 for all (RFC 4340 §9.2).
+    pub checksum_coverage: u8,
+}
+
+/// A DCCP congestion control (RFC 4340 §10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CcidKind {
+    /// TCP-like (RFC 4341).
+    Ccid2,
+    /// TCP-friendly rate control (RFC 4342).
+    Ccid3,
+    /// TCP-friendly rate control for small packets (RFC 5622).
+    Ccid4,
+}
+
+/// Which message a full send queue has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueuePolicy {
+    /// The new one, which is refused.
+    DropNewest,
+    /// The one that has waited longest, for data that ages.
+    DropOldest,
+}
+
+impl DccpConfig {
+    /// What `ccid` does where the scenario says nothing.
+    pub const fn new(ccid: CcidKind) -> Self {
+        Self {
+            ccid,
+            initial_window: None,
+            initial_ssthresh: None,
+            // RFC 4340 §11.3.
+            ack_ratio: 2,
+            send_queue: None,
+            send_queue_policy: QueuePolicy::DropNewest,
+            // RFC 4341 §5.1.
+            app_limited_growth: true,
+            segment_size: None,
+            tfrc: Revision::Rfc5348,
+            socket_buffer: UdpConfig::RMEM_DEFAULT,
+            // No queue of ours marks.
+            ecn: false,
+            init_cookie: false,
+            short_seqnos: false,
+            checksum_coverage: 0,
+        }
+    }
+}
+
+impl CcidKind {
+    /// The name that scenarios and summaries use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ccid2 => "ccid2",
+            Self::Ccid3 => "ccid3",
+            Self::Ccid4 => "ccid4",
+        }
+    }
+
+    /// The CCID's number (RFC 4340 §10, table 6).
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Ccid2 => 2,
+            Self::Ccid3 => 3,
+            Self::Ccid4 => 4,
+        }
+    }
+
+    /// Whether a sender needs Ack Vectors (RFC 4341 §4); the rate-based ones have options of their own instead.
+    pub(crate) const fn needs_ack_vector(self) -> bool {
+        matches!(self, Self::Ccid2)
+    }
+
+    /// Whether a receiver needs NDP Counts, to tell lost data from lost acknowledgements (RFC 4342 §6.1).
+    pub(crate) const fn needs_ndp_count(self) -> bool {
+        !matches!(self, Self::Ccid2)
+    }
 }
 
 /// Whose TCP the defaults follow.

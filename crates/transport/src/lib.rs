@@ -21,7 +21,8 @@ pub mod udp;
 
 pub use any::AnyTransport;
 pub use config::{
-    CongestionControlKind, DelayedAck, NagleKind, Role, Stack, TcpConfig, TransportConfig, UdpConfig,
+    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Role, Stack, TcpConfig,
+    TransportConfig, UdpConfig,
 };
 pub use packet::{Datagram, Ecn, Flags, Packet, SackBlock, Segment};
 
@@ -44,6 +45,9 @@ pub enum Refused {
     /// The send buffer or send queue has no room for it now.
     #[error("the send buffer has no room")]
     NoRoom,
+    /// The send queue is full, and its policy is to drop the newest message.
+    #[error("the send queue is full")]
+    QueueFull,
     /// The message is larger than this transport can ever carry.
     #[error("the message is larger than the transport can carry, {limit}")]
     TooLarge {
@@ -135,6 +139,8 @@ pub struct Counters {
     pub fast_retransmits: u64,
     /// Datagrams that the receiving socket's buffer had no room for.
     pub socket_buffer_drops: u64,
+    /// Messages that the sender's own queue dropped.
+    pub send_queue_drops: u64,
 }
 
 /// The contract. See the crate's documentation for the order of calls.
@@ -161,6 +167,10 @@ pub trait Transport {
     /// The number of a message that arrived and found no room in the receiving socket's buffer, one a call, until
     /// `None`; a stream never drops what it has acknowledged.
     fn poll_dropped(&mut self) -> Option<u64>;
+    /// The number of a message that was taken and that the sender's own queue then dropped, one a call, until `None`.
+    fn poll_discarded(&mut self) -> Option<u64> {
+        None
+    }
     /// When `handle_timeout` wants to be called, if ever.
     fn poll_timeout(&self) -> Option<Instant>;
     /// "May I send now?": room for the next message. Zero while not open.

@@ -69,7 +69,7 @@ impl HostTcp {
 fn tcp(flow: &Flow) -> Option<&TcpConfig> {
     match &flow.transport {
         TransportConfig::Tcp(config) => Some(config),
-        TransportConfig::Udp(_) => None,
+        TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn socket_plans<'a>(
             TransportConfig::Tcp(config) if config.rwnd != TcpConfig::preset(Stack::Linux, false).rwnd => {
                 Some(u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX))
             }
-            TransportConfig::Tcp(_) | TransportConfig::Udp(_) => None,
+            TransportConfig::Tcp(_) | TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
         };
         for is_sender in [true, false] {
             let host = if is_sender { sender(flow) } else { sender(flow).other() };

@@ -26,10 +26,105 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
             doc: "TCP with TCP_NODELAY: small segments leave at once",
             keys: TCP_KEYS,
         },
+        Variant {
+            name: "dccp-ccid2",
+            doc: "DCCP (RFC 4340) with TCP-like congestion control (RFC 4341)",
+            keys: CCID2_KEYS,
+        },
+        Variant {
+            name: "dccp-ccid3",
+            doc: "DCCP (RFC 4340) with TCP-friendly rate control (RFC 4342)",
+            keys: TFRC_KEYS,
+        },
+        Variant {
+            name: "dccp-ccid4",
+            doc: "DCCP (RFC 4340) with TCP-friendly rate control for small packets (RFC 5622)",
+            keys: TFRC_KEYS,
+        },
     ],
-    later: &["dccp-ccid2", "dccp-ccid3", "dccp-ccid4", "quic-datagram", "quic-stream", "sctp", "webrtc"],
+    later: &["quic-datagram", "quic-stream", "sctp", "webrtc"],
     number: None,
 };
+
+const CCID2_KEYS: &[Key] = &[
+    key(
+        "initial_window",
+        Kind::Quantity { measures: WINDOW, words: &["default"] },
+        Default::Is("\"default\""),
+        "congestion window at the beginning; `default` is RFC 3390's, two to four packets",
+    ),
+    key(
+        "initial_ssthresh",
+        Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+        Default::Is("\"unlimited\""),
+        "slow start threshold at the beginning",
+    ),
+    key(
+        "ack_ratio",
+        Kind::Count { least: 1, most: 65_535 },
+        Default::Is("2"),
+        "data packets for each acknowledgement at the beginning (RFC 4340 §11.3); the sender adapts it",
+    ),
+    key(
+        "app_limited_growth",
+        Kind::Flag,
+        Default::Is("true"),
+        "whether the window grows though the application does not fill it (RFC 4341 §5.1; RFC 7661 says no)",
+    ),
+    SEND_QUEUE,
+    SEND_QUEUE_POLICY,
+    SEGMENT_SIZE,
+    DCCP_SOCKET_BUFFER,
+];
+
+const TFRC_KEYS: &[Key] = &[
+    key(
+        "tfrc",
+        Kind::Choice(&TFRC),
+        Default::Is("\"rfc5348\""),
+        "which specification the rate follows: RFC 5348, or RFC 3448, which it obsoletes",
+    ),
+    SEND_QUEUE,
+    SEND_QUEUE_POLICY,
+    SEGMENT_SIZE,
+    DCCP_SOCKET_BUFFER,
+];
+
+const TFRC: Words = Words { noun: "a specification", known: &["rfc5348", "rfc3448"], later: &[] };
+
+const SEND_QUEUE: Key = key(
+    "send_queue",
+    Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+    Default::Is("\"unlimited\""),
+    "messages that wait in the sender's own queue until they may leave",
+);
+
+const SEND_QUEUE_POLICY: Key = key(
+    "send_queue_policy",
+    Kind::Choice(&QUEUE_POLICY),
+    Default::Is("\"drop-newest\""),
+    "what a full send queue does: `drop-newest` refuses the message, `drop-oldest` drops the one that has waited longest",
+);
+
+const SEGMENT_SIZE: Key = key(
+    "segment_size",
+    Kind::Quantity { measures: SEGMENT, words: &["message"] },
+    Default::Is("\"message\""),
+    "packet size that windows and rates are worked out for; `message` takes what is sent",
+);
+
+const DCCP_SOCKET_BUFFER: Key = key(
+    "socket_buffer",
+    quantity(BUFFER),
+    Default::Is("\"212992 B\""),
+    "room of the receiving socket, in payload bytes; Linux's `net.core.rmem_default`",
+);
+
+const QUEUE_POLICY: Words =
+    Words { noun: "a queue policy", known: &["drop-newest", "drop-oldest"], later: &[] };
+
+/// The largest payload of an IPv4 packet (RFC 791 §3.1) with a DCCP header (RFC 4340 §5.1).
+const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, 65_499)];
 
 const BY_STACK: Default = Default::Follows("`stack`");
 

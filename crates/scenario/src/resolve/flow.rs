@@ -1,6 +1,7 @@
 //! Flows: copies, directions, routes, and what a workload asks of its transport.
 
 use talkpath_transport::TransportConfig;
+use talkpath_transport::dccp::largest_message;
 use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
@@ -193,18 +194,23 @@ fn one(
     log: &mut Log,
 ) -> Option<Flow> {
     let transport = transport::resolve(section, mtu, log);
-    let is_udp = transport.as_ref().is_some_and(|it| matches!(it.config, TransportConfig::Udp(_)));
-    let header = if is_udp { FILE_HEADER } else { Bytes::ZERO };
-    let message = match mtu.filter(|_| is_udp) {
-        Some(mtu) => mtu.saturating_sub(UDP_HEADERS).clamp(LEAST_MESSAGE, LARGEST_DATAGRAM),
+    let largest = |mtu: Bytes| match transport.as_ref()?.config {
+        TransportConfig::Udp(_) => Some(mtu.saturating_sub(UDP_HEADERS)),
+        TransportConfig::Dccp(_) => Some(largest_message(mtu)),
+        TransportConfig::Tcp(_) => None,
+    };
+    let message = match mtu.and_then(largest) {
+        Some(largest) => largest.clamp(LEAST_MESSAGE, LARGEST_DATAGRAM),
         None => LARGEST_MESSAGE,
     };
+    let is_stream = transport.as_ref().is_some_and(|it| matches!(it.config, TransportConfig::Tcp(_)));
+    let header = if is_stream { Bytes::ZERO } else { FILE_HEADER };
     let load = workload::resolve(section, duration, FileTerms { contents, message, header }, log);
     let start = start(section, duration, log);
     let send_jitter = section.duration("send_jitter", log);
     let receiver = receiver(section, log);
     if let (Some(transport), Some((load, _))) = (&transport, &load) {
-        fit(section, &transport.config, load, receiver, log);
+        fit(section, &transport.config, load, receiver, mtu, log);
     }
     let (transport, (workload, echo)) = (transport?, load?);
     Some(Flow {
@@ -256,6 +262,7 @@ fn fit(
     transport: &TransportConfig,
     workload: &WorkloadConfig,
     receiver: Option<Receiver>,
+    mtu: Option<Bytes>,
     log: &mut Log,
 ) {
     let size = match workload {
@@ -280,6 +287,21 @@ fn fit(
             if let Some(size) = size.filter(|size| *size > LARGEST_DATAGRAM) {
                 let message = format!(
                     "found messages of {size}, expected at most {LARGEST_DATAGRAM}, which a UDP datagram can hold"
+                );
+                flow.problem("workload", Problem::new(message), log);
+            } else if let Some(size) = size.filter(|size| *size > room) {
+                let message = format!(
+                    "found messages of {size}, which never find room in a receiving socket of {room}"
+                );
+                flow.problem("workload", Problem::new(message), log);
+            }
+        }
+        TransportConfig::Dccp(dccp) => {
+            let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(dccp.socket_buffer);
+            let limit = mtu.map_or(Bytes::MAX, largest_message);
+            if let Some(size) = size.filter(|size| *size > limit && !is_file) {
+                let message = format!(
+                    "found messages of {size}, expected at most {limit}, which one DCCP packet can hold on this path"
                 );
                 flow.problem("workload", Problem::new(message), log);
             } else if let Some(size) = size.filter(|size| *size > room) {

@@ -1,7 +1,9 @@
 //! Transports: the stack's preset, with the scenario's keys over it.
 
+use talkpath_transport::tfrc::Revision;
 use talkpath_transport::{
-    CongestionControlKind, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig, UdpConfig,
+    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Stack, TcpConfig,
+    TransportConfig, UdpConfig,
 };
 use talkpath_units::Bytes;
 
@@ -26,6 +28,11 @@ pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> 
     if name == "udp" {
         let socket_buffer = section.bytes("socket_buffer", log)?;
         let config = TransportConfig::Udp(UdpConfig { socket_buffer });
+        return Some(Transport { config, name, asked_for: Vec::new() });
+    }
+    if let Some(ccid) = ccid(name) {
+        let config = if ccid == CcidKind::Ccid2 { ccid2(&section, log) } else { tfrc(ccid, &section, log) };
+        let config = TransportConfig::Dccp(config?);
         return Some(Transport { config, name, asked_for: Vec::new() });
     }
     let mut asked_for = Vec::new();
@@ -91,6 +98,42 @@ fn tcp(
         send_buffer: send_buffer?,
         overfill: overfill?,
         ..preset
+    })
+}
+
+fn ccid2(section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+    let config = dccp(CcidKind::Ccid2, section, log);
+    let initial_window = section.packets_or_word("initial_window", log);
+    let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
+    let ack_ratio = section.count("ack_ratio", log);
+    let app_limited_growth = section.flag("app_limited_growth", log);
+    Some(DccpConfig {
+        initial_window: initial_window?,
+        initial_ssthresh: initial_ssthresh?,
+        ack_ratio: u16::try_from(ack_ratio?).ok()?,
+        app_limited_growth: app_limited_growth?,
+        ..config?
+    })
+}
+
+fn tfrc(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+    let config = dccp(ccid, section, log);
+    let tfrc = section.choice("tfrc", log).and_then(revision);
+    Some(DccpConfig { tfrc: tfrc?, ..config? })
+}
+
+/// The keys that all CCIDs have.
+fn dccp(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+    let send_queue = section.packets_or_word("send_queue", log);
+    let send_queue_policy = section.choice("send_queue_policy", log).and_then(queue_policy);
+    let segment_size = section.bytes_or_word("segment_size", log);
+    let socket_buffer = section.bytes("socket_buffer", log);
+    Some(DccpConfig {
+        send_queue: send_queue?,
+        send_queue_policy: send_queue_policy?,
+        segment_size: segment_size?,
+        socket_buffer: socket_buffer?,
+        ..DccpConfig::new(ccid)
     })
 }
 
@@ -184,6 +227,31 @@ fn congestion_control(word: &str) -> Option<CongestionControlKind> {
         "newreno" => Some(CongestionControlKind::NewReno),
         "cubic" => Some(CongestionControlKind::Cubic),
         "bbr" => Some(CongestionControlKind::Bbr),
+        _ => None,
+    }
+}
+
+fn ccid(word: &str) -> Option<CcidKind> {
+    match word {
+        "dccp-ccid2" => Some(CcidKind::Ccid2),
+        "dccp-ccid3" => Some(CcidKind::Ccid3),
+        "dccp-ccid4" => Some(CcidKind::Ccid4),
+        _ => None,
+    }
+}
+
+fn revision(word: &str) -> Option<Revision> {
+    match word {
+        "rfc5348" => Some(Revision::Rfc5348),
+        "rfc3448" => Some(Revision::Rfc3448),
+        _ => None,
+    }
+}
+
+fn queue_policy(word: &str) -> Option<QueuePolicy> {
+    match word {
+        "drop-newest" => Some(QueuePolicy::DropNewest),
+        "drop-oldest" => Some(QueuePolicy::DropOldest),
         _ => None,
     }
 }

@@ -78,6 +78,11 @@ impl AckHistory {
         self.runs.front().map(|run| run.last)
     }
 
+    /// The least number that is still told of.
+    pub fn oldest(&self) -> Option<Seq> {
+        self.runs.back().map(|run| run.last.wrapping_sub(run.count - 1))
+    }
+
     /// Packet `seq` arrived. What was received once stays as it was first seen (RFC 4340 §11.4.1); what lies before all
     /// that is still remembered is not taken up again.
     pub fn on_packet(&mut self, seq: Seq, marked: bool) {
@@ -149,11 +154,16 @@ impl AckHistory {
     }
 
     /// The peer has received our packet `seq`: what it reported may be forgotten (RFC 4340 §11.4.2), but for the run of
-    /// the greatest number, which every later vector begins from.
+    /// the greatest number, which every later vector begins from. Of packets before `seq` this says nothing.
     pub fn on_acknowledged(&mut self, seq: Seq) {
         let mut known = None;
-        while let Some((_, latest)) = self.reported.pop_front_if(|&mut (sent, _)| !sent.is_after(seq)) {
-            known = Some(latest);
+        while let Some((sent, latest)) = self.reported.front().copied()
+            && !sent.is_after(seq)
+        {
+            if sent == seq {
+                known = Some(latest);
+            }
+            self.reported.pop_front();
         }
         let Some(known) = known else { return };
         loop {
@@ -300,8 +310,14 @@ mod tests {
         history.on_reported(Seq::new(70));
         history.on_packet(Seq::new(5), false);
         history.on_packet(Seq::new(7), false);
-        history.on_acknowledged(Seq::new(69));
-        assert_eq!(bytes_of(&history), [0, 0xc0, 1, 0xc0, 1]);
+        history.on_reported(Seq::new(72));
+        let full = [0, 0xc0, 1, 0xc0, 1];
+        // Packet 71 carried no vector, and its arrival says nothing of packet 70.
+        for without in [69, 71] {
+            let mut history = history.clone();
+            history.on_acknowledged(Seq::new(without));
+            assert_eq!(bytes_of(&history), full);
+        }
         history.on_acknowledged(Seq::new(70));
         assert_eq!(bytes_of(&history), [0, 0xc0, 0]);
         history.on_packet(Seq::new(3), false);

@@ -6,18 +6,42 @@
 //! | `packet` | the ten packet types | §5 |
 //! | `options` | options in a packet | §5.8 |
 //! | `ack_vector` | what arrived, told and read | §11.4 |
-//! | `ccid` | the contract with a congestion control | §10 |
+//! | `data_dropped` | data that did not reach the application | §11.7 |
+//! | `features` | features and their negotiation | §6 |
+//! | `numbers` | sequence number variables and validity windows | §7.5 |
+//! | `connection` | state, timers, the contract of a transport | §8 |
+//! | `input` | arriving packets, step by step | §8.5 |
+//! | `output` | which packet leaves next, and its options | §11, §13 |
+//! | `cookie` | Init Cookies | §8.1.4 |
+//! | `limiter` | how often strangers are answered | §7.5.4 |
+//! | `queues` | messages to be sent and to be read | §11.7 |
+//! | `ccid` | the contract with a congestion control, and the CCIDs | §10 |
+//!
+//! A message is the data of one packet: nothing is repeated, put in order or joined. Left out: data on Request and
+//! Response, ports (the host's), mobility, and path MTU discovery (the path's MTU is given).
 //!
 //! The ECN Nonce (§12.2) is left out: packets are sent with ECT(0), whose nonce is 0, so that every sum is 0; RFC 8311
 //! made the nonce historic.
 
 mod ack_vector;
 pub mod ccid;
+mod connection;
+mod cookie;
+mod data_dropped;
+mod features;
+mod input;
+mod limiter;
+mod numbers;
 mod options;
+mod output;
 mod packet;
+mod queues;
 mod seq;
 
 pub use ack_vector::{AckHistory, AckRun, AckState, ack_vector};
+pub use connection::{Dccp, State, largest_message};
+pub use data_dropped::{DropCode, drop_code};
+pub use features::{Feature, Location};
 pub use options::{DccpOption, FeatureKind, FeatureOption, OptionIter, Options};
 pub use packet::{DccpPacket, PacketKind, Reset, ResetCode, ServiceCode};
 pub use seq::Seq;

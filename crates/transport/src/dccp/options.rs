@@ -82,6 +82,13 @@ pub enum FeatureKind {
     ConfirmR,
 }
 
+impl FeatureKind {
+    /// The option's type.
+    pub const fn option_type(self) -> u8 {
+        CHANGE_L + self as u8
+    }
+}
+
 /// A packet's options, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -92,7 +99,7 @@ pub struct Options {
 
 impl Options {
     /// Bytes that a packet's options may take; chosen: CCID 4's feedback with nine loss intervals takes 129
-    /// (RFC 5622 §8), a Response that confirms all features with an Init Cookie 114.
+    /// (RFC 5622 §8), a Response that confirms all features with an Init Cookie less.
     pub const ROOM: usize = 132;
 
     /// No options.
@@ -147,7 +154,7 @@ impl Options {
             DccpOption::Mandatory => self.append(&[MANDATORY]),
             DccpOption::SlowReceiver => self.append(&[SLOW_RECEIVER]),
             DccpOption::Feature(option) => {
-                self.append_parts(CHANGE_L + option.kind as u8, &[&[option.number], option.values])
+                self.append_parts(option.kind.option_type(), &[&[option.number], option.values])
             }
             DccpOption::InitCookie(cookie) => self.append_parts(INIT_COOKIE, &[cookie]),
             DccpOption::NdpCount(count) => {
@@ -368,7 +375,7 @@ mod tests {
     #[test]
     fn an_option_that_does_not_fit_leaves_the_others_as_they_were() {
         let mut options = Options::EMPTY;
-        assert!(options.push(DccpOption::InitCookie(&[1; 112])));
+        assert!(options.push(DccpOption::InitCookie(&[1; Options::ROOM - 20])));
         let before = options;
         assert!(!options.push(DccpOption::AckVector { nonce: false, runs: &[0; 17] }));
         assert!(!options.push(DccpOption::NdpCount(1 << 48)));

@@ -35,14 +35,14 @@ mod prr;
 mod rack;
 mod receive;
 mod recovery;
-mod rtt;
+pub(crate) mod rtt;
 mod sack;
 mod scoreboard;
 mod selective;
 mod send;
 mod timer;
 mod undo;
-mod usage;
+pub(crate) mod usage;
 mod window;
 
 pub use connection::Tcp;

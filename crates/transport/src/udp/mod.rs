@@ -45,6 +45,7 @@ impl Udp {
                 timeouts: 0,
                 fast_retransmits: 0,
                 socket_buffer_drops: 0,
+                send_queue_drops: 0,
             },
         }
     }

@@ -14,11 +14,15 @@
 //! receiving half, then the sending one), `on_timeout` at `deadline`, and then `clearance` until it is not
 //! [`Clearance::Now`]. Times are `now`, last, and never go back.
 
+mod any;
+mod ccid2;
 mod tfrc;
 
-pub use tfrc::{TfrcReceiver, TfrcSender};
+use talkpath_units::{Bytes, Duration, Instant};
 
-use talkpath_units::{Bytes, Instant};
+pub use any::{HcReceiver, HcSender};
+pub use ccid2::{Ccid2Receiver, Ccid2Sender};
+pub use tfrc::{TfrcReceiver, TfrcSender};
 
 use super::{Options, Seq};
 use crate::{Ecn, Observation};
@@ -56,6 +60,8 @@ pub struct Acknowledgement<'a> {
     pub ack: Seq,
     /// Whether the packet carries data as well.
     pub is_data: bool,
+    /// Packets of the peer's, data or not, that have been inferred as lost since the last acknowledgement.
+    pub peer_lost: u64,
     /// Its options; [`ack_vector`](super::ack_vector()) reads the Ack Vector, where there is one.
     pub options: &'a Options,
 }
@@ -96,6 +102,8 @@ pub trait CcidSender {
     }
     /// Adds what the CCID wants to say on a data packet that is about to leave.
     fn put_options(&mut self, _options: &mut Options, _now: Instant) {}
+    /// The handshake took this round trip; it comes before anything else, and not where it was not measured.
+    fn on_handshake(&mut self, _rtt: Duration, _now: Instant) {}
     /// A packet has left.
     fn on_sent(&mut self, sent: &Sent, now: Instant);
     /// A valid acknowledgement has arrived, possibly an old one.
@@ -109,6 +117,8 @@ pub trait CcidSender {
     fn wants_to_acknowledge(&self) -> bool {
         false
     }
+    /// A packet with an acknowledgement has left.
+    fn on_acknowledged(&mut self) {}
     /// The Ack Ratio that the sender wants the peer to have (RFC 4340 §11.3).
     fn wanted_ack_ratio(&self) -> Option<u16> {
         None

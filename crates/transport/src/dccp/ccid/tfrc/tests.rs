@@ -62,7 +62,8 @@ impl Loop {
         }
         while self.acks.front().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, seq, ack, options)) = self.acks.pop_front() else { break };
-            self.sender.on_ack(&Acknowledgement { seq, ack, is_data: false, options: &options }, now);
+            self.sender
+                .on_ack(&Acknowledgement { seq, ack, is_data: false, peer_lost: 0, options: &options }, now);
         }
         if self.sender.deadline().is_some_and(|at| at <= now) {
             self.sender.on_timeout(now);
@@ -175,7 +176,7 @@ proptest! {
             }
             let options = Options::from_wire(&area);
             let ack = path.next.wrapping_sub(back);
-            path.sender.on_ack(&Acknowledgement { seq: Seq::new(1000 + seq), ack, is_data: false, options: &options }, now);
+            path.sender.on_ack(&Acknowledgement { seq: Seq::new(1000 + seq), ack, is_data: false, peer_lost: 0, options: &options }, now);
             let wait = path.sender.clearance(Bytes::new(160), now);
             prop_assert!(!matches!(wait, Clearance::At(at) if at > now + Duration::from_secs(130)), "{wait:?}");
         }

@@ -1,0 +1,323 @@
+//! Sequence number variables, validity windows (RFC 4340 §7.5) and what they say of a packet.
+
+use talkpath_units::{Duration, Instant};
+
+use super::{DccpPacket, PacketKind, Seq};
+
+/// The sequence number variables of a connection (RFC 4340 §7.1).
+#[derive(Clone, Debug)]
+pub(super) struct Numbers {
+    /// Initial number sent.
+    iss: Seq,
+    /// Greatest number sent.
+    pub(super) gss: Seq,
+    /// Initial number received.
+    isr: Seq,
+    /// Greatest number received.
+    pub(super) gsr: Seq,
+    /// Greatest acknowledgement received.
+    pub(super) gar: Seq,
+    /// The first number received in OPEN.
+    pub(super) osr: Seq,
+    /// When a valid packet arrived last.
+    last_valid: Option<Instant>,
+    arrivals: Arrivals,
+}
+
+/// What the checks say of a packet (RFC 4340 §7.5.3, §7.5.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Validity {
+    /// Process it.
+    Valid,
+    /// Ignore it.
+    Ignored,
+    /// Ask the peer with a Sync that acknowledges this.
+    NeedsSync(Seq),
+}
+
+/// The widths of the windows: Sequence Window of the peer's half-connection and of ours (RFC 4340 §7.5.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Widths {
+    pub(super) remote: u64,
+    pub(super) local: u64,
+}
+
+impl Numbers {
+    /// Nothing sent or received: the first packet will be `iss`.
+    pub(super) fn new(iss: Seq) -> Self {
+        let before = iss.wrapping_sub(1);
+        Self {
+            iss,
+            gss: before,
+            isr: Seq::new(0),
+            gsr: Seq::new(0),
+            gar: iss,
+            osr: Seq::new(0),
+            last_valid: None,
+            arrivals: Arrivals::default(),
+        }
+    }
+
+    /// The next number to send.
+    pub(super) fn take_next(&mut self) -> Seq {
+        self.gss = self.gss.next();
+        self.gss
+    }
+
+    /// `seq` was the first that arrived.
+    pub(super) fn begin_receiving(&mut self, seq: Seq) {
+        (self.isr, self.gsr) = (seq, seq);
+        self.arrivals = Arrivals::default();
+    }
+
+    /// Where a stateless handshake left off: the numbers of a Response and of the Request that it answered.
+    pub(super) fn restore(response: Seq, request: Seq) -> Self {
+        let mut numbers = Self::new(response);
+        numbers.gss = response;
+        numbers.begin_receiving(request);
+        numbers
+    }
+
+    /// Whether our own packet `ack` can be acknowledged: AWL <= ack <= AWH (RFC 4340 §7.5.1).
+    pub(super) fn acknowledges(&self, ack: Seq, widths: Widths) -> bool {
+        ack.is_within(self.awl(widths), self.gss)
+    }
+
+    /// The packet with its numbers in full length (RFC 4340 §7.6): the nearest to what is expected.
+    pub(super) fn extend(&self, packet: &mut DccpPacket) {
+        packet.seq = packet.seq.extended(self.gsr);
+        packet.ack = packet.ack.extended(self.gss);
+        packet.short = false;
+    }
+
+    /// RFC 4340 §8.5 steps 5 and 6, without the updates.
+    pub(super) fn check(&self, packet: &DccpPacket, widths: Widths, rtt: Duration, now: Instant) -> Validity {
+        let (swl, swh) = (self.swl(widths), self.swh(widths));
+        let awl = self.awl(widths);
+        match packet.kind {
+            PacketKind::Sync | PacketKind::SyncAck => {
+                let in_sequence = if self.is_active(rtt, now) {
+                    packet.seq.is_within(swl, swh)
+                } else {
+                    !packet.seq.is_before(swl)
+                };
+                if in_sequence && packet.ack.is_within(awl, self.gss) {
+                    Validity::Valid
+                } else {
+                    Validity::Ignored
+                }
+            }
+            PacketKind::CloseReq | PacketKind::Close | PacketKind::Reset(_) => {
+                if packet.seq.is_within(self.gsr.next(), swh) && packet.ack.is_within(self.gar, self.gss) {
+                    Validity::Valid
+                } else if matches!(packet.kind, PacketKind::Reset(_)) {
+                    Validity::NeedsSync(self.gsr)
+                } else {
+                    Validity::NeedsSync(packet.seq)
+                }
+            }
+            PacketKind::Request { .. }
+            | PacketKind::Response { .. }
+            | PacketKind::Data
+            | PacketKind::Ack
+            | PacketKind::DataAck => {
+                let acknowledges = !packet.kind.has_ack() || packet.ack.is_within(awl, self.gss);
+                if packet.seq.is_within(swl, swh) && acknowledges {
+                    Validity::Valid
+                } else {
+                    Validity::NeedsSync(packet.seq)
+                }
+            }
+        }
+    }
+
+    /// A valid packet: GSR and GAR move on. A Sync's acknowledgement number may be of a packet of ours that was refused
+    /// as invalid, so that it does not count (RFC 4340 §8.5 step 6).
+    pub(super) fn on_valid(&mut self, packet: &DccpPacket, now: Instant) {
+        self.arrivals.on_packet(packet.seq.distance_from(self.gsr));
+        self.gsr = self.gsr.max(packet.seq);
+        if packet.kind.has_ack() && packet.kind != PacketKind::Sync {
+            self.gar = self.gar.max(packet.ack);
+        }
+        self.last_valid = Some(now);
+    }
+
+    /// How many of the peer's packets have been inferred as lost since the last call.
+    pub(super) fn take_lost(&mut self) -> u64 {
+        core::mem::take(&mut self.arrivals.lost)
+    }
+
+    /// Packets sent since the greatest one that is known to have arrived.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.gss.distance_from(self.gar).max(0) as u64
+    }
+
+    /// RFC 4340 §7.5.3: active where a valid packet arrived within three round trips.
+    fn is_active(&self, rtt: Duration, now: Instant) -> bool {
+        self.last_valid.is_some_and(|last| now.since(last) <= rtt.saturating_mul(3))
+    }
+
+    /// RFC 4340 §7.5.1; the initial number bounds the window at the connection's beginning.
+    fn swl(&self, widths: Widths) -> Seq {
+        let quarter = widths.remote / 4;
+        let received = self.gsr.distance_from(self.isr);
+        if (0..quarter as i64).contains(&received) { self.isr } else { self.gsr.next().wrapping_sub(quarter) }
+    }
+
+    fn swh(&self, widths: Widths) -> Seq {
+        self.gsr.wrapping_add(widths.remote.saturating_mul(3).div_ceil(4))
+    }
+
+    fn awl(&self, widths: Widths) -> Seq {
+        let sent = self.gss.distance_from(self.iss);
+        if (0..widths.local as i64).contains(&sent) {
+            self.iss
+        } else {
+            self.gss.next().wrapping_sub(widths.local)
+        }
+    }
+}
+
+/// Which of the peer's latest packets arrived, to infer losses: a packet is lost when three later ones have arrived
+/// (NUMDUPACK; RFC 4341 §6.1.1).
+#[derive(Clone, Debug, Default)]
+struct Arrivals {
+    /// Bit n: the packet n before the greatest arrived.
+    seen: u64,
+    /// So many packets, up to the greatest, are not judged yet.
+    open: u32,
+    lost: u64,
+}
+
+impl Arrivals {
+    /// A packet arrived so far ahead of the greatest, or behind it.
+    fn on_packet(&mut self, ahead: i64) {
+        if self.seen == 0 {
+            (self.seen, self.open) = (1, 0);
+            return;
+        }
+        if ahead <= 0 {
+            self.seen |= 1_u64.checked_shl(ahead.unsigned_abs().min(64) as u32).unwrap_or(0);
+        } else {
+            let ahead = ahead as u64;
+            // What is pushed out of sight unjudged and unseen is lost.
+            let pushed = (u64::from(self.open) + ahead).saturating_sub(64);
+            if pushed > 0 {
+                let old = u64::from(self.open).min(pushed) as u32;
+                let high = self.seen.checked_shr(self.open - old).unwrap_or(0) & low_bits(old);
+                self.lost += pushed - u64::from(high.count_ones());
+            }
+            self.open = (u64::from(self.open) + ahead - pushed) as u32;
+            self.seen = self.seen.checked_shl(ahead.min(64) as u32).unwrap_or(0) | 1;
+        }
+        self.judge();
+    }
+
+    /// All that lies before the third greatest that arrived is lost or has arrived.
+    fn judge(&mut self) {
+        let without_greatest = self.seen & self.seen.wrapping_sub(1);
+        let third = without_greatest & without_greatest.wrapping_sub(1);
+        if third == 0 {
+            return;
+        }
+        let place = third.trailing_zeros();
+        if place < self.open {
+            let judged = low_bits(self.open) & !low_bits(place);
+            self.lost += u64::from((judged & !self.seen).count_ones());
+            self.open = place;
+        }
+    }
+}
+
+/// The lowest `count` bits.
+const fn low_bits(count: u32) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTHS: Widths = Widths { remote: 100, local: 100 };
+    const RTT: Duration = Duration::from_millis(200);
+
+    fn numbers(gss: u64, gsr: u64) -> Numbers {
+        let mut numbers = Numbers::new(Seq::new(0));
+        numbers.begin_receiving(Seq::new(0));
+        (numbers.gss, numbers.gsr) = (Seq::new(gss), Seq::new(gsr));
+        numbers
+    }
+
+    fn check(numbers: &Numbers, kind: PacketKind, seq: u64, ack: u64) -> Validity {
+        let packet = DccpPacket::new(kind, Seq::new(seq), Seq::new(ack));
+        numbers.check(&packet, WIDTHS, RTT, Instant::from_secs(9))
+    }
+
+    /// RFC 4340 §7.5.1: a quarter of the window up to GSR, three quarters above; §7.5.3: the table.
+    #[test]
+    fn packets_are_valid_inside_the_windows_alone() {
+        let numbers = numbers(1000, 5000);
+        for (seq, valid) in [(4975, false), (4976, true), (5075, true), (5076, false)] {
+            let expected = if valid { Validity::Valid } else { Validity::NeedsSync(Seq::new(seq)) };
+            assert_eq!(check(&numbers, PacketKind::Data, seq, 0), expected, "{seq}");
+        }
+        for (ack, valid) in [(900, false), (901, true), (1000, true), (1001, false)] {
+            let expected = if valid { Validity::Valid } else { Validity::NeedsSync(Seq::new(5001)) };
+            assert_eq!(check(&numbers, PacketKind::Ack, 5001, ack), expected, "{ack}");
+        }
+    }
+
+    /// RFC 4340 §7.5.3: no number at or below GSR, no acknowledgement below GAR; §7.5.4: a Reset is answered with GSR.
+    #[test]
+    fn packets_that_end_a_connection_are_checked_harder() {
+        let mut numbers = numbers(1000, 5000);
+        numbers.gar = Seq::new(990);
+        assert_eq!(check(&numbers, PacketKind::Close, 5000, 995), Validity::NeedsSync(Seq::new(5000)));
+        assert_eq!(check(&numbers, PacketKind::Close, 5001, 989), Validity::NeedsSync(Seq::new(5001)));
+        assert_eq!(check(&numbers, PacketKind::Close, 5001, 990), Validity::Valid);
+        let reset =
+            PacketKind::Reset(super::super::Reset { code: super::super::ResetCode::CLOSED, data: [0; 3] });
+        assert_eq!(check(&numbers, reset, 7, 7), Validity::NeedsSync(Seq::new(5000)));
+    }
+
+    /// RFC 4340 §7.5.3: a Sync is checked loosely, unless the connection is active; §7.5.4: a bad one is ignored.
+    #[test]
+    fn syncs_are_checked_loosely_on_a_silent_connection() {
+        let mut numbers = numbers(1000, 5000);
+        assert_eq!(check(&numbers, PacketKind::Sync, 1_000_000, 950), Validity::Valid);
+        assert_eq!(check(&numbers, PacketKind::Sync, 1_000_000, 1001), Validity::Ignored);
+        numbers.last_valid = Some(Instant::from_millis(8400));
+        assert_eq!(check(&numbers, PacketKind::Sync, 1_000_000, 950), Validity::Ignored);
+        assert_eq!(check(&numbers, PacketKind::SyncAck, 5075, 950), Validity::Valid);
+    }
+
+    /// RFC 4340 §7.5.1: at the beginning the windows stop at the initial numbers, and they work across the wrap.
+    #[test]
+    fn windows_stop_at_the_initial_numbers_and_cross_the_wrap() {
+        let mut numbers = Numbers::new(Seq::new(u64::MAX));
+        numbers.begin_receiving(Seq::new(u64::MAX - 1));
+        numbers.take_next();
+        numbers.take_next();
+        assert_eq!(numbers.gss, Seq::new(0));
+        assert_eq!((numbers.swl(WIDTHS), numbers.awl(WIDTHS)), (numbers.isr, numbers.iss));
+        assert_eq!(numbers.swh(WIDTHS), Seq::new(73));
+    }
+
+    #[test]
+    fn a_packet_is_lost_once_three_later_ones_have_arrived() {
+        let lost_after = |order: &[u64]| {
+            let mut numbers = numbers(0, order[0]);
+            for &seq in order {
+                let packet = DccpPacket::new(PacketKind::Data, Seq::new(seq), Seq::new(0));
+                numbers.on_valid(&packet, Instant::ZERO);
+            }
+            numbers.take_lost()
+        };
+        assert_eq!(lost_after(&[1, 2, 4, 5]), 0);
+        assert_eq!(lost_after(&[1, 2, 4, 5, 6]), 1);
+        assert_eq!(lost_after(&[1, 2, 4, 5, 3, 6]), 0);
+        assert_eq!(lost_after(&[1, 4, 8, 9, 10, 11]), 5);
+        assert_eq!(lost_after(&[1, 200, 201, 202, 203, 204]), 198);
+        assert_eq!(lost_after(&(1..500).filter(|n| n % 10 != 0).collect::<Vec<_>>()), 49);
+    }
+}

@@ -1,0 +1,255 @@
+//! Which packet leaves next, and what it carries.
+
+use talkpath_units::{Bytes, Instant};
+
+use super::ccid::{CcidReceiver, CcidSender, Clearance, Sent};
+use super::connection::{Control, Dccp, State};
+use super::features::Preference;
+use super::{DccpOption, DccpPacket, Feature, Location, Options, PacketKind, Seq};
+use crate::packet::{IPV4_HEADER, UDP_HEADER};
+use crate::{Ecn, Message, Packet, PayloadRange, Transmit};
+
+impl Dccp {
+    /// The next packet: control packets first, then features' news, data, and acknowledgements that nothing carried.
+    pub(super) fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(control) = self.outbox.pop_front() {
+            return Some(self.control_packet(control, now));
+        }
+        if !matches!(self.state, State::PartOpen | State::Open) {
+            return None;
+        }
+        if self.owes_ack || self.features.has_news(now) {
+            let options = self.ack_options(now);
+            return Some(self.pure_ack(options, now));
+        }
+        if let Some(transmit) = self.next_data(now) {
+            return Some(transmit);
+        }
+        if self.receiver.acknowledge_at().is_some_and(|at| at <= now) {
+            let options = self.ack_options(now);
+            return Some(self.pure_ack(options, now));
+        }
+        if self.is_closing {
+            self.close_if_done(now);
+            return self.outbox.pop_front().map(|control| self.control_packet(control, now));
+        }
+        None
+    }
+
+    fn next_data(&mut self, now: Instant) -> Option<Transmit> {
+        self.paced_until = None;
+        let message = *self.queue.front()?;
+        if !self.may_carry_data() {
+            return None;
+        }
+        match self.sender.clearance(message.size, now) {
+            Clearance::Now => {}
+            Clearance::At(at) if at <= now => {}
+            Clearance::At(at) => {
+                self.paced_until = Some(at);
+                return None;
+            }
+            Clearance::Blocked => return None,
+        }
+        // A client's data goes with an acknowledgement until the handshake is complete (RFC 4340 §8.1.5).
+        let is_part_open = self.state == State::PartOpen;
+        let mut options = Options::EMPTY;
+        let mut kind = PacketKind::Data;
+        if is_part_open || self.receiver.has_news() || self.sender.wants_to_acknowledge() {
+            options = self.ack_options(now);
+            kind = PacketKind::DataAck;
+        } else {
+            self.put_common(&mut options, now);
+        }
+        self.sender.put_options(&mut options, now);
+        let packet = DccpPacket { options, ..DccpPacket::new(kind, Seq::new(0), Seq::new(0)) };
+        let size = IPV4_HEADER + UDP_HEADER + packet.header_size() as u64 + message.size.get();
+        if size <= self.mtu || kind == PacketKind::Data {
+            self.queue.pop();
+            return Some(self.data_packet(message, kind, options, now));
+        }
+        // RFC 4340 §11.2: the acknowledgement goes alone. An Init Cookie leaves the data waiting for the server's sign.
+        (!is_part_open).then(|| self.pure_ack(options, now))
+    }
+
+    fn data_packet(
+        &mut self,
+        message: Message,
+        kind: PacketKind,
+        options: Options,
+        now: Instant,
+    ) -> Transmit {
+        let coverage = self.features.value(Feature::MinimumChecksumCoverage, Location::Remote);
+        let wanted = self.config.checksum_coverage;
+        let mut packet = DccpPacket {
+            // At most 65,535: a message fits a packet.
+            payload: message.size.get() as u32,
+            message: message.seq,
+            options,
+            cscov: if coverage > 0 && u64::from(wanted) >= coverage { wanted } else { 0 },
+            ccval: self.sender.ccval(now),
+            ..DccpPacket::new(kind, self.numbers.take_next(), Seq::new(0))
+        };
+        if kind == PacketKind::DataAck {
+            packet.ack = self.numbers.gsr;
+            self.on_acknowledged(packet.seq, now);
+        }
+        self.data_packets += 1;
+        self.ndp = 0;
+        self.finish(packet, now)
+    }
+
+    fn pure_ack(&mut self, mut options: Options, now: Instant) -> Transmit {
+        let seq = self.numbers.take_next();
+        let rtt = self.rtt();
+        // The negotiation comes first where room is short: acknowledgements come again.
+        let mut with_features = Options::EMPTY;
+        self.features.put(&mut with_features, seq, true, false, rtt, now);
+        if !with_features.is_empty() {
+            for option in &options {
+                if !with_features.push(option) {
+                    break;
+                }
+            }
+            options = with_features;
+        }
+        let packet = DccpPacket { options, ..DccpPacket::new(PacketKind::Ack, seq, self.numbers.gsr) };
+        self.owes_ack = false;
+        self.on_acknowledged(seq, now);
+        self.finish(packet, now)
+    }
+
+    fn control_packet(&mut self, control: Control, now: Instant) -> Transmit {
+        let gsr = self.numbers.gsr;
+        let service = self.service;
+        let (kind, ack) = match control {
+            Control::Request => (PacketKind::Request { service }, Seq::new(0)),
+            Control::Response => (PacketKind::Response { service }, gsr),
+            Control::StatelessResponse { seq, ack, options } => {
+                let packet =
+                    DccpPacket { options, ..DccpPacket::new(PacketKind::Response { service }, seq, ack) };
+                return transmit(packet, Ecn::NotEct);
+            }
+            Control::Sync(ack) => (PacketKind::Sync, ack),
+            Control::SyncAck(ack) => (PacketKind::SyncAck, ack),
+            Control::Close => (PacketKind::Close, gsr),
+            Control::CloseReq => (PacketKind::CloseReq, gsr),
+            Control::Reset { reset, numbers: Some((seq, ack)), .. } => {
+                return transmit(DccpPacket::new(PacketKind::Reset(reset), seq, ack), Ecn::NotEct);
+            }
+            Control::Reset { reset, ack, .. } => (PacketKind::Reset(reset), ack),
+        };
+        let mut packet = DccpPacket::new(kind, self.numbers.take_next(), ack);
+        if matches!(control, Control::Request | Control::Response) {
+            let rtt = self.rtt();
+            let confirms = control == Control::Response;
+            self.features.put(&mut packet.options, packet.seq, confirms, true, rtt, now);
+            self.probe = Some((packet.seq, now));
+        }
+        self.put_common(&mut packet.options, now);
+        self.finish(packet, now)
+    }
+
+    /// What an Ack or DataAck says, features aside; the Ack Vector takes the room that is left.
+    fn ack_options(&mut self, now: Instant) -> Options {
+        let mut options = Options::EMPTY;
+        self.put_common(&mut options, now);
+        self.receiver.put_options(&mut options, now);
+        if self.inbox.is_slow() {
+            let _ = options.push(DccpOption::SlowReceiver);
+        }
+        self.drops.put(&mut options, self.numbers.gsr);
+        if self.sends_ack_vector() {
+            self.history.put(&mut options);
+        }
+        options
+    }
+
+    /// What any packet may carry: the Init Cookie while it must be echoed, NDP Count, Timestamp Echo.
+    fn put_common(&mut self, options: &mut Options, now: Instant) {
+        if self.state == State::PartOpen {
+            for option in &self.cookie {
+                let _ = options.push(option);
+            }
+        }
+        if self.ndp > 0 && self.features.value(Feature::SendNdpCount, Location::Local) == 1 {
+            let _ = options.push(DccpOption::NdpCount(self.ndp));
+        }
+        if let Some((value, since)) = self.timestamp.take() {
+            let elapsed = u32::try_from(now.since(since).as_nanos() / TICK_NANOS).unwrap_or(u32::MAX);
+            let _ = options.push(DccpOption::TimestampEcho { value, elapsed });
+        }
+    }
+
+    fn sends_ack_vector(&self) -> bool {
+        self.features.value(Feature::SendAckVector, Location::Local) == 1
+    }
+
+    /// Packet `seq` leaves with all that there is to acknowledge.
+    fn on_acknowledged(&mut self, seq: Seq, now: Instant) {
+        if self.sends_ack_vector() {
+            self.history.on_reported(seq);
+        }
+        self.receiver.on_acknowledged(now);
+        self.sender.on_acknowledged();
+    }
+
+    /// What every packet of the connection does when it leaves.
+    fn finish(&mut self, mut packet: DccpPacket, now: Instant) -> Transmit {
+        let is_data = packet.payload > 0;
+        if !packet.kind.is_data() {
+            self.ndp += 1;
+        }
+        let sent = Sent {
+            seq: packet.seq,
+            is_data,
+            payload: Bytes::new(u64::from(packet.payload)),
+            queued: self.queue.len(),
+        };
+        self.sender.on_sent(&sent, now);
+        if self.state == State::PartOpen {
+            self.retransmit_at = Some(now + self.interval());
+        }
+        self.widen_sequence_window();
+        self.adjust_ack_ratio();
+        if self.state == State::Open
+            && packet.kind.may_be_short()
+            && self.features.value(Feature::AllowShortSeqnos, Location::Local) == 1
+        {
+            packet.short = true;
+            packet.seq = packet.seq.short();
+            packet.ack = packet.ack.short();
+        }
+        let is_capable = self.config.ecn && self.features.value(Feature::EcnIncapable, Location::Remote) == 0;
+        transmit(packet, if is_capable { Ecn::Ect0 } else { Ecn::NotEct })
+    }
+
+    /// RFC 4340 §7.5.2: about five times what is sent in a round trip.
+    fn widen_sequence_window(&mut self) {
+        let window = self.features.value(Feature::SequenceWindow, Location::Local);
+        let wanted = self.numbers.in_flight().saturating_mul(5);
+        if wanted > window && window < LARGEST_SEQUENCE_WINDOW {
+            let wider = Preference::only(wanted.saturating_mul(2).min(LARGEST_SEQUENCE_WINDOW));
+            self.features.want(Feature::SequenceWindow, Location::Local, wider, false);
+        }
+    }
+
+    fn adjust_ack_ratio(&mut self) {
+        if self.state == State::Open
+            && let Some(ratio) = self.sender.wanted_ack_ratio()
+        {
+            let ratio = Preference::only(u64::from(ratio));
+            self.features.want(Feature::AckRatio, Location::Local, ratio, false);
+        }
+    }
+}
+
+fn transmit(packet: DccpPacket, ecn: Ecn) -> Transmit {
+    let payload = (packet.payload > 0).then_some(PayloadRange::Message { seq: packet.message });
+    Transmit { packet: Packet::Dccp(packet), ecn, payload, retransmission: false }
+}
+
+/// RFC 4340 §13.1: Timestamps and elapsed times count in 10 us.
+const TICK_NANOS: u64 = 10_000;
+/// RFC 4340 §7.5.2: Wmax.
+const LARGEST_SEQUENCE_WINDOW: u64 = (1 << 46) - 1;
