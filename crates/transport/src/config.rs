@@ -109,9 +109,9 @@ impl TcpConfig {
         nagle: NagleKind::Minshall,
         cc: None,
         mss: None,
-        // Half of tcp_rmem[2] = 6 MiB: tcp_win_from_space leaves the other half to overhead. The kernel starts at
-        // 64 KiB and grows ahead of the sender; ours starts there.
-        rwnd: Bytes::new(3 << 20),
+        // Half of tcp_rmem[2] = 32 MiB (since Linux 6.16): the other half is left to overhead. The window grows there
+        // from 64 KiB (tcp/tuning.rs).
+        rwnd: Bytes::new(16 << 20),
         delayed_ack: DelayedAck::Linux,
         // net.ipv4.tcp_sack = 1, tcp_early_retrans = 3.
         sack: true,

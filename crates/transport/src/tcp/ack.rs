@@ -144,6 +144,11 @@ impl AckPolicy {
         }
     }
 
+    /// The offered window grows: the far end is told at once (tcp_grow_window).
+    pub(crate) const fn on_window_growth(&mut self) {
+        self.linux.quick |= 1;
+    }
+
     /// Our data left, and with it an acknowledgement of everything.
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         // tcp_event_data_sent: an answer within the timeout makes the connection interactive. One is enough

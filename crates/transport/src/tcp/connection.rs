@@ -223,7 +223,7 @@ impl Tcp {
             unread: self.receiver.unread(),
             offered: window.offered(rcv_nxt),
             selectable: 0,
-            buffer: window.buffer(),
+            buffer: window.full(),
             rto: self.rtt.rto(),
             srtt: self.rtt.srtt(),
         }
@@ -305,6 +305,7 @@ impl Transport for Tcp {
             return None;
         }
         if matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+            self.receiver.tune(now);
             let context = self.ack_context(now);
             self.acks.on_read(&context);
         }

@@ -93,7 +93,8 @@ impl Tcp {
         let options = if self.timestamps { TIMESTAMPS_SIZE } else { 0 };
         let smss = self.config.mss.min(self.far_mss).saturating_sub(options).max(1);
         self.sender.on_established(smss);
-        self.acks.on_established(smss, self.receiver.window.buffer(), now);
+        self.acks.on_established(smss, self.receiver.window.full(), now);
+        self.receiver.window.tuning.on_established(smss, now);
         self.measure_handshake(segment, now);
         self.controller = self.config.controller(smss, self.initial_window());
         if self.config.steers {

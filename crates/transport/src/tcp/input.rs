@@ -2,7 +2,7 @@
 
 use talkpath_units::{Instant, SeqNum};
 
-use super::connection::{Control, State, Tcp};
+use super::connection::{Control, State, TIMESTAMP_TICK, Tcp, timestamp};
 use super::feedback::Measured;
 use super::receive::Arrival;
 use super::recovery::{DuplicateAck, RecoveryState};
@@ -228,9 +228,35 @@ impl Tcp {
             }
             Arrival::OutOfOrder | Arrival::Nothing => self.acks.on_disorder(&context),
         }
+        if self.receiver.window.tuning.is_growing() {
+            self.grow_window(segment, now);
+        }
         if self.receiver.fin_received() {
             self.acks.demand();
             self.on_fin();
+        }
+    }
+
+    /// Data arrived, and the offered window is not all that it may be yet.
+    fn grow_window(&mut self, segment: &Segment, now: Instant) {
+        let unread = self.receiver.unread();
+        let tuning = &mut self.receiver.window.tuning;
+        if tuning.on_data(segment.payload, self.sender.smss(), unread) {
+            self.acks.on_window_growth();
+        }
+        if segment.payload < self.acks.window_mss() {
+            return;
+        }
+        match segment.timestamps.filter(|_| self.timestamps) {
+            Some((_, echo)) => {
+                let ticks = timestamp(now).wrapping_sub(echo).max(1);
+                tuning.on_echo(echo, TIMESTAMP_TICK.saturating_mul(u64::from(ticks)));
+            }
+            None => {
+                if let Some(srtt) = self.rtt.srtt() {
+                    tuning.on_rtt(srtt);
+                }
+            }
         }
     }
 

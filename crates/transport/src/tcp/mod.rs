@@ -12,7 +12,7 @@
 //!   selective    recovery with SACK, after RTO, undo          rack     losses told by time
 //!   probe        the tail loss probe                          prr      cwnd during recovery
 //!   undo         needless reductions taken back                 pacing   segments spread over the round trip
-//!   feedback     what BBR is told
+//!   feedback     what BBR is told                              tuning   growth of the offered window
 //! ```
 //!
 //! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
@@ -41,6 +41,7 @@ mod scoreboard;
 mod selective;
 mod send;
 mod timer;
+mod tuning;
 mod undo;
 pub(crate) mod usage;
 mod window;

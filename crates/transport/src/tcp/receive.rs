@@ -3,7 +3,7 @@
 //! Only offsets are kept. Stream offsets count the SYN as 0, so that data begins at 1; the FIN takes the offset
 //! after the last byte.
 
-use talkpath_units::Bytes;
+use talkpath_units::{Bytes, Instant};
 
 use super::sack::SackReport;
 use super::window::{OfferRule, ReceiveWindow};
@@ -109,6 +109,15 @@ impl Receiver {
         let bytes = self.unread().min(limit);
         self.read += bytes;
         bytes
+    }
+
+    /// The application has read: the window may have to grow.
+    #[inline]
+    pub(crate) fn tune(&mut self, now: Instant) {
+        if self.window.tuning.is_growing() {
+            let missing = self.islands.last().map_or(0, |&(_, end)| end - self.rcv_nxt);
+            self.window.tuning.on_read(self.read, missing, now);
+        }
     }
 
     fn take_fin(&mut self) -> bool {

@@ -6,6 +6,8 @@
 
 use talkpath_units::Bytes;
 
+use super::tuning::Tuning;
+
 /// Whose rule says by how much the offered window's edge moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfferRule {
@@ -26,13 +28,19 @@ pub(crate) struct ReceiveWindow {
     scaled: bool,
     /// One past the last byte that may be sent to us, as last offered.
     edge: u64,
+    /// How much of the buffer is in use so far.
+    pub(super) tuning: Tuning,
 }
 
 impl ReceiveWindow {
     pub(crate) fn new(rule: OfferRule, buffer: Bytes) -> Self {
         let buffer = buffer.get().clamp(1, LARGEST_SCALED_WINDOW);
         let shift = (0..MAX_SHIFT).find(|shift| buffer >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT);
-        Self { rule, buffer, shift, scaled: false, edge: 0 }
+        let tuning = match rule {
+            OfferRule::Rfc9293 => Tuning::fixed(buffer),
+            OfferRule::Linux => Tuning::growing(buffer),
+        };
+        Self { rule, buffer, shift, scaled: false, edge: 0, tuning }
     }
 
     /// The window scale option's value on our SYN.
@@ -50,13 +58,14 @@ impl ReceiveWindow {
         self.edge
     }
 
-    pub(crate) const fn buffer(&self) -> u64 {
-        self.buffer
+    /// The window that an empty buffer could offer.
+    pub(crate) const fn full(&self) -> u64 {
+        self.tuning.clamp()
     }
 
     /// The field of a SYN, which is never scaled (RFC 7323 §2.2).
     pub(crate) fn offer_on_syn(&mut self, rcv_nxt: u64) -> u16 {
-        let field = self.buffer.min(u64::from(u16::MAX)) as u16;
+        let field = self.tuning.threshold().min(u64::from(u16::MAX)) as u16;
         self.edge = self.edge.max(rcv_nxt.saturating_add(u64::from(field)));
         field
     }
@@ -73,7 +82,7 @@ impl ReceiveWindow {
     pub(crate) fn select(&self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
         let offered = self.offered(rcv_nxt);
         let free = self.free(rcv_nxt, read);
-        let mss = u64::from(mss).min(self.buffer);
+        let mss = u64::from(mss).min(self.full());
         let window = match self.rule {
             OfferRule::Rfc9293 => {
                 if free.saturating_sub(offered) >= mss.min(self.buffer / 2) {
@@ -89,16 +98,18 @@ impl ReceiveWindow {
     }
 
     fn select_linux(&self, free: u64, offered: u64, mss: u64) -> u64 {
-        if free < self.buffer / 16 || free < mss {
+        let full = self.full();
+        if free < full / 16 || free < mss {
             return 0;
         }
+        let free = free.min(self.tuning.threshold());
         if self.shift_in_use() > 0 {
-            return free >> self.shift << self.shift;
+            return free.next_multiple_of(1 << self.shift);
         }
         if offered + mss <= free || offered > free {
             return free / mss * mss;
         }
-        if mss == self.buffer && free > offered + self.buffer / 2 { free } else { offered }
+        if mss == full && free > offered + full / 2 { free } else { offered }
     }
 
     /// What was offered and is not used up.
@@ -108,7 +119,7 @@ impl ReceiveWindow {
 
     /// Room in the buffer: data out of order lies inside the window and takes none of it.
     const fn free(&self, rcv_nxt: u64, read: u64) -> u64 {
-        read.saturating_add(self.buffer).saturating_sub(rcv_nxt)
+        read.saturating_add(self.tuning.clamp()).saturating_sub(rcv_nxt)
     }
 
     const fn shift_in_use(&self) -> u8 {
@@ -204,10 +215,11 @@ mod tests {
         assert_eq!(window.shift(), 6);
         window.enable_scaling();
         let field = window.offer(1, 1, 1448);
-        assert_eq!(u64::from(field) << 6, 65_535 << 6 & (3 << 20));
+        assert_eq!(u64::from(field) << 6, 65_536);
         let edge = window.edge();
-        window.offer(1449, 1, 1448);
-        assert_eq!(window.edge(), edge);
+        // Unread data takes its room, but what was offered stands.
+        window.offer(75_001, 1, 1448);
+        assert_eq!(window.edge(), edge.max(75_001 + 6976));
     }
 
     /// RFC 9293 §3.10.7.4, SND.WL1 and SND.WL2.
