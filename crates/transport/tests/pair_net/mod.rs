@@ -1,7 +1,9 @@
 //! Two endpoints and a path of fixed one-way delay, in virtual time.
 //!
 //! At every step it holds TCP to what must always be true: no byte beyond the window that was offered, no new data
-//! beyond `cwnd` and limited transmit's two segments, and a running timer while anything is unacknowledged.
+//! beyond `cwnd` and limited transmit's two segments, and a running timer while anything is unacknowledged. While something
+//! is sacked, what is certainly in flight is held to `cwnd`: what was sent after the latest of all that has arrived, for
+//! neither RFC 6675 nor RFC 8985 may take that for lost.
 #![allow(dead_code, reason = "shared by several test binaries, none of which uses everything")]
 
 use std::cmp::Reverse;
@@ -56,7 +58,7 @@ pub(crate) struct Pair {
 }
 
 /// What an observer on an end's wire knows of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Watch {
     /// Stream bytes acknowledged, in order sent, and the edge of the window offered.
     una: u64,
@@ -69,6 +71,23 @@ struct Watch {
     gap_end: u64,
     /// The far end permits SACK.
     sack: bool,
+    /// What is unacknowledged, in order of its offsets.
+    flight: Vec<Sent>,
+    transmissions: u64,
+    /// Recoveries that had begun.
+    recoveries: u64,
+    /// The number of the last transmission of all that has arrived, or that was before a timeout.
+    newest: u64,
+}
+
+/// A segment on the wire.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    end: u64,
+    size: u64,
+    /// The number of its last transmission.
+    number: u64,
+    arrived: bool,
 }
 
 impl Pair {
@@ -87,7 +106,7 @@ impl Pair {
             stored: Vec::new(),
             armed: [None; 2],
             timer_fired: false,
-            watches: [Watch::default(); 2],
+            watches: [Watch::default(), Watch::default()],
             smss: 1460,
         };
         for at in [B, A] {
@@ -174,7 +193,8 @@ impl Pair {
 
     fn watch_transmit(&mut self, at: usize, transmit: &Transmit) {
         let Packet::Tcp(segment) = transmit.packet else { return };
-        let timeouts = self.ends[at].counters().timeouts;
+        let counters = self.ends[at].counters();
+        let (timeouts, recoveries) = (counters.timeouts, counters.fast_retransmits);
         let cwnd = self.ends[at].observe().cwnd.unwrap_or(f64::INFINITY);
         let (watch, smss) = (&mut self.watches[at], self.smss as f64);
         if segment.flags.contains(Flags::SYN) {
@@ -184,6 +204,7 @@ impl Pair {
         assert!(end <= watch.edge, "byte {end} is beyond the window, {watch:?}");
         if timeouts != watch.timeouts {
             watch.timeouts = timeouts;
+            watch.newest = watch.transmissions;
             if watch.sack {
                 watch.gap_end = watch.gap_end.max(watch.next);
             } else {
@@ -191,6 +212,14 @@ impl Pair {
             }
         }
         watch.next = watch.next.max(end);
+        watch.on_sent(start, end);
+        // The first retransmission of a recovery does not wait for room (RFC 6675 §5 step 4.3).
+        let begins = core::mem::replace(&mut watch.recoveries, recoveries) != recoveries;
+        if watch.sack && !self.timer_fired && !begins {
+            // One segment leaves whatever `cwnd` says where the network is empty, and acknowledgements of parts leave a part more.
+            let certain = watch.certainly_in_flight() as f64;
+            assert!(certain <= (cwnd + 2.0) * smss, "{certain} B are certainly in flight, cwnd {cwnd}");
+        }
         // What was sacked or lost is not in flight, and an observer cannot tell what was.
         let gap = watch.una < watch.gap_end || self.timer_fired;
         if !transmit.retransmission && !gap {
@@ -215,11 +244,43 @@ impl Pair {
         let acked = SeqNum::new(segment.ack.get().wrapping_sub(watch.iss).wrapping_sub(1)).extend(watch.una);
         watch.una = watch.una.max(acked);
         watch.next = watch.next.max(watch.una);
+        watch.on_arrived(0, watch.una);
         for block in &segment.sack[..usize::from(segment.sack_count)] {
-            let right = SeqNum::new(block.right.get().wrapping_sub(watch.iss).wrapping_sub(1));
-            watch.gap_end = watch.gap_end.max(right.extend(watch.una));
+            let offset = |seq: SeqNum| {
+                SeqNum::new(seq.get().wrapping_sub(watch.iss).wrapping_sub(1)).extend(watch.una)
+            };
+            let (left, right) = (offset(block.left), offset(block.right));
+            watch.gap_end = watch.gap_end.max(right);
+            watch.on_arrived(left, right);
         }
+        watch.flight.retain(|sent| sent.end > watch.una);
         watch.edge = watch.edge.max(acked + (u64::from(segment.window) << watch.shift));
+    }
+}
+
+impl Watch {
+    fn on_sent(&mut self, start: u64, end: u64) {
+        self.transmissions += 1;
+        let sent = Sent { end, size: end - start, number: self.transmissions, arrived: false };
+        match self.flight.binary_search_by_key(&end, |sent| sent.end) {
+            Ok(index) => self.flight[index] = sent,
+            Err(index) => self.flight.insert(index, sent),
+        }
+    }
+
+    fn on_arrived(&mut self, start: u64, end: u64) {
+        for sent in &mut self.flight {
+            if start <= sent.end - sent.size && sent.end <= end {
+                sent.arrived = true;
+                self.newest = self.newest.max(sent.number);
+            }
+        }
+    }
+
+    /// Bytes sent after whatever has arrived, that have not.
+    fn certainly_in_flight(&self) -> u64 {
+        let sent = self.flight.iter().filter(|sent| !sent.arrived && sent.number > self.newest);
+        sent.map(|sent| sent.size).sum()
     }
 }
 
