@@ -71,8 +71,9 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         is_sender,
         path_mtu: None,
         window_clamp: None,
+        is_paced: false,
     });
-    let mut world = World::build([1500; 2], &plan, &[])?;
+    let mut world = World::build([1500; 2], &plan, &[], None)?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     let at_once = match handover {

@@ -1,11 +1,20 @@
-//! What of the flows' TCP is the host's: settings of a namespace, not of a socket.
+//! What of the flows' TCP is the host's: settings of a namespace or of its routes, not of a socket.
 //!
-//! SACK, timestamps and the tail loss probe are sysctls. Where all TCP flows of a scenario agree on one it is set on both
-//! hosts; where they do not, the kernel's own value holds and the flows that wanted another are told of.
+//! | key | how it is set |
+//! | --- | --- |
+//! | `sack`, `timestamps`, `tlp` | sysctls, switched off where no TCP flow wants them |
+//! | `min_rto` | sysctl `tcp_rto_min_us` (Linux 6.11), where all TCP flows agree |
+//! | `initial_window`, `delayed_ack = false` | `initcwnd` and `quickack` of the route to the other host, where all agree |
+//!
+//! Where the flows do not agree the kernel's own value holds, and those that wanted another are told of.
+
+use std::borrow::Cow;
 
 use talkpath_scenario::{Flow, Scenario};
-use talkpath_transport::{TcpConfig, TransportConfig};
+use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig, TransportConfig};
+use talkpath_units::{Duration, Packets};
 
+use super::sys::RouteTcp;
 use super::world::Setting;
 use crate::live::ignored;
 
@@ -15,55 +24,94 @@ pub(super) struct HostTcp {
     sack: bool,
     timestamps: bool,
     tlp: bool,
+    min_rto: Duration,
+    initial_window: Packets,
+    /// Every segment is acknowledged at once.
+    quick_acks: bool,
 }
 
 impl HostTcp {
-    /// What the flows agree on; on, as in the kernel, where they do not.
+    /// What the flows agree on; as in the kernel, where they do not.
     pub(super) fn of(scenario: &Scenario) -> Self {
         let configs = || scenario.flows.iter().filter_map(tcp);
-        let agreed = |of: fn(&TcpConfig) -> bool| configs().next().is_none() || configs().any(of);
+        let wanted = |of: fn(&TcpConfig) -> bool| configs().next().is_none() || configs().any(of);
         Self {
-            sack: agreed(|config| config.sack),
-            timestamps: agreed(|config| config.timestamps),
-            tlp: agreed(|config| config.tlp),
+            sack: wanted(|config| config.sack),
+            timestamps: wanted(|config| config.timestamps),
+            tlp: wanted(|config| config.tlp),
+            min_rto: agreed(configs().map(|config| config.min_rto)).unwrap_or(KERNEL.min_rto),
+            initial_window: agreed(configs().map(|config| config.initial_window))
+                .unwrap_or(KERNEL.initial_window),
+            quick_acks: agreed(configs().map(|config| config.delayed_ack)) == Some(DelayedAck::Off),
         }
     }
 
-    /// What is to be written (Documentation/networking/ip-sysctl.rst of the kernel); what is on already is left alone.
+    /// What is to be written (Documentation/networking/ip-sysctl.rst of the kernel); what is so already is left alone.
     pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
-        let off: [(bool, Setting); 3] = [
-            (self.sack, (c"/proc/sys/net/ipv4/tcp_sack", b"0")),
-            (self.timestamps, (c"/proc/sys/net/ipv4/tcp_timestamps", b"0")),
-            (self.tlp, (c"/proc/sys/net/ipv4/tcp_early_retrans", b"0")),
+        let off = Cow::Borrowed(&b"0"[..]);
+        let microseconds = (self.min_rto.as_micros()).max(1).to_string().into_bytes();
+        let changed: [(bool, Setting); 4] = [
+            (!self.sack, (c"/proc/sys/net/ipv4/tcp_sack", off.clone())),
+            (!self.timestamps, (c"/proc/sys/net/ipv4/tcp_timestamps", off.clone())),
+            (!self.tlp, (c"/proc/sys/net/ipv4/tcp_early_retrans", off)),
+            (
+                self.min_rto != KERNEL.min_rto,
+                (c"/proc/sys/net/ipv4/tcp_rto_min_us", Cow::Owned(microseconds)),
+            ),
         ];
-        off.into_iter().filter(|(is_on, _)| !is_on).map(|(_, setting)| setting)
+        changed.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, setting)| setting)
     }
 
-    /// What the kernel's transports cannot be told. The hosts here do keep `send_jitter` and slow receivers.
+    /// What the routes have to say, if anything.
+    pub(super) fn route(self) -> Option<RouteTcp> {
+        let is_usual = self.initial_window == KERNEL.initial_window;
+        let initial_window =
+            if is_usual { 0 } else { u32::try_from(self.initial_window.get()).unwrap_or(u32::MAX) };
+        (!is_usual || self.quick_acks).then_some(RouteTcp { initial_window, quick_acks: self.quick_acks })
+    }
+
+    /// What the kernel's transports cannot be told. The hosts here do keep `send_jitter` and slow receivers, and pace where
+    /// they are asked to.
     pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
-        let unset = |flow: &Flow| -> Vec<&'static str> {
-            let ours = ["send_jitter", "receiver.service", "sack", "tlp", "timestamps"];
-            let mut keys: Vec<_> = ignored(flow).into_iter().filter(|key| !ours.contains(key)).collect();
-            if let Some(config) = tcp(flow) {
-                let switches = [
-                    ("sack", config.sack, self.sack),
-                    ("timestamps", config.timestamps, self.timestamps),
-                    ("tlp", config.tlp, self.tlp),
-                ];
-                keys.extend(switches.into_iter().filter(|(_, wanted, is)| wanted != is).map(|(key, ..)| key));
-            }
-            keys
-        };
         scenario
             .flows
             .iter()
-            .map(|flow| (flow, unset(flow)))
+            .map(|flow| (flow, self.unset(flow)))
             .filter(|(_, keys)| !keys.is_empty())
             .map(|(flow, keys)| {
                 format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
             })
             .collect()
     }
+
+    fn unset(self, flow: &Flow) -> Vec<&'static str> {
+        let mut keys = ignored(flow);
+        keys.retain(|key| !OURS.contains(key));
+        if let Some(config) = tcp(flow).filter(|config| config.stack == Stack::Linux) {
+            let is_quick = config.delayed_ack == DelayedAck::Off;
+            let delays =
+                is_quick == self.quick_acks && (is_quick || config.delayed_ack == KERNEL.delayed_ack);
+            // BBR paces whatever it is told.
+            let paces = config.pacing || config.cc != Some(CongestionControlKind::Bbr);
+            let is_set = [
+                ("sack", config.sack == self.sack),
+                ("timestamps", config.timestamps == self.timestamps),
+                ("tlp", config.tlp == self.tlp),
+                ("min_rto", config.min_rto == self.min_rto),
+                ("initial_window", config.initial_window == self.initial_window),
+                ("delayed_ack", delays),
+                ("pacing", paces || !flow.asked_for.contains(&"pacing")),
+            ];
+            keys.extend(is_set.into_iter().filter(|(_, is_set)| !is_set).map(|(key, _)| key));
+        }
+        keys
+    }
+}
+
+/// The value that all have, if there are any.
+fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
 }
 
 fn tcp(flow: &Flow) -> Option<&TcpConfig> {
@@ -72,6 +120,21 @@ fn tcp(flow: &Flow) -> Option<&TcpConfig> {
         TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
     }
 }
+
+/// Keys that this arena keeps, or tells of itself.
+const OURS: [&str; 9] = [
+    "send_jitter",
+    "receiver.service",
+    "sack",
+    "tlp",
+    "timestamps",
+    "min_rto",
+    "initial_window",
+    "delayed_ack",
+    "pacing",
+];
+/// A kernel whose settings were left alone.
+const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]
 mod tests {
@@ -111,6 +174,30 @@ mod tests {
         let warnings = HostTcp::of(&both).warnings(&both);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains("flow b") && warnings[0].contains("timestamps"), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_all_flows_agree_on_is_set_on_the_hosts_and_their_routes() {
+        let keys = ", initial_window = \"4 packets\", delayed_ack = false, min_rto = \"50 ms\"";
+        let both = scenario(keys, keys);
+        let hosts = HostTcp::of(&both);
+        assert_eq!(hosts.route(), Some(RouteTcp { initial_window: 4, quick_acks: true }));
+        let settings: Vec<_> = hosts.settings().map(|(_, text)| text.into_owned()).collect();
+        assert_eq!(settings, [b"50000"]);
+        assert_eq!(hosts.warnings(&both), [""; 0]);
+        let one = scenario(keys, "");
+        let hosts = HostTcp::of(&one);
+        assert_eq!((hosts.route(), hosts.settings().count()), (None, 0));
+        let warnings = hosts.warnings(&one);
+        let told = ["flow a", "initial_window", "delayed_ack", "min_rto"];
+        assert!(warnings.len() == 1 && told.iter().all(|key| warnings[0].contains(key)), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_delay_in_milliseconds_cannot_be_set() {
+        let both = scenario(", delayed_ack = \"100 ms\"", ", pacing = true");
+        let warnings = HostTcp::of(&both).warnings(&both);
+        assert!(warnings.len() == 1 && warnings[0].contains("delayed_ack"), "{warnings:?}");
     }
 
     #[test]

@@ -31,10 +31,19 @@ pub(super) fn socket_plans<'a>(
             }
             TransportConfig::Tcp(_) | TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
         };
+        let is_paced = matches!(&flow.transport, TransportConfig::Tcp(config) if config.pacing);
         for is_sender in [true, false] {
             let host = if is_sender { sender(flow) } else { sender(flow).other() };
             let transport = &flow_spec.transport;
-            plans.push(SocketPlan { flow: index, host, transport, is_sender, path_mtu, window_clamp });
+            plans.push(SocketPlan {
+                flow: index,
+                host,
+                transport,
+                is_sender,
+                path_mtu,
+                window_clamp,
+                is_paced,
+            });
         }
     }
     plans

@@ -71,7 +71,7 @@ impl EmuArena {
     /// # Errors
     /// [`ArenaError::Unavailable`] says what is missing and how to get it.
     pub fn open() -> Result<Self, ArenaError> {
-        world::World::build([1500; 2], &[], &[])?;
+        world::World::build([1500; 2], &[], &[], None)?;
         Ok(Self::default())
     }
 

@@ -36,9 +36,11 @@ pub struct Capabilities {
 pub fn probe() -> Capabilities {
     let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
     Capabilities {
-        emulation: World::build([1500; 2], &[], &[]).map(|world| world.means).map_err(|error| match error {
-            ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
-            other => other.to_string(),
+        emulation: World::build([1500; 2], &[], &[], None).map(|world| world.means).map_err(|error| {
+            match error {
+                ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
+                other => other.to_string(),
+            }
         }),
         tun: fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").map(drop).map_err(|error| {
             format!("/dev/net/tun: {error}; `modprobe tun`, or pass the device into the container")

@@ -89,11 +89,17 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaE
     let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
     let host_tcp = HostTcp::of(scenario);
     let settings: Vec<Setting> = host_tcp.settings().collect();
-    let mut world = World::build(mtu, &socket_plans(scenario, &spec, mtu), &settings)?;
+    let plans = socket_plans(scenario, &spec, mtu);
+    let mut world = World::build(mtu, &plans, &settings, host_tcp.route())?;
     let mut warnings = host_tcp.warnings(scenario);
     warnings.extend(settings.iter().zip(&world.unset).filter(|(_, unset)| **unset).map(|((path, _), _)| {
         format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
     }));
+    if world.route_is_unset {
+        warnings.push(
+            "emu: the routes cannot be made; the kernel's own initial_window and delayed_ack hold".to_owned(),
+        );
+    }
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
     let mut ends =

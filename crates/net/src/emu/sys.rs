@@ -127,11 +127,12 @@ pub(super) fn offer_offloads(tun: &OwnedFd) -> bool {
     takes_all
 }
 
-/// Gives the device its MTU, its queue's length and its address in a network of four, and brings it up. After fork.
+/// Gives the device its MTU, its queue's length and its address in a network of four, and brings it up; returns its index.
+/// After fork.
 ///
 /// # Errors
 /// The system's.
-pub(super) fn bring_up(name: &CStr, address: Ipv4Addr, mtu: u16) -> io::Result<()> {
+pub(super) fn bring_up(name: &CStr, address: Ipv4Addr, mtu: u16) -> io::Result<i32> {
     // SAFETY: `socket` takes no pointers.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     check(fd)?;
@@ -150,19 +151,56 @@ pub(super) fn bring_up(name: &CStr, address: Ipv4Addr, mtu: u16) -> io::Result<(
     // SAFETY: SIOCGIFINDEX writes one `ifreq`, which `interface` is.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFINDEX as _, &raw mut interface) })?;
     let [a, b, c, d, ..] = interface.value;
-    set_queue_length(i32::from_ne_bytes([a, b, c, d]))?;
+    let index = i32::from_ne_bytes([a, b, c, d]);
+    set_queue_length(index)?;
     let up = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-    set(libc::SIOCSIFFLAGS, &up.to_ne_bytes())
+    set(libc::SIOCSIFFLAGS, &up.to_ne_bytes())?;
+    Ok(index)
+}
+
+/// What a route says of TCP (ip-route(8)); zero leaves it to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RouteTcp {
+    /// `initcwnd`: the initial congestion window, in segments.
+    pub(super) initial_window: u32,
+    /// `quickack`: whether every segment is acknowledged at once.
+    pub(super) quick_acks: bool,
+}
+
+/// Makes a route to the host `to` over the device `index` that says this of TCP. After fork.
+///
+/// # Errors
+/// The system's.
+pub(super) fn add_route(index: i32, to: Ipv4Addr, tcp: RouteTcp) -> io::Result<()> {
+    // nlmsghdr; rtmsg: family, length of the destination, ..., table, protocol, scope, type, flags; destination, device, and
+    // the metrics, which are attributes in an attribute.
+    let mut request = [0_u8; 64];
+    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+    request[0..4].copy_from_slice(&64_u32.to_ne_bytes());
+    request[4..6].copy_from_slice(&libc::RTM_NEWROUTE.to_ne_bytes());
+    request[6..8].copy_from_slice(&(flags as u16).to_ne_bytes());
+    request[16] = libc::AF_INET as u8;
+    request[17] = 32;
+    request[20] = libc::RT_TABLE_MAIN;
+    request[21] = libc::RTPROT_STATIC;
+    request[22] = libc::RT_SCOPE_LINK;
+    request[23] = libc::RTN_UNICAST;
+    let mut attribute = |at: usize, length: u16, kind: u16, value: [u8; 4]| {
+        request[at..at + 2].copy_from_slice(&length.to_ne_bytes());
+        request[at + 2..at + 4].copy_from_slice(&kind.to_ne_bytes());
+        request[at + 4..at + 8].copy_from_slice(&value);
+    };
+    attribute(28, 8, libc::RTA_DST, to.octets());
+    attribute(36, 8, libc::RTA_OIF, index.to_ne_bytes());
+    // The value of RTA_METRICS begins with the first attribute inside, which the next two lines write.
+    attribute(44, 20, libc::RTA_METRICS, [0; 4]);
+    attribute(48, 8, RTAX_INITCWND, tcp.initial_window.to_ne_bytes());
+    attribute(56, 8, RTAX_QUICKACK, u32::from(tcp.quick_acks).to_ne_bytes());
+    ask_rtnetlink(&request)
 }
 
 /// Sets a device's txqueuelen by rtnetlink(7): the ioctl for it wants the machine's root, this the namespace's.
 fn set_queue_length(index: i32) -> io::Result<()> {
-    // SAFETY: `socket` takes no pointers.
-    let fd =
-        unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
-    check(fd)?;
-    // SAFETY: the call has just given us this descriptor, which nobody else owns.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     // nlmsghdr: length, type, flags, sequence, port; ifinfomsg: family, type, index, flags, change; rtattr: length, type.
     let mut request = [0_u8; 40];
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
@@ -173,7 +211,18 @@ fn set_queue_length(index: i32) -> io::Result<()> {
     request[32..34].copy_from_slice(&8_u16.to_ne_bytes());
     request[34..36].copy_from_slice(&libc::IFLA_TXQLEN.to_ne_bytes());
     request[36..40].copy_from_slice(&QUEUE_LENGTH.to_ne_bytes());
-    // SAFETY: the pointer is to the 40 live bytes of the request, which the kernel reads.
+    ask_rtnetlink(&request)
+}
+
+/// Sends a request to rtnetlink(7) and reads the answer.
+fn ask_rtnetlink(request: &[u8]) -> io::Result<()> {
+    // SAFETY: `socket` takes no pointers.
+    let fd =
+        unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+    check(fd)?;
+    // SAFETY: the call has just given us this descriptor, which nobody else owns.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: the pointer is to the live bytes of the request, which the kernel reads.
     let sent = unsafe { libc::send(socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
     if sent != request.len() as isize {
         return Err(io::Error::last_os_error());
@@ -345,5 +394,8 @@ const OFFLOAD_CHECKSUM: libc::c_ulong = 0x01;
 const OFFLOAD_TSO4: libc::c_ulong = 0x02;
 /// TUN_F_USO4 and TUN_F_USO6, which the kernel takes together only.
 const OFFLOAD_USO: libc::c_ulong = 0x20 | 0x40;
+/// RTAX_INITCWND and RTAX_QUICKACK of linux/rtnetlink.h.
+const RTAX_INITCWND: u16 = 11;
+const RTAX_QUICKACK: u16 = 15;
 /// 255.255.255.252: the two hosts and nobody else.
 const NETWORK_OF_FOUR: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 252);

@@ -12,6 +12,7 @@
 //! nothing to clean up. The child is what lets a process with threads do without root: only a process of one thread may
 //! enter a user namespace (unshare(2), EINVAL), and a socket stays in the namespace that it was made in.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -23,7 +24,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_arena::ArenaError;
 
 use super::packet::{FIRST_PORT, Host};
-use super::sys;
+use super::sys::{self, RouteTcp};
 use crate::end::apply_options;
 use crate::spec::TransportSpec;
 use crate::sys::{SocketSwitch, switch_on};
@@ -40,6 +41,8 @@ pub(super) struct SocketPlan<'a> {
     pub(super) path_mtu: Option<u32>,
     /// Largest window that a TCP receiver advertises, where the scenario bounds it.
     pub(super) window_clamp: Option<u32>,
+    /// Whether a TCP sender's segments are paced whatever its congestion control.
+    pub(super) is_paced: bool,
 }
 
 /// The two hosts.
@@ -53,10 +56,12 @@ pub(super) struct World {
     pub(super) means: Means,
     /// Which of the settings asked for could not be made, by place.
     pub(super) unset: Vec<bool>,
+    /// Whether the routes could not be told what they should say of TCP.
+    pub(super) route_is_unset: bool,
 }
 
 /// A file under /proc/sys/net and what is to be in it; each namespace has its own.
-pub(super) type Setting = (&'static CStr, &'static [u8]);
+pub(super) type Setting = (&'static CStr, Cow<'static, [u8]>);
 
 /// How namespaces can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +96,7 @@ enum Step {
 }
 
 impl World {
-    /// Makes both hosts with these MTUs, sockets and settings (at most 16).
+    /// Makes both hosts with these MTUs, sockets and settings (at most 15), and routes that say `route` of TCP.
     ///
     /// # Errors
     /// [`ArenaError::Unavailable`] says what this machine does not allow, and how to get it.
@@ -99,6 +104,7 @@ impl World {
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
+        route: Option<RouteTcp>,
     ) -> Result<Self, ArenaError> {
         let failed = |error: &io::Error| unavailable(Step::Send, error);
         let (ours, theirs) =
@@ -110,7 +116,7 @@ impl World {
         let mut made = Vec::with_capacity(plan.len() + 4);
         let child = match sys::fork().map_err(|error| failed(&error))? {
             sys::Forked::Child => {
-                be_helper(&theirs, &Wanted { mtu, plan, settings, maps }, &mut made);
+                be_helper(&theirs, &Wanted { mtu, plan, settings, route, maps }, &mut made);
                 sys::exit_now()
             }
             sys::Forked::Parent(child) => child,
@@ -123,6 +129,7 @@ impl World {
         let mut world = Self::sort(plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
         world.means = found.means;
         world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
+        world.route_is_unset = found.unset & ROUTE_UNSET != 0;
         Ok(world)
     }
 
@@ -144,6 +151,7 @@ impl World {
             counters: [first_counters, second_counters],
             means: Means::Privilege,
             unset: Vec::new(),
+            route_is_unset: false,
         })
     }
 
@@ -193,6 +201,7 @@ struct Wanted<'a> {
     mtu: [u16; 2],
     plan: &'a [SocketPlan<'a>],
     settings: &'a [Setting],
+    route: Option<RouteTcp>,
     maps: IdentityMaps,
 }
 
@@ -200,7 +209,7 @@ struct Wanted<'a> {
 #[derive(Clone, Copy)]
 struct Found {
     means: Means,
-    /// A bit for each setting that could not be made.
+    /// A bit for each setting that could not be made, and [`ROUTE_UNSET`].
     unset: u16,
 }
 
@@ -251,15 +260,21 @@ fn make_hosts(
         // Where /proc/sys cannot be written the emulator ignores what IPv6 sends, and connections that follow each other
         // in a run learn from each other.
         for (path, text) in QUIET {
-            let _ = sys::write_file(path, text);
+            let _ = sys::write_file(path, &text);
         }
         for (place, (path, text)) in wanted.settings.iter().enumerate() {
             if sys::write_file(path, text).is_err() {
-                found.unset |= 1 << (place & 15);
+                found.unset |= 1 << place.min(14);
             }
         }
         made.push(sys::open_tun(DEVICE).map_err(at(Step::Device))?);
-        sys::bring_up(DEVICE, address(host), wanted.mtu[host.index()]).map_err(at(Step::Address))?;
+        let index =
+            sys::bring_up(DEVICE, address(host), wanted.mtu[host.index()]).map_err(at(Step::Address))?;
+        if let Some(route) = wanted.route
+            && sys::add_route(index, address(host.other()), route).is_err()
+        {
+            found.unset |= ROUTE_UNSET;
+        }
         // Opened here, the file keeps telling of this namespace.
         made.push(sys::open_file(c"/proc/thread-self/net/dev").map_err(at(Step::Counters))?);
         for socket in wanted.plan.iter().filter(|socket| socket.host == host) {
@@ -331,6 +346,11 @@ fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
             if let Some(window) = plan.window_clamp.filter(|_| !plan.is_sender) {
                 let window = libc::c_int::try_from(window).unwrap_or(libc::c_int::MAX);
                 sys::set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window)?;
+            }
+            if plan.is_paced && plan.is_sender {
+                // Any limit switches pacing on; this one, 17 Gbit/s, is above what an emulated path carries.
+                let option = libc::SO_MAX_PACING_RATE;
+                sys::set_option(socket.as_raw_fd(), libc::SOL_SOCKET, option, libc::c_int::MAX)?;
             }
             socket.bind(&here)?;
             if !plan.is_sender {
@@ -440,10 +460,12 @@ const STEPS: [Step; 8] = [
 ];
 /// No router solicitations on the devices, and no connection that learns from the one before it.
 const QUIET: [Setting; 3] = [
-    (c"/proc/sys/net/ipv6/conf/all/disable_ipv6", b"1"),
-    (c"/proc/sys/net/ipv6/conf/default/disable_ipv6", b"1"),
-    (c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1"),
+    (c"/proc/sys/net/ipv6/conf/all/disable_ipv6", Cow::Borrowed(b"1")),
+    (c"/proc/sys/net/ipv6/conf/default/disable_ipv6", Cow::Borrowed(b"1")),
+    (c"/proc/sys/net/ipv4/tcp_no_metrics_save", Cow::Borrowed(b"1")),
 ];
+/// The bit of `Found::unset` that stands for the routes.
+const ROUTE_UNSET: u16 = 1 << 15;
 /// The device's name, the same on both hosts, which do not see each other.
 const DEVICE: &CStr = c"talkpath";
 /// IPv4 and TCP headers without options.

@@ -1,8 +1,7 @@
 //! What a real arena cannot do, told before it runs: an error where figures would be wrong, a warning where harmless.
 
 use talkpath_scenario::{Flow, Scenario};
-use talkpath_transport::{CongestionControlKind, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig};
-use talkpath_units::Packets;
+use talkpath_transport::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig};
 
 use crate::spec::SessionSpec;
 
@@ -107,14 +106,23 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     if config.cc == Some(CongestionControlKind::NewReno) {
         ignored.push("cc = newreno (Linux's reno, which recovers so, ran)");
     }
-    if config.delayed_ack != DelayedAck::Linux {
+    if config.delayed_ack != KERNEL.delayed_ack {
         ignored.push("delayed_ack");
     }
-    if config.initial_window != LINUX_INITIAL_WINDOW {
+    if config.initial_window != KERNEL.initial_window {
         ignored.push("initial_window");
     }
     if config.initial_ssthresh.is_some() {
         ignored.push("initial_ssthresh");
+    }
+    if config.min_rto != KERNEL.min_rto {
+        ignored.push("min_rto");
+    }
+    if config.timer_granularity != KERNEL.timer_granularity {
+        ignored.push("timer_granularity");
+    }
+    if !config.limited_transmit {
+        ignored.push("limited_transmit");
     }
     if !config.timestamps {
         ignored.push("timestamps");
@@ -122,8 +130,8 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     ignored
 }
 
-/// RFC 6928, which Linux follows since 2.6.39.
-const LINUX_INITIAL_WINDOW: Packets = Packets::new(10);
+/// What Linux does where nothing is set.
+const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]
 mod tests {
