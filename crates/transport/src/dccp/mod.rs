@@ -12,6 +12,7 @@
 //! | `connection` | state, timers, the contract of a transport | §8 |
 //! | `input` | arriving packets, step by step | §8.5 |
 //! | `output` | which packet leaves next, and its options | §11, §13 |
+//! | `codec` | bytes, native and inside UDP | §5, RFC 6773 |
 //! | `cookie` | Init Cookies | §8.1.4 |
 //! | `limiter` | how often strangers are answered | §7.5.4 |
 //! | `queues` | messages to be sent and to be read | §11.7 |
@@ -25,6 +26,7 @@
 
 mod ack_vector;
 pub mod ccid;
+pub mod codec;
 mod connection;
 mod cookie;
 mod data_dropped;
