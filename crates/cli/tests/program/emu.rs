@@ -1,8 +1,11 @@
 //! The emulated arena as a user sees it: the same files, a log of arrivals, and a replay that finds no difference.
 
 use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
-use crate::harness::{Bench, names, read_json};
+use crate::harness::{Bench, Seen, entries, names, read_json, wait_until};
 
 const CALL: &str = r#"
 name = "a call"
@@ -62,6 +65,40 @@ fn an_emulated_run_leaves_the_same_files_and_its_replay_finds_no_difference() {
     let seen = bench.run(&["replay", &path]);
     assert_ne!(seen.code, Some(101), "{}", seen.err);
     assert_ne!(seen.code, Some(0), "half a log is no proof: {}", seen.out);
+}
+
+#[test]
+fn a_killed_emulated_run_leaves_whole_repetitions_and_goes_on_from_them() {
+    let bench = Bench::new();
+    if !is_available(&bench) {
+        return;
+    }
+    let many = CALL.replace("duration = \"1 s\"", "duration = \"150 ms\"\nrepeat = 12");
+    bench.file("many.toml", many);
+    let mut child = bench.start(&["run", "many.toml", "--arena", "emu", "--out", "killed"]);
+    let parts =
+        || entries(&bench.path("killed")).pop().map(|run| entries(&run.join("parts"))).unwrap_or_default();
+    let is_whole =
+        |part: &&PathBuf| part.is_dir() && !part.file_name().unwrap().to_string_lossy().starts_with('.');
+    wait_until("a finished repetition", || parts().iter().filter(is_whole).count() >= 1);
+    for wait_ms in [0, 37, 211, 430] {
+        thread::sleep(Duration::from_millis(wait_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for part in parts().iter().filter(is_whole) {
+            assert_eq!(
+                names(part),
+                ["arrivals", "packets.parquet", "part.json", "series.parquet"],
+                "{part:?}"
+            );
+        }
+        let run = entries(&bench.path("killed")).pop().unwrap();
+        child = bench.start(&["run", "--resume", run.to_str().unwrap()]);
+    }
+    Seen::of_child(child).succeeds();
+    let run = entries(&bench.path("killed")).pop().unwrap();
+    assert_eq!(read_json(&run.join("summary.json"))["runs"].as_array().unwrap().len(), 12);
+    bench.run(&["replay", run.to_str().unwrap()]).succeeds();
 }
 
 #[test]

@@ -70,6 +70,48 @@ fn a_call_over_loopback_is_measured_as_in_the_simulator() {
 }
 
 #[test]
+fn a_file_is_kept_where_serve_was_told_and_its_check_is_in_the_summary_and_the_log() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("kept")).unwrap();
+    let kept = bench.path("kept");
+    let served = Served::start(&bench, &["--open", "--keep", &kept.to_string_lossy()]);
+    bench.file("talk.wav", vec![7; 50_000]);
+    let scenario = CALL.replace(
+        "{ kind = \"voice\", codec = \"g711\", echo = true }",
+        "{ kind = \"file\", source = \"talk.wav\" }",
+    );
+    bench.file("file.toml", scenario);
+    let summary = bench.run(&["run", "file.toml", "--to", &served.address, "--json"]).succeeds().summary();
+    let run = &summary["runs"][0];
+    let file = &run["flows"]["call"]["file"];
+    assert_eq!((&file["intact"], &file["received_bytes"]), (&true.into(), &50_000.into()), "{file}");
+    assert_eq!((&file["name"], &file["kept_as"]), (&"talk.wav".into(), &"talk.wav".into()));
+    assert!(run["machine"]["real_time"].is_boolean() && run["machine"]["socket_drops"] == 0, "{run}");
+    assert_eq!(fs::read(kept.join("talk.wav")).unwrap(), vec![7; 50_000]);
+    let log = fs::read_to_string(bench.only_run().join("log.txt")).unwrap();
+    for line in [
+        "Receiver timeout: 1000 ms",
+        "File: talk.wav, 50000 bytes",
+        "File check: intact",
+        "File kept as: talk.wav",
+    ] {
+        assert!(log.lines().any(|it| it == line), "no `{line}` in\n{log}");
+    }
+    // The simulator has no bytes to check: it models the transfer.
+    let summary = bench.run(&["run", "file.toml", "--json"]).succeeds().summary();
+    let flow = &summary["runs"][0]["flows"]["call"];
+    assert!(flow["file"].is_null() && summary["runs"][0]["machine"].is_null());
+    assert_eq!(flow["sent"], 35, "34.1 datagrams of 1464 B of it");
+}
+
+#[test]
+fn a_folder_that_is_not_there_cannot_keep_files() {
+    let bench = Bench::new();
+    let seen = bench.run(&["serve", "--open", "--bind", "127.0.0.1:0", "--keep", "nowhere"]);
+    seen.fails(3, &["cannot keep files in nowhere", "--keep DIR needs a folder"]);
+}
+
+#[test]
 fn a_far_end_that_is_not_there_is_exit_code_4_and_leaves_nothing() {
     let bench = Bench::new();
     bench.file("call.toml", CALL);

@@ -188,14 +188,14 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     );
     assert_eq!(keys(&value["clock"]), "offset_ms skew_ppm uncertainty_ms trusted why");
     let run = &value["runs"][0];
-    assert_eq!(keys(run), "cell sweep repetition seed flows groups links");
+    assert_eq!(keys(run), "cell sweep repetition seed flows groups links machine");
     let flow = &run["flows"]["call-1"];
     assert_eq!(
         keys(flow),
         "transport cc sent received lost lost_forward lost_return loss_rate duplicates reordered unfinished refused \
          loss_runs one_way_delay_ms round_trip_delay_ms ipdv_ms rtp_jitter_ms goodput_bps settling net_rate_pps \
          error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
-         cwnd_packets send_buffer_bytes verdict"
+         cwnd_packets send_buffer_bytes verdict file"
     );
     assert_eq!(keys(&flow["loss_runs"]), "max mean histogram");
     assert_eq!(keys(&flow["one_way_delay_ms"]), "min mean p50 p90 p95 p99 p999 max");
@@ -205,6 +205,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     assert_eq!(keys(&value["cells"][0]["flows"]["call-1"]["loss_rate"]), "median mean ci95");
     // Unknown is null, and present.
     assert!(flow["round_trip_delay_ms"].is_null() && flow["blocked_ms"].is_null());
+    assert!(flow["file"].is_null() && run["machine"].is_null());
 }
 
 #[test]
