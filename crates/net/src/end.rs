@@ -132,6 +132,13 @@ impl FlowEnd {
         }
     }
 
+    /// A datagram that this end sent came back with the time when it left, headers and all.
+    pub(crate) fn handle_sent(&mut self, packet: &[u8], stamp_ns: Option<i64>) {
+        if let Channel::Udp(datagrams) = &self.channel {
+            datagrams.handle_sent(&mut self.base, packet, stamp_ns);
+        }
+    }
+
     /// The connection may be readable or writable; returns whether there is more to do at once.
     pub(crate) fn handle_ready(&mut self) -> bool {
         match &mut self.channel {

@@ -144,6 +144,11 @@ impl Leg {
                 None => {}
             }
         }
+        for &(seq, at) in &from.log.wires {
+            if usize::try_from(seq).is_ok_and(|seq| self.taken.get(seq) == Some(&true)) {
+                self.tap.on_wire(seq, (from.to_ours)(at));
+            }
+        }
     }
 
     /// What `to` received.

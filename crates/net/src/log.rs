@@ -18,6 +18,8 @@ pub(crate) struct FlowLog {
     pub(crate) arrivals: Vec<(u64, u64)>,
     /// Stream bytes that were read: when and how many.
     pub(crate) reads: Vec<(u64, u64)>,
+    /// Datagrams of this end that left the host: `seq` and when. A far end's are not told.
+    pub(crate) wires: Vec<(u64, u64)>,
     /// The connection's state over time.
     pub(crate) samples: Vec<Sample>,
     /// What was counted.
@@ -111,6 +113,7 @@ impl FlowLog {
             sent: Vec::new(),
             arrivals: Vec::new(),
             reads: Vec::new(),
+            wires: Vec::new(),
             samples: Vec::new(),
             totals: Totals::default(),
             budget,
@@ -155,6 +158,13 @@ impl FlowLog {
     pub(crate) fn on_read(&mut self, bytes: u64, now: Instant) {
         if self.budget.take(1) {
             self.reads.push((now.as_nanos(), bytes));
+        }
+    }
+
+    /// Datagram `seq` of this end left the host at `at`.
+    pub(crate) fn on_wire(&mut self, seq: u64, at: Instant) {
+        if self.budget.take(1) {
+            self.wires.push((seq, at.as_nanos()));
         }
     }
 

@@ -13,8 +13,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 const BATCH: usize = 32;
 /// The largest UDP payload over IPv4 is 65,507 B, over IPv6 65,527 B.
 const DATAGRAM: usize = 65_536;
-/// Room for the control messages that are asked for: a stamp, a packet info, a drop counter.
-const CONTROL: usize = 128;
+/// Room for the control messages that are asked for: stamps, a packet info or an address, a drop counter.
+const CONTROL: usize = 256;
 
 /// One received datagram.
 pub(crate) struct Received<'a> {
@@ -61,6 +61,28 @@ impl ReceiveBatch {
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
+        each: impl FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        self.take(socket, 0, each)
+    }
+
+    /// Takes what came back of sent datagrams ([`stamp_transmissions`]), at most one batch: each with whatever headers it
+    /// had, its stamp being the time when the kernel gave it to the device.
+    ///
+    /// # Errors
+    /// The system's: `WouldBlock` where nothing waits.
+    pub(crate) fn receive_sent(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        each: impl FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        self.take(socket, libc::MSG_ERRQUEUE, each)
+    }
+
+    fn take(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        flags: libc::c_int,
         mut each: impl FnMut(Received<'_>),
     ) -> io::Result<usize> {
         // SAFETY: `iovec` and `mmsghdr` are plain old data, for which all zeroes is a valid value.
@@ -84,7 +106,7 @@ impl ReceiveBatch {
                 socket.as_raw_fd(),
                 headers.as_mut_ptr(),
                 BATCH as libc::c_uint,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT | flags,
                 std::ptr::null_mut(),
             )
         };
@@ -120,6 +142,12 @@ fn read_control(header: &libc::msghdr, received: &mut Received<'_>) {
                     let stamp: libc::timespec = data.cast::<libc::timespec>().read_unaligned();
                     received.stamp_ns =
                         Some(stamp.tv_sec.saturating_mul(1_000_000_000).saturating_add(stamp.tv_nsec));
+                }
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                    // Three of them; the first is the kernel's own, zero where it has none.
+                    let stamp: libc::timespec = data.cast::<libc::timespec>().read_unaligned();
+                    let stamp = stamp.tv_sec.saturating_mul(1_000_000_000).saturating_add(stamp.tv_nsec);
+                    received.stamp_ns = received.stamp_ns.or((stamp != 0).then_some(stamp));
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                     received.drops = Some(data.cast::<u32>().read_unaligned());
@@ -265,6 +293,25 @@ pub(crate) fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Res
             level,
             name,
             (&raw const one).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the kernel hand back a copy of each datagram that `socket` sends, stamped when it goes to the device.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn stamp_transmissions(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = (libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE) as libc::c_int;
+    // SAFETY: the option value is a live `c_int` of the length given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPING,
+            (&raw const flags).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };

@@ -51,8 +51,14 @@ pub(crate) fn receive_datagrams(
         let mut fds: Vec<_> = flows.iter().map(|(socket, _)| PollFd::new(&**socket, PollFlags::IN)).collect();
         wait(&mut fds)?;
         let ready: Vec<usize> = (0..fds.len()).filter(|&index| !fds[index].revents().is_empty()).collect();
+        let errors: Vec<bool> = fds.iter().map(|fd| fd.revents().contains(PollFlags::ERR)).collect();
         for index in ready {
             let (socket, end) = &flows[index];
+            if errors[index] {
+                let sent =
+                    |datagram: Received<'_>| end.lock().handle_sent(datagram.payload, datagram.stamp_ns);
+                let _ = batch.receive_sent(socket.as_fd(), sent);
+            }
             // An error here is an ICMP message about something sent before: it says nothing of what arrives.
             let _ = batch.receive(socket.as_fd(), |datagram: Received<'_>| {
                 dropped[index] = dropped[index].max(datagram.drops.unwrap_or(0));

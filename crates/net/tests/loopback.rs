@@ -60,6 +60,28 @@ fn whole_runs(address: std::net::SocketAddr, flow: impl Fn(&str) -> Flow) {
 }
 
 #[test]
+fn a_datagram_of_this_host_is_stamped_when_it_leaves() {
+    let server = Serving::loopback();
+    let flows = vec![voice("up", "udp"), down(echo(voice("answer", "udp"), EchoWrite::PerMessage))];
+    let record = run(server.address, &scenario(400, flows)).unwrap();
+    let sent_here = [&record.flows[0].forward, record.flows[1].echo.as_ref().unwrap()];
+    for leg in sent_here {
+        assert!(leg.messages.len() >= 19);
+        for row in &leg.messages {
+            let (sent, wire, received) = (row.sent.unwrap(), row.wire.unwrap(), row.received.unwrap());
+            // The stamp is CLOCK_REALTIME, turned into an age on another clock: to a few us.
+            assert!(sent.as_nanos() < wire.as_nanos() + 50_000, "sent {sent}, left {wire}");
+            assert!(wire.as_nanos() < received.as_nanos() + 1_000_000, "left {wire}, received {received}");
+            assert_eq!(row.transmissions, 1);
+        }
+    }
+    assert!(
+        record.flows[1].forward.messages.iter().all(|row| row.wire.is_none()),
+        "the far host does not tell"
+    );
+}
+
+#[test]
 fn an_echo_comes_back_whole_over_every_transport() {
     let server = Serving::loopback();
     whole_runs(server.address, |name| echo(voice(name, name), EchoWrite::PerMessage));

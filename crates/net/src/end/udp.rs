@@ -180,6 +180,16 @@ impl Datagrams {
         self.note(base, row, sent, &result);
     }
 
+    /// A sent datagram, whatever headers it has: its payload is what it ends with.
+    pub(crate) fn handle_sent(&self, base: &mut Base, packet: &[u8], stamp_ns: Option<i64>) {
+        let size = base.spec.message_size().and_then(|size| usize::try_from(size).ok());
+        let (Some(size), Some(_)) = (size, stamp_ns) else { return };
+        let payload = packet.len().checked_sub(size).and_then(|begin| packet.get(begin..));
+        if let Some(seq) = payload.and_then(|payload| read_header(payload, self.token, self.taken)) {
+            base.log.on_wire(seq, base.clock.stamped(stamp_ns));
+        }
+    }
+
     pub(crate) fn progress(&self, base: &Base) -> Progress {
         Progress { is_done: base.is_workload_finished(), sent: self.taken, received: self.unique }
     }

@@ -23,7 +23,7 @@ use crate::log::{FlowLog, RowBudget};
 use crate::offset::{Offset, Probe};
 use crate::protocol::{Admission, Progress, Request};
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
-use crate::sys::{ReceiveBatch, SocketSwitch, switch_on};
+use crate::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on};
 use crate::threads::{pace, receive_datagrams, sample_interval, serve_connections};
 use crate::wire::{Secret, registered, registration};
 
@@ -80,6 +80,7 @@ pub(super) fn run(
         session.open(flow, admission, &far, provisional)?;
     }
     session.register(&far)?;
+    session.stamp_transmissions();
     let start = host.now_ns() + LEAD_NS;
     let far_start = far.go(start + offset.at_start()).map_err(far_end)?;
     // The server may have begun later than asked; our clock then begins with it.
@@ -170,6 +171,18 @@ impl Session<'_> {
             });
         }
         Ok(())
+    }
+
+    /// From now on clocked datagrams come back with the time when they left this host. Where a kernel does not do that, the time
+    /// stays unknown.
+    fn stamp_transmissions(&self) {
+        for (socket, end) in &self.sockets {
+            let end = end.lock();
+            let size = end.base.spec.message_size().filter(|_| end.base.spec.is_clocked());
+            if size.is_some_and(|size| size <= LARGEST_WHOLE) {
+                let _ = stamp_transmissions(socket.as_fd());
+            }
+        }
     }
 
     /// The run itself: three threads and the watch over them.
@@ -479,6 +492,8 @@ fn unavailable(error: &std::io::Error) -> ArenaError {
 /// Both ends begin this long after the client says so: the word must reach the server first; where it comes late, both
 /// begin later.
 const LEAD_NS: i64 = 100_000_000;
+/// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6: what is larger may leave in pieces.
+const LARGEST_WHOLE: u64 = 1280 - 40 - 8;
 /// Registrations are tried so often ...
 const RETRY_NS: i64 = 200_000_000;
 /// ... and given up after so long.
