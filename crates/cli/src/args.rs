@@ -220,9 +220,29 @@ pub(crate) struct ExportArgs {
     /// csv and jsonl hold packets.parquet's columns; log is for a person
     #[arg(long, value_enum)]
     pub(crate) format: ExportFormat,
+    /// pcapng: which repetition
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) repetition: u64,
+    /// pcapng: which cell of the sweep
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) cell: u64,
+    /// pcapng: at which end of the flows
+    #[arg(long, value_enum, default_value_t = CaptureAt::Near)]
+    pub(crate) at: CaptureAt,
+    /// pcapng: DCCP within UDP (RFC 6773), as it travels, instead of unwrapped to IP protocol 33
+    #[arg(long)]
+    pub(crate) encapsulated: bool,
     /// Where to write it (default: standard output)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CaptureAt {
+    /// Where messages are sent
+    Near,
+    /// Where they arrive
+    Far,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -231,7 +251,7 @@ pub(crate) enum ExportFormat {
     Csv,
     /// One JSON object a message and line
     Jsonl,
-    /// Not available yet
+    /// Every packet as one end saw it, for tshark and its kin; the simulation is run again
     Pcapng,
     /// Start, end, transfer time, packet size, received, expected, protocol
     Log,

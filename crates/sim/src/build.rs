@@ -52,6 +52,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         outbox: Vec::new(),
         pending: 0,
         last_delivery: Instant::ZERO,
+        tap: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! jobs. Nothing here draws random numbers but the start of a flow; links and transports have their own streams.
 
 mod build;
+pub mod capture;
 mod flow;
 mod network;
 mod queue;

@@ -20,6 +20,7 @@ use talkpath_scenario::Scenario;
 use talkpath_transport::{Packet, Transmit};
 use talkpath_units::{Duration, Instant};
 
+use crate::capture::{Sighting, Tap};
 use crate::flow::SimFlow;
 use crate::network::{Direction, Parcel, Parcels, Routes, Ticket};
 use crate::queue::{Entity, EventQueue};
@@ -40,6 +41,8 @@ pub(crate) struct Simulation {
     /// Messages and echoes of all flows that are still to be delivered.
     pub(crate) pending: u64,
     pub(crate) last_delivery: Instant,
+    /// Where a capture is made of the run.
+    pub(crate) tap: Option<Tap>,
 }
 
 /// A link and its queue over time.
@@ -53,6 +56,15 @@ pub(crate) struct SimLink {
 impl Simulation {
     /// Runs to the end, or until the plan's interrupt; returns the time at which it ended and whether it was interrupted.
     pub(crate) fn run(&mut self, plan: &RunPlan<'_>) -> (Instant, bool) {
+        self.run_seeing(plan, &mut |_| {})
+    }
+
+    /// As [`Self::run`]; `see` is shown what comes by the tap.
+    pub(crate) fn run_seeing(
+        &mut self,
+        plan: &RunPlan<'_>,
+        see: &mut dyn FnMut(&Sighting),
+    ) -> (Instant, bool) {
         for index in 0..self.flows.len() {
             self.queue.arm(self.endpoint(index, Direction::Out), self.flows[index].start);
         }
@@ -64,6 +76,9 @@ impl Simulation {
             }
             now = at;
             let again = self.wake(entity, now);
+            if let Some(tap) = &mut self.tap {
+                tap.seen.drain(..).for_each(|sighting| see(&sighting));
+            }
             self.queue.settle(entity, again);
             events += 1;
             if events.is_multiple_of(EVENTS_BETWEEN_LOOKS) {
@@ -221,6 +236,9 @@ impl Simulation {
                 Reassembled::Refused => return self.record_dropped(parcel, DropCause::Fragment),
             }
         }
+        if let Some(tap) = &mut self.tap {
+            tap.on_arrival(parcel, now);
+        }
         // What travels out arrives at the far end, whose packets travel back.
         let (endpoint, answers) = match parcel.direction {
             Direction::Out => (&mut flow.far, Direction::Back),
@@ -265,7 +283,7 @@ impl Simulation {
             let flow = &mut self.flows[index];
             let identification = &mut flow.identifications[direction as usize];
             *identification = identification.wrapping_add(1);
-            let ticket = self.parcels.admit(Parcel {
+            let parcel = Parcel {
                 packet: transmit.packet,
                 ecn: transmit.ecn,
                 direction,
@@ -273,7 +291,11 @@ impl Simulation {
                 next_hop: flow.routes[direction as usize],
                 identification: *identification,
                 part: FragmentRange::whole(transmit.packet.wire_size()),
-            });
+            };
+            if let Some(tap) = &mut self.tap {
+                tap.on_departure(&parcel, now);
+            }
+            let ticket = self.parcels.admit(parcel);
             self.carry_on(ticket, now);
         }
         self.outbox.clear();

@@ -3,39 +3,85 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 
+use talkpath_arena::RunPlan;
 use talkpath_measure::export::{export_csv, export_jsonl};
 use talkpath_measure::record_file::{RecordError, read_packets};
+use talkpath_measure::summary::Summary;
+use talkpath_scenario::Options;
+use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 
-use crate::args::{ExportArgs, ExportFormat};
+use crate::args::{CaptureAt, ExportArgs, ExportFormat};
 use crate::failure::Failure;
-use crate::part::{LOG, PACKETS, unwritten};
-use crate::run_dir::{RunDir, write_whole};
+use crate::interrupt;
+use crate::part::{LOG, PACKETS, SUMMARY, unwritten};
+use crate::run_dir::{RunDir, SCENARIO, read_json, write_whole};
+use crate::scenario_file::load_file;
 use crate::terminal::output_failure;
 
 /// Writes to a file, or to standard output.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    if args.format == ExportFormat::Pcapng {
-        return Err(Failure::Usage("--format pcapng is not available yet: use csv, jsonl or log".to_owned()));
-    }
     let dir = RunDir::open(&args.run)?;
     match &args.output {
         Some(path) => write_whole(path, |writer| {
-            export(&dir, args.format, writer, |why| unwritten(path, RecordError::Io(why)))
+            export(&dir, args, writer, |why| unwritten(path, RecordError::Io(why)))
         }),
         None => {
             let mut output = BufWriter::new(io::stdout().lock());
-            export(&dir, args.format, &mut output, output_failure)?;
+            export(&dir, args, &mut output, output_failure)?;
             output.flush().map_err(output_failure)
         }
     }
 }
 
-fn export(
+/// Runs the simulation of `dir` again, with a capture. Only a simulated run is a function of its scenario and seed.
+fn capture_again(
     dir: &RunDir,
-    format: ExportFormat,
+    args: &ExportArgs,
     writer: &mut impl Write,
     unwritten: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
+    let summary: Summary = read_json(&dir.file(SUMMARY))?;
+    if summary.arena != "sim" {
+        let why = format!("it ran in {}, and only a simulated run can be run again as it was", summary.arena);
+        return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
+    }
+    if summary.talkpath != env!("CARGO_PKG_VERSION") {
+        let why = format!("version {} ran it, and another may draw other numbers", summary.talkpath);
+        return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
+    }
+    let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
+    let cell = usize::try_from(args.cell).ok().and_then(|index| plan.cells.get(index));
+    let (Some(cell), true) = (cell, args.repetition < plan.repeat) else {
+        let had = format!("it has {} cells of {} repetitions", plan.cells.len(), plan.repeat);
+        return Err(Failure::Usage(format!("{}: {had}", args.run.display())));
+    };
+    let stop = interrupt::install()?;
+    let run = RunPlan {
+        cell: args.cell,
+        repetition: args.repetition,
+        seed: cell.scenario.seed.repetition(args.repetition),
+        series: false,
+        interrupt: &stop,
+        progress: &|_| {},
+    };
+    let end = match args.at {
+        CaptureAt::Near => CaptureEnd::Near,
+        CaptureAt::Far => CaptureEnd::Far,
+    };
+    let options = CaptureOptions { end, encapsulated: args.encapsulated };
+    capture(&cell.scenario, &run, options, writer).map_err(unwritten)
+}
+
+fn export(
+    dir: &RunDir,
+    args: &ExportArgs,
+    writer: &mut impl Write,
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let format = args.format;
+    if format == ExportFormat::Pcapng {
+        return capture_again(dir, args, writer, unwritten);
+    }
     if format == ExportFormat::Log {
         let path = dir.file(LOG);
         let log = fs::read(&path).map_err(|why| Failure::read(&path, &why))?;

@@ -1,0 +1,328 @@
+//! IP packets from typed ones: the headers that our state machines speak of without writing them.
+//!
+//! Addresses tell flows and ends apart: flow k (from 1) is 10.0.k/256.k%256 at its near end and 10.128.k/256.k%256 at
+//! its far one. Checksums are right. A voice frame over a datagram transport is RTP with payload type 0, PCMU (RFC 3551
+//! §6): header and samples together have the frame's size, so that nothing on the wire changes length. A stream's bytes are
+//! zeros: the simulator carries none.
+
+use talkpath_transport::dccp::{DccpPacket, PacketKind};
+use talkpath_transport::{Datagram, Ecn, Flags, Packet, Segment};
+
+/// What a frame is made of besides the packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Envelope {
+    /// From 1.
+    pub(super) flow: u16,
+    /// From the near end to the far one.
+    pub(super) outward: bool,
+    pub(super) identification: u16,
+    pub(super) ecn: Ecn,
+    /// Samples of a voice frame, where the flow is voice.
+    pub(super) voice: Option<u32>,
+    /// DCCP in UDP (RFC 6773) instead of by itself.
+    pub(super) encapsulated: bool,
+}
+
+/// The IPv4 packet of `packet`.
+pub(super) fn frame(packet: &Packet, envelope: &Envelope) -> Vec<u8> {
+    match packet {
+        Packet::Udp(datagram) => udp_frame(datagram, envelope),
+        Packet::Tcp(segment) => ip(envelope, PROTOCOL_TCP, true, |pseudo| tcp(segment, envelope, pseudo)),
+        Packet::Dccp(packet) if envelope.encapsulated => ip(envelope, PROTOCOL_UDP, true, |pseudo| {
+            udp((PORT_DCCP_UDP, PORT_DCCP_UDP), &dccp(packet, envelope, None), pseudo)
+        }),
+        Packet::Dccp(packet) => {
+            ip(envelope, PROTOCOL_DCCP, true, |pseudo| dccp(packet, envelope, Some(pseudo)))
+        }
+    }
+}
+
+fn udp_frame(datagram: &Datagram, envelope: &Envelope) -> Vec<u8> {
+    let payload = message(datagram.seq, datagram.payload, envelope);
+    let ports = if envelope.voice.is_some() { (PORT_RTP, PORT_RTP) } else { ports(envelope, PORT_DATA) };
+    ip(envelope, PROTOCOL_UDP, false, |pseudo| udp(ports, &payload, pseudo))
+}
+
+/// One message of a datagram transport.
+fn message(seq: u64, size: u32, envelope: &Envelope) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(size as usize);
+    if let Some(samples) = envelope.voice
+        && size >= RTP_HEADER
+    {
+        // RFC 3550 §5.1: version 2; the first packet of a talkspurt has the marker.
+        payload.extend([0x80, if seq == 0 { 0x80 } else { 0 }]);
+        payload.extend((seq as u16).to_be_bytes());
+        payload.extend((seq as u32).wrapping_mul(samples).to_be_bytes());
+        payload.extend((u32::from(envelope.flow) << 1 | u32::from(envelope.outward)).to_be_bytes());
+    }
+    let fill = if envelope.voice.is_some() { PCMU_SILENCE } else { 0 };
+    payload.resize(size as usize, fill);
+    payload
+}
+
+/// An IPv4 header (RFC 791 §3.1) before what `upper` makes of the pseudo-header's sum.
+fn ip(envelope: &Envelope, protocol: u8, whole: bool, upper: impl FnOnce(u32) -> Vec<u8>) -> Vec<u8> {
+    let [high, low] = envelope.flow.to_be_bytes();
+    let (near, far) = ([10, 0, high, low], [10, 128, high, low]);
+    let (source, destination) = if envelope.outward { (near, far) } else { (far, near) };
+    // The length, which belongs to the pseudo-header, is added where it is known.
+    let pseudo = sum(&source) + sum(&destination) + u32::from(protocol);
+    let body = upper(pseudo);
+    let total = (body.len() + 20) as u16;
+    let ecn = match envelope.ecn {
+        Ecn::NotEct => 0,
+        Ecn::Ect1 => 1,
+        Ecn::Ect0 => 2,
+        Ecn::Ce => 3,
+    };
+    let mut bytes = vec![0x45, ecn];
+    bytes.extend(total.to_be_bytes());
+    bytes.extend(envelope.identification.to_be_bytes());
+    // Don't Fragment, for what is cut to fit.
+    bytes.extend([if whole { 0x40 } else { 0 }, 0, TTL, protocol, 0, 0]);
+    bytes.extend(source);
+    bytes.extend(destination);
+    let check = fold(sum(&bytes));
+    bytes[10..12].copy_from_slice(&check.to_be_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+/// A UDP datagram (RFC 768).
+fn udp(ports: (u16, u16), payload: &[u8], pseudo: u32) -> Vec<u8> {
+    let length = (payload.len() + 8) as u16;
+    let mut bytes = Vec::with_capacity(payload.len() + 8);
+    for field in [ports.0, ports.1, length, 0] {
+        bytes.extend(field.to_be_bytes());
+    }
+    bytes.extend(payload);
+    let check = match fold(pseudo + u32::from(length) + sum(&bytes)) {
+        0 => u16::MAX,
+        check => check,
+    };
+    bytes[6..8].copy_from_slice(&check.to_be_bytes());
+    bytes
+}
+
+/// A TCP segment (RFC 9293 §3.1), its options laid out as Linux does.
+fn tcp(segment: &Segment, envelope: &Envelope, pseudo: u32) -> Vec<u8> {
+    let options = tcp_options(segment);
+    let header = 20 + options.len();
+    let ports = ports(envelope, PORT_DATA);
+    let mut bytes = Vec::with_capacity(header + segment.payload as usize);
+    bytes.extend(ports.0.to_be_bytes());
+    bytes.extend(ports.1.to_be_bytes());
+    bytes.extend(segment.seq.get().to_be_bytes());
+    let has_ack = segment.flags.contains(Flags::ACK);
+    bytes.extend(if has_ack { segment.ack.get() } else { 0 }.to_be_bytes());
+    let flags = [Flags::FIN, Flags::SYN, Flags::RST, Flags::PSH, Flags::ACK];
+    let bits = flags.iter().zip([1_u8, 2, 4, 8, 16]);
+    let flags = bits.filter(|(flag, _)| segment.flags.contains(**flag)).map(|(_, bit)| bit).sum();
+    bytes.extend([(header as u8 / 4) << 4, flags]);
+    bytes.extend(segment.window.to_be_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(options);
+    bytes.resize(header + segment.payload as usize, 0);
+    let check = fold(pseudo + bytes.len() as u32 + sum(&bytes));
+    bytes[16..18].copy_from_slice(&check.to_be_bytes());
+    bytes
+}
+
+/// As [`Segment::options_size`] counts them.
+fn tcp_options(segment: &Segment) -> Vec<u8> {
+    let mut options = Vec::new();
+    if let Some(mss) = segment.mss {
+        options.extend([2, 4]);
+        options.extend(mss.to_be_bytes());
+    }
+    if let Some((value, echo)) = segment.timestamps {
+        options.extend(if segment.sack_permitted { [4, 2] } else { [1, 1] });
+        options.extend([8, 10]);
+        options.extend(value.to_be_bytes());
+        options.extend(echo.to_be_bytes());
+    } else if segment.sack_permitted {
+        options.extend([1, 1, 4, 2]);
+    }
+    if let Some(shift) = segment.window_scale {
+        options.extend([1, 3, 3, shift]);
+    }
+    if segment.sack_count > 0 {
+        options.extend([1, 1, 5, 2 + 8 * segment.sack_count]);
+        for block in segment.sack.iter().take(usize::from(segment.sack_count)) {
+            options.extend(block.left.get().to_be_bytes());
+            options.extend(block.right.get().to_be_bytes());
+        }
+    }
+    options
+}
+
+/// A DCCP packet (RFC 4340 §5): with its checksum over the pseudo-header, or, within UDP, without one (RFC 6773 §3.3).
+fn dccp(packet: &DccpPacket, envelope: &Envelope, pseudo: Option<u32>) -> Vec<u8> {
+    let ports = ports(envelope, PORT_DATA);
+    let header = packet.header_size();
+    let mut bytes = Vec::with_capacity(header + packet.payload as usize);
+    bytes.extend(ports.0.to_be_bytes());
+    bytes.extend(ports.1.to_be_bytes());
+    bytes.extend([(header / 4) as u8, packet.ccval << 4 | packet.cscov & 0x0f, 0, 0]);
+    let seq = packet.seq.get().to_be_bytes();
+    if packet.short {
+        bytes.push(packet.kind.number() << 1);
+        bytes.extend(&seq[5..]);
+    } else {
+        bytes.extend([packet.kind.number() << 1 | 1, 0]);
+        bytes.extend(&seq[2..]);
+    }
+    if packet.kind.has_ack() {
+        let ack = packet.ack.get().to_be_bytes();
+        if packet.short {
+            bytes.push(0);
+            bytes.extend(&ack[5..]);
+        } else {
+            bytes.extend([0, 0]);
+            bytes.extend(&ack[2..]);
+        }
+    }
+    match packet.kind {
+        PacketKind::Request { service } | PacketKind::Response { service } => {
+            bytes.extend(service.0.to_be_bytes());
+        }
+        PacketKind::Reset(reset) => {
+            bytes.push(reset.code.0);
+            bytes.extend(reset.data);
+        }
+        _ => {}
+    }
+    bytes.extend(packet.options.as_bytes());
+    bytes.resize(header, 0);
+    if packet.payload > 0 {
+        bytes.extend(message(packet.message, packet.payload, envelope));
+    }
+    if let Some(pseudo) = pseudo {
+        // RFC 4340 §9.1 and §9.2: coverage n takes in the header and 4 (n - 1) bytes of data.
+        let covered = match packet.cscov {
+            0 => bytes.len(),
+            coverage => bytes.len().min(header + 4 * (usize::from(coverage) - 1)),
+        };
+        let check = fold(pseudo + bytes.len() as u32 + sum(&bytes[..covered]));
+        bytes[6..8].copy_from_slice(&check.to_be_bytes());
+    }
+    bytes
+}
+
+/// Source and destination of a flow's connection.
+const fn ports(envelope: &Envelope, server: u16) -> (u16, u16) {
+    let client = PORT_CLIENTS + envelope.flow % 16_384;
+    if envelope.outward { (client, server) } else { (server, client) }
+}
+
+/// The Internet checksum's sum (RFC 1071) without the last complement.
+fn sum(bytes: &[u8]) -> u32 {
+    let pairs =
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u32::from(low)));
+    // 65,535 bytes sum to less than 2^31.
+    pairs.sum()
+}
+
+const fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// RFC 9293, RFC 768, RFC 4340 §19: protocol numbers.
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+const PROTOCOL_DCCP: u8 = 33;
+/// RFC 6773 §5.1.
+const PORT_DCCP_UDP: u16 = 6511;
+/// RFC 3551 §8.
+const PORT_RTP: u16 = 5004;
+/// Of a server that has none of its own: talkpath's default.
+const PORT_DATA: u16 = 7160;
+/// RFC 6335 §6: dynamic ports.
+const PORT_CLIENTS: u16 = 49_152;
+/// RFC 1700's recommendation.
+const TTL: u8 = 64;
+/// RFC 3550 §5.1.
+const RTP_HEADER: u32 = 12;
+/// ITU-T G.711: positive zero of the mu-law.
+const PCMU_SILENCE: u8 = 0xff;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_transport::dccp::Seq;
+
+    use super::*;
+
+    fn envelope(voice: Option<u32>) -> Envelope {
+        Envelope { flow: 1, outward: true, identification: 7, ecn: Ecn::NotEct, voice, encapsulated: false }
+    }
+
+    /// RFC 1071: a sum that includes its own checksum is all ones, so that its complement is 0.
+    fn checks(bytes: &[u8]) -> (u16, u16) {
+        let upper = &bytes[20..];
+        let pseudo = sum(&bytes[12..20]) + u32::from(bytes[9]) + upper.len() as u32;
+        (fold(sum(&bytes[..20])), fold(pseudo + sum(upper)))
+    }
+
+    #[test]
+    fn frames_have_the_sizes_that_the_simulator_counts_and_right_checksums() {
+        let syn = Segment {
+            flags: Flags::SYN,
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some((1, 0)),
+            ..Segment::default()
+        };
+        let data = Segment { flags: Flags::ACK, payload: 333, sack_count: 2, ..Segment::default() };
+        let ack =
+            DccpPacket { payload: 161, ..DccpPacket::new(PacketKind::DataAck, Seq::new(5), Seq::new(9)) };
+        let packets = [
+            Packet::Udp(Datagram { seq: 3, payload: 160 }),
+            Packet::Tcp(syn),
+            Packet::Tcp(data),
+            Packet::Dccp(ack),
+            Packet::Dccp(DccpPacket { short: true, ..ack }),
+        ];
+        for packet in packets {
+            let bytes = frame(&packet, &envelope(Some(160)));
+            assert_eq!(bytes.len() as u64, packet.wire_size().get(), "{packet:?}");
+            assert_eq!(checks(&bytes), (0, 0), "{packet:?}");
+        }
+    }
+
+    /// RFC 4340 §9.2: coverage 1 leaves the data out.
+    #[test]
+    fn partial_coverage_checks_the_header_alone() {
+        let data = |payload| DccpPacket {
+            cscov: 1,
+            payload,
+            ..DccpPacket::new(PacketKind::Data, Seq::new(5), Seq::new(0))
+        };
+        let bytes = frame(&Packet::Dccp(data(160)), &envelope(Some(160)));
+        let pseudo = sum(&bytes[12..20]) + 33 + (bytes.len() - 20) as u32;
+        assert_eq!(fold(pseudo + sum(&bytes[20..36])), 0);
+    }
+
+    /// RFC 6773 §3.2 and §3.3.
+    #[test]
+    fn an_encapsulated_packet_has_udps_checksum_and_none_of_its_own() {
+        let packet = Packet::Dccp(DccpPacket::new(PacketKind::Sync, Seq::new(5), Seq::new(9)));
+        let bytes = frame(&packet, &Envelope { encapsulated: true, ..envelope(None) });
+        assert_eq!(
+            (bytes[9], &bytes[20..24], &bytes[34..36]),
+            (17, &[0x19, 0x6f, 0x19, 0x6f][..], &[0, 0][..])
+        );
+        assert_eq!(checks(&bytes), (0, 0));
+    }
+
+    /// RFC 3550 §5.1.
+    #[test]
+    fn a_voice_frame_is_rtp_within_its_own_size() {
+        let bytes = frame(&Packet::Udp(Datagram { seq: 258, payload: 160 }), &envelope(Some(160)));
+        assert_eq!(bytes[28..40], [0x80, 0, 1, 2, 0, 0, 0xa1, 0x40, 0, 0, 0, 3]);
+        assert_eq!(bytes.len(), 188);
+    }
+}
