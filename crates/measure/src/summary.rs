@@ -254,6 +254,8 @@ pub struct Settling {
     pub settled_after_s: Option<u64>,
     /// The largest second.
     pub peak_bps: u64,
+    /// Whole seconds from the first message to that one.
+    pub peak_at_s: u64,
     /// Seconds more than a tenth above the offer.
     pub seconds_above: u64,
     /// Seconds more than a tenth below it.

@@ -46,6 +46,7 @@ macro_rules! study {
 const STUDIES: &[Embedded] = &[
     study!("foderaro-1995", ["link.toml"]),
     study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml"]),
+    study!("nor-2010", ["streams.toml", "voice.toml", "thresholds.toml", "loss.toml"]),
     study!("spoor-2014", ["transfer.toml"]),
     study!("zhang-schulzrinne-2004", ["adsl.toml", "congested.toml", "steady.toml", "unsteady.toml"]),
 ];

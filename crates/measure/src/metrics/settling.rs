@@ -29,6 +29,7 @@ pub fn settling(flow: &FlowRecord, window: &Range<Instant>) -> Option<Settling> 
     }
     let pairs = || delivered.iter().zip(&offered);
     let last = delivered.len().checked_sub(1)?;
+    let peak_bps = delivered.iter().copied().max()?;
     let last_off = pairs().rposition(|(&delivered, &offered)| is_off(delivered, offered));
     Some(Settling {
         settled_after_s: match last_off {
@@ -36,7 +37,8 @@ pub fn settling(flow: &FlowRecord, window: &Range<Instant>) -> Option<Settling> 
             Some(second) if second == last => None,
             Some(second) => Some(second as u64 + 1),
         },
-        peak_bps: delivered.iter().copied().max()?,
+        peak_bps,
+        peak_at_s: delivered.iter().position(|&bits| bits == peak_bps)? as u64,
         seconds_above: pairs().filter(|(delivered, offered)| *delivered * 10 > *offered * 11).count() as u64,
         seconds_below: pairs().filter(|(delivered, offered)| *delivered * 10 < *offered * 9).count() as u64,
     })
@@ -71,6 +73,7 @@ mod tests {
         assert_eq!(settling.settled_after_s, Some(3));
         assert_eq!((settling.seconds_below, settling.seconds_above), (1, 2));
         assert!(settling.peak_bps >= 74 * 1280, "{}", settling.peak_bps);
+        assert_eq!(settling.peak_at_s, 1);
     }
 
     #[test]
