@@ -21,6 +21,7 @@ pub enum HcSender {
 
 /// Any receiving half.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one a connection, never moved while it runs")]
 pub enum HcReceiver {
     /// RFC 4341.
     Ccid2(Ccid2Receiver),
