@@ -30,7 +30,7 @@ static std::map<std::string, std::string> keys = {
     {"tick", "0.5"}, {"min_rto", "1"}, {"limited_transmit", "0"}, {"start", "1"},
     {"wan_rate", "1.5"}, {"wan_delay", "0.05"}, {"queue", "16"},
     {"tx_rate", "10"}, {"tx_delay", "0.001"}, {"tx_step", "0"}, {"rx", "1"}, {"rx_rate", "10"}, {"rx_delay", "0.001"}, {"rx_step", "0"},
-    {"voices", "0"}, {"voice_size", "320"}, {"voice_kbps", "64"}, {"sample", "0.02"}, {"hops", "0"},
+    {"voices", "0"}, {"voice_size", "320"}, {"voice_kbps", "64"}, {"sample", "0.1"}, {"hops", "0"},
 };
 
 static double Number(const std::string& key) { return std::atof(keys.at(key).c_str()); }
@@ -44,7 +44,7 @@ struct Run
     uint64_t dropped = 0, hops = 0, timeouts = 0, received = 0, lost = 0, runs = 0, good = 0, samples = 0;
     double raw = 0, capped = 0;
     std::vector<uint32_t> windows;
-    std::map<uint32_t, uint32_t> next;
+    std::map<Ptr<Socket>, uint32_t> next;
 };
 
 static Run run;
@@ -89,7 +89,7 @@ static void Heard(Ptr<Socket> socket)
         uint8_t head[4];
         packet->CopyData(head, 4);
         const uint32_t number = (head[0] << 24) | (head[1] << 16) | (head[2] << 8) | head[3];
-        uint32_t& next = run.next[socket->GetNode()->GetId()];
+        uint32_t& next = run.next[socket];
         if (number > next)
         {
             run.lost += number - next;

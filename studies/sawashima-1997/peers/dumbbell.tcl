@@ -18,7 +18,7 @@ array set p {
     wan_rate 1.5  wan_delay 0.05  queue 16
     tx_rate 10  tx_delay 0.001  tx_step 0  rx 1  rx_rate 10  rx_delay 0.001  rx_step 0
     voices 0  voice_size 320  voice_kbps 64
-    sample 0.02  hops 0  scheduler Heap
+    sample 0.1  hops 0  scheduler Heap
 }
 foreach argument $argv {
     if {![regexp {^([a-z_]+)=(.+)$} $argument whole key value] || ![info exists p($key)]} {
