@@ -1,4 +1,4 @@
-//! The studies that are built in: `studies/<author>-<year>/`, as texts.
+//! The studies that are built in: `studies/<author>-<year>/`, and the simulator's own against the kernel, as texts.
 
 use talkpath_scenario::Source;
 
@@ -49,4 +49,5 @@ const STUDIES: &[Embedded] = &[
     study!("nor-2010", ["streams.toml", "voice.toml", "thresholds.toml", "loss.toml"]),
     study!("spoor-2014", ["transfer.toml"]),
     study!("zhang-schulzrinne-2004", ["adsl.toml", "congested.toml", "steady.toml", "unsteady.toml"]),
+    study!("conformance", ["echo.toml", "states.toml", "bulk.toml", "bulk-bbr.toml", "mixed.toml"]),
 ];

@@ -1,9 +1,12 @@
 //! `study.toml` as it is written. Unknown keys are mistakes; values that need the rest of the file to be understood keep
 //! their place in it.
 
+use core::fmt;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::arena::ArenaName;
@@ -82,11 +85,33 @@ pub(crate) struct CellsArenaEntry {
 }
 
 /// Whether and how the shorter run has the cells.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 pub(crate) enum CellsQuick {
     Whether(bool),
     How(CellsQuickEntry),
+}
+
+/// By hand: an untagged enum would lose the places of what is set.
+impl<'de> Deserialize<'de> for CellsQuick {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WhetherOrHow;
+        impl<'de> Visitor<'de> for WhetherOrHow {
+            type Value = CellsQuick;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or a table with `repeat` and `set`")
+            }
+
+            fn visit_bool<E>(self, whether: bool) -> Result<CellsQuick, E> {
+                Ok(CellsQuick::Whether(whether))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CellsQuick, A::Error> {
+                CellsQuickEntry::deserialize(MapAccessDeserializer::new(map)).map(CellsQuick::How)
+            }
+        }
+        deserializer.deserialize_any(WhetherOrHow)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -248,7 +273,7 @@ pub(crate) struct FigureEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuantilesEntry {
     pub(crate) cell: Spanned<String>,
-    /// The beginnings of the flows' names.
+    /// Flows, or groups of copies.
     pub(crate) flows: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use talkpath_units::Instant;
 
 use crate::arena::ArenaName;
 use crate::metric;
-use crate::study::{Cell, Study};
+use crate::study::{Cell, Study, is_flow_of};
 
 /// The repetitions of one cell: what a part file of a study's run holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,10 +128,10 @@ fn disturbance(record: &RunRecord) -> String {
     }
 }
 
-/// Percentiles 1 to 99 of the trips of the flows whose names begin with one of `names`.
+/// Percentiles 1 to 99 of the trips of the flows that `names` mean.
 fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
     let window = record.window_start..record.window_end;
-    let is_kept = |name: &str| names.iter().any(|begin| name.starts_with(begin.as_str()));
+    let is_kept = |name: &str| names.iter().any(|wanted| is_flow_of(name, wanted));
     let kept = record.flows.iter().filter(|flow| is_kept(&flow.info.name));
     let quantiles = |flow| {
         let sorted = delay::sorted_delays(&trip::trips(flow, &window));

@@ -87,8 +87,16 @@ pub struct Form {
 pub struct Kept {
     /// The stretch of run time in seconds of which the first repetition keeps a trace.
     pub trace: Option<(f64, f64)>,
-    /// Flows, by the beginning of their names, of whose delays every repetition keeps the distribution.
+    /// Flows, or groups of copies, of whose delays every repetition keeps the distribution.
     pub delays: Vec<String>,
+}
+
+/// Whether a figure that names `wanted` shows `flow`: the flow of that name, or the copies of one.
+pub(crate) fn is_flow_of(flow: &str, wanted: &str) -> bool {
+    flow.strip_prefix(wanted).is_some_and(|rest| {
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|copy| copy.bytes().all(|it| it.is_ascii_digit()))
+    })
 }
 
 /// A figure of the publication, drawn again.
@@ -133,7 +141,7 @@ pub enum FigureKind {
     Quantiles {
         /// The cell.
         cell: String,
-        /// Which flows, by the beginning of their names.
+        /// Which flows, or groups of copies.
         flows: Vec<String>,
     },
 }

@@ -277,6 +277,19 @@ why = "Made up."
 check = [{ name = "ratio", metric = "flows.call.loss_rate", ratio = ["call-far", "call-near"], between = [1.9, 2.1] }]
 "#;
 
+#[test]
+fn an_entry_s_shorter_form_keeps_its_places() {
+    let entry = "axes = { delay = [\"near\", \"far\"] }\nquick = { repeat = 1, set = { duration = \"100 ms\" } }\nemu = { quick = false }";
+    let text = STUDY.replacen("axes = { delay = [\"near\", \"far\"] }", entry, 1);
+    let study = read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let quick = |arena| study.cell("call-far", arena, 0).unwrap().quick.clone();
+    let sim = quick(ArenaName::Sim).unwrap();
+    assert_eq!((sim.repeat, sim.scenario.duration.as_millis()), (1, 100));
+    assert_eq!(quick(ArenaName::Emu), None);
+    let wrong = read(&text.replace("\"100 ms\"", "\"100 miles\"")).expect_err("a mistake").to_string();
+    assert!(wrong.starts_with("study.toml:28:"), "{wrong}");
+}
+
 fn with_arenas() -> Study {
     read(&format!("{STUDY}{ARENAS}")).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }

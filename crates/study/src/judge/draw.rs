@@ -6,7 +6,7 @@ use crate::arena::ArenaName;
 use crate::outcome::{FigureLine, FigureOutcome, FigurePoint};
 use crate::sample::{CellSamples, Trace};
 use crate::stats::median;
-use crate::study::{Figure, FigureKind};
+use crate::study::{Figure, FigureKind, is_flow_of};
 
 /// The figure; `None` where nothing of it ran.
 pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
@@ -100,7 +100,7 @@ fn add_trace(drawn: &mut FigureOutcome, trace: &Trace, series: &str, entity: &st
 /// One line a flow: each percentile's median over repetitions in the one arena over that in the other.
 fn quantile_lines(model: &CellSamples, measure: &CellSamples, flows: &[String]) -> Vec<FigureLine> {
     let Some(first) = model.valid().next() else { return Vec::new() };
-    let names = first.delays.keys().filter(|name| flows.iter().any(|begin| name.starts_with(begin)));
+    let names = first.delays.keys().filter(|name| flows.iter().any(|wanted| is_flow_of(name, wanted)));
     names
         .map(|name| {
             let points = (0..99).filter_map(|index| {

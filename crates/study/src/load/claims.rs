@@ -32,6 +32,7 @@ impl Loader<'_, '_> {
         let mut checks = Vec::new();
         for check in &entry.check {
             let Some((kind, operands)) = self.check(check) else { continue };
+            self.check_axes(check);
             for values in products(&check.get_ref().each) {
                 let fill = |text: &str| {
                     values.iter().fold(text.to_owned(), |text, (axis, value)| {
@@ -59,6 +60,17 @@ impl Loader<'_, '_> {
             arenas,
             why: entry.why.clone(),
             checks,
+        }
+    }
+
+    /// Axes that step together have as many parts in each value as in the name.
+    fn check_axes(&mut self, check: &Spanned<CheckEntry>) {
+        let parts = |text: &str| text.split('/').count();
+        for (axis, values) in check.get_ref().each.iter().filter(|(axis, _)| axis.contains('/')) {
+            if let Some(value) = values.iter().find(|value| parts(value) != parts(axis)) {
+                let message = format!("\"{value}\" has not as many parts as \"{axis}\"");
+                self.mistakes.add(check.span(), "claim.check.each", message, None);
+            }
         }
     }
 
