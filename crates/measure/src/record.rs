@@ -237,6 +237,9 @@ pub struct FlowCounters {
     pub timeouts: Option<u64>,
     /// Time-weighted mean of cwnd over the window, in packets.
     pub cwnd_packets_mean: Option<f64>,
+    /// Time-weighted mean over the window of what might be in flight: cwnd, or the receiver's window where that was
+    /// smaller, in packets.
+    pub window_packets_mean: Option<f64>,
     /// Time-weighted mean of the send buffer over the window, in bytes.
     pub send_buffer_mean: Option<f64>,
     /// Largest send buffer in the window, in bytes.

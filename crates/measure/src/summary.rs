@@ -179,8 +179,17 @@ pub struct FlowSummary {
     pub blocked_ms: Option<f64>,
     /// retransmitted data packets / data packets.
     pub retransmit_rate: Option<f64>,
+    /// Data packets that were retransmissions.
+    #[serde(default)]
+    pub retransmissions: Option<u64>,
+    /// Retransmission timeouts.
+    #[serde(default)]
+    pub timeouts: Option<u64>,
     /// Time-weighted mean of cwnd.
     pub cwnd_packets: Option<f64>,
+    /// Time-weighted mean of cwnd capped by the receiver's window.
+    #[serde(default)]
+    pub window_packets: Option<f64>,
     /// Written, unacknowledged bytes.
     pub send_buffer_bytes: Option<MeanMax>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible.
@@ -290,8 +299,17 @@ pub struct GroupSummary {
     pub goodput_bps_mean: Option<f64>,
     /// Mean over copies.
     pub retransmit_rate: Option<f64>,
+    /// Sum.
+    #[serde(default)]
+    pub retransmissions: Option<u64>,
+    /// Sum.
+    #[serde(default)]
+    pub timeouts: Option<u64>,
     /// Mean over copies.
     pub cwnd_packets: Option<f64>,
+    /// Mean over copies.
+    #[serde(default)]
+    pub window_packets: Option<f64>,
     /// Mean over copies of each copy's median one-way delay.
     pub one_way_delay_ms_p50_mean: Option<f64>,
     /// Jain's index of the copies' goodputs (Jain, Chiu and Hawe, 1984): (sum x)^2 / (n sum x^2).

@@ -319,16 +319,16 @@ fn counters(
     let points = |of: fn(&Sample) -> f64| -> Vec<(Instant, f64)> {
         sender.log.samples.iter().map(|sample| ((sender.to_ours)(sample.0), of(sample))).collect()
     };
+    let of_stream =
+        |of: fn(&Sample) -> f64| spec.is_stream().then(|| time_weighted_mean(&points(of), window)).flatten();
     let queue = points(|sample| sample.5 as f64);
     let in_window = queue.iter().filter(|&&(at, _)| window.0 <= at && at < window.1);
     FlowCounters {
         data_packets: sum(|log| log.totals.data_packets),
         retransmissions: sum(|log| log.totals.retransmissions),
         timeouts: sum(|log| log.totals.timeouts),
-        cwnd_packets_mean: spec
-            .is_stream()
-            .then(|| time_weighted_mean(&points(|sample| f64::from(sample.1)), window))
-            .flatten(),
+        cwnd_packets_mean: of_stream(|sample| f64::from(sample.1)),
+        window_packets_mean: of_stream(|sample| f64::from(sample.1.min(sample.6))),
         send_buffer_mean: time_weighted_mean(&queue, window),
         send_buffer_max: in_window.map(|&(_, value)| value as u64).max(),
         blocked: Some(Duration::from_nanos(sender.log.totals.blocked_ns)),

@@ -38,7 +38,7 @@ pub(crate) struct SentRow(
 );
 
 /// A connection's state at one moment: time, cwnd, ssthresh (packets; `u32::MAX` while unlimited), srtt, rto (us), bytes
-/// in the send queue.
+/// in the send queue, the far end's window (whole packets; `u32::MAX` where unknown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sample(
     pub(crate) u64,
@@ -47,6 +47,7 @@ pub(crate) struct Sample(
     pub(crate) u32,
     pub(crate) u32,
     pub(crate) u64,
+    pub(crate) u32,
 );
 
 /// What one end of a flow counted.
@@ -173,7 +174,7 @@ impl FlowLog {
         let is_same = self
             .samples
             .last()
-            .is_some_and(|last| Sample(sample.0, last.1, last.2, last.3, last.4, last.5) == sample);
+            .is_some_and(|last| Sample(sample.0, last.1, last.2, last.3, last.4, last.5, last.6) == sample);
         if !is_same && self.budget.take(1) {
             self.samples.push(sample);
         }
@@ -258,9 +259,9 @@ mod tests {
     #[test]
     fn an_unchanged_sample_is_not_kept() {
         let mut log = FlowLog::new(RowBudget::new(10));
-        log.on_sample(Sample(1, 10, 5, 5, 5, 0));
-        log.on_sample(Sample(2, 10, 5, 5, 5, 0));
-        log.on_sample(Sample(3, 11, 5, 5, 5, 0));
+        log.on_sample(Sample(1, 10, 5, 5, 5, 0, 9));
+        log.on_sample(Sample(2, 10, 5, 5, 5, 0, 9));
+        log.on_sample(Sample(3, 11, 5, 5, 5, 0, 9));
         assert_eq!(log.samples.len(), 2);
     }
 }

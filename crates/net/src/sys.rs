@@ -336,6 +336,10 @@ pub(crate) enum SocketSwitch {
 pub(crate) struct TcpInfo {
     /// Retransmission timeout, us.
     pub(crate) rto_us: u32,
+    /// Payload of a full segment, B.
+    pub(crate) mss: u32,
+    /// The far end's window, B; `None` before Linux 5.4.
+    pub(crate) send_window: Option<u32>,
     /// Smoothed round-trip time, us.
     pub(crate) srtt_us: u32,
     /// Slow start threshold, packets; 0x7fff_ffff while unlimited.
@@ -374,6 +378,8 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let u32_at = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     Ok(TcpInfo {
         rto_us: u32_at(8),
+        mss: u32_at(16),
+        send_window: (length >= 232).then(|| u32_at(228)),
         srtt_us: u32_at(68),
         ssthresh: u32_at(76),
         cwnd: u32_at(80),

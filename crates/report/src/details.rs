@@ -22,7 +22,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 51] = [
+const FIGURES: [FigureText; 54] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -66,7 +66,10 @@ const FIGURES: [FigureText; 51] = [
     ("first to last received, ms", |f| ms(f.first_to_last_received_ms)),
     ("blocked, ms", |f| ms(f.blocked_ms)),
     ("resent, %", |f| percent(f.retransmit_rate)),
+    ("resent, packets", |f| f.retransmissions.map(|count| count.to_string()).unwrap_or_default()),
+    ("timeouts", |f| f.timeouts.map(|count| count.to_string()).unwrap_or_default()),
     ("mean cwnd, packets", |f| fixed(f.cwnd_packets, 1)),
+    ("mean of cwnd and receiver's window, packets", |f| fixed(f.window_packets, 1)),
     ("mean send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.mean / 1e3), 1)),
     ("largest send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.max / 1e3), 1)),
     ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),

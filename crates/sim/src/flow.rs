@@ -31,6 +31,7 @@ pub(crate) struct SimFlow {
 /// The sender's state over time.
 pub(crate) struct FlowMeter {
     cwnd: TimeWeighted,
+    window: TimeWeighted,
     send_buffer: TimeWeighted,
     series: Option<FlowSeries>,
 }
@@ -59,6 +60,7 @@ impl FlowMeter {
         });
         Self {
             cwnd: TimeWeighted::new(window.0, window.1),
+            window: TimeWeighted::new(window.0, window.1),
             send_buffer: TimeWeighted::new(window.0, window.1),
             series,
         }
@@ -70,6 +72,9 @@ impl FlowMeter {
         self.send_buffer.set(send_buffer, now);
         if let Some(cwnd) = seen.cwnd {
             self.cwnd.set(cwnd, now);
+        }
+        if let Some(window) = seen.window {
+            self.window.set(window, now);
         }
         let Some(series) = &mut self.series else { return };
         series.send_buffer.push(send_buffer, now);
@@ -101,6 +106,7 @@ impl SimFlow {
             retransmissions: self.is_stream.then_some(counted.retransmissions),
             timeouts: self.has_timeouts.then_some(counted.timeouts),
             cwnd_packets_mean: self.meter.cwnd.finish(now).mean,
+            window_packets_mean: self.meter.window.finish(now).mean,
             send_buffer_mean: send_buffer.mean,
             send_buffer_max: send_buffer.max.map(|max| max as u64),
             blocked: Some(self.near.blocked(now)),

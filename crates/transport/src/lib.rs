@@ -111,6 +111,8 @@ pub enum Delivery {
 pub struct Observation {
     /// Congestion window, in packets of the current segment size.
     pub cwnd: Option<f64>,
+    /// What may be in flight: `cwnd`, or the far end's window where that is smaller, in packets of the same size.
+    pub window: Option<f64>,
     /// Slow start threshold, in packets; infinite before the first loss.
     pub ssthresh: Option<f64>,
     /// Smoothed round-trip time (RFC 6298 §2).

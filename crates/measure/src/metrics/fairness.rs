@@ -26,7 +26,10 @@ pub fn group(copies: &[&FlowSummary]) -> GroupSummary {
         goodput_bps: goodputs.as_deref().map(|values| values.iter().sum()),
         goodput_bps_mean: goodputs.as_deref().and_then(mean),
         retransmit_rate: known(|flow| flow.retransmit_rate).as_deref().and_then(mean),
+        retransmissions: copies.iter().map(|flow| flow.retransmissions).sum(),
+        timeouts: copies.iter().map(|flow| flow.timeouts).sum(),
         cwnd_packets: known(|flow| flow.cwnd_packets).as_deref().and_then(mean),
+        window_packets: known(|flow| flow.window_packets).as_deref().and_then(mean),
         one_way_delay_ms_p50_mean: known(|flow| flow.one_way_delay_ms.as_ref().map(|delay| delay.p50))
             .as_deref()
             .and_then(mean),

@@ -82,6 +82,7 @@ fn counters_that_the_arena_does_not_know_stay_unknown() {
         retransmissions: Some(5),
         timeouts: None,
         cwnd_packets_mean: Some(f64::NAN),
+        window_packets_mean: Some(12.5),
         send_buffer_mean: Some(100.5),
         send_buffer_max: Some(320),
         blocked: Some(Duration::from_micros(1_500)),
@@ -89,6 +90,7 @@ fn counters_that_the_arena_does_not_know_stay_unknown() {
     let some = summarised(&call);
     assert_eq!((some.retransmit_rate, some.cwnd_packets, some.blocked_ms), (Some(0.025), None, Some(1.5)));
     assert_eq!(some.send_buffer_bytes, Some(MeanMax { mean: 100.5, max: 320.0 }));
+    assert_eq!((some.retransmissions, some.timeouts, some.window_packets), (Some(5), None, Some(12.5)));
 }
 
 /// Two copies of a flow and a link, in `cell` and `repetition`.
@@ -195,7 +197,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
         "transport cc sent received lost lost_forward lost_return loss_rate duplicates reordered unfinished refused \
          loss_runs one_way_delay_ms round_trip_delay_ms ipdv_ms rtp_jitter_ms goodput_bps settling net_rate_pps \
          error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
-         cwnd_packets send_buffer_bytes verdict file"
+         retransmissions timeouts cwnd_packets window_packets send_buffer_bytes verdict file"
     );
     assert_eq!(keys(&flow["loss_runs"]), "max mean histogram");
     assert_eq!(keys(&flow["one_way_delay_ms"]), "min mean p50 p90 p95 p99 p999 max");

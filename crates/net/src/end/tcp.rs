@@ -165,7 +165,8 @@ impl Stream {
         if let (Ok(info), Ok(queue)) = (tcp_info(socket.as_fd()), send_queue(socket.as_fd())) {
             let ssthresh = if info.ssthresh >= UNLIMITED_SSTHRESH { u32::MAX } else { info.ssthresh };
             let now = base.clock.now().as_nanos();
-            base.log.on_sample(Sample(now, info.cwnd, ssthresh, info.srtt_us, info.rto_us, queue));
+            let offered = info.send_window.and_then(|bytes| bytes.checked_div(info.mss)).unwrap_or(u32::MAX);
+            base.log.on_sample(Sample(now, info.cwnd, ssthresh, info.srtt_us, info.rto_us, queue, offered));
         }
     }
 

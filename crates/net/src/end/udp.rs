@@ -149,7 +149,7 @@ impl Datagrams {
         let Some(route) = self.route.as_ref().filter(|_| !base.spec.is_clocked()) else { return };
         if let Ok(queued) = send_queue(route.socket.as_fd()) {
             let now = base.clock.now().as_nanos();
-            base.log.on_sample(Sample(now, u32::MAX, u32::MAX, u32::MAX, u32::MAX, queued));
+            base.log.on_sample(Sample(now, u32::MAX, u32::MAX, u32::MAX, u32::MAX, queued, u32::MAX));
         }
     }
 

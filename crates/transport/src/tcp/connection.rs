@@ -327,8 +327,10 @@ impl Transport for Tcp {
 
     fn observe(&self) -> Observation {
         let window = self.controller.window();
+        let cwnd = window.cwnd_packets();
         Observation {
-            cwnd: Some(window.cwnd_packets()),
+            cwnd: Some(cwnd),
+            window: Some(cwnd.min(self.sender.offered_packets())),
             ssthresh: Some(window.ssthresh_packets()),
             srtt: self.rtt.srtt(),
             rto: Some(self.rtt.rto()),

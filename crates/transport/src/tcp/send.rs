@@ -167,6 +167,11 @@ impl Sender {
         self.segments.len() as u64
     }
 
+    /// The far end's window (SND.WND), in full segments.
+    pub(crate) fn offered_packets(&self) -> f64 {
+        self.window.edge().saturating_sub(self.snd_una) as f64 / f64::from(self.smss)
+    }
+
     /// Whether there is new data and the far end's window has room for some.
     pub(crate) const fn can_send_new(&self) -> bool {
         self.unsent() > 0 && self.window.edge() > self.snd_max
