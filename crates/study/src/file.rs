@@ -45,6 +45,8 @@ pub(crate) struct File {
     pub(crate) claim: Vec<ClaimEntry>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureEntry>,
+    #[serde(default)]
+    pub(crate) table: Vec<TableEntry>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -267,6 +269,14 @@ pub(crate) struct FigureEntry {
     pub(crate) trace: Option<TraceEntry>,
     pub(crate) medians: Option<MediansEntry>,
     pub(crate) quantiles: Option<QuantilesEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TableEntry {
+    pub(crate) title: String,
+    /// A CSV file beside the study.
+    pub(crate) rows: Spanned<String>,
 }
 
 #[derive(Debug, Deserialize)]

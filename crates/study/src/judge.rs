@@ -41,6 +41,7 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         claims: selection.claims(study).map(|claim| judge_claim(claim, &ran)).collect(),
         cells: wanted.iter().filter_map(|cell| ran.cell_outcome(cell)).collect(),
         figures: study.figures.iter().filter_map(|figure| draw::draw(figure, &ran)).collect(),
+        tables: study.tables.iter().filter_map(|table| draw::fill(table, &ran)).collect(),
     }
 }
 
@@ -55,12 +56,7 @@ impl Outcome {
 
 /// What the runs said, each thing once, and which repetitions and cells are not judged.
 fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<String> {
-    let mut warnings: Vec<String> = Vec::new();
-    for warning in samples.iter().flat_map(|cell| &cell.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
+    let mut warnings = alike(samples.iter().flat_map(|cell| &cell.warnings));
     for cell in samples {
         let mut disturbed = cell.samples.iter().filter_map(|sample| sample.disturbed.as_ref()).peekable();
         let Some(&why) = disturbed.peek() else { continue };
@@ -77,6 +73,23 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
         ));
     }
     warnings
+}
+
+/// Warnings that differ in their numbers alone are told once, with how many there were.
+fn alike<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut kinds: Vec<(String, &String, u64)> = Vec::new();
+    for warning in all {
+        let shape: String = warning.chars().filter(|it| !it.is_ascii_digit() && *it != '.').collect();
+        match kinds.iter_mut().find(|kind| kind.0 == shape) {
+            Some(kind) => kind.2 += 1,
+            None => kinds.push((shape, warning, 1)),
+        }
+    }
+    let told = |(_, first, count): (String, &String, u64)| match count {
+        1 => first.clone(),
+        _ => format!("{first} (the first of {count} such)"),
+    };
+    kinds.into_iter().map(told).collect()
 }
 
 fn judge_claim(claim: &Claim, ran: &Ran<'_>) -> ClaimOutcome {

@@ -3,6 +3,7 @@
 mod cells;
 mod claims;
 mod figures;
+mod tables;
 
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,20 +13,26 @@ use toml::Spanned;
 
 use crate::claim::Claim;
 use crate::file::{File, MetricEntry, OneOrMany, Settings};
+use crate::form;
 use crate::metric::{Derived, Metrics};
 use crate::place::{Mistakes, known};
 use crate::study::{Assumption, Cell, Figure, FigureKind, Kept, Study};
+use crate::table::PublishedTable;
 
 /// Reads the study `name`; `files` are the scenarios beside it.
 ///
 /// # Errors
-/// Every mistake in it, each at its line and column; a syntax error or an unknown key ends the reading.
+/// Every mistake in it, each at its line and column: first those of form (syntax, unknown keys, wrong types), and where there
+/// are none, what the rest of the file and the scenarios say against it.
 pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diagnostics> {
     let mut mistakes = Mistakes::new(source);
     let file: File = match toml::from_str(&source.text) {
         Ok(file) => file,
         Err(error) => {
-            mistakes.add(error.span().unwrap_or(0..0), "", error.message(), None);
+            form::add_mistakes(&source.text, &mut mistakes);
+            if mistakes.is_clean() {
+                mistakes.add(error.span().unwrap_or(0..0), "", error.message(), None);
+            }
             return Err(mistakes.finish());
         }
     };
@@ -64,7 +71,8 @@ impl Loader<'_, '_> {
         let mut cells = self.cells();
         let claims = self.claims();
         let figures: Vec<_> = file.figure.iter().filter_map(|entry| self.figure(entry)).collect();
-        let metrics = metrics(&claims, &figures, &file.also);
+        let tables: Vec<_> = file.table.iter().filter_map(|entry| self.table(entry)).collect();
+        let metrics = metrics(&claims, &figures, &tables, &file.also);
         for cell in &mut cells {
             cell.kept = kept(cell, &figures);
             let what = format!("{:?} {metrics:?} {derived:?}", cell.kept);
@@ -88,6 +96,7 @@ impl Loader<'_, '_> {
             cells,
             claims,
             figures,
+            tables,
         }
     }
 
@@ -179,14 +188,15 @@ fn settings(set: &Settings) -> impl Iterator<Item = Setting> + '_ {
     })
 }
 
-fn metrics(claims: &[Claim], figures: &[Figure], also: &[String]) -> Vec<String> {
+fn metrics(claims: &[Claim], figures: &[Figure], tables: &[PublishedTable], also: &[String]) -> Vec<String> {
     let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
     let of_figures = figures.iter().filter_map(|figure| match &figure.kind {
         FigureKind::Cells { metric, .. } => Some(metric),
         FigureKind::Trace { .. } | FigureKind::Quantiles { .. } => None,
     });
+    let of_tables = tables.iter().flat_map(|table| &table.rows).map(|row| &row.metric);
     let all: BTreeSet<&String> =
-        operands.map(|operand| &operand.metric).chain(of_figures).chain(also).collect();
+        operands.map(|operand| &operand.metric).chain(of_figures).chain(of_tables).chain(also).collect();
     all.into_iter().cloned().collect()
 }
 

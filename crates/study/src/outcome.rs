@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::arena::ArenaName;
 use crate::claim::Kind;
 use crate::sample::{LossRun, TraceLine};
+use crate::table::TableOutcome;
 
 /// Whether a claim stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,6 +58,8 @@ pub struct Outcome {
     pub cells: Vec<CellOutcome>,
     /// The publication's figures, drawn again.
     pub figures: Vec<FigureOutcome>,
+    /// Its printed figures beside ours.
+    pub tables: Vec<TableOutcome>,
 }
 
 /// One claim's verdicts.

@@ -40,7 +40,8 @@ impl Selection {
             self.claims(study).filter(is_judged).any(|claim| claim.cells().any(|name| name == cell.name))
         };
         let is_read = |cell: &Cell| {
-            by_claim(cell) || (self.claims.is_empty() && study.figures.iter().any(|it| it.shows(cell)))
+            let is_shown = || study.figures.iter().any(|it| it.shows(cell)) || is_printed(study, cell);
+            by_claim(cell) || (self.claims.is_empty() && is_shown())
         };
         study
             .cells
@@ -63,6 +64,11 @@ impl Selection {
             claim.cells().all(runs)
         })
     }
+}
+
+/// Whether a table of the publication's has a figure for `cell`.
+fn is_printed(study: &Study, cell: &Cell) -> bool {
+    cell.assumption == 0 && study.tables.iter().flat_map(|table| &table.rows).any(|row| row.cell == cell.name)
 }
 
 impl Figure {

@@ -7,6 +7,7 @@ use talkpath_scenario::Scenario;
 use crate::arena::ArenaName;
 use crate::claim::Claim;
 use crate::metric::Metrics;
+use crate::table::PublishedTable;
 
 /// A study, ready to run and to judge.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,8 @@ pub struct Study {
     pub claims: Vec<Claim>,
     /// What is drawn again.
     pub figures: Vec<Figure>,
+    /// What is printed beside ours, cell by cell.
+    pub tables: Vec<PublishedTable>,
     /// Every metric that a claim or a figure reads.
     pub metrics: Vec<String>,
     /// Those that the study makes of others.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use talkpath_scenario::{Diagnostics, Source};
 use talkpath_study::{
-    ArenaName, ArenaVerdict, CellSamples, Kept, Outcome, Sample, Selection, Stands, Study, Verdict, embedded,
-    judge, load,
+    ArenaName, ArenaVerdict, CellSamples, Kept, Outcome, Role, Sample, Selection, Stands, Study, Verdict,
+    embedded, judge, load,
 };
 
 const SCENARIO: &str = r#"
@@ -357,6 +357,51 @@ fn disturbed_repetitions_are_told_of_and_not_judged() {
     let found = judge(&study, &Selection::default(), &far);
     assert_eq!(found.claims[0].base.verdict, Verdict::NotTested);
     assert!(!found.valid && !found.claims[0].base.left_out);
+}
+
+const TABLE: &str = "\n[[table]]\ntitle = \"Loss\"\nrows = \"paper.csv\"\n";
+
+fn with_table(csv: &str) -> Result<Study, Diagnostics> {
+    let text = format!("{STUDY}{TABLE}");
+    let files = [Source::new("call.toml", SCENARIO), Source::new("paper.csv", csv)];
+    load("test-1999", &Source::new("study.toml", text.as_str()), &files)
+}
+
+#[test]
+fn printed_figures_stand_beside_ours_with_what_they_were_used_for() {
+    let csv = "cell,metric,published,role,note\n# A comment.\n\
+               call-far, flows.call.loss_rate, 0.012,,\"Table 2, row 1\"\ncall-near,flows.call.loss_rate,0.02,fitted,\n";
+    let study = with_table(csv).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let all = samples(&study, &[("call-far", "base", ONE)]);
+    let found = judge(&study, &Selection::default(), &all);
+    let rows = &found.tables[0].rows;
+    assert_eq!((rows[0].row.role, rows[0].row.note.as_str()), (Role::Predicted, "Table 2, row 1"));
+    assert_eq!(rows[0].values[0].median, 0.010);
+    assert!((rows[0].off.unwrap() + 1.0 / 6.0).abs() < 1e-12);
+    assert_eq!((rows[1].row.role, rows[1].values.len(), rows[1].off), (Role::Fitted, 0, None));
+    let wrong = with_table("cell,metric,published\nx,flows.call.loss_rate,0.1\ncall-far,y,many\n");
+    let wrong = wrong.expect_err("mistakes").to_string();
+    assert!(wrong.contains("no cell called \"x\"") && wrong.contains("in paper.csv"), "{wrong}");
+}
+
+#[test]
+fn every_entry_tells_its_own_mistake_of_form() {
+    let text = STUDY
+        .replace("year = 1999", "yeer = 1999")
+        .replace("text = \"Slower.\"", "tex = \"Slower.\"")
+        .replace("scenario = \"call.toml\"", "scenarios = \"call.toml\"")
+        .replace("value = 0.01,", "valu = 0.01,")
+        .replace("expected = \"differs\"", "expected = \"maybe\"");
+    let all = read(&text).expect_err("mistakes").to_string();
+    for (place, name) in
+        [(":3:", "yeer"), (":17:", "tex"), (":26:", "scenarios"), (":34:", "valu"), (":40:", "")]
+    {
+        let told =
+            all.lines().any(|line| line.starts_with(&format!("study.toml{place}")) && line.contains(name));
+        assert!(told, "{place} {name}: {all}");
+    }
+    let broken = read("title = \nyear = = 3\n").expect_err("mistakes").to_string();
+    assert!(broken.contains("study.toml:1:") && broken.contains("study.toml:2:"), "{broken}");
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod emu;
 mod harness;
 mod live;
 mod runs;
+mod study;
 mod traces;
 mod usage;

@@ -1,7 +1,8 @@
 //! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena, figures.
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimOutcome, Kind, Outcome, Verdict, shown_figure, shown_must, shown_value,
+    ArenaVerdict, CheckOutcome, ClaimOutcome, Kind, Outcome, Role, RowOutcome, Verdict, arena_list, shown,
+    shown_figure, shown_must, shown_value,
 };
 
 use super::figure::draw;
@@ -27,6 +28,7 @@ pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
         main.push_str(&details(claim, outcome));
     }
     main.push_str("</section>\n");
+    main.push_str(&tables(outcome));
     let figures: String = outcome.figures.iter().map(|figure| draw(figure).html()).collect();
     if !figures.is_empty() {
         main.push_str(&format!("<section>\n<h2>Figures</h2>\n{figures}</section>\n"));
@@ -151,6 +153,44 @@ fn checks(verdict: &ArenaVerdict) -> String {
         ));
     }
     html
+}
+
+/// Printed figures beside ours, the predicted ones apart from those that the set-up was fitted to.
+fn tables(outcome: &Outcome) -> String {
+    let mut html = String::new();
+    for published in &outcome.tables {
+        for role in [Role::Predicted, Role::Fitted, Role::Exempt] {
+            let rows: String =
+                published.rows.iter().filter(|row| row.row.role == role).map(published_row).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let arenas = arena_list(&outcome.arenas);
+            let here = format!("here, in {arenas}");
+            let columns = [("", 28), ("published", 14), (here.as_str(), 26), ("off by", 9), ("note", 23)];
+            let title = format!("{}: {role}", published.title);
+            html.push_str(&format!("<h3>{}</h3>\n{}", escape(&title), prose_table(&columns, &rows)));
+        }
+    }
+    if html.is_empty() {
+        return html;
+    }
+    format!(
+        "<section>\n<h2>Published beside reproduced</h2>\n<p>Medians under the base assumptions. <em>Predicted</em>: the set-up was \
+         not chosen by these figures; <em>fitted</em>: a parameter was; <em>exempt</em>: the publication itself rules them out.</p>\n{html}\
+         </section>\n"
+    )
+}
+
+fn published_row(row: &RowOutcome) -> String {
+    let RowOutcome { row, values, off } = row;
+    let what = if row.what.is_empty() { format!("{}, {}", row.cell, row.metric) } else { row.what.clone() };
+    let values: Vec<_> = values.iter().map(|value| shown_value(&value.metric, value)).collect();
+    let off = off.map_or_else(String::new, |off| format!("{:+.1} %", 100.0 * off));
+    let cells = [shown(&row.metric, row.published), values.join(", "), off, row.note.clone()];
+    let cells: String =
+        cells.iter().map(|text| format!("<td class=\"left\">{}</td>", escape(text))).collect();
+    format!("<tr><th class=\"left\">{}</th>{cells}</tr>\n", escape(&what))
 }
 
 fn row(assumption: &str, check: &CheckOutcome) -> String {

@@ -1,4 +1,4 @@
-//! The publication's figures, from what ran under the base assumptions.
+//! The publication's figures and tables, from what ran under the base assumptions.
 
 use super::ran::Ran;
 use crate::TraceLine;
@@ -7,6 +7,7 @@ use crate::outcome::{FigureLine, FigureOutcome, FigurePoint};
 use crate::sample::{CellSamples, Trace};
 use crate::stats::median;
 use crate::study::{Figure, FigureKind, is_flow_of};
+use crate::table::{PublishedRow, PublishedTable, RowOutcome, TableOutcome};
 
 /// The figure; `None` where nothing of it ran.
 pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
@@ -73,6 +74,23 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
     drawn.lines.retain(|line| !line.points.is_empty());
     let has_lines = !matches!(figure.kind, FigureKind::Trace { .. });
     (!has_lines || !drawn.lines.is_empty()).then_some(drawn)
+}
+
+/// The table with what came out; `None` where nothing of it ran.
+pub(super) fn fill(table: &PublishedTable, ran: &Ran<'_>) -> Option<TableOutcome> {
+    let row = |row: &PublishedRow| {
+        let arenas = ran.selection.arenas.iter();
+        let values: Vec<_> =
+            arenas.filter_map(|&arena| ran.value(&row.cell, arena, 0, &row.metric)).collect();
+        let off = values
+            .first()
+            .filter(|_| row.published != 0.0)
+            .map(|value| (value.median - row.published) / row.published.abs());
+        RowOutcome { row: row.clone(), values, off }
+    };
+    let rows: Vec<RowOutcome> = table.rows.iter().map(row).collect();
+    let has_values = rows.iter().any(|row| !row.values.is_empty());
+    has_values.then(|| TableOutcome { title: table.title.clone(), rows })
 }
 
 /// What tells an arena's line from another's.

@@ -152,7 +152,7 @@ fn load_embedded(entry: &Embedded) -> Result<Study, Failure> {
     load_texts(entry.name, &entry.source(), &entry.files())
 }
 
-/// A study file with the scenarios beside it.
+/// A study file with the scenarios and tables beside it.
 fn load_file(path: &Path) -> Result<Study, Failure> {
     let source = Source::new(path.display().to_string(), scenario_file::read(path)?);
     let beside = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -160,7 +160,8 @@ fn load_file(path: &Path) -> Result<Study, Failure> {
     for entry in fs::read_dir(beside).map_err(|why| Failure::read(beside, &why))? {
         let other = entry.map_err(|why| Failure::read(beside, &why))?.path();
         let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if other.extension().is_some_and(|it| it == "toml") && other.file_name() != path.file_name() {
+        let is_read = other.extension().is_some_and(|it| it == "toml" || it == "csv");
+        if is_read && other.file_name() != path.file_name() {
             files.push(Source::new(name, scenario_file::read(&other)?));
         }
     }

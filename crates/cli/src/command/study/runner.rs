@@ -88,7 +88,7 @@ impl Runner<'_> {
             failure = ended;
         }
         match failure {
-            Some(failure @ (Failure::Usage(_) | Failure::Unavailable { .. })) => Err(failure),
+            Some(failure @ Failure::Unavailable { .. }) => Err(failure),
             failure => Ok((samples, failure)),
         }
     }
@@ -119,6 +119,10 @@ impl Runner<'_> {
                 let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 match self.run_cell(task, worker, &stage) {
                     Ok(samples) => shared().0.push(samples),
+                    // What one cell asks of this machine and it has not, others may do without.
+                    Err(Failure::Usage(why)) => {
+                        self.terminal.warning(&format!("{arena}: {} cannot run here: {why}", task.cell.name));
+                    }
                     Err(failure) => {
                         shared().1.get_or_insert(failure);
                     }
