@@ -40,8 +40,9 @@ pub struct PublishedRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The set-up was not chosen by it.
+    /// The set-up was not chosen by it; also where nothing is said.
     #[default]
+    #[serde(alias = "")]
     Predicted,
     /// A parameter of the set-up was chosen so that it comes out.
     Fitted,
