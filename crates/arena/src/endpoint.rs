@@ -72,6 +72,8 @@ pub struct Endpoint {
     workload: Option<AnyWorkload>,
     workload_open: bool,
     echo: Option<EchoWrite>,
+    /// Whether the application ever writes: it has a workload or an echo.
+    writes: bool,
     /// Messages that the application wants to write and the transport had no room for.
     backlog: VecDeque<Message>,
     /// What an echo per read over a stream has still to write.
@@ -109,6 +111,7 @@ impl Endpoint {
         window: (Instant, Instant),
     ) -> Self {
         let is_stream = transport.is_stream();
+        let writes = workload.is_some() || echo.is_some();
         Self {
             side,
             transport,
@@ -116,6 +119,7 @@ impl Endpoint {
             workload,
             workload_open: false,
             echo,
+            writes,
             backlog: VecDeque::new(),
             stream_echo: StreamEcho::default(),
             receiver,
@@ -132,6 +136,7 @@ impl Endpoint {
     }
 
     /// A packet has arrived; call [`Endpoint::advance`] after it.
+    #[inline]
     pub fn handle_packet(&mut self, packet: Packet, ecn: Ecn, now: Instant) {
         self.transport.handle_packet(packet, ecn, now);
     }
@@ -163,17 +168,21 @@ impl Endpoint {
     /// Moves everything that can move at `now`, giving each packet to `transmit`.
     ///
     /// One pass is enough: reading makes room to write back, but nothing that is written gives more to read.
-    pub fn advance(&mut self, taps: &mut FlowTaps, now: Instant, mut transmit: impl FnMut(Transmit)) {
+    #[inline]
+    pub fn advance(&mut self, taps: &mut FlowTaps, now: Instant, mut transmit: impl FnMut(&Transmit)) {
         self.transmit_all(taps, now, &mut transmit);
         if self.read(taps, now) {
             // A read may open the window or send an acknowledgement.
             self.transmit_all(taps, now, &mut transmit);
         }
-        self.write(taps, now, &mut transmit);
-        self.account_blocking(now);
+        if self.writes {
+            self.write(taps, now, &mut transmit);
+            self.account_blocking(now);
+        }
     }
 
     /// The transport's state, for the series.
+    #[inline]
     pub fn observe(&self) -> Observation {
         self.transport.observe()
     }
@@ -191,13 +200,13 @@ impl Endpoint {
         self.blocked
     }
 
-    fn transmit_all(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
+    fn transmit_all(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
         while let Some(seq) = self.transport.poll_discarded() {
             if let Some(tap) = taps.written_by(self.side) {
                 tap.on_dropped(seq, DropCause::SendQueue);
             }
         }
-        while let Some(packet) = self.transport.poll_transmit(now) {
+        while let Some(ref packet) = self.transport.poll_transmit(now) {
             if let Some(tap) = taps.written_by(self.side) {
                 match packet.payload {
                     Some(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
@@ -212,8 +221,10 @@ impl Endpoint {
     /// Reads what the application is ready for; returns whether anything was read.
     fn read(&mut self, taps: &mut FlowTaps, now: Instant) -> bool {
         let Some(tap) = taps.read_by(self.side) else { return false };
-        while let Some(seq) = self.transport.poll_dropped() {
-            tap.on_dropped(seq, DropCause::SocketBuffer);
+        if !self.is_stream {
+            while let Some(seq) = self.transport.poll_dropped() {
+                tap.on_dropped(seq, DropCause::SocketBuffer);
+            }
         }
         let slow = !self.receiver.service.is_zero();
         if slow && now < self.reading_again_at {
@@ -255,6 +266,10 @@ impl Endpoint {
                 self.reading_again_at = now + self.receiver.service;
                 break;
             }
+            if self.is_stream && !slow {
+                // One read without a limit takes all that there is.
+                break;
+            }
         }
         any
     }
@@ -282,7 +297,7 @@ impl Endpoint {
     }
 
     /// Writes what is due and fits.
-    fn write(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
+    fn write(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
         if !self.transport.is_open() {
             return;
         }
@@ -304,7 +319,7 @@ impl Endpoint {
         }
     }
 
-    fn write_backlog(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
+    fn write_backlog(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
         while let Some(&message) = self.backlog.front() {
             let outcome = self.transport.handle_message(message, now);
             if outcome == Err(Refused::NoRoom) {
@@ -322,7 +337,7 @@ impl Endpoint {
         }
     }
 
-    fn write_stream_echo(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
+    fn write_stream_echo(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
         let size = self.stream_echo.unwritten.min(self.transport.writable());
         if size == Bytes::ZERO {
             return;

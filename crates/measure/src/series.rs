@@ -235,7 +235,9 @@ impl TimeWeighted {
         }
         self.weighted += value * span.as_nanos() as f64;
         self.covered = self.covered.saturating_add(span);
-        self.max = Some(self.max.map_or(value, |max| max.max(value)));
+        if self.max.is_none_or(|max| max < value) {
+            self.max = Some(value);
+        }
         if value != 0.0 {
             self.nonzero = self.nonzero.saturating_add(span);
         }

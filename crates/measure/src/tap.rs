@@ -104,11 +104,16 @@ impl LegTap {
 
     /// Stream bytes `start..end` left the host, for the first time or again.
     pub fn on_wire_stream(&mut self, start: u64, end: u64, now: Instant) {
-        // New data starts where the cursor stands; a retransmission lies before it and is found by search.
-        let mut index = match self.accepted.get(self.on_wire) {
-            Some(_) if self.first_byte(self.on_wire) >= start => self.on_wire.min(self.holding(start)),
-            _ => self.holding(start),
-        };
+        // New data starts in the message before the cursor or in the one behind it; a retransmission lies further back
+        // and is found by search.
+        let cursor = self.on_wire;
+        let mut index =
+            match cursor.checked_sub(1).map(|before| (self.first_byte(before), self.accepted[before].1)) {
+                Some((first, end)) if first <= start && start < end => cursor - 1,
+                Some((_, end)) if start == end => cursor,
+                None if start == 0 => 0,
+                _ => self.holding(start),
+            };
         while index < self.accepted.len() && self.first_byte(index) < end {
             let seq = self.accepted[index].0;
             if self.first_byte(index) >= start {

@@ -22,6 +22,7 @@ mod pipe;
 mod queue;
 mod rate_trace;
 mod reassembly;
+mod ring;
 mod serialiser;
 
 pub use config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};

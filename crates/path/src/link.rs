@@ -22,7 +22,7 @@ use crate::queue::DropTail;
 use crate::serialiser::Serialiser;
 
 /// What a link carries: anything with the size of an IP packet.
-pub trait Carried {
+pub trait Carried: Copy {
     /// Bytes of the IPv4 packet, header included.
     fn wire_size(&self) -> Bytes;
 }
@@ -134,12 +134,13 @@ impl<T: Carried> Link<T> {
         self.mtu
     }
 
-    /// A packet comes to the link: it goes into service, waits, or is dropped.
+    /// A packet comes to the link: it goes into service, waits, or is dropped. Where it is the next one to come out,
+    /// returns when: the new [`Link::poll_timeout`].
     ///
     /// # Errors
     /// [`Dropped`] gives the packet back where the queue has no room for it.
     #[inline]
-    pub fn handle_packet(&mut self, packet: T, now: Instant) -> Result<(), Dropped<T>> {
+    pub fn handle_packet(&mut self, packet: T, now: Instant) -> Result<Option<Instant>, Dropped<T>> {
         let size = packet.wire_size();
         let service = match &mut self.queue {
             Queue::DropTail(queue) => {
@@ -157,8 +158,7 @@ impl<T: Carried> Link<T> {
             }
         };
         let lost = self.loss.eats();
-        self.pipe.enter(packet, lost, service.finish);
-        Ok(())
+        Ok(self.pipe.enter(packet, lost, service.finish))
     }
 
     /// When [`Link::poll_output`] next has something to do, if ever.

@@ -16,7 +16,7 @@ pub(crate) struct Window {
 #[derive(Debug, Default)]
 pub(crate) struct Occupancy {
     window: Window,
-    /// Up to here the accounts are complete.
+    /// Up to here the accounts are complete; within the window.
     since: Instant,
     /// Nanoseconds within the window at each level: as long as the fullest queue, so bounded by what the queue held.
     held_ns: Vec<u64>,
@@ -62,14 +62,18 @@ impl Default for Window {
 impl Occupancy {
     /// Empty accounts for `window`.
     pub(crate) fn new(window: Window) -> Self {
-        Self { window, since: Instant::ZERO, held_ns: Vec::new() }
+        Self { window, since: window.from, held_ns: Vec::new() }
     }
 
     /// `level` packets waited from the end of the last call's span until `until`.
     #[inline]
     pub(crate) fn hold(&mut self, level: usize, until: Instant) {
-        let held_ns = self.window.overlap(self.since, until);
-        self.since = self.since.max(until);
+        let until = until.min(self.window.to);
+        if until <= self.since {
+            return;
+        }
+        let held_ns = until.since(self.since).as_nanos();
+        self.since = until;
         match self.held_ns.get_mut(level) {
             Some(account) => *account += held_ns,
             None => self.open(level, held_ns),
@@ -100,10 +104,8 @@ impl Occupancy {
     /// The first time at a level that is higher than all before.
     #[cold]
     fn open(&mut self, level: usize, held_ns: u64) {
-        if held_ns > 0 {
-            self.held_ns.resize(level + 1, 0);
-            self.held_ns[level] = held_ns;
-        }
+        self.held_ns.resize(level + 1, 0);
+        self.held_ns[level] = held_ns;
     }
 }
 

@@ -7,12 +7,13 @@
 //! overtaking is asked for, a heap ordered by (arrival, number) does.
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use talkpath_units::{Duration, Instant, Stream};
 
 use crate::config::DelayVariation;
 use crate::delay_variation::Variation;
+use crate::ring::Ring;
 
 /// Propagation delay and its variation.
 #[derive(Debug)]
@@ -33,14 +34,14 @@ pub(crate) struct Traveller<T> {
 
 #[derive(Debug)]
 enum Travelling<T> {
-    InOrder(Ring<T>),
+    InOrder(InOrder<T>),
     Overtaking { heap: BinaryHeap<Numbered<T>>, entered: u64 },
 }
 
 /// Packets that arrive in the order in which they entered.
 #[derive(Debug)]
-pub(crate) struct Ring<T> {
-    ring: VecDeque<Traveller<T>>,
+pub(crate) struct InOrder<T> {
+    ring: Ring<Traveller<T>>,
     /// The latest arrival given out.
     latest: Instant,
 }
@@ -52,7 +53,7 @@ struct Numbered<T> {
     traveller: Traveller<T>,
 }
 
-impl<T> Pipe<T> {
+impl<T: Copy> Pipe<T> {
     /// An empty pipe.
     pub(crate) fn new(delay: Duration, variation: &DelayVariation, stream: Stream) -> Self {
         let travelling = match *variation {
@@ -66,20 +67,27 @@ impl<T> Pipe<T> {
             | DelayVariation::Normal { .. }
             | DelayVariation::Uniform { .. }
             | DelayVariation::Pareto { .. }
-            | DelayVariation::Trace { .. } => Travelling::InOrder(Ring::new()),
+            | DelayVariation::Trace { .. } => Travelling::InOrder(InOrder::new()),
         };
         Self { variation: Variation::new(delay, variation, stream), travelling }
     }
 
-    /// A packet is on the wire, whole, at `at`.
+    /// A packet is on the wire, whole, at `at`. Where that makes it the next one to leave the pipe, returns when.
     #[inline]
-    pub(crate) fn enter(&mut self, packet: T, lost: bool, at: Instant) {
+    pub(crate) fn enter(&mut self, packet: T, lost: bool, at: Instant) -> Option<Instant> {
         let traveller = Traveller { arrival: at.saturating_add(self.variation.delay()), lost, packet };
         match &mut self.travelling {
-            Travelling::InOrder(ring) => ring.enter(traveller),
+            Travelling::InOrder(ring) => {
+                let was_empty = ring.len() == 0;
+                ring.enter(traveller);
+                if was_empty { ring.poll_timeout() } else { None }
+            }
             Travelling::Overtaking { heap, entered } => {
-                heap.push(Numbered { number: *entered, traveller });
+                let number = *entered;
+                heap.push(Numbered { number, traveller });
                 *entered += 1;
+                let is_next = heap.peek().is_some_and(|next| next.number == number);
+                if is_next { self.poll_timeout() } else { None }
             }
         }
     }
@@ -118,10 +126,10 @@ impl<T> Pipe<T> {
     }
 }
 
-impl<T> Ring<T> {
+impl<T: Copy> InOrder<T> {
     /// An empty ring.
     pub(crate) fn new() -> Self {
-        Self { ring: VecDeque::new(), latest: Instant::ZERO }
+        Self { ring: Ring::new(), latest: Instant::ZERO }
     }
 
     /// Holds the packet until its arrival, or its predecessor's where that is later.
@@ -189,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_ring_holds_a_packet_until_its_predecessor_has_arrived() {
-        let mut ring = Ring::new();
+        let mut ring = InOrder::new();
         for (packet, arrival) in [(0, at(9)), (1, at(4)), (2, at(12))] {
             ring.enter(Traveller { arrival, lost: false, packet });
         }

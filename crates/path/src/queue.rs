@@ -6,12 +6,11 @@
 //! The queue guards waiting packets; an idle serialiser takes a packet whatever the limit is, so a limit of nothing
 //! still passes traffic that never has to wait.
 
-use std::collections::VecDeque;
-
 use talkpath_units::{Bytes, Instant};
 
 use crate::config::QueueLimit;
 use crate::occupancy::{Levels, Occupancy, Window};
+use crate::ring::Ring;
 
 /// A drop-tail queue.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(crate) struct DropTail {
     /// Whether the packet in service counts against `limit`.
     in_service: bool,
     /// In order of arrival, which is the order of service.
-    waiting: VecDeque<Waiting>,
+    waiting: Ring<Waiting>,
     /// Bytes of `waiting` in all.
     waiting_bytes: Bytes,
     /// Size of the packet that went into service last.
@@ -42,7 +41,7 @@ impl DropTail {
         Self {
             limit,
             in_service,
-            waiting: VecDeque::new(),
+            waiting: Ring::new(),
             waiting_bytes: Bytes::ZERO,
             serving: Bytes::ZERO,
             occupancy: Occupancy::default(),

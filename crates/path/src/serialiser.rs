@@ -35,13 +35,13 @@ enum Model {
     Trace(TraceClock),
 }
 
-/// A fixed rate and the exact end of the last service.
+/// A fixed rate and what rounding hid of the end of the last service.
 #[derive(Debug)]
 struct FixedRate {
     /// Bits per second.
     rate: Rate,
-    /// The exact end of the last service.
-    end: Exact,
+    /// The fraction of the exact end, of which `free_at` is the next whole nanosecond.
+    fraction: u64,
     /// The last packet's size and service time: traffic comes in runs of one size, and a division is slow.
     last: (Bytes, Exact),
 }
@@ -88,7 +88,7 @@ const BIT_NANOS_PER_BYTE: u64 = 8 * 1_000_000_000;
 
 impl FixedRate {
     fn new(rate: Rate) -> Self {
-        Self { rate, end: Exact::ZERO, last: (Bytes::ZERO, service_time(Bytes::ZERO, rate)) }
+        Self { rate, fraction: 0, last: (Bytes::ZERO, service_time(Bytes::ZERO, rate)) }
     }
 
     /// The end of service, rounded up; `free_at` is that of the service before.
@@ -97,9 +97,17 @@ impl FixedRate {
         if size != self.last.0 {
             self.last = (size, service_time(size, self.rate));
         }
-        let begin = if free_at <= now { Exact { whole: now.as_nanos(), fraction: 0 } } else { self.end };
-        self.end = begin.plus(self.last.1, self.rate);
-        Instant::from_nanos(self.end.rounded_up())
+        let (begin, fraction) = if free_at <= now { (now, 0) } else { (free_at, self.fraction) };
+        let (begin, service) = (begin.as_nanos(), self.last.1);
+        if fraction | service.fraction == 0 {
+            // Most rates serve most packets in whole nanoseconds.
+            self.fraction = 0;
+            return Instant::from_nanos(begin.saturating_add(service.whole));
+        }
+        let begin = Exact { whole: begin - u64::from(fraction > 0), fraction };
+        let end = begin.plus(service, self.rate);
+        self.fraction = end.fraction;
+        Instant::from_nanos(end.rounded_up())
     }
 }
 
@@ -120,7 +128,6 @@ fn service_time(size: Bytes, rate: Rate) -> Exact {
 }
 
 impl Exact {
-    const ZERO: Self = Self { whole: 0, fraction: 0 };
     /// Stands for never.
     const MAX: Self = Self { whole: u64::MAX, fraction: 0 };
 

@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::time::{ClockId, clock_gettime};
 use talkpath_arena::{Arena, RunPlan};
-use talkpath_scenario::{Options, Source, load};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::{Cell, Options, Source, load};
 use talkpath_sim::SimArena;
 
 /// Name, text, and the shorter duration for callgrind.
@@ -28,13 +29,19 @@ fn main() {
     if let [_, flag, name, seconds] = arguments.as_slice()
         && flag == "--once"
     {
-        println!("{}", run(SCENARIOS[name.parse::<usize>().expect("an index")].1, seconds.parse().ok()));
+        let text = SCENARIOS[name.parse::<usize>().expect("an index")].1;
+        println!("{}", hops(&run(text, seconds.parse().ok(), false)[0]));
         return;
+    }
+    if let [_, flag, files @ ..] = arguments.as_slice()
+        && flag == "--digest"
+    {
+        return files.iter().for_each(|file| digest(file));
     }
     println!("{:<56} {:>12} {:>8} {:>10} {:>14}", "scenario", "hops", "CPU s", "M hops/s", "instr./hop");
     for (index, (name, text, seconds)) in SCENARIOS.into_iter().enumerate() {
         let before = cpu_seconds();
-        let hops = run(text, None);
+        let hops = hops(&run(text, None, false)[0]);
         let spent = cpu_seconds() - before;
         let instructions = instructions_per_hop(index, seconds);
         let rate = hops as f64 / spent / 1e6;
@@ -42,21 +49,38 @@ fn main() {
     }
 }
 
-/// Runs the scenario, for `seconds` where given, and returns the hops.
-fn run(text: &str, seconds: Option<u64>) -> u64 {
+/// Runs every cell of the scenario once, for `seconds` where given.
+fn run(text: &str, seconds: Option<u64>, series: bool) -> Vec<RunRecord> {
     let set = seconds.map(|seconds| ("duration".to_owned(), format!("{seconds} s"))).into_iter().collect();
     let source = Source { name: "bench.toml".to_owned(), text: text.to_owned() };
     let plan = load(&source, &Options { set, ..Options::default() }).expect("the scenario is valid");
-    let run = RunPlan {
-        cell: 0,
-        repetition: 0,
-        seed: plan.seed,
-        series: false,
-        interrupt: &AtomicBool::new(false),
-        progress: &|_| {},
+    let interrupt = AtomicBool::new(false);
+    let run = |cell: &Cell| {
+        let run = RunPlan {
+            cell: 0,
+            repetition: 0,
+            seed: plan.seed,
+            series,
+            interrupt: &interrupt,
+            progress: &|_| {},
+        };
+        SimArena::new().run(&cell.scenario, run).expect("the simulator can run it")
     };
-    let record = SimArena::new().run(&plan.cells[0].scenario, run).expect("the simulator can run it");
+    plan.cells.iter().map(run).collect()
+}
+
+fn hops(record: &RunRecord) -> u64 {
     record.links.iter().map(|link| link.forwarded + link.lost).sum()
+}
+
+/// Prints a number that changes when anything in the records of the scenario in `file` does: what is made faster must
+/// still do the same.
+fn digest(file: &str) {
+    let text = std::fs::read_to_string(file).expect("a scenario file");
+    let records = format!("{:?}", run(&text, None, true));
+    // FNV-1a, 64 bits.
+    let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    println!("{:016x} {file}", records.bytes().fold(0xcbf2_9ce4_8422_2325, fold));
 }
 
 fn instructions_per_hop(index: usize, seconds: u64) -> String {

@@ -8,27 +8,24 @@ use talkpath_path::{
     RateModel, Reassembly,
 };
 use talkpath_scenario::workload::AnyWorkload;
-use talkpath_scenario::{Flow, LinkIndex, Scenario};
+use talkpath_scenario::{Flow, LinkIndex, NamedLink, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 use crate::flow::{FlowMeter, SimFlow};
-use crate::network::{Parcels, Routes};
+use crate::network::{Parcels, Routes, Ticket};
 use crate::queue::EventQueue;
-use crate::simulation::{SimLink, Simulation};
+use crate::simulation::Simulation;
 
 /// The simulation of `scenario`.
 pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     let window = (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration);
-    let mut links: Vec<SimLink> = scenario
-        .links
-        .iter()
-        .map(|link| SimLink {
-            link: Link::new(&link.config, plan.seed, &link.name).measuring(window.0, window.1),
-            name: Some(link.name.clone()),
-            queue_series: plan.series.then(|| SeriesTap::new(&link.name, SeriesKind::Queue)),
-        })
-        .collect();
+    let link_names: Vec<String> = scenario.links.iter().map(|link| link.name.clone()).collect();
+    let series = if plan.series { link_names.as_slice() } else { &[] };
+    let queue_series = series.iter().map(|name| SeriesTap::new(name, SeriesKind::Queue)).collect();
+    let measured =
+        |link: &NamedLink| Link::new(&link.config, plan.seed, &link.name).measuring(window.0, window.1);
+    let mut links: Vec<Link<Ticket>> = scenario.links.iter().map(measured).collect();
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let mut routes = Routes::default();
     for flow in &scenario.flows {
@@ -44,6 +41,8 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     Simulation {
         queue: EventQueue::new(links.len() + 2 * flows.len()),
         links,
+        link_names,
+        queue_series,
         flows,
         parcels: Parcels::default(),
         routes,
@@ -113,7 +112,7 @@ fn simulated_transport(flow: &Flow) -> TransportConfig {
 }
 
 /// The sending host's own delay before each packet: a pipe with no rate, which keeps the order.
-fn host_delay(flow: &Flow, seed: Seed) -> SimLink {
+fn host_delay(flow: &Flow, seed: Seed) -> Link<Ticket> {
     let config = LinkConfig {
         rate: RateModel::Unlimited,
         delay: Duration::ZERO,
@@ -124,7 +123,7 @@ fn host_delay(flow: &Flow, seed: Seed) -> SimLink {
         jitter: DelayVariation::Uniform { max: flow.send_jitter, reorder: false },
     };
     // The name cannot be a link's: those hold no slash.
-    SimLink { link: Link::new(&config, seed, &format!("host/{}", flow.name)), name: None, queue_series: None }
+    Link::new(&config, seed, &format!("host/{}", flow.name))
 }
 
 fn path_mtu(scenario: &Scenario, flow: &Flow) -> Bytes {

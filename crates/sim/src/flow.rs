@@ -67,6 +67,7 @@ impl FlowMeter {
     }
 
     /// The sender looks like this as of `now`.
+    #[inline]
     pub(crate) fn read(&mut self, seen: &Observation, now: Instant) {
         let send_buffer = seen.send_buffer.get() as f64;
         self.send_buffer.set(send_buffer, now);

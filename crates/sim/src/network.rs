@@ -1,7 +1,8 @@
-//! The packets on the links: plain records in a slab, named by slot, so that a link's rings hold eight bytes a packet.
+//! The packets on the links: plain records in a slab that nobody looks at between the two ends. A link's rings hold
+//! tickets: the slot, and beside it the little that a router needs, the size and the next link.
 
 use talkpath_path::{Carried, FragmentRange};
-use talkpath_transport::{Ecn, Packet};
+use talkpath_transport::{Ecn, Packet, Transmit};
 use talkpath_units::Bytes;
 
 /// Which way a packet travels in its flow.
@@ -13,26 +14,26 @@ pub(crate) enum Direction {
     Back,
 }
 
-/// A packet, or a fragment of one, with what a router needs to send it on.
+/// A packet, or a fragment of one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parcel {
     pub(crate) packet: Packet,
     pub(crate) ecn: Ecn,
     pub(crate) direction: Direction,
     pub(crate) flow: u32,
-    /// Where in [`Routes`] the next link stands.
-    pub(crate) next_hop: u32,
     /// Identification field (RFC 791 §3.1), counted by the sending endpoint; only fragments use it.
     pub(crate) identification: u32,
     /// Which part of the packet this is: all of it, or one fragment.
     pub(crate) part: FragmentRange,
 }
 
-/// A parcel on a link: its slot, and its size beside it so that the link need not look.
+/// A parcel on a link: its slot, and beside it what a router needs to send it on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     pub(crate) slot: u32,
-    wire_size: u32,
+    pub(crate) wire_size: u32,
+    /// Where in [`Routes`] the next link stands.
+    pub(crate) next_hop: u32,
 }
 
 impl Carried for Ticket {
@@ -50,34 +51,53 @@ pub(crate) struct Parcels {
 }
 
 impl Parcels {
-    /// Takes a parcel in.
-    #[inline]
-    pub(crate) fn admit(&mut self, parcel: Parcel) -> Ticket {
+    /// Takes a piece of a packet in, whose next link stands at `next_hop` of [`Routes`].
+    pub(crate) fn admit(&mut self, parcel: Parcel, next_hop: u32) -> Ticket {
         // An IPv4 packet has at most 65,535 bytes (RFC 791 §3.1).
         let wire_size = parcel.part.wire_size().get() as u32;
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = parcel;
-                slot
-            }
-            None => {
-                self.slots.push(parcel);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        Ticket { slot, wire_size }
+        let slot = self.slot(&parcel);
+        self.slots[slot as usize] = parcel;
+        Ticket { slot, wire_size, next_hop }
     }
 
-    /// Gives a parcel out; its slot is free again.
+    /// Takes a whole packet in as its host puts it out.
     #[inline]
-    pub(crate) fn release(&mut self, ticket: Ticket) -> Parcel {
+    pub(crate) fn admit_whole(
+        &mut self,
+        transmit: &Transmit,
+        flow: u32,
+        direction: Direction,
+        identification: u32,
+        next_hop: u32,
+    ) -> Ticket {
+        let size = transmit.packet.wire_size();
+        let part = FragmentRange::whole(size);
+        let Transmit { packet, ecn, .. } = *transmit;
+        let parcel = Parcel { packet, ecn, direction, flow, identification, part };
+        let slot = self.slot(&parcel);
+        self.slots[slot as usize] = parcel;
+        Ticket { slot, wire_size: size.get() as u32, next_hop }
+    }
+
+    /// A free slot; a new one is filled with `filler`.
+    #[inline]
+    fn slot(&mut self, filler: &Parcel) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(*filler);
+            (self.slots.len() - 1) as u32
+        })
+    }
+
+    /// The parcel of a ticket.
+    #[inline]
+    pub(crate) fn get(&self, ticket: Ticket) -> &Parcel {
+        &self.slots[ticket.slot as usize]
+    }
+
+    /// The parcel has left the network: its slot is free again.
+    #[inline]
+    pub(crate) fn release(&mut self, ticket: Ticket) {
         self.free.push(ticket.slot);
-        self.slots[ticket.slot as usize]
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, ticket: Ticket) -> &mut Parcel {
-        &mut self.slots[ticket.slot as usize]
     }
 }
 
@@ -93,6 +113,7 @@ impl Routes {
 
     /// Adds a route; returns where it begins.
     pub(crate) fn add(&mut self, links: &[u32]) -> u32 {
+        assert!(!links.is_empty(), "a scenario's route has at least one link");
         let start = self.links.len() as u32;
         self.links.extend_from_slice(links);
         self.links.push(Self::END);

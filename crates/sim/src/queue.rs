@@ -1,12 +1,22 @@
 //! The event queue: when each entity (a link, an endpoint) wants to be woken.
 //!
 //! Each entity has at most one entry, so the queue is as large as the number of entities that wait for something, not
-//! of packets under way. It is a heap of four children a node with the place of each entity beside it: an entity that
-//! is woken and arms itself again moves once, down from the top, instead of being taken out and put in.
+//! of packets under way.
+//!
+//! ```text
+//!  level 2   . . X . . . .    64 slots of 4 ms        The level is the highest of time's digits (base 64, in ticks of
+//!  level 1   . . . . X X .    64 slots of 66 us       1,024 ns) in which an entry differs from the present, the slot
+//!  level 0   . X . X . . .    64 slots of 1 us        is that digit: all of a level comes before all of the next.
+//! ```
+//!
+//! It is a hierarchical timing wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, scheme 7) that
+//! never ticks: a bit for each level and slot that holds something leads to the next entry at once. What else is in its
+//! slot then moves down to where its next digit says. The cost of an entry thus depends on how close events follow each
+//! other and not on how many wait. Slots are lists through the entities themselves: nothing is allocated.
 //!
 //! Arming an entity for a later time than it is armed for does nothing: it is woken at the earlier one, finds nothing
 //! due and arms itself again. A retransmission timer that every ACK pushes back thus costs nothing per ACK. Ties are
-//! broken by insertion number, so a run is the same on every machine.
+//! broken by insertion number, whatever slots and lists look like, so a run is the same on every machine.
 
 use talkpath_units::Instant;
 
@@ -16,133 +26,180 @@ pub(crate) struct Entity(pub(crate) u32);
 
 /// Who is woken when.
 pub(crate) struct EventQueue {
-    /// A heap: no entry is later than its children, which stand at four times its place and the three after.
-    heap: Vec<Entry>,
-    /// By entity: its place in `heap`, [`NOWHERE`] where it is not armed.
-    places: Vec<u32>,
+    /// The latest wake, in nanoseconds; no entry is earlier.
+    now: u64,
     insertions: u64,
+    /// A bit for each level that holds something, and for each such slot of a level.
+    levels: u32,
+    slots: [u64; LEVELS],
+    /// By level and slot: the first entity of its list.
+    heads: [u32; LEVELS * SLOTS],
+    /// By entity.
+    entries: Vec<Entry>,
 }
 
-/// Ordered by time, then by insertion number: one number, so that one comparison does. Nanoseconds in the upper 64 bits,
-/// the insertion number in the next 40, the entity in the lowest 24.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry(u128);
-
-/// Bits of [`Entry`] that hold the entity: 16 million links and endpoints.
-const ENTITY_BITS: u32 = 24;
-/// The place of an entity that is not in the heap.
-const NOWHERE: u32 = u32::MAX;
-/// Children of a node. Four beat two by the shorter way down; measured, see docs/performance.md.
-const ARITY: usize = 4;
-
-impl Entry {
-    const fn new(at: Instant, insertion: u64, entity: Entity) -> Self {
-        let order = insertion << ENTITY_BITS | entity.0 as u64;
-        Self((at.as_nanos() as u128) << 64 | order as u128)
-    }
-
-    const fn at(self) -> Instant {
-        Instant::from_nanos((self.0 >> 64) as u64)
-    }
-
-    const fn entity(self) -> Entity {
-        Entity(self.0 as u32 & ((1 << ENTITY_BITS) - 1))
-    }
+/// When an entity is woken, and its place in a list.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Nanoseconds; [`UNARMED`] where it is not armed.
+    at: u64,
+    insertion: u64,
+    /// The next entity of the list.
+    next: u32,
+    /// Which list: level and slot.
+    place: u32,
 }
+
+/// Nanoseconds in a tick, as a power of two. Chosen: of the order of the time between two events of a fast link, so that
+/// a slot of the lowest level rarely holds two.
+const TICK_BITS: u32 = 10;
+/// Slots of a level, as a power of two: as many as a machine word has bits.
+const SLOT_BITS: u32 = 6;
+const SLOTS: usize = 1 << SLOT_BITS;
+/// Enough for all 64 bits of a time.
+const LEVELS: usize = (u64::BITS - TICK_BITS).div_ceil(SLOT_BITS) as usize;
+/// The end of a list.
+const NOBODY: u32 = u32::MAX;
+const UNARMED: u64 = u64::MAX;
 
 impl EventQueue {
     /// A queue for `entities` entities, none of them armed.
     pub(crate) fn new(entities: usize) -> Self {
-        assert!(entities < 1 << ENTITY_BITS, "a scenario has fewer than 2^24 links and endpoints");
-        Self { heap: Vec::with_capacity(entities), places: vec![NOWHERE; entities], insertions: 0 }
+        assert!(entities < NOBODY as usize, "a scenario has fewer than 2^32 links and endpoints");
+        let entry = Entry { at: UNARMED, insertion: 0, next: NOBODY, place: 0 };
+        Self {
+            now: 0,
+            insertions: 0,
+            levels: 0,
+            slots: [0; LEVELS],
+            heads: [NOBODY; LEVELS * SLOTS],
+            entries: vec![entry; entities],
+        }
     }
 
-    /// The next entity to wake and the time. It stays where it is: [`EventQueue::settle`] must follow its waking.
-    pub(crate) fn peek(&self) -> Option<(Instant, Entity)> {
-        self.heap.first().map(|entry| (entry.at(), entry.entity()))
+    /// The next entity to wake and the time. [`EventQueue::settle`] must follow its waking; until then it counts as armed
+    /// for this time.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(Instant, Entity)> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize;
+        let slot = self.slots[level].trailing_zeros() as usize;
+        let place = level * SLOTS + slot;
+        let first = self.heads[place];
+        let entry = self.entries[first as usize];
+        if entry.next == NOBODY {
+            self.empty(place);
+            self.now = entry.at;
+            return Some((Instant::from_nanos(entry.at), Entity(first)));
+        }
+        Some(self.next_of_several(place))
     }
 
     /// Wakes `entity` at `at` or before.
     #[inline]
     pub(crate) fn arm(&mut self, entity: Entity, at: Instant) {
-        let place = self.places[entity.0 as usize];
-        if place == NOWHERE {
-            let entry = self.entry(entity, at);
-            self.heap.push(entry);
-            self.rise(self.heap.len() - 1, entry);
-        } else if at < self.heap[place as usize].at() {
-            let entry = self.entry(entity, at);
-            self.rise(place as usize, entry);
+        let armed = self.entries[entity.0 as usize].at;
+        if at.as_nanos() < armed {
+            if armed != UNARMED {
+                self.unlink(entity.0);
+            }
+            self.insert(entity.0, at.as_nanos());
         }
     }
 
-    /// The entity that `peek` named was woken: it wants to be woken again at `at`, or not.
+    /// The entity that `next` named was woken: it wants to be woken again at `at`, or not.
     #[inline]
     pub(crate) fn settle(&mut self, entity: Entity, at: Option<Instant>) {
-        let place = self.places[entity.0 as usize] as usize;
         match at {
-            Some(at) => {
-                let entry = self.entry(entity, at);
-                self.sink(place, entry);
-            }
-            None => {
-                self.places[entity.0 as usize] = NOWHERE;
-                let Some(last) = self.heap.pop() else { return };
-                if place < self.heap.len() {
-                    self.sink(place, last);
-                }
-            }
+            Some(at) => self.insert(entity.0, at.as_nanos()),
+            None => self.entries[entity.0 as usize].at = UNARMED,
         }
     }
 
-    fn entry(&mut self, entity: Entity, at: Instant) -> Entry {
+    #[inline]
+    fn insert(&mut self, entity: u32, at: u64) {
         self.insertions += 1;
-        Entry::new(at, self.insertions, entity)
+        let entry = &mut self.entries[entity as usize];
+        entry.at = at;
+        entry.insertion = self.insertions;
+        self.link(entity);
     }
 
-    /// Puts `entry` at `place` or above.
-    fn rise(&mut self, mut place: usize, entry: Entry) {
-        while place > 0 {
-            let parent = (place - 1) / ARITY;
-            if self.heap[parent] <= entry {
-                break;
-            }
-            self.put(place, self.heap[parent]);
-            place = parent;
+    /// Puts an entity that is armed into the list where its time belongs.
+    #[inline]
+    fn link(&mut self, entity: u32) {
+        let entry = &mut self.entries[entity as usize];
+        debug_assert!(entry.at >= self.now, "time went back");
+        // The lowest bit of the difference changes no level and spares a case.
+        let level = (((entry.at ^ self.now) >> TICK_BITS) | 1).ilog2() / SLOT_BITS;
+        let slot = (entry.at >> (TICK_BITS + level * SLOT_BITS)) as usize % SLOTS;
+        let place = level as usize * SLOTS + slot;
+        entry.place = place as u32;
+        entry.next = core::mem::replace(&mut self.heads[place], entity);
+        self.slots[level as usize] |= 1 << slot;
+        self.levels |= 1 << level;
+    }
+
+    /// Takes all out of a list.
+    #[inline]
+    fn empty(&mut self, place: usize) {
+        self.heads[place] = NOBODY;
+        let slots = &mut self.slots[place / SLOTS];
+        *slots &= !(1 << (place % SLOTS));
+        if *slots == 0 {
+            self.levels &= !(1 << (place / SLOTS));
         }
-        self.put(place, entry);
     }
 
-    /// Puts `entry` at `place` or below.
-    fn sink(&mut self, mut place: usize, entry: Entry) {
-        loop {
-            let first = place * ARITY + 1;
-            let Some((child, least)) = least_of(self.heap.get(first..).unwrap_or(&[])) else { break };
-            if least >= entry {
-                break;
+    /// Takes `entity` out of its list.
+    fn unlink(&mut self, entity: u32) {
+        let Entry { next, place, .. } = self.entries[entity as usize];
+        let place = place as usize;
+        let mut before = self.heads[place];
+        if before != entity {
+            while self.entries[before as usize].next != entity {
+                before = self.entries[before as usize].next;
             }
-            self.put(place, least);
-            place = first + child;
+            self.entries[before as usize].next = next;
+        } else if next == NOBODY {
+            self.empty(place);
+        } else {
+            self.heads[place] = next;
         }
-        self.put(place, entry);
     }
 
-    fn put(&mut self, place: usize, entry: Entry) {
-        self.places[entry.entity().0 as usize] = place as u32;
-        self.heap[place] = entry;
+    /// As `next`, from a list of more than one.
+    fn next_of_several(&mut self, place: usize) -> (Instant, Entity) {
+        let mut foremost = self.heads[place];
+        let mut key = self.key(foremost);
+        let mut entity = self.entries[foremost as usize].next;
+        while entity != NOBODY {
+            if self.key(entity) < key {
+                (foremost, key) = (entity, self.key(entity));
+            }
+            entity = self.entries[entity as usize].next;
+        }
+        self.unlink(foremost);
+        self.now = key.0;
+        if place >= SLOTS {
+            // The present is in this slot now: what is left differs from it in a lower digit.
+            let mut left = self.heads[place];
+            self.empty(place);
+            while left != NOBODY {
+                let next = self.entries[left as usize].next;
+                self.link(left);
+                left = next;
+            }
+        }
+        (Instant::from_nanos(key.0), Entity(foremost))
     }
-}
 
-/// The least of up to [`ARITY`] entries and where it stands.
-#[inline]
-fn least_of(children: &[Entry]) -> Option<(usize, Entry)> {
-    // Written out for a full node, so that it compiles to conditional moves.
-    if let Some(&[a, b, c, d]) = children.first_chunk::<ARITY>() {
-        let left = if b < a { (1, b) } else { (0, a) };
-        let right = if d < c { (3, d) } else { (2, c) };
-        return Some(if right.1 < left.1 { right } else { left });
+    fn key(&self, entity: u32) -> (u64, u64) {
+        let Entry { at, insertion, .. } = self.entries[entity as usize];
+        (at, insertion)
     }
-    children.iter().copied().enumerate().min_by_key(|&(_, child)| child)
 }
 
 #[cfg(test)]
@@ -156,7 +213,7 @@ mod tests {
 
     /// Takes the foremost entry out.
     fn pop(queue: &mut EventQueue) -> Option<(Instant, Entity)> {
-        let (at, entity) = queue.peek()?;
+        let (at, entity) = queue.next()?;
         queue.settle(entity, None);
         Some((at, entity))
     }
@@ -181,22 +238,34 @@ mod tests {
         assert_eq!(pop(&mut queue), None);
     }
 
+    #[test]
+    fn the_end_of_time_can_be_waited_for() {
+        let mut queue = EventQueue::new(2);
+        let late = Instant::from_nanos(u64::MAX - 1);
+        queue.arm(Entity(0), late);
+        queue.arm(Entity(1), Instant::from_nanos(1));
+        assert_eq!(pop(&mut queue), Some((Instant::from_nanos(1), Entity(1))));
+        assert_eq!(pop(&mut queue), Some((late, Entity(0))));
+    }
+
     proptest! {
         /// The same wakes as a sorted list of (time, insertion number) would give.
         #[test]
-        fn it_wakes_as_a_sorted_list_would(steps in proptest::collection::vec((0_u32..20, 0_u64..50, any::<bool>()), 1..300)) {
+        fn it_wakes_as_a_sorted_list_would(steps in proptest::collection::vec((0_u32..20, 0_u64..50, 0_u32..40, any::<bool>()), 1..300)) {
             let mut queue = EventQueue::new(20);
             let mut list: Vec<(Instant, u64, Entity)> = Vec::new();
             let mut now = 0;
-            for (number, (entity, later, wake)) in steps.into_iter().enumerate() {
+            for (number, (entity, later, scale, wake)) in steps.into_iter().enumerate() {
                 let entity = Entity(entity);
+                // From ties to days.
+                let later = later << scale;
                 if wake {
                     list.sort();
                     let expected = (!list.is_empty()).then(|| list.remove(0)).map(|(at, _, entity)| (at, entity));
-                    prop_assert_eq!(queue.peek(), expected);
+                    prop_assert_eq!(queue.next(), expected);
                     let Some((woken, entity)) = expected else { continue };
                     now = woken.as_nanos();
-                    let again = later % 2 == 0;
+                    let again = number % 2 == 0;
                     let next = Instant::from_nanos(now + later);
                     queue.settle(entity, again.then_some(next));
                     if again {

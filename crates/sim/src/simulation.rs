@@ -1,7 +1,7 @@
 //! One run: endpoints, links and the event queue under a virtual clock.
 //!
 //! ```text
-//!        ┌──────────── peek: (now, entity) ──────────────────┐
+//!        ┌──────────── next: (now, entity) ──────────────────┐
 //!        ▼                                                   │
 //!   link: what came out ─► next link, or the endpoint ───────┤ arm, settle
 //!   endpoint: timeout ─► advance ─► packets ─► first link ───┘
@@ -15,9 +15,9 @@ use core::sync::atomic::Ordering;
 use talkpath_arena::RunPlan;
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{DropCause, LinkRecord, RunRecord};
-use talkpath_path::{Carried, Dropped, FragmentRange, Link, PathOutput, Reassembled};
+use talkpath_path::{Carried, Dropped, Link, PathOutput, Reassembled};
 use talkpath_scenario::Scenario;
-use talkpath_transport::{Packet, Transmit};
+use talkpath_transport::Packet;
 use talkpath_units::{Duration, Instant};
 
 use crate::capture::{Sighting, Tap};
@@ -28,7 +28,12 @@ use crate::queue::{Entity, EventQueue};
 /// A run under way.
 pub(crate) struct Simulation {
     pub(crate) queue: EventQueue,
-    pub(crate) links: Vec<SimLink>,
+    /// Those of the scenario, then the hosts' own delays.
+    pub(crate) links: Vec<Link<Ticket>>,
+    /// The names of the scenario's links.
+    pub(crate) link_names: Vec<String>,
+    /// By link: its queue over time, where the plan asks for it.
+    pub(crate) queue_series: Vec<SeriesTap>,
     pub(crate) flows: Vec<SimFlow>,
     pub(crate) parcels: Parcels,
     pub(crate) routes: Routes,
@@ -37,20 +42,12 @@ pub(crate) struct Simulation {
     /// After that the run ends when nothing was delivered for so long.
     pub(crate) drain: Duration,
     /// What an endpoint put out during one step; kept to keep its room.
-    pub(crate) outbox: Vec<Transmit>,
+    pub(crate) outbox: Vec<Ticket>,
     /// Messages and echoes of all flows that are still to be delivered.
     pub(crate) pending: u64,
     pub(crate) last_delivery: Instant,
     /// Where a capture is made of the run.
     pub(crate) tap: Option<Tap>,
-}
-
-/// A link and its queue over time.
-pub(crate) struct SimLink {
-    pub(crate) link: Link<Ticket>,
-    /// The scenario's name; `None` for a host's own delay, which is no link of the scenario.
-    pub(crate) name: Option<String>,
-    pub(crate) queue_series: Option<SeriesTap>,
 }
 
 impl Simulation {
@@ -70,8 +67,8 @@ impl Simulation {
         }
         let mut now = Instant::ZERO;
         let mut events: u64 = 0;
-        while let Some((at, entity)) = self.queue.peek() {
-            if self.is_over(at) {
+        while let Some((at, entity)) = self.queue.next() {
+            if at > self.duration && self.is_over(at) {
                 break;
             }
             now = at;
@@ -96,10 +93,11 @@ impl Simulation {
         let mut series = Vec::new();
         let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
         let mut links = Vec::new();
-        for mut link in self.links {
-            let Some(name) = link.name else { continue };
-            series.extend(link.queue_series.map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
-            let report = link.link.report(end);
+        let mut queue_series = self.queue_series.into_iter();
+        for (mut link, name) in self.links.into_iter().zip(self.link_names) {
+            let line = queue_series.next().map(SeriesTap::finish);
+            series.extend(line.filter(|line| !line.points.is_empty()));
+            let report = link.report(end);
             links.push(LinkRecord {
                 name,
                 queue_packets_mean: report.queue_packets_mean,
@@ -126,32 +124,40 @@ impl Simulation {
         }
     }
 
+    /// Whether the run has ended by `at`, which lies beyond its duration.
+    #[cold]
     fn is_over(&self, at: Instant) -> bool {
-        at > self.duration
-            && (self.pending == 0 || at > self.duration.max(self.last_delivery).saturating_add(self.drain))
+        self.pending == 0 || at > self.duration.max(self.last_delivery).saturating_add(self.drain)
     }
 
     /// Wakes a link or an endpoint; returns when it wants to be woken again.
+    #[inline]
     fn wake(&mut self, entity: Entity, now: Instant) -> Option<Instant> {
         let index = entity.0 as usize;
         if index < self.links.len() {
-            self.wake_link(index, now);
-            return self.links[index].link.poll_timeout();
+            return self.wake_link(index, now);
         }
         let index = index - self.links.len();
         let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
         self.wake_endpoint(index / 2, direction, now)
     }
 
-    fn wake_link(&mut self, index: usize, now: Instant) {
-        while let Some(output) = self.links[index].link.poll_output(now) {
-            match output {
-                PathOutput::Arrived(ticket) => self.carry_on(ticket, now),
-                PathOutput::Lost(ticket) => self.record_drop(ticket, DropCause::Loss),
-                PathOutput::Dropped(ticket, _) => self.record_drop(ticket, DropCause::Queue),
+    #[inline]
+    fn wake_link(&mut self, index: usize, now: Instant) -> Option<Instant> {
+        loop {
+            let link = &mut self.links[index];
+            match link.poll_output(now) {
+                Some(PathOutput::Arrived(ticket)) => self.carry_on(ticket, now),
+                Some(PathOutput::Lost(ticket)) => self.record_drop(ticket, DropCause::Loss),
+                Some(PathOutput::Dropped(ticket, _)) => self.record_drop(ticket, DropCause::Queue),
+                None => {}
+            }
+            let next = self.links[index].poll_timeout();
+            if next.is_none_or(|next| next > now) {
+                self.observe_queue(index, now);
+                return next;
             }
         }
-        self.observe_queue(index, now);
     }
 
     fn wake_endpoint(&mut self, index: usize, direction: Direction, now: Instant) -> Option<Instant> {
@@ -161,149 +167,143 @@ impl Simulation {
             Direction::Back => &mut flow.far,
         };
         let is_due = endpoint.handle_timeout(now);
-        if !flow.opened {
+        let deadline = if !flow.opened {
             flow.opened = true;
             endpoint.open(now);
-            self.advance(index, direction, now);
+            self.advance(index, direction, now)
         } else if is_due {
-            self.advance(index, direction, now);
-        }
-        let flow = &self.flows[index];
-        let endpoint = match direction {
-            Direction::Out => &flow.near,
-            Direction::Back => &flow.far,
+            self.advance(index, direction, now)
+        } else {
+            endpoint.poll_timeout()
         };
-        endpoint.poll_timeout().map(|deadline| deadline.max(now))
+        deadline.map(|deadline| deadline.max(now))
     }
 
     /// A parcel is at the end of a link: the next link takes it, or the endpoint.
     #[inline]
     fn carry_on(&mut self, ticket: Ticket, now: Instant) {
-        let parcel = self.parcels.get_mut(ticket);
-        let link = self.routes.link(parcel.next_hop);
+        let link = self.routes.link(ticket.next_hop);
         if link == Routes::END {
-            let parcel = self.parcels.release(ticket);
-            self.deliver(&parcel, now);
+            self.deliver(ticket, now);
         } else {
-            parcel.next_hop += 1;
-            self.enter(link as usize, ticket, now);
+            self.enter(link as usize, Ticket { next_hop: ticket.next_hop + 1, ..ticket }, now);
         }
     }
 
     /// A parcel comes to a link, in pieces where the link's MTU asks for it.
     #[inline]
     fn enter(&mut self, index: usize, ticket: Ticket, now: Instant) {
-        if ticket.wire_size() <= self.links[index].link.mtu() {
-            self.enter_whole(index, ticket, now);
-        } else {
-            self.enter_in_pieces(index, ticket, now);
+        let link = &mut self.links[index];
+        if ticket.wire_size() > link.mtu() {
+            return self.enter_in_pieces(index, ticket, now);
+        }
+        match link.handle_packet(ticket, now) {
+            Ok(Some(at)) => self.queue.arm(Entity(index as u32), at),
+            Ok(None) => {}
+            Err(Dropped { packet, .. }) => self.record_drop(packet, DropCause::Queue),
         }
         self.observe_queue(index, now);
-        if let Some(at) = self.links[index].link.poll_timeout() {
-            self.queue.arm(Entity(index as u32), at);
-        }
-    }
-
-    #[inline]
-    fn enter_whole(&mut self, index: usize, ticket: Ticket, now: Instant) {
-        if let Err(Dropped { packet: ticket, .. }) = self.links[index].link.handle_packet(ticket, now) {
-            self.record_drop(ticket, DropCause::Queue);
-        }
     }
 
     #[cold]
     fn enter_in_pieces(&mut self, index: usize, ticket: Ticket, now: Instant) {
-        let parcel = self.parcels.release(ticket);
-        for part in parcel.part.fragments(self.links[index].link.mtu()) {
-            let ticket = self.parcels.admit(Parcel { part, ..parcel });
-            self.enter_whole(index, ticket, now);
+        let parcel = *self.parcels.get(ticket);
+        self.parcels.release(ticket);
+        for part in parcel.part.fragments(self.links[index].mtu()) {
+            let ticket = self.parcels.admit(Parcel { part, ..parcel }, ticket.next_hop);
+            if let Err(Dropped { packet, .. }) = self.links[index].handle_packet(ticket, now) {
+                self.record_drop(packet, DropCause::Queue);
+            }
+        }
+        self.observe_queue(index, now);
+        if let Some(at) = self.links[index].poll_timeout() {
+            self.queue.arm(Entity(index as u32), at);
         }
     }
 
-    fn deliver(&mut self, parcel: &Parcel, now: Instant) {
-        let index = parcel.flow as usize;
-        let flow = &mut self.flows[index];
-        if !parcel.part.is_whole() {
-            let reassembly = match parcel.direction {
-                Direction::Out => &mut flow.far_reassembly,
-                Direction::Back => &mut flow.near_reassembly,
-            };
-            // What is given up here lost a fragment, and was recorded as dropped when it did.
-            while reassembly.poll_expired(now).is_some() {}
-            match reassembly.handle_fragment(parcel.identification, parcel.part, now) {
-                Reassembled::Whole { .. } => {}
-                Reassembled::Incomplete => return,
-                Reassembled::Refused => return self.record_dropped(parcel, DropCause::Fragment),
-            }
+    fn deliver(&mut self, ticket: Ticket, now: Instant) {
+        let parcel = self.parcels.get(ticket);
+        let (index, direction) = (parcel.flow as usize, parcel.direction);
+        if !parcel.part.is_whole() && !self.put_together(ticket, now) {
+            return;
         }
+        let (parcel, flow) = (self.parcels.get(ticket), &mut self.flows[index]);
         if let Some(tap) = &mut self.tap {
             tap.on_arrival(parcel, now);
         }
         // What travels out arrives at the far end, whose packets travel back.
-        let (endpoint, answers) = match parcel.direction {
+        let (endpoint, answers) = match direction {
             Direction::Out => (&mut flow.far, Direction::Back),
             Direction::Back => (&mut flow.near, Direction::Out),
         };
         endpoint.handle_packet(parcel.packet, parcel.ecn, now);
-        self.advance(index, answers, now);
-        let flow = &self.flows[index];
-        let endpoint = match answers {
-            Direction::Out => &flow.near,
-            Direction::Back => &flow.far,
-        };
-        if let Some(deadline) = endpoint.poll_timeout() {
+        self.parcels.release(ticket);
+        if let Some(deadline) = self.advance(index, answers, now) {
             self.queue.arm(self.endpoint(index, answers), deadline.max(now));
         }
     }
 
-    /// Moves everything that can move at the end whose packets travel in `direction`.
-    fn advance(&mut self, index: usize, direction: Direction, now: Instant) {
-        let flow = &mut self.flows[index];
-        let pending_before = flow.taps.pending();
-        let endpoint = match direction {
-            Direction::Out => &mut flow.near,
-            Direction::Back => &mut flow.far,
+    /// A fragment has arrived; returns whether it made its packet whole. Otherwise the parcel is gone.
+    #[cold]
+    fn put_together(&mut self, ticket: Ticket, now: Instant) -> bool {
+        let parcel = *self.parcels.get(ticket);
+        let flow = &mut self.flows[parcel.flow as usize];
+        let reassembly = match parcel.direction {
+            Direction::Out => &mut flow.far_reassembly,
+            Direction::Back => &mut flow.near_reassembly,
         };
-        let outbox = &mut self.outbox;
-        endpoint.advance(&mut flow.taps, now, |transmit| outbox.push(transmit));
-        if direction == Direction::Out {
-            flow.meter.read(&endpoint.observe(), now);
+        // What is given up here lost a fragment, and was recorded as dropped when it did.
+        while reassembly.poll_expired(now).is_some() {}
+        match reassembly.handle_fragment(parcel.identification, parcel.part, now) {
+            Reassembled::Whole { .. } => return true,
+            Reassembled::Incomplete => self.parcels.release(ticket),
+            Reassembled::Refused => self.record_drop(ticket, DropCause::Fragment),
         }
-        let pending = flow.taps.pending();
+        false
+    }
+
+    /// Moves everything that can move at the end whose packets travel in `direction`; returns its next deadline.
+    fn advance(&mut self, index: usize, direction: Direction, now: Instant) -> Option<Instant> {
+        let SimFlow { near, far, taps, meter, identifications, routes, .. } = &mut self.flows[index];
+        let pending_before = taps.pending();
+        let endpoint = match direction {
+            Direction::Out => near,
+            Direction::Back => far,
+        };
+        let (identification, first_hop) =
+            (&mut identifications[direction as usize], routes[direction as usize]);
+        endpoint.advance(taps, now, |transmit| {
+            *identification = identification.wrapping_add(1);
+            let (flow, identification) = (index as u32, *identification);
+            let ticket = self.parcels.admit_whole(transmit, flow, direction, identification, first_hop + 1);
+            self.outbox.push(ticket);
+        });
+        if direction == Direction::Out {
+            meter.read(&endpoint.observe(), now);
+        }
+        let pending = taps.pending();
         if pending < pending_before {
             self.last_delivery = now;
         }
         self.pending = self.pending + pending - pending_before;
-        self.send_outbox(index, direction, now);
-    }
-
-    fn send_outbox(&mut self, index: usize, direction: Direction, now: Instant) {
+        let deadline = endpoint.poll_timeout();
+        let first_link = self.routes.link(first_hop) as usize;
         for place in 0..self.outbox.len() {
-            let transmit = &self.outbox[place];
-            let flow = &mut self.flows[index];
-            let identification = &mut flow.identifications[direction as usize];
-            *identification = identification.wrapping_add(1);
-            let parcel = Parcel {
-                packet: transmit.packet,
-                ecn: transmit.ecn,
-                direction,
-                flow: index as u32,
-                next_hop: flow.routes[direction as usize],
-                identification: *identification,
-                part: FragmentRange::whole(transmit.packet.wire_size()),
-            };
+            let ticket = self.outbox[place];
             if let Some(tap) = &mut self.tap {
-                tap.on_departure(&parcel, now);
+                tap.on_departure(self.parcels.get(ticket), now);
             }
-            let ticket = self.parcels.admit(parcel);
-            self.carry_on(ticket, now);
+            self.enter(first_link, ticket, now);
         }
         self.outbox.clear();
+        deadline
     }
 
     /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
+    #[cold]
     fn record_drop(&mut self, ticket: Ticket, cause: DropCause) {
-        let parcel = self.parcels.release(ticket);
+        let parcel = *self.parcels.get(ticket);
+        self.parcels.release(ticket);
         self.record_dropped(&parcel, cause);
     }
 
@@ -327,10 +327,10 @@ impl Simulation {
         self.pending = self.pending + taps.pending() - before;
     }
 
+    #[inline]
     fn observe_queue(&mut self, index: usize, now: Instant) {
-        let SimLink { link, queue_series, .. } = &mut self.links[index];
-        if let Some(series) = queue_series {
-            series.push(link.waiting(now) as f64, now);
+        if let Some(series) = self.queue_series.get_mut(index) {
+            series.push(self.links[index].waiting(now) as f64, now);
         }
     }
 

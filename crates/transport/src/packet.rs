@@ -96,6 +96,12 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// Whether of the bits in `mask` exactly those of `other` are set.
+    #[inline]
+    pub const fn are_just(self, other: Self, mask: Self) -> bool {
+        self.0 & mask.0 == other.0
+    }
+
     /// Whether all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -113,6 +119,7 @@ impl Packet {
     }
 
     /// Bytes of the IPv4 packet: header, transport header with options, payload.
+    #[inline]
     pub const fn wire_size(&self) -> Bytes {
         match self {
             Self::Udp(datagram) => Bytes::new(IPV4_HEADER + UDP_HEADER + datagram.payload as u64),
@@ -131,7 +138,16 @@ impl Segment {
     ///
     /// The layout is Linux's: on a SYN, SACK-permitted fills the padding before the timestamps; elsewhere
     /// timestamps take 12 bytes and SACK blocks 4 + 8 n.
+    #[inline]
     pub const fn options_size(&self) -> u64 {
+        let sack = if self.sack_count > 0 { 4 + 8 * self.sack_count as u64 } else { 0 };
+        if self.flags.contains(Flags::SYN) {
+            return self.syn_options_size() + sack;
+        }
+        sack + if self.timestamps.is_some() { 12 } else { 0 }
+    }
+
+    const fn syn_options_size(&self) -> u64 {
         let mut size = 0;
         if self.mss.is_some() {
             size += 4;
@@ -143,9 +159,6 @@ impl Segment {
         }
         if self.window_scale.is_some() {
             size += 4;
-        }
-        if self.sack_count > 0 {
-            size += 4 + 8 * self.sack_count as u64;
         }
         size
     }
@@ -168,6 +181,7 @@ mod tests {
         let data = Segment { payload: 1448, timestamps: Some((1, 2)), ..Segment::default() };
         assert_eq!(Packet::Tcp(data).wire_size(), Bytes::new(1500));
         let syn = Segment {
+            flags: Flags::SYN,
             mss: Some(1460),
             window_scale: Some(7),
             sack_permitted: true,

@@ -57,6 +57,7 @@ impl Window {
     }
 
     /// `cwnd` in full segments.
+    #[inline]
     pub fn cwnd_packets(&self) -> f64 {
         self.cwnd as f64 / self.counting.smss() as f64
     }
@@ -83,6 +84,7 @@ impl Window {
     }
 
     /// `ssthresh` in full segments; infinite before the first loss.
+    #[inline]
     pub fn ssthresh_packets(&self) -> f64 {
         if self.ssthresh == u64::MAX {
             f64::INFINITY

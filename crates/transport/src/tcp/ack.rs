@@ -12,6 +12,7 @@
 use talkpath_units::{Duration, Instant};
 
 use super::timer::{TimerKind, Timers};
+use super::window::MAX_SHIFT;
 use crate::DelayedAck;
 
 /// What the policy needs to know of the connection.
@@ -235,6 +236,34 @@ impl AckPolicy {
         }
         timers.set(TimerKind::DelayedAck, deadline);
         false
+    }
+
+    /// Whether [`Self::check`] would look at `selectable` while something is unread.
+    #[inline]
+    pub(crate) const fn check_asks_window(&self, rcv_nxt: u64) -> bool {
+        matches!(self.kind, DelayedAck::Linux)
+            && self.scheduled
+            && rcv_nxt - self.acked_to > self.rcv_mss as u64
+    }
+
+    /// Whether [`Self::on_read`] may look at `selectable`.
+    #[inline]
+    pub(crate) const fn read_asks_window(&self, offered: u64, buffer: u64) -> bool {
+        !matches!(self.kind, DelayedAck::Linux) || 2 * offered <= buffer
+    }
+
+    /// Whether a read may have to be told of at all, as far as that can be seen at once: something waits to be acknowledged, or
+    /// half of the receive buffer, or nearly all that was offered, is used up.
+    #[inline]
+    pub(crate) const fn read_may_acknowledge(&self, offered: u64, buffer: u64) -> bool {
+        match self.kind {
+            DelayedAck::Linux => self.scheduled || 2 * offered <= buffer,
+            DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
+                // Scaling may round an offer up.
+                let growth = buffer.saturating_sub(offered) + (1 << MAX_SHIFT);
+                offered < self.full_segment as u64 || growth >= buffer / 2
+            }
+        }
     }
 
     /// The application read some bytes: whether that sends an acknowledgement or a window update.

@@ -77,6 +77,8 @@ pub struct Tcp {
     pub(super) resend_first: bool,
     /// Something was sent since `usage` was last told.
     pub(super) sent_since_drained: bool,
+    /// Nothing may leave before the next input: a poll need not look.
+    pub(super) is_quiet: bool,
     /// The persist timer fired.
     pub(super) probe_due: bool,
     pub(super) persist_backoff: u32,
@@ -170,6 +172,7 @@ impl Tcp {
             timers: Timers::new(),
             resend_first: false,
             sent_since_drained: false,
+            is_quiet: false,
             probe_due: false,
             persist_backoff: 0,
             timed_out_at: None,
@@ -238,12 +241,14 @@ impl Tcp {
 
 impl Transport for Tcp {
     fn open(&mut self, _now: Instant) {
+        self.is_quiet = false;
         if self.role == Role::Active && self.state == State::Closed && self.syn_transmissions == 0 {
             self.state = State::SynSent;
             self.control = Some(Control::Syn);
         }
     }
 
+    #[inline]
     fn is_open(&self) -> bool {
         matches!(self.state, State::Established | State::CloseWait) && !self.sender.is_closing()
     }
@@ -263,23 +268,27 @@ impl Transport for Tcp {
         if self.config.steers {
             self.note_app_limit();
         }
+        self.is_quiet = false;
         self.sender.write(message.size.get());
         Ok(())
     }
 
     fn handle_packet(&mut self, packet: Packet, _ecn: Ecn, now: Instant) {
+        self.is_quiet = false;
         if let Packet::Tcp(segment) = packet {
             self.on_segment(&segment, now);
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.is_quiet = false;
         while let Some(kind) = self.timers.take_expired(now) {
             self.on_timer(kind, now);
         }
     }
 
     fn close(&mut self, _now: Instant) {
+        self.is_quiet = false;
         match self.state {
             State::Listen | State::SynSent => {
                 self.control = None;
@@ -295,8 +304,9 @@ impl Transport for Tcp {
         }
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        self.next_transmit(now)
+        if self.is_quiet { None } else { self.next_transmit(now) }
     }
 
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
@@ -306,8 +316,14 @@ impl Transport for Tcp {
         }
         if matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             self.receiver.tune(now);
-            let context = self.ack_context(now);
-            self.acks.on_read(&context);
+            let window = &self.receiver.window;
+            let offered = window.offered(self.receiver.rcv_nxt());
+            if self.acks.read_may_acknowledge(offered, window.full()) {
+                let asks = self.acks.read_asks_window(offered, window.full());
+                let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
+                self.acks.on_read(&context);
+                self.is_quiet &= !self.acks.is_pending();
+            }
         }
         Some(Delivery::Stream { bytes: Bytes::new(bytes) })
     }
@@ -317,14 +333,17 @@ impl Transport for Tcp {
         None
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
+    #[inline]
     fn writable(&self) -> Bytes {
         if self.is_open() { self.buffer.writable(self.sender.queued()) } else { Bytes::ZERO }
     }
 
+    #[inline]
     fn observe(&self) -> Observation {
         let window = self.controller.window();
         let cwnd = window.cwnd_packets();

@@ -37,6 +37,9 @@ impl Tcp {
 
     fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
         let start = relative(segment.seq, self.irs).extend(self.receiver.rcv_nxt());
+        if self.is_predicted(segment, start) {
+            return self.on_predicted_data(segment, start, now);
+        }
         if !self.is_acceptable(segment, start, now) {
             return;
         }
@@ -62,6 +65,32 @@ impl Tcp {
             return;
         }
         self.on_data(segment, start, now);
+    }
+
+    /// Header prediction (Jacobson, 1990; tcp_rcv_established) at an end that sends nothing: whether this is just the data
+    /// expected next, so that none of the cases below can be.
+    #[inline]
+    fn is_predicted(&self, segment: &Segment, start: u64) -> bool {
+        let control = Flags::SYN.with(Flags::FIN).with(Flags::RST).with(Flags::ACK);
+        self.state == State::Established
+            && segment.flags.are_just(Flags::ACK, control)
+            && segment.payload > 0
+            && segment.sack_count == 0
+            && self.receiver.takes_whole(start, segment.payload)
+            && !self.sender.is_waiting()
+            && segment.ack == self.iss.wrapping_add(self.sender.snd_una() as u32)
+            && !self.is_old_duplicate(segment)
+    }
+
+    fn on_predicted_data(&mut self, segment: &Segment, start: u64, now: Instant) {
+        self.note_timestamp(segment, start);
+        self.sender.window.update(segment.window, start, self.sender.snd_una());
+        self.receiver.take_whole(segment.payload);
+        let context = self.arrival_context(now);
+        self.acks.on_data(segment.payload, segment.flags.contains(Flags::PSH), false, &context);
+        if self.receiver.window.tuning.is_growing() {
+            self.grow_window(segment, now);
+        }
     }
 
     /// The first three checks: sequence number and PAWS, RST, SYN. What fails is answered with an acknowledgement.

@@ -14,28 +14,35 @@ use crate::cc::{Allowance, CongestionControl, Counting};
 use crate::{Ecn, Flags, Packet, PayloadRange, SackBlock, Segment, Transmit};
 
 impl Tcp {
+    /// The next segment to leave; after `None` all is quiet until the next input.
     pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(control) = self.control.take() {
             return Some(bare(self.control_segment(control, now)));
         }
         match self.state {
-            State::Closed | State::Listen | State::SynSent | State::SynReceived => return None,
+            State::Closed | State::Listen | State::SynSent | State::SynReceived => {
+                self.is_quiet = true;
+                return None;
+            }
             State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck => {
-                if let Some(transmit) = self.next_data(now) {
+                if !self.is_mute()
+                    && let Some(transmit) = self.next_data(now)
+                {
                     return Some(transmit);
                 }
             }
             State::FinWait2 | State::TimeWait => {}
         }
-        if !self.acks.is_pending() {
-            return None;
+        if self.acks.is_pending() {
+            let all_read = self.receiver.unread() == 0;
+            let asks = !all_read && self.acks.check_asks_window(self.receiver.rcv_nxt());
+            let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
+            if self.acks.check(&context, &mut self.timers) {
+                let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
+                return Some(bare(segment));
+            }
         }
-        let all_read = self.receiver.unread() == 0;
-        let context = if all_read { self.arrival_context(now) } else { self.ack_context(now) };
-        if self.acks.check(&context, &mut self.timers) {
-            let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
-            return Some(bare(segment));
-        }
+        self.is_quiet = true;
         None
     }
 
@@ -78,6 +85,14 @@ impl Tcp {
         }
         self.counters.timeouts += 1;
         self.rtt.back_off();
+    }
+
+    /// Whether there is no data to send or to watch over: as at an end that only receives.
+    #[inline]
+    fn is_mute(&self) -> bool {
+        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.sent_since_drained;
+        let persisting = self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0;
+        self.sender.is_idle() && !asked && !persisting
     }
 
     fn next_data(&mut self, now: Instant) -> Option<Transmit> {

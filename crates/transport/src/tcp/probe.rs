@@ -76,10 +76,14 @@ impl Tcp {
             Some(srtt) => srtt + srtt + TIMER_SLACK,
             None => INITIAL_WAIT,
         };
-        let sent_at = if progress { Some(now) } else { self.sender.first_sent_at() };
-        let retransmission = self.rtt.after(self.rtt.rto(), sent_at.unwrap_or(now));
-        let probe = self.rtt.after(wait, now);
-        let deadline = if retransmission > now { probe.min(retransmission) } else { probe };
+        let rto = self.rtt.rto();
+        let deadline = match self.sender.first_sent_at() {
+            Some(sent_at) if !progress => {
+                let (probe, retransmission) = (self.rtt.after(wait, now), self.rtt.after(rto, sent_at));
+                if retransmission > now { probe.min(retransmission) } else { probe }
+            }
+            _ => self.rtt.after(wait.min(rto), now),
+        };
         self.selective.probe.pending = Pending::Probe;
         self.timers.set(TimerKind::Retransmit, deadline);
     }

@@ -87,6 +87,12 @@ impl Rack {
         self.newest > (segment.sent_at, segment.end)
     }
 
+    /// Whether nothing sent at `sent_at` or later has arrived, nor anything sent after it.
+    #[inline]
+    pub(crate) fn is_before(&self, sent_at: Instant) -> bool {
+        self.newest.0 < sent_at
+    }
+
     /// How long `segment` may still be under way; `None` when it is late.
     pub(crate) fn remaining(
         &self,

@@ -70,6 +70,21 @@ impl Receiver {
         !self.islands.is_empty()
     }
 
+    /// Whether `start..start + payload` is the data expected next, inside the window, with none beyond a gap and no end known.
+    #[inline]
+    pub(crate) fn takes_whole(&self, start: u64, payload: u32) -> bool {
+        start == self.rcv_nxt
+            && !self.has_gap()
+            && self.fin.is_none()
+            && start + u64::from(payload) <= self.window.edge()
+    }
+
+    /// Takes data that [`Self::takes_whole`] has approved.
+    #[inline]
+    pub(crate) fn take_whole(&mut self, payload: u32) {
+        self.rcv_nxt += u64::from(payload);
+    }
+
     /// Takes the data `start..start + payload` and a FIN behind it, as far as the window allows.
     pub(crate) fn on_segment(&mut self, start: u64, payload: u32, fin: bool) -> Arrival {
         let data_end = start.saturating_add(u64::from(payload));

@@ -63,11 +63,13 @@ impl RttEstimator {
     }
 
     /// SRTT; `None` before the first sample.
+    #[inline]
     pub(crate) fn srtt(&self) -> Option<Duration> {
         (self.srtt_x8 > 0).then_some(Duration::from_nanos(self.srtt_x8 / 8))
     }
 
     /// The RTO with its back-off.
+    #[inline]
     pub(crate) fn rto(&self) -> Duration {
         let factor = 1_u64 << self.backoff.min(MAX_BACKOFF);
         let rto = self.rto.saturating_mul(factor);
@@ -88,13 +90,17 @@ impl RttEstimator {
     }
 
     /// `span` after `now` by this clock, which rounds up to its ticks.
+    #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
-        let tick = self.granularity.as_nanos();
-        if tick == 0 {
-            return now.saturating_add(span);
+        match self.granularity.as_nanos() {
+            0 => now.saturating_add(span),
+            JIFFY => on_tick::<JIFFY>(span, now),
+            SLOW_TICK => on_tick::<SLOW_TICK>(span, now),
+            tick => {
+                let last_tick = Instant::from_nanos(now.as_nanos() / tick * tick);
+                last_tick.saturating_add(span.round_up_to(self.granularity))
+            }
         }
-        let last_tick = Instant::from_nanos(now.as_nanos() / tick * tick);
-        last_tick.saturating_add(span.round_up_to(self.granularity))
     }
 
     pub(crate) const fn min_rto(&self) -> Duration {
@@ -191,11 +197,24 @@ impl RttEstimator {
     }
 
     fn bounded(&self, rto: Duration) -> Duration {
-        let rto = rto.round_up_to(self.granularity);
+        let rto = match self.granularity.as_nanos() {
+            JIFFY => rto.round_up_to(Duration::from_nanos(JIFFY)),
+            _ => rto.round_up_to(self.granularity),
+        };
         if rto > self.max_rto { self.max_rto } else { rto }
     }
 }
 
+/// As [`RttEstimator::after`], by a clock whose tick is known when this is compiled.
+#[inline]
+fn on_tick<const TICK: u64>(span: Duration, now: Instant) -> Instant {
+    let last_tick = Instant::from_nanos(now.as_nanos() / TICK * TICK);
+    last_tick.saturating_add(span.round_up_to(Duration::from_nanos(TICK)))
+}
+
+/// Linux at HZ = 1000, and BSD's tcp_slowtimo: each ACK counts in ticks, and dividing by a constant is a multiplication.
+const JIFFY: u64 = 1_000_000;
+const SLOW_TICK: u64 = 500_000_000;
 /// RFC 6298 §2.1; Linux's TCP_TIMEOUT_INIT. BSD took 6 s, before RFC 2988.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 §5.7; Linux's TCP_TIMEOUT_FALLBACK.

@@ -111,6 +111,29 @@ impl News {
     }
 }
 
+/// Segments without a mark that were acknowledged together: the first and the last, and how many were before them.
+struct Run {
+    first: SentSegment,
+    last: SentSegment,
+    before: u64,
+}
+
+impl News {
+    /// A run that ends before the segment number `end` has arrived: what [`News::on_delivered`] would say of each of them.
+    fn on_run(&mut self, &Run { first, last, before }: &Run, end: u64, highest: u64) {
+        self.delivered.segments += end - before;
+        self.delivered.bytes += last.end - first.start();
+        self.original |= first.end <= self.recover;
+        if first.start() < highest {
+            self.reordered = Some(self.reordered.map_or(first.start(), |low| low.min(first.start())));
+        }
+        // Sent in order, and once each.
+        let candidate = (last.sent_at, last.end);
+        self.newest = Some(self.newest.map_or(candidate, |newest| newest.max(candidate)));
+        self.acked_span = Some((self.acked_span.map_or(first.sent_at, |(earlier, _)| earlier), last.sent_at));
+    }
+}
+
 impl Tally {
     const fn add(&mut self, segment: &SentSegment) {
         self.segments += 1;
@@ -243,25 +266,27 @@ impl Sender {
 
     /// Everything before `ack` has arrived.
     pub(crate) fn acknowledge(&mut self, ack: u64, news: &mut News) {
-        let highest = self.board.highest;
         let mut popped = 0;
-        while let Some(segment) = self.segments.front_mut()
+        let mut plain: Option<Run> = None;
+        while let Some(&segment) = self.segments.front()
             && segment.end <= ack
         {
-            if !segment.marks.is_clean() {
-                self.board.clear_loss(segment);
-            }
-            news.ambiguous |= segment.marks.has(Marks::EVER_AGAIN);
-            if segment.marks.has(Marks::SACKED) {
-                self.board.sacked.remove(segment);
-            } else {
-                news.on_delivered(segment, highest);
-                if !segment.marks.has(Marks::EVER_AGAIN) {
-                    news.acked_span = Some(spanning(news.acked_span, segment.sent_at));
-                }
-            }
-            popped += 1;
             self.segments.pop_front();
+            popped += 1;
+            if segment.marks.is_clean() {
+                match &mut plain {
+                    Some(run) => run.last = segment,
+                    None => plain = Some(Run { first: segment, last: segment, before: popped - 1 }),
+                }
+            } else {
+                if let Some(run) = plain.take() {
+                    news.on_run(&run, popped - 1, self.board.highest);
+                }
+                self.acknowledge_marked(segment, news);
+            }
+        }
+        if let Some(run) = plain {
+            news.on_run(&run, popped, self.board.highest);
         }
         self.board.popped += popped;
         self.next = self.next.saturating_sub(popped as usize);
@@ -271,6 +296,19 @@ impl Sender {
             && end <= ack
         {
             self.board.resent.pop_front();
+        }
+    }
+
+    fn acknowledge_marked(&mut self, mut segment: SentSegment, news: &mut News) {
+        self.board.clear_loss(&mut segment);
+        news.ambiguous |= segment.marks.has(Marks::EVER_AGAIN);
+        if segment.marks.has(Marks::SACKED) {
+            self.board.sacked.remove(&segment);
+            return;
+        }
+        news.on_delivered(&segment, self.board.highest);
+        if !segment.marks.has(Marks::EVER_AGAIN) {
+            news.acked_span = Some(spanning(news.acked_span, segment.sent_at));
         }
     }
 
@@ -334,6 +372,10 @@ impl Sender {
         let mut wait = None;
         let mut entry = 0;
         while let Some(&(end, sent_at)) = self.board.resent.get(entry) {
+            if rack.is_before(sent_at) {
+                // Nor has anything arrived that was sent after the entries behind it.
+                break;
+            }
             let index = self.segments.partition_point(|segment| segment.end < end);
             let holds = |segment: &&mut SentSegment| {
                 let waits = segment.marks.has(Marks::AGAIN) || !segment.marks.has(Marks::LOST);

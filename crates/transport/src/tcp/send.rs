@@ -203,6 +203,12 @@ impl Sender {
         !self.segments.is_empty()
     }
 
+    /// Whether all that was written, and the FIN, was sent and acknowledged.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.is_waiting() && self.unsent() == 0 && self.fin_queued == self.fin_sent && !self.board.hold_lost
+    }
+
     /// Bytes written and not acknowledged.
     pub(crate) const fn queued(&self) -> u64 {
         // A FIN that was sent and acknowledged stands one above `written`.

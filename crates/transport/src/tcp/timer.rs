@@ -48,6 +48,7 @@ impl Timers {
     }
 
     /// The earliest deadline.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         let [a, b, c, d] = self.deadlines;
         let next = a.min(b).min(c.min(d));

@@ -30,6 +30,8 @@ pub(crate) struct ReceiveWindow {
     edge: u64,
     /// How much of the buffer is in use so far.
     pub(super) tuning: Tuning,
+    /// What the latest field was found for, and the field: data that leaves one after the other offers the same.
+    latest: (Basis, u16),
 }
 
 impl ReceiveWindow {
@@ -40,7 +42,7 @@ impl ReceiveWindow {
             OfferRule::Rfc9293 => Tuning::fixed(buffer),
             OfferRule::Linux => Tuning::growing(buffer),
         };
-        Self { rule, buffer, shift, scaled: false, edge: 0, tuning }
+        Self { rule, buffer, shift, scaled: false, edge: 0, tuning, latest: NOTHING_FOUND }
     }
 
     /// The window scale option's value on our SYN.
@@ -50,6 +52,7 @@ impl ReceiveWindow {
 
     /// Both SYNs carried the option.
     pub(crate) const fn enable_scaling(&mut self) {
+        self.latest = NOTHING_FOUND;
         self.scaled = true;
     }
 
@@ -72,9 +75,14 @@ impl ReceiveWindow {
 
     /// The field of a segment that leaves now, given what has arrived and what of it was read; moves the edge.
     pub(crate) fn offer(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u16 {
+        let from = (rcv_nxt, read, mss, self.full(), self.tuning.threshold());
+        if self.latest.0 == from {
+            return self.latest.1;
+        }
         let shift = self.shift_in_use();
         let field = (self.select(rcv_nxt, read, mss) >> shift).min(u64::from(u16::MAX));
         self.edge = self.edge.max(rcv_nxt + (field << shift));
+        self.latest = (from, field as u16);
         field as u16
     }
 
@@ -175,6 +183,10 @@ impl SendWindow {
     }
 }
 
+/// What an offered window follows from: RCV.NXT, what was read, the segment size, and how much of the buffer is in use.
+type Basis = (u64, u64, u32, u64, u64);
+/// No buffer is empty.
+const NOTHING_FOUND: (Basis, u16) = ((0, 0, 0, 0, 0), 0);
 /// RFC 7323 §2.3: a larger shift is taken as this.
 pub(crate) const MAX_SHIFT: u8 = 14;
 /// RFC 7323 §2.2: 2^30.

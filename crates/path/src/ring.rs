@@ -1,0 +1,115 @@
+//! A first-in-first-out ring whose size is a power of two, so that a place is found by one mask.
+
+/// What waits, in order.
+#[derive(Debug)]
+pub(crate) struct Ring<T> {
+    /// None, or a power of two.
+    slots: Vec<T>,
+    /// Counts what was taken out and what was put in; the lower bits are places in `slots`.
+    taken: usize,
+    put: usize,
+}
+
+/// The first size. Chosen: most links hold few packets at a time.
+const FIRST_SIZE: usize = 8;
+
+impl<T: Copy> Ring<T> {
+    /// An empty ring, which takes no memory.
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), taken: 0, put: 0 }
+    }
+
+    #[inline]
+    pub(crate) const fn len(&self) -> usize {
+        self.put.wrapping_sub(self.taken)
+    }
+
+    /// The oldest.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&T> {
+        if self.taken == self.put {
+            return None;
+        }
+        self.slots.get(self.place(self.taken))
+    }
+
+    /// Takes the oldest out.
+    #[inline]
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        let front = self.front().copied()?;
+        self.taken = self.taken.wrapping_add(1);
+        Some(front)
+    }
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, item: T) {
+        if self.len() == self.slots.len() {
+            self.grow(item);
+        }
+        let place = self.place(self.put);
+        self.slots[place] = item;
+        self.put = self.put.wrapping_add(1);
+    }
+
+    /// How many from the front on are `before`; in order, all those that are come first.
+    pub(crate) fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if before(&self.slots[self.place(self.taken.wrapping_add(middle))]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    #[inline]
+    const fn place(&self, count: usize) -> usize {
+        count & self.slots.len().wrapping_sub(1)
+    }
+
+    #[cold]
+    fn grow(&mut self, filler: T) {
+        let held = self.len();
+        let mut slots = Vec::with_capacity((2 * held).max(FIRST_SIZE));
+        while let Some(item) = self.pop_front() {
+            slots.push(item);
+        }
+        slots.resize((2 * held).max(FIRST_SIZE), filler);
+        *self = Self { slots, taken: 0, put: held };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_gives_back_in_order_what_was_put_in_across_growth_and_wrap() {
+        let mut ring = Ring::new();
+        let (mut put, mut taken) = (0, 0);
+        for round in 0..50 {
+            for _ in 0..round % 7 + 3 {
+                ring.push_back(put);
+                put += 1;
+            }
+            for _ in 0..round % 5 + 1 {
+                assert_eq!(ring.pop_front(), Some(taken));
+                taken += 1;
+            }
+            assert_eq!((ring.front(), ring.len()), (Some(&taken), put - taken));
+            assert_eq!(ring.partition_point(|&item| item < taken + 2), 2.min(put - taken));
+        }
+        assert!(ring.slots.len() > FIRST_SIZE && ring.slots.len().is_power_of_two());
+    }
+
+    #[test]
+    fn an_empty_ring_gives_nothing() {
+        let mut ring = Ring::<u8>::new();
+        assert_eq!((ring.front(), ring.len()), (None, 0));
+        ring.push_back(1);
+        assert_eq!((ring.pop_front(), ring.pop_front()), (Some(1), None));
+    }
+}
