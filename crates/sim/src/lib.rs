@@ -7,6 +7,8 @@ mod build;
 pub mod capture;
 mod flow;
 mod network;
+#[cfg(test)]
+mod properties;
 mod queue;
 mod simulation;
 

@@ -94,6 +94,12 @@ impl Parcels {
         &self.slots[ticket.slot as usize]
     }
 
+    /// How many parcels are under way.
+    #[cfg(test)]
+    pub(crate) fn under_way(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     /// The parcel has left the network: its slot is free again.
     #[inline]
     pub(crate) fn release(&mut self, ticket: Ticket) {

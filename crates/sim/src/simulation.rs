@@ -62,9 +62,7 @@ impl Simulation {
         plan: &RunPlan<'_>,
         see: &mut dyn FnMut(&Sighting),
     ) -> (Instant, bool) {
-        for index in 0..self.flows.len() {
-            self.queue.arm(self.endpoint(index, Direction::Out), self.flows[index].start);
-        }
+        self.arm_flows();
         let mut now = Instant::ZERO;
         let mut events: u64 = 0;
         while let Some((at, entity)) = self.queue.next() {
@@ -86,6 +84,13 @@ impl Simulation {
             }
         }
         (now.max(self.duration), false)
+    }
+
+    /// Wakes each flow at its start.
+    pub(crate) fn arm_flows(&mut self) {
+        for index in 0..self.flows.len() {
+            self.queue.arm(self.endpoint(index, Direction::Out), self.flows[index].start);
+        }
     }
 
     /// The record as of `end`.
@@ -126,13 +131,13 @@ impl Simulation {
 
     /// Whether the run has ended by `at`, which lies beyond its duration.
     #[cold]
-    fn is_over(&self, at: Instant) -> bool {
+    pub(crate) fn is_over(&self, at: Instant) -> bool {
         self.pending == 0 || at > self.duration.max(self.last_delivery).saturating_add(self.drain)
     }
 
     /// Wakes a link or an endpoint; returns when it wants to be woken again.
     #[inline]
-    fn wake(&mut self, entity: Entity, now: Instant) -> Option<Instant> {
+    pub(crate) fn wake(&mut self, entity: Entity, now: Instant) -> Option<Instant> {
         let index = entity.0 as usize;
         if index < self.links.len() {
             return self.wake_link(index, now);

@@ -1,0 +1,155 @@
+//! What holds in every topology: no packet appears or vanishes, time does not go back, and nothing that could move is
+//! forgotten. (That no window is exceeded is watched segment by segment in `transport/tests/properties.rs`.)
+//!
+//! Topologies are random in-trees: each link leads to one other or to the end, so that what comes into a link is known
+//! from what its predecessors and the hosts on it sent, and has to be what came out, was dropped, lost, or is inside.
+
+use std::fmt::Write;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use talkpath_arena::RunPlan;
+use talkpath_scenario::{Options, Source, load};
+use talkpath_units::Instant;
+
+use crate::build::build;
+use crate::network::Direction;
+use crate::simulation::Simulation;
+
+/// A link: kb/s, delay in ms, packets that may wait, what the wire does, and how far on the next link stands.
+type AnyLink = (u64, u64, u64, usize, usize);
+/// A flow: the link that it starts at, its transport, its workload.
+type AnyFlow = (usize, usize, usize);
+
+fn any_link() -> impl Strategy<Value = AnyLink> {
+    (200_u64..20_000, 0_u64..60, 1_u64..40, 0..WIRES.len(), 1_usize..4)
+}
+
+const WIRES: [&str; 4] = [
+    "",
+    "loss = { kind = \"bernoulli\", rate = 0.03 }",
+    "jitter = { kind = \"normal\", sd = \"2 ms\" }",
+    "loss = { kind = \"periodic\", period = 23 }\njitter = { kind = \"normal\", sd = \"3 ms\", reorder = true }",
+];
+const TRANSPORTS: [&str; 6] = [
+    "\"udp\"",
+    "\"tcp\"",
+    "{ kind = \"tcp\", cc = \"newreno\", stack = \"rfc\" }",
+    "{ kind = \"tcp\", stack = \"bsd-reno\", rwnd = \"8 packets\" }",
+    "{ kind = \"tcp-nodelay\", cc = \"newreno\", sack = false }",
+    "{ kind = \"tcp\", cc = \"bbr\" }",
+];
+const WORKLOADS: [&str; 4] = [
+    "{ kind = \"voice\", codec = \"g711\" }",
+    "{ kind = \"cbr\", rate = \"300 kbps\", size = \"1200 B\", echo = true }",
+    "{ kind = \"burst\", count = 20, size = \"900 B\", repeat = 5, gap = \"700 ms\" }",
+    "{ kind = \"bulk\" }",
+];
+
+/// The links that a packet crosses from `start` on.
+fn route(links: &[AnyLink], start: usize) -> Vec<usize> {
+    std::iter::successors(Some(start % links.len()), |&at| {
+        Some(at + links[at].4).filter(|&next| next < links.len())
+    })
+    .collect()
+}
+
+fn scenario(links: &[AnyLink], flows: &[AnyFlow]) -> String {
+    let mut text = "name = \"any\"\nduration = \"8 s\"\n".to_owned();
+    for (side, (index, (kbps, ms, limit, wire, _))) in
+        ["out", "back"].iter().flat_map(|side| links.iter().enumerate().map(move |link| (side, link)))
+    {
+        let queue = format!("queue = {{ kind = \"drop-tail\", limit = \"{limit} packets\" }}");
+        let wire = WIRES[*wire];
+        writeln!(text, "[link.{side}{index}]\nrate = \"{kbps} kbps\"\ndelay = \"{ms} ms\"\n{queue}\n{wire}")
+            .unwrap();
+    }
+    for (number, &(start, transport, workload)) in flows.iter().enumerate() {
+        // Nothing holds bulk back over a transport that never pushes back: the scenario refuses it.
+        let workload = if transport == 0 { workload % 3 } else { workload };
+        let names = |side: &str| {
+            let names: Vec<_> = route(links, start).iter().map(|link| format!("\"{side}{link}\"")).collect();
+            format!("[{}]", names.join(", "))
+        };
+        writeln!(
+            text,
+            "[flow.f{number}]\ntransport = {}\nworkload = {}\nroute = {}\nreturn_route = {}",
+            TRANSPORTS[transport],
+            WORKLOADS[workload],
+            names("out"),
+            names("back")
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// What came into each link is what came out of it, was dropped, lost, or is inside.
+fn conserves(simulation: &mut Simulation, links: &[AnyLink], flows: &[AnyFlow], now: Instant) {
+    let held: usize = simulation.links.iter().map(talkpath_path::Link::held).sum();
+    assert_eq!(held, simulation.parcels.under_way(), "packets on links and in the slab at {now}");
+    for (direction, first) in [(Direction::Out, 0), (Direction::Back, links.len())] {
+        let mut come = vec![0_u64; links.len()];
+        for (flow, &(start, ..)) in simulation.flows.iter().zip(flows) {
+            come[start % links.len()] += u64::from(flow.identifications[direction as usize]);
+        }
+        for index in 0..links.len() {
+            let link = &mut simulation.links[first + index];
+            let (inside, report) = (link.held() as u64, link.report(now));
+            let gone = report.forwarded + report.dropped + report.lost;
+            assert_eq!(come[index], gone + inside, "{direction:?} link {index} at {now}: {report:?}");
+            if let Some(come) = come.get_mut(index + links[index].4) {
+                *come += report.forwarded;
+            }
+        }
+    }
+}
+
+/// A stream that holds data has a deadline for it.
+fn waits_for_something(simulation: &Simulation, now: Instant) {
+    for flow in simulation.flows.iter().filter(|flow| flow.is_stream) {
+        for end in [&flow.near, &flow.far] {
+            let waits = end.observe().send_buffer.get() > 0;
+            assert!(!waits || end.poll_timeout().is_some(), "{} stalls at {now}", flow.info.name);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn in_any_topology_packets_are_conserved_time_goes_on_and_nothing_stalls(
+        links in proptest::collection::vec(any_link(), 1..6),
+        flows in proptest::collection::vec((0_usize..6, 0..TRANSPORTS.len(), 0..WORKLOADS.len()), 1..5),
+    ) {
+        let text = scenario(&links, &flows);
+        let source = Source { name: "any.toml".to_owned(), text: text.clone() };
+        let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{text}"));
+        let interrupt = AtomicBool::new(false);
+        let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: false, interrupt: &interrupt, progress: &|_| {} };
+        let mut simulation = build(&plan.cells[0].scenario, &run);
+        simulation.arm_flows();
+        let (mut before, mut steps) = (Instant::ZERO, 0_u32);
+        loop {
+            let Some((now, entity)) = simulation.queue.next() else {
+                prop_assert_eq!(simulation.pending, 0, "nothing will happen any more");
+                break;
+            };
+            prop_assert!(now >= before, "{} after {}", now, before);
+            if now > simulation.duration && simulation.is_over(now) {
+                break;
+            }
+            before = now;
+            let again = simulation.wake(entity, now);
+            prop_assert!(again.is_none_or(|again| again >= now), "{:?} at {}", again, now);
+            simulation.queue.settle(entity, again);
+            steps += 1;
+            // The links count up to the run's duration.
+            if steps.is_multiple_of(61) && now < simulation.duration {
+                conserves(&mut simulation, &links, &flows, now);
+                waits_for_something(&simulation, now);
+            }
+        }
+        prop_assert!(steps > 5);
+    }
+}
