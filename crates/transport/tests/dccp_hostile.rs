@@ -1,7 +1,10 @@
 //! Hostile peers: an end of our DCCP answers strangers no more than it must, and keeps nothing of them.
 #![allow(clippy::tests_outside_test_module, reason = "an integration test")]
 
-use talkpath_transport::dccp::{Dccp, DccpPacket, PacketKind, Reset, ResetCode, Seq, ServiceCode, State};
+use proptest::prelude::*;
+use talkpath_transport::dccp::{
+    Dccp, DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode, State,
+};
 use talkpath_transport::{CcidKind, DccpConfig, Ecn, Message, Packet, Role, Transport};
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
@@ -121,3 +124,139 @@ fn a_request_flood_leaves_a_server_with_cookies_as_it_was() {
     assert_eq!(server.state(), State::Open);
     assert!(client.is_open() && server.is_open());
 }
+
+/// One end of a connection whose peer is ours to play.
+struct Victim {
+    end: Dccp,
+    now: Instant,
+    /// The last numbers that the peer and the end have used.
+    peers: Seq,
+    own: Seq,
+    timeouts: u64,
+    packets: u64,
+}
+
+/// What the peer does next: waits so many microseconds, and sends a packet of this kind whose acknowledgement number lies
+/// so far back, that says it held the acknowledgement for so many units of 10 us, with these bytes for options as well.
+type Step = (u64, u8, u64, Option<u32>, Vec<u8>);
+
+impl Victim {
+    fn new(ccid: CcidKind, at_client: bool) -> Self {
+        let [client, server] = connected(ccid);
+        let (end, peer) = if at_client { (client, server) } else { (server, client) };
+        let numbers = Seq::new(0);
+        let mut victim = Self { end, now: START, peers: numbers, own: numbers, timeouts: 0, packets: 0 };
+        victim.learn_numbers(peer);
+        victim
+    }
+
+    /// Lets the true peer send one packet more, and sends one back.
+    fn learn_numbers(&mut self, mut peer: Dccp) {
+        let message = Message { seq: 1, size: Bytes::new(160), due: self.now };
+        assert_eq!(peer.handle_message(message, self.now), Ok(()));
+        while let Some(transmit) = peer.poll_transmit(self.now) {
+            let Packet::Dccp(packet) = transmit.packet else { panic!("DCCP alone") };
+            self.peers = packet.seq;
+            self.end.handle_packet(transmit.packet, Ecn::NotEct, self.now);
+        }
+        self.write();
+        self.drain();
+        assert_ne!((self.peers, self.own), (Seq::new(0), Seq::new(0)));
+    }
+
+    /// The application has something to say, if it is let.
+    fn write(&mut self) {
+        let message = Message { seq: self.packets, size: Bytes::new(160), due: self.now };
+        let _refused_or_not = self.end.handle_message(message, self.now);
+    }
+
+    fn drain(&mut self) {
+        while let Some(transmit) = self.end.poll_transmit(self.now) {
+            let Packet::Dccp(packet) = transmit.packet else { panic!("DCCP alone") };
+            self.own = packet.seq;
+            self.packets += 1;
+        }
+        while self.end.poll_delivery(Bytes::MAX, self.now).is_some() {}
+    }
+
+    /// Answers every deadline up to `until`; false where there are too many.
+    fn run(&mut self, until: Instant) -> bool {
+        while let Some(deadline) = self.end.poll_timeout().filter(|deadline| *deadline <= until) {
+            self.now = self.now.max(deadline);
+            self.end.handle_timeout(self.now);
+            self.timeouts += 1;
+            self.drain();
+            if self.timeouts > self.most_timeouts() {
+                return false;
+            }
+        }
+        self.now = until;
+        true
+    }
+
+    /// A few for each packet that came or went, for pacing, feedback and halving a rate down; and a few a second.
+    fn most_timeouts(&self) -> u64 {
+        20 * self.packets + 20 * (self.now.since(START).as_nanos() / 1_000_000_000 + 1)
+    }
+
+    fn hear(&mut self, &(_, number, back, elapsed, ref bytes): &Step) {
+        self.peers = self.peers.next();
+        let mut packet = DccpPacket::new(kind(number, 0), self.peers, self.own.wrapping_sub(back));
+        packet.payload = if packet.kind.is_data() { 160 } else { 0 };
+        packet.ccval = number;
+        packet.options = match elapsed {
+            Some(units) => feedback(units, bytes),
+            None => Options::from_wire(bytes),
+        };
+        self.packets += 1;
+        self.end.handle_packet(Packet::Dccp(packet), Ecn::NotEct, self.now);
+        self.drain();
+    }
+}
+
+/// RFC 4342 §6: what makes an acknowledgement feedback, from numbers of the peer's choice.
+fn feedback(elapsed: u32, bytes: &[u8]) -> Options {
+    let mut options = Options::EMPTY;
+    let byte = |index: usize| bytes.get(index).copied().unwrap_or(0);
+    let rate = [byte(0), byte(1), byte(2), byte(3)];
+    let intervals: Vec<u8> = (3..13).map(byte).collect();
+    assert!(options.push(DccpOption::ElapsedTime(elapsed)));
+    assert!(options.push(DccpOption::Ccid { kind: RECEIVE_RATE, data: &rate }));
+    assert!(options.push(DccpOption::Ccid { kind: LOSS_INTERVALS, data: &intervals }));
+    options
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let wait = prop_oneof![Just(0_u64), 0_u64..50, 0_u64..300_000];
+    // Data, Ack and DataAck for the most part.
+    let number = prop_oneof![4 => 2_u8..5, 1 => 2_u8..10];
+    let elapsed =
+        prop_oneof![Just(None), Just(Some(0)), any::<u32>().prop_map(Some), (0_u32..9).prop_map(Some)];
+    (wait, number, 0_u64..4, elapsed, prop::collection::vec(any::<u8>(), 0..40))
+}
+
+proptest! {
+    /// A peer with the right numbers may say what it likes, and when: no end panics, and none wakes more often than a few
+    /// times for each packet and second.
+    #[test]
+    fn no_valid_peer_makes_an_end_panic_or_spin(
+        ccid in 0_usize..3, at_client: bool, steps in prop::collection::vec(step(), 1..40),
+    ) {
+        let ccid = [CcidKind::Ccid2, CcidKind::Ccid3, CcidKind::Ccid4][ccid];
+        let mut victim = Victim::new(ccid, at_client);
+        for step in &steps {
+            victim.write();
+            victim.drain();
+            let next = victim.now + Duration::from_micros(step.0);
+            prop_assert!(victim.run(next), "{} timeouts by {:?}", victim.timeouts, victim.now);
+            victim.hear(step);
+        }
+        // And then it falls silent, and so does the application.
+        let end = victim.now + Duration::from_secs(20);
+        prop_assert!(victim.run(end), "{} timeouts by {:?}", victim.timeouts, victim.now);
+    }
+}
+
+/// RFC 4342 §8.
+const RECEIVE_RATE: u8 = 194;
+const LOSS_INTERVALS: u8 = 193;

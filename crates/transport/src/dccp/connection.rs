@@ -274,7 +274,7 @@ impl Dccp {
         let first = match self.state {
             State::Request => FIRST_REQUEST_INTERVAL,
             State::PartOpen => FIRST_PARTOPEN_INTERVAL,
-            _ => self.rtt() * 2,
+            _ => (self.rtt() * 2).max(LEAST_INTERVAL),
         };
         let interval = first.saturating_mul(1 << self.retransmissions.min(MOST_DOUBLINGS));
         if interval > LONGEST_INTERVAL { LONGEST_INTERVAL } else { interval }
@@ -442,6 +442,8 @@ pub(super) const DEFAULT_RTT: Duration = Duration::from_millis(200);
 /// RFC 4340 §8.1.1: at first a second, backing off to 64 s, for perhaps three minutes.
 const FIRST_REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
+/// Chosen: where the round trip is (next to) nothing, twice it is no time for an answer, and doubling nothing gives nothing.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 /// More doublings than any first interval needs to reach the longest.
 const MOST_DOUBLINGS: u32 = 20;
 const REQUEST_LIFETIME: Duration = Duration::from_secs(180);

@@ -35,7 +35,7 @@ pub struct Sender {
     received: ReceivedRates,
     /// Time last doubled; `None` before the first.
     tld: Option<Instant>,
-    nofeedback: Option<Instant>,
+    nofeedback: Timer,
     /// Whether nothing was sent since the timer was set.
     idle: bool,
     limited: DataLimited,
@@ -53,6 +53,20 @@ enum Allowed {
     Initial,
     /// Bytes per second.
     Bytes(f64),
+}
+
+/// The nofeedback timer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Timer {
+    /// Nothing was sent yet.
+    Off,
+    Until(Instant),
+    /// It expired `at` and would expire `every` so often while the sender stays idle, each time with nothing to do (§4.4):
+    /// it wakes nobody, and runs on in its old beat when a packet leaves.
+    Resting {
+        at: Instant,
+        every: Duration,
+    },
 }
 
 /// R, R_sqmean and the last sample, in seconds.
@@ -80,7 +94,7 @@ impl Sender {
             equation_rate: None,
             received: ReceivedRates(vec![(Instant::ZERO, f64::INFINITY)]),
             tld: None,
-            nofeedback: None,
+            nofeedback: Timer::Off,
             idle: true,
             limited: DataLimited::default(),
             last: None,
@@ -111,9 +125,16 @@ impl Sender {
         self.mean_size = mean_size(self.mean_size, size);
         self.last = Some((self.nominal(now).min(now), now));
         self.idle = false;
-        if self.nofeedback.is_none() {
-            let timeout = if self.rtt.is_some() { self.timeout() } else { FIRST_TIMEOUT };
-            self.nofeedback = Some(now.saturating_add(timeout));
+        match self.nofeedback {
+            Timer::Off => {
+                let timeout = if self.rtt.is_some() { self.timeout() } else { FIRST_TIMEOUT };
+                self.nofeedback = Timer::Until(now.saturating_add(timeout));
+            }
+            Timer::Resting { at, every } => {
+                let passed = now.since(at).as_nanos() / every.as_nanos().max(1);
+                self.nofeedback = Timer::Until(at.saturating_add(every.saturating_mul(passed + 1)));
+            }
+            Timer::Until(_) => {}
         }
         if self.next_send(now) > now {
             self.limited.on_used_up(now);
@@ -152,28 +173,36 @@ impl Sender {
         }
     }
 
-    /// The deadline of the nofeedback timer.
+    /// The deadline of the nofeedback timer; none while it could change nothing.
     pub const fn poll_timeout(&self) -> Option<Instant> {
-        self.nofeedback
+        match self.nofeedback {
+            Timer::Until(deadline) => Some(deadline),
+            Timer::Off | Timer::Resting { .. } => None,
+        }
     }
 
     /// The nofeedback timer expired (§4.4).
     pub fn on_timeout(&mut self, now: Instant) {
-        if self.nofeedback.is_none_or(|deadline| deadline > now) {
+        if self.poll_timeout().is_none_or(|deadline| deadline > now) {
             return;
         }
-        match (self.allowed, self.rtt) {
-            (Allowed::Blind(packets), _) if !self.idle => {
-                self.allowed = Allowed::Blind((packets / 2.0).max(1.0 / MAX_BACKOFF));
-                self.timeouts += 1;
+        let cut = match (self.allowed, self.rtt, self.config.revision) {
+            (Allowed::Blind(packets), ..) => {
+                if !self.idle {
+                    self.allowed = Allowed::Blind((packets / 2.0).max(1.0 / MAX_BACKOFF));
+                }
+                !self.idle
             }
-            (Allowed::Blind(_), _) | (_, None) => {}
-            _ => match self.config.revision {
-                Revision::Rfc5348 => self.halve(now),
-                Revision::Rfc3448 => self.halve_by_3448(now),
-            },
+            (_, None, _) => false,
+            (_, Some(_), Revision::Rfc5348) => self.halve(now),
+            (_, Some(_), Revision::Rfc3448) => self.halve_by_3448(now),
+        };
+        self.timeouts += u64::from(cut);
+        if cut {
+            self.restart_timer(self.timeout(), now);
+        } else {
+            self.nofeedback = Timer::Resting { at: now, every: self.timeout() };
         }
-        self.restart_timer(self.timeout(), now);
     }
 
     /// The instantaneous rate X_inst (§4.5), of payload.
@@ -247,21 +276,21 @@ impl Sender {
         }
     }
 
-    /// §4.4 step 1, with a round trip measured.
-    fn halve(&mut self, now: Instant) {
+    /// §4.4 step 1, with a round trip measured. Returns whether it was not spared.
+    fn halve(&mut self, now: Instant) -> bool {
         let received = self.received.largest();
         let recover_rate = self.slow_start_floor();
         let spared =
             if self.p > 0.0 { received < recover_rate } else { self.allowed_rate() < 2.0 * recover_rate };
         if spared && self.idle {
-            return;
+            return false;
         }
-        self.timeouts += 1;
         match self.equation_rate.filter(|_| self.p > 0.0) {
             None => self.allowed = Allowed::Bytes((self.allowed_rate() / 2.0).max(self.least_rate())),
             Some(rate) if rate > 2.0 * received => self.update_limits(received, now),
             Some(rate) => self.update_limits(rate / 2.0, now),
         }
+        true
     }
 
     /// Update_Limits of §4.4.
@@ -271,20 +300,20 @@ impl Sender {
         self.follow(limit, now);
     }
 
-    /// RFC 3448 §4.4.
-    fn halve_by_3448(&mut self, now: Instant) {
+    /// RFC 3448 §4.4. Returns whether it was not spared.
+    fn halve_by_3448(&mut self, now: Instant) -> bool {
         let received = self.received.largest();
         // Four packets a round trip.
         if self.idle && received < 4.0 * self.slow_start_floor() {
-            return;
+            return false;
         }
-        self.timeouts += 1;
         let half = match self.equation_rate {
             Some(rate) if rate <= 2.0 * received => rate / 4.0,
             _ => (received / 2.0).max(self.least_rate() / 2.0),
         };
         self.received = ReceivedRates(vec![(now, half)]);
         self.follow(2.0 * half, now);
+        true
     }
 
     /// t_(i+1), no earlier than the credit for unused times allows.
@@ -343,7 +372,7 @@ impl Sender {
     }
 
     fn restart_timer(&mut self, timeout: Duration, now: Instant) {
-        self.nofeedback = Some(now.saturating_add(timeout));
+        self.nofeedback = Timer::Until(now.saturating_add(timeout));
         self.idle = true;
     }
 }
@@ -387,7 +416,8 @@ const INITIAL_WINDOW: f64 = 4380.0;
 const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 /// RFC 4828 §3.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
-/// A microsecond, so that no rate is infinite.
-const LEAST_RTT: f64 = 1e-6;
+/// 100 µs, Linux's bound on a sample (DCCP_SANE_RTT_MIN, net/dccp/dccp.h): ten of the 10 µs units in which a peer tells what
+/// to take off (RFC 4340 §13.2), and more than clocks and wake-ups blur. No rate is infinite, no timer shorter than 4 of it.
+const LEAST_RTT: f64 = 1e-4;
 /// Chosen: feedback comes once a round trip and with each new loss event, so two round trips hold four.
 const KEPT_RATES: usize = 16;

@@ -194,10 +194,35 @@ fn idle_time_leaves_the_initial_rate() {
     sender.on_feedback(feedback(16_000.0, 0.0, 1300), at(1300));
     sender.on_feedback(feedback(16_000.0, 0.0, 1500), at(1500));
     assert_eq!(rate(&sender), 25_600);
-    for _ in 0..20 {
-        sender.on_timeout(sender.poll_timeout().expect("the timer runs"));
+    let mut expiries = Vec::new();
+    while let Some(deadline) = sender.poll_timeout() {
+        sender.on_timeout(deadline);
+        expiries.push(deadline);
     }
     assert_eq!(rate(&sender), 6400);
+    // 4 R apart: 25,600 becomes 12,800 and then 6400 B/s; the third finds nothing to take, nor would any after it.
+    assert_eq!(expiries, [at(1900), at(2300), at(2700)]);
+    assert_eq!(sender.timeouts(), 2);
+    // Which is no reason for another beat: 2700 + 5 x 400.
+    sender.on_sent(VOICE, at(4690));
+    assert_eq!(sender.poll_timeout(), Some(at(4700)));
+}
+
+/// RFC 5348 §4.3 takes max(4 R, 2 s / X); a path without delay must not make that nothing.
+#[test]
+fn a_round_trip_of_nothing_counts_as_a_hundred_microseconds() {
+    for revision in [Revision::Rfc5348, Revision::Rfc3448] {
+        let mut sender = standard(revision);
+        sender.on_sent(VOICE, at(1000));
+        sender.on_feedback(Feedback { rtt: Some(Duration::ZERO), ..feedback(0.0, 0.0, 1000) }, at(1000));
+        assert_eq!(sender.rtt(), Some(Duration::from_micros(100)));
+        let mut expiries = 0;
+        while let Some(deadline) = sender.poll_timeout() {
+            sender.on_timeout(deadline);
+            expiries += 1;
+        }
+        assert!(expiries <= 2, "{expiries} while idle at the initial rate");
+    }
 }
 
 /// RFC 5348 §4.5 by hand: R_sample goes from 100 to 200 ms, R_sqmean = 0.9 x 0.316228 + 0.1 x 0.447214 = 0.329326, and

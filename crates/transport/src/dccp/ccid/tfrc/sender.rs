@@ -186,7 +186,11 @@ impl CcidSender for TfrcSender {
         }
         let new_loss = self.merge(ack.ack, &options, entry.map(|entry| entry.sent));
         let feedback = Feedback {
-            rtt: entry.map(|entry| now.since(entry.sent).saturating_sub(options.elapsed)),
+            // A peer that says it held the acknowledgement for longer than it was away has told nothing of the path.
+            rtt: entry
+                .map(|entry| now.since(entry.sent))
+                .filter(|measured| options.elapsed <= *measured)
+                .map(|measured| measured.saturating_sub(options.elapsed)),
             sent: entry.map_or(now, |entry| entry.sent),
             x_recv: self.adjusted_receive_rate(ack, &options),
             p: self.loss_event_rate(),
