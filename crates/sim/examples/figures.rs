@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "an example reads the scenario that it is given")]
 fn run(arguments: &[String]) -> Result<(), String> {
     let (path, keys) = arguments.split_first().ok_or("usage: figures SCENARIO.toml [KEY=VALUE]...")?;
     let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
