@@ -1,10 +1,12 @@
 //! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask citations`, `cargo xtask timings`,
-//! `cargo xtask peers`.
+//! `cargo xtask peers`, `cargo xtask kernel-peer`.
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
 
 mod ci;
 mod citations;
+mod cpio;
+mod kernel_peer;
 mod peers;
 mod tidy;
 mod timings;
@@ -18,7 +20,8 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask citations        rule, code, test: where each RFC section is followed and tested
        cargo xtask timings [PAGE]   docs/building.md's table, from `cargo build --release --timings`
        cargo xtask peers [seeds=N] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
-       cargo xtask peers speed [SCENARIO...]        what the same packets cost there and here";
+       cargo xtask peers speed [SCENARIO...]        what the same packets cost there and here
+       cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
         Some("citations") => citations::run(&root),
         Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),
         Some("peers") => peers::run(&root, &arguments[1..]),
+        Some("kernel-peer") => kernel_peer::run(&root),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
