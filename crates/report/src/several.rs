@@ -20,8 +20,8 @@ pub struct RunPart {
 }
 
 /// The runs as one; a cell of one stands beside the same cell of the others. `None` without a run.
-pub fn side_by_side(parts: Vec<RunPart>) -> Option<(Summary, Vec<CellFigures>)> {
-    let mut all = together(&parts)?;
+pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
+    let mut all = together(parts)?;
     let mut cells = Vec::new();
     for (part, RunPart { label, summary, .. }) in parts.iter().enumerate() {
         for cell in &summary.cells {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_transport_of_one_run_stands_beside_the_same_of_the_other() {
-        let (summary, figures) = side_by_side(parts()).unwrap();
+        let (summary, figures) = side_by_side(&parts()).unwrap();
         let conditions = conditions(&summary, "call");
         assert_eq!(conditions.len(), 1);
         let labels: Vec<String> =
@@ -137,7 +137,7 @@ mod tests {
         let mut parts = parts();
         parts[1].summary.valid = false;
         parts[1].summary.warnings = vec!["late".to_owned()];
-        let (summary, figures) = side_by_side(parts).unwrap();
+        let (summary, figures) = side_by_side(&parts).unwrap();
         assert!(crate::winner(&summary, "call").is_none());
         let page = crate::html(&crate::Page {
             summary: &summary,
@@ -155,7 +155,7 @@ mod tests {
         let (one, drawn) = fixture::single();
         let part =
             |label: &str| RunPart { label: label.to_owned(), summary: one.clone(), figures: drawn.clone() };
-        let (summary, figures) = side_by_side(vec![part("monday"), part("tuesday")]).unwrap();
+        let (summary, figures) = side_by_side(&[part("monday"), part("tuesday")]).unwrap();
         let page = crate::html(&crate::Page {
             summary: &summary,
             figures: &figures,
@@ -163,6 +163,6 @@ mod tests {
             command: "",
         });
         assert!(page.contains("Transports compared") && page.contains(", tuesday"));
-        assert!(side_by_side(Vec::new()).is_none());
+        assert!(side_by_side(&[]).is_none());
     }
 }

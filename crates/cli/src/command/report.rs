@@ -85,7 +85,7 @@ fn page_of_several(dirs: &[RunDir]) -> Result<String, Failure> {
     });
     let joined = |of: &dyn Fn(&Told) -> &str| told.iter().map(of).collect::<Vec<_>>().join("\n");
     let (scenario_toml, command) = (joined(&|told| &told.scenario_toml), joined(&|told| &told.command));
-    let Some((summary, figures)) = side_by_side(parts.collect()) else {
+    let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
         return Err(Failure::Usage("no run directory to report".to_owned()));
     };
     Ok(Told { summary, figures, scenario_toml, command }.page())

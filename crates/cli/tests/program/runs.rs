@@ -227,7 +227,7 @@ fn compare_names_a_winner_and_what_to_type_next() {
     let summary = read_json(&bench.only_run().join("summary.json"));
     let transports: Vec<_> =
         summary["runs"].as_array().unwrap().iter().map(|run| &run["flows"]["call"]["transport"]).collect();
-    assert_eq!(transports, ["udp", "tcp", "tcp-nodelay"]);
+    assert_eq!(transports, ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"]);
     for run in summary["runs"].as_array().unwrap() {
         // 60 s of a frame every 20 ms, less what a handshake over a busy uplink of 64 kB takes (512 ms at 1 Mbps).
         let call = &run["flows"]["call"];

@@ -1,3 +1,5 @@
+//! The codec against bytes written by hand after RFC 4340 §5, and as a round trip.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Negotiations between two ends, after RFC 4340 §6.
+
 use super::*;
 
 const RTT: Duration = Duration::from_millis(200);

@@ -1,3 +1,5 @@
+//! CCID 2's sender against stories of acknowledgements, worked by hand after RFC 4341.
+
 use super::*;
 use crate::CcidKind;
 use crate::dccp::{AckHistory, Options};
