@@ -22,12 +22,14 @@ pub(super) struct ReportedIntervals {
 }
 
 /// What makes an acknowledgement a feedback packet (RFC 4342 §6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FeedbackOptions {
     pub(super) elapsed: Duration,
     /// Bytes per second.
     pub(super) receive_rate: u32,
     pub(super) intervals: ReportedIntervals,
+    /// The rate that the receiver worked out itself, where it told no intervals; see docs/departures.md.
+    pub(super) told_rate: Option<f64>,
     pub(super) slow_receiver: bool,
 }
 
@@ -103,9 +105,10 @@ impl ReportedIntervals {
     }
 }
 
-/// The options of a feedback packet; `None` where one of the three that make it one is missing.
+/// The options of a feedback packet; `None` where one of the three that make it one is missing. In place of Loss
+/// Intervals a Loss Event Rate will do, and then no Elapsed Time is none: Linux's receiver tells nothing else.
 pub(super) fn read_feedback(options: &Options) -> Option<FeedbackOptions> {
-    let (mut elapsed, mut receive_rate, mut intervals, mut counts) = (None, None, None, None);
+    let (mut elapsed, mut receive_rate, mut intervals, mut counts, mut rate) = (None, None, None, None, None);
     let mut slow_receiver = false;
     for option in options {
         match option {
@@ -118,16 +121,35 @@ pub(super) fn read_feedback(options: &Options) -> Option<FeedbackOptions> {
             DccpOption::Ccid { kind: LOSS_INTERVALS, data } if intervals.is_none() => {
                 intervals = ReportedIntervals::read(data);
             }
+            DccpOption::Ccid { kind: LOSS_EVENT_RATE, data: &[a, b, c, d] } => {
+                rate = Some(event_rate(u32::from_be_bytes([a, b, c, d])));
+            }
             DccpOption::Ccid { kind: DROPPED_PACKETS, data } if counts.is_none() => counts = Some(data),
             DccpOption::SlowReceiver => slow_receiver = true,
             _ => {}
         }
     }
-    let mut intervals = intervals?;
+    let elapsed = elapsed.or((intervals.is_none() && rate.is_some()).then_some(Duration::ZERO));
+    let told_rate = if intervals.is_some() { None } else { Some(rate?) };
+    let mut intervals = intervals.unwrap_or_default();
     if let Some(counts) = counts {
         intervals.read_drop_counts(counts);
     }
-    Some(FeedbackOptions { elapsed: elapsed?, receive_rate: receive_rate?, intervals, slow_receiver })
+    Some(FeedbackOptions {
+        elapsed: elapsed?,
+        receive_rate: receive_rate?,
+        intervals,
+        told_rate,
+        slow_receiver,
+    })
+}
+
+/// The rate of a Loss Event Rate option, which holds the inverse (RFC 4342 §8.5).
+fn event_rate(inverse: u32) -> f64 {
+    match inverse {
+        u32::MAX => 0.0,
+        inverse => 1.0 / f64::from(inverse.max(1)),
+    }
 }
 
 /// Puts Receive Rate (RFC 4342 §8.3).
@@ -221,6 +243,20 @@ mod tests {
         let feedback = read_feedback(&Options::from_wire(&area)).expect("all three are there");
         assert_eq!(feedback.intervals, example());
         assert_eq!((feedback.elapsed, feedback.receive_rate), (Duration::from_micros(2560), 16_000));
+    }
+
+    #[test]
+    fn a_receiver_that_tells_its_rate_alone_is_believed() {
+        let with = |inverse: [u8; 4]| {
+            let area = [&[43, 4, 1, 0][..], &[194, 6, 0, 0, 0x3e, 0x80], &[192, 6], &inverse].concat();
+            read_feedback(&Options::from_wire(&area)).and_then(|feedback| feedback.told_rate)
+        };
+        assert_eq!(with([0, 0, 0, 100]), Some(0.01));
+        assert_eq!(with([0xff; 4]), Some(0.0), "no loss event yet (RFC 4342 §8.5)");
+        assert_eq!(with([0; 4]), Some(1.0));
+        let linux = [194, 6, 0, 0, 0, 0xa0, 192, 6, 0xff, 0xff, 0xff, 0xff];
+        let feedback = read_feedback(&Options::from_wire(&linux)).expect("what Linux 6.1 sends");
+        assert_eq!((feedback.elapsed, feedback.receive_rate), (Duration::ZERO, 160));
     }
 
     /// RFC 4342 §6: Elapsed Time, Receive Rate and Loss Intervals, or it is no feedback.

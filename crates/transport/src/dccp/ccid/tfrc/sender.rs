@@ -25,6 +25,8 @@ pub struct TfrcSender {
     intervals: VecDeque<Known>,
     /// The acknowledgement numbers of the last feedback: whose, and of what.
     last_feedback: Option<(Seq, Seq)>,
+    /// The rate of the last feedback that told no intervals.
+    told_rate: f64,
     payload: Bytes,
     congestion_events: u64,
 }
@@ -57,6 +59,7 @@ impl TfrcSender {
             log: VecDeque::new(),
             intervals: VecDeque::with_capacity(INTERVALS + 2),
             last_feedback: None,
+            told_rate: 0.0,
             payload: Bytes::ZERO,
             congestion_events: 0,
         }
@@ -184,7 +187,13 @@ impl CcidSender for TfrcSender {
         if self.last_feedback.is_some_and(|(seq, _)| !ack.seq.is_after(seq)) {
             return;
         }
-        let new_loss = self.merge(ack.ack, &options, entry.map(|entry| entry.sent));
+        let (p, new_loss) = match options.told_rate {
+            Some(told) => (told, told > core::mem::replace(&mut self.told_rate, told)),
+            None => {
+                let new_loss = self.merge(ack.ack, &options, entry.map(|entry| entry.sent));
+                (self.loss_event_rate(), new_loss)
+            }
+        };
         let feedback = Feedback {
             // A peer that says it held the acknowledgement for longer than it was away has told nothing of the path.
             rtt: entry
@@ -193,7 +202,7 @@ impl CcidSender for TfrcSender {
                 .map(|measured| measured.saturating_sub(options.elapsed)),
             sent: entry.map_or(now, |entry| entry.sent),
             x_recv: self.adjusted_receive_rate(ack, &options),
-            p: self.loss_event_rate(),
+            p,
             new_loss,
         };
         self.sender.on_feedback(feedback, now);
