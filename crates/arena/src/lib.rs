@@ -21,6 +21,9 @@ pub struct RunPlan<'a> {
     pub seed: Seed,
     /// Whether state over time is recorded.
     pub series: bool,
+    /// Whether a row a message is kept. An arena that can do without keeps a [`talkpath_measure::FlowTally`] instead,
+    /// and memory does not grow with the run; the others keep their rows.
+    pub rows: bool,
     /// Becomes true when the user wants to stop; the arena then ends the run and returns what it has.
     pub interrupt: &'a AtomicBool,
     /// Called now and then with the run's own time.

@@ -197,6 +197,7 @@ impl Experiment<'_> {
             repetition: id.repetition,
             seed,
             series: self.records != Records::None,
+            rows: self.records >= Records::All,
             interrupt: stop,
             progress: &|now| repetition.reach(now),
         };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use talkpath_measure::figures::{CellFigures, figures};
 use talkpath_measure::log::log_txt;
+use talkpath_measure::metrics::sketch;
 use talkpath_measure::record_file::{RecordError, merge_packets, merge_series, write_packets, write_series};
 use talkpath_measure::summarise::{cell_summaries, summarise};
 use talkpath_measure::summary::{Clock, RunSummary, Summary};
@@ -16,7 +17,7 @@ use talkpath_report::{Page, html};
 use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Instant;
 
-use crate::args::Records;
+use crate::args::{ArenaKind, Records};
 use crate::experiment::{Experiment, Resumable};
 use crate::failure::Failure;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
@@ -168,11 +169,17 @@ fn summary(
         cpu_s: watch.cpu_s(),
         valid,
         warnings,
-        percentiles: "exact".to_owned(),
+        percentiles: percentiles(experiment).to_owned(),
         clock,
         cells: cell_summaries(&runs),
         runs,
     }
+}
+
+/// Where no rows are kept the simulator keeps none in memory either; a real-time arena has them anyway.
+fn percentiles(experiment: &Experiment<'_>) -> &'static str {
+    let keeps_rows = experiment.records >= Records::All || experiment.place.arena != ArenaKind::Sim;
+    if keeps_rows { "exact" } else { sketch::PERCENTILES }
 }
 
 /// Each warning once, in the order in which they first came; the file's own first.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use talkpath_units::{Instant, SignedDuration};
 
 use crate::metrics::{delay, loss, trip};
-use crate::{FlowRecord, RunRecord, Series, SeriesKind};
+use crate::{FlowRecord, FlowTally, RunRecord, Series, SeriesKind};
 
 /// Everything drawn about one flow of one run (repetition 0 of a cell).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
 }
 
 fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
+    if let Some(tally) = &flow.tally {
+        return tally_figures(flow, tally);
+    }
     let trips = trip::trips(flow, window);
     let round_trip = flow.echo.is_some();
     let counts = loss::LossCounts::of(&trips);
@@ -87,6 +90,21 @@ fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
         delay: delays,
         losses: thin_evenly(&losses, MAX_POINTS).into_iter().map(Instant::as_secs_f64).collect(),
         loss_runs: loss::runs(&trips).histogram,
+    }
+}
+
+/// Without rows there is a distribution, and no delay or loss has a place in time.
+fn tally_figures(flow: &FlowRecord, tally: &FlowTally) -> FlowFigures {
+    let sketch = tally.round_trip.as_ref().unwrap_or(&tally.one_way);
+    let points = sketch.complementary(tally.counts.sent - tally.counts.unfinished);
+    FlowFigures {
+        flow: flow.info.name.clone(),
+        transport: flow.info.transport.clone(),
+        round_trip: tally.round_trip.is_some(),
+        ccdf: ranks(points.len(), MAX_CCDF_POINTS).into_iter().map(|index| points[index]).collect(),
+        delay: Vec::new(),
+        losses: Vec::new(),
+        loss_runs: tally.runs.clone().finish().histogram,
     }
 }
 

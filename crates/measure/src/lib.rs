@@ -18,6 +18,7 @@ pub mod record_file;
 pub mod series;
 pub mod summarise;
 pub mod summary;
+pub mod tally;
 pub mod tap;
 #[cfg(test)]
 mod testing;
@@ -27,4 +28,5 @@ pub use record::{
     LegRecord, LinkRecord, MachineRecord, MessageRecord, RunRecord, Series, SeriesKind,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
+pub use tally::FlowTally;
 pub use tap::{Ending, LegTap};

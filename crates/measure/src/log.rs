@@ -17,9 +17,15 @@ use crate::{FileRecord, FlowRecord, RunRecord};
 pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String {
     let mut log = String::new();
     for flow in &record.flows {
-        let trips = trips(flow, &(record.window_start..record.window_end));
+        let (stamps, counts, sizes) = match &flow.tally {
+            Some(tally) => (tally.stamps, tally.counts, tally.sizes),
+            None => {
+                let trips = trips(flow, &(record.window_start..record.window_end));
+                (Stamps::of(&trips), LossCounts::of(&trips), sizes(&trips))
+            }
+        };
         // Writing to a string cannot fail.
-        let _ = write_flow(&mut log, record, flow, &trips, &stamp);
+        let _ = write_flow(&mut log, record, flow, (stamps, counts, sizes), &stamp);
     }
     log
 }
@@ -28,11 +34,9 @@ fn write_flow(
     log: &mut String,
     record: &RunRecord,
     flow: &FlowRecord,
-    trips: &[Trip],
+    (stamps, counts, sizes): (Stamps, LossCounts, Option<(u64, u64)>),
     stamp: impl Fn(Instant) -> String,
 ) -> core::fmt::Result {
-    let stamps = Stamps::of(trips);
-    let counts = LossCounts::of(trips);
     let stamp_or_none = |at: Option<Instant>| at.map_or_else(|| NONE.to_owned(), &stamp);
     let transfer_time = stamps
         .first_sent_to_last_received_ns()
@@ -42,7 +46,7 @@ fn write_flow(
     writeln!(log, "Start timestamp: {}", stamp_or_none(stamps.first_sent))?;
     writeln!(log, "End timestamp: {}", stamp_or_none(stamps.last_received))?;
     writeln!(log, "Transfer time: {transfer_time}")?;
-    writeln!(log, "Packet size: {}", packet_size(trips))?;
+    writeln!(log, "Packet size: {}", packet_size(sizes))?;
     writeln!(log, "Packets received: {}", counts.received)?;
     writeln!(log, "Packets expected: {}", counts.sent)?;
     writeln!(log, "Protocol: {}", flow.info.transport)?;
@@ -78,12 +82,17 @@ fn write_file(log: &mut String, file: &FileRecord) -> core::fmt::Result {
     Ok(())
 }
 
-fn packet_size(trips: &[Trip]) -> String {
+/// The smallest and the largest payload.
+fn sizes(trips: &[Trip]) -> Option<(u64, u64)> {
     let sizes = || trips.iter().map(|trip| trip.size.get());
-    match (sizes().min(), sizes().max()) {
-        (Some(least), Some(most)) if least == most => format!("{least} bytes"),
-        (Some(least), Some(most)) => format!("{least} to {most} bytes"),
-        (None, _) | (_, None) => NONE.to_owned(),
+    Some((sizes().min()?, sizes().max()?))
+}
+
+fn packet_size(sizes: Option<(u64, u64)>) -> String {
+    match sizes {
+        Some((least, most)) if least == most => format!("{least} bytes"),
+        Some((least, most)) => format!("{least} to {most} bytes"),
+        None => NONE.to_owned(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use talkpath_units::{Bytes, Duration, Instant};
 
+use crate::FlowTally;
+
 /// Everything that one repetition of one cell left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunRecord {
@@ -74,6 +76,8 @@ pub struct FlowRecord {
     pub counters: FlowCounters,
     /// The file that it carried, where the arena carries files.
     pub file: Option<FileRecord>,
+    /// What the messages came to, where no rows were kept: then both legs are empty.
+    pub tally: Option<Box<FlowTally>>,
 }
 
 /// Who a flow is; enough to read its records without the scenario.

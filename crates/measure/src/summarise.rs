@@ -7,13 +7,16 @@ use talkpath_units::{Duration, Instant};
 
 use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::loss::{self, LossCounts};
+use crate::metrics::settling::Seconds;
+use crate::metrics::sketch::Sketch;
 use crate::metrics::{confidence, delay, delay_variation, fairness, goodput, reordering, settling, trip};
 use crate::summary::{
-    CellSummary, Clock, FileSummary, FlowSummary, GroupSummary, LateMs, LinkSummary, MachineSummary, MeanMax,
-    QueuePackets, RunSummary,
+    CellSummary, Clock, DelayMs, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs, LinkSummary, LossRuns,
+    MachineSummary, MeanMax, QueuePackets, RunSummary, Settling,
 };
 use crate::{
-    ClockRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord, RunRecord,
+    ClockRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,
+    RunRecord,
 };
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
@@ -35,21 +38,18 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
 
 /// Every figure of one flow over the messages due within `window`.
 pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary {
+    let figures = match &flow.tally {
+        Some(tally) => of_tally(tally),
+        None => of_rows(flow, window),
+    };
+    let Figures { counts, stamps, .. } = figures;
     let is_echo = flow.echo.is_some();
     // A round trip is read off one clock; anything one-way needs two that agree.
     let trip_clock_trusted = is_echo || flow.info.clock_trusted;
-    let trips = trip::trips(flow, window);
-    let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
-    let counts = LossCounts::of(&trips);
-    let stamps = Stamps::of(&trips);
     let net_rate_pps =
         stamps.first_to_last_received().and_then(|span| foderaro::net_rate_pps(counts.received, span));
-    let one_way_delay_ms = flow.info.clock_trusted.then(|| match is_echo {
-        true => delay::statistics(&delay::sorted_delays(&trip::one_way_trips(&flow.forward, window))),
-        false => delay::statistics(&delay::sorted_delays(&trips)),
-    });
-    let one_way_delay_ms = one_way_delay_ms.flatten();
-    let round_trip_delay_ms = is_echo.then(|| delay::statistics(&delay::sorted_delays(&trips))).flatten();
+    let one_way_delay_ms = figures.one_way_delay_ms.filter(|_| flow.info.clock_trusted);
+    let round_trip_delay_ms = figures.round_trip_delay_ms;
     let verdict = Verdict::of_flow(counts.received, one_way_delay_ms.as_ref(), round_trip_delay_ms.as_ref());
     FlowSummary {
         transport: flow.info.transport.clone(),
@@ -61,18 +61,16 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         lost_return: is_echo.then_some(counts.lost_return),
         loss_rate: counts.loss_rate(),
         duplicates: counts.duplicates,
-        reordered: reordering::reordered(&trips, arrivals),
+        reordered: figures.reordered,
         unfinished: counts.unfinished,
         refused: counts.refused,
-        loss_runs: loss::runs(&trips),
+        loss_runs: figures.loss_runs,
         one_way_delay_ms,
         round_trip_delay_ms,
-        ipdv_ms: trip_clock_trusted
-            .then(|| delay_variation::statistics(&delay_variation::sorted_ipdv(&trips)))
-            .flatten(),
-        rtp_jitter_ms: trip_clock_trusted.then(|| delay_variation::rtp_jitter_ms(&trips, arrivals)).flatten(),
-        goodput_bps: goodput::goodput_bps(flow, window),
-        settling: settling::settling(flow, window),
+        ipdv_ms: figures.ipdv_ms.filter(|_| trip_clock_trusted),
+        rtp_jitter_ms: figures.rtp_jitter_ms.filter(|_| trip_clock_trusted),
+        goodput_bps: figures.goodput_bps,
+        settling: figures.settling,
         net_rate_pps,
         error_adjusted_rate_pps: net_rate_pps
             .and_then(|rate| foderaro::error_adjusted_rate_pps(rate, &counts)),
@@ -90,6 +88,60 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         send_buffer_bytes: send_buffer(&flow.counters),
         verdict: verdict.word().to_owned(),
         file: flow.file.as_ref().map(summarise_file),
+    }
+}
+
+/// What the metrics say of a flow's messages, wherever they come from.
+struct Figures {
+    counts: LossCounts,
+    loss_runs: LossRuns,
+    stamps: Stamps,
+    one_way_delay_ms: Option<DelayMs>,
+    round_trip_delay_ms: Option<DelayMs>,
+    ipdv_ms: Option<IpdvMs>,
+    rtp_jitter_ms: Option<f64>,
+    reordered: u64,
+    goodput_bps: Option<f64>,
+    settling: Option<Settling>,
+}
+
+fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
+    let trips = trip::trips(flow, window);
+    let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
+    let delays = delay::statistics(&delay::sorted_delays(&trips));
+    let (one_way_delay_ms, round_trip_delay_ms) = match flow.echo {
+        Some(_) => {
+            let out = trip::one_way_trips(&flow.forward, window);
+            (delay::statistics(&delay::sorted_delays(&out)), delays)
+        }
+        None => (delays, None),
+    };
+    Figures {
+        counts: LossCounts::of(&trips),
+        loss_runs: loss::runs(&trips),
+        stamps: Stamps::of(&trips),
+        one_way_delay_ms,
+        round_trip_delay_ms,
+        ipdv_ms: delay_variation::statistics(&delay_variation::sorted_ipdv(&trips)),
+        rtp_jitter_ms: delay_variation::rtp_jitter_ms(&trips, arrivals),
+        reordered: reordering::reordered(&trips, arrivals),
+        goodput_bps: goodput::goodput_bps(flow, window),
+        settling: settling::settling(flow, window),
+    }
+}
+
+fn of_tally(tally: &FlowTally) -> Figures {
+    Figures {
+        counts: tally.counts,
+        loss_runs: tally.runs.clone().finish(),
+        stamps: tally.stamps,
+        one_way_delay_ms: tally.one_way.delay_ms(),
+        round_trip_delay_ms: tally.round_trip.as_ref().and_then(Sketch::delay_ms),
+        ipdv_ms: tally.ipdv.ipdv_ms(),
+        rtp_jitter_ms: tally.jitter_ms,
+        reordered: tally.reordered,
+        goodput_bps: tally.goodput_bps(),
+        settling: tally.seconds.as_ref().and_then(Seconds::settling),
     }
 }
 

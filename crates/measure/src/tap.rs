@@ -3,6 +3,8 @@
 //! Datagram transports name messages by `seq`. Stream transports name bytes: the tap keeps where each accepted message
 //! ends in the stream and translates, so that a message counts as sent with its first byte and received with its last.
 
+use std::collections::VecDeque;
+
 use talkpath_units::{Bytes, Instant};
 
 use crate::{DropCause, Fate, LegRecord, MessageRecord};
@@ -10,12 +12,20 @@ use crate::{DropCause, Fate, LegRecord, MessageRecord};
 /// Builds the record of one leg.
 #[derive(Clone, Debug, Default)]
 pub struct LegTap {
-    /// Indexed by `seq`; `None` where the far application never wrote that echo.
-    rows: Vec<Option<MessageRecord>>,
+    /// By `seq`, from `first_row` on; `None` where the far application never wrote that echo.
+    rows: VecDeque<Option<MessageRecord>>,
+    /// Rows before this were given away ([`crate::FlowTally`]).
+    first_row: u64,
     arrivals: Vec<u64>,
     reads: Vec<(Instant, Bytes)>,
-    /// Stream transports: the accepted messages in order, each with the offset one past its last byte.
-    accepted: Vec<(u64, u64)>,
+    /// Stream transports: the accepted messages in order, each with the offset one past its last byte, from the
+    /// position `first_accepted` on.
+    accepted: VecDeque<(u64, u64)>,
+    first_accepted: usize,
+    /// One past the last byte accepted.
+    accepted_end: u64,
+    /// One past the last byte of the messages before `first_accepted`.
+    forgotten_end: u64,
     /// Stream bytes read by the far application.
     read: u64,
     /// How many of `accepted` were read whole.
@@ -46,7 +56,8 @@ impl LegTap {
 
     /// The workload (or the echoing application) wants message `seq` of `size` sent, as of `due`.
     pub fn on_due(&mut self, seq: u64, size: Bytes, due: Instant) {
-        let index = usize::try_from(seq).expect("a run has fewer messages than memory has bytes");
+        let Some(index) = seq.checked_sub(self.first_row) else { return };
+        let index = usize::try_from(index).expect("a run has fewer messages than memory has bytes");
         if self.rows.len() <= index {
             self.rows.resize(index + 1, None);
         }
@@ -80,8 +91,8 @@ impl LegTap {
     pub fn on_sent_stream(&mut self, seq: u64, now: Instant) {
         self.on_sent(seq, now);
         let size = self.row(seq).map_or(0, |row| row.size.get());
-        let start = self.accepted.last().map_or(0, |&(_, end)| end);
-        self.accepted.push((seq, start + size));
+        self.accepted_end += size;
+        self.accepted.push_back((seq, self.accepted_end));
     }
 
     /// The transport would not take message `seq`.
@@ -107,21 +118,24 @@ impl LegTap {
         // New data starts in the message before the cursor or in the one behind it; a retransmission lies further back
         // and is found by search.
         let cursor = self.on_wire;
-        let mut index =
-            match cursor.checked_sub(1).map(|before| (self.first_byte(before), self.accepted[before].1)) {
-                Some((first, end)) if first <= start && start < end => cursor - 1,
-                Some((_, end)) if start == end => cursor,
-                None if start == 0 => 0,
-                _ => self.holding(start),
-            };
-        while index < self.accepted.len() && self.first_byte(index) < end {
-            let seq = self.accepted[index].0;
-            if self.first_byte(index) >= start {
+        let before = cursor
+            .checked_sub(1)
+            .and_then(|before| Some((self.first_byte(before), self.accepted_at(before)?.1)));
+        let mut position = match before {
+            Some((first, end)) if first <= start && start < end => cursor - 1,
+            Some((_, end)) if start == end => cursor,
+            None if start == 0 => 0,
+            _ => self.holding(start),
+        };
+        while let Some((seq, _)) = self.accepted_at(position)
+            && self.first_byte(position) < end
+        {
+            if self.first_byte(position) >= start {
                 self.on_wire(seq, now);
             }
-            index += 1;
+            position += 1;
         }
-        self.on_wire = self.on_wire.max(index);
+        self.on_wire = self.on_wire.max(position);
     }
 
     /// The far application read message `seq`.
@@ -144,7 +158,7 @@ impl LegTap {
         self.reads.push((now, bytes));
         self.read += bytes.get();
         let first = self.read_whole;
-        while let Some(&(seq, end)) = self.accepted.get(self.read_whole)
+        while let Some((seq, end)) = self.accepted_at(self.read_whole)
             && end <= self.read
         {
             self.on_received(seq, now);
@@ -156,12 +170,12 @@ impl LegTap {
     /// How many of the stream's messages the far application has read at least one byte of.
     pub fn begun(&self) -> usize {
         let next = self.read_whole;
-        next + usize::from(next < self.accepted.len() && self.first_byte(next) < self.read)
+        next + usize::from(self.accepted_at(next).is_some() && self.first_byte(next) < self.read)
     }
 
     /// The `position`-th message that the stream took: its `seq` and size.
     pub fn accepted_message(&self, position: usize) -> Option<(u64, Bytes)> {
-        let &(seq, end) = self.accepted.get(position)?;
+        let (seq, end) = self.accepted_at(position)?;
         Some((seq, Bytes::new(end - self.first_byte(position))))
     }
 
@@ -182,7 +196,7 @@ impl LegTap {
 
     /// Stream bytes still to be read until one more message is whole; at least 1.
     pub fn until_next_message(&self) -> Bytes {
-        let end = self.accepted.get(self.read_whole).map_or(u64::MAX, |&(_, end)| end);
+        let end = self.accepted_at(self.read_whole).map_or(u64::MAX, |(_, end)| end);
         Bytes::new(end.saturating_sub(self.read).max(1))
     }
 
@@ -207,17 +221,70 @@ impl LegTap {
         }
     }
 
+    /// The row of message `seq`, where there is one and it was not given away.
+    pub(crate) fn get(&self, seq: u64) -> Option<&MessageRecord> {
+        self.rows.get(self.index(seq)?)?.as_ref()
+    }
+
+    /// The number of the first row that was not given away, and that row.
+    pub(crate) fn first(&self) -> Option<(u64, Option<&MessageRecord>)> {
+        Some((self.first_row, self.rows.front()?.as_ref()))
+    }
+
+    /// All rows that were not given away, in order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &MessageRecord> {
+        self.rows.iter().flatten()
+    }
+
+    /// Gives the first row away; whatever happens to that message afterwards is passed over.
+    pub(crate) fn give_first(&mut self) -> Option<MessageRecord> {
+        let row = self.rows.pop_front().flatten();
+        self.first_row += 1;
+        row
+    }
+
+    /// How much waits to be given away.
+    pub(crate) fn waiting(&self) -> usize {
+        self.arrivals.len() + self.reads.len()
+    }
+
+    /// Gives away the arrivals and the reads since the last time.
+    pub(crate) fn give_events(&mut self) -> (Vec<u64>, Vec<(Instant, Bytes)>) {
+        (core::mem::take(&mut self.arrivals), core::mem::take(&mut self.reads))
+    }
+
+    /// Forgets where the messages lie in the stream that were read and were on the wire long ago.
+    pub(crate) fn forget_accepted(&mut self) {
+        while self.first_accepted + 1 < self.read_whole.min(self.on_wire)
+            && let Some((_, end)) = self.accepted.pop_front()
+        {
+            self.first_accepted += 1;
+            self.forgotten_end = end;
+        }
+    }
+
+    fn index(&self, seq: u64) -> Option<usize> {
+        usize::try_from(seq.checked_sub(self.first_row)?).ok()
+    }
+
     fn row(&mut self, seq: u64) -> Option<&mut MessageRecord> {
-        self.rows.get_mut(usize::try_from(seq).ok()?)?.as_mut()
+        let index = self.index(seq)?;
+        self.rows.get_mut(index)?.as_mut()
+    }
+
+    #[inline]
+    fn accepted_at(&self, position: usize) -> Option<(u64, u64)> {
+        self.accepted.get(position.checked_sub(self.first_accepted)?).copied()
     }
 
     fn first_byte(&self, position: usize) -> u64 {
-        position.checked_sub(1).map_or(0, |before| self.accepted[before].1)
+        let before = position.checked_sub(1).and_then(|before| self.accepted_at(before));
+        before.map_or(self.forgotten_end, |(_, end)| end)
     }
 
     /// The position of the accepted message that holds stream byte `offset`.
     fn holding(&self, offset: u64) -> usize {
-        self.accepted.partition_point(|&(_, end)| end <= offset)
+        self.first_accepted + self.accepted.partition_point(|&(_, end)| end <= offset)
     }
 }
 

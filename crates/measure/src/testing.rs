@@ -58,6 +58,7 @@ pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
         echo: None,
         counters: FlowCounters::default(),
         file: None,
+        tally: None,
     }
 }
 

@@ -37,6 +37,7 @@ fn run() -> Result<(), String> {
         repetition: 0,
         seed: plan.seed,
         series: true,
+        rows: true,
         interrupt: &interrupt,
         progress: &|_| {},
     };

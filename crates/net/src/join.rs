@@ -69,6 +69,7 @@ pub(crate) fn flow_record(
         echo,
         counters: counters(spec, sender, receiver, window),
         file: file(spec, receiver),
+        tally: None,
     }
 }
 

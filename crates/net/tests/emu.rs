@@ -52,6 +52,7 @@ fn run(text: &str) -> Option<Ran> {
         repetition: 0,
         seed: Seed::new(5),
         series: true,
+        rows: true,
         interrupt: &interrupt,
         progress: &|_| {},
     };
@@ -405,6 +406,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
         repetition: 0,
         seed: Seed::new(1),
         series: false,
+        rows: true,
         interrupt: &interrupt,
         progress: &progress,
     };
@@ -459,6 +461,7 @@ fn a_victim() {
         repetition: 0,
         seed: Seed::new(1),
         series: false,
+        rows: true,
         interrupt: &interrupt,
         progress: &|_| {},
     };

@@ -61,6 +61,7 @@ fn run(text: &str, seconds: Option<u64>, series: bool) -> Vec<RunRecord> {
             repetition: 0,
             seed: plan.seed,
             series,
+            rows: series,
             interrupt: &interrupt,
             progress: &|_| {},
         };

@@ -2,7 +2,7 @@
 
 use talkpath_arena::{Endpoint, FlowTaps, RunPlan};
 use talkpath_measure::series::SeriesTap;
-use talkpath_measure::{FlowInfo, LegTap, SeriesKind};
+use talkpath_measure::{FlowInfo, FlowTally, LegTap, SeriesKind};
 use talkpath_path::{
     DelayVariation, Framing, LINUX_MEMORY, LINUX_TIMEOUT, Link, LinkConfig, LossModel, QueueKind, QueueLimit,
     RateModel, Reassembly,
@@ -68,9 +68,13 @@ fn build_flow(
     let workload = AnyWorkload::new(&flow.workload, window.1);
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
+    let info = flow_info(flow, transport, start);
+    let is_stream = matches!(transport, TransportConfig::Tcp(_));
+    let tally = || Box::new(FlowTally::new(&info, window.0..window.1, is_stream, flow.echo.is_some()));
     SimFlow {
-        info: flow_info(flow, transport, start),
-        is_stream: matches!(transport, TransportConfig::Tcp(_)),
+        tally: (!plan.rows).then(tally),
+        info,
+        is_stream,
         has_timeouts: !matches!(transport, TransportConfig::Udp(_)),
         near: Endpoint::near(end(Role::Active, None), workload, window),
         far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window),

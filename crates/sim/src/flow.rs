@@ -2,7 +2,9 @@
 
 use talkpath_arena::{Endpoint, FlowTaps};
 use talkpath_measure::series::{SeriesTap, TimeWeighted};
-use talkpath_measure::{Ending, FlowCounters, FlowInfo, FlowRecord, Series, SeriesKind};
+use talkpath_measure::{
+    Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
+};
 use talkpath_path::Reassembly;
 use talkpath_transport::Observation;
 use talkpath_units::{Duration, Instant, Rate};
@@ -15,6 +17,8 @@ pub(crate) struct SimFlow {
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) taps: FlowTaps,
+    /// Takes the settled rows out of `taps` while the run goes on, where none are kept.
+    pub(crate) tally: Option<Box<FlowTally>>,
     /// Where the routes begin, from the near end to the far one and back.
     pub(crate) routes: [u32; 2],
     /// Fragments on their way together, by identification; one for each end.
@@ -98,6 +102,16 @@ impl FlowMeter {
 }
 
 impl SimFlow {
+    /// Takes out of the taps what is settled, where no rows are kept and enough has come together.
+    #[inline]
+    pub(crate) fn tally(&mut self) {
+        if let Some(tally) = &mut self.tally
+            && FlowTally::is_due(&self.taps.forward, self.taps.echo.as_ref())
+        {
+            tally.take(&mut self.taps.forward, self.taps.echo.as_mut());
+        }
+    }
+
     /// The flow's record as of `now`, and its series.
     pub(crate) fn finish(mut self, now: Instant, series: &mut Vec<Series>) -> FlowRecord {
         let counted = self.near.counters();
@@ -126,12 +140,15 @@ impl SimFlow {
         }
         let ending =
             if self.is_stream { Ending::Stream } else { Ending::Datagrams { every_drop_known: true } };
-        FlowRecord {
-            info: self.info,
-            forward: self.taps.forward.finish(ending),
-            echo: self.taps.echo.map(|tap| tap.finish(ending)),
-            counters,
-            file: None,
-        }
+        let FlowTaps { forward, echo } = self.taps;
+        let (forward, echo) = match &mut self.tally {
+            Some(tally) => {
+                let no_rows = echo.is_some().then(LegRecord::default);
+                tally.finish(forward, echo, ending);
+                (LegRecord::default(), no_rows)
+            }
+            None => (forward.finish(ending), echo.map(|tap| tap.finish(ending))),
+        };
+        FlowRecord { info: self.info, forward, echo, counters, file: None, tally: self.tally }
     }
 }

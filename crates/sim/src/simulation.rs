@@ -292,6 +292,7 @@ impl Simulation {
         }
         self.pending = self.pending + pending - pending_before;
         let deadline = endpoint.poll_timeout();
+        self.flows[index].tally();
         let first_link = self.routes.link(first_hop) as usize;
         for place in 0..self.outbox.len() {
             let ticket = self.outbox[place];

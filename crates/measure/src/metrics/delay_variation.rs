@@ -43,15 +43,20 @@ pub fn rtp_jitter_ms(trips: &[Trip], arrivals: &[u64]) -> Option<f64> {
     let mut before = transits.next()?;
     let mut jitter = None;
     for transit in transits {
-        let change = magnitude(transit - before).as_millis_f64();
-        let estimate = jitter.unwrap_or(0.0);
-        jitter = Some(estimate + (change - estimate) / GAIN);
+        jitter = Some(next_jitter_ms(jitter, before, transit));
         before = transit;
     }
     jitter
 }
 
-fn magnitude(difference: SignedDuration) -> SignedDuration {
+/// The estimate after the arrival that took `transit`, where the one before it took `before`.
+pub(crate) fn next_jitter_ms(jitter: Option<f64>, before: SignedDuration, transit: SignedDuration) -> f64 {
+    let change = magnitude(transit - before).as_millis_f64();
+    let estimate = jitter.unwrap_or(0.0);
+    estimate + (change - estimate) / GAIN
+}
+
+pub(crate) fn magnitude(difference: SignedDuration) -> SignedDuration {
     SignedDuration::from_nanos(difference.as_nanos().saturating_abs())
 }
 

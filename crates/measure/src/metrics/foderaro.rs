@@ -23,6 +23,17 @@ pub struct Stamps {
 }
 
 impl Stamps {
+    /// One more trip.
+    pub fn add(&mut self, trip: &Trip) {
+        let earlier = |stamp: Option<Instant>, at: Option<Instant>| match (stamp, at) {
+            (Some(stamp), Some(at)) => Some(stamp.min(at)),
+            (stamp, at) => stamp.or(at),
+        };
+        self.first_sent = earlier(self.first_sent, trip.sent);
+        self.first_received = earlier(self.first_received, trip.received());
+        self.last_received = self.last_received.max(trip.received());
+    }
+
     /// The stamps of `trips`.
     pub fn of(trips: &[Trip]) -> Self {
         Self {

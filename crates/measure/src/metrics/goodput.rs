@@ -36,7 +36,7 @@ pub fn bits_per_second(flow: &FlowRecord, window: &Range<Instant>) -> Vec<u64> {
 }
 
 /// When the far application read how many bytes for the first time.
-fn deliveries(flow: &FlowRecord) -> impl Iterator<Item = (Instant, u64)> + '_ {
+pub(crate) fn deliveries(flow: &FlowRecord) -> impl Iterator<Item = (Instant, u64)> + '_ {
     let reads = flow.forward.reads.iter().map(|&(at, bytes)| (at, bytes.get()));
     // A stream has reads and counts those; otherwise whole messages.
     let is_stream = !flow.forward.reads.is_empty();

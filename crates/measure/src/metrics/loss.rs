@@ -31,18 +31,23 @@ impl LossCounts {
     pub fn of(trips: &[Trip]) -> Self {
         let mut counts = Self::default();
         for trip in trips {
-            counts.duplicates += u64::from(trip.copies.saturating_sub(1));
-            let count = match trip.outcome {
-                Outcome::Received(_) => &mut counts.received,
-                Outcome::MissingForward => &mut counts.lost_forward,
-                Outcome::MissingReturn => &mut counts.lost_return,
-                Outcome::Unfinished => &mut counts.unfinished,
-                Outcome::Refused => &mut counts.refused,
-            };
-            *count += 1;
+            counts.add(trip);
         }
-        counts.sent = counts.received + counts.lost() + counts.unfinished;
         counts
+    }
+
+    /// One more.
+    pub fn add(&mut self, trip: &Trip) {
+        self.duplicates += u64::from(trip.copies.saturating_sub(1));
+        let count = match trip.outcome {
+            Outcome::Received(_) => &mut self.received,
+            Outcome::MissingForward => &mut self.lost_forward,
+            Outcome::MissingReturn => &mut self.lost_return,
+            Outcome::Unfinished => &mut self.unfinished,
+            Outcome::Refused => &mut self.refused,
+        };
+        *count += 1;
+        self.sent = self.received + self.lost() + self.unfinished;
     }
 
     /// Missing on either leg.
@@ -63,19 +68,39 @@ pub fn rate(part: u64, whole: u64) -> Option<f64> {
 
 /// Runs of consecutive missing messages.
 pub fn runs(trips: &[Trip]) -> LossRuns {
-    let mut runs = LossRuns::default();
-    let mut length = 0_usize;
+    let mut counter = RunCounter::default();
     for trip in trips {
+        counter.add(trip);
+    }
+    counter.finish()
+}
+
+/// Counts runs trip by trip, in order of `seq`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunCounter {
+    runs: LossRuns,
+    /// Of the run that is not over yet.
+    length: usize,
+}
+
+impl RunCounter {
+    /// The next trip.
+    pub fn add(&mut self, trip: &Trip) {
         match trip.outcome {
-            Outcome::MissingForward | Outcome::MissingReturn => length += 1,
-            Outcome::Received(_) => close_run(&mut runs, core::mem::take(&mut length)),
+            Outcome::MissingForward | Outcome::MissingReturn => self.length += 1,
+            Outcome::Received(_) => close_run(&mut self.runs, core::mem::take(&mut self.length)),
             Outcome::Unfinished | Outcome::Refused => {}
         }
     }
-    close_run(&mut runs, length);
-    let lost: u64 = runs.histogram.iter().zip(1..).map(|(count, length)| count * length).sum();
-    runs.mean = rate(lost, runs.histogram.iter().sum());
-    runs
+
+    /// The runs of all trips.
+    pub fn finish(mut self) -> LossRuns {
+        close_run(&mut self.runs, self.length);
+        let histogram = &self.runs.histogram;
+        let lost: u64 = histogram.iter().zip(1..).map(|(count, length)| count * length).sum();
+        self.runs.mean = rate(lost, histogram.iter().sum());
+        self.runs
+    }
 }
 
 fn close_run(runs: &mut LossRuns, length: usize) {

@@ -13,4 +13,5 @@ pub mod loss;
 pub mod percentile;
 pub mod reordering;
 pub mod settling;
+pub mod sketch;
 pub mod trip;

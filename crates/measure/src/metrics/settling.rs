@@ -5,7 +5,7 @@
 
 use core::ops::Range;
 
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant};
 
 use super::goodput;
 use crate::FlowRecord;
@@ -17,31 +17,86 @@ pub fn settling(flow: &FlowRecord, window: &Range<Instant>) -> Option<Settling> 
     if !flow.info.clocked {
         return None;
     }
-    let due = flow.forward.messages.iter().map(|row| row.due);
-    let from = due.filter(|due| window.contains(due)).min()?;
-    let window = from..window.end;
-    let delivered = goodput::bits_per_second(flow, &window);
-    let mut offered = vec![0_u64; delivered.len()];
+    let mut seconds = Seconds::new(window.clone());
+    seconds.begin(flow.forward.messages.iter().map(|row| row.due));
     for row in &flow.forward.messages {
-        if let Some(bits) = offered.get_mut(second_of(row.due, from)?) {
-            *bits += row.size.get() * 8;
+        seconds.offer(row.due, row.size);
+    }
+    for (at, bytes) in goodput::deliveries(flow) {
+        seconds.deliver(at, Bytes::new(bytes));
+    }
+    seconds.settling()
+}
+
+/// Bits offered and delivered in each whole second since the first message of the window was due.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seconds {
+    window: Range<Instant>,
+    from: Option<Instant>,
+    offered: Vec<u64>,
+    delivered: Vec<u64>,
+}
+
+impl Seconds {
+    /// Nothing yet.
+    pub fn new(window: Range<Instant>) -> Self {
+        Self { window, from: None, offered: Vec::new(), delivered: Vec::new() }
+    }
+
+    /// The earliest of `dues` that lies in the window begins the first second, unless one did before.
+    pub fn begin(&mut self, dues: impl Iterator<Item = Instant>) {
+        if self.from.is_none() {
+            self.from = dues.filter(|due| self.window.contains(due)).min();
         }
     }
-    let pairs = || delivered.iter().zip(&offered);
-    let last = delivered.len().checked_sub(1)?;
-    let peak_bps = delivered.iter().copied().max()?;
-    let last_off = pairs().rposition(|(&delivered, &offered)| is_off(delivered, offered));
-    Some(Settling {
-        settled_after_s: match last_off {
-            None => Some(0),
-            Some(second) if second == last => None,
-            Some(second) => Some(second as u64 + 1),
-        },
-        peak_bps,
-        peak_at_s: delivered.iter().position(|&bits| bits == peak_bps)? as u64,
-        seconds_above: pairs().filter(|(delivered, offered)| *delivered * 10 > *offered * 11).count() as u64,
-        seconds_below: pairs().filter(|(delivered, offered)| *delivered * 10 < *offered * 9).count() as u64,
-    })
+
+    /// A message was due.
+    pub fn offer(&mut self, due: Instant, size: Bytes) {
+        Self::add(&mut self.offered, self.from, &self.window, due, size);
+    }
+
+    /// The far application had `bytes` at `at`.
+    pub fn deliver(&mut self, at: Instant, bytes: Bytes) {
+        Self::add(&mut self.delivered, self.from, &self.window, at, bytes);
+    }
+
+    fn add(to: &mut Vec<u64>, from: Option<Instant>, window: &Range<Instant>, at: Instant, bytes: Bytes) {
+        let Some(second) = from.and_then(|from| second_of(at, from)) else { return };
+        if from.is_some_and(|from| second < whole_seconds(from, window.end)) {
+            to.resize(to.len().max(second + 1), 0);
+            to[second] += bytes.get() * 8;
+        }
+    }
+
+    /// How the two compare.
+    pub fn settling(&self) -> Option<Settling> {
+        let count = whole_seconds(self.from?, self.window.end);
+        let of = |bits: &[u64], second: usize| bits.get(second).copied().unwrap_or(0);
+        let pairs: Vec<_> =
+            (0..count).map(|second| (of(&self.delivered, second), of(&self.offered, second))).collect();
+        let last = pairs.len().checked_sub(1)?;
+        let peak_bps = pairs.iter().map(|&(delivered, _)| delivered).max()?;
+        let last_off = pairs.iter().rposition(|&(delivered, offered)| is_off(delivered, offered));
+        let seconds = |is: fn(u64, u64) -> bool| {
+            pairs.iter().filter(|&&(delivered, offered)| is(delivered, offered)).count() as u64
+        };
+        Some(Settling {
+            settled_after_s: match last_off {
+                None => Some(0),
+                Some(second) if second == last => None,
+                Some(second) => Some(second as u64 + 1),
+            },
+            peak_bps,
+            peak_at_s: pairs.iter().position(|&(delivered, _)| delivered == peak_bps)? as u64,
+            seconds_above: seconds(|delivered, offered| delivered * 10 > offered * 11),
+            seconds_below: seconds(|delivered, offered| delivered * 10 < offered * 9),
+        })
+    }
+}
+
+/// How many whole seconds lie between the two.
+fn whole_seconds(from: Instant, to: Instant) -> usize {
+    usize::try_from(to.since(from).as_nanos() / Duration::from_secs(1).as_nanos()).unwrap_or(usize::MAX)
 }
 
 /// The whole second after `from` in which `at` lies; `None` before it.
@@ -91,6 +146,15 @@ mod tests {
             settling(&flow(&delays), &(ms(0)..ms(5000))).and_then(|found| found.settled_after_s),
             None
         );
+    }
+
+    /// The same flow after a warm-up of two seconds: its first second has the 25 messages that came late besides.
+    #[test]
+    fn what_was_due_before_the_warm_up_ended_is_stepped_over() {
+        let settling = settling(&held_back(), &(ms(2000)..ms(5000))).expect("three seconds");
+        assert_eq!(settling.settled_after_s, Some(1));
+        assert_eq!((settling.seconds_below, settling.seconds_above), (0, 1));
+        assert_eq!((settling.peak_bps, settling.peak_at_s), (75 * 1280, 0));
     }
 
     #[test]

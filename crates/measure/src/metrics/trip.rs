@@ -71,9 +71,18 @@ pub fn trips(flow: &FlowRecord, window: &Range<Instant>) -> Vec<Trip> {
 
 /// The forward leg's trips that were due within `window`, in order of `seq`.
 pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
-    in_window(leg, window)
-        .map(|row| Trip { outcome: one_way_outcome(row), copies: row.copies, ..untold(row) })
-        .collect()
+    in_window(leg, window).map(one_way_trip).collect()
+}
+
+/// The way out of one message.
+pub(crate) fn one_way_trip(row: &MessageRecord) -> Trip {
+    Trip { outcome: one_way_outcome(row), copies: row.copies, ..untold(row) }
+}
+
+/// The way of one message there and, where its echo was written, back.
+pub(crate) fn round_trip(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip {
+    let copies = back.map_or(0, |back| back.copies);
+    Trip { outcome: round_trip_outcome(row, back), copies, ..untold(row) }
 }
 
 /// The trips that came to their end, in the order in which their first copies did. `trips` is in order of `seq`; arrivals of
@@ -93,12 +102,7 @@ fn round_trips(forward: &LegRecord, echo: &LegRecord, window: &Range<Instant>) -
     in_window(forward, window)
         .map(|row| {
             while echoes.next_if(|back| back.seq < row.seq).is_some() {}
-            let back = echoes.next_if(|back| back.seq == row.seq);
-            Trip {
-                outcome: round_trip_outcome(row, back),
-                copies: back.map_or(0, |back| back.copies),
-                ..untold(row)
-            }
+            round_trip(row, echoes.next_if(|back| back.seq == row.seq))
         })
         .collect()
 }

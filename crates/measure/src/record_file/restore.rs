@@ -85,6 +85,7 @@ fn named(name: &str) -> FlowRecord {
         echo: None,
         counters: FlowCounters::default(),
         file: None,
+        tally: None,
     }
 }
 

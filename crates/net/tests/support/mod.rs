@@ -151,6 +151,14 @@ pub fn run_with(
     let mut arena = LiveArena::connect(&address.to_string(), LiveOptions { key })?;
     arena.run(
         scenario,
-        RunPlan { cell: 0, repetition: 0, seed: Seed::new(1), series: true, interrupt, progress: &|_| {} },
+        RunPlan {
+            cell: 0,
+            repetition: 0,
+            seed: Seed::new(1),
+            series: true,
+            rows: true,
+            interrupt,
+            progress: &|_| {},
+        },
     )
 }

@@ -19,6 +19,7 @@ pub(crate) fn run_cells(text: &str) -> Vec<RunRecord> {
                 repetition: 0,
                 seed: plan.seed,
                 series: true,
+                rows: true,
                 interrupt: &AtomicBool::new(false),
                 progress: &|_| {},
             };

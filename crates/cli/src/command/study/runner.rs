@@ -202,6 +202,7 @@ impl Runner<'_> {
                 repetition,
                 seed: form.scenario.seed.repetition(repetition),
                 series: is_traced && cell.kept.trace.is_some(),
+                rows: true,
                 interrupt: self.stop,
                 progress: &|now| shown.reach(now),
             };

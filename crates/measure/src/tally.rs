@@ -1,0 +1,212 @@
+//! A flow's figures without its rows: what has come to its end is counted and forgotten while the run goes on, so that
+//! memory depends on what is under way and not on how long the run is.
+//!
+//! Now and then the arena hands the taps over. The settled rows at the front, those whose fate nothing can change any more,
+//! go through the same metrics as rows that are kept (`metrics/`), in the same order; delays go into a sketch
+//! (`metrics/sketch.rs`), which is where the figures differ from those of kept rows, by a stated error. What needs every
+//! row is left out: the record file, and the report's delays over time.
+
+use core::ops::Range;
+
+use talkpath_units::{Bytes, Instant, SignedDuration};
+
+use crate::metrics::delay_variation::{magnitude, next_jitter_ms};
+use crate::metrics::foderaro::Stamps;
+use crate::metrics::loss::{LossCounts, RunCounter};
+use crate::metrics::settling::Seconds;
+use crate::metrics::sketch::Sketch;
+use crate::metrics::trip::{Trip, one_way_trip, round_trip};
+use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
+
+/// What one flow's messages came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowTally {
+    window: Range<Instant>,
+    bounded: bool,
+    is_stream: bool,
+    /// Goodput counts from here.
+    from: Instant,
+    pub(crate) counts: LossCounts,
+    pub(crate) runs: RunCounter,
+    pub(crate) stamps: Stamps,
+    /// Smallest and largest payload.
+    pub(crate) sizes: Option<(u64, u64)>,
+    /// Of the forward leg.
+    pub(crate) one_way: Sketch,
+    /// Of an echo flow.
+    pub(crate) round_trip: Option<Sketch>,
+    pub(crate) ipdv: Sketch,
+    /// The latest trip by number.
+    before: Option<Trip>,
+    /// Of the latest arrival.
+    transit: Option<SignedDuration>,
+    pub(crate) jitter_ms: Option<f64>,
+    next_expected: u64,
+    pub(crate) reordered: u64,
+    bytes: u128,
+    last_delivery: Option<Instant>,
+    /// Offered and delivered second by second, of a clocked flow.
+    pub(crate) seconds: Option<Seconds>,
+}
+
+impl FlowTally {
+    /// Nothing yet of the flow `info`, whose figures count in `window`.
+    pub fn new(info: &FlowInfo, window: Range<Instant>, is_stream: bool, is_echo: bool) -> Self {
+        Self {
+            bounded: info.bounded,
+            is_stream,
+            from: window.start.max(info.start),
+            counts: LossCounts::default(),
+            runs: RunCounter::default(),
+            stamps: Stamps::default(),
+            sizes: None,
+            one_way: Sketch::new(),
+            round_trip: is_echo.then(Sketch::new),
+            ipdv: Sketch::new(),
+            before: None,
+            transit: None,
+            jitter_ms: None,
+            next_expected: 0,
+            reordered: 0,
+            bytes: 0,
+            last_delivery: None,
+            seconds: info.clocked.then(|| Seconds::new(window.clone())),
+            window,
+        }
+    }
+
+    /// Whether enough has happened that [`FlowTally::take`] is worth its while.
+    #[inline]
+    pub fn is_due(forward: &LegTap, echo: Option<&LegTap>) -> bool {
+        forward.waiting() + echo.map_or(0, LegTap::waiting) >= EVENTS_AT_ONCE
+    }
+
+    /// Counts what the taps of the two legs hold and nothing can change any more, and takes it out of them.
+    pub fn take(&mut self, forward: &mut LegTap, mut echo: Option<&mut LegTap>) {
+        if let Some(seconds) = &mut self.seconds {
+            seconds.begin(forward.rows().map(|row| row.due));
+        }
+        let (mut arrivals, reads) = forward.give_events();
+        if let Some(echo) = &mut echo {
+            (arrivals, _) = echo.give_events();
+        }
+        for (position, &seq) in arrivals.iter().enumerate() {
+            // Of two copies in one go the first counts; what came before was taken, or is told by its row's copies.
+            if !arrivals[..position].contains(&seq) {
+                self.on_arrival(seq, forward, echo.as_deref());
+            }
+        }
+        for (at, bytes) in reads {
+            self.on_delivery(at, bytes);
+        }
+        while let Some((seq, row)) = forward.first() {
+            let back = echo.as_deref().and_then(|echo| echo.get(seq));
+            let Some(row) = row.filter(|row| is_settled(row, echo.is_some(), back)) else { break };
+            let (row, back) = (decided(*row), back.copied().map(decided));
+            self.add(&row, back.as_ref());
+            forward.give_first();
+            if let Some(echo) = &mut echo {
+                echo.give_first();
+            }
+        }
+        forward.forget_accepted();
+        if let Some(echo) = echo {
+            echo.forget_accepted();
+        }
+    }
+
+    /// The run has ended: counts the rest as `ending` says.
+    pub fn finish(&mut self, mut forward: LegTap, mut echo: Option<LegTap>, ending: Ending) {
+        self.take(&mut forward, echo.as_mut());
+        let forward = forward.finish(ending);
+        let echo = echo.map(|echo| echo.finish(ending).messages).unwrap_or_default();
+        let mut echoes = echo.iter().peekable();
+        for row in &forward.messages {
+            while echoes.next_if(|back| back.seq < row.seq).is_some() {}
+            self.add(row, echoes.next_if(|back| back.seq == row.seq));
+        }
+    }
+
+    /// Payload bits a second, as [`crate::metrics::goodput`] has it.
+    pub(crate) fn goodput_bps(&self) -> Option<f64> {
+        let last = self.last_delivery.filter(|_| self.bounded);
+        let span = last.unwrap_or(self.window.end).since(self.from);
+        (!span.is_zero()).then(|| self.bytes as f64 * 8.0 / span.as_secs_f64())
+    }
+
+    /// The next message by number.
+    fn add(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
+        if !self.is_stream
+            && row.fate == Fate::Delivered
+            && let Some(at) = row.received
+        {
+            self.on_delivery(at, row.size);
+        }
+        if let Some(seconds) = &mut self.seconds {
+            seconds.offer(row.due, row.size);
+        }
+        if !self.window.contains(&row.due) {
+            return;
+        }
+        let out = one_way_trip(row);
+        let trip = if self.round_trip.is_some() { round_trip(row, back) } else { out };
+        self.counts.add(&trip);
+        self.runs.add(&trip);
+        self.stamps.add(&trip);
+        let size = trip.size.get();
+        self.sizes = Some(self.sizes.map_or((size, size), |(least, most)| (least.min(size), most.max(size))));
+        if let Some(delay) = out.delay() {
+            self.one_way.record(delay);
+        }
+        if let (Some(sketch), Some(delay)) = (&mut self.round_trip, trip.delay()) {
+            sketch.record(delay);
+        }
+        if let Some(before) = self.before.filter(|before| before.seq.checked_add(1) == Some(trip.seq))
+            && let (Some(delay), Some(earlier)) = (trip.delay(), before.delay())
+        {
+            self.ipdv.record(magnitude(delay - earlier));
+        }
+        self.before = Some(trip);
+    }
+
+    /// A message came to the end of its way, in the order of arrival.
+    fn on_arrival(&mut self, seq: u64, forward: &LegTap, echo: Option<&LegTap>) {
+        let Some(row) = forward.get(seq).filter(|row| self.window.contains(&row.due)) else { return };
+        let end = if self.round_trip.is_some() { echo.and_then(|echo| echo.get(seq)) } else { Some(row) };
+        let Some(received) = end.and_then(|end| end.received) else { return };
+        let transit = received.signed_since(row.due);
+        if let Some(before) = self.transit.replace(transit) {
+            self.jitter_ms = Some(next_jitter_ms(self.jitter_ms, before, transit));
+        }
+        if seq >= self.next_expected {
+            self.next_expected = seq.saturating_add(1);
+        } else {
+            self.reordered += 1;
+        }
+    }
+
+    fn on_delivery(&mut self, at: Instant, bytes: Bytes) {
+        self.last_delivery = self.last_delivery.max(Some(at));
+        if at >= self.from && (self.bounded || at <= self.window.end) {
+            self.bytes += u128::from(bytes.get());
+        }
+        if let Some(seconds) = &mut self.seconds {
+            seconds.deliver(at, bytes);
+        }
+    }
+}
+
+/// Whether nothing can change a message's fate any more, there and back.
+fn is_settled(row: &MessageRecord, is_echo: bool, back: Option<&MessageRecord>) -> bool {
+    let is_over = |row: &MessageRecord| row.fate != Fate::Unfinished || row.drop_cause.is_some();
+    is_over(row) && (!is_echo || row.fate != Fate::Delivered || back.is_some_and(is_over))
+}
+
+/// A settled row with the fate that the end of the run would give it.
+fn decided(row: MessageRecord) -> MessageRecord {
+    let is_missing = row.fate == Fate::Unfinished && row.drop_cause.is_some() && row.sent.is_some();
+    MessageRecord { fate: if is_missing { Fate::Missing } else { row.fate }, ..row }
+}
+
+/// Chosen: so many that taking them costs little each, and so few that they stay in the processor's first cache.
+const EVENTS_AT_ONCE: usize = 32;
