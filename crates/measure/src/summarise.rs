@@ -11,8 +11,8 @@ use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
 use crate::metrics::{confidence, delay, delay_variation, fairness, goodput, reordering, settling, trip};
 use crate::summary::{
-    CellSummary, Clock, DelayMs, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs, LinkSummary, LossRuns,
-    MachineSummary, MeanMax, QueuePackets, RunSummary, Settling,
+    CellSummary, Clock, DelayMs, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs, LinkSummary,
+    LossRuns, MachineSummary, MeanMax, QueuePackets, RunSummary, Settling,
 };
 use crate::{
     ClockRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,

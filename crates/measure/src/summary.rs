@@ -27,7 +27,7 @@ pub struct Summary {
     pub valid: bool,
     /// In words for a person.
     pub warnings: Vec<String>,
-    /// `exact`, or the sketch and its relative error.
+    /// `exact`, or the histogram and its error.
     pub percentiles: String,
     /// How far one-way figures can be trusted.
     pub clock: Clock,

@@ -95,8 +95,15 @@ fn emulate(text: &str) -> Option<RunRecord> {
     };
     let interrupt = AtomicBool::new(false);
     let seed = Seed::new(5);
-    let plan =
-        RunPlan { cell: 0, repetition: 0, seed, series: true, interrupt: &interrupt, progress: &|_| {} };
+    let plan = RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed,
+        series: true,
+        rows: true,
+        interrupt: &interrupt,
+        progress: &|_| {},
+    };
     let record = arena.run(&scenario, plan).unwrap_or_else(|why| panic!("{why}"));
     eprintln!("{:?}", record.warnings);
     replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap_or_else(|why| panic!("{why}"));

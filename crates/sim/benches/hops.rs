@@ -33,6 +33,11 @@ fn main() {
         println!("{}", hops(&run(text, seconds.parse().ok(), false)[0]));
         return;
     }
+    if let [_, flag, flows, seconds] = arguments.as_slice()
+        && flag == "--flows"
+    {
+        return many(flows.parse().expect("a number"), seconds.parse().expect("a number"));
+    }
     if let [_, flag, files @ ..] = arguments.as_slice()
         && flag == "--digest"
     {
@@ -72,6 +77,28 @@ fn run(text: &str, seconds: Option<u64>, series: bool) -> Vec<RunRecord> {
 
 fn hops(record: &RunRecord) -> u64 {
     record.links.iter().map(|link| link.forwarded + link.lost).sum()
+}
+
+/// Runs `flows` CUBIC transfers that share 1 Mb/s each for `seconds`; prints hops, CPU time a hop and the most memory.
+#[expect(clippy::disallowed_methods, reason = "a bench reads its own peak of memory")]
+fn many(flows: u64, seconds: u64) {
+    let text = format!(
+        "name = \"many\"\nduration = \"{seconds} s\"\n\
+         [link.wan]\nrate = \"{flows} Mbps\"\ndelay = \"20 ms\"\n\
+         queue = {{ kind = \"drop-tail\", limit = \"{} packets\" }}\n\
+         [link.back]\nrate = \"{flows} Mbps\"\ndelay = \"20 ms\"\n\
+         [link.\"tx{{n}}\"]\nrate = \"100 Mbps\"\ndelay = {{ from = \"1 ms\", step = \"1 us\" }}\n\
+         [flow.bulk]\ncount = {flows}\ntransport = {{ kind = \"tcp\", cc = \"cubic\" }}\n\
+         workload = {{ kind = \"bulk\" }}\nstart = {{ from = \"0 s\", to = \"1 s\" }}\n\
+         route = [\"tx{{n}}\", \"wan\"]\nreturn_route = [\"back\"]\n",
+        3 * flows
+    );
+    let before = cpu_seconds();
+    let hops = hops(&run(&text, None, false)[0]);
+    let spent = cpu_seconds() - before;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM unknown").to_owned();
+    println!("{flows} flows: {hops} hops, {:.0} ns a hop, {peak}", spent * 1e9 / hops as f64);
 }
 
 /// Prints a number that changes when anything in the records of the scenario in `file` does: what is made faster must

@@ -52,8 +52,15 @@ fn run(arguments: &[String]) -> Result<(), String> {
 
 fn one(scenario: &Scenario, seed: Seed) -> Result<RunRecord, String> {
     let interrupt = AtomicBool::new(false);
-    let plan =
-        RunPlan { cell: 0, repetition: 0, seed, series: true, interrupt: &interrupt, progress: &|_| {} };
+    let plan = RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed,
+        series: true,
+        rows: true,
+        interrupt: &interrupt,
+        progress: &|_| {},
+    };
     SimArena::new().run(scenario, plan).map_err(|why| why.to_string())
 }
 

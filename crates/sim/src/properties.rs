@@ -121,12 +121,13 @@ proptest! {
     fn in_any_topology_packets_are_conserved_time_goes_on_and_nothing_stalls(
         links in proptest::collection::vec(any_link(), 1..6),
         flows in proptest::collection::vec((0_usize..6, 0..TRANSPORTS.len(), 0..WORKLOADS.len()), 1..5),
+        rows in any::<bool>(),
     ) {
         let text = scenario(&links, &flows);
         let source = Source { name: "any.toml".to_owned(), text: text.clone() };
         let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{text}"));
         let interrupt = AtomicBool::new(false);
-        let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: false, interrupt: &interrupt, progress: &|_| {} };
+        let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: false, rows, interrupt: &interrupt, progress: &|_| {} };
         let mut simulation = build(&plan.cells[0].scenario, &run);
         simulation.arm_flows();
         let (mut before, mut steps) = (Instant::ZERO, 0_u32);

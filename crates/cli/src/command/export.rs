@@ -61,6 +61,7 @@ fn capture_again(
         repetition: args.repetition,
         seed: cell.scenario.seed.repetition(args.repetition),
         series: false,
+        rows: false,
         interrupt: &stop,
         progress: &|_| {},
     };
