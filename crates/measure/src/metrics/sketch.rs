@@ -12,7 +12,7 @@ use crate::summary::{DelayMs, IpdvMs};
 /// What summary.json says of percentiles that come from here.
 pub const PERCENTILES: &str = "hdr histogram, off by at most 0.1 % or 0.5 us";
 
-/// The largest share by which a percentile may be off, where that is more than a bucket of [`LEAST`].
+/// The largest share by which a percentile may be off, where that is more than a bucket of `LEAST`.
 pub const RELATIVE_ERROR: f64 = 0.001;
 
 /// Decimal digits that a bucket keeps: [`RELATIVE_ERROR`].
