@@ -313,9 +313,10 @@ impl<In: DeserializeOwned> Control<In> {
 
     fn parse(&mut self) -> Result<Option<In>, ControlError> {
         let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') else {
-            // An opening line begins with a brace: anything else is told at once, not when it is long enough.
-            let is_garbage =
-                self.unread.len() > self.line_limit || self.unread.first().is_some_and(|&b| b != b'{');
+            // A line is an object, or a bare word in quotes (`"end"`): anything else is told at once, not when it is
+            // long enough. The line feed may come later than the rest: TCP keeps no message together.
+            let is_garbage = self.unread.len() > self.line_limit
+                || self.unread.first().is_some_and(|first| !matches!(first, b'{' | b'"'));
             return if is_garbage { Err(garbage(&self.unread)) } else { Ok(None) };
         };
         if end > self.line_limit {
@@ -361,3 +362,42 @@ pub(crate) const ANSWER_LIMIT: usize = 1024 * 1024;
 /// Either end takes the other for dead after so many seconds without a word; on a path with heavy loss the control
 /// connection itself needs that long for a few retransmissions (chosen; see docs/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_line_that_comes_in_two_pieces_is_read_wherever_it_is_cut() {
+        let probe = Answer::Probe { number: 7, received_ns: 1, sent_ns: 2 };
+        for answer in [Answer::End, probe] {
+            let mut line = serde_json::to_vec(&answer).unwrap();
+            line.push(b'\n');
+            for cut in 1..line.len() {
+                let (mut far, mut near) = pair();
+                far.write_all(&line[..cut]).unwrap();
+                while near.unread.len() < cut {
+                    assert!(near.receive().unwrap().is_none(), "{cut} bytes are no line");
+                }
+                far.write_all(&line[cut..]).unwrap();
+                let read = near.expect(SILENCE_S).unwrap();
+                assert_eq!(serde_json::to_vec(&read).unwrap(), line[..line.len() - 1]);
+            }
+        }
+    }
+
+    #[test]
+    fn another_protocol_is_told_by_its_first_byte() {
+        let (mut far, mut near) = pair();
+        far.write_all(b"SSH-2.0").unwrap();
+        let error = near.expect(SILENCE_S).unwrap_err();
+        assert!(matches!(error, ControlError::Garbage(what) if what.starts_with('S')));
+    }
+
+    fn pair() -> (TcpStream, Control<Answer>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (far, Control::new(listener.accept().unwrap().0, ANSWER_LIMIT).unwrap())
+    }
+}
