@@ -64,6 +64,15 @@ pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure
     }
 }
 
+/// As [`connect`], but for runs that stand beside each other in real time too: each has a path of its own in `emu`.
+pub(crate) fn connect_beside(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
+    let mut workers = connect(place, jobs)?;
+    if place.arena == ArenaKind::Emu {
+        workers.extend((1..jobs).map(|_| Box::new(EmuArena::default()) as Worker));
+    }
+    Ok(workers)
+}
+
 /// What an arena's error means for the program, with what was measured until then.
 pub(crate) fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
     match error {

@@ -39,7 +39,7 @@ pub(crate) struct Common {
     /// Print errors only
     #[arg(long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
     pub(crate) quiet: bool,
-    /// How many repetitions run at the same time in `sim` (default: one per core)
+    /// How many repetitions run at the same time in `sim` (default: one per core); of a study in `emu` at most so many cells
     #[arg(long, global = true, value_name = "N", env = "TALKPATH_JOBS")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Say more about each repetition
@@ -283,7 +283,7 @@ impl Command {
 }
 
 /// `KEY=VALUE`, split at the first `=`.
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, as in path.up.rate=2 Mbps")?;
     if key.trim().is_empty() {
         return Err("the key before `=` is empty".to_owned());

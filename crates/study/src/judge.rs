@@ -34,9 +34,11 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         arena: selection.arenas.first().copied().unwrap_or(ArenaName::Sim),
         arenas: selection.arenas.clone(),
         quick: is_quick,
+        seed: study.changes.seed,
+        set: study.changes.set.clone(),
         phases: if is_quick { usual.unwrap_or(study.repeat).min(study.repeat) } else { study.repeat },
         valid: missing.is_empty(),
-        warnings: warnings(samples, wanted.len(), &missing),
+        warnings: changed(study).into_iter().chain(warnings(samples, wanted.len(), &missing)).collect(),
         assumptions: study.assumptions.iter().map(|it| (it.name.clone(), it.text.clone())).collect(),
         claims: selection.claims(study).map(|claim| judge_claim(claim, &ran)).collect(),
         cells: wanted.iter().filter_map(|cell| ran.cell_outcome(cell)).collect(),
@@ -52,6 +54,13 @@ impl Outcome {
         let all = self.claims.iter().flat_map(|claim| claim.verdicts().map(move |verdict| (claim, verdict)));
         all.filter(|(_, verdict)| verdict.verdict != verdict.expected && !verdict.left_out)
     }
+}
+
+/// That this is not the study as it stands, where keys were set over its own.
+fn changed(study: &Study) -> Option<String> {
+    let set: Vec<_> = study.changes.set.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let is_changed = !set.is_empty();
+    is_changed.then(|| format!("set in every cell, over what the study sets: {}", set.join(", ")))
 }
 
 /// What the runs said, each thing once, and which repetitions and cells are not judged.

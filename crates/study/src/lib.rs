@@ -35,7 +35,7 @@ pub use catalogue::{Embedded, embedded};
 pub use claim::{Bound, Check, Claim, Expected, Figure as FigureOf, Kind, Operand, Tolerance};
 pub use fit::{Fit, fit};
 pub use judge::judge;
-pub use load::load;
+pub use load::{load, load_with};
 pub use metric::{Derived, Metrics};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, Outcome,
@@ -44,6 +44,6 @@ pub use outcome::{
 pub use sample::{CellSamples, LossRun, Sample, Trace, TraceLine};
 pub use selection::Selection;
 pub use stats::{Median, median};
-pub use study::{Assumption, Cell, Figure, FigureKind, Form, Kept, Study};
+pub use study::{Assumption, Cell, Changes, Figure, FigureKind, Form, Kept, Study};
 pub use table::{PublishedRow, PublishedTable, Role, RowOutcome, TableOutcome};
 pub use words::{shown, shown_figure, shown_must, shown_value};

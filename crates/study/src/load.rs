@@ -16,7 +16,7 @@ use crate::file::{File, MetricEntry, OneOrMany, Settings};
 use crate::form;
 use crate::metric::{Derived, Metrics};
 use crate::place::{Mistakes, known};
-use crate::study::{Assumption, Cell, Figure, FigureKind, Kept, Study};
+use crate::study::{Assumption, Cell, Changes, Figure, FigureKind, Kept, Study};
 use crate::table::PublishedTable;
 
 /// Reads the study `name`; `files` are the scenarios beside it.
@@ -25,6 +25,19 @@ use crate::table::PublishedTable;
 /// Every mistake in it, each at its line and column: first those of form (syntax, unknown keys, wrong types), and where there
 /// are none, what the rest of the file and the scenarios say against it.
 pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diagnostics> {
+    load_with(name, source, files, &Changes::default())
+}
+
+/// Reads the study `name` with `changes` in every cell.
+///
+/// # Errors
+/// As [`load`]; what a change has wrong stands where the study names the scenario.
+pub fn load_with(
+    name: &str,
+    source: &Source,
+    files: &[Source],
+    changes: &Changes,
+) -> Result<Study, Diagnostics> {
     let mut mistakes = Mistakes::new(source);
     let file: File = match toml::from_str(&source.text) {
         Ok(file) => file,
@@ -36,8 +49,14 @@ pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diag
             return Err(mistakes.finish());
         }
     };
-    let loader =
-        Loader { file: &file, files, mistakes: &mut mistakes, names: BTreeSet::new(), is_named: true };
+    let loader = Loader {
+        file: &file,
+        files,
+        changes,
+        mistakes: &mut mistakes,
+        names: BTreeSet::new(),
+        is_named: true,
+    };
     let study = loader.study(name);
     if mistakes.is_clean() { Ok(study) } else { Err(mistakes.finish()) }
 }
@@ -45,6 +64,7 @@ pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diag
 struct Loader<'a, 'm> {
     file: &'a File,
     files: &'a [Source],
+    changes: &'a Changes,
     mistakes: &'m mut Mistakes<'a>,
     /// What the cells are called, also those whose scenarios have mistakes.
     names: BTreeSet<String>,
@@ -97,6 +117,7 @@ impl Loader<'_, '_> {
             claims,
             figures,
             tables,
+            changes: self.changes.clone(),
         }
     }
 

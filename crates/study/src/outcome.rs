@@ -44,6 +44,10 @@ pub struct Outcome {
     pub arenas: Vec<ArenaName>,
     /// Whether it was the shorter run.
     pub quick: bool,
+    /// What all repetitions' seeds are derived from; `null` where each scenario's own.
+    pub seed: Option<u64>,
+    /// Scenario keys that were set in every cell after what the study sets.
+    pub set: Vec<(String, String)>,
     /// Repetitions of a cell that does not say otherwise: start phases, each with its own seed.
     pub phases: u64,
     /// Whether every cell ran to its end on an undisturbed machine.
@@ -196,6 +200,8 @@ pub struct CellOutcome {
     pub n: u64,
     /// Repetitions that are not: the machine disturbed them past its stated limits.
     pub disturbed: u64,
+    /// The most other runs that stood beside one of them in real time.
+    pub beside: u64,
     /// By metric path.
     pub metrics: std::collections::BTreeMap<String, Value>,
 }

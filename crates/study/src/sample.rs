@@ -67,6 +67,12 @@ pub struct Sample {
     pub seed: u64,
     /// By path; what the arena could not know is absent.
     pub values: BTreeMap<String, f64>,
+    /// The most other runs of the study that stood beside it; 0 in virtual time.
+    #[serde(default)]
+    pub beside: u64,
+    /// Packets that the emulator carried.
+    #[serde(default)]
+    pub packets: Option<u64>,
     /// Why this repetition is not judged: the machine disturbed it past its stated limits.
     #[serde(default)]
     pub disturbed: Option<String>,
@@ -115,6 +121,8 @@ impl Sample {
             repetition: run.repetition,
             seed: run.seed,
             values: study.metrics.iter().filter_map(value).collect(),
+            beside: 0,
+            packets: record.machine.as_ref().and_then(|machine| machine.packets),
             disturbed: (!record.valid).then(|| disturbance(record)),
             delays: delays(record, &cell.kept.delays),
         }

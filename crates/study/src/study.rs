@@ -44,6 +44,17 @@ pub struct Study {
     pub metrics: Vec<String>,
     /// Those that the study makes of others.
     pub derived: Metrics,
+    /// What was changed in every cell when it was loaded.
+    pub changes: Changes,
+}
+
+/// What the command line changes in every cell of a study.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The seed that all repetitions' seeds are derived from, over the scenarios' own.
+    pub seed: Option<u64>,
+    /// Scenario keys and their values, after everything that the study sets.
+    pub set: Vec<(String, String)>,
 }
 
 /// One answer to what the publication leaves open.

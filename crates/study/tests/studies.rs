@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use talkpath_scenario::{Diagnostics, Source};
 use talkpath_study::{
-    ArenaName, ArenaVerdict, CellSamples, Kept, Outcome, Role, Sample, Selection, Stands, Study, Verdict,
-    embedded, judge, load,
+    ArenaName, ArenaVerdict, CellSamples, Changes, Kept, Outcome, Role, Sample, Selection, Stands, Study,
+    Verdict, embedded, judge, load, load_with,
 };
 
 const SCENARIO: &str = r#"
@@ -90,6 +90,8 @@ fn samples_in(
                 repetition,
                 seed: repetition,
                 values: BTreeMap::from([("flows.call.loss_rate".to_owned(), value)]),
+                beside: 0,
+                packets: None,
                 disturbed: None,
                 delays: BTreeMap::new(),
             })
@@ -286,8 +288,32 @@ fn an_entry_s_shorter_form_keeps_its_places() {
     let sim = quick(ArenaName::Sim).unwrap();
     assert_eq!((sim.repeat, sim.scenario.duration.as_millis()), (1, 100));
     assert_eq!(quick(ArenaName::Emu), None);
+    let in_emu = read(&text.replace("emu = { quick = false }", "emu = { quick = { repeat = 2 } }")).unwrap();
+    assert_eq!(in_emu.cell("call-far", ArenaName::Emu, 0).unwrap().quick.as_ref().unwrap().repeat, 2);
     let wrong = read(&text.replace("\"100 ms\"", "\"100 miles\"")).expect_err("a mistake").to_string();
     assert!(wrong.starts_with("study.toml:28:"), "{wrong}");
+}
+
+#[test]
+fn a_seed_and_keys_of_the_caller_stand_over_those_of_every_cell() {
+    let source = Source::new("study.toml", STUDY);
+    let files = [Source::new("call.toml", SCENARIO)];
+    let changed = |seed, set: &[(&str, &str)]| {
+        let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        load_with("test-1999", &source, &files, &Changes { seed, set })
+    };
+    let study =
+        changed(Some(7), &[("path.up.delay", "3 ms")]).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    for cell in &study.cells {
+        assert_eq!(cell.full.scenario.seed.get(), 7);
+        assert_eq!(cell.full.scenario.links[0].config.delay.as_millis(), 3, "the study sets 1 ms and 50 ms");
+    }
+    assert_ne!(study.cells[0].full.fingerprint, changed(Some(8), &[]).unwrap().cells[0].full.fingerprint);
+    let outcome = judge(&study, &Selection::default(), &[]);
+    assert_eq!((outcome.seed, outcome.set.len()), (Some(7), 1));
+    assert!(outcome.warnings[0].contains("path.up.delay = 3 ms"), "{:?}", outcome.warnings);
+    let wrong = changed(None, &[("flow.cal.start", "1 s")]).unwrap_err().to_string();
+    assert!(wrong.contains("--set flow.cal.start") && wrong.contains("no flow called"), "{wrong}");
 }
 
 fn with_arenas() -> Study {

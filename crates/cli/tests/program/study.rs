@@ -153,6 +153,27 @@ fn resuming_keeps_what_ran_and_runs_what_was_edited() {
 }
 
 #[test]
+fn another_seed_runs_anew_and_is_kept_apart() {
+    let bench = bench(STUDY);
+    let outcome = |arguments: &[&str]| -> serde_json::Value {
+        let command = [&["study", "run", "study.toml", "--quick", "--json"], arguments].concat();
+        serde_json::from_str(&bench.run(&command).succeeds().out).unwrap()
+    };
+    let loss = |outcome: &serde_json::Value| {
+        outcome["cells"][1]["metrics"]["flows.call.loss_rate"]["median"].as_f64().unwrap()
+    };
+    let (own, other) = (outcome(&[]), outcome(&["--seed", "77"]));
+    assert_eq!((&own["seed"], &other["seed"]), (&serde_json::Value::Null, &77.into()));
+    assert!((loss(&own) - loss(&other)).abs() > 1e-9, "other draws");
+    let resumed = outcome(&["--seed", "77", "--resume"]);
+    assert_eq!(resumed, other);
+    bench.run(&["study", "run", "study.toml", "--quick", "--seed", "78", "--resume"]).fails(2, &["--resume"]);
+    let longer = outcome(&["--set", "duration=2 s"]);
+    assert!(longer["warnings"][0].as_str().unwrap().contains("duration = 2 s"), "{longer}");
+    bench.run(&["study", "run", "study.toml", "--set", "duratoin=2 s"]).fails(2, &["duratoin", "duration"]);
+}
+
+#[test]
 fn two_arenas_are_judged_side_by_side() {
     let bench = bench(STUDY);
     let seen: Seen = bench.run(&["study", "run", "study.toml", "--arena", "sim,emu", "--json"]);

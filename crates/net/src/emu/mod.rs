@@ -58,7 +58,8 @@ pub use replay::{ReplayError, ReplayReport, log_header, replay};
 pub use report::{EmuReport, LatenessFigures};
 pub use world::Means;
 
-/// Two namespaces and the path between them. Runs do not share anything, but disturb each other's timing: one at a time.
+/// Two namespaces and the path between them. Runs share nothing but the machine: beside each other they cost each other time,
+/// which each one's report tells. The default is without a look whether this machine allows it.
 #[derive(Debug, Default)]
 pub struct EmuArena {
     log: Option<Vec<u8>>,

@@ -71,6 +71,7 @@ impl<'a> Ran<'a> {
             assumption: samples.assumption.clone(),
             n: judged as u64,
             disturbed: (samples.samples.len() - judged) as u64,
+            beside: samples.samples.iter().map(|sample| sample.beside).max().unwrap_or(0),
             metrics: self.study.metrics.iter().filter_map(value).collect(),
         })
     }

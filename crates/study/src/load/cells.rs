@@ -187,8 +187,10 @@ impl<'a> Loader<'a, '_> {
             self.mistakes.add(entry.scenario.span(), "cells.scenario", message, known);
             return None;
         };
+        let of_study = set.iter().map(|it| (it.key.clone(), it.value.clone()));
         let options = Options {
-            set: set.iter().map(|it| (it.key.clone(), it.value.clone())).collect(),
+            set: of_study.chain(self.changes.set.iter().cloned()).collect(),
+            seed: self.changes.seed,
             ..Options::default()
         };
         let plan = match load_scenario(source, &options) {

@@ -3,7 +3,7 @@
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 
-use crate::args::ArenaKind;
+use crate::args::{ArenaKind, key_value};
 
 #[derive(Debug, Args)]
 pub(crate) struct StudyArgs {
@@ -46,7 +46,13 @@ pub(crate) struct StudyRunArgs {
     /// Fewer start phases under fewer assumption sets, within a minute in sim
     #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
     pub(crate) quick: bool,
-    /// Go on in the newest directory of this study under --out: cells that ran to their end are kept
+    /// Derive every repetition's seed from this one instead of the scenarios' own: the verdicts should stay
+    #[arg(long, value_name = "N", env = "TALKPATH_SEED")]
+    pub(crate) seed: Option<u64>,
+    /// Set a key that the scenarios of all cells have, after what the study sets, as `duration=50 s`; may be given again
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Go on in the newest directory of this study, seed and --set under --out: cells that ran to their end are kept
     #[arg(long)]
     pub(crate) resume: bool,
 }

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use talkpath_study::{Cell, CellSamples, Form};
+use talkpath_study::{Cell, CellSamples, Form, Study};
 
 use crate::failure::Failure;
 use crate::run_dir::{PARTS, PLAN, RunDir, read_json, write_bytes};
@@ -27,6 +27,10 @@ pub(super) struct Identity {
     talkpath: String,
     study: String,
     quick: bool,
+    #[serde(default)]
+    seed: Option<u64>,
+    #[serde(default)]
+    set: Vec<(String, String)>,
 }
 
 /// An open directory of a study's run.
@@ -37,8 +41,14 @@ pub(super) struct Folder {
 }
 
 impl Identity {
-    pub(super) fn new(study: &str, quick: bool) -> Self {
-        Self { talkpath: env!("CARGO_PKG_VERSION").to_owned(), study: study.to_owned(), quick }
+    pub(super) fn new(study: &Study, quick: bool) -> Self {
+        Self {
+            talkpath: env!("CARGO_PKG_VERSION").to_owned(),
+            study: study.name.clone(),
+            quick,
+            seed: study.changes.seed,
+            set: study.changes.set.clone(),
+        }
     }
 
     fn title(&self) -> String {
@@ -74,7 +84,7 @@ impl Folder {
         match found.into_iter().rev().find(fits) {
             Some(path) => Self::lock(path),
             None => Err(Failure::Usage(format!(
-                "--resume: no run of {} of this length and version under {}",
+                "--resume: no run of {} of this length, seed and version under {}",
                 identity.study,
                 out.display()
             ))),

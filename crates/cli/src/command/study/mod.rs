@@ -2,15 +2,17 @@
 
 pub(crate) mod args;
 mod folder;
+mod room;
 mod runner;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use talkpath_report::{study_page, study_table};
 use talkpath_scenario::Source;
 use talkpath_study::{
-    ArenaName, Claim, Embedded, Outcome, Selection, Study, arena_list, embedded, judge, load,
+    ArenaName, Changes, Claim, Embedded, Outcome, Selection, Study, arena_list, embedded, judge, load_with,
 };
 
 use self::args::{StudyArgs, StudyCommand, StudyRunArgs};
@@ -31,7 +33,7 @@ use crate::terminal::{self, Terminal};
 pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     match &args.command {
         StudyCommand::List => list(terminal),
-        StudyCommand::Show { name } => terminal.result(&shown(&find(name)?)),
+        StudyCommand::Show { name } => terminal.result(&shown(&find(name, &Changes::default())?)),
         StudyCommand::Run(args) => run_study(args, common, terminal),
     }
 }
@@ -39,7 +41,7 @@ pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Resu
 fn list(terminal: Terminal) -> Result<(), Failure> {
     let mut text = String::new();
     for entry in embedded() {
-        let study = load_embedded(entry)?;
+        let study = load_embedded(entry, &Changes::default())?;
         text.push_str(&format!("{}  {} ({} claims)\n", study.name, study.title, study.claims.len()));
     }
     terminal.result(&text)
@@ -47,7 +49,7 @@ fn list(terminal: Terminal) -> Result<(), Failure> {
 
 fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let arenas = arena_names(&args.arena)?;
-    let study = find(&args.name)?;
+    let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
     let selection = Selection { arenas, quick: args.quick, claims: args.claims.clone() };
     if let Some(unknown) = args.claims.iter().find(|id| !study.claims.iter().any(|claim| claim.id == **id)) {
         let known: Vec<_> = study.claims.iter().map(|claim| claim.id.as_str()).collect();
@@ -58,9 +60,13 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     let mut workers = Vec::new();
     for &arena in &selection.arenas {
         let place = Place { arena: kind(arena), to: None, key_file: None };
-        workers.push((arena, arenas::connect(&place, jobs(common))?));
+        let most = match arena.is_real_time() {
+            true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
+            false => jobs(common),
+        };
+        workers.push((arena, arenas::connect_beside(&place, most)?));
     }
-    let identity = Identity::new(&study.name, args.quick);
+    let identity = Identity::new(&study, args.quick);
     let folder = match args.resume {
         true => Folder::newest(&common.out, &identity)?,
         false => Folder::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
@@ -116,8 +122,10 @@ fn conclude(
 ) -> Result<(), Failure> {
     let claims: String = args.claims.iter().map(|id| format!(" --claim {id}")).collect();
     let quick = if args.quick { " --quick" } else { "" };
+    let seed = args.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
+    let set: String = args.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
     let arenas = arena_list(&outcome.arenas);
-    let command = format!("talkpath study run {}{claims} --arena {arenas}{quick}", args.name);
+    let command = format!("talkpath study run {}{claims} --arena {arenas}{quick}{seed}{set}", args.name);
     write_bytes(&folder.file(OUTCOME), &json(outcome))?;
     let page = study_page(outcome, env!("CARGO_PKG_VERSION"), &command);
     write_bytes(&folder.file(REPORT), page.as_bytes())?;
@@ -132,9 +140,9 @@ fn conclude(
 }
 
 /// The study that is built in under this name, or the one in a file.
-fn find(name: &str) -> Result<Study, Failure> {
+fn find(name: &str, changes: &Changes) -> Result<Study, Failure> {
     if let Some(entry) = embedded().iter().find(|entry| entry.name == name) {
-        return load_embedded(entry);
+        return load_embedded(entry, changes);
     }
     let path = Path::new(name);
     if !name.ends_with(".toml") && !path.exists() {
@@ -145,15 +153,15 @@ fn find(name: &str) -> Result<Study, Failure> {
             known.join(", ")
         )));
     }
-    load_file(path)
+    load_file(path, changes)
 }
 
-fn load_embedded(entry: &Embedded) -> Result<Study, Failure> {
-    load_texts(entry.name, &entry.source(), &entry.files())
+fn load_embedded(entry: &Embedded, changes: &Changes) -> Result<Study, Failure> {
+    load_texts(entry.name, &entry.source(), &entry.files(), changes)
 }
 
 /// A study file with the scenarios and tables beside it.
-fn load_file(path: &Path) -> Result<Study, Failure> {
+fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
     let source = Source::new(path.display().to_string(), scenario_file::read(path)?);
     let beside = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut files = Vec::new();
@@ -167,11 +175,11 @@ fn load_file(path: &Path) -> Result<Study, Failure> {
     }
     let folder = beside.canonicalize().unwrap_or_else(|_| beside.to_path_buf());
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    load_texts(if name.is_empty() { "study" } else { &name }, &source, &files)
+    load_texts(if name.is_empty() { "study" } else { &name }, &source, &files, changes)
 }
 
-fn load_texts(name: &str, source: &Source, files: &[Source]) -> Result<Study, Failure> {
-    load(name, source, files).map_err(|diagnostics| Failure::Scenario {
+fn load_texts(name: &str, source: &Source, files: &[Source], changes: &Changes) -> Result<Study, Failure> {
+    load_with(name, source, files, changes).map_err(|diagnostics| Failure::Scenario {
         file: source.name.clone(),
         mistakes: diagnostics.iter().map(|mistake| scenario_file::show(source, mistake)).collect(),
     })
@@ -236,5 +244,8 @@ fn length(study: &Study, selection: &Selection) -> String {
     format!("{} cells, {runs} runs, {} of path time", cells.len(), in_words(seconds))
 }
 
+/// The most runs in real time beside each other where `--jobs` does not say (chosen: by far fewer of most fit a machine, and
+/// each takes some hundred descriptors and ten threads).
+const MOST_BESIDE: usize = 16;
 /// What the run found, as `--json` prints it.
 const OUTCOME: &str = "study.json";

@@ -1,6 +1,7 @@
 //! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its end; in real
-//! time each repetition.
+//! time each repetition. There as many cells run beside each other as the machine has room for (`room.rs`).
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -12,9 +13,11 @@ use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Stud
 use talkpath_units::Duration;
 
 use super::folder::Folder;
+use super::room::{Room, Stay, packets_per_s, share};
 use crate::arenas::{self, Worker};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::stopwatch::Stopwatch;
 use crate::terminal::Terminal;
 
 /// What is to be run, and where it is kept.
@@ -40,6 +43,13 @@ impl Task<'_> {
         self.form.repeat.saturating_sub(kept)
     }
 
+    /// Packets a second that it carries: what the last repetition did, or before the first an estimate.
+    fn packets_per_s(&self, samples: &CellSamples) -> f64 {
+        let last = samples.samples.last().and_then(|sample| sample.packets);
+        let seconds = self.form.scenario.duration.as_nanos() as f64 / 1e9;
+        last.map_or_else(|| packets_per_s(&self.form.scenario), |packets| packets as f64 / seconds)
+    }
+
     /// How long what is missing takes in the path's own time.
     fn span(&self) -> Duration {
         Duration::from_nanos(self.form.scenario.duration.as_nanos().saturating_mul(self.missing()))
@@ -50,9 +60,25 @@ impl Task<'_> {
 struct Stage<'a> {
     tasks: &'a [Task<'a>],
     progress: Progress,
+    /// In real time.
+    room: Option<Room>,
     /// Of the path's own time, ms.
+    whole_ms: u64,
     left_ms: AtomicU64,
+    began: Stopwatch,
     done: AtomicUsize,
+    /// Repetitions that ran again.
+    again: AtomicU64,
+}
+
+impl Stage<'_> {
+    /// How long the rest takes at the pace until now, s.
+    fn left_s(&self) -> u64 {
+        let left = self.left_ms.load(Ordering::Relaxed);
+        let done = self.whole_ms.saturating_sub(left);
+        let each = if done == 0 { 0.001 } else { self.began.wall_s() / done as f64 };
+        (left as f64 * each).ceil() as u64
+    }
 }
 
 impl Runner<'_> {
@@ -83,6 +109,10 @@ impl Runner<'_> {
             if failure.is_some() {
                 continue;
             }
+            if arena.is_real_time() {
+                // The longest first, so that none is left to run on alone.
+                tasks.sort_by_key(|task| std::cmp::Reverse(task.span()));
+            }
             let (mut fresh, ended) = self.run_stage(*arena, &tasks, workers);
             samples.append(&mut fresh);
             failure = ended;
@@ -103,13 +133,22 @@ impl Runner<'_> {
         let runs = tasks.iter().map(Task::missing).sum();
         if arena.is_real_time() && runs > 0 {
             let time = in_words(whole.as_millis() / 1000);
-            self.terminal.note(&format!("{arena}: {runs} repetitions in real time, at least {time}"));
+            self.terminal.note(&format!(
+                "{arena}: {runs} repetitions in real time, {time} of path time; at most {} beside each other, fewer where the \
+                 machine is late",
+                workers.len()
+            ));
         }
+        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let stage = Stage {
             tasks,
             progress: Progress::new(self.terminal, runs, whole),
+            room: arena.is_real_time().then(|| Room::new(workers.len(), processors)),
+            whole_ms: whole.as_millis(),
             left_ms: AtomicU64::new(whole.as_millis()),
+            began: Stopwatch::start(),
             done: AtomicUsize::new(0),
+            again: AtomicU64::new(0),
         };
         let next = AtomicUsize::new(0);
         let done = Mutex::new((Vec::new(), None));
@@ -135,6 +174,14 @@ impl Runner<'_> {
             }
         });
         stage.progress.finish();
+        if let Some(room) = stage.room.as_ref().filter(|_| runs > 0) {
+            self.terminal.note(&format!(
+                "{arena}: took {}; at most {} runs at a time; {} ran again",
+                in_words(stage.began.wall_s().ceil() as u64),
+                room.peak(),
+                stage.again.load(Ordering::Relaxed)
+            ));
+        }
         done.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -149,9 +196,11 @@ impl Runner<'_> {
         let mut samples =
             begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
         for repetition in samples.samples.len() as u64..form.repeat {
-            let record = self.run_repetition(task, repetition, samples.trace.is_none(), worker, stage)?;
+            let load = share(task.packets_per_s(&samples));
+            let (record, beside) =
+                self.run_repetition(task, repetition, (samples.trace.is_none(), load), worker, stage)?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
-            samples.samples.push(Sample::of(&record, &summary, self.study, cell));
+            samples.samples.push(Sample { beside, ..Sample::of(&record, &summary, self.study, cell) });
             if samples.trace.is_none() && record.valid {
                 samples.trace = Trace::of(&record, cell);
             }
@@ -174,28 +223,27 @@ impl Runner<'_> {
             true => self.terminal.note(&format!(
                 "{told}, {done} of {} cells; about {} left",
                 stage.tasks.len(),
-                in_words(stage.left_ms.load(Ordering::Relaxed) / 1000)
+                in_words(stage.left_s())
             )),
             false => self.terminal.detail(&told),
         }
         Ok(samples)
     }
 
-    /// One repetition; in real time, where the machine disturbed it past its stated limits, once more.
+    /// One repetition, and in real time the most other runs that were beside it. Where the machine disturbed it there past
+    /// its stated limits it runs again beside fewer, and then alone.
     fn run_repetition(
         &self,
         task: &Task<'_>,
         repetition: u64,
-        is_traced: bool,
+        (is_traced, load): (bool, f64),
         worker: &mut Worker,
         stage: &Stage<'_>,
-    ) -> Result<RunRecord, Failure> {
+    ) -> Result<(RunRecord, u64), Failure> {
         let Task { cell, form, .. } = task;
-        let mut tries = if cell.arena.is_real_time() { REAL_TIME_TRIES } else { 1 };
+        let (mut tries, mut most_others) = (0, u64::MAX);
         loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(self.interrupted());
-            }
+            let stay = self.enter(stage, load, most_others)?;
             let shown = stage.progress.repetition(form.scenario.duration);
             let plan = RunPlan {
                 cell: cell.index,
@@ -210,14 +258,38 @@ impl Runner<'_> {
                 Failure::Interrupted(_) => self.interrupted(),
                 other => other,
             })?;
-            tries -= 1;
-            if record.valid || tries == 0 {
+            let others = stay.map_or(0, |stay| stay.leave(!record.valid));
+            tries += 1;
+            if record.valid || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
                 shown.finish();
-                return Ok(record);
+                return Ok((record, others));
             }
             shown.take_back();
+            stage.again.fetch_add(1, Ordering::Relaxed);
+            most_others = if tries + 1 == MOST_TRIES { 0 } else { others / 2 };
+            let beside = match (others, most_others) {
+                (0, _) => ", runs again".to_owned(),
+                (_, 0) => format!(" beside {others} others, runs again alone"),
+                _ => format!(" beside {others} others, runs again beside {most_others} at most"),
+            };
             let why = record.warnings.join("; ");
-            self.terminal.note(&format!("{}: {}: disturbed, runs again: {why}", cell.arena, cell.name));
+            self.terminal.note(&format!("{}: {}: disturbed{beside}: {why}", cell.arena, cell.name));
+        }
+    }
+
+    /// Waits in real time until the machine has room for one more run; in virtual time there is nothing to wait for.
+    fn enter<'r>(
+        &self,
+        stage: &'r Stage<'_>,
+        load: f64,
+        most_others: u64,
+    ) -> Result<Option<Stay<'r>>, Failure> {
+        let stay = stage.room.as_ref().map(|room| room.enter(load, most_others, self.stop));
+        match stay {
+            Some(None) => Err(self.interrupted()),
+            None if self.stop.load(Ordering::Relaxed) => Err(self.interrupted()),
+            Some(stay) => Ok(stay),
+            None => Ok(None),
         }
     }
 
@@ -237,6 +309,7 @@ pub(super) fn in_words(seconds: u64) -> String {
     }
 }
 
-/// How often a repetition that the machine disturbs runs before it is kept as disturbed. Chosen: a machine that is too
-/// busy twice in a row is too busy.
-const REAL_TIME_TRIES: u32 = 2;
+/// How often a repetition that the machine disturbs runs before it is kept as disturbed. Chosen: beside others, beside fewer,
+/// alone; a machine that is too busy for one run twice in a row is too busy.
+const MOST_TRIES: u32 = 3;
+const TRIES_ALONE: u32 = 2;
