@@ -89,6 +89,10 @@ pub struct Endpoint {
 impl Endpoint {
     /// The end that sends: its workload begins when the transport is open.
     pub fn near(transport: AnyTransport, workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+        let workload = match transport.largest_message() {
+            Some(size) => workload.with_largest_message(size),
+            None => workload,
+        };
         Self::new(Side::Near, transport, Some(workload), None, Receiver::default(), window)
     }
 

@@ -33,7 +33,11 @@ fn main() {
         delay: Duration::from_millis(20),
         mtu: Bytes::new(1500),
         framing: Framing::None,
-        queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(100)), in_service: false },
+        queue: QueueKind::DropTail {
+            limit: QueueLimit::Packets(Packets::new(100)),
+            in_service: false,
+            mark_at: None,
+        },
         loss: LossModel::None,
         jitter: DelayVariation::None,
     };

@@ -82,6 +82,8 @@ pub enum QueueKind {
         limit: QueueLimit,
         /// Whether the packet in service counts against `limit`.
         in_service: bool,
+        /// An arrival that finds so many waiting is to be marked, where it can be (RFC 3168 §5); `None` never marks.
+        mark_at: Option<Packets>,
     },
 }
 

@@ -107,11 +107,11 @@ impl<T: Carried> Link<T> {
     ///
     /// Its random streams are `link/NAME/loss` and `link/NAME/jitter`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
-        let QueueKind::DropTail { limit, in_service } = config.queue;
+        let QueueKind::DropTail { limit, in_service, mark_at } = config.queue;
         Self {
             mtu: config.mtu,
             framing: config.framing,
-            queue: Queue::DropTail(DropTail::new(limit, in_service)),
+            queue: Queue::DropTail(DropTail::new(limit, in_service, mark_at)),
             serialiser: Serialiser::new(&config.rate),
             loss: Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))),
             pipe: Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter"))),
@@ -188,6 +188,16 @@ impl<T: Carried> Link<T> {
     pub fn waiting(&self, now: Instant) -> u64 {
         match &self.queue {
             Queue::DropTail(queue) => queue.waiting(now),
+        }
+    }
+
+    /// Whether a packet that comes at `now`, to be given to [`Link::handle_packet`] next, finds a queue so long that it is to
+    /// be marked with Congestion Experienced, where its transport takes that (RFC 3168 §5). Marking is the owner's, who
+    /// knows the packet's header; whether there is room is asked afterwards.
+    #[inline]
+    pub fn marks(&self, now: Instant) -> bool {
+        match &self.queue {
+            Queue::DropTail(queue) => queue.marks(now),
         }
     }
 

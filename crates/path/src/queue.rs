@@ -6,7 +6,7 @@
 //! The queue guards waiting packets; an idle serialiser takes a packet whatever the limit is, so a limit of nothing
 //! still passes traffic that never has to wait.
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Instant, Packets};
 
 use crate::config::QueueLimit;
 use crate::occupancy::{Levels, Occupancy, Window};
@@ -18,6 +18,7 @@ pub(crate) struct DropTail {
     limit: QueueLimit,
     /// Whether the packet in service counts against `limit`.
     in_service: bool,
+    mark_at: Option<Packets>,
     /// In order of arrival, which is the order of service.
     waiting: Ring<Waiting>,
     /// Bytes of `waiting` in all.
@@ -37,10 +38,11 @@ struct Waiting {
 
 impl DropTail {
     /// An empty queue that measures the whole run.
-    pub(crate) fn new(limit: QueueLimit, in_service: bool) -> Self {
+    pub(crate) fn new(limit: QueueLimit, in_service: bool, mark_at: Option<Packets>) -> Self {
         Self {
             limit,
             in_service,
+            mark_at,
             waiting: Ring::new(),
             waiting_bytes: Bytes::ZERO,
             serving: Bytes::ZERO,
@@ -103,6 +105,12 @@ impl DropTail {
         (self.waiting.len() - started) as u64
     }
 
+    /// Whether an arrival at `now`, at or after the last settling, finds so many waiting that it is to be marked.
+    #[inline]
+    pub(crate) fn marks(&self, now: Instant) -> bool {
+        self.mark_at.is_some_and(|least| self.waiting(now) >= least.get())
+    }
+
     /// How many waited for how long, up to `now`. The queue is settled.
     pub(crate) fn levels(&mut self, now: Instant) -> Levels {
         self.occupancy.hold(self.waiting.len(), now);
@@ -112,8 +120,6 @@ impl DropTail {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_units::Packets;
-
     use super::*;
 
     fn at(ns: u64) -> Instant {
@@ -123,7 +129,7 @@ mod tests {
     #[test]
     fn bytes_in_service_count_only_where_asked() {
         for in_service in [false, true] {
-            let mut queue = DropTail::new(QueueLimit::Bytes(Bytes::new(1000)), in_service);
+            let mut queue = DropTail::new(QueueLimit::Bytes(Bytes::new(1000)), in_service, None);
             queue.admit(Bytes::new(600), at(0), at(0));
             assert_eq!(queue.has_room(Bytes::new(1000)), !in_service);
             assert!(queue.has_room(Bytes::new(400)));
@@ -137,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_packet_stops_waiting_at_the_instant_its_service_starts() {
-        let mut queue = DropTail::new(QueueLimit::Packets(Packets::new(2)), false);
+        let mut queue = DropTail::new(QueueLimit::Packets(Packets::new(2)), false, None);
         for start in [10, 20] {
             queue.admit(Bytes::new(1), at(start), at(0));
         }
@@ -146,5 +152,15 @@ mod tests {
         queue.settle(at(10));
         assert!(queue.has_room(Bytes::new(1)));
         assert_eq!(queue.waiting(at(10)), 1);
+    }
+
+    #[test]
+    fn an_arrival_is_marked_from_the_stated_number_of_waiting_packets_on() {
+        let mut queue = DropTail::new(QueueLimit::Packets(Packets::new(9)), false, Some(Packets::new(2)));
+        for start in [10, 20] {
+            assert!(!queue.marks(at(0)));
+            queue.admit(Bytes::new(1), at(start), at(0));
+        }
+        assert_eq!([queue.marks(at(9)), queue.marks(at(10))], [true, false]);
     }
 }

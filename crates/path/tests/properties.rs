@@ -45,7 +45,11 @@ fn queue() -> impl Strategy<Value = QueueKind> {
         (0..20_u64).prop_map(|n| QueueLimit::Packets(Packets::new(n))),
         (0..20_000_u64).prop_map(|n| QueueLimit::Bytes(Bytes::new(n))),
     ];
-    (limit, any::<bool>()).prop_map(|(limit, in_service)| QueueKind::DropTail { limit, in_service })
+    (limit, any::<bool>()).prop_map(|(limit, in_service)| QueueKind::DropTail {
+        limit,
+        in_service,
+        mark_at: None,
+    })
 }
 
 fn loss() -> impl Strategy<Value = LossModel> {
@@ -300,7 +304,7 @@ proptest! {
             rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
             queue, loss: LossModel::None, jitter: DelayVariation::None,
         };
-        let QueueKind::DropTail { limit, in_service } = config.queue;
+        let QueueKind::DropTail { limit, in_service, .. } = config.queue;
         let (from, to) = (Instant::from_nanos(window.0), Instant::from_nanos(window.0 + window.1));
         let mut link = Link::new(&config, Seed::new(1), "up").measuring(from, to);
         let story = run(&mut link, &traffic, Duration::from_nanos(extra));
@@ -336,7 +340,7 @@ proptest! {
     ) {
         let config = LinkConfig {
             rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
-            queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(50)), in_service: false },
+            queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(50)), in_service: false, mark_at: None },
             loss: LossModel::None, jitter: DelayVariation::None,
         };
         let mut link = Link::new(&config, Seed::new(1), "up");

@@ -122,7 +122,11 @@ fn host_delay(flow: &Flow, seed: Seed) -> Link<Ticket> {
         delay: Duration::ZERO,
         mtu: Bytes::MAX,
         framing: Framing::None,
-        queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::MAX), in_service: false },
+        queue: QueueKind::DropTail {
+            limit: QueueLimit::Packets(Packets::MAX),
+            in_service: false,
+            mark_at: None,
+        },
         loss: LossModel::None,
         jitter: DelayVariation::Uniform { max: flow.send_jitter, reorder: false },
     };

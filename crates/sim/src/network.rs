@@ -94,6 +94,16 @@ impl Parcels {
         &self.slots[ticket.slot as usize]
     }
 
+    /// A queue marks the parcel: Congestion Experienced, where its ends take marks (RFC 3168 §5). Pieces of a packet are
+    /// not marked.
+    #[cold]
+    pub(crate) fn mark(&mut self, ticket: Ticket) {
+        let parcel = &mut self.slots[ticket.slot as usize];
+        if matches!(parcel.ecn, Ecn::Ect0 | Ecn::Ect1) {
+            parcel.ecn = Ecn::Ce;
+        }
+    }
+
     /// How many parcels are under way.
     #[cfg(test)]
     pub(crate) fn under_way(&self) -> usize {

@@ -202,6 +202,9 @@ impl Simulation {
         if ticket.wire_size() > link.mtu() {
             return self.enter_in_pieces(index, ticket, now);
         }
+        if link.marks(now) {
+            self.parcels.mark(ticket);
+        }
         match link.handle_packet(ticket, now) {
             Ok(Some(at)) => self.queue.arm(Entity(index as u32), at),
             Ok(None) => {}

@@ -50,6 +50,14 @@ impl AnyTransport {
         }
     }
 
+    /// The largest message where the path bounds it: DCCP, which neither cuts nor joins (RFC 4340 §14).
+    pub const fn largest_message(&self) -> Option<Bytes> {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => None,
+            Self::Dccp(dccp) => Some(dccp.largest_message()),
+        }
+    }
+
     /// Whether messages become bytes of one stream; a datagram transport keeps them apart.
     pub const fn is_stream(&self) -> bool {
         match self {

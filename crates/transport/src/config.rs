@@ -222,6 +222,12 @@ pub struct DccpConfig {
     pub init_cookie: bool,
     /// Whether data and acknowledgements carry short sequence numbers (RFC 4340 §7.6).
     pub short_seqnos: bool,
+    /// Whether data carries a checksum of its own, and the peer must look at it (RFC 4340 §9.3).
+    pub data_checksum: bool,
+    /// Whether a rate gives way to a growing round trip at once (RFC 5348 §4.5; CCIDs 3 and 4).
+    pub oscillation_prevention: bool,
+    /// Whether a long time without loss makes the loss intervals before it count for less (RFC 5348 §5.5).
+    pub history_discounting: bool,
     /// Checksum Coverage of data packets, and the least that is accepted: 0 for all (RFC 4340 §9.2).
     pub checksum_coverage: u8,
 }
@@ -262,10 +268,14 @@ impl DccpConfig {
             segment_size: None,
             tfrc: Revision::Rfc5348,
             socket_buffer: UdpConfig::RMEM_DEFAULT,
-            // No queue of ours marks.
+            // A queue marks where the scenario says so.
             ecn: false,
             init_cookie: false,
             short_seqnos: false,
+            data_checksum: false,
+            // RFC 5348 §4.5 advises it, §5.5 leaves discounting open.
+            oscillation_prevention: true,
+            history_discounting: false,
             checksum_coverage: 0,
         }
     }

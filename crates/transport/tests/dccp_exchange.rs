@@ -112,7 +112,15 @@ impl Script {
             "checksum_coverage" => config.checksum_coverage = number(&mut words)?,
             "init_cookie" => config.init_cookie = true,
             "short_seqnos" => config.short_seqnos = true,
+            "ccid" => {
+                config.ccid = match number(&mut words)? {
+                    3 => CcidKind::Ccid3,
+                    4 => CcidKind::Ccid4,
+                    _ => CcidKind::Ccid2,
+                }
+            }
             "ecn" => config.ecn = true,
+            "data_checksum" => config.data_checksum = true,
             other => return Err(format!("no key {other}")),
         }
         Ok(())
@@ -399,6 +407,7 @@ fn parse_feature(number: u8) -> Result<Feature, String> {
         Feature::EcnIncapable,
         Feature::AckRatio,
         Feature::SendAckVector,
+        Feature::CheckDataChecksum,
     ];
     all.into_iter().find(|feature| feature.number() == number).ok_or(format!("no feature {number}"))
 }
@@ -467,4 +476,7 @@ exchanges! {
     timestamp_is_echoed
     queue_drops_the_oldest
     change_in_mid_connection_is_confirmed
+    marks_are_told_and_halve_the_window
+    data_checksum_is_required_of_the_peer
+    ccid3_begins_at_the_initial_rate
 }

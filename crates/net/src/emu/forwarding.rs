@@ -134,7 +134,11 @@ fn flood() -> Scenario {
             delay: Duration::from_millis(1),
             mtu: Bytes::new(1500),
             framing: Framing::None,
-            queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::MAX), in_service: false },
+            queue: QueueKind::DropTail {
+                limit: QueueLimit::Packets(Packets::MAX),
+                in_service: false,
+                mark_at: None,
+            },
             loss: LossModel::None,
             jitter: DelayVariation::None,
         },

@@ -10,7 +10,8 @@
 
 use std::borrow::Cow;
 
-use talkpath_scenario::{Flow, Scenario};
+use talkpath_path::QueueKind;
+use talkpath_scenario::{Flow, NamedLink, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig, TransportConfig};
 use talkpath_units::{Duration, Packets};
 
@@ -73,6 +74,12 @@ impl HostTcp {
     /// What the kernel's transports cannot be told. The hosts here do keep `send_jitter` and slow receivers, and pace where
     /// they are asked to.
     pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
+        let marks =
+            |link: &&NamedLink| matches!(link.config.queue, QueueKind::DropTail { mark_at: Some(_), .. });
+        let unmarked =
+            scenario.links.iter().filter(marks).map(|link| {
+                format!("link {}: the emulator marks no packets; `mark_at` is ignored", link.name)
+            });
         scenario
             .flows
             .iter()
@@ -81,6 +88,7 @@ impl HostTcp {
             .map(|(flow, keys)| {
                 format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
             })
+            .chain(unmarked)
             .collect()
     }
 

@@ -54,6 +54,9 @@ const MTU: &[Measure] = &[measure(Dimension::Size, 68, 65_535)];
 const QUEUE_LIMIT: &[Measure] =
     &[measure(Dimension::Packets, 1, 1_000_000_000), measure(Dimension::Size, 1, LARGEST_SIZE)];
 
+/// As `QUEUE_LIMIT`, in packets.
+const MARK: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
+
 /// Far past any link layer's: Ethernet has 38 B with its gap, PPP over Ethernet over ATM 32 B. Chosen.
 const OVERHEAD: &[Measure] = &[measure(Dimension::Size, 1, 65_535)];
 
@@ -101,6 +104,13 @@ pub(crate) static QUEUE: Tagged = Tagged {
                 "how much may wait, IP headers included",
             ),
             key("in_service", Kind::Flag, Default::Is("false"), "whether the packet being sent counts too"),
+            key(
+                "mark_at",
+                Kind::Quantity { measures: MARK, words: &["never"] },
+                Default::Is("\"never\""),
+                "an arrival that finds so many packets waiting is marked instead of warned by loss (ECN, RFC 3168), where its transport \
+                 takes marks: DCCP with `ecn = true`",
+            ),
         ],
     }],
     later: &["red", "codel", "fq-codel", "pie"],

@@ -75,6 +75,11 @@ const CCID2_KEYS: &[Key] = &[
     SEND_QUEUE_POLICY,
     SEGMENT_SIZE,
     DCCP_SOCKET_BUFFER,
+    ECN,
+    INIT_COOKIE,
+    SHORT_SEQNOS,
+    CHECKSUM_COVERAGE,
+    DATA_CHECKSUM,
 ];
 
 const TFRC_KEYS: &[Key] = &[
@@ -84,10 +89,27 @@ const TFRC_KEYS: &[Key] = &[
         Default::Is("\"rfc5348\""),
         "which specification the rate follows: RFC 5348, or RFC 3448, which it obsoletes",
     ),
+    key(
+        "oscillation_prevention",
+        Kind::Flag,
+        Default::Is("true"),
+        "whether the rate gives way at once to a round trip that grows (RFC 5348 §4.5)",
+    ),
+    key(
+        "history_discounting",
+        Kind::Flag,
+        Default::Is("false"),
+        "whether a long time without loss makes the loss intervals before it count for less (RFC 5348 §5.5, optional there)",
+    ),
     SEND_QUEUE,
     SEND_QUEUE_POLICY,
     SEGMENT_SIZE,
     DCCP_SOCKET_BUFFER,
+    ECN,
+    INIT_COOKIE,
+    SHORT_SEQNOS,
+    CHECKSUM_COVERAGE,
+    DATA_CHECKSUM,
 ];
 
 const TFRC: Words = Words { noun: "a specification", known: &["rfc5348", "rfc3448"], later: &[] };
@@ -118,6 +140,42 @@ const DCCP_SOCKET_BUFFER: Key = key(
     quantity(BUFFER),
     Default::Is("\"212992 B\""),
     "room of the receiving socket, in payload bytes; Linux's `net.core.rmem_default`",
+);
+
+const ECN: Key = key(
+    "ecn",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether packets may be marked instead of dropped (RFC 4340 §12); a queue's `mark_at` marks them",
+);
+
+const INIT_COOKIE: Key = key(
+    "init_cookie",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether the server keeps no state before the handshake is complete (RFC 4340 §8.1.4)",
+);
+
+const SHORT_SEQNOS: Key = key(
+    "short_seqnos",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether data and acknowledgements have sequence numbers of 24 bits: 4 to 8 B less a packet (RFC 4340 §7.6)",
+);
+
+const CHECKSUM_COVERAGE: Key = key(
+    "checksum_coverage",
+    Kind::Count { least: 0, most: 15 },
+    Default::Is("0"),
+    "Checksum Coverage of data, and the least that is accepted: 0 covers all, 1 the header alone, n the first 4 (n - 1) B of \
+     data too (RFC 4340 §9.2)",
+);
+
+const DATA_CHECKSUM: Key = key(
+    "data_checksum",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether data carries a checksum of its own, 8 B a packet, which the far end must look at (RFC 4340 §9.3)",
 );
 
 const QUEUE_POLICY: Words =

@@ -248,6 +248,7 @@ fn rate(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<RateMo
 fn queue(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
     let (_, section) = link.tagged("queue")?;
     let in_service = section.flag("in_service", log);
+    let mark_at = section.packets_or_word("mark_at", log);
     let limit = match section.reading("limit", log)? {
         Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
             QueueLimit::Packets(Packets::new(count))
@@ -261,7 +262,7 @@ fn queue(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueK
         let message = format!("a packet of {mtu} (`mtu`) never finds room in {limit}");
         log.warning(&node.place, &section.at.key("limit").to_string(), message);
     }
-    Some(QueueKind::DropTail { limit, in_service: in_service? })
+    Some(QueueKind::DropTail { limit, in_service: in_service?, mark_at: mark_at? })
 }
 
 fn loss(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<LossModel> {

@@ -119,7 +119,14 @@ fn ccid2(section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
 fn tfrc(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
     let config = dccp(ccid, section, log);
     let tfrc = section.choice("tfrc", log).and_then(revision);
-    Some(DccpConfig { tfrc: tfrc?, ..config? })
+    let oscillation_prevention = section.flag("oscillation_prevention", log);
+    let history_discounting = section.flag("history_discounting", log);
+    Some(DccpConfig {
+        tfrc: tfrc?,
+        oscillation_prevention: oscillation_prevention?,
+        history_discounting: history_discounting?,
+        ..config?
+    })
 }
 
 /// The keys that all CCIDs have.
@@ -128,7 +135,17 @@ fn dccp(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConf
     let send_queue_policy = section.choice("send_queue_policy", log).and_then(queue_policy);
     let segment_size = section.bytes_or_word("segment_size", log);
     let socket_buffer = section.bytes("socket_buffer", log);
+    let ecn = section.flag("ecn", log);
+    let init_cookie = section.flag("init_cookie", log);
+    let short_seqnos = section.flag("short_seqnos", log);
+    let checksum_coverage = section.count("checksum_coverage", log);
+    let data_checksum = section.flag("data_checksum", log);
     Some(DccpConfig {
+        ecn: ecn?,
+        init_cookie: init_cookie?,
+        short_seqnos: short_seqnos?,
+        checksum_coverage: u8::try_from(checksum_coverage?).ok()?,
+        data_checksum: data_checksum?,
         send_queue: send_queue?,
         send_queue_policy: send_queue_policy?,
         segment_size: segment_size?,

@@ -35,10 +35,10 @@ impl Bulk {
         Self { remaining: bytes, largest: LARGEST_MESSAGE, stop, state: State::Closed, seq: 0 }
     }
 
-    /// The same, with no message above `size`, nor above what bulk's own are.
+    /// The same, with no message above `size`, nor above what it had before.
     #[must_use]
     pub fn with_largest_message(mut self, size: Bytes) -> Self {
-        self.largest = size.min(LARGEST_MESSAGE);
+        self.largest = self.largest.min(size);
         self
     }
 }
@@ -114,6 +114,14 @@ mod tests {
         assert_eq!(bulk.poll_message(Bytes::new(1_024), Instant::ZERO).unwrap().size, Bytes::new(1_024));
         assert_eq!(bulk.poll_message(Bytes::new(75), Instant::ZERO), None);
         assert_eq!(bulk.poll_message(Bytes::new(76), Instant::ZERO).unwrap().size, Bytes::new(76));
+    }
+
+    /// A datagram transport on a path of 576 B invites messages of 516 B and no larger ones.
+    #[test]
+    fn a_transport_that_takes_small_messages_alone_gets_those() {
+        let mut bulk = Bulk::new(None, Instant::from_secs(1)).with_largest_message(Bytes::new(516));
+        bulk.open(Instant::ZERO);
+        assert_eq!(bulk.poll_message(Bytes::new(516), Instant::ZERO).unwrap().size, Bytes::new(516));
     }
 
     #[test]

@@ -70,6 +70,16 @@ impl AnyWorkload {
             }
         }
     }
+
+    /// The same over a transport whose messages are bounded: `bulk` makes none that it would not take, nor waits for more
+    /// room than it ever has.
+    #[must_use]
+    pub fn with_largest_message(self, size: Bytes) -> Self {
+        match self {
+            Self::Bulk(bulk) => Self::Bulk(bulk.with_largest_message(size)),
+            other => other,
+        }
+    }
 }
 
 impl Workload for AnyWorkload {

@@ -5,7 +5,8 @@
 //! §6): header and samples together have the frame's size, so that nothing on the wire changes length. A stream's bytes are
 //! zeros: the simulator carries none.
 
-use talkpath_transport::dccp::{DccpPacket, PacketKind};
+use talkpath_transport::dccp::DccpPacket;
+use talkpath_transport::dccp::codec::{Carrier, Ports, encode};
 use talkpath_transport::{Datagram, Ecn, Flags, Packet, Segment};
 
 /// What a frame is made of besides the packet.
@@ -29,10 +30,13 @@ pub(super) fn frame(packet: &Packet, envelope: &Envelope) -> Vec<u8> {
         Packet::Udp(datagram) => udp_frame(datagram, envelope),
         Packet::Tcp(segment) => ip(envelope, PROTOCOL_TCP, true, |pseudo| tcp(segment, envelope, pseudo)),
         Packet::Dccp(packet) if envelope.encapsulated => ip(envelope, PROTOCOL_UDP, true, |pseudo| {
-            udp((PORT_DCCP_UDP, PORT_DCCP_UDP), &dccp(packet, envelope, None), pseudo)
+            udp((PORT_DCCP_UDP, PORT_DCCP_UDP), &dccp(packet, envelope, Carrier::Udp), pseudo)
         }),
         Packet::Dccp(packet) => {
-            ip(envelope, PROTOCOL_DCCP, true, |pseudo| dccp(packet, envelope, Some(pseudo)))
+            let (source, destination) = addresses(envelope);
+            ip(envelope, PROTOCOL_DCCP, true, |_| {
+                dccp(packet, envelope, Carrier::Ipv4 { source, destination })
+            })
         }
     }
 }
@@ -62,9 +66,7 @@ fn message(seq: u64, size: u32, envelope: &Envelope) -> Vec<u8> {
 
 /// An IPv4 header (RFC 791 §3.1) before what `upper` makes of the pseudo-header's sum.
 fn ip(envelope: &Envelope, protocol: u8, whole: bool, upper: impl FnOnce(u32) -> Vec<u8>) -> Vec<u8> {
-    let [high, low] = envelope.flow.to_be_bytes();
-    let (near, far) = ([10, 0, high, low], [10, 128, high, low]);
-    let (source, destination) = if envelope.outward { (near, far) } else { (far, near) };
+    let (source, destination) = addresses(envelope);
     // The length, which belongs to the pseudo-header, is added where it is known.
     let pseudo = sum(&source) + sum(&destination) + u32::from(protocol);
     let body = upper(pseudo);
@@ -156,57 +158,21 @@ fn tcp_options(segment: &Segment) -> Vec<u8> {
     options
 }
 
-/// A DCCP packet (RFC 4340 §5): with its checksum over the pseudo-header, or, within UDP, without one (RFC 6773 §3.3).
-fn dccp(packet: &DccpPacket, envelope: &Envelope, pseudo: Option<u32>) -> Vec<u8> {
-    let ports = ports(envelope, PORT_DATA);
-    let header = packet.header_size();
-    let mut bytes = Vec::with_capacity(header + packet.payload as usize);
-    bytes.extend(ports.0.to_be_bytes());
-    bytes.extend(ports.1.to_be_bytes());
-    bytes.extend([(header / 4) as u8, packet.ccval << 4 | packet.cscov & 0x0f, 0, 0]);
-    let seq = packet.seq.get().to_be_bytes();
-    if packet.short {
-        bytes.push(packet.kind.number() << 1);
-        bytes.extend(&seq[5..]);
-    } else {
-        bytes.extend([packet.kind.number() << 1 | 1, 0]);
-        bytes.extend(&seq[2..]);
-    }
-    if packet.kind.has_ack() {
-        let ack = packet.ack.get().to_be_bytes();
-        if packet.short {
-            bytes.push(0);
-            bytes.extend(&ack[5..]);
-        } else {
-            bytes.extend([0, 0]);
-            bytes.extend(&ack[2..]);
-        }
-    }
-    match packet.kind {
-        PacketKind::Request { service } | PacketKind::Response { service } => {
-            bytes.extend(service.0.to_be_bytes());
-        }
-        PacketKind::Reset(reset) => {
-            bytes.push(reset.code.0);
-            bytes.extend(reset.data);
-        }
-        _ => {}
-    }
-    bytes.extend(packet.options.as_bytes());
-    bytes.resize(header, 0);
-    if packet.payload > 0 {
-        bytes.extend(message(packet.message, packet.payload, envelope));
-    }
-    if let Some(pseudo) = pseudo {
-        // RFC 4340 §9.1 and §9.2: coverage n takes in the header and 4 (n - 1) bytes of data.
-        let covered = match packet.cscov {
-            0 => bytes.len(),
-            coverage => bytes.len().min(header + 4 * (usize::from(coverage) - 1)),
-        };
-        let check = fold(pseudo + bytes.len() as u32 + sum(&bytes[..covered]));
-        bytes[6..8].copy_from_slice(&check.to_be_bytes());
-    }
+/// A DCCP packet (RFC 4340 §5), as our codec writes it.
+fn dccp(packet: &DccpPacket, envelope: &Envelope, carrier: Carrier) -> Vec<u8> {
+    let (source, destination) = ports(envelope, PORT_DATA);
+    let data =
+        if packet.payload > 0 { message(packet.message, packet.payload, envelope) } else { Vec::new() };
+    let mut bytes = Vec::with_capacity(packet.header_size() + data.len());
+    encode(packet, Ports { source, destination }, &data, carrier, &mut bytes);
     bytes
+}
+
+/// Source and destination.
+const fn addresses(envelope: &Envelope) -> ([u8; 4], [u8; 4]) {
+    let [high, low] = envelope.flow.to_be_bytes();
+    let (near, far) = ([10, 0, high, low], [10, 128, high, low]);
+    if envelope.outward { (near, far) } else { (far, near) }
 }
 
 /// Source and destination of a flow's connection.
@@ -251,7 +217,7 @@ const PCMU_SILENCE: u8 = 0xff;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_transport::dccp::Seq;
+    use talkpath_transport::dccp::{PacketKind, Seq};
 
     use super::*;
 

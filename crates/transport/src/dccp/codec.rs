@@ -70,7 +70,8 @@ pub enum Malformed {
     Coverage,
 }
 
-/// The bytes of `packet` with `data`, whose length stands for `packet.payload`, behind what `out` holds.
+/// The bytes of `packet` with `data`, whose length stands for `packet.payload`, behind what `out` holds. A Data Checksum
+/// option is filled in from `data`, whatever it holds: state machines have no data.
 pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, out: &mut Vec<u8>) {
     let start = out.len();
     let header = packet.header_size();
@@ -99,7 +100,13 @@ pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, 
         PacketKind::Reset(Reset { code, data: [a, b, c] }) => out.extend_from_slice(&[code.0, a, b, c]),
         _ => {}
     }
+    let options = out.len();
     out.extend_from_slice(packet.options.as_bytes());
+    if let Some(place) = packet.options.data_checksum_at()
+        && let Some(value) = out.get_mut(options + place..options + place + 4)
+    {
+        value.copy_from_slice(&crc32c(data).to_be_bytes());
+    }
     out.resize(start + header, PADDING);
     out.extend_from_slice(data);
     let covered = covered(packet.cscov, header, data.len()).unwrap_or(header + data.len());

@@ -131,8 +131,8 @@ impl Dccp {
             state: if is_server { State::Listen } else { State::Closed },
             numbers: Numbers::new(iss),
             features: Features::new(is_server, iss),
-            sender: HcSender::new(config),
-            receiver: HcReceiver::new(config),
+            sender: HcSender::new(config, path_mtu),
+            receiver: HcReceiver::new(config, path_mtu),
             history: AckHistory::default(),
             drops: DropLog::default(),
             queue: SendQueue::new(config.send_queue, config.send_queue_policy),
@@ -192,6 +192,11 @@ impl Dccp {
         self.features.value(feature, location)
     }
 
+    /// The largest message that this path takes.
+    pub const fn largest_message(&self) -> Bytes {
+        self.largest_message
+    }
+
     /// What we take of features that the peer may ask for.
     fn prefer(&mut self) {
         let ccid = u64::from(self.config.ccid.number());
@@ -222,6 +227,9 @@ impl Dccp {
         }
         if !config.ecn {
             features.want(Feature::EcnIncapable, local, yes, false);
+        }
+        if config.data_checksum {
+            features.want(Feature::CheckDataChecksum, remote, yes, true);
         }
         if config.short_seqnos {
             features.want(Feature::AllowShortSeqnos, local, yes, false);

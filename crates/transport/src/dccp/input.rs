@@ -179,12 +179,12 @@ impl Dccp {
         let arrived = Arrived { seq: packet.seq, is_data, payload, ccval: packet.ccval, ndp_count, ecn };
         self.receiver.on_packet(&arrived, now);
         if packet.kind.has_ack() {
-            self.process_acknowledgement(packet, now);
+            self.process_acknowledgement(packet, ecn, now);
         }
         Ok(())
     }
 
-    fn process_acknowledgement(&mut self, packet: &DccpPacket, now: Instant) {
+    fn process_acknowledgement(&mut self, packet: &DccpPacket, ecn: Ecn, now: Instant) {
         if packet.kind != PacketKind::Sync {
             self.history.on_acknowledged(packet.ack);
             if let Some(oldest) = self.history.oldest() {
@@ -197,13 +197,16 @@ impl Dccp {
             let rtt = now.since(sent);
             self.handshake_rtt = Some(rtt);
             self.sender.on_handshake(rtt, now);
+            self.receiver.on_handshake(rtt);
         }
         if matches!(packet.kind, PacketKind::Ack | PacketKind::DataAck) {
+            // A mark on an acknowledgement alone tells of the way back (RFC 4341 §6.1.2).
+            let marked = u64::from(ecn == Ecn::Ce && packet.kind == PacketKind::Ack);
             let ack = Acknowledgement {
                 seq: packet.seq,
                 ack: packet.ack,
                 is_data: packet.kind == PacketKind::DataAck,
-                peer_lost: self.numbers.take_lost(),
+                peer_lost: self.numbers.take_lost() + marked,
                 options: &packet.options,
             };
             self.sender.on_ack(&ack, now);

@@ -185,6 +185,18 @@ impl Options {
         }
     }
 
+    /// Where in [`Self::as_bytes`] the value of a Data Checksum option begins, if there is one.
+    pub(super) fn data_checksum_at(&self) -> Option<usize> {
+        let mut rest = self.as_bytes();
+        while let Some((raw, after)) = take_raw(rest) {
+            if let [DATA_CHECKSUM, _, _, _, _, _] = raw {
+                return Some(self.as_bytes().len() - rest.len() + 2);
+            }
+            rest = after;
+        }
+        None
+    }
+
     /// The options, in order.
     pub fn iter(&self) -> OptionIter<'_> {
         OptionIter { rest: self.as_bytes() }

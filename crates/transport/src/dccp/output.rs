@@ -62,6 +62,10 @@ impl Dccp {
             self.put_common(&mut options, now);
         }
         self.sender.put_options(&mut options, now);
+        if self.config.data_checksum {
+            // The codec, which has the data, works it out.
+            let _ = options.push(DccpOption::DataChecksum(0));
+        }
         let packet = DccpPacket { options, ..DccpPacket::new(kind, Seq::new(0), Seq::new(0)) };
         let size = IPV4_HEADER + UDP_HEADER + packet.header_size() as u64 + message.size.get();
         if size <= self.mtu || kind == PacketKind::Data {

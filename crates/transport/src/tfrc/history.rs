@@ -205,6 +205,7 @@ impl LossInterval {
             packets: self.data,
             dropped: self.dropped,
             short: self.dropped > 0 && self.quarters <= SHORT_QUARTERS,
+            discount: 1.0,
         }
     }
 }

@@ -23,7 +23,8 @@
 //! | credit for times not used | none (§4.6) | up to a round trip (§4.6) |
 //! | first loss interval | from the last receive rate (§6.3.1) | from the largest, at least half a packet a round trip (§6.3.1) |
 //!
-//! Left out: history discounting (§5.5, optional), packets that arrive after they were taken for lost (§5.1 lets them
+//! History discounting (§5.5) is optional and off unless asked for; the rate is then the sender's, which averages the
+//! intervals that the receiver tells. Left out: packets that arrive after they were taken for lost (§5.1 lets them
 //! fill the hole), feedback more than once a round trip (§6, optional), and the feedback timer, which the window
 //! counter stands in for (§6.3, RFC 4342 §10.3). RFC 4342's own initial rate of two to four packets is RFC 5348's;
 //! RFC 3448 is taken as it stands.
@@ -40,7 +41,7 @@ mod sender;
 pub use counter::{CounterClock, WindowCounter, steps};
 pub use equation::{loss_event_rate, throughput};
 pub use history::{Arrival, LossHistory, LossInterval, NDUPACK};
-pub use intervals::{INTERVALS, Interval, mean_interval};
+pub use intervals::{INTERVALS, Interval, general_discount, mean_interval};
 pub use receiver::{Receiver, Report};
 pub use sender::{Feedback, Sender};
 
@@ -71,17 +72,42 @@ pub struct TfrcConfig {
     pub revision: Revision,
     /// TFRC or TFRC-SP.
     pub variant: Variant,
-    /// Segment size `s`; `None` takes the mean of what is sent (TFRC), or 1460 bytes in the equation (TFRC-SP).
+    /// Segment size `s`; `None` takes the mean of what is sent (TFRC), or `nominal_size` in the equation (TFRC-SP).
     pub segment_size: Option<Bytes>,
+    /// What TFRC-SP takes for a TCP's segment: 1460 bytes, or what the path holds (RFC 4828 §3).
+    pub nominal_size: Bytes,
+    /// Whether the rate gives way at once to a round trip above the mean (§4.5).
+    pub oscillation_prevention: bool,
+    /// Whether a long current loss interval makes the older ones count for less (§5.5).
+    pub history_discounting: bool,
 }
 
 impl TfrcConfig {
+    /// What RFC 5348 and RFC 3448 take where nothing is asked for.
+    pub const fn new(revision: Revision, variant: Variant) -> Self {
+        Self {
+            revision,
+            variant,
+            segment_size: None,
+            nominal_size: NOMINAL_SIZE,
+            oscillation_prevention: true,
+            history_discounting: false,
+        }
+    }
+
+    /// The same on a path of this MTU: TCP's segments are no larger than it, less its headers.
+    #[must_use]
+    pub const fn on_path(self, mtu: Bytes) -> Self {
+        let mss = mtu.saturating_sub(TCP_HEADERS);
+        Self { nominal_size: if mss.get() < NOMINAL_SIZE.get() { mss } else { NOMINAL_SIZE }, ..self }
+    }
+
     /// `s` in the throughput equation, in bytes, where packets carry `mean` bytes of payload.
     fn equation_size(&self, mean: f64) -> f64 {
         match (self.segment_size, self.variant) {
             (Some(size), _) => size.get() as f64,
             (None, Variant::Standard) => mean,
-            (None, Variant::SmallPackets) => NOMINAL_SIZE,
+            (None, Variant::SmallPackets) => self.nominal_size.get() as f64,
         }
     }
 
@@ -103,7 +129,9 @@ impl TfrcConfig {
 }
 
 /// RFC 4828 §3: the nominal segment size.
-const NOMINAL_SIZE: f64 = 1460.0;
+const NOMINAL_SIZE: Bytes = Bytes::new(1460);
+/// IPv4 and TCP without options (RFC 4828 §3: the resulting MSS).
+const TCP_HEADERS: Bytes = Bytes::new(40);
 /// RFC 5622 §5: 20 bytes of IPv4 and 16 of DCCP-Data with 48-bit sequence numbers.
 const HEADER: f64 = 36.0;
 /// RFC 4340 §3.4: the round-trip time where none was measured.

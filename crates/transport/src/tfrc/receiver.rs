@@ -97,13 +97,13 @@ impl Receiver {
 
     /// Works out the average interval anew. Returns whether the loss event rate rose.
     fn average(&mut self) -> bool {
-        let mut intervals = [Interval { packets: 0, dropped: 0, short: false }; super::INTERVALS + 1];
+        let mut intervals = [Interval::EMPTY; super::INTERVALS + 1];
         let count = self.history.intervals().len();
         for (slot, interval) in intervals.iter_mut().zip(self.history.intervals()) {
             *slot = interval.for_average();
         }
         let before = self.mean_interval;
-        self.mean_interval = mean_interval(&intervals[..count], self.config.variant);
+        self.mean_interval = mean_interval(&intervals[..count], self.config.variant, 1.0);
         match (before, self.mean_interval) {
             (Some(before), Some(after)) => after < before,
             (None, after) => after.is_some(),

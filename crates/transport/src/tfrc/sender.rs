@@ -330,7 +330,8 @@ impl Sender {
 
     /// §4.5.
     fn instantaneous_rate(&self) -> f64 {
-        let slowed = self.rtt.map_or(1.0, |rtt| rtt.sqrt_mean / rtt.sample.sqrt());
+        let rtt = self.rtt.filter(|_| self.config.oscillation_prevention);
+        let slowed = rtt.map_or(1.0, |rtt| rtt.sqrt_mean / rtt.sample.sqrt());
         (self.allowed_rate() * slowed).max(self.least_rate())
     }
 

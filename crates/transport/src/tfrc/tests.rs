@@ -8,7 +8,7 @@ const RTT: Duration = Duration::from_millis(100);
 const VOICE: Bytes = Bytes::new(160);
 
 fn config(revision: Revision, variant: Variant, segment_size: Option<u64>) -> TfrcConfig {
-    TfrcConfig { revision, variant, segment_size: segment_size.map(Bytes::new) }
+    TfrcConfig { segment_size: segment_size.map(Bytes::new), ..TfrcConfig::new(revision, variant) }
 }
 
 fn standard(revision: Revision) -> Sender {
@@ -234,6 +234,13 @@ fn a_growing_round_trip_slows_the_sender_at_once() {
     sender.on_feedback(slow, at(1300));
     assert_eq!(rate(&sender), 12_032, "0.736397 x 16,339.3");
     assert_eq!(sender.rtt(), Some(Duration::from_millis(110)));
+
+    let own = config(Revision::Rfc5348, Variant::Standard, None);
+    let mut sender = Sender::new(TfrcConfig { oscillation_prevention: false, ..own });
+    sender.on_sent(VOICE, at(1000));
+    sender.on_feedback(feedback(0.0, 0.0, 1100), at(1100));
+    sender.on_feedback(slow, at(1300));
+    assert_eq!(rate(&sender), 16_339, "where it is off, X itself");
 }
 
 /// RFC 5348 §4.6: after a pause a round trip's worth may leave at once; RFC 3448 gives no credit.

@@ -12,7 +12,11 @@ fn link(name: &str, mtu: u64, loss: f64) -> ScenarioLink {
         delay: Duration::from_millis(5),
         mtu: Bytes::new(mtu),
         framing: Framing::None,
-        queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(4)), in_service: false },
+        queue: QueueKind::DropTail {
+            limit: QueueLimit::Packets(Packets::new(4)),
+            in_service: false,
+            mark_at: None,
+        },
         loss: LossModel::Bernoulli { rate: loss },
         jitter: DelayVariation::Normal { sd: Duration::from_millis(1), reorder: false },
     };

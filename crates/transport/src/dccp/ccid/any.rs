@@ -30,30 +30,35 @@ pub enum HcReceiver {
 }
 
 impl HcSender {
-    /// The sending half of `config`'s CCID.
-    pub fn new(config: &DccpConfig) -> Self {
+    /// The sending half of `config`'s CCID on a path of this MTU.
+    pub fn new(config: &DccpConfig, path_mtu: Bytes) -> Self {
         match config.ccid {
             CcidKind::Ccid2 => Self::Ccid2(Ccid2Sender::new(config)),
-            CcidKind::Ccid3 => Self::Tfrc(TfrcSender::new(tfrc(config, Variant::Standard))),
-            CcidKind::Ccid4 => Self::Tfrc(TfrcSender::new(tfrc(config, Variant::SmallPackets))),
+            CcidKind::Ccid3 => Self::Tfrc(TfrcSender::new(tfrc(config, Variant::Standard, path_mtu))),
+            CcidKind::Ccid4 => Self::Tfrc(TfrcSender::new(tfrc(config, Variant::SmallPackets, path_mtu))),
         }
     }
 }
 
 impl HcReceiver {
-    /// The receiving half of `config`'s CCID.
-    pub const fn new(config: &DccpConfig) -> Self {
+    /// The receiving half of `config`'s CCID on a path of this MTU.
+    pub const fn new(config: &DccpConfig, path_mtu: Bytes) -> Self {
         match config.ccid {
             CcidKind::Ccid2 => Self::Ccid2(Ccid2Receiver::new()),
-            CcidKind::Ccid3 => Self::Tfrc(TfrcReceiver::new(tfrc(config, Variant::Standard))),
-            CcidKind::Ccid4 => Self::Tfrc(TfrcReceiver::new(tfrc(config, Variant::SmallPackets))),
+            CcidKind::Ccid3 => Self::Tfrc(TfrcReceiver::new(tfrc(config, Variant::Standard, path_mtu))),
+            CcidKind::Ccid4 => Self::Tfrc(TfrcReceiver::new(tfrc(config, Variant::SmallPackets, path_mtu))),
         }
     }
 }
 
 /// TFRC as `config` has it: the CCID decides the variant.
-const fn tfrc(config: &DccpConfig, variant: Variant) -> TfrcConfig {
-    TfrcConfig { revision: config.tfrc, variant, segment_size: config.segment_size }
+const fn tfrc(config: &DccpConfig, variant: Variant, path_mtu: Bytes) -> TfrcConfig {
+    TfrcConfig {
+        segment_size: config.segment_size,
+        oscillation_prevention: config.oscillation_prevention,
+        history_discounting: config.history_discounting,
+        ..TfrcConfig::new(config.tfrc, variant).on_path(path_mtu)
+    }
 }
 
 macro_rules! each {
@@ -124,6 +129,10 @@ impl CcidSender for HcSender {
 }
 
 impl CcidReceiver for HcReceiver {
+    fn on_handshake(&mut self, rtt: Duration) {
+        each!(self, Self, half => half.on_handshake(rtt));
+    }
+
     fn on_packet(&mut self, arrived: &Arrived, now: Instant) {
         each!(self, Self, half => half.on_packet(arrived, now));
     }

@@ -60,7 +60,8 @@ pub struct Acknowledgement<'a> {
     pub ack: Seq,
     /// Whether the packet carries data as well.
     pub is_data: bool,
-    /// Packets of the peer's, data or not, that have been inferred as lost since the last acknowledgement.
+    /// Packets of the peer's, data or not, that have been inferred as lost since the last acknowledgement, and this one where it is
+    /// marked.
     pub peer_lost: u64,
     /// Its options; [`ack_vector`](super::ack_vector()) reads the Ack Vector, where there is one.
     pub options: &'a Options,
@@ -102,7 +103,7 @@ pub trait CcidSender {
     }
     /// Adds what the CCID wants to say on a data packet that is about to leave.
     fn put_options(&mut self, _options: &mut Options, _now: Instant) {}
-    /// The handshake took this round trip; it comes before anything else, and not where it was not measured.
+    /// The handshake took this round trip; it comes before anything is sent, and not where it was not measured.
     fn on_handshake(&mut self, _rtt: Duration, _now: Instant) {}
     /// A packet has left.
     fn on_sent(&mut self, sent: &Sent, now: Instant);
@@ -133,6 +134,8 @@ pub trait CcidSender {
 
 /// The receiving half of a half-connection.
 pub trait CcidReceiver {
+    /// The handshake took this round trip; the first packet may have arrived before.
+    fn on_handshake(&mut self, _rtt: Duration) {}
     /// A packet has arrived and is valid.
     fn on_packet(&mut self, arrived: &Arrived, now: Instant);
     /// When an acknowledgement has to leave, alone if need be; in the past or now where it is due.

@@ -15,6 +15,8 @@ pub struct TfrcReceiver {
     /// Once a packet has arrived.
     state: Option<State>,
     send_loss_event_rate: bool,
+    /// Where the handshake measured it.
+    handshake_rtt: Option<Duration>,
     due: Option<Instant>,
 }
 
@@ -29,7 +31,7 @@ struct State {
 impl TfrcReceiver {
     /// CCID 3 with TFRC, CCID 4 with TFRC-SP.
     pub const fn new(config: TfrcConfig) -> Self {
-        Self { config, state: None, send_loss_event_rate: false, due: None }
+        Self { config, state: None, send_loss_event_rate: false, handshake_rtt: None, due: None }
     }
 
     /// RFC 4342 §8.6: intervals in sequence numbers, from the acknowledgement number backwards.
@@ -50,12 +52,19 @@ impl TfrcReceiver {
 }
 
 impl CcidReceiver for TfrcReceiver {
+    fn on_handshake(&mut self, rtt: Duration) {
+        self.handshake_rtt = Some(rtt);
+        if let Some(state) = &mut self.state {
+            state.receiver.set_rtt(rtt);
+        }
+    }
+
     fn on_packet(&mut self, arrived: &Arrived, now: Instant) {
-        let config = self.config;
-        let state = self.state.get_or_insert_with(|| State {
-            receiver: Receiver::new(config, ORIGIN - 1),
-            greatest: (arrived.seq, ORIGIN),
-            at: now,
+        let (config, rtt) = (self.config, self.handshake_rtt);
+        let state = self.state.get_or_insert_with(|| {
+            let mut receiver = Receiver::new(config, ORIGIN - 1);
+            rtt.into_iter().for_each(|rtt| receiver.set_rtt(rtt));
+            State { receiver, greatest: (arrived.seq, ORIGIN), at: now }
         });
         let ahead = arrived.seq.distance_from(state.greatest.0);
         let seq = state.greatest.1.saturating_add_signed(ahead);

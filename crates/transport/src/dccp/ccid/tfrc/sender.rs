@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Duration, Instant};
 
 use super::options::{FeedbackOptions, ReportedInterval, read_feedback, receive_buffer_drops};
 use crate::Observation;
 use crate::dccp::Seq;
 use crate::dccp::ccid::{Acknowledgement, CcidCounters, CcidSender, Clearance, Sent};
 use crate::tfrc::{
-    DEFAULT_RTT, Feedback, INTERVALS, Interval, Sender, TfrcConfig, WindowCounter, mean_interval,
+    DEFAULT_RTT, Feedback, INTERVALS, Interval, Sender, TfrcConfig, WindowCounter, general_discount,
+    mean_interval,
 };
 
 /// A sending half of CCID 3 or 4.
@@ -65,7 +66,7 @@ impl TfrcSender {
         }
     }
 
-    fn rtt(&self) -> talkpath_units::Duration {
+    fn rtt(&self) -> Duration {
         self.sender.rtt().unwrap_or(DEFAULT_RTT)
     }
 
@@ -118,22 +119,46 @@ impl TfrcSender {
             previous.interval.short =
                 previous.start.is_some_and(|before| start.since(before) <= two_round_trips);
         }
-        self.intervals.push_front(Known {
-            first,
-            start,
-            interval: Interval { packets, dropped, short: false },
-        });
+        if lossy {
+            self.discount();
+        }
+        let interval = Interval { packets, dropped, ..Interval::EMPTY };
+        self.intervals.push_front(Known { first, start, interval });
         self.intervals.truncate(INTERVALS + 1);
         self.congestion_events += u64::from(lossy);
         lossy
     }
 
+    /// A new loss event: what the current interval took from the weight of the older ones stays taken (RFC 5348 §5.5).
+    fn discount(&mut self) {
+        let general = self.general_discount();
+        for known in self.intervals.iter_mut().skip(1) {
+            known.interval.discount *= general;
+        }
+    }
+
+    /// DF of RFC 5348 §5.5; 1 where nothing is discounted.
+    fn general_discount(&self) -> f64 {
+        if !self.config.history_discounting {
+            return 1.0;
+        }
+        let intervals = self.known_intervals();
+        general_discount(&intervals[..self.intervals.len()], self.config.variant)
+    }
+
     fn loss_event_rate(&self) -> f64 {
-        let mut intervals = [Interval { packets: 0, dropped: 0, short: false }; INTERVALS + 1];
+        let (intervals, general) = (self.known_intervals(), self.general_discount());
+        let mean = mean_interval(&intervals[..self.intervals.len()], self.config.variant, general);
+        mean.map_or(0.0, |mean| 1.0 / mean)
+    }
+
+    /// As many as there are, the newest first.
+    fn known_intervals(&self) -> [Interval; INTERVALS + 1] {
+        let mut intervals = [Interval::EMPTY; INTERVALS + 1];
         for (slot, known) in intervals.iter_mut().zip(&self.intervals) {
             *slot = known.interval;
         }
-        mean_interval(&intervals[..self.intervals.len()], self.config.variant).map_or(0.0, |mean| 1.0 / mean)
+        intervals
     }
 
     /// RFC 4342 §5.2: the receive rate, less for what was dropped at the receiver's end.
@@ -161,6 +186,11 @@ impl CcidSender for TfrcSender {
     fn ccval(&mut self, now: Instant) -> u8 {
         self.ccval = self.counter.on_send(self.rtt(), now);
         self.ccval
+    }
+
+    /// RFC 5348 §4.2: the initial rate at once, without a feedback to wait for.
+    fn on_handshake(&mut self, rtt: Duration, now: Instant) {
+        self.sender.set_rtt(rtt, now);
     }
 
     fn on_sent(&mut self, sent: &Sent, now: Instant) {

@@ -29,7 +29,7 @@ struct Loop {
 
 impl Loop {
     fn new(variant: Variant, one_way_ms: u64, nth: u64) -> Self {
-        let config = TfrcConfig { revision: Revision::Rfc5348, variant, segment_size: None };
+        let config = TfrcConfig::new(Revision::Rfc5348, variant);
         // Numbers that wrap within the run.
         let first = Seq::new((1 << 48) - 500);
         Self {
@@ -187,7 +187,7 @@ proptest! {
     fn no_arrivals_upset_the_receiver(
         arrivals in prop::collection::vec((0_u64..200, any::<bool>(), 0_u8..16, prop::option::of(0_u64..9), 0_u64..400), 1..200),
     ) {
-        let config = TfrcConfig { revision: Revision::Rfc3448, variant: Variant::SmallPackets, segment_size: None };
+        let config = TfrcConfig::new(Revision::Rfc3448, Variant::SmallPackets);
         let mut receiver = TfrcReceiver::new(config);
         let mut now = Instant::from_secs(1);
         for (offset, is_data, ccval, ndp_count, gap) in arrivals {
