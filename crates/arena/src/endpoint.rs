@@ -141,7 +141,7 @@ impl Endpoint {
 
     /// A packet has arrived; call [`Endpoint::advance`] after it.
     #[inline]
-    pub fn handle_packet(&mut self, packet: Packet, ecn: Ecn, now: Instant) {
+    pub fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
         self.transport.handle_packet(packet, ecn, now);
     }
 
@@ -173,7 +173,7 @@ impl Endpoint {
     ///
     /// One pass is enough: reading makes room to write back, but nothing that is written gives more to read.
     #[inline]
-    pub fn advance(&mut self, taps: &mut FlowTaps, now: Instant, mut transmit: impl FnMut(&Transmit)) {
+    pub fn advance(&mut self, taps: &mut FlowTaps, now: Instant, mut transmit: impl FnMut(Transmit)) {
         self.transmit_all(taps, now, &mut transmit);
         if self.read(taps, now) {
             // A read may open the window or send an acknowledgement.
@@ -204,13 +204,13 @@ impl Endpoint {
         self.blocked
     }
 
-    fn transmit_all(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
+    fn transmit_all(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
         while let Some(seq) = self.transport.poll_discarded() {
             if let Some(tap) = taps.written_by(self.side) {
                 tap.on_dropped(seq, DropCause::SendQueue);
             }
         }
-        while let Some(ref packet) = self.transport.poll_transmit(now) {
+        while let Some(packet) = self.transport.poll_transmit(now) {
             if let Some(tap) = taps.written_by(self.side) {
                 match packet.payload {
                     Some(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
@@ -301,7 +301,7 @@ impl Endpoint {
     }
 
     /// Writes what is due and fits.
-    fn write(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
+    fn write(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
         if !self.transport.is_open() {
             return;
         }
@@ -323,7 +323,7 @@ impl Endpoint {
         }
     }
 
-    fn write_backlog(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
+    fn write_backlog(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
         while let Some(&message) = self.backlog.front() {
             let outcome = self.transport.handle_message(message, now);
             if outcome == Err(Refused::NoRoom) {
@@ -341,7 +341,7 @@ impl Endpoint {
         }
     }
 
-    fn write_stream_echo(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(&Transmit)) {
+    fn write_stream_echo(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
         let size = self.stream_echo.unwritten.min(self.transport.writable());
         if size == Bytes::ZERO {
             return;

@@ -201,12 +201,12 @@ impl Peer {
     }
 
     fn send_packet(&mut self, transmit: &Transmit) {
-        let (Packet::Dccp(packet), Some(mac)) = (transmit.packet, self.guest_mac) else { return };
-        self.note_end(&packet);
+        let (Packet::Dccp(packet), Some(mac)) = (&transmit.packet, self.guest_mac) else { return };
+        self.note_end(packet);
         let data = pattern(packet.message, packet.payload as usize);
         let mut bytes = Vec::new();
         let carrier = Carrier::Ipv4 { source: OURS.octets(), destination: GUESTS.octets() };
-        encode(&packet, self.ports, &data, carrier, &mut bytes);
+        encode(packet, self.ports, &data, carrier, &mut bytes);
         self.ip_identification = self.ip_identification.wrapping_add(1);
         let mut datagram = ipv4(bytes.len(), self.ip_identification, transmit.ecn);
         datagram.extend_from_slice(&bytes);
@@ -272,7 +272,7 @@ impl Peer {
             self.last = Some(packet.message);
         }
         let now = self.now();
-        self.end.handle_packet(Packet::Dccp(packet), ecn_of(body[1]), now);
+        self.end.handle_packet(&Packet::Dccp(Box::new(packet)), ecn_of(body[1]), now);
     }
 
     fn send_frame(&self, to: [u8; 6], ethertype: u16, body: &[u8]) {

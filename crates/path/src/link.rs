@@ -14,7 +14,7 @@
 
 use talkpath_units::{Bytes, Instant, Seed};
 
-use crate::config::{Framing, LinkConfig, QueueKind};
+use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind};
 use crate::loss::Loss;
 use crate::occupancy::Window;
 use crate::pipe::Pipe;
@@ -31,12 +31,14 @@ pub trait Carried: Copy {
 #[derive(Debug)]
 pub struct Link<T> {
     mtu: Bytes,
+    /// Without framing, loss and variation, and in order: service's end says all.
+    is_plain: bool,
     framing: Framing,
     queue: Queue,
     serialiser: Serialiser,
-    loss: Loss,
     pipe: Pipe<T>,
     counts: Counts,
+    loss: Loss,
 }
 
 /// Where packets wait; one arm a discipline.
@@ -110,6 +112,9 @@ impl<T: Carried> Link<T> {
         let QueueKind::DropTail { limit, in_service, mark_at } = config.queue;
         Self {
             mtu: config.mtu,
+            is_plain: config.framing == Framing::None
+                && config.loss == LossModel::None
+                && config.jitter == DelayVariation::None,
             framing: config.framing,
             queue: Queue::DropTail(DropTail::new(limit, in_service, mark_at)),
             serialiser: Serialiser::new(&config.rate),
@@ -139,7 +144,7 @@ impl<T: Carried> Link<T> {
     ///
     /// # Errors
     /// [`Dropped`] gives the packet back where the queue has no room for it.
-    #[inline]
+    #[inline(always)]
     pub fn handle_packet(&mut self, packet: T, now: Instant) -> Result<Option<Instant>, Dropped<T>> {
         let size = packet.wire_size();
         let service = match &mut self.queue {
@@ -152,11 +157,15 @@ impl<T: Carried> Link<T> {
                     self.counts.dropped += u64::from(self.counts.window.contains(now));
                     return Err(Dropped { packet, cause: DropCause::QueueFull });
                 }
-                let service = self.serialiser.serve(self.framing.on_wire(size), now);
+                let on_wire = if self.is_plain { size } else { self.framing.on_wire(size) };
+                let service = self.serialiser.serve(on_wire, now);
                 queue.admit(size, service.start, now);
                 service
             }
         };
+        if self.is_plain {
+            return Ok(self.pipe.enter_plain(packet, service.finish));
+        }
         let lost = self.loss.eats();
         Ok(self.pipe.enter(packet, lost, service.finish))
     }

@@ -92,6 +92,16 @@ impl<T: Copy> Pipe<T> {
         }
     }
 
+    /// As [`Self::enter`], for a packet that is not lost, in a pipe whose delay does not vary.
+    #[inline]
+    pub(crate) fn enter_plain(&mut self, packet: T, at: Instant) -> Option<Instant> {
+        let arrival = at.saturating_add(self.variation.least());
+        let Travelling::InOrder(ring) = &mut self.travelling else { return self.enter(packet, false, at) };
+        let was_empty = ring.len() == 0;
+        ring.enter(Traveller { arrival, lost: false, packet });
+        (was_empty && arrival < Instant::MAX).then_some(arrival)
+    }
+
     /// When the next packet leaves the pipe, if any ever does.
     #[inline]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

@@ -58,6 +58,7 @@ impl DropTail {
     /// Lets the packets go whose service has started by `now`.
     #[inline]
     pub(crate) fn settle(&mut self, now: Instant) {
+        // Nothing waits on most links, most of the time.
         while let Some(&Waiting { start, size }) = self.waiting.front() {
             if start > now {
                 break;

@@ -2,7 +2,7 @@
 //! tickets: the slot, and beside it the little that a router needs, the size and the next link.
 
 use talkpath_path::{Carried, FragmentRange};
-use talkpath_transport::{Ecn, Packet, Transmit};
+use talkpath_transport::{Ecn, Packet};
 use talkpath_units::Bytes;
 
 /// Which way a packet travels in its flow.
@@ -15,7 +15,7 @@ pub(crate) enum Direction {
 }
 
 /// A packet, or a fragment of one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parcel {
     pub(crate) packet: Packet,
     pub(crate) ecn: Ecn,
@@ -23,8 +23,8 @@ pub(crate) struct Parcel {
     pub(crate) flow: u32,
     /// Identification field (RFC 791 §3.1), counted by the sending endpoint; only fragments use it.
     pub(crate) identification: u32,
-    /// Which part of the packet this is: all of it, or one fragment.
-    pub(crate) part: FragmentRange,
+    /// Which part of the packet this is, where it is not all of it.
+    pub(crate) part: Option<FragmentRange>,
 }
 
 /// A parcel on a link: its slot, and beside it what a router needs to send it on.
@@ -51,41 +51,26 @@ pub(crate) struct Parcels {
 }
 
 impl Parcels {
-    /// Takes a piece of a packet in, whose next link stands at `next_hop` of [`Routes`].
+    /// Takes a packet in, or a piece of one, whose next link stands at `next_hop` of [`Routes`].
+    #[inline]
     pub(crate) fn admit(&mut self, parcel: Parcel, next_hop: u32) -> Ticket {
+        let size = match parcel.part {
+            None => parcel.packet.wire_size(),
+            Some(part) => part.wire_size(),
+        };
         // An IPv4 packet has at most 65,535 bytes (RFC 791 §3.1).
-        let wire_size = parcel.part.wire_size().get() as u32;
-        let slot = self.slot(&parcel);
-        self.slots[slot as usize] = parcel;
+        let wire_size = size.get() as u32;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = parcel;
+                slot
+            }
+            None => {
+                self.slots.push(parcel);
+                (self.slots.len() - 1) as u32
+            }
+        };
         Ticket { slot, wire_size, next_hop }
-    }
-
-    /// Takes a whole packet in as its host puts it out.
-    #[inline]
-    pub(crate) fn admit_whole(
-        &mut self,
-        transmit: &Transmit,
-        flow: u32,
-        direction: Direction,
-        identification: u32,
-        next_hop: u32,
-    ) -> Ticket {
-        let size = transmit.packet.wire_size();
-        let part = FragmentRange::whole(size);
-        let Transmit { packet, ecn, .. } = *transmit;
-        let parcel = Parcel { packet, ecn, direction, flow, identification, part };
-        let slot = self.slot(&parcel);
-        self.slots[slot as usize] = parcel;
-        Ticket { slot, wire_size: size.get() as u32, next_hop }
-    }
-
-    /// A free slot; a new one is filled with `filler`.
-    #[inline]
-    fn slot(&mut self, filler: &Parcel) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.slots.push(*filler);
-            (self.slots.len() - 1) as u32
-        })
     }
 
     /// The parcel of a ticket.
@@ -102,6 +87,12 @@ impl Parcels {
         if matches!(parcel.ecn, Ecn::Ect0 | Ecn::Ect1) {
             parcel.ecn = Ecn::Ce;
         }
+    }
+
+    /// The part of its packet that a parcel is.
+    pub(crate) fn part(&self, ticket: Ticket) -> FragmentRange {
+        let parcel = self.get(ticket);
+        parcel.part.unwrap_or_else(|| FragmentRange::whole(parcel.packet.wire_size()))
     }
 
     /// How many parcels are under way.

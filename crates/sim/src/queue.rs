@@ -4,14 +4,15 @@
 //! of packets under way.
 //!
 //! ```text
-//!  level 2   . . X . . . .    64 slots of 4 ms        The level is the highest of time's digits (base 64, in ticks of
-//!  level 1   . . . . X X .    64 slots of 66 us       1,024 ns) in which an entry differs from the present, the slot
-//!  level 0   . X . X . . .    64 slots of 1 us        is that digit: all of a level comes before all of the next.
+//!  level 2   . . X . . . .    4,096 slots of 17 s     The level is the highest of time's digits (base 4,096, in ticks of
+//!  level 1   . . . . X X .    4,096 slots of 4 ms     1,024 ns) in which an entry differs from the present, the slot
+//!  level 0   . X . X . . .    4,096 slots of 1 us     is that digit: all of a level comes before all of the next.
 //! ```
 //!
 //! It is a hierarchical timing wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, scheme 7) that
-//! never ticks: a bit for each level and slot that holds something leads to the next entry at once. What else is in its
-//! slot then moves down to where its next digit says. The cost of an entry thus depends on how close events follow each
+//! never ticks: a bit for each slot that holds something, and one for each 64 of those, lead to the next entry at once.
+//! A slot that is reached in a higher level moves down to where its entries' next digits say, which an entry pays for once
+//! in most runs. The cost of an entry thus depends on how close events follow each
 //! other and not on how many wait. Slots are lists through the entities themselves: nothing is allocated.
 //!
 //! Arming an entity for a later time than it is armed for does nothing: it is woken at the earlier one, finds nothing
@@ -26,16 +27,23 @@ pub(crate) struct Entity(pub(crate) u32);
 
 /// Who is woken when.
 pub(crate) struct EventQueue {
-    /// The latest wake, in nanoseconds; no entry is earlier.
+    /// The latest wake, in nanoseconds, or the beginning of the slot that was moved down last; no entry is earlier.
     now: u64,
     insertions: u64,
-    /// A bit for each level that holds something, and for each such slot of a level.
+    /// A bit for each level that holds something.
     levels: u32,
-    slots: [u64; LEVELS],
+    occupied: [Occupied; LEVELS],
     /// By level and slot: the first entity of its list.
-    heads: [u32; LEVELS * SLOTS],
+    heads: Box<[u32]>,
     /// By entity.
     entries: Vec<Entry>,
+}
+
+/// Which slots of a level hold something: a bit for each, and one for each word of those.
+#[derive(Clone, Copy)]
+struct Occupied {
+    words: u64,
+    slots: [u64; WORDS],
 }
 
 /// When an entity is woken, and its place in a list.
@@ -53,9 +61,11 @@ struct Entry {
 /// Nanoseconds in a tick, as a power of two. Chosen: of the order of the time between two events of a fast link, so that
 /// a slot of the lowest level rarely holds two.
 const TICK_BITS: u32 = 10;
-/// Slots of a level, as a power of two: as many as a machine word has bits.
-const SLOT_BITS: u32 = 6;
+/// Slots of a level, as a power of two: as many as two machine words' bits lead to.
+const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
+const WORD_BITS: u32 = u64::BITS.ilog2();
+const WORDS: usize = SLOTS >> WORD_BITS;
 /// Enough for all 64 bits of a time.
 const LEVELS: usize = (u64::BITS - TICK_BITS).div_ceil(SLOT_BITS) as usize;
 /// The end of a list.
@@ -71,8 +81,8 @@ impl EventQueue {
             now: 0,
             insertions: 0,
             levels: 0,
-            slots: [0; LEVELS],
-            heads: [NOBODY; LEVELS * SLOTS],
+            occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
+            heads: vec![NOBODY; LEVELS * SLOTS].into_boxed_slice(),
             entries: vec![entry; entities],
         }
     }
@@ -81,20 +91,27 @@ impl EventQueue {
     /// for this time.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(Instant, Entity)> {
-        if self.levels == 0 {
-            return None;
+        loop {
+            if self.levels == 0 {
+                return None;
+            }
+            let level = self.levels.trailing_zeros() as usize;
+            let occupied = &self.occupied[level];
+            let word = occupied.words.trailing_zeros();
+            let slot = word << WORD_BITS | occupied.slots[word as usize % WORDS].trailing_zeros();
+            let place = level * SLOTS + slot as usize;
+            let first = self.heads[place];
+            let Entry { at, next, .. } = self.entries[first as usize];
+            if next == NOBODY {
+                self.empty(place);
+                self.now = at;
+                return Some((Instant::from_nanos(at), Entity(first)));
+            }
+            if level == 0 {
+                return Some(self.next_of_several(place));
+            }
+            self.move_down(place);
         }
-        let level = self.levels.trailing_zeros() as usize;
-        let slot = self.slots[level].trailing_zeros() as usize;
-        let place = level * SLOTS + slot;
-        let first = self.heads[place];
-        let entry = self.entries[first as usize];
-        if entry.next == NOBODY {
-            self.empty(place);
-            self.now = entry.at;
-            return Some((Instant::from_nanos(entry.at), Entity(first)));
-        }
-        Some(self.next_of_several(place))
     }
 
     /// Wakes `entity` at `at` or before.
@@ -132,13 +149,16 @@ impl EventQueue {
     fn link(&mut self, entity: u32) {
         let entry = &mut self.entries[entity as usize];
         debug_assert!(entry.at >= self.now, "time went back");
-        // The lowest bit of the difference changes no level and spares a case.
-        let level = (((entry.at ^ self.now) >> TICK_BITS) | 1).ilog2() / SLOT_BITS;
+        let differs = (entry.at ^ self.now) >> TICK_BITS;
+        // Most entries are for the next milliseconds.
+        let level = if differs < SLOTS as u64 { 0 } else { differs.ilog2() / SLOT_BITS };
         let slot = (entry.at >> (TICK_BITS + level * SLOT_BITS)) as usize % SLOTS;
         let place = level as usize * SLOTS + slot;
         entry.place = place as u32;
         entry.next = core::mem::replace(&mut self.heads[place], entity);
-        self.slots[level as usize] |= 1 << slot;
+        let occupied = &mut self.occupied[level as usize];
+        occupied.slots[slot >> WORD_BITS] |= 1 << (slot % (1 << WORD_BITS));
+        occupied.words |= 1 << (slot >> WORD_BITS);
         self.levels |= 1 << level;
     }
 
@@ -146,10 +166,15 @@ impl EventQueue {
     #[inline]
     fn empty(&mut self, place: usize) {
         self.heads[place] = NOBODY;
-        let slots = &mut self.slots[place / SLOTS];
-        *slots &= !(1 << (place % SLOTS));
+        let (level, slot) = (place / SLOTS, place % SLOTS);
+        let occupied = &mut self.occupied[level];
+        let slots = &mut occupied.slots[slot >> WORD_BITS];
+        *slots &= !(1 << (slot % (1 << WORD_BITS)));
         if *slots == 0 {
-            self.levels &= !(1 << (place / SLOTS));
+            occupied.words &= !(1 << (slot >> WORD_BITS));
+            if occupied.words == 0 {
+                self.levels &= !(1 << level);
+            }
         }
     }
 
@@ -170,7 +195,7 @@ impl EventQueue {
         }
     }
 
-    /// As `next`, from a list of more than one.
+    /// As `next`, from a list of more than one on the lowest level.
     fn next_of_several(&mut self, place: usize) -> (Instant, Entity) {
         let mut foremost = self.heads[place];
         let mut key = self.key(foremost);
@@ -183,17 +208,21 @@ impl EventQueue {
         }
         self.unlink(foremost);
         self.now = key.0;
-        if place >= SLOTS {
-            // The present is in this slot now: what is left differs from it in a lower digit.
-            let mut left = self.heads[place];
-            self.empty(place);
-            while left != NOBODY {
-                let next = self.entries[left as usize].next;
-                self.link(left);
-                left = next;
-            }
-        }
         (Instant::from_nanos(key.0), Entity(foremost))
+    }
+
+    /// Nothing is left before this list of a higher level: the present moves to where its slot begins, and what is in it
+    /// differs from that in a lower digit.
+    fn move_down(&mut self, place: usize) {
+        let mut entity = self.heads[place];
+        self.empty(place);
+        let within = TICK_BITS + (place / SLOTS) as u32 * SLOT_BITS;
+        self.now = self.entries[entity as usize].at >> within << within;
+        while entity != NOBODY {
+            let next = self.entries[entity as usize].next;
+            self.link(entity);
+            entity = next;
+        }
     }
 
     fn key(&self, entity: u32) -> (u64, u64) {

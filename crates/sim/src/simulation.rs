@@ -17,7 +17,7 @@ use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{DropCause, LinkRecord, RunRecord};
 use talkpath_path::{Carried, Dropped, Link, PathOutput, Reassembled};
 use talkpath_scenario::Scenario;
-use talkpath_transport::Packet;
+use talkpath_transport::{Packet, Transmit};
 use talkpath_units::{Duration, Instant};
 
 use crate::capture::{Sighting, Tap};
@@ -196,7 +196,7 @@ impl Simulation {
     }
 
     /// A parcel comes to a link, in pieces where the link's MTU asks for it.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, index: usize, ticket: Ticket, now: Instant) {
         let link = &mut self.links[index];
         if ticket.wire_size() > link.mtu() {
@@ -215,10 +215,10 @@ impl Simulation {
 
     #[cold]
     fn enter_in_pieces(&mut self, index: usize, ticket: Ticket, now: Instant) {
-        let parcel = *self.parcels.get(ticket);
+        let (parcel, whole) = (self.parcels.get(ticket).clone(), self.parcels.part(ticket));
         self.parcels.release(ticket);
-        for part in parcel.part.fragments(self.links[index].mtu()) {
-            let ticket = self.parcels.admit(Parcel { part, ..parcel }, ticket.next_hop);
+        for part in whole.fragments(self.links[index].mtu()) {
+            let ticket = self.parcels.admit(Parcel { part: Some(part), ..parcel.clone() }, ticket.next_hop);
             if let Err(Dropped { packet, .. }) = self.links[index].handle_packet(ticket, now) {
                 self.record_drop(packet, DropCause::Queue);
             }
@@ -230,12 +230,12 @@ impl Simulation {
     }
 
     fn deliver(&mut self, ticket: Ticket, now: Instant) {
-        let parcel = self.parcels.get(ticket);
-        let (index, direction) = (parcel.flow as usize, parcel.direction);
-        if !parcel.part.is_whole() && !self.put_together(ticket, now) {
+        if self.parcels.get(ticket).part.is_some() && !self.put_together(ticket, now) {
             return;
         }
-        let (parcel, flow) = (self.parcels.get(ticket), &mut self.flows[index]);
+        let parcel = self.parcels.get(ticket);
+        let (index, direction) = (parcel.flow as usize, parcel.direction);
+        let flow = &mut self.flows[index];
         if let Some(tap) = &mut self.tap {
             tap.on_arrival(parcel, now);
         }
@@ -244,7 +244,7 @@ impl Simulation {
             Direction::Out => (&mut flow.far, Direction::Back),
             Direction::Back => (&mut flow.near, Direction::Out),
         };
-        endpoint.handle_packet(parcel.packet, parcel.ecn, now);
+        endpoint.handle_packet(&parcel.packet, parcel.ecn, now);
         self.parcels.release(ticket);
         if let Some(deadline) = self.advance(index, answers, now) {
             self.queue.arm(self.endpoint(index, answers), deadline.max(now));
@@ -254,7 +254,7 @@ impl Simulation {
     /// A fragment has arrived; returns whether it made its packet whole. Otherwise the parcel is gone.
     #[cold]
     fn put_together(&mut self, ticket: Ticket, now: Instant) -> bool {
-        let parcel = *self.parcels.get(ticket);
+        let (parcel, part) = (self.parcels.get(ticket), self.parcels.part(ticket));
         let flow = &mut self.flows[parcel.flow as usize];
         let reassembly = match parcel.direction {
             Direction::Out => &mut flow.far_reassembly,
@@ -262,7 +262,7 @@ impl Simulation {
         };
         // What is given up here lost a fragment, and was recorded as dropped when it did.
         while reassembly.poll_expired(now).is_some() {}
-        match reassembly.handle_fragment(parcel.identification, parcel.part, now) {
+        match reassembly.handle_fragment(parcel.identification, part, now) {
             Reassembled::Whole { .. } => return true,
             Reassembled::Incomplete => self.parcels.release(ticket),
             Reassembled::Refused => self.record_drop(ticket, DropCause::Fragment),
@@ -282,9 +282,10 @@ impl Simulation {
             (&mut identifications[direction as usize], routes[direction as usize]);
         endpoint.advance(taps, now, |transmit| {
             *identification = identification.wrapping_add(1);
+            let Transmit { packet, ecn, .. } = transmit;
             let (flow, identification) = (index as u32, *identification);
-            let ticket = self.parcels.admit_whole(transmit, flow, direction, identification, first_hop + 1);
-            self.outbox.push(ticket);
+            let parcel = Parcel { packet, ecn, direction, flow, identification, part: None };
+            self.outbox.push(self.parcels.admit(parcel, first_hop + 1));
         });
         if direction == Direction::Out {
             meter.read(&endpoint.observe(), now);
@@ -311,20 +312,16 @@ impl Simulation {
     /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
     #[cold]
     fn record_drop(&mut self, ticket: Ticket, cause: DropCause) {
-        let parcel = *self.parcels.get(ticket);
         self.parcels.release(ticket);
-        self.record_dropped(&parcel, cause);
-    }
-
-    fn record_dropped(&mut self, parcel: &Parcel, cause: DropCause) {
-        let seq = match parcel.packet {
+        let (parcel, is_whole) = (self.parcels.get(ticket), self.parcels.part(ticket).is_whole());
+        let seq = match &parcel.packet {
             Packet::Udp(datagram) => datagram.seq,
             Packet::Dccp(packet) if packet.payload > 0 => packet.message,
             Packet::Dccp(_) | Packet::Tcp(_) => return,
         };
         let taps = &mut self.flows[parcel.flow as usize].taps;
         let before = taps.pending();
-        let cause = if parcel.part.is_whole() { cause } else { DropCause::Fragment };
+        let cause = if is_whole { cause } else { DropCause::Fragment };
         match parcel.direction {
             Direction::Out => taps.forward.on_dropped(seq, cause),
             Direction::Back => {

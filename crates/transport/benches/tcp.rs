@@ -38,9 +38,9 @@ impl Bulk {
             while let Some(transmit) = self.ends[from].poll_transmit(self.now) {
                 self.now += Duration::from_micros(1);
                 self.data_packets += u64::from(transmit.payload.is_some());
-                self.ends[1 - from].handle_packet(transmit.packet, Ecn::NotEct, self.now);
+                self.ends[1 - from].handle_packet(&transmit.packet, Ecn::NotEct, self.now);
                 while let Some(reply) = self.ends[1 - from].poll_transmit(self.now) {
-                    self.ends[from].handle_packet(reply.packet, Ecn::NotEct, self.now);
+                    self.ends[from].handle_packet(&reply.packet, Ecn::NotEct, self.now);
                 }
                 while let Some(read) = self.ends[1 - from].poll_delivery(Bytes::MAX, self.now) {
                     black_box(read);

@@ -95,7 +95,7 @@ impl Transport for AnyTransport {
     }
 
     #[inline]
-    fn handle_packet(&mut self, packet: Packet, ecn: Ecn, now: Instant) {
+    fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
         each!(self, transport => transport.handle_packet(packet, ecn, now));
     }
 

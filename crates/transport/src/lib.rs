@@ -60,7 +60,7 @@ pub enum Refused {
 }
 
 /// A packet that the transport wants on the wire now, with what the taps want to know about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The packet.
     pub packet: Packet,
@@ -157,7 +157,7 @@ pub trait Transport {
     /// [`Refused`] says why not; the transport's state is as before.
     fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused>;
     /// Takes one packet from the network.
-    fn handle_packet(&mut self, packet: Packet, ecn: Ecn, now: Instant);
+    fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant);
     /// The deadline that `poll_timeout` gave has come.
     fn handle_timeout(&mut self, now: Instant);
     /// No more messages will come: what was taken is still delivered, then the connection ends.

@@ -188,7 +188,7 @@ impl Script {
             }
             "in" => {
                 let (packet, ecn) = self.arriving(words)?;
-                self.dccp().handle_packet(Packet::Dccp(packet), ecn, now);
+                self.dccp().handle_packet(&Packet::Dccp(Box::new(packet)), ecn, now);
             }
             "out" => return self.out(words),
             "expect" => return self.expect(words),

@@ -17,7 +17,7 @@ fn end(ccid: CcidKind, role: Role, init_cookie: bool) -> Dccp {
 fn pass(from: &mut Dccp, to: &mut Dccp, now: Instant) -> usize {
     let mut count = 0;
     while let Some(transmit) = from.poll_transmit(now) {
-        to.handle_packet(transmit.packet, Ecn::NotEct, now);
+        to.handle_packet(&transmit.packet, Ecn::NotEct, now);
         count += 1;
     }
     count
@@ -86,7 +86,7 @@ fn blind_guesses_draw_eight_syncs_a_second_and_change_nothing() {
             let packet =
                 DccpPacket::new(kind((bits % 10) as u8, (bits >> 8) as u8), seq, Seq::new(random.bits()));
             for end in [&mut client, &mut server] {
-                end.handle_packet(Packet::Dccp(packet), Ecn::NotEct, now);
+                end.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, now);
                 while let Some(transmit) = end.poll_transmit(now) {
                     let Packet::Dccp(answer) = transmit.packet else { panic!("DCCP alone") };
                     // The peer's own acknowledgement timer may fire; nothing else but Syncs.
@@ -107,7 +107,7 @@ fn a_request_flood_leaves_a_server_with_cookies_as_it_was() {
     let now = Instant::from_secs(3);
     for n in 0..10_000_u64 {
         let request = DccpPacket::new(kind(0, 0), Seq::new(n << 20), Seq::new(0));
-        server.handle_packet(Packet::Dccp(request), Ecn::NotEct, now);
+        server.handle_packet(&Packet::Dccp(Box::new(request)), Ecn::NotEct, now);
         // Not even the answers pile up where nobody fetches them.
         if n % 3 == 0 {
             let answer = server.poll_transmit(now).expect("an answer");
@@ -155,9 +155,9 @@ impl Victim {
         let message = Message { seq: 1, size: Bytes::new(160), due: self.now };
         assert_eq!(peer.handle_message(message, self.now), Ok(()));
         while let Some(transmit) = peer.poll_transmit(self.now) {
-            let Packet::Dccp(packet) = transmit.packet else { panic!("DCCP alone") };
+            let Packet::Dccp(packet) = &transmit.packet else { panic!("DCCP alone") };
             self.peers = packet.seq;
-            self.end.handle_packet(transmit.packet, Ecn::NotEct, self.now);
+            self.end.handle_packet(&transmit.packet, Ecn::NotEct, self.now);
         }
         self.write();
         self.drain();
@@ -209,7 +209,7 @@ impl Victim {
             None => Options::from_wire(bytes),
         };
         self.packets += 1;
-        self.end.handle_packet(Packet::Dccp(packet), Ecn::NotEct, self.now);
+        self.end.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
         self.drain();
     }
 }

@@ -82,7 +82,7 @@ fn losses_both_ways_halve_the_window_and_lose_nothing_else() {
     let seen = Rc::clone(&lost);
     let mut count = [0_u32; 2];
     let wire: Wire = Box::new(move |at, transmit, _| {
-        let Packet::Dccp(packet) = transmit.packet else { panic!("DCCP alone") };
+        let Packet::Dccp(packet) = &transmit.packet else { panic!("DCCP alone") };
         let mut seen = seen.borrow_mut();
         seen.1 += u32::from(matches!(packet.kind, PacketKind::Sync | PacketKind::SyncAck));
         count[at] += 1;

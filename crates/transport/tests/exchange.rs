@@ -215,7 +215,7 @@ impl Script {
             "read" => self.read(words)?,
             "in" => {
                 let segment = self.arriving(words)?;
-                self.tcp().handle_packet(Packet::Tcp(segment), Ecn::NotEct, now);
+                self.tcp().handle_packet(&Packet::Tcp(segment), Ecn::NotEct, now);
             }
             "out" => return self.out(words),
             "expect" => return self.expect(words),

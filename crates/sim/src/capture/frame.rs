@@ -249,8 +249,8 @@ mod tests {
             Packet::Udp(Datagram { seq: 3, payload: 160 }),
             Packet::Tcp(syn),
             Packet::Tcp(data),
-            Packet::Dccp(ack),
-            Packet::Dccp(DccpPacket { short: true, ..ack }),
+            Packet::Dccp(Box::new(ack)),
+            Packet::Dccp(Box::new(DccpPacket { short: true, ..ack })),
         ];
         for packet in packets {
             let bytes = frame(&packet, &envelope(Some(160)));
@@ -267,7 +267,7 @@ mod tests {
             payload,
             ..DccpPacket::new(PacketKind::Data, Seq::new(5), Seq::new(0))
         };
-        let bytes = frame(&Packet::Dccp(data(160)), &envelope(Some(160)));
+        let bytes = frame(&Packet::Dccp(Box::new(data(160))), &envelope(Some(160)));
         let pseudo = sum(&bytes[12..20]) + 33 + (bytes.len() - 20) as u32;
         assert_eq!(fold(pseudo + sum(&bytes[20..36])), 0);
     }
@@ -275,7 +275,7 @@ mod tests {
     /// RFC 6773 §3.2 and §3.3.
     #[test]
     fn an_encapsulated_packet_has_udps_checksum_and_none_of_its_own() {
-        let packet = Packet::Dccp(DccpPacket::new(PacketKind::Sync, Seq::new(5), Seq::new(9)));
+        let packet = Packet::Dccp(Box::new(DccpPacket::new(PacketKind::Sync, Seq::new(5), Seq::new(9))));
         let bytes = frame(&packet, &Envelope { encapsulated: true, ..envelope(None) });
         assert_eq!(
             (bytes[9], &bytes[20..24], &bytes[34..36]),

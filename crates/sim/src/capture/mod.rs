@@ -74,7 +74,7 @@ impl Tap {
     fn see(&mut self, parcel: &Parcel, now: Instant) {
         self.seen.push(Sighting {
             at: now,
-            packet: parcel.packet,
+            packet: parcel.packet.clone(),
             ecn: parcel.ecn,
             outward: parcel.direction == Direction::Out,
             flow: parcel.flow,

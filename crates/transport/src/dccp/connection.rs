@@ -360,9 +360,9 @@ impl Transport for Dccp {
         self.queue.push(message)
     }
 
-    fn handle_packet(&mut self, packet: Packet, ecn: Ecn, now: Instant) {
+    fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
         if let Packet::Dccp(packet) = packet {
-            self.on_packet(packet, ecn, now);
+            self.on_packet(**packet, ecn, now);
         }
     }
 

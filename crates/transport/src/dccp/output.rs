@@ -250,7 +250,7 @@ impl Dccp {
 
 fn transmit(packet: DccpPacket, ecn: Ecn) -> Transmit {
     let payload = (packet.payload > 0).then_some(PayloadRange::Message { seq: packet.message });
-    Transmit { packet: Packet::Dccp(packet), ecn, payload, retransmission: false }
+    Transmit { packet: Packet::Dccp(Box::new(packet)), ecn, payload, retransmission: false }
 }
 
 /// RFC 4340 §13.1: Timestamps and elapsed times count in 10 us.

@@ -273,10 +273,10 @@ impl Transport for Tcp {
         Ok(())
     }
 
-    fn handle_packet(&mut self, packet: Packet, _ecn: Ecn, now: Instant) {
+    fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, now: Instant) {
         self.is_quiet = false;
         if let Packet::Tcp(segment) = packet {
-            self.on_segment(&segment, now);
+            self.on_segment(segment, now);
         }
     }
 

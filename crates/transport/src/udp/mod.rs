@@ -68,8 +68,8 @@ impl Transport for Udp {
         Ok(())
     }
 
-    fn handle_packet(&mut self, packet: Packet, _ecn: Ecn, _now: Instant) {
-        let Packet::Udp(datagram) = packet else { return };
+    fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, _now: Instant) {
+        let &Packet::Udp(datagram) = packet else { return };
         let size = self.inbox_size.saturating_add(Bytes::new(u64::from(datagram.payload)));
         if size > self.socket_buffer {
             self.counters.socket_buffer_drops += 1;
@@ -143,7 +143,7 @@ mod tests {
     fn send(from: &mut Udp, to: &mut Udp, message: Message) {
         from.handle_message(message, Instant::ZERO).unwrap();
         while let Some(transmit) = from.poll_transmit(Instant::ZERO) {
-            to.handle_packet(transmit.packet, transmit.ecn, Instant::ZERO);
+            to.handle_packet(&transmit.packet, transmit.ecn, Instant::ZERO);
         }
     }
 

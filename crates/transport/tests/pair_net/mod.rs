@@ -21,7 +21,7 @@ pub(crate) const A: usize = 0;
 pub(crate) const B: usize = 1;
 
 /// What happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Arrival {
         to: usize,
@@ -127,7 +127,7 @@ impl Pair {
             self.watch_transmit(at, &transmit);
             for extra in (self.wire)(at, &transmit, self.now).into_iter().flatten() {
                 let arrival = self.now + self.one_way_delay + extra;
-                self.schedule(arrival, Event::Arrival { to: 1 - at, packet: transmit.packet });
+                self.schedule(arrival, Event::Arrival { to: 1 - at, packet: transmit.packet.clone() });
             }
         }
         let deadline = self.ends[at].poll_timeout();
@@ -146,9 +146,9 @@ impl Pair {
         let Reverse((time, index)) = self.events.pop()?;
         assert!(time >= self.now, "time goes forward");
         self.now = time;
-        let event = self.stored[index as usize];
+        let event = self.stored[index as usize].clone();
         match event {
-            Event::Arrival { to, packet } => {
+            Event::Arrival { to, ref packet } => {
                 self.watch_arrival(to, packet);
                 self.ends[to].handle_packet(packet, Ecn::NotEct, time);
                 self.flush(to);
@@ -192,7 +192,7 @@ impl Pair {
     }
 
     fn watch_transmit(&mut self, at: usize, transmit: &Transmit) {
-        let Packet::Tcp(segment) = transmit.packet else { return };
+        let Packet::Tcp(segment) = &transmit.packet else { return };
         let counters = self.ends[at].counters();
         let (timeouts, recoveries) = (counters.timeouts, counters.fast_retransmits);
         let cwnd = self.ends[at].observe().cwnd.unwrap_or(f64::INFINITY);
@@ -228,7 +228,7 @@ impl Pair {
         }
     }
 
-    fn watch_arrival(&mut self, to: usize, packet: Packet) {
+    fn watch_arrival(&mut self, to: usize, packet: &Packet) {
         let Packet::Tcp(segment) = packet else { return };
         let watch = &mut self.watches[to];
         if segment.flags.contains(Flags::SYN) {
