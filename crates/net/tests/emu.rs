@@ -333,6 +333,32 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
             && series.points.iter().any(|it| it.1 > 1000.0)
     };
     assert!(ran.record.series.iter().any(has_send_buffer), "what waits in the send buffer is seen");
+    // What a slow receiver leaves unread at the end must not reset the connection under its sender.
+    assert!(!ran.record.warnings.iter().any(|it| it.contains("closed")), "{:?}", ran.record.warnings);
+}
+
+#[test]
+fn a_burst_whose_gap_ends_while_the_stream_is_blocked_is_due_when_there_is_room() {
+    let Some(ran) = run(r#"
+        name = "burst"
+        duration = "4 s"
+        drain = "1 s"
+        [path]
+        up = { rate = "200 kbps", delay = "5 ms" }
+        down = { rate = "200 kbps", delay = "5 ms" }
+        [flow.burst]
+        transport = { kind = "tcp", send_buffer = "8 kB" }
+        workload = { kind = "burst", count = 1, size = "1000 B", repeat = 4000, gap = "1 ms" }
+        "#)
+    else {
+        return;
+    };
+    let summary = summarise(&ran.record, &Default::default());
+    let burst = &summary.flows["burst"];
+    assert!(burst.received > 60, "{} received", burst.received);
+    // The kernel doubles 8 kB: 16 kB take 0.64 s. By the gap's clock the delay would grow to 4 s.
+    let delay = burst.one_way_delay_ms.as_ref().expect("messages came").p90;
+    assert!(delay < 1500.0, "{delay} ms");
 }
 
 #[test]

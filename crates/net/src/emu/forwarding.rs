@@ -160,6 +160,7 @@ fn flood() -> Scenario {
         route: vec![LinkIndex(0)],
         return_route: vec![LinkIndex(1)],
         send_jitter: Duration::ZERO,
+        wake_up: Duration::ZERO,
         receiver: Receiver::default(),
     };
     Scenario {

@@ -36,6 +36,9 @@ pub(super) struct SlowEnd {
     sent: AtomicU64,
     received: AtomicU64,
     last_arrival_ns: AtomicU64,
+    /// The connection, once it was read for the last time: closed with what waits unread in it, a kernel would reset it
+    /// (RFC 1122 §4.2.2.13), and the sender take the run's end for a failure.
+    finished: Mutex<Option<TcpStream>>,
 }
 
 /// Where a slow end's socket comes from.
@@ -65,6 +68,7 @@ impl SlowEnd {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             last_arrival_ns: AtomicU64::new(0),
+            finished: Mutex::new(None),
         }
     }
 
@@ -106,7 +110,9 @@ impl SlowEnd {
             SlowSocket::Tcp(accepted) => {
                 while !stop.load(Ordering::Relaxed) {
                     if let Ok(stream) = accepted.recv_timeout(std::time::Duration::from_nanos(POLL_NS)) {
-                        self.run_tcp(stream, stop)?;
+                        let result = self.run_tcp(&stream, stop);
+                        *self.finished.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+                        result?;
                     }
                 }
                 Ok(Vec::new())
@@ -149,7 +155,7 @@ impl SlowEnd {
         Ok(unread)
     }
 
-    fn run_tcp(&self, mut stream: TcpStream, stop: &AtomicBool) -> io::Result<()> {
+    fn run_tcp(&self, mut stream: &TcpStream, stop: &AtomicBool) -> io::Result<()> {
         let size = self.spec.message_size().unwrap_or(BULK_MESSAGE).max(1);
         let echo = filling(usize::try_from(size).unwrap_or(0));
         let room = if self.per_read { BULK_MESSAGE } else { size.min(BULK_MESSAGE) };
@@ -162,7 +168,7 @@ impl SlowEnd {
                 Ok(0) => return Ok(()),
                 Ok(count) => count as u64,
                 Err(error) if is_passing(&error) => {
-                    wait(&stream, PollFlags::IN)?;
+                    wait(stream, PollFlags::IN)?;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -180,7 +186,7 @@ impl SlowEnd {
                 if self.spec.echo_per_read.is_some() {
                     let row = self.log().on_due(seq, size, now);
                     seq += 1;
-                    if self.write_all(&mut stream, &echo, stop)? {
+                    if self.write_all(stream, &echo, stop)? {
                         self.note_echo(row, None, size);
                     }
                 }
@@ -194,7 +200,7 @@ impl SlowEnd {
     }
 
     /// Writes `bytes`, however long the socket takes; false where the run ended before.
-    fn write_all(&self, stream: &mut TcpStream, mut bytes: &[u8], stop: &AtomicBool) -> io::Result<bool> {
+    fn write_all(&self, mut stream: &TcpStream, mut bytes: &[u8], stop: &AtomicBool) -> io::Result<bool> {
         while !bytes.is_empty() {
             match stream.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],

@@ -18,7 +18,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll, poll};
+use rustix::time::Timespec;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use talkpath_units::{Bytes, Instant};
 
@@ -292,6 +293,9 @@ impl Stream {
                 self.writes.push_back(Pending { left: message.size.get(), rows, is_begun: false });
                 base.on_paced(message.due, base.clock.now());
             }
+        } else if !self.writes.is_empty() {
+            // Room is what the next message waits for, and no more the clock.
+            let _ = base.poll_message(0, now);
         }
         match self.write(base) {
             Ok(more) => self.is_unfinished = more,
@@ -312,18 +316,38 @@ impl Stream {
         Ok(true)
     }
 
-    /// Asks a greedy workload for its next message.
+    /// Asks a greedy workload for its next message, which is due when the socket is found writable: without room it is
+    /// asked all the same, so that it waits for room and no more for its clock.
     fn refill(&mut self, base: &mut Base) -> bool {
-        if base.spec.is_clocked() {
+        if base.spec.is_clocked() || base.is_workload_finished() {
             return false;
         }
-        let Some((message, row)) = base.poll_message(ROOM.get(), base.clock.now()) else { return false };
+        let (is_writable, now) = (self.is_writable(), base.clock.now());
+        let room = if is_writable { ROOM.get() } else { 0 };
+        let Some((message, row)) = base.poll_message(room, now) else {
+            let waits_for_clock = base.workload_timeout().is_some() || base.is_workload_finished();
+            if !is_writable && !waits_for_clock {
+                self.blocked_since.get_or_insert(now);
+            }
+            return false;
+        };
+        if let Some(since) = self.blocked_since.take() {
+            base.add_blocked(since, now);
+        }
         self.writes.push_back(Pending {
             left: message.size.get(),
             rows: row.map(|row| (row, 1)),
             is_begun: false,
         });
         true
+    }
+
+    /// Whether the socket says that it may be written to; where it does not, `epoll` tells when it does (tcp_poll asks
+    /// to be woken).
+    fn is_writable(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let mut fds = [PollFd::new(socket, PollFlags::OUT)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
     }
 
     /// Writes until nothing waits (true) or the socket takes no more (false).
