@@ -509,6 +509,7 @@ exchanges! {
     probe_of_the_last_segment_costs_a_reduction
     needless_timeout_is_taken_back
     frto_tries_new_data_before_repeating_more
+    linux_repairs_before_it_takes_the_data_that_came_along
     duplicates_reported_take_a_reduction_back
     unused_window_decays
     unused_window_of_bsd_grows

@@ -1,5 +1,7 @@
 //! One end of a connection: its states (RFC 9293 §3.3.2), its parts, and the contract of [`Transport`].
 
+use std::collections::VecDeque;
+
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
 
 use super::ack::{AckContext, AckPolicy};
@@ -75,6 +77,8 @@ pub struct Tcp {
     pub(super) timers: Timers,
     /// The first unacknowledged segment has to be sent again whatever the window says.
     pub(super) resend_first: bool,
+    /// Repairs that left while the segment that asked for them was processed, and are not given out yet.
+    pub(super) repairs: VecDeque<Transmit>,
     /// Something was sent since `usage` was last told.
     pub(super) sent_since_drained: bool,
     /// Nothing may leave before the next input: a poll need not look.
@@ -171,6 +175,7 @@ impl Tcp {
             buffer: SendBuffer::new(config.send_buffer, config.overfill),
             timers: Timers::new(),
             resend_first: false,
+            repairs: VecDeque::new(),
             sent_since_drained: false,
             is_quiet: false,
             probe_due: false,

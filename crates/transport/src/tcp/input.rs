@@ -64,6 +64,9 @@ impl Tcp {
         if self.state == State::Closed {
             return;
         }
+        if segment.payload > 0 && self.config.stack == Stack::Linux {
+            self.repair_before_data(now);
+        }
         self.on_data(segment, start, now);
     }
 

@@ -1,7 +1,9 @@
 //! Leaving segments and timers.
 //!
 //! The order of a poll: SYN or RST; a retransmission that recovery asked for; a probe; what the windows and Nagle's
-//! algorithm let go; and only when no data is left to go, and none has carried it, an acknowledgement of its own.
+//! algorithm let go; and only when no data is left to go, and none has carried it, an acknowledgement of its own. Linux repairs
+//! losses earlier, while it processes the acknowledgement that told of them and before it takes the data that came with it
+//! (tcp_xmit_recovery in tcp_ack): such a repair does not acknowledge that data, which then has an acknowledgement of its own.
 
 use talkpath_units::{Bytes, Instant};
 
@@ -18,6 +20,9 @@ impl Tcp {
     pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(control) = self.control.take() {
             return Some(bare(self.control_segment(control, now)));
+        }
+        if let Some(repair) = self.repairs.pop_front() {
+            return Some(repair);
         }
         match self.state {
             State::Closed | State::Listen | State::SynSent | State::SynReceived => {
@@ -93,6 +98,14 @@ impl Tcp {
         let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.sent_since_drained;
         let persisting = self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0;
         self.sender.is_idle() && !asked && !persisting
+    }
+
+    /// Sends what an acknowledgement released for repair, and after F-RTO's first step new data, ahead of everything else.
+    pub(super) fn repair_before_data(&mut self, now: Instant) {
+        while self.resend_first || self.sender.board.hold_lost || self.sender.plan() == Next::Again {
+            let Some(repair) = self.next_data(now) else { break };
+            self.repairs.push_back(repair);
+        }
     }
 
     fn next_data(&mut self, now: Instant) -> Option<Transmit> {

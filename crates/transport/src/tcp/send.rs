@@ -257,7 +257,8 @@ impl Sender {
         if payload == full || (is_tail && fin_due) {
             return Next::New { payload: payload as u32, fin: is_tail && fin_due };
         }
-        if is_tail && self.nagle.holds(self.snd_una, self.snd_max) {
+        // New data in place of repairs goes whatever its size (tcp_xmit_recovery: TCP_NAGLE_OFF).
+        if is_tail && !self.board.hold_lost && self.nagle.holds(self.snd_una, self.snd_max) {
             return Next::Nothing(Held::Nagle);
         }
         // RFC 9293 §3.8.6.2.1 (2) all that is queued fits, or (3) half of the largest window does.
