@@ -12,6 +12,9 @@
 //! The order within one step is the transport contract's: what an input released leaves first, then the application
 //! reads, then it writes, and so on until nothing moves. Each write is an input of its own: what it releases leaves
 //! before the next write, which is why an echo of three writes meets Nagle's algorithm otherwise than one write of all.
+//!
+//! A sleeping application may take a while to wake up when something comes (`wake_up`): whatever comes meanwhile is processed by
+//! the transport before the application reads and writes, which decides what Nagle's algorithm finds in flight.
 
 use std::collections::VecDeque;
 
@@ -22,7 +25,7 @@ use talkpath_transport::{
     AnyTransport, Counters, Delivery, Ecn, Message, Observation, Packet, PayloadRange, Refused, Transmit,
     Transport,
 };
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 /// The taps of one flow: both ends write to them.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +82,9 @@ pub struct Endpoint {
     /// What an echo per read over a stream has still to write.
     stream_echo: StreamEcho,
     receiver: Receiver,
+    /// How long at most the application takes to wake up, and where that is drawn from; `None` reads at once.
+    wake_up: Option<(Duration, Stream)>,
+    /// When the application next looks; zero where nothing keeps it from it.
     reading_again_at: Instant,
     blocked_since: Option<Instant>,
     blocked: Duration,
@@ -127,11 +133,19 @@ impl Endpoint {
             backlog: VecDeque::new(),
             stream_echo: StreamEcho::default(),
             receiver,
+            wake_up: None,
             reading_again_at: Instant::ZERO,
             blocked_since: None,
             blocked: Duration::ZERO,
             window,
         }
+    }
+
+    /// The same, with an application that wakes up a time uniform in [0, `most`) after something came, drawn from `stream`.
+    #[must_use]
+    pub fn waking_up_within(mut self, most: Duration, stream: Stream) -> Self {
+        self.wake_up = (!most.is_zero()).then_some((most, stream));
+        self
     }
 
     /// Begins to connect.
@@ -142,6 +156,12 @@ impl Endpoint {
     /// A packet has arrived; call [`Endpoint::advance`] after it.
     #[inline]
     pub fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
+        if let Some((most, stream)) = &mut self.wake_up
+            && self.reading_again_at == Instant::ZERO
+            && carries_data(packet)
+        {
+            self.reading_again_at = now + stream.span(Duration::ZERO, *most);
+        }
         self.transport.handle_packet(packet, ecn, now);
     }
 
@@ -231,7 +251,7 @@ impl Endpoint {
             }
         }
         let slow = !self.receiver.service.is_zero();
-        if slow && now < self.reading_again_at {
+        if now < self.reading_again_at {
             return false;
         }
         self.reading_again_at = Instant::ZERO;
@@ -393,6 +413,15 @@ impl FlowTaps {
             Side::Near => self.echo.as_mut(),
             Side::Far => Some(&mut self.forward),
         }
+    }
+}
+
+/// Whether the application may have something to read when `packet` has come.
+const fn carries_data(packet: &Packet) -> bool {
+    match packet {
+        Packet::Udp(_) => true,
+        Packet::Tcp(segment) => segment.payload > 0,
+        Packet::Dccp(packet) => packet.payload > 0,
     }
 }
 

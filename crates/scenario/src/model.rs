@@ -66,6 +66,8 @@ pub struct Flow {
     pub return_route: Vec<LinkIndex>,
     /// A uniform host delay in `0..send_jitter` before each packet of the sender, in order.
     pub send_jitter: Duration,
+    /// How long at most either application takes to wake up when something comes, uniform; the simulator's hosts alone.
+    pub wake_up: Duration,
     /// How the receiving application reads.
     pub receiver: Receiver,
 }

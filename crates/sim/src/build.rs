@@ -70,14 +70,17 @@ fn build_flow(
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
     let info = flow_info(flow, transport, start);
     let is_stream = matches!(transport, TransportConfig::Tcp(_));
+    let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
     let tally = || Box::new(FlowTally::new(&info, window.0..window.1, is_stream, flow.echo.is_some()));
     SimFlow {
         tally: (!plan.rows).then(tally),
         info,
         is_stream,
         has_timeouts: !matches!(transport, TransportConfig::Udp(_)),
-        near: Endpoint::near(end(Role::Active, None), workload, window),
-        far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window),
+        near: Endpoint::near(end(Role::Active, None), workload, window)
+            .waking_up_within(flow.wake_up, sleep("near")),
+        far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window)
+            .waking_up_within(flow.wake_up, sleep("far")),
         taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| LegTap::new()) },
         routes,
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),

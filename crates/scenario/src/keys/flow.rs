@@ -48,6 +48,12 @@ const FLOW_KEYS: &[Key] = &[
         Default::Is("\"0 s\""),
         "a uniform host delay before each packet of the sender, from 0 to this; packets stay in order",
     ),
+    key(
+        "wake_up",
+        quantity(ANY_DURATION),
+        Default::Is("\"0 s\""),
+        "how long at most an application sleeps on when something comes, uniform from 0 to this; real hosts take their own time",
+    ),
     key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
 ];
 

@@ -208,6 +208,7 @@ fn one(
     let load = workload::resolve(section, duration, FileTerms { contents, message, header }, log);
     let start = start(section, duration, log);
     let send_jitter = section.duration("send_jitter", log);
+    let wake_up = section.duration("wake_up", log);
     let receiver = receiver(section, log);
     if let (Some(transport), Some((load, _))) = (&transport, &load) {
         fit(section, &transport.config, load, receiver, mtu, log);
@@ -226,6 +227,7 @@ fn one(
         route: Vec::new(),
         return_route: Vec::new(),
         send_jitter: send_jitter?,
+        wake_up: wake_up?,
         receiver: receiver?,
     })
 }
