@@ -23,6 +23,7 @@ fn flow() -> Flow {
         route: Vec::new(),
         return_route: Vec::new(),
         send_jitter: Duration::ZERO,
+        wake_up: Duration::ZERO,
         receiver: Receiver::default(),
     }
 }

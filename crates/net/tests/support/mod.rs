@@ -52,6 +52,7 @@ pub fn voice(name: &str, transport: &str) -> Flow {
         route: Vec::new(),
         return_route: Vec::new(),
         send_jitter: Duration::ZERO,
+        wake_up: Duration::ZERO,
         receiver: Receiver::default(),
     }
 }

@@ -42,6 +42,7 @@ fn scenario() -> Scenario {
         route: vec![LinkIndex(0), LinkIndex(1)],
         return_route: vec![LinkIndex(2)],
         send_jitter: Duration::from_millis(2),
+        wake_up: Duration::ZERO,
         receiver: Receiver::default(),
     };
     Scenario {
