@@ -22,8 +22,8 @@ use talkpath_measure::{DropCause, LegTap};
 use talkpath_scenario::workload::{AnyWorkload, Workload};
 use talkpath_scenario::{EchoWrite, Receiver};
 use talkpath_transport::{
-    AnyTransport, Counters, Delivery, Ecn, Message, Observation, Packet, PayloadRange, Refused, Transmit,
-    Transport,
+    AnyTransport, Counters, Delivery, Ecn, Levels, Message, Observation, Packet, PayloadRange, Refused,
+    Transmit, Transport,
 };
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
@@ -72,6 +72,8 @@ pub struct Endpoint {
     side: Side,
     transport: AnyTransport,
     is_stream: bool,
+    /// The application takes each time all that a stream has, at once, and keeps it.
+    reads_plainly: bool,
     workload: Option<AnyWorkload>,
     workload_open: bool,
     echo: Option<EchoWrite>,
@@ -126,6 +128,7 @@ impl Endpoint {
             side,
             transport,
             is_stream,
+            reads_plainly: is_stream && receiver.service.is_zero() && echo.is_none() && side == Side::Far,
             workload,
             workload_open: false,
             echo,
@@ -195,7 +198,7 @@ impl Endpoint {
     #[inline]
     pub fn advance(&mut self, taps: &mut FlowTaps, now: Instant, mut transmit: impl FnMut(Transmit)) {
         self.transmit_all(taps, now, &mut transmit);
-        if self.read(taps, now) {
+        if taps.read_by(self.side).is_some() && self.read(taps, now) {
             // A read may open the window or send an acknowledgement.
             self.transmit_all(taps, now, &mut transmit);
         }
@@ -203,6 +206,12 @@ impl Endpoint {
             self.write(taps, now, &mut transmit);
             self.account_blocking(now);
         }
+    }
+
+    /// The part of the transport's state that is averaged.
+    #[inline]
+    pub fn levels(&self) -> Levels {
+        self.transport.levels()
     }
 
     /// The transport's state, for the series.
@@ -224,26 +233,45 @@ impl Endpoint {
         self.blocked
     }
 
+    #[inline]
     fn transmit_all(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
-        while let Some(seq) = self.transport.poll_discarded() {
-            if let Some(tap) = taps.written_by(self.side) {
-                tap.on_dropped(seq, DropCause::SendQueue);
-            }
-        }
-        while let Some(packet) = self.transport.poll_transmit(now) {
-            if let Some(tap) = taps.written_by(self.side) {
-                match packet.payload {
-                    Some(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
-                    Some(PayloadRange::Stream { start, end }) => tap.on_wire_stream(start, end, now),
-                    None => {}
-                }
-            }
-            transmit(packet);
+        if self.transport.may_transmit() {
+            self.transmit_what_may(taps, now, transmit);
         }
     }
 
+    fn transmit_what_may(&mut self, taps: &mut FlowTaps, now: Instant, transmit: &mut impl FnMut(Transmit)) {
+        let mut tap = taps.written_by(self.side);
+        while let Some(seq) = self.transport.poll_discarded() {
+            if let Some(tap) = &mut tap {
+                tap.on_dropped(seq, DropCause::SendQueue);
+            }
+        }
+        self.transport.transmit_all(now, |packet| {
+            match (packet.payload, &mut tap) {
+                (Some(PayloadRange::Stream { start, end }), Some(tap)) => tap.on_wire_stream(start, end, now),
+                (Some(PayloadRange::Message { seq }), Some(tap)) => tap.on_wire(seq, now),
+                (None, _) | (_, None) => {}
+            }
+            transmit(packet);
+        });
+    }
+
     /// Reads what the application is ready for; returns whether anything was read.
+    #[inline]
     fn read(&mut self, taps: &mut FlowTaps, now: Instant) -> bool {
+        if !self.reads_plainly || now < self.reading_again_at {
+            return self.read_at_length(taps, now);
+        }
+        self.reading_again_at = Instant::ZERO;
+        let Some(Delivery::Stream { bytes }) = self.transport.poll_delivery(Bytes::MAX, now) else {
+            return false;
+        };
+        taps.forward.on_read(bytes, now);
+        true
+    }
+
+    fn read_at_length(&mut self, taps: &mut FlowTaps, now: Instant) -> bool {
         let Some(tap) = taps.read_by(self.side) else { return false };
         if !self.is_stream {
             while let Some(seq) = self.transport.poll_dropped() {
@@ -325,8 +353,12 @@ impl Endpoint {
         if !self.transport.is_open() {
             return;
         }
-        self.write_backlog(taps, now, transmit);
-        self.write_stream_echo(taps, now, transmit);
+        if !self.backlog.is_empty() {
+            self.write_backlog(taps, now, transmit);
+        }
+        if self.stream_echo.unwritten > Bytes::ZERO {
+            self.write_stream_echo(taps, now, transmit);
+        }
         let Some(workload) = &mut self.workload else { return };
         if !self.workload_open {
             workload.open(now);
@@ -382,6 +414,7 @@ impl Endpoint {
         self.transmit_all(taps, now, transmit);
     }
 
+    #[inline]
     fn account_blocking(&mut self, now: Instant) {
         let greedy_waits = self.workload_open
             && self
@@ -401,6 +434,7 @@ impl Endpoint {
 }
 
 impl FlowTaps {
+    #[inline]
     fn written_by(&mut self, side: Side) -> Option<&mut LegTap> {
         match side {
             Side::Near => Some(&mut self.forward),
@@ -408,6 +442,7 @@ impl FlowTaps {
         }
     }
 
+    #[inline]
     fn read_by(&mut self, side: Side) -> Option<&mut LegTap> {
         match side {
             Side::Near => self.echo.as_mut(),

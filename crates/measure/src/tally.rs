@@ -86,18 +86,21 @@ impl FlowTally {
         if let Some(seconds) = &mut self.seconds {
             seconds.begin(forward.rows().map(|row| row.due));
         }
-        let (mut arrivals, reads) = forward.give_events();
-        if let Some(echo) = &mut echo {
-            (arrivals, _) = echo.give_events();
-        }
-        for (position, &seq) in arrivals.iter().enumerate() {
+        let (arrivals, reads) = forward.give_events();
+        let back = echo.as_deref_mut().map(LegTap::give_events);
+        let trips = back.as_ref().map_or(&arrivals, |(back, _)| back);
+        for (position, &seq) in trips.iter().enumerate() {
             // Of two copies in one go the first counts; what came before was taken, or is told by its row's copies.
-            if !arrivals[..position].contains(&seq) {
+            if !trips[..position].contains(&seq) {
                 self.on_arrival(seq, forward, echo.as_deref());
             }
         }
-        for (at, bytes) in reads {
+        for &(at, bytes) in &reads {
             self.on_delivery(at, bytes);
+        }
+        forward.take_room(arrivals, reads);
+        if let (Some(echo), Some((arrivals, reads))) = (&mut echo, back) {
+            echo.take_room(arrivals, reads);
         }
         while let Some((seq, row)) = forward.first() {
             let back = echo.as_deref().and_then(|echo| echo.get(seq));

@@ -32,6 +32,10 @@ pub struct LegTap {
     read_whole: usize,
     /// Index into `accepted` of the message that holds the first byte not on the wire yet.
     on_wire: usize,
+    /// The first byte of the message before `on_wire`, and one past its last: most packets lie within it.
+    wire_span: (u64, u64),
+    /// No message is whole before so many bytes were read.
+    whole_at: u64,
     /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
     pending: u64,
 }
@@ -114,7 +118,14 @@ impl LegTap {
     }
 
     /// Stream bytes `start..end` left the host, for the first time or again.
+    #[inline]
     pub fn on_wire_stream(&mut self, start: u64, end: u64, now: Instant) {
+        if start <= self.wire_span.0 || self.wire_span.1 < end {
+            self.on_wire_beyond(start, end, now);
+        }
+    }
+
+    fn on_wire_beyond(&mut self, start: u64, end: u64, now: Instant) {
         // New data starts in the message before the cursor or in the one behind it; a retransmission lies further back
         // and is found by search.
         let cursor = self.on_wire;
@@ -136,6 +147,10 @@ impl LegTap {
             position += 1;
         }
         self.on_wire = self.on_wire.max(position);
+        let before = self.on_wire.checked_sub(1);
+        self.wire_span = before
+            .and_then(|before| Some((self.first_byte(before), self.accepted_at(before)?.1)))
+            .unwrap_or_default();
     }
 
     /// The far application read message `seq`.
@@ -154,9 +169,14 @@ impl LegTap {
 
     /// The far application read `bytes` more of the stream; returns the messages that this completed, as a range of
     /// positions for [`LegTap::accepted_message`].
+    #[inline]
     pub fn on_read(&mut self, bytes: Bytes, now: Instant) -> core::ops::Range<usize> {
         self.reads.push((now, bytes));
         self.read += bytes.get();
+        if self.read < self.whole_at { self.read_whole..self.read_whole } else { self.on_read_whole(now) }
+    }
+
+    fn on_read_whole(&mut self, now: Instant) -> core::ops::Range<usize> {
         let first = self.read_whole;
         while let Some((seq, end)) = self.accepted_at(self.read_whole)
             && end <= self.read
@@ -164,6 +184,7 @@ impl LegTap {
             self.on_received(seq, now);
             self.read_whole += 1;
         }
+        self.whole_at = self.accepted_at(self.read_whole).map_or(0, |(_, end)| end);
         first..self.read_whole
     }
 
@@ -246,6 +267,13 @@ impl LegTap {
     /// How much waits to be given away.
     pub(crate) fn waiting(&self) -> usize {
         self.arrivals.len() + self.reads.len()
+    }
+
+    /// Takes the room of what [`LegTap::give_events`] gave back.
+    pub(crate) fn take_room(&mut self, mut arrivals: Vec<u64>, mut reads: Vec<(Instant, Bytes)>) {
+        arrivals.clear();
+        reads.clear();
+        (self.arrivals, self.reads) = (arrivals, reads);
     }
 
     /// Gives away the arrivals and the reads since the last time.

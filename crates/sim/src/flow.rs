@@ -37,7 +37,7 @@ pub(crate) struct FlowMeter {
     cwnd: TimeWeighted,
     window: TimeWeighted,
     send_buffer: TimeWeighted,
-    series: Option<FlowSeries>,
+    series: Option<Box<FlowSeries>>,
 }
 
 struct FlowSeries {
@@ -53,14 +53,16 @@ struct FlowSeries {
 impl FlowMeter {
     /// Means over `window`; time series of the flow `name` as well where `series` asks for them.
     pub(crate) fn new(name: &str, window: (Instant, Instant), series: bool) -> Self {
-        let series = series.then(|| FlowSeries {
-            cwnd: SeriesTap::new(name, SeriesKind::Cwnd),
-            ssthresh: SeriesTap::new(name, SeriesKind::Ssthresh),
-            srtt: SeriesTap::new(name, SeriesKind::Srtt),
-            rto: SeriesTap::new(name, SeriesKind::Rto),
-            send_buffer: SeriesTap::new(name, SeriesKind::SendBuffer),
-            pacing_rate: SeriesTap::new(name, SeriesKind::PacingRate),
-            bottleneck_rate: SeriesTap::new(name, SeriesKind::BottleneckRate),
+        let series = series.then(|| {
+            Box::new(FlowSeries {
+                cwnd: SeriesTap::new(name, SeriesKind::Cwnd),
+                ssthresh: SeriesTap::new(name, SeriesKind::Ssthresh),
+                srtt: SeriesTap::new(name, SeriesKind::Srtt),
+                rto: SeriesTap::new(name, SeriesKind::Rto),
+                send_buffer: SeriesTap::new(name, SeriesKind::SendBuffer),
+                pacing_rate: SeriesTap::new(name, SeriesKind::PacingRate),
+                bottleneck_rate: SeriesTap::new(name, SeriesKind::BottleneckRate),
+            })
         });
         Self {
             cwnd: TimeWeighted::new(window.0, window.1),
@@ -72,17 +74,25 @@ impl FlowMeter {
 
     /// The sender looks like this as of `now`.
     #[inline]
-    pub(crate) fn read(&mut self, seen: &Observation, now: Instant) {
-        let send_buffer = seen.send_buffer.get() as f64;
-        self.send_buffer.set(send_buffer, now);
-        if let Some(cwnd) = seen.cwnd {
+    pub(crate) fn read(&mut self, sender: &Endpoint, now: Instant) {
+        let levels = sender.levels();
+        self.send_buffer.set(levels.send_buffer.get() as f64, now);
+        if let Some(cwnd) = levels.cwnd {
             self.cwnd.set(cwnd, now);
         }
-        if let Some(window) = seen.window {
+        if let Some(window) = levels.window {
             self.window.set(window, now);
         }
-        let Some(series) = &mut self.series else { return };
-        series.send_buffer.push(send_buffer, now);
+        if let Some(series) = &mut self.series {
+            series.read(&sender.observe(), now);
+        }
+    }
+}
+
+impl FlowSeries {
+    fn read(&mut self, seen: &Observation, now: Instant) {
+        let series = self;
+        series.send_buffer.push(seen.send_buffer.get() as f64, now);
         let millis = |span: Option<Duration>| span.map(Duration::as_millis_f64);
         let rate = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() as f64);
         let lines = [

@@ -52,7 +52,7 @@ pub(crate) struct Parcels {
 
 impl Parcels {
     /// Takes a packet in, or a piece of one, whose next link stands at `next_hop` of [`Routes`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, parcel: Parcel, next_hop: u32) -> Ticket {
         let size = match parcel.part {
             None => parcel.packet.wire_size(),

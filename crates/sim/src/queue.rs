@@ -34,7 +34,7 @@ pub(crate) struct EventQueue {
     levels: u32,
     occupied: [Occupied; LEVELS],
     /// By level and slot: the first entity of its list.
-    heads: Box<[u32]>,
+    heads: Box<[[u32; SLOTS]; LEVELS]>,
     /// By entity.
     entries: Vec<Entry>,
 }
@@ -72,6 +72,32 @@ const LEVELS: usize = (u64::BITS - TICK_BITS).div_ceil(SLOT_BITS) as usize;
 const NOBODY: u32 = u32::MAX;
 const UNARMED: u64 = u64::MAX;
 
+impl Occupied {
+    /// The first slot that holds something; some slot does.
+    #[inline]
+    fn first(&self) -> usize {
+        let word = self.words.trailing_zeros() as usize % WORDS;
+        (word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS
+    }
+
+    #[inline]
+    fn add(&mut self, slot: usize) {
+        self.slots[slot >> WORD_BITS] |= 1 << (slot % (1 << WORD_BITS));
+        self.words |= 1 << (slot >> WORD_BITS);
+    }
+
+    /// Returns whether that was the last one.
+    #[inline]
+    fn remove(&mut self, slot: usize) -> bool {
+        let slots = &mut self.slots[slot >> WORD_BITS];
+        *slots &= !(1 << (slot % (1 << WORD_BITS)));
+        if *slots == 0 {
+            self.words &= !(1 << (slot >> WORD_BITS));
+        }
+        self.words == 0
+    }
+}
+
 impl EventQueue {
     /// A queue for `entities` entities, none of them armed.
     pub(crate) fn new(entities: usize) -> Self {
@@ -82,7 +108,7 @@ impl EventQueue {
             insertions: 0,
             levels: 0,
             occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
-            heads: vec![NOBODY; LEVELS * SLOTS].into_boxed_slice(),
+            heads: Box::new([[NOBODY; SLOTS]; LEVELS]),
             entries: vec![entry; entities],
         }
     }
@@ -95,22 +121,20 @@ impl EventQueue {
             if self.levels == 0 {
                 return None;
             }
-            let level = self.levels.trailing_zeros() as usize;
-            let occupied = &self.occupied[level];
-            let word = occupied.words.trailing_zeros();
-            let slot = word << WORD_BITS | occupied.slots[word as usize % WORDS].trailing_zeros();
-            let place = level * SLOTS + slot as usize;
-            let first = self.heads[place];
+            // Most of what comes next is within the next milliseconds.
+            let level = if self.levels & 1 == 1 { 0 } else { self.levels.trailing_zeros() as usize };
+            let slot = self.occupied[level].first();
+            let first = self.heads[level][slot];
             let Entry { at, next, .. } = self.entries[first as usize];
             if next == NOBODY {
-                self.empty(place);
+                self.empty(level, slot);
                 self.now = at;
                 return Some((Instant::from_nanos(at), Entity(first)));
             }
             if level == 0 {
-                return Some(self.next_of_several(place));
+                return Some(self.next_of_several(slot));
             }
-            self.move_down(place);
+            self.move_down(level, slot);
         }
     }
 
@@ -147,57 +171,56 @@ impl EventQueue {
     /// Puts an entity that is armed into the list where its time belongs.
     #[inline]
     fn link(&mut self, entity: u32) {
+        let at = self.entries[entity as usize].at;
+        debug_assert!(at >= self.now, "time went back");
+        let differs = (at ^ self.now) >> TICK_BITS;
+        // Told apart so that the usual case, the next milliseconds, is all constants.
+        if differs < SLOTS as u64 {
+            self.put(entity, 0, at);
+        } else {
+            self.put(entity, (differs.ilog2() / SLOT_BITS) as usize, at);
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, entity: u32, level: usize, at: u64) {
+        let slot = (at >> (TICK_BITS + level as u32 * SLOT_BITS)) as usize % SLOTS;
         let entry = &mut self.entries[entity as usize];
-        debug_assert!(entry.at >= self.now, "time went back");
-        let differs = (entry.at ^ self.now) >> TICK_BITS;
-        // Most entries are for the next milliseconds.
-        let level = if differs < SLOTS as u64 { 0 } else { differs.ilog2() / SLOT_BITS };
-        let slot = (entry.at >> (TICK_BITS + level * SLOT_BITS)) as usize % SLOTS;
-        let place = level as usize * SLOTS + slot;
-        entry.place = place as u32;
-        entry.next = core::mem::replace(&mut self.heads[place], entity);
-        let occupied = &mut self.occupied[level as usize];
-        occupied.slots[slot >> WORD_BITS] |= 1 << (slot % (1 << WORD_BITS));
-        occupied.words |= 1 << (slot >> WORD_BITS);
+        entry.place = (level * SLOTS + slot) as u32;
+        entry.next = core::mem::replace(&mut self.heads[level][slot], entity);
+        self.occupied[level].add(slot);
         self.levels |= 1 << level;
     }
 
     /// Takes all out of a list.
     #[inline]
-    fn empty(&mut self, place: usize) {
-        self.heads[place] = NOBODY;
-        let (level, slot) = (place / SLOTS, place % SLOTS);
-        let occupied = &mut self.occupied[level];
-        let slots = &mut occupied.slots[slot >> WORD_BITS];
-        *slots &= !(1 << (slot % (1 << WORD_BITS)));
-        if *slots == 0 {
-            occupied.words &= !(1 << (slot >> WORD_BITS));
-            if occupied.words == 0 {
-                self.levels &= !(1 << level);
-            }
+    fn empty(&mut self, level: usize, slot: usize) {
+        self.heads[level][slot] = NOBODY;
+        if self.occupied[level].remove(slot) {
+            self.levels &= !(1 << level);
         }
     }
 
     /// Takes `entity` out of its list.
     fn unlink(&mut self, entity: u32) {
         let Entry { next, place, .. } = self.entries[entity as usize];
-        let place = place as usize;
-        let mut before = self.heads[place];
+        let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
+        let mut before = self.heads[level][slot];
         if before != entity {
             while self.entries[before as usize].next != entity {
                 before = self.entries[before as usize].next;
             }
             self.entries[before as usize].next = next;
         } else if next == NOBODY {
-            self.empty(place);
+            self.empty(level, slot);
         } else {
-            self.heads[place] = next;
+            self.heads[level][slot] = next;
         }
     }
 
     /// As `next`, from a list of more than one on the lowest level.
-    fn next_of_several(&mut self, place: usize) -> (Instant, Entity) {
-        let mut foremost = self.heads[place];
+    fn next_of_several(&mut self, slot: usize) -> (Instant, Entity) {
+        let mut foremost = self.heads[0][slot];
         let mut key = self.key(foremost);
         let mut entity = self.entries[foremost as usize].next;
         while entity != NOBODY {
@@ -213,10 +236,10 @@ impl EventQueue {
 
     /// Nothing is left before this list of a higher level: the present moves to where its slot begins, and what is in it
     /// differs from that in a lower digit.
-    fn move_down(&mut self, place: usize) {
-        let mut entity = self.heads[place];
-        self.empty(place);
-        let within = TICK_BITS + (place / SLOTS) as u32 * SLOT_BITS;
+    fn move_down(&mut self, level: usize, slot: usize) {
+        let mut entity = self.heads[level][slot];
+        self.empty(level, slot);
+        let within = TICK_BITS + level as u32 * SLOT_BITS;
         self.now = self.entries[entity as usize].at >> within << within;
         while entity != NOBODY {
             let next = self.entries[entity as usize].next;

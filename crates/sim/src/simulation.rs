@@ -288,7 +288,7 @@ impl Simulation {
             self.outbox.push(self.parcels.admit(parcel, first_hop + 1));
         });
         if direction == Direction::Out {
-            meter.read(&endpoint.observe(), now);
+            meter.read(endpoint, now);
         }
         let pending = taps.pending();
         if pending < pending_before {

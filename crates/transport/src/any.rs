@@ -6,7 +6,7 @@ use crate::dccp::Dccp;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::{
-    Counters, Delivery, Ecn, Message, Observation, Packet, Refused, Role, Transmit, Transport,
+    Counters, Delivery, Ecn, Levels, Message, Observation, Packet, Refused, Role, Transmit, Transport,
     TransportConfig,
 };
 
@@ -21,8 +21,8 @@ pub enum AnyTransport {
     Udp(Udp),
     /// TCP (RFC 9293).
     Tcp(Tcp),
-    /// DCCP (RFC 4340).
-    Dccp(Dccp),
+    /// DCCP (RFC 4340); apart, since it is twice as large as TCP, which there are thousands of.
+    Dccp(Box<Dccp>),
 }
 
 impl AnyTransport {
@@ -45,7 +45,7 @@ impl AnyTransport {
             }
             TransportConfig::Tcp(config) => Self::Tcp(Tcp::new(config, role, path_mtu, seed, receive_buffer)),
             TransportConfig::Dccp(config) => {
-                Self::Dccp(Dccp::new(config, role, path_mtu, seed, receive_buffer))
+                Self::Dccp(Box::new(Dccp::new(config, role, path_mtu, seed, receive_buffer)))
             }
         }
     }
@@ -55,6 +55,16 @@ impl AnyTransport {
         match self {
             Self::Udp(_) | Self::Tcp(_) => None,
             Self::Dccp(dccp) => Some(dccp.largest_message()),
+        }
+    }
+
+    /// Whether a packet may leave now, as far as that can be seen at once.
+    #[inline]
+    pub fn may_transmit(&self) -> bool {
+        match self {
+            Self::Udp(udp) => udp.may_transmit(),
+            Self::Tcp(tcp) => tcp.may_transmit(),
+            Self::Dccp(_) => true,
         }
     }
 
@@ -115,6 +125,11 @@ impl Transport for AnyTransport {
     }
 
     #[inline]
+    fn transmit_all(&mut self, now: Instant, out: impl FnMut(Transmit)) {
+        each!(self, transport => transport.transmit_all(now, out));
+    }
+
+    #[inline]
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
         each!(self, transport => transport.poll_delivery(limit, now))
     }
@@ -142,6 +157,11 @@ impl Transport for AnyTransport {
     #[inline]
     fn observe(&self) -> Observation {
         each!(self, transport => transport.observe())
+    }
+
+    #[inline]
+    fn levels(&self) -> Levels {
+        each!(self, transport => transport.levels())
     }
 
     #[inline]

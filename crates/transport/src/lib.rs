@@ -128,6 +128,17 @@ pub struct Observation {
     pub send_buffer: Bytes,
 }
 
+/// What of a transport's state is averaged over time: the part of [`Observation`] that every run asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Levels {
+    /// [`Observation::cwnd`].
+    pub cwnd: Option<f64>,
+    /// [`Observation::window`].
+    pub window: Option<f64>,
+    /// [`Observation::send_buffer`].
+    pub send_buffer: Bytes,
+}
+
 /// What a transport counted since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -164,6 +175,15 @@ pub trait Transport {
     fn close(&mut self, now: Instant);
     /// The next packet to put on the wire, in order.
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
+    /// Gives all packets that may leave now to `out`: as [`Transport::poll_transmit`] until `None`.
+    fn transmit_all(&mut self, now: Instant, mut out: impl FnMut(Transmit))
+    where
+        Self: Sized,
+    {
+        while let Some(transmit) = self.poll_transmit(now) {
+            out(transmit);
+        }
+    }
     /// One read by the application of at most `limit` bytes (a datagram counts as a whole).
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery>;
     /// The number of a message that arrived and found no room in the receiving socket's buffer, one a call, until
@@ -179,6 +199,11 @@ pub trait Transport {
     fn writable(&self) -> Bytes;
     /// The state to plot.
     fn observe(&self) -> Observation;
+    /// The part of the state that is averaged.
+    fn levels(&self) -> Levels {
+        let Observation { cwnd, window, send_buffer, .. } = self.observe();
+        Levels { cwnd, window, send_buffer }
+    }
     /// The counts since the beginning.
     fn counters(&self) -> Counters;
 }

@@ -146,9 +146,9 @@ fn short_sequence_numbers_carry_a_transfer_across_their_wrap() {
     let short = DccpConfig { short_seqnos: true, ..config() };
     let transport = TransportConfig::Dccp(short.clone());
     let end = |role| match AnyTransport::new(&transport, role, Bytes::new(1500), Seed::new(3), None) {
-        AnyTransport::Dccp(end) => {
-            AnyTransport::Dccp(end.with_initial_sequence(talkpath_transport::dccp::Seq::new((1 << 24) - 100)))
-        }
+        AnyTransport::Dccp(end) => AnyTransport::Dccp(Box::new(
+            end.with_initial_sequence(talkpath_transport::dccp::Seq::new((1 << 24) - 100)),
+        )),
         other => other,
     };
     let mut pair = Pair::of([end(Role::Active), end(Role::Passive)], DELAY, pair_net::perfect_wire());

@@ -18,8 +18,8 @@ use super::window::{MAX_SHIFT, OfferRule};
 use crate::cc::{CongestionControl, Controller, Counting, Window};
 use crate::packet::{IPV4_HEADER, TCP_HEADER};
 use crate::{
-    CongestionControlKind, Counters, Delivery, Ecn, Message, Observation, Packet, Refused, Role, Segment,
-    Stack, TcpConfig, Transmit, Transport,
+    CongestionControlKind, Counters, Delivery, Ecn, Levels, Message, Observation, Packet, Refused, Role,
+    Segment, Stack, TcpConfig, Transmit, Transport,
 };
 
 /// RFC 9293 §3.3.2.
@@ -192,6 +192,12 @@ impl Tcp {
         self
     }
 
+    /// Whether anything may leave before the next input.
+    #[inline]
+    pub(crate) const fn may_transmit(&self) -> bool {
+        !self.is_quiet
+    }
+
     /// Whether an acknowledgement may open the congestion window. Without validation each does, as long as the window is below
     /// the largest that a window field could offer (RFC 9293 §3.1, RFC 7323 §2.3; BSD's TCP_MAXWIN << snd_scale).
     pub(super) fn may_grow(&self) -> bool {
@@ -314,6 +320,16 @@ impl Transport for Tcp {
         if self.is_quiet { None } else { self.next_transmit(now) }
     }
 
+    fn transmit_all(&mut self, now: Instant, mut out: impl FnMut(Transmit)) {
+        if self.is_quiet {
+            return;
+        }
+        self.transmit_plainly(now, &mut out);
+        while let Some(transmit) = self.next_transmit(now) {
+            out(transmit);
+        }
+    }
+
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
         let bytes = self.receiver.read(limit.get());
         if bytes == 0 {
@@ -350,16 +366,25 @@ impl Transport for Tcp {
 
     #[inline]
     fn observe(&self) -> Observation {
-        let window = self.controller.window();
-        let cwnd = window.cwnd_packets();
+        let Levels { cwnd, window, send_buffer } = self.levels();
         Observation {
-            cwnd: Some(cwnd),
-            window: Some(cwnd.min(self.sender.offered_packets())),
-            ssthresh: Some(window.ssthresh_packets()),
+            cwnd,
+            window,
+            ssthresh: Some(self.controller.window().ssthresh_packets()),
             srtt: self.rtt.srtt(),
             rto: Some(self.rtt.rto()),
             pacing_rate: self.controller.pacing_rate(),
             bottleneck_rate: self.controller.bottleneck_rate(),
+            send_buffer,
+        }
+    }
+
+    #[inline]
+    fn levels(&self) -> Levels {
+        let cwnd = self.controller.window().cwnd_packets();
+        Levels {
+            cwnd: Some(cwnd),
+            window: Some(cwnd.min(self.sender.offered_packets())),
             send_buffer: Bytes::new(self.sender.queued()),
         }
     }

@@ -37,8 +37,8 @@ impl Tcp {
 
     fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
         let start = relative(segment.seq, self.irs).extend(self.receiver.rcv_nxt());
-        if self.is_predicted(segment, start) {
-            return self.on_predicted_data(segment, start, now);
+        if self.is_predicted(segment, start, now) {
+            return;
         }
         if !self.is_acceptable(segment, start, now) {
             return;
@@ -68,32 +68,6 @@ impl Tcp {
             self.repair_before_data(now);
         }
         self.on_data(segment, start, now);
-    }
-
-    /// Header prediction (Jacobson, 1990; tcp_rcv_established) at an end that sends nothing: whether this is just the data
-    /// expected next, so that none of the cases below can be.
-    #[inline]
-    fn is_predicted(&self, segment: &Segment, start: u64) -> bool {
-        let control = Flags::SYN.with(Flags::FIN).with(Flags::RST).with(Flags::ACK);
-        self.state == State::Established
-            && segment.flags.are_just(Flags::ACK, control)
-            && segment.payload > 0
-            && segment.sack_count == 0
-            && self.receiver.takes_whole(start, segment.payload)
-            && !self.sender.is_waiting()
-            && segment.ack == self.iss.wrapping_add(self.sender.snd_una() as u32)
-            && !self.is_old_duplicate(segment)
-    }
-
-    fn on_predicted_data(&mut self, segment: &Segment, start: u64, now: Instant) {
-        self.note_timestamp(segment, start);
-        self.sender.window.update(segment.window, start, self.sender.snd_una());
-        self.receiver.take_whole(segment.payload);
-        let context = self.arrival_context(now);
-        self.acks.on_data(segment.payload, segment.flags.contains(Flags::PSH), false, &context);
-        if self.receiver.window.tuning.is_growing() {
-            self.grow_window(segment, now);
-        }
     }
 
     /// The first three checks: sequence number and PAWS, RST, SYN. What fails is answered with an acknowledgement.
@@ -133,7 +107,7 @@ impl Tcp {
 
     /// PAWS (RFC 7323 §5.3), on data alone: acknowledgements without data may overtake each other
     /// (tcp_disordered_ack).
-    fn is_old_duplicate(&self, segment: &Segment) -> bool {
+    pub(super) fn is_old_duplicate(&self, segment: &Segment) -> bool {
         match segment.timestamps {
             Some((value, _)) if self.timestamps && segment.payload > 0 => {
                 SeqNum::new(value).is_before(SeqNum::new(self.ts_recent))
@@ -143,7 +117,7 @@ impl Tcp {
     }
 
     /// RFC 7323 §4.3: echo the timestamp of the segment that the next acknowledgement is owed to.
-    fn note_timestamp(&mut self, segment: &Segment, start: u64) {
+    pub(super) fn note_timestamp(&mut self, segment: &Segment, start: u64) {
         if let Some((value, _)) = segment.timestamps
             && start <= self.acks.acked_to()
             && !SeqNum::new(value).is_before(SeqNum::new(self.ts_recent))
@@ -270,7 +244,7 @@ impl Tcp {
     }
 
     /// Data arrived, and the offered window is not all that it may be yet.
-    fn grow_window(&mut self, segment: &Segment, now: Instant) {
+    pub(super) fn grow_window(&mut self, segment: &Segment, now: Instant) {
         let unread = self.receiver.unread();
         let tuning = &mut self.receiver.window.tuning;
         if tuning.on_data(segment.payload, self.sender.smss(), unread) {
@@ -326,6 +300,6 @@ impl Tcp {
 }
 
 /// `seq` counted from the initial sequence number `from`.
-const fn relative(seq: SeqNum, from: SeqNum) -> SeqNum {
+pub(super) const fn relative(seq: SeqNum, from: SeqNum) -> SeqNum {
     SeqNum::new(seq.get().wrapping_sub(from.get()))
 }

@@ -13,6 +13,7 @@
 //!   probe        the tail loss probe                          prr      cwnd during recovery
 //!   undo         needless reductions taken back                 pacing   segments spread over the round trip
 //!   feedback     what BBR is told                              tuning   growth of the offered window
+//!   predict      what nearly all segments are, in short
 //! ```
 //!
 //! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
@@ -30,6 +31,7 @@ mod input;
 mod nagle;
 mod output;
 mod pacing;
+mod predict;
 mod probe;
 mod prr;
 mod rack;

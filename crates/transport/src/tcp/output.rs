@@ -18,8 +18,8 @@ use crate::{Ecn, Flags, Packet, PayloadRange, SackBlock, Segment, Transmit};
 impl Tcp {
     /// The next segment to leave; after `None` all is quiet until the next input.
     pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(control) = self.control.take() {
-            return Some(bare(self.control_segment(control, now)));
+        if self.control.is_some() {
+            return self.next_control(now);
         }
         if let Some(repair) = self.repairs.pop_front() {
             return Some(repair);
@@ -49,6 +49,12 @@ impl Tcp {
         }
         self.is_quiet = true;
         None
+    }
+
+    #[cold]
+    fn next_control(&mut self, now: Instant) -> Option<Transmit> {
+        let control = self.control.take()?;
+        Some(bare(self.control_segment(control, now)))
     }
 
     pub(super) fn on_timer(&mut self, kind: TimerKind, now: Instant) {
@@ -167,7 +173,7 @@ impl Tcp {
                     return None;
                 }
                 if self.selective.enabled {
-                    self.selective.prr.on_sent();
+                    self.selective.prr.on_sent(1);
                 }
                 self.sender.send_new(payload, fin, now)
             }
@@ -196,7 +202,7 @@ impl Tcp {
         if !self.selective.enabled {
             return;
         }
-        self.selective.prr.on_sent();
+        self.selective.prr.on_sent(1);
         self.selective.undo.on_sent_again(timestamp(now));
         let is_first = sent.start() <= self.sender.snd_una();
         if is_first && self.selective.probe.pending != Pending::Reordering {
@@ -343,7 +349,7 @@ impl Tcp {
     }
 
     /// A segment with the ACK bit: what has arrived is acknowledged, and the window offered.
-    fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
+    pub(super) fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
         let rcv_nxt = self.receiver.rcv_nxt();
         let window = self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
         self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);

@@ -41,6 +41,12 @@ impl Pacing {
         Self { enabled, next: Instant::ZERO, unpaced: UNPACED, burst: 0, late: Duration::ZERO }
     }
 
+    /// Whether segments are spread at all.
+    #[inline]
+    pub(super) const fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
     /// When the next segment may leave, if that is later than `now`.
     #[inline]
     pub(super) fn waits_until(&self, now: Instant) -> Option<Instant> {

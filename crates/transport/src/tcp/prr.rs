@@ -30,8 +30,8 @@ impl Prr {
         Self { prior_cwnd: cwnd, delivered: 0, out: 0 }
     }
 
-    pub(crate) const fn on_sent(&mut self) {
-        self.out += 1;
+    pub(crate) const fn on_sent(&mut self, segments: u64) {
+        self.out += segments;
     }
 
     /// The new `cwnd`; `None` leaves it.
@@ -68,7 +68,7 @@ mod tests {
             while in_flight < cwnd {
                 in_flight += 1;
                 sent += 1;
-                prr.on_sent();
+                prr.on_sent(1);
             }
         }
         // Ten of twenty for nineteen deliveries, rounded up.
@@ -81,10 +81,10 @@ mod tests {
         let mut prr = Prr::begin(20);
         let progress = |delivered, in_flight, safe| Progress { delivered, in_flight, safe };
         assert_eq!(prr.advance(10, progress(1, 4, false)), Some(5));
-        prr.on_sent();
+        prr.on_sent(1);
         assert_eq!(prr.advance(10, progress(1, 4, true)), Some(6));
-        prr.on_sent();
-        prr.on_sent();
+        prr.on_sent(1);
+        prr.on_sent(1);
         assert_eq!(prr.advance(10, progress(8, 9, true)), Some(10));
     }
 
@@ -92,7 +92,7 @@ mod tests {
     fn the_first_retransmission_does_not_wait() {
         let mut prr = Prr::begin(100);
         assert_eq!(prr.advance(70, Progress { delivered: 1, in_flight: 90, safe: false }), Some(91));
-        prr.on_sent();
+        prr.on_sent(1);
         assert_eq!(prr.advance(70, Progress { delivered: 1, in_flight: 90, safe: false }), Some(91));
         assert_eq!(prr.advance(70, Progress { delivered: 0, in_flight: 90, safe: false }), None);
     }

@@ -38,6 +38,8 @@ pub(crate) struct RttEstimator {
     rto: Duration,
     /// How often it has been doubled.
     backoff: u32,
+    /// The RTO with its back-off.
+    backed_off: Duration,
 }
 
 impl RttEstimator {
@@ -59,6 +61,7 @@ impl RttEstimator {
             round_end: 0,
             rto: INITIAL_RTO,
             backoff: 0,
+            backed_off: INITIAL_RTO,
         }
     }
 
@@ -70,10 +73,16 @@ impl RttEstimator {
 
     /// The RTO with its back-off.
     #[inline]
-    pub(crate) fn rto(&self) -> Duration {
-        let factor = 1_u64 << self.backoff.min(MAX_BACKOFF);
+    pub(crate) const fn rto(&self) -> Duration {
+        self.backed_off
+    }
+
+    /// `rto` or `backoff` has changed.
+    const fn follow(&mut self) {
+        let doublings = if self.backoff < MAX_BACKOFF { self.backoff } else { MAX_BACKOFF };
+        let factor = 1_u64 << doublings;
         let rto = self.rto.saturating_mul(factor);
-        if rto > self.max_rto { self.max_rto } else { rto }
+        self.backed_off = if rto.as_nanos() > self.max_rto.as_nanos() { self.max_rto } else { rto };
     }
 
     /// When a timer started `now` fires: after so many whole ticks of the clock, counted from the last tick.
@@ -110,6 +119,7 @@ impl RttEstimator {
     /// RFC 6298 §5.5.
     pub(crate) const fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
+        self.follow();
     }
 
     /// RFC 6298 §5.7: the SYN timed out and no sample was had, so that data starts with 3 s.
@@ -117,6 +127,7 @@ impl RttEstimator {
         if self.srtt_x8 == 0 {
             self.rto = FALLBACK_RTO;
             self.backoff = 0;
+            self.follow();
         }
     }
 
@@ -138,6 +149,7 @@ impl RttEstimator {
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
         }
         self.backoff = 0;
+        self.follow();
     }
 
     /// RFC 6298 §2.2 and §2.3, alpha = 1/8, beta = 1/4, K = 4.

@@ -168,7 +168,7 @@ impl Marks {
         self.0 &= !mark.0;
     }
 
-    const fn is_clean(self) -> bool {
+    pub(super) const fn is_clean(self) -> bool {
         self.0 == 0
     }
 }
@@ -208,6 +208,17 @@ impl Scoreboard {
         self.again.bytes -= if marks.has(Marks::AGAIN) { bytes } else { 0 };
     }
 
+    /// Everything before `ack` has arrived.
+    #[inline]
+    pub(super) fn forget_resent(&mut self, ack: u64) {
+        while let Some(&(end, _)) = self.resent.front()
+            && end <= ack
+        {
+            self.resent.pop_front();
+        }
+        self.highest = self.highest.max(ack);
+    }
+
     /// Takes a delivered segment's marks of loss away.
     fn clear_loss(&mut self, segment: &mut SentSegment) {
         if segment.marks.has(Marks::AGAIN) {
@@ -225,6 +236,9 @@ impl Sender {
     /// The far end has `blocks`, of which those up to the first empty one count.
     pub(crate) fn sack(&mut self, blocks: [(u64, u64); 3], news: &mut News) {
         for (left, right) in blocks {
+            if left >= right {
+                continue;
+            }
             let (mut start, mut end) = (left.max(self.snd_una), right.min(self.snd_max));
             for (seen_left, seen_right) in self.board.seen {
                 if seen_left <= start && start < seen_right {
@@ -292,11 +306,7 @@ impl Sender {
         self.next = self.next.saturating_sub(popped as usize);
         self.snd_una = ack;
         self.trim_front(ack);
-        while let Some(&(end, _)) = self.board.resent.front()
-            && end <= ack
-        {
-            self.board.resent.pop_front();
-        }
+        self.board.forget_resent(ack);
     }
 
     fn acknowledge_marked(&mut self, mut segment: SentSegment, news: &mut News) {

@@ -89,9 +89,6 @@ impl Tcp {
         if advanced {
             let highest = self.sender.board.highest;
             self.sender.acknowledge(ack, &mut news);
-            if self.sender.board.highest < ack {
-                self.sender.board.highest = ack;
-            }
             self.note_reordering(&news, highest);
         }
         let (rtt, sacked_later) = self.measure_with_sack(segment, ack, advanced, &news);

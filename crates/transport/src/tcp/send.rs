@@ -290,6 +290,77 @@ impl Sender {
         segment
     }
 
+    /// Whether all that is in flight is there once, with nothing known of it that has to leave before new data.
+    #[inline]
+    pub(super) fn sends_plainly(&self) -> bool {
+        self.is_waiting()
+            && self.next == self.segments.len()
+            && self.board.is_clean()
+            && !self.board.hold_lost
+            && !self.fin_queued
+    }
+
+    /// Whether a full segment of new data was written and the far end's window takes it.
+    #[inline]
+    pub(super) const fn has_full_segment(&self) -> bool {
+        let full = self.full as u64;
+        self.unsent() >= full && self.window.edge().saturating_sub(self.snd_max) >= full
+    }
+
+    /// [`Self::send_new`] of a full segment.
+    #[inline]
+    pub(super) fn send_plainly(&mut self, now: Instant) {
+        let end = self.snd_max + u64::from(self.full);
+        let marks = Marks::default();
+        self.segments.push_back(SentSegment { end, sent_at: now, payload: self.full, fin: false, marks });
+        self.snd_max = end;
+        self.next = self.segments.len();
+        self.last_sent = now;
+    }
+
+    /// The first and the last of the segments that `ack` acknowledges, and how many they are, where it does so to the last
+    /// byte and everything in flight up to the one behind them was sent once, and in order.
+    #[inline]
+    pub(super) fn plain_run(&self, ack: u64) -> Option<(SentSegment, SentSegment, u64)> {
+        let is_calm = self.next == self.segments.len()
+            && self.board.is_clean()
+            && !self.board.hold_lost
+            && self.board.highest <= self.snd_una;
+        if !is_calm {
+            return None;
+        }
+        let (mut first, mut last, mut count) = (None, None, 0);
+        for segment in &self.segments {
+            if !segment.marks.is_clean() {
+                return None;
+            }
+            if segment.end > ack {
+                break;
+            }
+            first = first.or(Some(segment));
+            last = Some(segment);
+            count += 1;
+        }
+        match (first, last) {
+            (Some(&first), Some(&last)) if last.end == ack => Some((first, last, count)),
+            _ => None,
+        }
+    }
+
+    /// Everything before `ack`, the `segments` of a [`Self::plain_run`], has arrived; returns how many bytes that was.
+    #[inline]
+    pub(super) fn acknowledge_plainly(&mut self, ack: u64, segments: u64) -> u64 {
+        for _ in 0..segments {
+            self.segments.pop_front();
+        }
+        self.next = self.segments.len();
+        self.board.popped += segments;
+        let bytes = ack - self.snd_una;
+        self.snd_una = ack;
+        self.board.forget_resent(ack);
+        bytes
+    }
+
     /// Sends the segment at `next` again and moves on.
     pub(crate) fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
         if self.board.has_work() {

@@ -112,7 +112,9 @@ impl ReceiveWindow {
         }
         let free = free.min(self.tuning.threshold());
         if self.shift_in_use() > 0 {
-            return free.next_multiple_of(1 << self.shift);
+            // Up to a multiple of what the field counts in.
+            let unit = 1_u64 << self.shift;
+            return (free + (unit - 1)) & !(unit - 1);
         }
         if offered + mss <= free || offered > free {
             return free / mss * mss;

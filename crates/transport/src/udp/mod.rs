@@ -51,6 +51,14 @@ impl Udp {
     }
 }
 
+impl Udp {
+    /// Whether a datagram waits to leave.
+    #[inline]
+    pub(crate) fn may_transmit(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+}
+
 impl Transport for Udp {
     fn open(&mut self, _now: Instant) {}
 

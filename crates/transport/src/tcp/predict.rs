@@ -1,0 +1,150 @@
+//! What nearly all segments are, each in one short branch: data that is expected next at an end that sends nothing, an
+//! acknowledgement of whole segments while nothing is amiss, and full segments of new data that a window lets go.
+//!
+//! It is header prediction (Jacobson, "4BSD header prediction", 1990; tcp_rcv_established in Linux) on both paths. Nothing here
+//! decides anything: whatever is not certain to be the plain case is left to `input`, `selective` and `output`, which would do the
+//! same for the plain one at more length.
+
+use talkpath_units::Instant;
+
+use super::connection::{State, Tcp};
+use super::input::relative;
+use super::probe::Pending;
+use super::recovery::RecoveryState;
+use super::timer::TimerKind;
+use crate::cc::{Ack, Allowance, CongestionControl, Counting, RttSample};
+use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
+
+impl Tcp {
+    /// A segment that begins at `start` has arrived: whether it was a plain one, and so has been dealt with.
+    #[inline]
+    pub(super) fn is_predicted(&mut self, segment: &Segment, start: u64, now: Instant) -> bool {
+        let control = Flags::SYN.with(Flags::FIN).with(Flags::RST).with(Flags::ACK);
+        if self.state != State::Established
+            || !segment.flags.are_just(Flags::ACK, control)
+            || segment.sack_count != 0
+        {
+            return false;
+        }
+        if segment.payload > 0 {
+            self.is_plain_data(segment, start) && {
+                self.on_plain_data(segment, start, now);
+                true
+            }
+        } else {
+            start == self.receiver.rcv_nxt() && self.takes_plain_ack(segment, start, now)
+        }
+    }
+
+    /// Whether this is just the data expected next, at an end that has nothing in flight.
+    #[inline]
+    fn is_plain_data(&self, segment: &Segment, start: u64) -> bool {
+        self.receiver.takes_whole(start, segment.payload)
+            && !self.sender.is_waiting()
+            && segment.ack == self.iss.wrapping_add(self.sender.snd_una() as u32)
+            && !self.is_old_duplicate(segment)
+    }
+
+    fn on_plain_data(&mut self, segment: &Segment, start: u64, now: Instant) {
+        self.note_timestamp(segment, start);
+        self.sender.window.update(segment.window, start, self.sender.snd_una());
+        self.receiver.take_whole(segment.payload);
+        let context = self.arrival_context(now);
+        self.acks.on_data(segment.payload, segment.flags.contains(Flags::PSH), false, &context);
+        if self.receiver.window.tuning.is_growing() {
+            self.grow_window(segment, now);
+        }
+    }
+
+    /// An acknowledgement without data, of whole segments sent once, with no loss, reordering, probe or repair in sight:
+    /// what is left of [`Self::on_ack_with_sack`] then.
+    fn takes_plain_ack(&mut self, segment: &Segment, start: u64, now: Instant) -> bool {
+        let is_calm = self.selective.enabled
+            && !self.config.steers
+            && !self.selective.probe.is_out()
+            && self.recovery.state() == RecoveryState::Open;
+        if !is_calm {
+            return false;
+        }
+        let ack = relative(segment.ack, self.iss).extend(self.sender.snd_una());
+        let Some((first, last, segments)) = self.sender.plain_run(ack) else { return false };
+        self.note_timestamp(segment, start);
+        self.sender.window.update(segment.window, start, ack);
+        let bytes = self.sender.acknowledge_plainly(ack, segments);
+        let snd_max = self.sender.snd_max();
+        let rtt = self.rtt.measure(first.sent_at, now);
+        self.rtt.on_sample(rtt, ack, snd_max);
+        let latest = now.since(last.sent_at);
+        self.selective.rack.on_rtt(latest, now);
+        self.controller.on_rtt(latest, RttSample { now, snd_una: ack, snd_max });
+        self.selective.rack.advance((last.sent_at, last.end), now);
+        if self.sender.is_waiting() {
+            self.arm(now, true);
+        } else {
+            self.timers.clear(TimerKind::Retransmit);
+            self.selective.probe.pending = Pending::Retransmission;
+        }
+        let acked = match self.controller.window().counting() {
+            Counting::Bytes { .. } => bytes,
+            Counting::Packets => segments,
+        };
+        let (flight_size, cwnd_limited) = (self.flight_size(), self.may_grow());
+        self.controller.on_ack(Ack { acked, flight_size, cwnd_limited, now });
+        self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
+        if self.sender.fin_is_acked() {
+            self.on_fin_acked();
+        }
+        true
+    }
+
+    /// Sends as many full segments of new data as may leave one after the other, if nothing has to leave before them.
+    pub(super) fn transmit_plainly(&mut self, now: Instant, out: &mut impl FnMut(Transmit)) {
+        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
+        let asked = asked | !self.repairs.is_empty();
+        let is_special = asked | self.pacing.is_enabled() | self.config.steers;
+        if is_special || self.state != State::Established || self.receiver.report.option_size() > 0 {
+            return;
+        }
+        self.sender.leave_room(0);
+        let mut room = match self.controller.allowance() {
+            _ if !self.sender.sends_plainly() => 0,
+            Allowance::WindowPackets(cwnd) => cwnd.get().saturating_sub(self.sender.flight_segments()),
+            Allowance::Window(cwnd) => {
+                cwnd.get().saturating_sub(self.sender.flight_bytes()) / u64::from(self.sender.smss())
+            }
+        };
+        if room == 0 || !self.sender.has_full_segment() {
+            return;
+        }
+        let payload = self.sender.smss();
+        let mut segment = self.segment(self.sender.snd_max(), Flags::ACK, payload, now);
+        self.acks.on_data_sent(now);
+        self.sent_since_drained = true;
+        if !self.timers.is_running(TimerKind::Retransmit) {
+            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
+        }
+        let first = self.sender.outstanding_segments();
+        while room > 0 && self.sender.has_full_segment() {
+            room -= 1;
+            let start = self.sender.snd_max();
+            self.sender.send_plainly(now);
+            segment.seq = self.iss.wrapping_add(start as u32);
+            if self.sender.unsent() == 0 {
+                segment.flags = Flags::ACK.with(Flags::PSH);
+            }
+            // The SYN took offset 0.
+            let payload = PayloadRange::Stream { start: start - 1, end: start - 1 + u64::from(payload) };
+            out(Transmit {
+                packet: Packet::Tcp(segment),
+                ecn: Ecn::NotEct,
+                payload: Some(payload),
+                retransmission: false,
+            });
+        }
+        let sent = self.sender.outstanding_segments() - first;
+        self.counters.data_packets += sent;
+        if self.selective.enabled {
+            self.selective.prr.on_sent(sent);
+        }
+    }
+}
