@@ -1,6 +1,8 @@
 //! What every arena shares: the trait, the endpoint and its taps.
 
 mod endpoint;
+pub mod far_clock;
+pub mod offset;
 
 pub use endpoint::{Endpoint, FlowTaps, Side};
 

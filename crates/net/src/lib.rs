@@ -26,7 +26,6 @@ mod key;
 mod lateness;
 mod live;
 mod log;
-mod offset;
 mod protocol;
 mod server;
 mod spec;

@@ -159,6 +159,29 @@ fn tell_where_time_goes(ran: &Ran) {
 }
 
 #[test]
+fn a_far_clock_that_jumps_is_found_and_costs_the_one_way_figures_alone() {
+    let Some(ran) = run(r#"
+        duration = "3 s"
+        far_clock = { offset = "2 s", jump = "800 ms", jump_every = "1 s" }
+        [path]
+        up = { rate = "1 Gbps", delay = "10 ms" }
+        down = { rate = "1 Gbps", delay = "10 ms" }
+        [flow.call]
+        transport = "udp"
+        workload = { kind = "voice", codec = "g711", echo = true }
+    "#) else {
+        return;
+    };
+    // The machine would have to hold every probe back for longer than the jump to hide it.
+    let clock = &ran.record.clock;
+    assert!(!clock.trusted, "{}", clock.why);
+    assert_eq!(ran.record.flows.len(), 1, "the probes are no flow of the scenario");
+    let summary = summarise(&ran.record, &Default::default());
+    assert!(summary.flows["call"].one_way_delay_ms.is_none());
+    assert!(round_trip(&ran, "call").0 >= 20.0, "round trips need one clock");
+}
+
+#[test]
 fn nagle_costs_what_the_kernel_holds_and_nodelay_nothing() {
     let Some(ran) = run(r#"
         name = "echo"

@@ -19,10 +19,25 @@ pub struct Scenario {
     pub seed: Seed,
     /// How many repetitions.
     pub repeat: u64,
+    /// How wrong the second host's clock is; `None` where both hosts read one.
+    pub far_clock: Option<FarClock>,
     /// Every one-way link; a route names them by index.
     pub links: Vec<NamedLink>,
     /// Every flow: copies and both directions expanded, in file order.
     pub flows: Vec<Flow>,
+}
+
+/// The second host's clock against the first's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FarClock {
+    /// How far it is ahead at the run's beginning.
+    pub offset: Duration,
+    /// How much faster it runs, parts in 10^9.
+    pub skew_ppb: i64,
+    /// By how much it jumps, ahead and back in turns.
+    pub jump: Duration,
+    /// The time between two jumps, and before the first; `None` where it never jumps.
+    pub jump_every: Option<Duration>,
 }
 
 /// Index into [`Scenario::links`].

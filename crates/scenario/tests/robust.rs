@@ -78,6 +78,15 @@ const PIECES: [&str; 24] = [
     "18446744073709551615",
 ];
 
+#[test]
+fn a_link_table_without_links_is_told_of() {
+    // Found by `any_option_is_read`: a refusal without a word.
+    let options = Options { set: vec![("link".to_owned(), "{}".to_owned())], ..Options::default() };
+    let mistakes =
+        load(&Source::new("f.toml", EXAMPLES[1]), &options).expect_err("nothing lies between the hosts");
+    assert!(mistakes.to_string().contains("expected `path`, or `link` tables"), "{mistakes}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 

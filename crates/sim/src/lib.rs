@@ -12,7 +12,7 @@ mod properties;
 mod queue;
 mod simulation;
 
-use talkpath_arena::{Arena, ArenaError, RunPlan};
+use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 
@@ -29,9 +29,14 @@ impl SimArena {
 
 impl Arena for SimArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        let probed = far_clock::with_probes(scenario);
+        let scenario = probed.as_ref().unwrap_or(scenario);
+        // Stamps can only be corrected once all probes are back: of a wrong clock rows are kept until then.
+        let plan = RunPlan { rows: plan.rows || probed.is_some(), ..plan };
         let mut simulation = build::build(scenario, &plan);
         let (end, interrupted) = simulation.run(&plan);
         let mut record = simulation.finish(end, &plan, scenario);
+        far_clock::see_through(&mut record, scenario);
         if interrupted {
             // The figures' window ends where the run did.
             record.window_end = record.window_end.min(end);

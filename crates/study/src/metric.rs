@@ -71,11 +71,17 @@ fn all(run: &Json, paths: &[String], metrics: &Metrics, depth: usize) -> Option<
 }
 
 /// The number at `path` of a run's summary. A group of one copy is its flow: there, `groups.NAME.KEY` is
-/// `flows.NAME.KEY`. `PATH=WORD` is 1 where the word at PATH is WORD, else 0.
+/// `flows.NAME.KEY`. `PATH=WORD` is 1 where the word at PATH (or `true`, `false`) is
+/// WORD, else 0.
 fn metric(run: &Json, path: &str) -> Option<f64> {
     if let Some((path, word)) = path.split_once('=') {
         let names: Vec<&str> = path.split('.').collect();
-        return at(run, &names)?.as_str().map(|found| f64::from(u8::from(found == word)));
+        let is_word = match at(run, &names)? {
+            Json::String(found) => found == word,
+            Json::Bool(found) => found.to_string() == word,
+            _ => return None,
+        };
+        return Some(f64::from(u8::from(is_word)));
     }
     let names: Vec<&str> = path.split('.').collect();
     let found = at(run, &names).and_then(Json::as_f64);
@@ -116,7 +122,7 @@ mod tests {
     fn run() -> Json {
         serde_json::json!({
             "flows": {
-                "call": { "loss_rate": 0.25, "loss_runs": { "histogram": [7, 2] }, "rtt": null, "verdict": "great" },
+                "call": { "is_steady": false, "loss_rate": 0.25, "loss_runs": { "histogram": [7, 2] }, "rtt": null, "verdict": "great" },
                 "nagle-1": { "rtt": { "p50": 20.0 } },
                 "nagle-2": { "rtt": { "p50": 40.0 } },
                 "nagle-10": { "rtt": { "p50": 60.0 } },
@@ -135,6 +141,7 @@ mod tests {
         assert_eq!(of("links.wan.dropped"), None);
         assert_eq!(of("flows.call.verdict=great"), Some(1.0));
         assert_eq!(of("flows.call.verdict=bad"), Some(0.0));
+        assert_eq!(of("flows.call.is_steady=false"), Some(1.0));
         assert_eq!(of("flows.call.word=bad"), None);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
 use talkpath_measure::metrics::{delay, goodput, trip};
-use talkpath_measure::summary::RunSummary;
+use talkpath_measure::summary::{Clock, RunSummary};
 use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_units::Instant;
 
@@ -115,7 +115,8 @@ pub struct LossRun {
 impl Sample {
     /// What `study` reads of `record`, a run of `cell`, and of its summary.
     pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell) -> Self {
-        let json = serde_json::to_value(run).unwrap_or_default();
+        let mut json = serde_json::to_value(run).unwrap_or_default();
+        json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
         let value = |path: &String| Some((path.clone(), metric::value(&json, path, &study.derived)?));
         Self {
             repetition: run.repetition,

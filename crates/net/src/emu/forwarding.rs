@@ -170,6 +170,7 @@ fn flood() -> Scenario {
         warm_up: Duration::ZERO,
         seed: Seed::new(1),
         repeat: 1,
+        far_clock: None,
         links: vec![link("up"), link("down")],
         flows: vec![flow],
     }

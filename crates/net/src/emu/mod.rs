@@ -47,7 +47,7 @@ mod sys;
 mod watch;
 mod world;
 
-use talkpath_arena::{Arena, ArenaError, RunPlan};
+use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 
@@ -85,7 +85,10 @@ impl EmuArena {
 impl Arena for EmuArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
         (self.log, self.report) = (None, None);
-        let done = run::run(scenario, plan)?;
+        let probed = far_clock::with_probes(scenario);
+        let scenario = probed.as_ref().unwrap_or(scenario);
+        let mut done = run::run(scenario, plan)?;
+        far_clock::see_through(&mut done.record, scenario);
         (self.log, self.report) = (Some(done.log), Some(done.report));
         if done.is_interrupted {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });

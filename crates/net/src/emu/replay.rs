@@ -57,6 +57,8 @@ pub fn log_header(bytes: &[u8]) -> Result<LogHeader, LogError> {
 /// # Errors
 /// [`ReplayError`] at the first difference.
 pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayError> {
+    let probed = talkpath_arena::far_clock::with_probes(scenario);
+    let scenario = probed.as_ref().unwrap_or(scenario);
     let (header, mut reader) = LogReader::open(bytes)?;
     let counts = (scenario.flows.len(), scenario.links.len());
     if counts != (header.flows as usize, header.links as usize) {

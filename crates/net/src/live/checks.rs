@@ -58,6 +58,9 @@ pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
     if !scenario.links.is_empty() {
         warnings.push("live: the network itself is the path; the scenario's path is ignored".to_owned());
     }
+    if scenario.far_clock.is_some() {
+        warnings.push("live: the far host reads its own clock; far_clock is ignored".to_owned());
+    }
     for flow in &scenario.flows {
         let ignored = ignored(flow);
         if !ignored.is_empty() {

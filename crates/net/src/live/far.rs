@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
+use talkpath_arena::offset::Probe;
+
 use crate::clock::HostClock;
 use crate::key::{Key, Side, random, to_hex};
 use crate::log::{FlowLog, RowBudget};
-use crate::offset::Probe;
 use crate::protocol::{
     ANSWER_LIMIT, Admission, Answer, Control, ControlError, Progress, Request, SILENCE_S, VERSION, hello,
 };

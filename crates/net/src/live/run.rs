@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::time::Timespec;
+use talkpath_arena::offset::{Offset, Probe};
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord};
 use talkpath_scenario::Scenario;
@@ -20,7 +21,6 @@ use crate::join::{RunEnd, Timed, file_warnings, flow_record, series};
 use crate::key::from_hex;
 use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
-use crate::offset::{Offset, Probe};
 use crate::protocol::{Admission, Progress, Request};
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 use crate::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on};

@@ -28,6 +28,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         warm_up: Duration::ZERO,
         seed: Seed::new(1),
         repeat: 1,
+        far_clock: None,
         links: Vec::new(),
         flows,
     }

@@ -12,7 +12,7 @@ mod transport;
 
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use link::LINK;
-pub(crate) use root::ROOT;
+pub(crate) use root::{FAR_CLOCK, ROOT};
 pub(crate) use transport::TRANSPORT;
 
 use crate::quantity::{Dimension, Measure};

@@ -55,6 +55,13 @@ const ROOT_KEYS: &[Key] = &[
         "`[link.NAME]`: one-way links, for the flows' `route`s; with `{n}` in its name, one for each copy of the flows \
          that name it",
     ),
+    key(
+        "far_clock",
+        Kind::Table(&FAR_CLOCK),
+        Default::Absent("both hosts read one clock"),
+        "how wrong the second host's clock is, in `sim` and `emu`: only its stamps are bent, not its pace; two-way probes then estimate \
+         it, and one-way figures that they cannot vouch for are `null`",
+    ),
     key("flow", Kind::Map(&super::FLOW), Default::Required, "`[flow.NAME]`: what is sent, over what"),
     key(
         "sweep",
@@ -63,6 +70,40 @@ const ROOT_KEYS: &[Key] = &[
         "`\"KEY\" = [VALUES]`: one cell per combination, the last key moving fastest",
     ),
 ];
+
+/// The second host's clock.
+pub(crate) static FAR_CLOCK: TableSpec = TableSpec {
+    noun: "a clock",
+    keys: &[
+        key(
+            "offset",
+            quantity(ANY_DURATION),
+            Default::Is("\"0 s\""),
+            "how far it is ahead of the first host's at the run's beginning",
+        ),
+        key(
+            "skew",
+            Kind::Number { above: -MOST_SKEW_PPM, most: MOST_SKEW_PPM },
+            Default::Is("0.0"),
+            "how much faster it runs, in parts per million; below 0 slower",
+        ),
+        key(
+            "jump",
+            quantity(ANY_DURATION),
+            Default::Is("\"0 s\""),
+            "by how much it jumps, ahead and back in turns",
+        ),
+        key(
+            "jump_every",
+            quantity(SOME_DURATION),
+            Default::Absent("it never jumps"),
+            "when it jumps: after this time, and again each time it has passed",
+        ),
+    ],
+};
+
+/// A tenth: past any clock that runs (chosen).
+const MOST_SKEW_PPM: f64 = 100_000.0;
 
 /// A two-host path.
 pub(crate) static PATH: TableSpec = TableSpec {

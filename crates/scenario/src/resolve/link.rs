@@ -91,7 +91,8 @@ pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], contents: &Contents, l
         }
         return links;
     }
-    let Some(tables) = root.get("link").and_then(|node| node.as_table()) else {
+    let tables = root.get("link").and_then(|node| node.as_table());
+    let Some(tables) = tables.filter(|tables| !tables.entries.is_empty()) else {
         let message = "missing; expected `path`, or `link` tables with routes for the flows";
         let help = "for example path = \"home-adsl\"".to_owned();
         log.mistake(&Place::START, "path", message, Some(help));

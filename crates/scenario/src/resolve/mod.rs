@@ -15,8 +15,8 @@ pub(crate) use transport::stack_defaults;
 
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
-use crate::keys::ROOT;
-use crate::model::Scenario;
+use crate::keys::{FAR_CLOCK, ROOT};
+use crate::model::{FarClock, Scenario};
 use crate::quantity::Problem;
 use crate::read::At;
 use crate::tree::Table;
@@ -37,6 +37,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
             log,
         );
     }
+    let far_clock = far_clock(root, log);
     let flows = flow::copies(root, log);
     let links = link::links(root, &flows, contents, log);
     let flows = flow::flows(&flows, &links, duration, contents, log);
@@ -48,7 +49,27 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         warm_up: warm_up?,
         seed: Seed::new(section.count("seed", log)?),
         repeat: section.count("repeat", log)?,
+        far_clock,
         links: links.made?,
         flows: flows?,
+    })
+}
+
+fn far_clock(root: &Table, log: &mut Log) -> Option<FarClock> {
+    let node = root.get("far_clock")?;
+    let at = At::ROOT;
+    let section = Section::new(node.as_table()?, FAR_CLOCK.keys, at.key("far_clock"), &node.place);
+    let jump = section.duration("jump", log)?;
+    let jump_every = section.duration("jump_every", log);
+    if !jump.is_zero() && section.node("jump_every").is_none() {
+        let message = "found `jump` alone, expected `jump_every` beside it: when the clock jumps";
+        section.problem("jump", Problem::new(message.to_owned()), log);
+    }
+    Some(FarClock {
+        offset: section.duration("offset", log)?,
+        // Within the key's bounds, so it fits.
+        skew_ppb: (section.number("skew", log)? * 1e3).round() as i64,
+        jump,
+        jump_every,
     })
 }

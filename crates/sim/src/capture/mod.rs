@@ -98,6 +98,8 @@ pub fn capture(
         CaptureEnd::Near => "near end",
         CaptureEnd::Far => "far end",
     };
+    let probed = talkpath_arena::far_clock::with_probes(scenario);
+    let scenario = probed.as_ref().unwrap_or(scenario);
     pcapng::begin(out, name)?;
     let mut simulation = build::build(scenario, plan);
     simulation.tap = Some(Tap { end: options.end, seen: Vec::new() });

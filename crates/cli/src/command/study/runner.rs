@@ -197,8 +197,12 @@ impl Runner<'_> {
             begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
         for repetition in samples.samples.len() as u64..form.repeat {
             let load = share(task.packets_per_s(&samples));
-            let (record, beside) =
-                self.run_repetition(task, repetition, (samples.trace.is_none(), load), worker, stage)?;
+            let run = self.run_repetition(task, repetition, (samples.trace.is_none(), load), worker, stage);
+            if run.is_err() {
+                // What ran of the cell until now is not lost.
+                self.folder.keep(cell, &samples)?;
+            }
+            let (record, beside) = run?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
             samples.samples.push(Sample { beside, ..Sample::of(&record, &summary, self.study, cell) });
             if samples.trace.is_none() && record.valid {

@@ -52,6 +52,7 @@ fn scenario() -> Scenario {
         warm_up: Duration::ZERO,
         seed: Seed::new(1),
         repeat: 1,
+        far_clock: None,
         links: vec![link("access", 1500, 0.05), link("wan", 576, 0.0), link("home", 1500, 0.1)],
         flows: vec![flow],
     }

@@ -1,32 +1,38 @@
-//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before and after the run.
+//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before and after the run, and during it where the
+//! arena has them.
 //!
 //! Of each set the probe with the smallest round trip counts: it waited least in queues. The true offset lies within
 //! half that round trip of the estimate, wherever the asymmetry of the path puts it, and no probe can tell where. The
-//! correction runs on a straight line from the estimate before to the one after. Left out: probes during the run, and
-//! hulls over them.
+//! correction runs on a straight line from the estimate before to the one after. A probe during the run that cannot lie on
+//! that line, whatever the asymmetry of its path, says that the clock did not keep to it: it jumped, or wandered. Left
+//! out: to correct along more than one line (hulls over the probes).
 
 use talkpath_measure::ClockRecord;
 use talkpath_units::{Instant, SignedDuration};
 
 /// One exchange: sent and received here, received and sent there, ns on each end's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Probe {
-    pub(crate) sent: i64,
-    pub(crate) far_received: i64,
-    pub(crate) far_sent: i64,
-    pub(crate) received: i64,
+pub struct Probe {
+    /// Left here.
+    pub sent: i64,
+    /// Came there.
+    pub far_received: i64,
+    /// Left there.
+    pub far_sent: i64,
+    /// Came back here.
+    pub received: i64,
 }
 
 impl Probe {
     /// Far clock minus ours (RFC 5905 §8: theta), rounded down.
-    pub(crate) const fn offset(&self) -> i64 {
+    pub const fn offset(&self) -> i64 {
         let there = (self.far_received as i128) - (self.sent as i128);
         let back = (self.far_sent as i128) - (self.received as i128);
         (there + back).div_euclid(2) as i64
     }
 
     /// Time on the way, both directions (RFC 5905 §8: delta); at least 0.
-    pub(crate) const fn round_trip(&self) -> i64 {
+    pub const fn round_trip(&self) -> i64 {
         let here = self.received.saturating_sub(self.sent);
         let there = self.far_sent.saturating_sub(self.far_received);
         let difference = here.saturating_sub(there);
@@ -36,44 +42,74 @@ impl Probe {
 
 /// The far clock against ours over a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Offset {
+pub struct Offset {
     before: Probe,
     after: Option<Probe>,
+    /// The probe between them that lies furthest off the line, beyond both its and the line's doubt: when, and by how much.
+    astray: Option<(i64, i64)>,
 }
 
 impl Offset {
     /// From the probes before the run and after it; `None` without any before.
-    pub(crate) fn new(before: &[Probe], after: &[Probe]) -> Option<Self> {
+    pub fn new(before: &[Probe], after: &[Probe]) -> Option<Self> {
         let best = |probes: &[Probe]| probes.iter().copied().min_by_key(Probe::round_trip);
-        Some(Self { before: best(before)?, after: best(after) })
+        Some(Self { before: best(before)?, after: best(after), astray: None })
+    }
+
+    /// The same, held against `probes` between.
+    #[must_use]
+    pub fn with_probes_between(self, probes: &[Probe]) -> Self {
+        let doubt = self.before.round_trip().max(self.after.map_or(0, |after| after.round_trip())) / 2;
+        let off = |probe: &Probe| {
+            let off = probe.offset() - self.line(probe.sent);
+            (off.abs() > doubt.saturating_add(probe.round_trip() / 2)).then_some((probe.sent, off))
+        };
+        let astray = probes.iter().filter_map(off).max_by_key(|(_, off)| off.abs());
+        Self { astray, ..self }
     }
 
     /// Far clock minus ours at the run's beginning, as known then.
-    pub(crate) const fn at_start(&self) -> i64 {
+    pub const fn at_start(&self) -> i64 {
         self.before.offset()
     }
 
     /// Our clock's reading when the far clock reads `far_ns`.
-    pub(crate) fn to_ours(self, far_ns: i64) -> i64 {
-        let ours = far_ns - self.before.offset();
-        let Some(after) = self.after else { return ours };
+    pub fn to_ours(self, far_ns: i64) -> i64 {
+        far_ns - self.line(far_ns - self.before.offset())
+    }
+
+    /// Far clock minus ours when ours reads `ours`, on the line from the probes before to those after.
+    fn line(&self, ours: i64) -> i64 {
+        let Some(after) = self.after else { return self.before.offset() };
         let span = i128::from(after.sent) - i128::from(self.before.sent);
         if span <= 0 {
-            return ours;
+            return self.before.offset();
         }
         let drift = i128::from(after.offset()) - i128::from(self.before.offset());
         let along = (i128::from(ours) - i128::from(self.before.sent)).clamp(0, span);
-        ours - i64::try_from(drift * along / span).unwrap_or(0)
+        self.before.offset() + i64::try_from(drift * along / span).unwrap_or(0)
     }
 
     /// The run time here at which the far run clock, whose zero is `far_start`, reads `at`.
-    pub(crate) fn correct(self, at: u64, far_start: i64, our_start: i64) -> Instant {
+    pub fn correct(self, at: u64, far_start: i64, our_start: i64) -> Instant {
         let ours = self.to_ours(far_start.saturating_add_unsigned(at));
         Instant::from_nanos(u64::try_from(ours - our_start).unwrap_or(0))
     }
 
+    /// What the record says of the clocks, also where no probe came back.
+    pub fn record_of(offset: Option<&Self>) -> ClockRecord {
+        let unknown = || ClockRecord {
+            offset_ms: None,
+            skew_ppm: None,
+            uncertainty_ms: None,
+            trusted: false,
+            why: "no probe of the far clock came back".to_owned(),
+        };
+        offset.map_or_else(unknown, Self::record)
+    }
+
     /// What the record says of the clocks.
-    pub(crate) fn record(&self) -> ClockRecord {
+    pub fn record(&self) -> ClockRecord {
         let offset = SignedDuration::from_nanos(self.before.offset());
         let worst = self.before.round_trip().max(self.after.map_or(0, |after| after.round_trip()));
         let uncertainty = SignedDuration::from_nanos(worst.div_euclid(2) + worst.rem_euclid(2));
@@ -110,6 +146,13 @@ impl Offset {
             let drift_ms = SignedDuration::from_nanos(drift).as_millis_f64();
             Some(format!(
                 "the clocks moved by {drift_ms:.3} ms against each other during the run: more than {SKEW_LIMIT_PPM} ppm of it"
+            ))
+        } else if let Some((at, off)) = self.astray {
+            let off_ms = SignedDuration::from_nanos(off).as_millis_f64();
+            let at_s = SignedDuration::from_nanos(at - self.before.sent).as_millis_f64() / 1e3;
+            Some(format!(
+                "{at_s:.1} s after the first probe the far clock was {off_ms:.3} ms off the line between the probes before and \
+                 after the run, more than the probe's round trip leaves open: it does not run evenly"
             ))
         } else if uncertainty > UNCERTAINTY_LIMIT_NS {
             let known = SignedDuration::from_nanos(uncertainty).as_millis_f64();
@@ -173,6 +216,20 @@ mod tests {
         assert!(record.trusted);
         assert!((record.skew_ppm.unwrap() - 200.0).abs() < 0.1);
         assert_eq!(offset.to_ours(30_006_000_000), 29_999_998_800);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_and_comes_back_is_found_by_the_probes_between() {
+        let [before, after] = [[probe(0, 10, 10, 200)], [probe(60_000, 10, 10, 200)]];
+        let offset = Offset::new(&before, &after).unwrap();
+        let even = [probe(20_000, 10, 10, 200), probe(30_000, 50, 10, 200), probe(40_000, 10, 90, 200)];
+        assert!(offset.with_probes_between(&even).record().trusted, "a queue's asymmetry is no jump");
+        let jumped = [probe(20_000, 10, 10, 200), probe(30_000, 10, 10, 235)];
+        let record = offset.with_probes_between(&jumped).record();
+        assert!(!record.trusted);
+        assert!(record.why.starts_with("30.0 s after") && record.why.contains("35.000 ms"), "{}", record.why);
+        assert_eq!(record.offset_ms, Some(200.0));
+        assert!(!Offset::record_of(None).trusted);
     }
 
     #[test]

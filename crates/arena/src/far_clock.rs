@@ -1,0 +1,151 @@
+//! A far host whose clock is wrong, as `far_clock` of a scenario has it, and what the tool can know of it.
+//!
+//! ```text
+//!  with_probes: the scenario and a flow of probes ─► the arena runs it ─► see_through: far stamps misread,
+//!                                                                         the clock estimated, stamps corrected
+//! ```
+//!
+//! Both arenas that own the path know the time at both ends. A scenario may ask what a measurement would make of a clock that
+//! is off: then a small echo travels beside its flows ([`PROBE`]), as the exchanges of RFC 5905 §8 do; every stamp that the far
+//! host would take is read off its wrong clock; and all that is known of that clock from then on are those exchanges
+//! ([`Offset`]). The probes take their room on the path, and that of a run is another run without them.
+//!
+//! Left out: the far host's pace. A timer that runs 100 ppm fast sends a packet 2 us early each 20 ms, and clocks that are set
+//! do not bend a host's timers (clock_getres(2), CLOCK_MONOTONIC).
+
+use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
+use talkpath_scenario::{Direction, EchoWrite, FarClock, Flow, Receiver, Scenario, WorkloadConfig};
+use talkpath_transport::TransportConfig;
+use talkpath_units::{Bytes, Duration, Instant, Rate};
+
+use crate::offset::{Offset, Probe};
+
+/// `scenario` with a flow of probes, where its far clock is wrong; `None` where both hosts read one clock.
+pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
+    scenario.far_clock?;
+    let first = scenario.flows.first()?;
+    let mut probed = scenario.clone();
+    let (route, return_route) = match first.direction {
+        Direction::Up => (first.route.clone(), first.return_route.clone()),
+        Direction::Down => (first.return_route.clone(), first.route.clone()),
+    };
+    probed.flows.push(Flow {
+        name: PROBES.to_owned(),
+        group: PROBES.to_owned(),
+        transport: TransportConfig::udp_default(),
+        transport_name: "udp".to_owned(),
+        asked_for: Vec::new(),
+        workload: WorkloadConfig::Cbr { rate: PROBE_RATE, size: PROBE },
+        echo: Some(EchoWrite::PerMessage),
+        direction: Direction::Up,
+        start: (Duration::ZERO, Duration::ZERO),
+        route,
+        return_route,
+        send_jitter: Duration::ZERO,
+        wake_up: Duration::ZERO,
+        receiver: Receiver::default(),
+    });
+    Some(probed)
+}
+
+/// Reads the far host's stamps in `record`, a run of `scenario` [`with_probes`], off its wrong clock, and corrects them by what
+/// the probes tell. Takes the probes out of the record. Without a wrong clock nothing changes.
+pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
+    let Some(clock) = scenario.far_clock else { return };
+    let Some(place) = record.flows.iter().position(|flow| flow.info.name == PROBES) else { return };
+    let probes = probes(&record.flows.remove(place), &clock);
+    record.series.retain(|series| series.entity != PROBES);
+    let ends = FEW.min(probes.len() / 2).max(1);
+    let (before, after) =
+        (&probes[..ends.min(probes.len())], &probes[probes.len() - ends.min(probes.len())..]);
+    let offset = Offset::new(before, after).map(|offset| offset.with_probes_between(&probes));
+    record.clock = Offset::record_of(offset.as_ref());
+    let corrected = |at: Instant| {
+        let reading = reading(&clock, at);
+        let ours = offset.map_or(reading, |offset| offset.to_ours(reading));
+        Instant::from_nanos(u64::try_from(ours).unwrap_or(0))
+    };
+    for flow in &mut record.flows {
+        let direction = scenario.flows.iter().find(|it| it.name == flow.info.name).map(|it| it.direction);
+        flow.info.clock_trusted = record.clock.trusted;
+        let far_sends = direction == Some(Direction::Down);
+        misread(&mut flow.forward, far_sends, &corrected);
+        if let Some(echo) = &mut flow.echo {
+            misread(echo, !far_sends, &corrected);
+        }
+    }
+}
+
+/// What the far clock shows when `at` has passed since the run's beginning, ns.
+fn reading(clock: &FarClock, at: Instant) -> i64 {
+    let ns = i128::from(at.as_nanos());
+    let offset = i128::from(clock.offset.as_nanos());
+    // Rounded down.
+    let skewed = (ns * i128::from(clock.skew_ppb)).div_euclid(1_000_000_000);
+    let jumps = clock.jump_every.map_or(0, |every| at.as_nanos() / every.as_nanos().max(1));
+    let jumped = if jumps.is_multiple_of(2) { 0 } else { i128::from(clock.jump.as_nanos()) };
+    i64::try_from(ns + offset + skewed + jumped).unwrap_or(i64::MAX)
+}
+
+/// The exchanges that came back, in order, with what each host's clock showed.
+fn probes(flow: &FlowRecord, clock: &FarClock) -> Vec<Probe> {
+    let Some(echo) = &flow.echo else { return Vec::new() };
+    let ours = |at: Instant| i64::try_from(at.as_nanos()).unwrap_or(i64::MAX);
+    let mut echoes = echo.messages.iter().peekable();
+    let mut probes = Vec::new();
+    for there in &flow.forward.messages {
+        while echoes.next_if(|echo| echo.seq < there.seq).is_some() {}
+        let Some(back) = echoes.next_if(|echo| echo.seq == there.seq) else { continue };
+        if let (Some(sent), Some(arrived), Some(answered), Some(received)) =
+            (there.sent, there.received, back.sent, back.received)
+        {
+            let (far_received, far_sent) = (reading(clock, arrived), reading(clock, answered));
+            probes.push(Probe { sent: ours(sent), far_received, far_sent, received: ours(received) });
+        }
+    }
+    probes
+}
+
+/// Corrects the stamps of `leg` that the far host took: its sender's where `far_sends`, else its receiver's.
+fn misread(leg: &mut LegRecord, far_sends: bool, corrected: &dyn Fn(Instant) -> Instant) {
+    for message in &mut leg.messages {
+        if far_sends {
+            message.due = corrected(message.due);
+            message.sent = message.sent.map(corrected);
+            message.wire = message.wire.map(corrected);
+        } else {
+            message.received = message.received.map(corrected);
+        }
+    }
+    if !far_sends {
+        leg.reads.iter_mut().for_each(|(at, _)| *at = corrected(*at));
+    }
+}
+
+/// What the probes are called; no flow of a scenario can have a name with a blank.
+const PROBES: &str = "clock probes";
+/// NTP's packet (RFC 5905 §7.3).
+const PROBE: Bytes = Bytes::new(48);
+/// One probe every 500 ms: as often as the live arena asks how far the far end is (docs/live.md).
+const PROBE_RATE: Rate = Rate::from_bps(768);
+/// Exchanges that count as before and after the run: as many as the live arena makes.
+const FEW: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_clock_is_ahead_runs_fast_and_jumps_ahead_and_back() {
+        let clock = FarClock {
+            offset: Duration::from_millis(1200),
+            skew_ppb: -50_000,
+            jump: Duration::from_millis(300),
+            jump_every: Some(Duration::from_secs(10)),
+        };
+        let ms = |seconds| reading(&clock, Instant::from_secs(seconds)) / 1_000_000;
+        // 50 ppm slow: 0.5 ms in 10 s.
+        assert_eq!((ms(0), ms(5), ms(10), ms(20)), (1200, 6199, 11_499, 21_199));
+        assert_eq!(reading(&FarClock::default(), Instant::from_secs(7)), 7_000_000_000, "a right one");
+    }
+}
