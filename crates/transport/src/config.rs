@@ -2,6 +2,7 @@
 
 use talkpath_units::{Bytes, Duration, Packets};
 
+use crate::cc::Growth;
 use crate::tfrc::Revision;
 
 /// Which transport, with its options.
@@ -57,6 +58,8 @@ pub struct TcpConfig {
     /// Whether a congestion window that was not filled stays as it is (RFC 7661 §1; tcp_is_cwnd_limited). Where it does
     /// not, every acknowledgement opens it, up to the largest window that the far end could offer.
     pub cwnd_validation: bool,
+    /// How congestion avoidance opens a window that counts bytes.
+    pub growth: Growth,
     /// Timestamps and window scaling options (RFC 7323).
     pub timestamps: bool,
     /// Lower bound of the RTO.
@@ -122,6 +125,7 @@ impl TcpConfig {
         limited_transmit: true,
         // tcp_is_cwnd_limited.
         cwnd_validation: true,
+        growth: Growth::Counted,
         // net.ipv4.tcp_timestamps = 1, tcp_window_scaling = 1.
         timestamps: true,
         // TCP_RTO_MIN = HZ / 5: in Linux the floor of the variance term, not of the whole.
@@ -154,6 +158,7 @@ impl TcpConfig {
         limited_transmit: true,
         // RFC 7661 §1: a window that was not filled says nothing about the path.
         cwnd_validation: true,
+        growth: Growth::Counted,
         timestamps: true,
         // RFC 6298 §2.4.
         min_rto: Duration::from_secs(1),
@@ -181,6 +186,7 @@ impl TcpConfig {
         limited_transmit: false,
         // tcp_input opens the window at every acknowledgement of new data, up to TCP_MAXWIN.
         cwnd_validation: false,
+        growth: Growth::Counted,
         timestamps: false,
         // TCPTV_MIN = 1 * PR_SLOWHZ = 2 ticks of tcp_slowtimo, 500 ms each.
         min_rto: Duration::from_secs(1),

@@ -294,6 +294,10 @@ impl Script {
     }
 
     fn out(&mut self, mut words: Words<'_>) -> Result<(), String> {
+        if self.left.is_empty() {
+            // What waits for a read leaves at the end of the instant.
+            self.advance(self.now)?;
+        }
         let (time, transmit) = self.left.pop_front().ok_or("nothing left the endpoint")?;
         let Packet::Tcp(segment) = transmit.packet else { return Err("not TCP".into()) };
         let found =
@@ -490,6 +494,8 @@ exchanges! {
     second_segment_is_acknowledged_at_once
     delayed_ack_waits_for_its_timeout
     bsd_acknowledges_at_its_tick
+    bsd_halves_its_window_in_whole_segments
+    acknowledgements_wait_for_the_read
     linux_acknowledges_quickly_then_with_answers
     out_of_order_data_is_acknowledged_at_once
     closed_window_is_probed

@@ -14,7 +14,9 @@
 
 array set p {
     seed 1  seeds 1  duration 200  drain 5
-    tcps 6  cc reno  mss 512  rwnd 16  iw 1  delack 0  delack_timer 0.2  tick 0.5  min_rto 1  bugfix 0  limited_transmit 0  overhead 0  start 1
+    tcps 6  cc reno  mss 512  rwnd 16  iw 1  delack 0  delack_timer 0.2  tick 0.5  min_rto 1  bugfix 0  limited_transmit 0  overhead 0
+    ssthresh 0  precise 1  impatient 0  deflate 0  exit_fix 0
+    start 1  start_step 0  trace -
     wan_rate 1.5  wan_delay 0.05  queue 16
     tx_rate 10  tx_delay 0.001  tx_step 0  rx 1  rx_rate 10  rx_delay 0.001  rx_step 0
     voices 0  voice_size 320  voice_kbps 64
@@ -47,6 +49,13 @@ proc sender {} {
     $tcp set bugFix_ [expr {$p(bugfix) ? "true" : "false"}]
     $tcp set singledup_ $p(limited_transmit)
     $tcp set overhead_ $p(overhead)
+    $tcp set precisionReduce_ [expr {$p(precise) ? "true" : "false"}]
+    if {$p(ssthresh)} { $tcp set ssthresh_ $p(ssthresh) }
+    if {$p(cc) == "newreno"} {
+        $tcp set newreno_changes1_ $p(impatient)
+        $tcp set partial_window_deflation_ $p(deflate)
+        $tcp set exit_recovery_fix_ $p(exit_fix)
+    }
     if {$p(cc) == "cubic"} {
         $tcp set timestamps_ true
         $tcp set windowOption_ 8
@@ -166,6 +175,8 @@ $defaultRNG seed $seed
 foreach name {tcps sinks runs monitors} { set $name {} }
 foreach name {raw capped samples} { set $name 0 }
 
+if {$p(trace) != "-"} { set tracefile [open $p(trace) w] }
+
 set a [$ns node]
 set b [$ns node]
 link $a $b $p(wan_rate) $p(wan_delay) $p(queue)
@@ -176,12 +187,13 @@ for {set i 0} {$i < $p(tcps) + $p(voices)} {incr i} {
     # A voice stream's own links do not step.
     set step [expr {$i < $p(tcps) ? $i : 0}]
     link $from $a $p(tx_rate) [expr {$p(tx_delay) + $step * $p(tx_step)}] 1000
+    if {$p(trace) != "-"} { $ns trace-queue $from $a $tracefile }
     set to $b
     if {$p(rx)} {
         set to [$ns node]
         link $b $to $p(rx_rate) [expr {$p(rx_delay) + $step * $p(rx_step)}] 1000
     }
-    set at [expr {[$random uniform 0 1] * $p(start)}]
+    set at [expr {$p(start_step) > 0 ? $i * $p(start_step) : [$random uniform 0 1] * $p(start)}]
     if {$i < $p(tcps)} {
         set tcp [sender]
         set sink [receiver]

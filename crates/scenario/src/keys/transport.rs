@@ -250,6 +250,13 @@ const TCP_KEYS: &[Key] = &[
         BY_STACK,
         "whether a congestion window that was not filled stays as it is (RFC 7661); `false` lets every acknowledgement open it",
     ),
+    key(
+        "growth",
+        Kind::Choice(&GROWTH),
+        Default::Is("\"counted\""),
+        "how congestion avoidance opens a window that counts bytes (`rfc`, `bsd-reno`): by a segment for each window acknowledged, by its \
+         share with `each-ack` (RFC 5681 §3.1 eq. 3), or by an eighth of a segment more than that, as 4.3BSD-Reno did (`bsd`)",
+    ),
     key("timestamps", Kind::Flag, BY_STACK, "timestamps and window scaling (RFC 7323)"),
     key("min_rto", quantity(ANY_DURATION), BY_STACK, "lower bound of the retransmission timeout"),
     key(
@@ -279,6 +286,9 @@ const TCP_KEYS: &[Key] = &[
          Winsock's does",
     ),
 ];
+
+const GROWTH: Words =
+    Words { noun: "a way to open the window", known: &["counted", "each-ack", "bsd"], later: &[] };
 
 const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[] };
 

@@ -1,5 +1,6 @@
 //! Transports: the stack's preset, with the scenario's keys over it.
 
+use talkpath_transport::cc::Growth;
 use talkpath_transport::tfrc::Revision;
 use talkpath_transport::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Stack, TcpConfig,
@@ -72,6 +73,7 @@ fn tcp(
     let delayed_ack = delayed_ack(section, preset.delayed_ack, log);
     let limited_transmit = section.flag("limited_transmit", log);
     let cwnd_validation = section.flag("cwnd_validation", log);
+    let growth = section.choice("growth", log).and_then(growth);
     let timestamps = section.flag("timestamps", log);
     let min_rto = section.duration("min_rto", log);
     let timer_granularity = section.duration("timer_granularity", log);
@@ -90,6 +92,7 @@ fn tcp(
         pacing: pacing?,
         limited_transmit: limited_transmit?,
         cwnd_validation: cwnd_validation?,
+        growth: growth?,
         timestamps: timestamps?,
         min_rto: min_rto?,
         timer_granularity: timer_granularity?,
@@ -233,6 +236,15 @@ fn stack(word: &str) -> Option<Stack> {
         "linux" => Some(Stack::Linux),
         "rfc" => Some(Stack::Rfc),
         "bsd-reno" => Some(Stack::BsdReno),
+        _ => None,
+    }
+}
+
+fn growth(word: &str) -> Option<Growth> {
+    match word {
+        "counted" => Some(Growth::Counted),
+        "each-ack" => Some(Growth::EachAck),
+        "bsd" => Some(Growth::Bsd),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ pub use cubic::Cubic;
 pub use newreno::NewReno;
 pub use reno::Reno;
 pub use tahoe::Tahoe;
-pub use window::{Counting, Window};
+pub use window::{Counting, Growth, Window};
 
 use crate::CongestionControlKind;
 

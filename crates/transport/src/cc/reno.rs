@@ -51,8 +51,9 @@ impl CongestionControl for Reno {
     }
 
     /// RFC 5681 §3.2 step 6.
-    fn on_recovery_ack(&mut self, _ack: Ack, _full: bool) -> RecoveryAck {
+    fn on_recovery_ack(&mut self, ack: Ack, _full: bool) -> RecoveryAck {
         self.window.deflate();
+        self.window.grow_after_recovery(ack);
         RecoveryAck::Leave
     }
 
@@ -77,7 +78,7 @@ mod tests {
     use talkpath_units::{Instant, Packets};
 
     use super::*;
-    use crate::cc::Counting;
+    use crate::cc::{Counting, Growth};
 
     const SMSS: u64 = 1000;
 
@@ -110,6 +111,33 @@ mod tests {
         assert_eq!(reno.window().cwnd(), 10 * SMSS);
         reno.on_ack(ack(SMSS));
         assert_eq!(reno.window().cwnd(), 11 * SMSS);
+    }
+
+    /// RFC 5681 §3.1 eq. 3.
+    #[test]
+    fn each_ack_may_open_the_window_by_its_share() {
+        let counting = Counting::Bytes { smss: SMSS as u32 };
+        let window = Window::new(counting, Packets::new(10), Some(Packets::new(10)));
+        let mut reno = Reno::new(window.with_growth(Growth::EachAck));
+        reno.on_ack(ack(SMSS));
+        reno.on_ack(ack(SMSS));
+        assert_eq!(reno.window().cwnd(), 10_000 + 100 + 99);
+    }
+
+    /// tcp_input of 4.3BSD-Reno: slow start at equality, then an eighth of a segment beside eq. 3.
+    #[test]
+    fn bsd_adds_an_eighth_and_opens_the_window_as_recovery_ends() {
+        let counting = Counting::Bytes { smss: SMSS as u32 };
+        let window = Window::new(counting, Packets::new(10), Some(Packets::new(10)));
+        let mut reno = Reno::new(window.with_growth(Growth::Bsd));
+        reno.on_ack(ack(SMSS));
+        assert_eq!(reno.window().cwnd(), 11_000);
+        reno.on_ack(ack(SMSS));
+        assert_eq!(reno.window().cwnd(), 11_000 + 90 + 125);
+        reno.on_loss(6 * SMSS);
+        assert_eq!(reno.window().cwnd(), 6 * SMSS);
+        reno.on_recovery_ack(ack(SMSS), false);
+        assert_eq!(reno.window().cwnd(), 4 * SMSS);
     }
 
     #[test]

@@ -21,10 +21,24 @@ pub enum Counting {
     Packets,
 }
 
+/// How congestion avoidance opens a window that counts bytes: about one SMSS a round trip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Growth {
+    /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
+    #[default]
+    Counted,
+    /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1 eq. 3).
+    EachAck,
+    /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that stands at `ssthresh` for
+    /// one in slow start. RFC 5681 §3.1 calls the addition incorrect.
+    Bsd,
+}
+
 /// Congestion window (`cwnd`) and slow start threshold (`ssthresh`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     counting: Counting,
+    growth: Growth,
     cwnd: u64,
     ssthresh: u64,
     /// `cwnd` at the beginning and, at most, after idle time.
@@ -43,7 +57,13 @@ impl Window {
             Some(segments) => segments.get().saturating_mul(smss),
             None => u64::MAX,
         };
-        Self { counting, cwnd, ssthresh, initial: cwnd, acked: 0 }
+        Self { counting, growth: Growth::Counted, cwnd, ssthresh, initial: cwnd, acked: 0 }
+    }
+
+    /// The same, opened in congestion avoidance by `growth`; counting packets it makes no difference.
+    #[must_use]
+    pub const fn with_growth(self, growth: Growth) -> Self {
+        Self { growth, ..self }
     }
 
     /// How this window counts.
@@ -97,6 +117,8 @@ impl Window {
     /// as congestion avoidance, and so do we.
     pub const fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
+            || matches!((self.growth, self.counting), (Growth::Bsd, Counting::Bytes { .. }))
+                && self.cwnd == self.ssthresh
     }
 
     /// What may be in flight.
@@ -139,8 +161,17 @@ impl Window {
         }
     }
 
-    /// RFC 5681 §3.1: one SMSS each time that a whole `cwnd` was acknowledged.
+    /// RFC 5681 §3.1: one SMSS each time that a whole `cwnd` was acknowledged, or by [`Growth`].
     fn avoid_congestion(&mut self, acked: u64) {
+        if self.growth != Growth::Counted
+            && let Counting::Bytes { smss } = self.counting
+        {
+            let smss = u64::from(smss);
+            let eighth = if self.growth == Growth::Bsd { smss / 8 } else { 0 };
+            let step = (smss * smss / self.cwnd.max(1) + eighth).max(1);
+            self.cwnd = self.cwnd.saturating_add(step);
+            return;
+        }
         self.acked = self.acked.saturating_add(acked);
         if self.acked >= self.cwnd {
             self.acked -= self.cwnd;
@@ -196,6 +227,13 @@ impl Window {
     /// RFC 5681 §3.2 step 6: back to `ssthresh`.
     pub const fn deflate(&mut self) {
         self.cwnd = self.ssthresh;
+    }
+
+    /// The acknowledgement that ended Reno's recovery: where each one opens the window, this one does too (tcp_input).
+    pub fn grow_after_recovery(&mut self, ack: Ack) {
+        if self.growth != Growth::Counted {
+            self.grow(ack);
+        }
     }
 
     /// RFC 6582 §3.2 step 3, full acknowledgement, choice 1: no more than what is in flight and one SMSS, so that no

@@ -5,6 +5,11 @@
 //! of its own considered (tcp_data_snd_check before tcp_ack_snd_check); then the application reads, which may send
 //! one too (tcp_cleanup_rbuf).
 //!
+//! The other policies acknowledge data in order when the application has read it, as BSD does, whose soreceive calls tcp_output:
+//! an application that reads at once leaves the offered window as it was. An acknowledgement sent before the read would offer
+//! a segment less; the sender would never have the last segment of the window in flight, and would take the first duplicate, which
+//! offers it again, for a window update (RFC 5681 §2). Where nobody reads, it leaves at the same instant all the same.
+//!
 //! Linux's policy has two modes. *Quick*: the first segments of a connection, and those after a long gap or out of
 //! order, are acknowledged at once. *Ping-pong*: once the application has answered received data within the ACK
 //! timeout, acknowledgements wait for the next answer. The timeout `ato` adapts to the time between segments.
@@ -42,6 +47,10 @@ pub(crate) struct AckPolicy {
     immediate: bool,
     /// A segment was processed and `check` has not been called for it.
     unchecked: bool,
+    /// An acknowledgement is due when the application has read, or at the end of this instant.
+    after_read: bool,
+    /// What filled a gap is acknowledged without waiting for a second segment.
+    filled_gap: bool,
     /// RCV.NXT as last sent (Linux: rcv_wup), and the edge offered with it.
     acked_to: u64,
     window_sent: u64,
@@ -81,6 +90,8 @@ impl AckPolicy {
             scheduled: false,
             immediate: false,
             unchecked: false,
+            after_read: false,
+            filled_gap: false,
             acked_to: 0,
             window_sent: 0,
             rcv_mss: LINUX_FIRST_RCV_MSS,
@@ -111,6 +122,12 @@ impl AckPolicy {
         self.acked_to
     }
 
+    /// The application has read what had to be acknowledged: that leaves before what it writes in answer.
+    #[inline]
+    pub(crate) const fn leads(&self) -> bool {
+        self.immediate & self.after_read
+    }
+
     /// Whether `check` has something to decide or to send.
     pub(crate) const fn is_pending(&self) -> bool {
         self.immediate || self.unchecked
@@ -126,8 +143,9 @@ impl AckPolicy {
         self.scheduled = true;
         self.unchecked = true;
         // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
-        self.immediate |= filled_gap;
+        self.filled_gap |= filled_gap;
         if self.kind == DelayedAck::Linux {
+            self.immediate |= filled_gap;
             self.measure_rcv_mss(payload, pushed);
             self.adapt_ato(context);
         }
@@ -171,6 +189,8 @@ impl AckPolicy {
         self.scheduled = false;
         self.immediate = false;
         self.unchecked = false;
+        self.after_read = false;
+        self.filled_gap = false;
         self.acked_to = rcv_nxt;
         self.window_sent = offered;
         self.linux.pushed = Pushed::None;
@@ -181,27 +201,36 @@ impl AckPolicy {
     /// has to leave now.
     pub(crate) fn check(&mut self, context: &AckContext, timers: &mut Timers) -> bool {
         if core::mem::take(&mut self.unchecked) && self.scheduled && !self.immediate {
-            self.immediate = match self.kind {
-                DelayedAck::Off => true,
+            match self.kind {
+                DelayedAck::Linux => self.immediate = self.check_linux(context, timers),
+                DelayedAck::Off => self.acknowledge_after_read(context, timers),
+                _ if self.filled_gap => self.acknowledge_after_read(context, timers),
                 DelayedAck::After { timeout } => self.check_second(context, timers, context.now + timeout),
                 DelayedAck::Tick { period } => {
-                    self.check_second(context, timers, next_tick(period, context.now))
+                    self.check_second(context, timers, next_tick(period, context.now));
                 }
-                DelayedAck::Linux => self.check_linux(context, timers),
-            };
+            }
         }
         self.immediate
     }
 
-    /// RFC 5681 §4.2: at the second full segment, or at the `deadline`.
-    fn check_second(&self, context: &AckContext, timers: &mut Timers, deadline: Instant) -> bool {
-        if context.rcv_nxt - self.acked_to >= 2 * u64::from(self.full_segment) {
-            return true;
+    /// At once where everything is read. Otherwise [`Self::on_read`] sends it, or the timer at the end of this instant.
+    fn acknowledge_after_read(&mut self, context: &AckContext, timers: &mut Timers) {
+        if context.unread == 0 {
+            self.immediate = true;
+        } else {
+            self.after_read = true;
+            timers.set(TimerKind::DelayedAck, context.now);
         }
-        if !timers.is_running(TimerKind::DelayedAck) {
+    }
+
+    /// RFC 5681 §4.2: at the second full segment, or at the `deadline`.
+    fn check_second(&mut self, context: &AckContext, timers: &mut Timers, deadline: Instant) {
+        if context.rcv_nxt - self.acked_to >= 2 * u64::from(self.full_segment) {
+            self.acknowledge_after_read(context, timers);
+        } else if !timers.is_running(TimerKind::DelayedAck) {
             timers.set(TimerKind::DelayedAck, deadline);
         }
-        false
     }
 
     /// __tcp_ack_snd_check, then tcp_send_delayed_ack.
@@ -261,7 +290,7 @@ impl AckPolicy {
             DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
                 // Scaling may round an offer up.
                 let growth = buffer.saturating_sub(offered) + (1 << MAX_SHIFT);
-                offered < self.full_segment as u64 || growth >= buffer / 2
+                self.after_read || offered < self.full_segment as u64 || growth >= buffer / 2
             }
         }
     }
@@ -271,7 +300,7 @@ impl AckPolicy {
         self.immediate |= match self.kind {
             DelayedAck::Linux => self.read_acknowledges_linux(context),
             DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
-                self.window_opened(context)
+                self.after_read || self.window_opened(context)
             }
         };
     }

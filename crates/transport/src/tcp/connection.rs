@@ -15,7 +15,7 @@ use super::send::Sender;
 use super::timer::Timers;
 use super::usage::WindowUsage;
 use super::window::{MAX_SHIFT, OfferRule};
-use crate::cc::{CongestionControl, Controller, Counting, Window};
+use crate::cc::{CongestionControl, Controller, Counting, Growth, Window};
 use crate::packet::{IPV4_HEADER, TCP_HEADER};
 use crate::{
     CongestionControlKind, Counters, Delivery, Ecn, Levels, Message, Observation, Packet, Refused, Role,
@@ -102,6 +102,7 @@ pub(super) struct Config {
     pub(super) sack: bool,
     pub(super) limited_transmit: bool,
     pub(super) cwnd_validation: bool,
+    pub(super) growth: Growth,
     pub(super) initial_window: Packets,
     pub(super) initial_ssthresh: Option<Packets>,
     /// Congestion control sets `cwnd` by itself ([`CongestionControl::steers`]).
@@ -143,6 +144,7 @@ impl Tcp {
             sack: config.sack,
             limited_transmit: config.limited_transmit,
             cwnd_validation: config.cwnd_validation,
+            growth: config.growth,
             initial_window: config.initial_window,
             initial_ssthresh: config.initial_ssthresh,
             steers: cc == CongestionControlKind::Bbr,
@@ -218,6 +220,20 @@ impl Tcp {
         match self.controller.window().counting() {
             Counting::Bytes { .. } => self.sender.flight_bytes(),
             Counting::Packets => self.sender.flight_segments(),
+        }
+    }
+
+    /// What a loss halves: what is in flight (RFC 5681 §3.1 eq. 4), or in BSD (tcp_input, tcp_timers) the smaller of `cwnd` and the
+    /// offered window, of which whole segments are left.
+    pub(super) fn loss_base(&self) -> u64 {
+        let window = self.controller.window();
+        if self.config.stack != Stack::BsdReno {
+            return self.flight_size();
+        }
+        let pair = 2 * window.counting().smss();
+        match window.counting() {
+            Counting::Bytes { .. } => window.cwnd().min(self.sender.offered_bytes()) / pair * pair,
+            Counting::Packets => self.flight_size(),
         }
     }
 
@@ -403,7 +419,8 @@ impl Config {
             }
             (Stack::Rfc | Stack::BsdReno, _) => Counting::Bytes { smss },
         };
-        Controller::new(self.cc, Window::new(counting, initial, self.initial_ssthresh), self.seed)
+        let window = Window::new(counting, initial, self.initial_ssthresh).with_growth(self.growth);
+        Controller::new(self.cc, window, self.seed)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Leaving segments and timers.
 //!
-//! The order of a poll: SYN or RST; a retransmission that recovery asked for; a probe; what the windows and Nagle's
-//! algorithm let go; and only when no data is left to go, and none has carried it, an acknowledgement of its own. Linux repairs
-//! losses earlier, while it processes the acknowledgement that told of them and before it takes the data that came with it
-//! (tcp_xmit_recovery in tcp_ack): such a repair does not acknowledge that data, which then has an acknowledgement of its own.
+//! The order of a poll: SYN or RST; an acknowledgement that waited for a read; a retransmission that recovery asked for; a
+//! probe; what the windows and Nagle's algorithm let go; and only when no data is left to go, and none has carried it, an
+//! acknowledgement of its own. Linux repairs losses earlier, while it processes the acknowledgement that told of them and before
+//! it takes the data that came with it (tcp_xmit_recovery in tcp_ack): such a repair does not acknowledge that data, which then
+//! has an acknowledgement of its own.
 
 use talkpath_units::{Bytes, Instant};
 
@@ -13,7 +14,7 @@ use super::probe::Pending;
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
 use crate::cc::{Allowance, CongestionControl, Counting};
-use crate::{Ecn, Flags, Packet, PayloadRange, SackBlock, Segment, Transmit};
+use crate::{Ecn, Flags, Packet, PayloadRange, SackBlock, Segment, Stack, Transmit};
 
 impl Tcp {
     /// The next segment to leave; after `None` all is quiet until the next input.
@@ -31,6 +32,7 @@ impl Tcp {
             }
             State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck => {
                 if !self.is_mute()
+                    && !self.acks.leads()
                     && let Some(transmit) = self.next_data(now)
                 {
                     return Some(transmit);
@@ -87,7 +89,9 @@ impl Tcp {
                 if self.selective.enabled {
                     self.enter_loss_with_sack(first, now);
                 } else {
-                    self.controller.on_rto(self.flight_size(), first);
+                    // BSD halves at each timeout, RFC 5681 §3.1 once for a segment.
+                    let halves = first || self.config.stack == Stack::BsdReno;
+                    self.controller.on_rto(self.loss_base(), halves);
                     self.recovery.enter_loss(self.sender.snd_max());
                     self.sender.go_back();
                 }

@@ -2,8 +2,9 @@
 //!
 //! The RFC floors the whole timeout at `min_rto`. Linux (tcp_rtt_estimator, tcp_set_rto) floors the variance term
 //! alone, so that RTO = SRTT + at least 200 ms; it lets that term fall once a round trip and weighs a falling round
-//! trip less. A clock of granularity G rounds timeouts up to its ticks; BSD's, which counts round trips in ticks too,
-//! also rounds the samples.
+//! trip less. A clock of granularity G rounds timeouts up to its ticks. BSD (tcp_xmit_timer) counts all of it in ticks and
+//! truncates: 8 SRTT and 4 RTTVAR are whole numbers of ticks, of which less than four never decay, so that with round
+//! trips below a tick the RTO stays at three to five ticks and not at the least of two.
 
 use talkpath_units::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use talkpath_units::{Duration, Instant};
 pub(crate) enum RttRule {
     /// RFC 6298 §2.
     Rfc6298,
-    /// RFC 6298 §2 with samples counted in ticks.
+    /// tcp_xmit_timer of 4.3BSD-Reno.
     Ticks,
     /// tcp_rtt_estimator.
     Linux,
@@ -145,6 +146,7 @@ impl RttEstimator {
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
         match self.rule {
+            RttRule::Ticks if self.granularity.as_nanos() > 0 => self.update_ticks(rtt),
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
         }
@@ -164,6 +166,27 @@ impl RttEstimator {
         }
         let term = self.variance_term.max(self.granularity.as_nanos());
         let rto = Duration::from_nanos(self.srtt_x8 / 8).saturating_add(Duration::from_nanos(term));
+        self.rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
+    }
+
+    /// tcp_xmit_timer: t_srtt is 8 SRTT and t_rttvar 4 RTTVAR, in ticks; shifts truncate. A first sample counts the tick that it
+    /// began in, later ones do not.
+    fn update_ticks(&mut self, rtt: u64) {
+        let (sample, srtt, rttvar) = match self.granularity.as_nanos() {
+            JIFFY => (rtt / JIFFY, self.srtt_x8 / JIFFY, self.variance_term / JIFFY),
+            SLOW_TICK => (rtt / SLOW_TICK, self.srtt_x8 / SLOW_TICK, self.variance_term / SLOW_TICK),
+            tick => (rtt / tick, self.srtt_x8 / tick, self.variance_term / tick),
+        };
+        let (srtt, rttvar) = if srtt == 0 {
+            (8 * (sample + 1), 2 * (sample + 1))
+        } else {
+            let error = (srtt / 8).abs_diff(sample);
+            ((srtt - srtt / 8 + sample).max(1), (rttvar - rttvar / 4 + error).max(1))
+        };
+        let tick = self.granularity.as_nanos();
+        self.srtt_x8 = srtt.saturating_mul(tick);
+        self.variance_term = rttvar.saturating_mul(tick);
+        let rto = self.granularity.saturating_mul(srtt / 8 + rttvar);
         self.rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
     }
 
@@ -296,9 +319,28 @@ mod tests {
         let sent = Instant::from_nanos(400 * MS);
         assert_eq!(estimator.measure(sent, Instant::from_millis(499)), Duration::ZERO);
         assert_eq!(estimator.measure(sent, Instant::from_millis(501)), Duration::from_millis(500));
-        sample(&mut estimator, 500);
+        sample(&mut estimator, 0);
         assert_eq!(estimator.rto(), Duration::from_millis(1500));
         assert_eq!(estimator.deadline(Instant::from_millis(1700)), Instant::from_millis(3000));
+    }
+
+    /// tcp_xmit_timer: `rttvar >> 2` is nothing below four, so that no run of short round trips brings the timeout to
+    /// its least value.
+    #[test]
+    fn a_coarse_estimate_does_not_decay_below_three_ticks() {
+        let mut estimator =
+            RttEstimator::new(RttRule::Ticks, Duration::from_millis(500), Duration::from_secs(1));
+        for round in 0..100 {
+            sample(&mut estimator, if round % 4 == 0 { 500 } else { 0 });
+        }
+        let mut seen = Vec::new();
+        for round in 0..100 {
+            sample(&mut estimator, if round % 4 == 0 { 500 } else { 0 });
+            seen.push(estimator.rto().as_nanos() / 500_000_000);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, [3, 4, 5]);
     }
 
     #[test]

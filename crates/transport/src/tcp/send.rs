@@ -169,7 +169,12 @@ impl Sender {
 
     /// The far end's window (SND.WND), in full segments.
     pub(crate) fn offered_packets(&self) -> f64 {
-        self.window.edge().saturating_sub(self.snd_una) as f64 / f64::from(self.smss)
+        self.offered_bytes() as f64 / f64::from(self.smss)
+    }
+
+    /// The far end's window (SND.WND).
+    pub(crate) const fn offered_bytes(&self) -> u64 {
+        self.window.edge().saturating_sub(self.snd_una)
     }
 
     /// Whether there is new data and the far end's window has room for some.
