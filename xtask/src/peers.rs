@@ -13,7 +13,7 @@ use std::process::Command;
 mod cells;
 mod speed;
 
-use cells::CELLS;
+use cells::cells;
 
 /// A simulator that can be asked.
 struct Simulator {
@@ -63,13 +63,13 @@ fn compare(
     }
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|prefix| name.starts_with(prefix));
     let folder = root.join("studies/sawashima-1997");
-    for cell in CELLS.iter().filter(|cell| chosen(cell.name)) {
+    for cell in cells().iter().filter(|cell| chosen(&cell.name)) {
         println!("\n{}: {} seeds, medians [smallest, largest]", cell.name, seeds);
         let mut arguments = vec![folder.join(cell.scenario).display().to_string(), format!("seeds={seeds}")];
-        arguments.extend(cell.ours.iter().map(|word| (*word).to_owned()));
+        arguments.extend(cell.ours.iter().cloned());
         let mut columns = vec![("talkpath", ask(ours, &arguments)?)];
         for peer in peers {
-            let keys = if peer.name == "ns-2" { cell.ns2 } else { cell.ns3 };
+            let keys = if peer.name == "ns-2" { Some(&cell.ns2) } else { cell.ns3.as_ref() };
             let Some(keys) = keys else { continue };
             let mut arguments = vec![format!("seeds={seeds}")];
             arguments.extend(keys.split_whitespace().map(str::to_owned));

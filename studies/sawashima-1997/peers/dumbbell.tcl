@@ -10,12 +10,16 @@
 #   sent is not one of them. So the limit is the wanted number and one.
 # - TCP counts packets; a segment is packetSize_ and 40 B of headers (useHeaders_), the SYN and acknowledgements 40 B.
 #   UDP's headers are not counted: the agent's size is payload and 28 B.
+# - slow start ends at 20 packets whatever window_ is; ssthresh is set to BSD's 65,535 B. precisionReduce_ halves to fractions of a packet,
+#   BSD to whole ones (precise = 0). NewReno restarts its timer at each partial acknowledgement, does not deflate and keeps its window at the
+#   end: RFC 6582's ways are impatient, deflate and exit_fix.
+# - start_step starts the connections one after the other, without a random number; trace=FILE writes what the senders' links take in.
 # - singledup_ is limited transmit (RFC 3042), on in ns-2 and younger than the paper: off by default here. bugFix_ keeps Reno from a second fast retransmit within one window; 4.3BSD-Reno had no such rule, so it is off by default here.
 
 array set p {
     seed 1  seeds 1  duration 200  drain 5
     tcps 6  cc reno  mss 512  rwnd 16  iw 1  delack 0  delack_timer 0.2  tick 0.5  min_rto 1  bugfix 0  limited_transmit 0  overhead 0
-    ssthresh 0  precise 1  impatient 0  deflate 0  exit_fix 0
+    ssthresh 128  precise 0  impatient 0  deflate 0  exit_fix 0
     start 1  start_step 0  trace -
     wan_rate 1.5  wan_delay 0.05  queue 16
     tx_rate 10  tx_delay 0.001  tx_step 0  rx 1  rx_rate 10  rx_delay 0.001  rx_step 0
@@ -50,7 +54,7 @@ proc sender {} {
     $tcp set singledup_ $p(limited_transmit)
     $tcp set overhead_ $p(overhead)
     $tcp set precisionReduce_ [expr {$p(precise) ? "true" : "false"}]
-    if {$p(ssthresh)} { $tcp set ssthresh_ $p(ssthresh) }
+    $tcp set ssthresh_ $p(ssthresh)
     if {$p(cc) == "newreno"} {
         $tcp set newreno_changes1_ $p(impatient)
         $tcp set partial_window_deflation_ $p(deflate)

@@ -1,80 +1,105 @@
 //! The study's cells that are run in all simulators: the same set-up in each one's keys.
+//!
+//! Ours opens the window as ns-2 does ([`EACH_ACK`]); everything else of the paper's cells is the study's. The cells at the end switch one
+//! mechanism each.
 
 /// One set-up.
 pub(super) struct Cell {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// The scenario beside the study.
     pub(super) scenario: &'static str,
-    pub(super) ours: &'static [&'static str],
-    /// Keys of dumbbell.tcl; `None` where ns-2 has no such mechanism.
-    pub(super) ns2: Option<&'static str>,
-    /// Keys of dumbbell.cc, likewise.
-    pub(super) ns3: Option<&'static str>,
+    pub(super) ours: Vec<String>,
+    /// Keys of dumbbell.tcl.
+    pub(super) ns2: String,
+    /// Keys of dumbbell.cc; `None` where ns-3 has no such mechanism: it has no Reno before RFC 6582.
+    pub(super) ns3: Option<String>,
 }
 
-const ALONE: &str = "tcp-alone.toml";
-const VOICE: &str = "with-voice.toml";
-const OUT: &str = "link.rx{n}.delay={ from = \"1 ms\", step = \"2 ms\" }";
-const BACK: &str = "link.rx-back{n}.delay={ from = \"1 ms\", step = \"2 ms\" }";
-const NINE: &str = "flow.ftp.count=9";
-const TWELVE: &str = "flow.ftp.count=12";
-const SMALL: &str = "flow.voice.workload.size=80 B";
-const MIDDLE: &str = "flow.voice.workload.size=160 B";
-const NEWRENO: &str = "flow.ftp.transport.cc=newreno";
-const TAHOE: &str = "flow.ftp.transport.cc=tahoe";
-const FINE: &str = "flow.ftp.transport.timer_granularity=1 ms";
-const JITTER: &str = "flow.ftp.send_jitter=3 ms";
-const DELAYED: &str = "flow.ftp.transport.delayed_ack={ tick = \"200 ms\" }";
+/// Every cell: the paper's, each with NewReno too where ns-3 can be asked, and one mechanism after the other.
+pub(super) fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for delays in ["het", "hom"] {
+        for tcps in [3, 6, 9, 12] {
+            cells.push(cell(delays, tcps, None, None));
+        }
+        for tcps in [6, 9, 12] {
+            for size in [80, 160, 320] {
+                cells.push(cell(delays, tcps, Some(size), None));
+            }
+        }
+    }
+    for (tcps, size) in [(6, None), (12, None), (6, Some(320)), (12, Some(80))] {
+        for delays in ["het", "hom"] {
+            cells.push(cell(delays, tcps, size, Some(&NEWRENO)));
+        }
+    }
+    for switch in &SWITCHES {
+        cells.push(cell("hom", 6, Some(320), Some(switch)));
+    }
+    cells
+}
 
-/// 4.3BSD-Reno, which ns-3 does not have.
-const fn reno(
+/// One mechanism other than the base's.
+struct Switch {
     name: &'static str,
-    scenario: &'static str,
     ours: &'static [&'static str],
     ns2: &'static str,
-) -> Cell {
-    Cell { name, scenario, ours, ns2: Some(ns2), ns3: None }
+    ns3: Option<&'static str>,
 }
 
-/// The paper's cells with Reno; then, on its cell with the most synchronisation, one mechanism after the other.
-pub(super) const CELLS: [Cell; 22] = [
-    reno("tcp-het-6", ALONE, &[OUT, BACK], "tcps=6 rx_step=0.002"),
-    reno("tcp-het-9", ALONE, &[OUT, BACK, NINE], "tcps=9 rx_step=0.002"),
-    reno("tcp-het-12", ALONE, &[OUT, BACK, TWELVE], "tcps=12 rx_step=0.002"),
-    reno("tcp-hom-6", ALONE, &[], "tcps=6"),
-    reno("tcp-hom-9", ALONE, &[NINE], "tcps=9"),
-    reno("tcp-hom-12", ALONE, &[TWELVE], "tcps=12"),
-    reno("voice-het-6-80", VOICE, &[OUT, BACK, SMALL], "tcps=6 rx_step=0.002 voices=1 voice_size=80"),
-    reno("voice-het-6-160", VOICE, &[OUT, BACK, MIDDLE], "tcps=6 rx_step=0.002 voices=1 voice_size=160"),
-    reno("voice-het-6-320", VOICE, &[OUT, BACK], "tcps=6 rx_step=0.002 voices=1"),
-    reno(
-        "voice-het-12-80",
-        VOICE,
-        &[OUT, BACK, TWELVE, SMALL],
-        "tcps=12 rx_step=0.002 voices=1 voice_size=80",
-    ),
-    reno("voice-het-12-320", VOICE, &[OUT, BACK, TWELVE], "tcps=12 rx_step=0.002 voices=1"),
-    reno("voice-hom-6-80", VOICE, &[SMALL], "tcps=6 voices=1 voice_size=80"),
-    reno("voice-hom-6-160", VOICE, &[MIDDLE], "tcps=6 voices=1 voice_size=160"),
-    reno("voice-hom-6-320", VOICE, &[], "tcps=6 voices=1"),
-    reno("voice-hom-12-80", VOICE, &[TWELVE, SMALL], "tcps=12 voices=1 voice_size=80"),
-    reno("voice-hom-12-320", VOICE, &[TWELVE], "tcps=12 voices=1"),
-    reno("tahoe", VOICE, &[TAHOE], "tcps=6 voices=1 cc=tahoe"),
-    reno("fine-timer", VOICE, &[FINE], "tcps=6 voices=1 tick=0.001"),
-    reno("host-jitter", VOICE, &[JITTER], "tcps=6 voices=1 overhead=0.003"),
-    reno("delayed-ack", VOICE, &[DELAYED], "tcps=6 voices=1 delack=1"),
-    Cell {
-        name: "newreno",
-        scenario: VOICE,
-        ours: &[NEWRENO, FINE],
-        ns2: Some("tcps=6 voices=1 cc=newreno tick=0.001 bugfix=1"),
-        ns3: Some("tcps=6 voices=1 tick=0.001"),
+fn cell(delays: &str, tcps: u32, size: Option<u32>, switch: Option<&Switch>) -> Cell {
+    let mut ours = vec![EACH_ACK.to_owned(), format!("flow.ftp.count={tcps}")];
+    let mut keys = format!("tcps={tcps}");
+    if delays == "het" {
+        ours.extend([OUT.to_owned(), BACK.to_owned()]);
+        keys.push_str(" rx_step=0.002");
+    }
+    let load = size.map_or_else(
+        || "tcp".to_owned(),
+        |size| {
+            ours.push(format!("flow.voice.workload.size={size} B"));
+            keys.push_str(&format!(" voices=1 voice_size={size}"));
+            format!("voice-{size}")
+        },
+    );
+    let mut name = format!("{load}-{delays}-{tcps}");
+    let mut ns2 = keys.clone();
+    let mut ns3 = None;
+    if let Some(switch) = switch {
+        name = format!("{}-{name}", switch.name);
+        ours.extend(switch.ours.iter().map(|word| (*word).to_owned()));
+        ns2 = format!("{ns2} {}", switch.ns2);
+        ns3 = switch.ns3.map(|more| format!("{keys} {more}"));
+    }
+    let scenario = if size.is_some() { "with-voice.toml" } else { "tcp-alone.toml" };
+    Cell { name, scenario, ours, ns2, ns3 }
+}
+
+/// RFC 5681 §3.1 eq. 3, as ns-2 has it.
+const EACH_ACK: &str = "flow.ftp.transport.growth=each-ack";
+const OUT: &str = "link.rx{n}.delay={ from = \"1 ms\", step = \"2 ms\" }";
+const BACK: &str = "link.rx-back{n}.delay={ from = \"1 ms\", step = \"2 ms\" }";
+
+const NEWRENO: Switch = Switch {
+    name: "newreno",
+    ours: &["flow.ftp.transport.cc=newreno", "flow.ftp.transport.timer_granularity=1 ms"],
+    ns2: "cc=newreno tick=0.001 bugfix=1 impatient=1 deflate=1 exit_fix=1",
+    ns3: Some("tick=0.001"),
+};
+
+const SWITCHES: [Switch; 4] = [
+    Switch { name: "tahoe", ours: &["flow.ftp.transport.cc=tahoe"], ns2: "cc=tahoe", ns3: None },
+    Switch {
+        name: "fine-timer",
+        ours: &["flow.ftp.transport.timer_granularity=1 ms"],
+        ns2: "tick=0.001",
+        ns3: None,
     },
-    Cell {
-        name: "newreno-jitter",
-        scenario: VOICE,
-        ours: &[NEWRENO, FINE, JITTER],
-        ns2: Some("tcps=6 voices=1 cc=newreno tick=0.001 bugfix=1 overhead=0.003"),
+    Switch { name: "host-jitter", ours: &["flow.ftp.send_jitter=3 ms"], ns2: "overhead=0.003", ns3: None },
+    Switch {
+        name: "delayed-ack",
+        ours: &["flow.ftp.transport.delayed_ack={ tick = \"200 ms\" }"],
+        ns2: "delack=1",
         ns3: None,
     },
 ];

@@ -203,7 +203,7 @@ impl Tcp {
                 self.counters.fast_retransmits += 1;
                 self.controller.on_loss(self.loss_base().saturating_sub(self.recovery.limited()));
                 if self.controller.goes_back() {
-                    self.recovery.enter_loss(self.sender.snd_max());
+                    self.recovery.enter_loss_by_duplicates(self.sender.snd_max());
                     self.sender.go_back();
                 } else {
                     self.recovery.enter_fast(self.sender.snd_max());

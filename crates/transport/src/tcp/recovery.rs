@@ -107,6 +107,13 @@ impl Recovery {
         self.limited = 0;
     }
 
+    /// The third duplicate went back as a timeout does (Tahoe). The count goes on, so that further duplicates of the same segment do not
+    /// go back again (tcp_input compares for equality).
+    pub(crate) const fn enter_loss_by_duplicates(&mut self, snd_max: u64) {
+        self.enter_loss(snd_max);
+        self.duplicate_acks = DUPLICATE_THRESHOLD;
+    }
+
     /// Fast recovery is over.
     pub(crate) const fn leave(&mut self) {
         self.state = RecoveryState::Open;
@@ -179,6 +186,19 @@ mod tests {
         recovery.enter_loss(5001);
         let answers: Vec<_> = (0..3).map(|_| recovery.on_duplicate_ack(1, true)).collect();
         assert_eq!(answers, [DuplicateAck::Noted, DuplicateAck::Noted, DuplicateAck::Third]);
+    }
+
+    /// tcp_input of 4.3BSD-Tahoe.
+    #[test]
+    fn tahoe_goes_back_once_for_a_run_of_duplicates() {
+        let mut recovery = Recovery::new();
+        for _ in 0..3 {
+            recovery.on_duplicate_ack(1, true);
+        }
+        recovery.enter_loss_by_duplicates(5001);
+        for _ in 0..6 {
+            assert_eq!(recovery.on_duplicate_ack(1, true), DuplicateAck::Noted);
+        }
     }
 
     /// RFC 3042 §2.
