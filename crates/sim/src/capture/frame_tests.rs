@@ -1,0 +1,179 @@
+//! Frames: their sizes, their checksums, and every packet that a state machine could ever speak of.
+
+use proptest::prelude::*;
+use talkpath_transport::SackBlock;
+use talkpath_transport::dccp::codec::decode;
+use talkpath_transport::dccp::{DccpOption, PacketKind, Reset, ResetCode, Seq, ServiceCode};
+use talkpath_units::SeqNum;
+
+use super::*;
+
+fn envelope(voice: Option<u32>) -> Envelope {
+    Envelope { flow: 1, outward: true, identification: 7, ecn: Ecn::NotEct, voice, encapsulated: false }
+}
+
+/// RFC 1071: a sum that includes its own checksum is all ones, so that its complement is 0.
+fn checks(bytes: &[u8]) -> (u16, u16) {
+    let upper = &bytes[20..];
+    let pseudo = sum(&bytes[12..20]) + u32::from(bytes[9]) + upper.len() as u32;
+    (fold(sum(&bytes[..20])), fold(pseudo + sum(upper)))
+}
+
+#[test]
+fn frames_have_the_sizes_that_the_simulator_counts_and_right_checksums() {
+    let syn = Segment {
+        flags: Flags::SYN,
+        mss: Some(1460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps: Some((1, 0)),
+        ..Segment::default()
+    };
+    let data = Segment { flags: Flags::ACK, payload: 333, sack_count: 2, ..Segment::default() };
+    let ack = DccpPacket { payload: 161, ..DccpPacket::new(PacketKind::DataAck, Seq::new(5), Seq::new(9)) };
+    let packets = [
+        Packet::Udp(Datagram { seq: 3, payload: 160 }),
+        Packet::Tcp(syn),
+        Packet::Tcp(data),
+        Packet::Dccp(Box::new(ack)),
+        Packet::Dccp(Box::new(DccpPacket { short: true, ..ack })),
+    ];
+    for packet in packets {
+        let bytes = frame(&packet, &envelope(Some(160)));
+        assert_eq!(bytes.len() as u64, packet.wire_size().get(), "{packet:?}");
+        assert_eq!(checks(&bytes), (0, 0), "{packet:?}");
+    }
+}
+
+/// RFC 4340 §9.2: coverage 1 leaves the data out.
+#[test]
+fn partial_coverage_checks_the_header_alone() {
+    let data = |payload| DccpPacket {
+        cscov: 1,
+        payload,
+        ..DccpPacket::new(PacketKind::Data, Seq::new(5), Seq::new(0))
+    };
+    let bytes = frame(&Packet::Dccp(Box::new(data(160))), &envelope(Some(160)));
+    let pseudo = sum(&bytes[12..20]) + 33 + (bytes.len() - 20) as u32;
+    assert_eq!(fold(pseudo + sum(&bytes[20..36])), 0);
+}
+
+/// RFC 6773 §3.2 and §3.3.
+#[test]
+fn an_encapsulated_packet_has_udps_checksum_and_none_of_its_own() {
+    let packet = Packet::Dccp(Box::new(DccpPacket::new(PacketKind::Sync, Seq::new(5), Seq::new(9))));
+    let bytes = frame(&packet, &Envelope { encapsulated: true, ..envelope(None) });
+    assert_eq!((bytes[9], &bytes[20..24], &bytes[34..36]), (17, &[0x19, 0x6f, 0x19, 0x6f][..], &[0, 0][..]));
+    assert_eq!(checks(&bytes), (0, 0));
+}
+
+/// RFC 3550 §5.1.
+#[test]
+fn a_voice_frame_is_rtp_within_its_own_size() {
+    let bytes = frame(&Packet::Udp(Datagram { seq: 258, payload: 160 }), &envelope(Some(160)));
+    assert_eq!(bytes[28..40], [0x80, 0, 1, 2, 0, 0, 0xa1, 0x40, 0, 0, 0, 3]);
+    assert_eq!(bytes.len(), 188);
+}
+
+fn any_dccp() -> impl Strategy<Value = DccpPacket> {
+    let kind = (0_u8..10, any::<[u8; 4]>()).prop_map(|(number, [code, data @ ..])| match number {
+        0 => PacketKind::Request { service: ServiceCode(u32::from(code)) },
+        1 => PacketKind::Response { service: ServiceCode(u32::from(code)) },
+        2 => PacketKind::Data,
+        3 => PacketKind::Ack,
+        4 => PacketKind::DataAck,
+        5 => PacketKind::CloseReq,
+        6 => PacketKind::Close,
+        7 => PacketKind::Reset(Reset { code: ResetCode(code), data }),
+        8 => PacketKind::Sync,
+        _ => PacketKind::SyncAck,
+    });
+    let fields = (any::<u64>(), any::<u64>(), 0_u8..16, 0_u8..16, any::<bool>(), any::<bool>());
+    let options = prop::collection::vec(any::<u8>(), 0..60);
+    (kind, fields, 0_u32..1440, options).prop_map(|(kind, fields, payload, vector)| {
+        let (seq, ack, ccval, cscov, short, summed) = fields;
+        let short = short && kind.may_be_short();
+        let number = |value| if short { Seq::new(value).short() } else { Seq::new(value) };
+        let ack = if kind.has_ack() { number(ack) } else { Seq::new(0) };
+        // Coverage that there is data for (RFC 4340 §9.2).
+        let cscov = cscov.min(1 + (payload / 4).min(14) as u8);
+        let mut packet =
+            DccpPacket { ccval, cscov, short, payload, ..DccpPacket::new(kind, number(seq), ack) };
+        let _ = packet.options.push(DccpOption::AckVector { nonce: false, runs: &vector });
+        if summed {
+            let _ = packet.options.push(DccpOption::DataChecksum(0));
+        }
+        packet
+    })
+}
+
+fn any_segment() -> impl Strategy<Value = Segment> {
+    let numbers = (any::<u32>(), any::<u32>(), any::<u16>(), 0_u32..1449);
+    (numbers, any::<[bool; 4]>(), 0_u8..4).prop_map(
+        |((seq, ack, window, payload), [syn, fin, stamps, sacks], blocks)| {
+            let mut flags = if syn { Flags::SYN } else { Flags::ACK };
+            if fin {
+                flags = flags.with(Flags::FIN);
+            }
+            let block = SackBlock { left: SeqNum::new(ack), right: SeqNum::new(ack.wrapping_add(9)) };
+            Segment {
+                seq: SeqNum::new(seq),
+                ack: SeqNum::new(ack),
+                flags,
+                window,
+                payload: if syn { 0 } else { payload },
+                mss: syn.then_some(1460),
+                window_scale: syn.then_some(7),
+                sack_permitted: syn && sacks,
+                timestamps: stamps.then_some((seq, ack)),
+                sack: [block; 3],
+                // Three blocks and timestamps fill the 40 B that there are (RFC 9293 §3.1).
+                sack_count: if syn { 0 } else { blocks },
+            }
+        },
+    )
+}
+
+fn any_packet() -> impl Strategy<Value = Packet> {
+    prop_oneof![
+        any_dccp().prop_map(|packet| Packet::Dccp(Box::new(packet))),
+        any_segment().prop_map(Packet::Tcp),
+        (any::<u64>(), 0_u32..1473).prop_map(|(seq, payload)| Packet::Udp(Datagram { seq, payload })),
+    ]
+}
+
+proptest! {
+    /// As long as the simulator reckons, with the right checksums; and DCCP is read again as it was (RFC 4340 §5).
+    #[test]
+    fn every_packet_makes_a_whole_frame(
+        packet in any_packet(), flow in 1_u16.., outward: bool, voice: bool, encapsulated: bool,
+    ) {
+        let envelope = Envelope {
+            flow, outward, encapsulated, ecn: Ecn::Ce, voice: voice.then_some(160), identification: flow,
+        };
+        let bytes = frame(&packet, &envelope);
+        let around = if matches!(packet, Packet::Dccp(_)) && encapsulated { 8 } else { 0 };
+        prop_assert_eq!(bytes.len() as u64, packet.wire_size().get() + around);
+        prop_assert_eq!(usize::from(u16::from_be_bytes([bytes[2], bytes[3]])), bytes.len());
+        let (header, upper) = checks(&bytes);
+        prop_assert_eq!(header, 0);
+        let Packet::Dccp(packet) = packet else {
+            prop_assert_eq!(upper, 0);
+            return Ok(());
+        };
+        let (source, destination) = addresses(&envelope);
+        let (inner, carrier) = if encapsulated {
+            prop_assert_eq!(upper, 0);
+            (&bytes[28..], Carrier::Udp)
+        } else {
+            (&bytes[20..], Carrier::Ipv4 { source, destination })
+        };
+        let found = decode(inner, carrier);
+        prop_assert!(found.is_ok(), "{:?}", found);
+        let found = found.unwrap().packet;
+        prop_assert!(!found.corrupt);
+        let same = DccpPacket { options: packet.options, message: packet.message, ..found };
+        prop_assert_eq!(same, *packet);
+        prop_assert_eq!(found.options.as_bytes().len(), packet.options.as_bytes().len());
+    }
+}
