@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use talkpath_units::{Duration, Instant};
 
+use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
@@ -68,7 +69,8 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         one_way_delay_ms,
         round_trip_delay_ms,
         ipdv_ms: figures.ipdv_ms.filter(|_| trip_clock_trusted),
-        rtp_jitter_ms: figures.rtp_jitter_ms.filter(|_| trip_clock_trusted),
+        rtp_jitter_ms: figures.interarrivals.jitter_ms().filter(|_| trip_clock_trusted),
+        rtp_stream: figures.interarrivals.stream().filter(|_| trip_clock_trusted),
         goodput_bps: figures.goodput_bps,
         settling: figures.settling,
         net_rate_pps,
@@ -99,7 +101,7 @@ struct Figures {
     one_way_delay_ms: Option<DelayMs>,
     round_trip_delay_ms: Option<DelayMs>,
     ipdv_ms: Option<IpdvMs>,
-    rtp_jitter_ms: Option<f64>,
+    interarrivals: Interarrivals,
     reordered: u64,
     goodput_bps: Option<f64>,
     settling: Option<Settling>,
@@ -123,7 +125,7 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
         one_way_delay_ms,
         round_trip_delay_ms,
         ipdv_ms: delay_variation::statistics(&delay_variation::sorted_ipdv(&trips)),
-        rtp_jitter_ms: delay_variation::rtp_jitter_ms(&trips, arrivals),
+        interarrivals: Interarrivals::of(&trips, arrivals),
         reordered: reordering::reordered(&trips, arrivals),
         goodput_bps: goodput::goodput_bps(flow, window),
         settling: settling::settling(flow, window),
@@ -138,7 +140,7 @@ fn of_tally(tally: &FlowTally) -> Figures {
         one_way_delay_ms: tally.one_way.delay_ms(),
         round_trip_delay_ms: tally.round_trip.as_ref().and_then(Sketch::delay_ms),
         ipdv_ms: tally.ipdv.ipdv_ms(),
-        rtp_jitter_ms: tally.jitter_ms,
+        interarrivals: tally.interarrivals,
         reordered: tally.reordered,
         goodput_bps: tally.goodput_bps(),
         settling: tally.seconds.as_ref().and_then(Seconds::settling),

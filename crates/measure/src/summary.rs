@@ -125,6 +125,24 @@ pub struct LateMs {
     pub max: f64,
 }
 
+/// Arrivals one after the other, as tshark's `-z rtp,streams` tells of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RtpStream {
+    /// From one arrival to the next.
+    pub delta_ms: MinMeanMax,
+    /// RFC 3550 §A.8 after each arrival but the first.
+    pub jitter_ms: MinMeanMax,
+}
+
+/// A figure's extremes and mean, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct MinMeanMax {
+    pub min: f64,
+    pub mean: f64,
+    pub max: f64,
+}
+
 /// One flow in one repetition. Definitions are in docs/metrics.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
@@ -162,6 +180,9 @@ pub struct FlowSummary {
     pub ipdv_ms: Option<IpdvMs>,
     /// RFC 3550 §A.8 at the end.
     pub rtp_jitter_ms: Option<f64>,
+    /// What an RTP receiver would see of it, whatever carries it; `None` with fewer than two arrivals.
+    #[serde(default)]
+    pub rtp_stream: Option<RtpStream>,
     /// Payload bits delivered a second of the window.
     pub goodput_bps: Option<f64>,
     /// When each second begins to deliver what is offered; `None` without a clock.

@@ -8,9 +8,9 @@
 
 use core::ops::Range;
 
-use talkpath_units::{Bytes, Instant, SignedDuration};
+use talkpath_units::{Bytes, Instant};
 
-use crate::metrics::delay_variation::{magnitude, next_jitter_ms};
+use crate::metrics::delay_variation::{Interarrivals, magnitude};
 use crate::metrics::foderaro::Stamps;
 use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
@@ -38,9 +38,7 @@ pub struct FlowTally {
     pub(crate) ipdv: Sketch,
     /// The latest trip by number.
     before: Option<Trip>,
-    /// Of the latest arrival.
-    transit: Option<SignedDuration>,
-    pub(crate) jitter_ms: Option<f64>,
+    pub(crate) interarrivals: Interarrivals,
     next_expected: u64,
     pub(crate) reordered: u64,
     bytes: u128,
@@ -64,8 +62,7 @@ impl FlowTally {
             round_trip: is_echo.then(Sketch::new),
             ipdv: Sketch::new(),
             before: None,
-            transit: None,
-            jitter_ms: None,
+            interarrivals: Interarrivals::default(),
             next_expected: 0,
             reordered: 0,
             bytes: 0,
@@ -177,10 +174,7 @@ impl FlowTally {
         let Some(row) = forward.get(seq).filter(|row| self.window.contains(&row.due)) else { return };
         let end = if self.round_trip.is_some() { echo.and_then(|echo| echo.get(seq)) } else { Some(row) };
         let Some(received) = end.and_then(|end| end.received) else { return };
-        let transit = received.signed_since(row.due);
-        if let Some(before) = self.transit.replace(transit) {
-            self.jitter_ms = Some(next_jitter_ms(self.jitter_ms, before, transit));
-        }
+        self.interarrivals.add(received, received.signed_since(row.due));
         if seq >= self.next_expected {
             self.next_expected = seq.saturating_add(1);
         } else {

@@ -48,6 +48,7 @@ const STUDIES: &[Embedded] = &[
     study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml"]),
     study!("nor-2010", ["streams.toml", "voice.toml", "thresholds.toml", "loss.toml"]),
     study!("spoor-2014", ["transfer.toml"]),
+    study!("dccp-friendliness", ["pairs.toml"]),
     study!("zhang-schulzrinne-2004", ["adsl.toml", "congested.toml", "steady.toml", "unsteady.toml"]),
     study!("conformance", ["echo.toml", "states.toml", "bulk.toml", "bulk-bbr.toml", "mixed.toml"]),
 ];

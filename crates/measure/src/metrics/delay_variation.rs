@@ -4,11 +4,11 @@
 //! RFC 3393 keeps the difference's sign; the papers that the studies repeat report its size, and so do we. For an echo
 //! flow both are computed on round trips.
 
-use talkpath_units::SignedDuration;
+use talkpath_units::{Instant, SignedDuration};
 
 use super::percentile::{PerMille, nearest_rank};
 use super::trip::{Trip, first_arrivals};
-use crate::summary::IpdvMs;
+use crate::summary::{IpdvMs, MinMeanMax, RtpStream};
 
 /// |D(i) - D(i-1)| over consecutive sequence numbers that were both delivered, ascending. A gap gives no difference.
 pub fn sorted_ipdv(trips: &[Trip]) -> Vec<SignedDuration> {
@@ -33,27 +33,74 @@ pub fn statistics(sorted: &[SignedDuration]) -> Option<IpdvMs> {
     })
 }
 
-/// The interarrival jitter estimate after the last arrival, in milliseconds: J += (|D| - J) / 16 for each arrival after
-/// the first, D the change in transit time from one arrival to the next (RFC 3550 §6.4.1, A.8).
+/// What an RTP receiver keeps of a flow's arrivals, one after the other: the time between them and the interarrival jitter,
+/// J += (|D| - J) / 16 for each arrival after the first, D the change in transit time from one arrival to the next
+/// (RFC 3550 §6.4.1, A.8). The figures are those of tshark's `-z rtp,streams`.
 ///
-/// The media clock is `due`. `arrivals` is the order of arrival; only the first copy of a message counts, since a
-/// duplicate has no stamp of its own in the records. `None` with fewer than two arrivals.
-pub fn rtp_jitter_ms(trips: &[Trip], arrivals: &[u64]) -> Option<f64> {
-    let mut transits = first_arrivals(trips, arrivals).filter_map(Trip::delay);
-    let mut before = transits.next()?;
-    let mut jitter = None;
-    for transit in transits {
-        jitter = Some(next_jitter_ms(jitter, before, transit));
-        before = transit;
-    }
-    jitter
+/// The media clock is `due`. Only the first copy of a message counts, since a duplicate has no stamp of its own in the
+/// records.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Interarrivals {
+    /// Of the latest arrival: when, and its transit time.
+    before: Option<(Instant, SignedDuration)>,
+    first: Option<Instant>,
+    arrivals: u64,
+    delta: Option<(SignedDuration, SignedDuration)>,
+    jitter: Option<f64>,
+    jitters: (f64, f64),
+    jitter_sum: f64,
 }
 
-/// The estimate after the arrival that took `transit`, where the one before it took `before`.
-pub(crate) fn next_jitter_ms(jitter: Option<f64>, before: SignedDuration, transit: SignedDuration) -> f64 {
-    let change = magnitude(transit - before).as_millis_f64();
-    let estimate = jitter.unwrap_or(0.0);
-    estimate + (change - estimate) / GAIN
+impl Interarrivals {
+    /// Those of `trips`, in order of `seq`; `arrivals` is the order of arrival.
+    pub fn of(trips: &[Trip], arrivals: &[u64]) -> Self {
+        let mut told = Self::default();
+        for trip in first_arrivals(trips, arrivals) {
+            if let (Some(received), Some(transit)) = (trip.received(), trip.delay()) {
+                told.add(received, transit);
+            }
+        }
+        told
+    }
+
+    /// The next arrival.
+    pub fn add(&mut self, received: Instant, transit: SignedDuration) {
+        self.arrivals += 1;
+        self.first.get_or_insert(received);
+        let Some((at, earlier)) = self.before.replace((received, transit)) else { return };
+        let delta = received.signed_since(at);
+        let (least, most) = self.delta.unwrap_or((delta, delta));
+        self.delta = Some((least.min(delta), most.max(delta)));
+        let estimate = self.jitter.unwrap_or(0.0);
+        let jitter = estimate + (magnitude(transit - earlier).as_millis_f64() - estimate) / GAIN;
+        let (least, most) = if self.jitter.is_some() { self.jitters } else { (jitter, jitter) };
+        self.jitters = (least.min(jitter), most.max(jitter));
+        self.jitter_sum += jitter;
+        self.jitter = Some(jitter);
+    }
+
+    /// J after the last arrival, in milliseconds; `None` with fewer than two.
+    pub const fn jitter_ms(&self) -> Option<f64> {
+        self.jitter
+    }
+
+    /// All of it; `None` with fewer than two arrivals.
+    pub fn stream(&self) -> Option<RtpStream> {
+        let (least, most) = self.delta?;
+        let span = self.before?.0.signed_since(self.first?).as_millis_f64();
+        Some(RtpStream {
+            delta_ms: MinMeanMax {
+                min: least.as_millis_f64(),
+                mean: span / (self.arrivals - 1) as f64,
+                max: most.as_millis_f64(),
+            },
+            jitter_ms: MinMeanMax {
+                min: self.jitters.0,
+                mean: self.jitter_sum / (self.arrivals - 1) as f64,
+                max: self.jitters.1,
+            },
+        })
+    }
 }
 
 pub(crate) fn magnitude(difference: SignedDuration) -> SignedDuration {
@@ -67,8 +114,6 @@ const GAIN: f64 = 16.0;
 mod tests {
     use core::ops::Range;
 
-    use talkpath_units::Instant;
-
     use super::*;
     use crate::metrics::trip::trips;
     use crate::testing::flow;
@@ -81,7 +126,7 @@ mod tests {
 
     fn jitter_ms(delays: &[Option<u64>]) -> Option<f64> {
         let flow = flow(delays);
-        rtp_jitter_ms(&trips(&flow, &ALWAYS), &flow.forward.arrivals)
+        Interarrivals::of(&trips(&flow, &ALWAYS), &flow.forward.arrivals).jitter_ms()
     }
 
     #[test]
@@ -114,6 +159,17 @@ mod tests {
     fn rtp_jitter_follows_the_order_of_arrival() {
         // RFC 3550 §6.4.1: in order of arrival. 0, 2, 1: |26 - 10| gives 1, |70 - 26| gives 1 + 43/16.
         assert_eq!(jitter_ms(&[Some(10), Some(70), Some(26)]), Some(1.0 + 43.0 / 16.0));
+    }
+
+    /// Due 20 ms apart: arrivals at 30, 66, 70, 90 ms; J = 1, then 1 + 15/16, then 1.9375 x 15/16 = 1.81640625.
+    #[test]
+    fn a_stream_is_told_by_what_lies_between_its_arrivals() {
+        let flow = flow(&[Some(30), Some(46), Some(30), Some(30)]);
+        let stream = Interarrivals::of(&trips(&flow, &ALWAYS), &flow.forward.arrivals).stream().unwrap();
+        let MinMeanMax { min, mean, max } = stream.delta_ms;
+        assert_eq!((min, mean, max), (4.0, 20.0, 36.0));
+        let MinMeanMax { min, mean, max } = stream.jitter_ms;
+        assert_eq!((min, mean, max), (1.0, (1.0 + 1.9375 + 1.816_406_25) / 3.0, 1.9375));
     }
 
     #[test]
