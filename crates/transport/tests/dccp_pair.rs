@@ -140,6 +140,26 @@ fn a_handshake_with_an_init_cookie_agrees_on_the_same() {
     }
 }
 
+/// RFC 4340 §8.1.4, §8.1.5: the cookie on the client's first packets leaves no room for a message of the largest size, which
+/// waits for a sign of the server.
+#[test]
+fn a_full_message_follows_an_init_cookie_once_the_server_has_shown_itself() {
+    let cookies = DccpConfig { init_cookie: true, ..config() };
+    let mut pair = pair(&cookies, pair_net::perfect_wire());
+    let size = talkpath_transport::dccp::largest_message(Bytes::new(1500));
+    while pair.ends[A].writable() == Bytes::ZERO && pair.step().is_some() {}
+    assert_eq!(pair.ends[A].handle_message(Message { seq: 0, size, due: pair.now }, pair.now), Ok(()));
+    pair.flush(A);
+    let begun = pair.now;
+    let mut read = None;
+    while read.is_none() && pair.step().is_some() {
+        read = pair.ends[B].poll_delivery(Bytes::MAX, pair.now);
+    }
+    assert_eq!(read, Some(Delivery::Message { seq: 0, size }));
+    // The cookie, the sign, and the message, each one way.
+    assert!(pair.now.since(begun) <= DELAY * 3, "{}", pair.now.since(begun));
+}
+
 /// RFC 4340 §7.6: with 24-bit numbers too, across their wrap.
 #[test]
 fn short_sequence_numbers_carry_a_transfer_across_their_wrap() {

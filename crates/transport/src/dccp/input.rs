@@ -62,6 +62,8 @@ impl Dccp {
         let rtt = self.rtt();
         self.features.restore_changes(packet.ack, rtt, now);
         self.enter(State::Respond, now);
+        // A client with the cookie on every packet may have no room for its data before it hears of the server (§8.1.5).
+        self.owes_ack = packet.payload == 0;
         self.on_packet_in_connection(packet, ecn, now);
     }
 
