@@ -11,6 +11,7 @@ pub mod export;
 pub mod figures;
 pub mod log;
 pub mod metrics;
+pub mod pcapng;
 #[cfg(test)]
 mod properties;
 pub mod record;

@@ -5,11 +5,11 @@
 //! fragments appears once, when it is complete. The time a sending host takes (`send_jitter`) comes after the tap.
 
 mod frame;
-mod pcapng;
 
 use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
+use talkpath_measure::pcapng;
 use talkpath_scenario::{Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{Ecn, Packet};
 use talkpath_units::Instant;
@@ -100,18 +100,15 @@ pub fn capture(
     };
     let probed = talkpath_arena::far_clock::with_probes(scenario);
     let scenario = probed.as_ref().unwrap_or(scenario);
-    pcapng::begin(out, name)?;
+    pcapng::begin(out, &[name])?;
     let mut simulation = build::build(scenario, plan);
     simulation.tap = Some(Tap { end: options.end, seen: Vec::new() });
     let mut written = Ok(());
     simulation.run_seeing(plan, &mut |sighting| {
         if written.is_ok() {
             let flow = &scenario.flows[sighting.flow as usize];
-            written = pcapng::packet(
-                out,
-                sighting.at,
-                &frame(&sighting.packet, &envelope(sighting, flow, options)),
-            );
+            let bytes = frame(&sighting.packet, &envelope(sighting, flow, options));
+            written = pcapng::packet(out, 0, sighting.at, &bytes, bytes.len() as u32);
         }
     });
     written
