@@ -45,6 +45,11 @@ pub trait Arena {
     fn take_arrival_log(&mut self) -> Option<Vec<u8>> {
         None
     }
+
+    /// The last run's packets as pcapng, once, where the arena was asked to keep them.
+    fn take_capture(&mut self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// Why a run did not come to its end.

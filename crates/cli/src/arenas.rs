@@ -24,6 +24,8 @@ pub(crate) struct Place {
     pub(crate) to: Option<String>,
     /// Where the key is that the far end asks for.
     pub(crate) key_file: Option<PathBuf>,
+    /// Bytes of each packet to keep; only in `emu`.
+    pub(crate) capture: Option<u32>,
 }
 
 impl Place {
@@ -34,18 +36,28 @@ impl Place {
             (None, Some(_)) => ArenaKind::Live,
             (None, None) => ArenaKind::Sim,
         };
+        let capture = place.capture;
+        if capture.is_some() && arena != ArenaKind::Emu {
+            return Err(Failure::Usage(format!(
+                "--capture belongs to --arena emu: {}",
+                match arena {
+                    ArenaKind::Sim => "a simulated run is made again when it is exported",
+                    ArenaKind::Emu | ArenaKind::Live => "over a real network tcpdump sees the packets",
+                }
+            )));
+        }
         match (arena, &place.to) {
             (ArenaKind::Live, None) => Err(Failure::Usage(
                 "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),
             )),
             (ArenaKind::Live, Some(_)) => {
-                Ok(Self { arena, to: place.to.clone(), key_file: place.key_file.clone() })
+                Ok(Self { arena, to: place.to.clone(), key_file: place.key_file.clone(), capture })
             }
             (ArenaKind::Sim | ArenaKind::Emu, Some(_)) => Err(Failure::Usage(format!(
                 "--to belongs to --arena live, not to --arena {}",
                 flag_word(&arena)
             ))),
-            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(Self { arena, to: None, key_file: None }),
+            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(Self { arena, to: None, key_file: None, capture }),
         }
     }
 }
@@ -54,7 +66,13 @@ impl Place {
 pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
     match place.arena {
         ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
-        ArenaKind::Emu => Ok(vec![Box::new(EmuArena::open().map_err(|why| failure(why).1)?)]),
+        ArenaKind::Emu => {
+            let arena = EmuArena::open().map_err(|why| failure(why).1)?;
+            Ok(vec![Box::new(match place.capture {
+                Some(snaplen) => arena.capturing(snaplen),
+                None => arena,
+            })])
+        }
         ArenaKind::Live => {
             let key = place.key_file.as_deref().map(read_key).transpose()?;
             let host = place.to.as_deref().unwrap_or_default();

@@ -119,6 +119,17 @@ pub(crate) struct Place {
     /// How many repetitions
     #[arg(long, value_name = "N", env = "TALKPATH_REPEAT")]
     pub(crate) repeat: Option<u64>,
+    /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
+    #[arg(
+        long,
+        value_name = "SNAPLEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "65535",
+        value_parser = clap::value_parser!(u32).range(64..=65_535),
+        env = "TALKPATH_CAPTURE"
+    )]
+    pub(crate) capture: Option<u32>,
     /// Exit with 1 where the machine disturbed the run past its stated limits
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub(crate) strict: bool,
@@ -130,7 +141,7 @@ pub(crate) struct CompareArgs {
     pub(crate) place: Place,
     /// Transports to compare; by default all that the arena has
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
-    transports: Vec<String>,
+    pub(crate) transports: Vec<String>,
     /// Path preset for sim; the files are under scenarios/paths/
     #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = "home-adsl")]
     pub(crate) path: String,
@@ -140,17 +151,12 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// The transports asked for, or all that `arena` has.
-    pub(crate) fn transports(&self, arena: ArenaKind) -> Vec<String> {
+    /// The transports asked for, or all.
+    pub(crate) fn transports(&self) -> Vec<String> {
         if !self.transports.is_empty() {
             return self.transports.clone();
         }
-        let kernel = ["udp", "tcp", "tcp-nodelay"];
-        let dccp: &[&str] = match arena {
-            ArenaKind::Sim => &["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"],
-            ArenaKind::Emu | ArenaKind::Live => &[],
-        };
-        kernel.iter().chain(dccp).map(|&name| name.to_owned()).collect()
+        ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"].map(str::to_owned).to_vec()
     }
 }
 
@@ -251,7 +257,7 @@ pub(crate) enum ExportFormat {
     Csv,
     /// One JSON object a message and line
     Jsonl,
-    /// Every packet as one end saw it, for tshark and its kin; the simulation is run again
+    /// Every packet as one end saw it, for tshark and its kin; a simulation is run again, an emulated run was --capture'd
     Pcapng,
     /// Start, end, transfer time, packet size, received, expected, protocol
     Log,

@@ -21,7 +21,7 @@ use crate::arenas::{self, Place};
 use crate::args::{ArenaKind, Records};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::part::{Part, finish, json};
+use crate::part::{Kept, Part, finish, json};
 use crate::progress::Progress;
 use crate::run_dir::{PARTS, PLAN, PartId, RunDir, SCENARIO, read_json, write_bytes};
 use crate::stopwatch::{Stopwatch, stamps};
@@ -212,14 +212,8 @@ impl Experiment<'_> {
         // In `sim` a repetition that was cut short is no repetition; over a network it is what there is.
         let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
         if let Some(record) = record.filter(|_| keeps) {
-            let log = worker.take_arrival_log();
-            Part::new(&record, cell, stamp).save(
-                dir,
-                &record,
-                log.as_deref(),
-                self.records,
-                failure.is_some(),
-            )?;
+            let kept = Kept { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
+            Part::new(&record, cell, stamp).save(dir, &record, &kept, self.records, failure.is_some())?;
         }
         if failure.is_none() {
             repetition.finish();

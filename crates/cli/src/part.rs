@@ -54,7 +54,7 @@ impl Part {
         &self,
         dir: &RunDir,
         record: &RunRecord,
-        arrival_log: Option<&[u8]>,
+        kept: &Kept,
         records: Records,
         unfinished: bool,
     ) -> Result<(), Failure> {
@@ -66,8 +66,10 @@ impl Part {
                     write_packets(record, writer).map_err(|why| unwritten(&path, why))
                 })?;
             }
-            if let Some(log) = arrival_log.filter(|_| records >= Records::All) {
-                write_bytes(&folder.join(ARRIVALS), log)?;
+            for (name, bytes) in [(ARRIVALS, &kept.arrivals), (CAPTURES, &kept.capture)] {
+                if let Some(bytes) = bytes.as_ref().filter(|_| records >= Records::All || name == CAPTURES) {
+                    write_bytes(&folder.join(name), bytes)?;
+                }
             }
             if records >= Records::Summary {
                 let path = folder.join(SERIES);
@@ -78,6 +80,14 @@ impl Part {
             write_bytes(&folder.join(PART), &json(self))
         })
     }
+}
+
+/// What a repetition leaves besides its record.
+pub(crate) struct Kept {
+    /// The emulator's log of arrivals.
+    pub(crate) arrivals: Option<Vec<u8>>,
+    /// The hosts' packets.
+    pub(crate) capture: Option<Vec<u8>>,
 }
 
 /// Puts every part of `dir` together into the run's files, in the plan's order.
@@ -96,7 +106,8 @@ pub(crate) fn finish(
     }
     let missing = missing(experiment.plan, &ids);
     merge_records(dir, experiment.records, &folders)?;
-    keep_arrival_logs(dir, &ids)?;
+    keep_apart(dir, &ids, ARRIVALS)?;
+    keep_apart(dir, &ids, CAPTURES)?;
     let log: String = parts.iter().map(|part| part.log.as_str()).collect();
     let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
     let summary = summary(experiment, begun, watch, parts, &missing, failure);
@@ -127,12 +138,12 @@ fn merge_records(dir: &RunDir, records: Records, folders: &[PathBuf]) -> Result<
     Ok(())
 }
 
-/// Arrival logs are not merged: each stands for itself, under its repetition's name.
-fn keep_arrival_logs(dir: &RunDir, ids: &[(PartId, bool)]) -> Result<(), Failure> {
+/// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
+fn keep_apart(dir: &RunDir, ids: &[(PartId, bool)], name: &str) -> Result<(), Failure> {
     for &(id, unfinished) in ids {
-        let log = dir.part(id, unfinished).join(ARRIVALS);
+        let log = dir.part(id, unfinished).join(name);
         if log.is_file() {
-            let folder = dir.file(ARRIVALS);
+            let folder = dir.file(name);
             fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
             let target = folder.join(id.file_name());
             fs::copy(&log, &target).map_err(|why| Failure::write(&target, why))?;
@@ -269,6 +280,8 @@ pub(crate) const LOG: &str = "log.txt";
 pub(crate) const REPORT: &str = "report.html";
 /// A part's arrival log, and the folder that holds those of a whole run.
 pub(crate) const ARRIVALS: &str = "arrivals";
+/// The same of captures.
+pub(crate) const CAPTURES: &str = "captures";
 const PART: &str = "part.json";
 
 /// Chosen: a warning names so many repetitions and counts the rest.

@@ -1,29 +1,62 @@
-//! One end of a flow: a workload or an echoing application on a kernel socket, and the log of what it saw.
+//! One end of a flow: a workload or an echoing application on a kernel socket, or on a transport of our own over one, and
+//! the log of what it saw.
 //!
 //! Client and server run the same code; who sends the messages is a matter of the flow's direction. Three threads call
 //! in, one at a time behind the flow's lock: the pacer when something is due, the UDP receiver with datagrams, the TCP
 //! loop when a connection is readable or writable.
 
+mod dccp;
+mod messages;
 mod tcp;
 mod udp;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkpath_scenario::{AnyWorkload, Workload};
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Duration, Instant, Seed};
 
+use dccp::Connection;
+pub(crate) use dccp::unforeseen_seed;
 pub(crate) use tcp::{Dial, Stream, apply_options};
 pub(crate) use udp::{Datagrams, UdpRoute};
 
+use crate::alarm::Alarm;
 use crate::clock::RunClock;
 use crate::file::FileSink;
 use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
-use crate::spec::{FlowSpec, SessionSpec};
+use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+use crate::threads::sample_interval;
 
 /// One end of a flow, shared by the threads that serve it.
-pub(crate) struct SharedEnd(Mutex<FlowEnd>);
+pub(crate) struct SharedEnd {
+    end: Mutex<FlowEnd>,
+    /// Of the pacer that serves this end.
+    alarm: Arc<Alarm>,
+}
+
+/// Which end of which flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The flow's place in the session.
+    pub(crate) index: usize,
+    /// Whether this end sends the workload's messages.
+    pub(crate) is_sender: bool,
+    /// Whether this end opens a connection of our own transports; the other answers.
+    pub(crate) is_client: bool,
+    /// What the flow's datagrams carry.
+    pub(crate) token: u32,
+    /// Draws what our own transports draw.
+    pub(crate) seed: Seed,
+}
+
+/// What the ends of a run share.
+pub(crate) struct Common {
+    pub(crate) clock: RunClock,
+    pub(crate) budget: Arc<RowBudget>,
+    pub(crate) alarm: Arc<Alarm>,
+}
 
 /// One end of a flow.
 pub(crate) struct FlowEnd {
@@ -50,42 +83,43 @@ pub(crate) struct Base {
     stop: Instant,
 }
 
-/// The socket.
+/// The socket, with what is ours above it.
 pub(crate) enum Channel {
     Udp(Datagrams),
     Tcp(Stream),
+    Dccp(Box<Connection>),
 }
 
 impl SharedEnd {
-    /// An end of flow `index` of `session` whose socket is not open yet.
-    pub(crate) fn new(
-        session: &SessionSpec,
-        spec: &FlowSpec,
-        is_sender: bool,
-        token: u32,
-        clock: RunClock,
-        budget: &Arc<RowBudget>,
-    ) -> Self {
+    /// An end of a flow of `session` whose socket is not open yet.
+    pub(crate) fn new(session: &SessionSpec, spec: &FlowSpec, place: &Place, common: &Common) -> Self {
         let stop = session.stop();
         let base = Base {
             spec: spec.clone(),
-            is_sender,
-            clock,
-            log: FlowLog::new(Arc::clone(budget)),
+            is_sender: place.is_sender,
+            clock: common.clock,
+            log: FlowLog::new(Arc::clone(&common.budget)),
             lateness: Lateness::new(),
             failure: None,
             last_arrival: Instant::ZERO,
-            workload: is_sender.then(|| AnyWorkload::new(&spec.workload(), stop)),
+            workload: place.is_sender.then(|| AnyWorkload::new(&spec.workload(), stop)),
             sink: None,
             warm_up: Instant::from_nanos(session.warm_up_ns),
             stop,
         };
-        let channel = if spec.is_stream() {
-            Channel::Tcp(Stream::new())
-        } else {
-            Channel::Udp(Datagrams::new(token, spec.message_bound(session.duration_ns)))
+        let bound = match spec.message_bound(session.duration_ns) {
+            0 => MOST_UNBOUNDED,
+            bound => bound,
         };
-        Self(Mutex::new(FlowEnd { base, channel }))
+        let channel = match &spec.transport {
+            TransportSpec::Udp { .. } => Channel::Udp(Datagrams::new(place.token, bound)),
+            TransportSpec::Tcp { .. } => Channel::Tcp(Stream::new()),
+            TransportSpec::Dccp(dccp) => {
+                let interval = sample_interval(Duration::from_nanos(session.duration_ns));
+                Channel::Dccp(Box::new(Connection::new(dccp, place, bound, interval)))
+            }
+        };
+        Self { end: Mutex::new(FlowEnd { base, channel }), alarm: Arc::clone(&common.alarm) }
     }
 
     /// The same end, receiving the flow's file; `keeps` where its bytes are wanted after the check.
@@ -99,7 +133,32 @@ impl SharedEnd {
 
     /// Exclusive use; a thread that panicked while it had it has made the log no less true.
     pub(crate) fn lock(&self) -> MutexGuard<'_, FlowEnd> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A datagram came for this flow; the pacer hears of what is due sooner for it.
+    pub(crate) fn handle_datagram(&self, payload: &[u8], stamp_ns: Option<i64>) {
+        let mut end = self.lock();
+        end.handle_datagram(payload, stamp_ns);
+        self.tell(&end);
+    }
+
+    /// The run is over: a connection of our own transports is closed.
+    pub(crate) fn close(&self) {
+        let mut end = self.lock();
+        let end = &mut *end;
+        if let Channel::Dccp(connection) = &mut end.channel {
+            connection.close(&mut end.base);
+        }
+        self.tell(end);
+    }
+
+    fn tell(&self, end: &FlowEnd) {
+        if let Channel::Dccp(connection) = &end.channel
+            && let Some(deadline) = connection.poll_timeout(&end.base)
+        {
+            self.alarm.bring_forward(deadline);
+        }
     }
 }
 
@@ -109,6 +168,7 @@ impl FlowEnd {
         match &self.channel {
             Channel::Udp(datagrams) => datagrams.poll_timeout(&self.base),
             Channel::Tcp(stream) => stream.poll_timeout(&self.base),
+            Channel::Dccp(connection) => connection.poll_timeout(&self.base),
         }
     }
 
@@ -122,13 +182,48 @@ impl FlowEnd {
         match &mut self.channel {
             Channel::Udp(datagrams) => datagrams.handle_timeout(&mut self.base, now),
             Channel::Tcp(stream) => stream.handle_timeout(&mut self.base, now),
+            Channel::Dccp(connection) => connection.handle_timeout(&mut self.base, now),
         }
     }
 
-    /// A datagram came for this flow.
-    pub(crate) fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>) {
-        if let Channel::Udp(datagrams) = &mut self.channel {
-            datagrams.handle_datagram(&mut self.base, payload, stamp_ns);
+    fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>) {
+        match &mut self.channel {
+            Channel::Udp(datagrams) => datagrams.handle_datagram(&mut self.base, payload, stamp_ns),
+            Channel::Dccp(connection) => connection.handle_datagram(&mut self.base, payload, stamp_ns),
+            Channel::Tcp(_) => {}
+        }
+    }
+
+    /// From now on this flow's datagrams go this way.
+    pub(crate) fn set_route(&mut self, route: UdpRoute) {
+        match &mut self.channel {
+            Channel::Udp(datagrams) => datagrams.set_route(route),
+            Channel::Dccp(connection) => connection.set_route(route),
+            Channel::Tcp(_) => {}
+        }
+    }
+
+    /// What this flow's datagrams carry; `None` for a stream.
+    pub(crate) fn token(&self) -> Option<u32> {
+        match &self.channel {
+            Channel::Udp(datagrams) => Some(datagrams.token()),
+            Channel::Dccp(connection) => Some(connection.token()),
+            Channel::Tcp(_) => None,
+        }
+    }
+
+    /// The application takes `service` for each message, where it reads from a transport of our own.
+    pub(crate) fn set_service(&mut self, service: Duration) {
+        if let Channel::Dccp(connection) = &mut self.channel {
+            connection.set_service(service);
+        }
+    }
+
+    /// Whether there is nothing to wait for once the run is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        match &self.channel {
+            Channel::Dccp(connection) => connection.is_closed(),
+            Channel::Udp(_) | Channel::Tcp(_) => true,
         }
     }
 
@@ -142,7 +237,7 @@ impl FlowEnd {
     /// The connection may be readable or writable; returns whether there is more to do at once.
     pub(crate) fn handle_ready(&mut self) -> bool {
         match &mut self.channel {
-            Channel::Udp(_) => false,
+            Channel::Udp(_) | Channel::Dccp(_) => false,
             Channel::Tcp(stream) => stream.handle_ready(&mut self.base),
         }
     }
@@ -159,6 +254,7 @@ impl FlowEnd {
         match &self.channel {
             Channel::Udp(datagrams) => datagrams.progress(&self.base),
             Channel::Tcp(stream) => stream.progress(&self.base),
+            Channel::Dccp(connection) => connection.progress(&self.base),
         }
     }
 
@@ -168,6 +264,7 @@ impl FlowEnd {
         match &mut self.channel {
             Channel::Udp(datagrams) => datagrams.finish(&mut self.base, now),
             Channel::Tcp(stream) => stream.finish(&mut self.base, now),
+            Channel::Dccp(connection) => connection.finish(&mut self.base, now),
         }
         self.base.log.totals.failure.clone_from(&self.base.failure);
         self.base.log.totals.file = self.base.sink.as_ref().map(FileSink::outcome);
@@ -219,6 +316,9 @@ impl Base {
     }
 }
 
+/// Messages of a greedy flow without an end, by which a far end's numbers are bounded (chosen: a bit each is 2 MB).
+const MOST_UNBOUNDED: u64 = 1 << 24;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,7 +339,9 @@ mod tests {
             SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns() - 300_000_000);
-        SharedEnd::new(&session, &flow, true, 7, clock, &RowBudget::new(100))
+        let place = Place { index: 0, is_sender: true, is_client: true, token: 7, seed: Seed::new(1) };
+        let common = Common { clock, budget: RowBudget::new(100), alarm: Arc::default() };
+        SharedEnd::new(&session, &flow, &place, &common)
     }
 
     #[test]

@@ -4,16 +4,18 @@
 //! arena uses counts them. Where the far end's log is missing (it went away), an echoing flow still knows its round
 //! trips, and what no end can tell stays unfinished.
 
+use std::collections::BTreeSet;
+
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
-    Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series,
-    SeriesKind,
+    DropCause, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord,
+    Series, SeriesKind,
 };
 use talkpath_scenario::Flow;
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::file::MOST_RANGES;
-use crate::log::{FlowLog, Sample};
+use crate::log::{DropPlace, FlowLog, HostDrop, Sample};
 use crate::spec::{FlowSpec, WorkloadSpec};
 
 /// One end's log with the way from its clock to the client's.
@@ -41,8 +43,7 @@ pub(crate) fn flow_record(
     end: RunEnd,
     clock_trusted: bool,
 ) -> FlowRecord {
-    let is_stream = spec.is_stream();
-    let mut forward = Leg::new(is_stream, end);
+    let mut forward = Leg::new(spec, end);
     if let Some(sender) = sender {
         forward.offer(sender, u64::MAX);
     }
@@ -52,7 +53,7 @@ pub(crate) fn flow_record(
     }
     let mut forward = forward.finish();
     let echo = spec.echo_per_read.is_some().then(|| {
-        let mut echo = Leg::new(is_stream, end);
+        let mut echo = Leg::new(spec, end);
         match (sender, receiver) {
             (Some(sender), None) => return echo_without_receiver(sender, &mut forward, spec, end),
             (_, Some(receiver)) => echo.offer(receiver, messages),
@@ -77,12 +78,14 @@ pub(crate) fn flow_record(
 pub(crate) fn series(name: &str, sender: &Timed<'_>) -> Vec<Series> {
     // Datagram flows have none of these.
     let packets = |value: u32| (value != u32::MAX).then(|| f64::from(value));
-    let kinds: [(SeriesKind, Value<'_>); 5] = [
+    let rate = |value: u64| (value != u64::MAX).then_some(value as f64);
+    let kinds: [(SeriesKind, Value<'_>); 6] = [
         (SeriesKind::Cwnd, &|sample| packets(sample.1)),
         (SeriesKind::Ssthresh, &|sample| packets(sample.2)),
         (SeriesKind::Srtt, &|sample| packets(sample.3).map(|us| us / 1e3)),
         (SeriesKind::Rto, &|sample| packets(sample.4).map(|us| us / 1e3)),
         (SeriesKind::SendBuffer, &|sample| Some(sample.5 as f64)),
+        (SeriesKind::PacingRate, &|sample| rate(sample.7)),
     ];
     let mut all = Vec::new();
     for (kind, value) in kinds {
@@ -108,15 +111,21 @@ type Value<'a> = &'a dyn Fn(&Sample) -> Option<f64>;
 struct Leg {
     tap: LegTap,
     is_stream: bool,
+    /// Whether the end that sends tells when each message left it: what did not is still in its own queue.
+    is_queued: bool,
     end: RunEnd,
     messages: u64,
     /// Which messages the transport took.
     taken: Vec<bool>,
+    /// Messages that left, but no further than this host's kernel.
+    unsent: BTreeSet<u64>,
 }
 
 impl Leg {
-    fn new(is_stream: bool, end: RunEnd) -> Self {
-        Self { tap: LegTap::new(), is_stream, end, messages: 0, taken: Vec::new() }
+    fn new(spec: &FlowSpec, end: RunEnd) -> Self {
+        let (is_stream, is_queued) = (spec.is_stream(), spec.is_dccp());
+        let tap = LegTap::new();
+        Self { tap, is_stream, is_queued, end, messages: 0, taken: Vec::new(), unsent: BTreeSet::new() }
     }
 
     /// The messages that `from` wanted to send, their numbers below `bound`.
@@ -150,6 +159,13 @@ impl Leg {
                 self.tap.on_wire(seq, (from.to_ours)(at));
             }
         }
+        for &HostDrop(seq, place) in &from.log.drops {
+            match place {
+                DropPlace::SendQueue => self.tap.on_dropped(seq, DropCause::SendQueue),
+                DropPlace::Kernel => drop(self.unsent.insert(seq)),
+                DropPlace::Inbox => {}
+            }
+        }
     }
 
     /// What `to` received.
@@ -165,6 +181,11 @@ impl Leg {
                 self.tap.on_received(seq, (to.to_ours)(at));
             }
         }
+        for &HostDrop(seq, place) in &to.log.drops {
+            if place == DropPlace::Inbox {
+                self.tap.on_dropped(seq, DropCause::SocketBuffer);
+            }
+        }
     }
 
     fn finish(self) -> LegRecord {
@@ -176,6 +197,15 @@ impl Leg {
         let mut leg = self.tap.finish(ending);
         if !self.is_stream && self.end == RunEnd::Cut {
             miss_overtaken(&mut leg);
+        }
+        if self.is_queued {
+            for row in leg.messages.iter_mut().filter(|row| row.wire.is_none() && row.drop_cause.is_none()) {
+                match row.fate {
+                    Fate::Missing if !self.unsent.contains(&row.seq) => row.fate = Fate::Unfinished,
+                    Fate::Unfinished if self.unsent.contains(&row.seq) => row.fate = Fate::Missing,
+                    _ => {}
+                }
+            }
         }
         leg
     }
@@ -198,7 +228,7 @@ fn echo_without_receiver(
     spec: &FlowSpec,
     end: RunEnd,
 ) -> LegRecord {
-    let mut echo = Leg::new(spec.is_stream(), end);
+    let mut echo = Leg::new(spec, end);
     echo.taken = forward.messages.iter().map(|row| row.sent.is_some()).collect();
     // Nobody knows when the far application read and wrote a message: its row appears with the echo's arrival.
     let mut due_at = vec![None; forward.messages.len()];
@@ -283,6 +313,22 @@ fn file(spec: &FlowSpec, receiver: Option<&Timed<'_>>) -> Option<FileRecord> {
     })
 }
 
+/// What the kernels said of packets of our own transports that they would not take, from the logs of a flow's ends.
+pub(crate) fn unsent_warnings(flow: &str, ends: &[(&str, Option<&FlowLog>)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
+        for (why, count) in log.totals.unsent.iter().take(MOST_WORDS) {
+            lines.push(format!("flow {flow}: {place} could not send {count} packets: {}", printable(why)));
+        }
+    }
+    lines
+}
+
+/// A few words of what an end says, which may be a far one: it may say anything.
+pub(crate) fn printable(why: &str) -> String {
+    why.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
 /// What is to be said of a file that is not as it was sent, or was not kept.
 pub(crate) fn file_warnings(flow: &FlowRecord, not_kept: Option<&str>) -> Vec<String> {
     let Some(file) = &flow.file else { return Vec::new() };
@@ -317,24 +363,33 @@ fn counters(
     let sum = |of: fn(&FlowLog) -> Option<u64>| {
         Some(of(sender.log)?.saturating_add(echoing.map_or(Some(0), |end| of(end.log))?))
     };
-    let points = |of: fn(&Sample) -> f64| -> Vec<(Instant, f64)> {
-        sender.log.samples.iter().map(|sample| ((sender.to_ours)(sample.0), of(sample))).collect()
+    let points = |of: fn(&Sample) -> Option<f64>| -> Vec<(Instant, f64)> {
+        let samples = sender.log.samples.iter();
+        samples.filter_map(|sample| Some(((sender.to_ours)(sample.0), of(sample)?))).collect()
     };
-    let of_stream =
-        |of: fn(&Sample) -> f64| spec.is_stream().then(|| time_weighted_mean(&points(of), window)).flatten();
-    let queue = points(|sample| sample.5 as f64);
+    let cwnd = points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1)));
+    // Only a stream has a far end's window.
+    let offered = if spec.is_stream() {
+        points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1.min(sample.6))))
+    } else {
+        Vec::new()
+    };
+    let queue = points(|sample| Some(sample.5 as f64));
     let in_window = queue.iter().filter(|&&(at, _)| window.0 <= at && at < window.1);
     FlowCounters {
         data_packets: sum(|log| log.totals.data_packets),
         retransmissions: sum(|log| log.totals.retransmissions),
         timeouts: sum(|log| log.totals.timeouts),
-        cwnd_packets_mean: of_stream(|sample| f64::from(sample.1)),
-        window_packets_mean: of_stream(|sample| f64::from(sample.1.min(sample.6))),
+        cwnd_packets_mean: time_weighted_mean(&cwnd, window),
+        window_packets_mean: time_weighted_mean(&offered, window),
         send_buffer_mean: time_weighted_mean(&queue, window),
         send_buffer_max: in_window.map(|&(_, value)| value as u64).max(),
         blocked: Some(Duration::from_nanos(sender.log.totals.blocked_ns)),
     }
 }
+
+/// So many reasons of an end are told.
+pub(crate) const MOST_WORDS: usize = 5;
 
 /// The mean over `window` of a value that holds from each point to the next; `None` where it has no point before its end.
 fn time_weighted_mean(points: &[(Instant, f64)], window: (Instant, Instant)) -> Option<f64> {

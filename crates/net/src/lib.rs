@@ -17,6 +17,7 @@
 //! Left out so far: probes of the clocks during a run, transmit stamps, DCCP, and what the kernel's TCP does not let a
 //! program set (which a run's warnings name).
 
+mod alarm;
 mod clock;
 pub mod emu;
 mod end;

@@ -72,7 +72,8 @@ impl LiveArena {
 impl Arena for LiveArena {
     /// Runs one repetition over the network; the scenario's links are ignored, with a warning.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
-        let session = SessionSpec::new(scenario, plan.seed).map_err(ArenaError::Unsupported)?;
+        let mtu = address::path_mtu(self.address);
+        let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(ArenaError::Unsupported)?;
         checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);

@@ -18,8 +18,10 @@ pub(crate) struct FlowLog {
     pub(crate) arrivals: Vec<(u64, u64)>,
     /// Stream bytes that were read: when and how many.
     pub(crate) reads: Vec<(u64, u64)>,
-    /// Datagrams of this end that left the host: `seq` and when. A far end's are not told.
+    /// Messages of this end that left the host, where that is known: `seq` and when.
     pub(crate) wires: Vec<(u64, u64)>,
+    /// Messages that this end itself dropped.
+    pub(crate) drops: Vec<HostDrop>,
     /// The connection's state over time.
     pub(crate) samples: Vec<Sample>,
     /// What was counted.
@@ -37,8 +39,25 @@ pub(crate) struct SentRow(
     pub(crate) bool,
 );
 
+/// A message that an end dropped: seq, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostDrop(pub(crate) u64, pub(crate) DropPlace);
+
+/// Where an end dropped a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DropPlace {
+    /// Its own queue, after it had taken the message.
+    SendQueue,
+    /// The kernel would not take the packet.
+    Kernel,
+    /// What the application has not read had no room for it.
+    Inbox,
+}
+
 /// A connection's state at one moment: time, cwnd, ssthresh (packets; `u32::MAX` while unlimited), srtt, rto (us), bytes
-/// in the send queue, the far end's window (whole packets; `u32::MAX` where unknown).
+/// in the send queue, the far end's window (whole packets), the rate that packets are paced at (bit/s); `u32::MAX`, for the
+/// rate `u64::MAX`, where unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sample(
     pub(crate) u64,
@@ -48,6 +67,7 @@ pub(crate) struct Sample(
     pub(crate) u32,
     pub(crate) u64,
     pub(crate) u32,
+    pub(crate) u64,
 );
 
 /// What one end of a flow counted.
@@ -63,6 +83,8 @@ pub(crate) struct Totals {
     pub(crate) blocked_ns: u64,
     /// Why messages were refused: the system's words, and how many each.
     pub(crate) refusals: std::collections::BTreeMap<String, u64>,
+    /// Why packets of our own transports did not leave: the system's words, and how many each.
+    pub(crate) unsent: std::collections::BTreeMap<String, u64>,
     /// TCP_CONGESTION as the kernel gives it.
     pub(crate) cc: Option<String>,
     /// What went wrong with this flow.
@@ -77,6 +99,8 @@ pub(crate) struct Chunk {
     pub(crate) sent: Vec<SentRow>,
     pub(crate) arrivals: Vec<(u64, u64)>,
     pub(crate) reads: Vec<(u64, u64)>,
+    pub(crate) wires: Vec<(u64, u64)>,
+    pub(crate) drops: Vec<HostDrop>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) totals: Option<Totals>,
 }
@@ -115,6 +139,7 @@ impl FlowLog {
             arrivals: Vec::new(),
             reads: Vec::new(),
             wires: Vec::new(),
+            drops: Vec::new(),
             samples: Vec::new(),
             totals: Totals::default(),
             budget,
@@ -139,11 +164,16 @@ impl FlowLog {
     }
 
     /// The transport would not take the message of `row`, and said `why`.
-    pub(crate) fn on_refused(&mut self, row: usize, why: &std::io::Error) {
+    pub(crate) fn on_refused(&mut self, row: usize, why: &impl ToString) {
         if let Some(row) = self.sent.get_mut(row) {
             row.4 = true;
             *self.totals.refusals.entry(why.to_string()).or_default() += 1;
         }
+    }
+
+    /// The kernel would not take a packet, and said `why`.
+    pub(crate) fn on_unsent(&mut self, why: &std::io::Error) {
+        *self.totals.unsent.entry(why.to_string()).or_default() += 1;
     }
 
     /// A datagram arrived.
@@ -169,12 +199,16 @@ impl FlowLog {
         }
     }
 
+    /// This end dropped message `seq`.
+    pub(crate) fn on_drop(&mut self, seq: u64, place: DropPlace) {
+        if self.budget.take(1) {
+            self.drops.push(HostDrop(seq, place));
+        }
+    }
+
     /// The connection's state was looked at; kept where it changed.
     pub(crate) fn on_sample(&mut self, sample: Sample) {
-        let is_same = self
-            .samples
-            .last()
-            .is_some_and(|last| Sample(sample.0, last.1, last.2, last.3, last.4, last.5, last.6) == sample);
+        let is_same = self.samples.last().is_some_and(|last| Sample { 0: sample.0, ..*last } == sample);
         if !is_same && self.budget.take(1) {
             self.samples.push(sample);
         }
@@ -182,12 +216,15 @@ impl FlowLog {
 
     /// The log in pieces of at most [`CHUNK_ROWS`] rows of a kind.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
-        let longest = self.sent.len().max(self.arrivals.len()).max(self.reads.len()).max(self.samples.len());
+        let lengths = [self.sent.len(), self.arrivals.len(), self.reads.len(), self.wires.len()];
+        let longest = lengths.into_iter().chain([self.drops.len(), self.samples.len()]).max().unwrap_or(0);
         let count = longest.div_ceil(CHUNK_ROWS).max(1);
         (0..count).map(move |index| Chunk {
             sent: piece(&self.sent, index),
             arrivals: piece(&self.arrivals, index),
             reads: piece(&self.reads, index),
+            wires: piece(&self.wires, index),
+            drops: piece(&self.drops, index),
             samples: piece(&self.samples, index),
             totals: (index + 1 == count).then(|| self.totals.clone()),
         })
@@ -195,13 +232,15 @@ impl FlowLog {
 
     /// Appends a chunk.
     pub(crate) fn extend(&mut self, chunk: Chunk) -> bool {
-        let rows = chunk.sent.len() + chunk.arrivals.len() + chunk.reads.len() + chunk.samples.len();
-        if !self.budget.take(rows as u64) {
+        let events = chunk.arrivals.len() + chunk.reads.len() + chunk.wires.len() + chunk.drops.len();
+        if !self.budget.take((chunk.sent.len() + events + chunk.samples.len()) as u64) {
             return false;
         }
         self.sent.extend(chunk.sent);
         self.arrivals.extend(chunk.arrivals);
         self.reads.extend(chunk.reads);
+        self.wires.extend(chunk.wires);
+        self.drops.extend(chunk.drops);
         self.samples.extend(chunk.samples);
         if let Some(totals) = chunk.totals {
             self.totals = totals;
@@ -229,11 +268,13 @@ mod tests {
             if seq % 2 == 0 {
                 log.on_sent(row, Instant::from_millis(seq));
             } else {
-                log.on_refused(row, &std::io::ErrorKind::WouldBlock.into());
+                log.on_refused(row, &std::io::Error::from(std::io::ErrorKind::WouldBlock));
             }
         }
         log.on_arrival(3, Instant::from_millis(9));
         log.on_read(77, Instant::from_millis(9));
+        log.on_wire(3, Instant::from_millis(8));
+        log.on_drop(5, DropPlace::SendQueue);
         log.totals.blocked_ns = 5;
         let mut copy = FlowLog::new(RowBudget::new(1 << 20));
         for chunk in log.chunks() {
@@ -242,6 +283,7 @@ mod tests {
             assert!(copy.extend(serde_json::from_str(&text).unwrap()));
         }
         assert_eq!((&copy.sent, &copy.arrivals, &copy.reads), (&log.sent, &log.arrivals, &log.reads));
+        assert_eq!((&copy.wires, &copy.drops), (&log.wires, &log.drops));
         assert_eq!(copy.totals, log.totals);
     }
 
@@ -259,9 +301,9 @@ mod tests {
     #[test]
     fn an_unchanged_sample_is_not_kept() {
         let mut log = FlowLog::new(RowBudget::new(10));
-        log.on_sample(Sample(1, 10, 5, 5, 5, 0, 9));
-        log.on_sample(Sample(2, 10, 5, 5, 5, 0, 9));
-        log.on_sample(Sample(3, 11, 5, 5, 5, 0, 9));
+        log.on_sample(Sample(1, 10, 5, 5, 5, 0, 9, 7));
+        log.on_sample(Sample(2, 10, 5, 5, 5, 0, 9, 7));
+        log.on_sample(Sample(3, 11, 5, 5, 5, 0, 9, 7));
         assert_eq!(log.samples.len(), 2);
     }
 }

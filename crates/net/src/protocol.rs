@@ -348,7 +348,7 @@ fn garbage(bytes: &[u8]) -> ControlError {
 }
 
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// What opens a data connection is answered by this, once its flow is known.

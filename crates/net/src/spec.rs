@@ -1,9 +1,13 @@
 //! A run as the client describes it to the server: the wire form of a scenario's flows, and its bounds.
 
+mod dccp;
+
 use serde::{Deserialize, Serialize};
 use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant, Rate, Seed};
+
+pub(crate) use dccp::DccpSpec;
 
 use crate::file::{FileSink, FileSpec};
 use crate::wire::{FILE_HEADER, LARGEST_DATAGRAM};
@@ -60,6 +64,8 @@ pub(crate) enum TransportSpec {
         /// SO_RCVBUF of the receiver.
         receive_buffer: Option<u64>,
     },
+    /// Our own DCCP, in UDP datagrams.
+    Dccp(DccpSpec),
 }
 
 /// A workload: as `WorkloadConfig`, in ns, B and bit/s.
@@ -74,12 +80,18 @@ pub(crate) enum WorkloadSpec {
 }
 
 impl SessionSpec {
-    /// What the server must know of `scenario`, start times drawn from `seed`.
+    /// What the server must know of `scenario`, start times drawn from `seed`; `mtu` is the path's, `None` that of each flow's
+    /// links.
     ///
     /// # Errors
     /// What this arena cannot do, in words.
-    pub(crate) fn new(scenario: &Scenario, seed: Seed) -> Result<Self, String> {
-        let flows = scenario.flows.iter().map(|flow| FlowSpec::new(flow, seed)).collect::<Result<_, _>>()?;
+    pub(crate) fn new(scenario: &Scenario, seed: Seed, mtu: Option<Bytes>) -> Result<Self, String> {
+        let mtu = |flow| mtu.unwrap_or_else(|| path_mtu(scenario, flow));
+        let flows = scenario
+            .flows
+            .iter()
+            .map(|flow| FlowSpec::new(flow, seed, mtu(flow)))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             flows,
             warm_up_ns: scenario.warm_up.as_nanos(),
@@ -105,7 +117,7 @@ impl SessionSpec {
 }
 
 impl FlowSpec {
-    fn new(flow: &Flow, seed: Seed) -> Result<Self, String> {
+    fn new(flow: &Flow, seed: Seed, mtu: Bytes) -> Result<Self, String> {
         let from = flow.start.0;
         // A stream of its own, so that no other flow's start moves (ARCHITECTURE.md, invariant 6).
         let start = seed.stream(&format!("flow/{}/start", flow.name)).span(from, flow.start.1);
@@ -116,7 +128,7 @@ impl FlowSpec {
             _ => None,
         };
         let spec = Self {
-            transport: transport(flow)?,
+            transport: transport(flow, mtu),
             workload: WorkloadSpec::new(&flow.workload),
             echo_per_read: flow.echo.map(|write| write == EchoWrite::PerRead),
             is_up: flow.direction == Direction::Up,
@@ -125,6 +137,15 @@ impl FlowSpec {
         };
         spec.check().map_err(|why| format!("flow {}: {why}", flow.name))?;
         Ok(spec)
+    }
+
+    /// The same for the end that serves: who has not shown its address costs it no state (RFC 4340 §8.1.4).
+    pub(crate) fn served(&self) -> Self {
+        let mut spec = self.clone();
+        if let TransportSpec::Dccp(dccp) = &mut spec.transport {
+            dccp.keep_no_state();
+        }
+        spec
     }
 
     /// What neither end can do, in words; the server checks it again, since anybody may write a session.
@@ -148,7 +169,7 @@ impl FlowSpec {
             }
             WorkloadSpec::Bulk { .. } => 1,
             WorkloadSpec::File { bytes, size, header } => {
-                if bytes == 0 || size <= header || header != if is_udp { FILE_HEADER } else { 0 } {
+                if bytes == 0 || size <= header || header != if self.is_stream() { 0 } else { FILE_HEADER } {
                     return Err("a file's messages must carry something of it".to_owned());
                 }
                 size
@@ -159,7 +180,14 @@ impl FlowSpec {
             (None, false) => {}
             _ => return Err("a file workload has a file, and no other has".to_owned()),
         }
-        let largest = if is_udp { LARGEST_DATAGRAM } else { LARGEST_STREAM_MESSAGE };
+        let largest = match &self.transport {
+            TransportSpec::Udp { .. } => LARGEST_DATAGRAM,
+            TransportSpec::Tcp { .. } => LARGEST_STREAM_MESSAGE,
+            TransportSpec::Dccp(spec) => {
+                spec.check()?;
+                spec.largest_message()
+            }
+        };
         if size == 0 || size > largest {
             return Err(format!("a message of {size} B does not fit: at least 1 B, at most {largest} B"));
         }
@@ -201,7 +229,7 @@ impl FlowSpec {
     /// TCP_CONGESTION, where the transport has one.
     pub(crate) fn cc(&self) -> Option<&str> {
         match &self.transport {
-            TransportSpec::Udp { .. } => None,
+            TransportSpec::Udp { .. } | TransportSpec::Dccp(_) => None,
             TransportSpec::Tcp { cc, .. } => Some(cc),
         }
     }
@@ -209,6 +237,11 @@ impl FlowSpec {
     /// Whether the transport is a byte stream.
     pub(crate) const fn is_stream(&self) -> bool {
         matches!(self.transport, TransportSpec::Tcp { .. })
+    }
+
+    /// Whether the transport is our own DCCP.
+    pub(crate) const fn is_dccp(&self) -> bool {
+        matches!(self.transport, TransportSpec::Dccp(_))
     }
 
     /// Payload bytes of every message; `None` where they differ.
@@ -225,13 +258,22 @@ impl FlowSpec {
     pub(crate) fn datagram_size(&self, seq: u64) -> Option<u64> {
         let largest = match self.workload {
             WorkloadSpec::File { size, .. } => size,
-            WorkloadSpec::Bulk { .. } => LARGEST_DATAGRAM,
+            WorkloadSpec::Bulk { bytes: None } => return Some(self.largest_datagram()),
+            WorkloadSpec::Bulk { .. } => self.largest_datagram(),
             WorkloadSpec::Voice { size, .. }
             | WorkloadSpec::Cbr { size, .. }
             | WorkloadSpec::Burst { size, .. } => return Some(size),
         };
         let left = self.transfer_size()?.checked_sub(seq.checked_mul(largest)?)?;
         (left > 0).then_some(left.min(largest))
+    }
+
+    /// The largest message of a greedy workload over a datagram transport: what a datagram, or a packet, holds.
+    fn largest_datagram(&self) -> u64 {
+        match &self.transport {
+            TransportSpec::Dccp(spec) => spec.largest_message().min(LARGEST_GREEDY_MESSAGE),
+            TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } => LARGEST_DATAGRAM,
+        }
     }
 
     /// File bytes in each datagram but the last, for a file over UDP.
@@ -266,7 +308,7 @@ impl FlowSpec {
     }
 
     /// Messages that this flow sends at most within `duration_ns`; zero for a stream's bulk or file, whose messages are as
-    /// large as fits.
+    /// large as fits, and for bulk without an end.
     pub(crate) fn message_bound(&self, duration_ns: u64) -> u64 {
         let duration = u128::from(duration_ns);
         let forward = match self.workload {
@@ -276,7 +318,7 @@ impl FlowSpec {
             }
             WorkloadSpec::Burst { count, repeat, .. } => u128::from(count) * u128::from(repeat.max(1)),
             WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } if self.is_stream() => 0,
-            WorkloadSpec::Bulk { bytes } => u128::from(bytes.unwrap_or(0).div_ceil(LARGEST_DATAGRAM)),
+            WorkloadSpec::Bulk { bytes } => u128::from(bytes.unwrap_or(0).div_ceil(self.largest_datagram())),
             WorkloadSpec::File { bytes, .. } => {
                 u128::from(bytes.div_ceil(self.file_piece().unwrap_or(1).max(1)))
             }
@@ -315,21 +357,27 @@ impl WorkloadSpec {
     }
 }
 
-fn transport(flow: &Flow) -> Result<TransportSpec, String> {
+fn transport(flow: &Flow, mtu: Bytes) -> TransportSpec {
     let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
     match &flow.transport {
-        TransportConfig::Udp(_) => Ok(TransportSpec::Udp { receive_buffer }),
-        TransportConfig::Dccp(_) => {
-            Err(format!("flow {}: DCCP is not available in real arenas yet: use `sim`", flow.name))
+        TransportConfig::Udp(_) => TransportSpec::Udp { receive_buffer },
+        TransportConfig::Dccp(config) => {
+            TransportSpec::Dccp(DccpSpec::new(config, flow.receiver.socket_buffer, mtu))
         }
-        TransportConfig::Tcp(config) => Ok(TransportSpec::Tcp {
+        TransportConfig::Tcp(config) => TransportSpec::Tcp {
             nodelay: config.nagle == NagleKind::Off,
             cc: kernel_cc(config).to_owned(),
             mss: config.mss.map(|mss| u32::try_from(mss.get()).unwrap_or(u32::MAX)),
             send_buffer: config.send_buffer.map(Bytes::get),
             receive_buffer,
-        }),
+        },
     }
+}
+
+/// The smallest MTU of the flow's links, both ways.
+fn path_mtu(scenario: &Scenario, flow: &Flow) -> Bytes {
+    let links = flow.route.iter().chain(&flow.return_route);
+    links.map(|link| scenario.links[link.0 as usize].config.mtu).min().unwrap_or(USUAL_MTU)
 }
 
 /// The kernel's name for the congestion control that `config` asks for; its `reno` recovers as NewReno does (RFC 6582).
@@ -343,6 +391,10 @@ pub(crate) const fn kernel_cc(config: &TcpConfig) -> &'static str {
     }
 }
 
+/// The MTU of a path that says nothing of it: Ethernet's.
+pub(crate) const USUAL_MTU: Bytes = Bytes::new(1500);
+/// The largest message of a greedy workload: 64 KiB (docs/scenario.md).
+const LARGEST_GREEDY_MESSAGE: u64 = 64 * 1024;
 /// The largest message of a stream flow (chosen: far above what any codec or record writes at once).
 const LARGEST_STREAM_MESSAGE: u64 = 1 << 20;
 

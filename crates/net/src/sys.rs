@@ -389,6 +389,21 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     })
 }
 
+/// The MTU of the path that `socket` is connected over, as far as the kernel knows it (IP_MTU, IPV6_MTU).
+///
+/// # Errors
+/// The system's: `NotConnected` for a socket that is not.
+pub(crate) fn path_mtu(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<u32> {
+    let (level, name) =
+        if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
+    let mut mtu: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `mtu` is a live `c_int` of the length given, and the kernel writes no more than that.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut mtu).cast(), &raw mut length) };
+    if result == 0 { Ok(u32::try_from(mtu).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Bytes written to a TCP socket and not acknowledged yet (SIOCOUTQ).
 ///
 /// # Errors

@@ -10,18 +10,26 @@ use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::time::Timespec;
 use talkpath_units::{Duration, Instant};
 
+use crate::alarm::Alarm;
 use crate::clock::RunClock;
 use crate::end::SharedEnd;
 use crate::sys::{ReceiveBatch, Received, become_real_time};
 
-/// Hands every message over at its time, until `stop`. Returns why the thread could not be made real-time, if so.
-pub(crate) fn pace(ends: &[Arc<SharedEnd>], clock: RunClock, stop: &AtomicBool) -> Option<String> {
+/// Hands every message over at its time and serves the ends' own timers, until `stop`; `alarm` wakes it where an end has
+/// something due sooner than it was told. Returns why the thread could not be made real-time, if so.
+pub(crate) fn pace(
+    ends: &[Arc<SharedEnd>],
+    clock: RunClock,
+    alarm: &Alarm,
+    stop: &AtomicBool,
+) -> Option<String> {
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
     let ordinary = become_real_time().err();
     // The clock reads zero until the run begins: what starts at zero would start now.
     clock.sleep_until(Instant::ZERO, LONGEST_LEAD);
     while !stop.load(Ordering::Relaxed) {
+        alarm.listen();
         let mut next = Instant::MAX;
         let mut is_opening = false;
         for end in ends {
@@ -34,7 +42,7 @@ pub(crate) fn pace(ends: &[Arc<SharedEnd>], clock: RunClock, stop: &AtomicBool) 
             next = next.min(timeout.unwrap_or(Instant::MAX));
             is_opening |= end.is_opening();
         }
-        clock.sleep_until(next, if is_opening { OPENING_SLICE } else { SLICE });
+        alarm.sleep_until(clock, next, if is_opening { OPENING_SLICE } else { SLICE });
     }
     ordinary.map(|error| error.to_string())
 }
@@ -62,7 +70,7 @@ pub(crate) fn receive_datagrams(
             // An error here is an ICMP message about something sent before: it says nothing of what arrives.
             let _ = batch.receive(socket.as_fd(), |datagram: Received<'_>| {
                 dropped[index] = dropped[index].max(datagram.drops.unwrap_or(0));
-                end.lock().handle_datagram(datagram.payload, datagram.stamp_ns);
+                end.handle_datagram(datagram.payload, datagram.stamp_ns);
             });
         }
         drops.store(dropped.iter().map(|&count| u64::from(count)).sum(), Ordering::Relaxed);
@@ -107,6 +115,16 @@ pub(crate) fn serve_connections(
     Ok(())
 }
 
+/// Closes the connections among `ends` that end with an exchange of packets, and waits for it, but not for long: where a
+/// far end does not answer, nothing is measured any more.
+pub(crate) fn close_connections(ends: &[Arc<SharedEnd>], clock: RunClock) {
+    ends.iter().for_each(|end| end.close());
+    let latest = clock.now().saturating_add(CLOSING);
+    while clock.now() < latest && !ends.iter().all(|end| end.lock().is_closed()) {
+        clock.sleep_until(clock.now().saturating_add(CLOSING_SLICE), CLOSING_SLICE);
+    }
+}
+
 /// How often the connections of a run of this length are sampled: 20 ms, less often where that would be more than 3,000
 /// times (chosen: a series stays drawable).
 pub(crate) fn sample_interval(duration: Duration) -> Duration {
@@ -122,6 +140,10 @@ fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
     }
 }
 
+/// A close and its answer take a round trip; a few of a satellite's, for what is lost (chosen).
+const CLOSING: Duration = Duration::from_secs(2);
+/// How often is looked whether all is closed.
+const CLOSING_SLICE: Duration = Duration::from_millis(2);
 /// No run begins later than this after its threads.
 const LONGEST_LEAD: Duration = Duration::from_secs(1);
 /// The longest that a loop goes without looking whether it shall stop.

@@ -3,67 +3,17 @@
 //! Where the machine allows no namespaces a test prints why and checks nothing. Timing is checked against the median and
 //! from below, since a busy machine delays but never hurries; what has to be exact (decisions, counts) is exact anyhow.
 
+mod support;
+
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use support::emulated::{Ran, alone, run, scenario};
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::{DropCause, Fate, LinkRecord, RunRecord, SeriesKind};
-use talkpath_net::emu::{EmuArena, EmuReport, ReplayError, log_header, probe, replay};
-use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_measure::{DropCause, Fate, LinkRecord, SeriesKind};
+use talkpath_net::emu::{EmuArena, ReplayError, log_header, probe, replay};
 use talkpath_units::{Duration, Instant, Seed};
-
-/// What a run leaves.
-struct Ran {
-    record: RunRecord,
-    report: EmuReport,
-    log: Vec<u8>,
-    scenario: Scenario,
-}
-
-/// One run at a time: they would disturb each other's timing.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn scenario(text: &str) -> Scenario {
-    let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
-    let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-    plan.cells.into_iter().next().expect("a scenario has a cell").scenario
-}
-
-/// Runs the only cell of `text` and replays its log; `None` where the machine does not allow it, which is printed.
-fn run(text: &str) -> Option<Ran> {
-    let _alone = alone();
-    let mut arena = match EmuArena::open() {
-        Ok(arena) => arena,
-        Err(why @ ArenaError::Unavailable { .. }) => {
-            eprintln!("SKIPPED: {why}");
-            return None;
-        }
-        Err(why) => panic!("{why}"),
-    };
-    let scenario = scenario(text);
-    let interrupt = AtomicBool::new(false);
-    let plan = RunPlan {
-        cell: 0,
-        repetition: 0,
-        seed: Seed::new(5),
-        series: true,
-        rows: true,
-        interrupt: &interrupt,
-        progress: &|_| {},
-    };
-    let record = arena.run(&scenario, plan).unwrap_or_else(|why| panic!("{why}"));
-    let log = arena.take_arrival_log().expect("every run has a log");
-    let report = arena.report().expect("every run has a report").clone();
-    eprintln!("{report}; {:?}", record.warnings);
-    let replayed = replay(&log, &scenario).unwrap_or_else(|why| panic!("{why}"));
-    assert_eq!(replayed.arrivals, report.packets, "every packet is in the log");
-    Some(Ran { record, report, log, scenario })
-}
 
 fn link<'a>(ran: &'a Ran, name: &str) -> &'a LinkRecord {
     ran.record.links.iter().find(|link| link.name == name).expect("the link has a record")

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use support::{Serving, echo, run, run_with, scenario, voice};
+use support::{Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
 use talkpath_arena::ArenaError;
 use talkpath_measure::Fate;
 use talkpath_net::{Key, Limits, LiveArena, LiveOptions};
@@ -37,7 +37,7 @@ fn listener(serve: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
 
 #[test]
 fn a_far_end_that_dies_leaves_what_was_measured() {
-    for transport in ["udp", "tcp", "tcp-nodelay"] {
+    for transport in TRANSPORTS {
         let mut server = Serving::loopback();
         let address = server.address;
         let flow = echo(voice("call", transport), EchoWrite::PerMessage);
@@ -148,7 +148,7 @@ fn another_version_is_refused_with_both_numbers_in_less_than_was_sent() {
     writeln!(stream, "{hello}").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("version 2") && answer.contains("version 99"), "{answer}");
+    assert!(answer.contains("version 3") && answer.contains("version 99"), "{answer}");
     assert!(answer.len() < hello.len());
     let other = listener(|mut stream| {
         let _ = stream.write_all(b"{\"refused\":{\"why\":\"it speaks version 2 of the protocol\"}}\n");

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{Serving, cbr, down, echo, run, scenario, voice};
+use support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
 use talkpath_measure::{Fate, RunRecord};
 use talkpath_scenario::{EchoWrite, Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -43,7 +43,7 @@ fn assert_whole(record: &RunRecord) {
 
 /// 20 messages in 400 ms, fewer where a busy machine opens a connection late.
 fn whole_runs(address: std::net::SocketAddr, flow: impl Fn(&str) -> Flow) {
-    let flows = ["udp", "tcp", "tcp-nodelay"].map(flow).to_vec();
+    let flows = TRANSPORTS.map(flow).to_vec();
     let record = run(address, &scenario(400, flows)).unwrap();
     assert_whole(&record);
     for flow in &record.flows {
@@ -163,5 +163,44 @@ fn bursts_leave_as_fast_as_there_is_room() {
         assert!(rows.iter().all(|row| row.fate == Fate::Delivered), "{transport}");
         let gap = rows[50].due.since(rows[49].due);
         assert!(gap >= Duration::from_millis(60), "{transport}: {gap}");
+    }
+}
+
+#[test]
+fn bulk_over_dccp_goes_both_ways_under_its_congestion_control() {
+    let server = Serving::loopback();
+    for name in ["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"] {
+        let bulk = |bytes| Flow { workload: WorkloadConfig::Bulk { bytes }, ..voice(name, name) };
+        let flows = vec![bulk(Some(Bytes::new(30_001))), down(bulk(Some(Bytes::new(30_001)))), bulk(None)];
+        let record = run(server.address, &scenario(2000, flows)).unwrap();
+        for flow in &record.flows[..2] {
+            let leg = &flow.forward;
+            assert!(leg.messages.iter().all(|row| row.fate != Fate::Refused), "{name}");
+            assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 30_001, "{name}");
+            // One message a packet: 1500 B less 60 B of headers.
+            assert!(leg.messages.iter().rev().skip(1).all(|row| row.size.get() == 1440), "{name}");
+            let delivered = leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+            let losses = leg.messages.iter().filter(|row| row.fate == Fate::Missing).count();
+            assert_eq!(delivered + losses, leg.messages.len(), "{name}: all left");
+            assert!(delivered > 0, "{name}: {:?}", record.warnings);
+        }
+        let endless = &record.flows[2];
+        let last = endless.forward.messages.iter().map(|row| row.due).max().unwrap();
+        assert!(last.as_nanos() < 2_000_000_000, "{name}: {last}");
+        assert!(endless.forward.arrivals.len() > 20, "{name}: {}", endless.forward.arrivals.len());
+        assert_eq!(endless.counters.retransmissions, None, "{name} never resends");
+        assert_eq!(endless.counters.cwnd_packets_mean.is_some(), name == "dccp-ccid2");
+    }
+}
+
+#[test]
+fn a_dccp_message_says_when_it_left_at_either_end() {
+    let server = Serving::loopback();
+    let flow = echo(voice("call", "dccp-ccid2"), EchoWrite::PerMessage);
+    let record = run(server.address, &scenario(400, vec![flow])).unwrap();
+    let flow = &record.flows[0];
+    for row in flow.forward.messages.iter().chain(&flow.echo.as_ref().unwrap().messages) {
+        assert!(row.sent.unwrap() <= row.wire.unwrap(), "{row:?}");
+        assert_eq!(row.transmissions, 1);
     }
 }

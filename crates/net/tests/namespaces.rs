@@ -224,6 +224,31 @@ fn counts_of_a_flow_downwards_equal_too() {
     }
 }
 
+/// RFC 4340 §1.1: what the network copies or turns round reaches the application so, as it does over UDP.
+#[test]
+fn what_dccp_loses_and_overtakes_equals_the_bridges_log() {
+    let flows = ["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"];
+    for (name, seed) in flows.into_iter().zip(11..) {
+        let flow = cbr("call", name, 64, 160);
+        let outcome = match measure(impaired(seed), scenario(2500, vec![flow]), name) {
+            Ok(outcome) => outcome,
+            Err(why) => return println!("SKIP: no namespaces here: {why}"),
+        };
+        let leg = &outcome.record.flows[0].forward;
+        // What the congestion control still held at the end never left.
+        let left: Vec<u64> =
+            leg.messages.iter().filter(|row| row.wire.is_some()).map(|row| row.seq).collect();
+        assert!(left.len() > 50, "{name}: {}", left.len());
+        assert_eq!(outcome.bridge.taken(Way::Up), left, "{name}: each once, in order");
+        let given = outcome.bridge.given(Way::Up);
+        assert_eq!(leg.arrivals, given, "{name}");
+        let expected = counts(left.len(), &given);
+        println!("{name}: {expected:?}");
+        assert!(expected.missing > 0 && expected.duplicates > 0, "{name}: the bridge impaired");
+        assert_eq!(recorded(leg), expected, "{name}");
+    }
+}
+
 #[test]
 fn a_stream_over_a_lossy_path_loses_nothing_and_counts_its_retransmissions() {
     let impairment = Impairment { tcp_loss: 0.03, seed: 9, ..Impairment::delay(Duration::from_millis(5)) };

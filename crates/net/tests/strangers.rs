@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use support::{Serving, run, scenario, voice};
 use talkpath_net::Limits;
+use talkpath_transport::dccp::codec::{Carrier, Ports, encode};
+use talkpath_transport::dccp::{DccpPacket, PacketKind, Seq, ServiceCode};
 use talkpath_units::Seed;
 
 /// What the server answers to `bytes` until it closes, or for `ms`.
@@ -67,7 +69,7 @@ fn garbage_over_tcp_is_answered_by_silence() {
         b"{\"stop\":null}\n\"ask\"\n",
         b"{\"proof\":{\"proof\":\"00\"}}\n",
         unknown.as_bytes(),
-        hello(2, 10).as_bytes(),
+        hello(3, 10).as_bytes(),
     ] {
         let (got, is_closed) = answer(server.address, bytes, 1500);
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned();
@@ -95,7 +97,7 @@ fn who_dawdles_is_dropped_after_two_seconds() {
     let mut stream = TcpStream::connect(server.address).unwrap();
     let begun = Instant::now();
     let mut is_closed = false;
-    for byte in hello(2, 512).bytes() {
+    for byte in hello(3, 512).bytes() {
         // A byte at a time keeps the connection busy but not the door open.
         if stream.write_all(&[byte]).is_err() {
             is_closed = true;
@@ -128,9 +130,18 @@ fn idle_connections_beyond_the_cap_push_out_the_oldest_and_hold_no_session() {
     let closed = idle.iter_mut().take(6).filter_map(|stream| read_for(stream, 60).1.then_some(())).count();
     assert_eq!(closed, 6, "the oldest went");
     // A client that says hello and nothing more has no session either.
-    let (got, _) = answer(server.address, hello(2, 512).as_bytes(), 100);
+    let (got, _) = answer(server.address, hello(3, 512).as_bytes(), 100);
     assert!(!got.is_empty());
     assert_serves(&server);
+}
+
+/// What opens a DCCP connection (RFC 4340 §5.2), in UDP (RFC 6773).
+fn dccp_request(seq: u64) -> Vec<u8> {
+    let kind = PacketKind::Request { service: ServiceCode::NONE };
+    let packet = DccpPacket::new(kind, Seq::new(seq), Seq::new(0));
+    let mut bytes = Vec::new();
+    encode(&packet, Ports { source: 49_153, destination: 7160 }, &[], Carrier::Udp, &mut bytes);
+    bytes
 }
 
 #[test]
@@ -144,6 +155,7 @@ fn a_spray_of_datagrams_is_answered_by_nothing() {
         registration.extend(noise(16));
         registration.extend([0; 12]);
         sent += socket.send_to(&registration, server.address).unwrap();
+        sent += socket.send_to(&dccp_request(size as u64), server.address).unwrap();
     }
     assert!(sent > 100_000);
     socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -156,7 +168,7 @@ fn a_spray_of_datagrams_is_answered_by_nothing() {
 fn a_flow_answers_only_the_address_of_its_client_and_only_its_own_messages() {
     let server = Serving::loopback();
     let mut control = TcpStream::connect(server.address).unwrap();
-    control.write_all(hello(2, 512).as_bytes()).unwrap();
+    control.write_all(hello(3, 512).as_bytes()).unwrap();
     assert!(!read_for(&mut control, 200).0.is_empty());
     let session = r#"{"session":{"flows":[{"transport":{"udp":{"receive_buffer":null}},"workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true,"start_ns":0}],"warm_up_ns":0,"duration_ns":1000000000,"drain_ns":0}}"#;
     writeln!(control, "{session}").unwrap();

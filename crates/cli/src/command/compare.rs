@@ -26,8 +26,7 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     let duration = if place.arena == ArenaKind::Sim { SIM_DURATION } else { REAL_TIME_DURATION };
     // Somebody else's network is not filled unasked.
     let load = args.load || place.arena != ArenaKind::Live;
-    let transports = args.transports(place.arena);
-    let text = compare_scenario(&args.path, &transports, load, duration);
+    let text = compare_scenario(&args.path, &args.transports(), load, duration);
     // A live run's path is the network: it is named after where it went.
     let name = place.to.as_ref().map(|host| ("name".to_owned(), format!("voice to {host}")));
     let set = name.into_iter().collect();
@@ -43,15 +42,17 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
 /// What to type next: the same over real sockets, or in the simulator.
 fn way_on(args: &CompareArgs, place: &Place) -> String {
     let program = program();
-    let other = if place.arena == ArenaKind::Sim { ArenaKind::Emu } else { ArenaKind::Sim };
-    let transports = args.transports(other).join(",");
+    let transports = match args.transports.as_slice() {
+        [] => String::new(),
+        some => format!(" --transports {}", some.join(",")),
+    };
     match place.arena {
         ArenaKind::Sim => format!(
-            "The same over real sockets: {program} compare --arena emu --transports {transports}\n\
+            "The same over real sockets: {program} compare --arena emu{transports}\n\
              Between two hosts: `{program} serve` on the other, then {program} compare --to HOST here\n"
         ),
         ArenaKind::Emu | ArenaKind::Live => {
-            format!("The same in the simulator: {program} compare --transports {transports}\n")
+            format!("The same in the simulator: {program} compare{transports}\n")
         }
     }
 }

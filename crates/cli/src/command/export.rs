@@ -7,14 +7,15 @@ use talkpath_arena::RunPlan;
 use talkpath_measure::export::{export_csv, export_jsonl};
 use talkpath_measure::record_file::{RecordError, read_packets};
 use talkpath_measure::summary::Summary;
+use talkpath_net::emu::{CaptureError, export_capture};
 use talkpath_scenario::Options;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 
 use crate::args::{CaptureAt, ExportArgs, ExportFormat};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::part::{LOG, PACKETS, SUMMARY, unwritten};
-use crate::run_dir::{RunDir, SCENARIO, read_json, write_whole};
+use crate::part::{CAPTURES, LOG, PACKETS, SUMMARY, unwritten};
+use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_whole};
 use crate::scenario_file::load_file;
 use crate::terminal::output_failure;
 
@@ -33,6 +34,28 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
 }
 
+/// What an emulated run has kept of its packets.
+fn captured(
+    dir: &RunDir,
+    args: &ExportArgs,
+    writer: &mut impl Write,
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let name = PartId { cell: args.cell, repetition: args.repetition }.file_name();
+    let path = dir.file(CAPTURES).join(name);
+    let file = fs::read(&path).map_err(|why| match why.kind() {
+        io::ErrorKind::NotFound => Failure::Usage(format!(
+            "{}: not there: only runs with --arena emu --capture keep their packets",
+            path.display()
+        )),
+        _ => Failure::read(&path, &why),
+    })?;
+    export_capture(&file, args.at == CaptureAt::Far, args.encapsulated, writer).map_err(|why| match why {
+        CaptureError::Io(why) => unwritten(why),
+        damaged @ CaptureError::Damaged => Failure::Usage(format!("{}: {damaged}", path.display())),
+    })
+}
+
 /// Runs the simulation of `dir` again, with a capture. Only a simulated run is a function of its scenario and seed.
 fn capture_again(
     dir: &RunDir,
@@ -41,8 +64,14 @@ fn capture_again(
     unwritten: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
     let summary: Summary = read_json(&dir.file(SUMMARY))?;
+    if summary.arena == "emu" {
+        return captured(dir, args, writer, unwritten);
+    }
     if summary.arena != "sim" {
-        let why = format!("it ran in {}, and only a simulated run can be run again as it was", summary.arena);
+        let why = format!(
+            "it ran in {}, where this program does not see the packets; tcpdump beside it does",
+            summary.arena
+        );
         return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
     }
     if summary.talkpath != env!("CARGO_PKG_VERSION") {

@@ -50,7 +50,12 @@ fn resume(path: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> R
         let why = format!("version {} began it, and another may draw other numbers", begun.talkpath);
         return Err(refuse(&why));
     }
-    let place = Place { arena: begun.arena()?, to: begun.to.clone(), key_file: args.place.key_file.clone() };
+    let place = Place {
+        arena: begun.arena()?,
+        to: begun.to.clone(),
+        key_file: args.place.key_file.clone(),
+        capture: args.place.capture,
+    };
     if args.place.arena.is_some_and(|arena| arena != place.arena) {
         return Err(refuse("it ran in another arena"));
     }

@@ -106,7 +106,7 @@ impl Connecting {
             Channel::Tcp(stream) => {
                 stream.adopt(&mut end.base, socket.into(), epoll, place_of(self.index, true))
             }
-            Channel::Udp(_) => Ok(()),
+            Channel::Udp(_) | Channel::Dccp(_) => Ok(()),
         }
     }
 

@@ -20,6 +20,7 @@ use talkpath_path::FragmentRange;
 use talkpath_units::Instant;
 
 use super::arrival_log::LogWriter;
+use super::capture::{Capture, Interface};
 use super::device::{Cut, Device, Frame, LONGEST_TRAIN, complete_checksum};
 use super::network::{Arrival, Decision, Direction, Network, Outcome};
 use super::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence, write_fragment};
@@ -33,6 +34,7 @@ use crate::sys::become_real_time;
 pub(super) struct Emulator<'a> {
     network: Network,
     log: LogWriter,
+    capture: Option<Capture>,
     devices: [Device<'a>; 2],
     clock: RunClock,
     flows: Vec<EmuFlow>,
@@ -54,6 +56,8 @@ pub(super) struct Emulator<'a> {
 /// What the emulator knows of a flow.
 pub(super) struct EmuFlow {
     pub(super) sender: Host,
+    /// Whether it speaks DCCP in UDP.
+    pub(super) is_dccp: bool,
     /// From the sender, and back.
     pub(super) watches: [LegWatch; 2],
     /// Datagram messages dropped or lost each way, for whoever waits for the run's end.
@@ -64,6 +68,8 @@ pub(super) struct EmuFlow {
 pub(super) struct Emulated {
     pub(super) network: Network,
     pub(super) log: Vec<u8>,
+    /// The capture, and how many packets are not in it.
+    pub(super) capture: Option<(Vec<u8>, u64)>,
     pub(super) flows: Vec<EmuFlow>,
     pub(super) totals: Totals,
     /// When it stopped.
@@ -113,7 +119,7 @@ impl<'a> Emulator<'a> {
     /// Between `devices`, whose packets have at most `largest` bytes.
     pub(super) fn new(
         network: Network,
-        log: LogWriter,
+        (log, capture): (LogWriter, Option<Capture>),
         devices: &'a [OwnedFd; 2],
         largest: u16,
         clock: RunClock,
@@ -124,6 +130,7 @@ impl<'a> Emulator<'a> {
         Self {
             network,
             log,
+            capture,
             devices: [Device::new(&devices[0]), Device::new(&devices[1])],
             clock,
             flows,
@@ -171,8 +178,9 @@ impl<'a> Emulator<'a> {
         self.carry_out();
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
-        let Self { network, log, flows, totals, .. } = self;
-        Ok(Emulated { network, log: log.finish(end), flows, totals, end })
+        let Self { network, log, capture, flows, totals, .. } = self;
+        let capture = capture.map(Capture::finish);
+        Ok(Emulated { network, log: log.finish(end), capture, flows, totals, end })
     }
 
     /// Asks for what lets the thread be on time; what is not allowed is told.
@@ -263,6 +271,10 @@ impl<'a> Emulator<'a> {
         }
         (entry.flow, entry.direction, entry.seq) = (flow, direction, seq);
         (entry.to, entry.undecided) = (host.other(), parsed.part.length);
+        if let Some(capture) = &mut self.capture {
+            let interface = Interface { is_far: direction == Direction::Back, is_dccp: emu_flow.is_dccp };
+            capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
+        }
         self.totals.packets += 1;
         // What was decided until now stands before this arrival in the log.
         self.network.advance(stamp, &mut self.decisions);
@@ -321,8 +333,14 @@ impl<'a> Emulator<'a> {
         } else {
             packet
         };
-        self.totals.lateness.on_sent(self.clock.now().since(decision.at).as_nanos());
+        let now = self.clock.now();
+        self.totals.lateness.on_sent(now.since(decision.at).as_nanos());
         let written = self.devices[slot.to.index()].write(bytes, &slot.parsed, slot.is_unsummed);
+        if let (Ok(()), Some(capture)) = (written, &mut self.capture) {
+            let is_dccp = self.flows[slot.flow as usize].is_dccp;
+            let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp };
+            capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
+        }
         match (written, slot.seq) {
             (Ok(()), Some(seq)) => {
                 let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
@@ -372,6 +390,12 @@ impl<'a> Emulator<'a> {
         for (tag, at) in self.train.drain(..) {
             let slot = &self.slots[tag as usize];
             self.totals.lateness.on_sent(now.since(at).as_nanos());
+            if let (Ok(()), Some(capture)) = (written, &mut self.capture) {
+                let is_dccp = self.flows[slot.flow as usize].is_dccp;
+                let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp };
+                let packet = &slot.bytes[..slot.parsed.length];
+                capture.note(interface, packet, &slot.parsed, slot.is_unsummed, now);
+            }
             match (written, slot.seq) {
                 (Ok(()), Some(seq)) => {
                     let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];

@@ -90,12 +90,13 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
     let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
     let flow = EmuFlow {
         sender: Host::First,
-        watches: [LegWatch::datagrams(0), LegWatch::datagrams(0)],
+        is_dccp: false,
+        watches: [LegWatch::datagrams(0, false), LegWatch::datagrams(0, false)],
         drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
     };
     let network = Network::new(&flood(), Seed::new(1), false);
     let log = LogWriter::new(&header, MOST_BYTES);
-    let emulator = Emulator::new(network, log, &world.devices, 1500, clock, vec![flow]);
+    let emulator = Emulator::new(network, (log, None), &world.devices, 1500, clock, vec![flow]);
     let stop = AtomicBool::new(false);
     let emulated = std::thread::scope(|scope| {
         let emulating = scope.spawn(|| emulator.run(&stop));

@@ -1,4 +1,5 @@
-//! The emulated arena: the kernel's TCP and UDP on two hosts of our own, our path model between them in real time.
+//! The emulated arena: the kernel's TCP and UDP and our own DCCP on two hosts of our own, our path model between them in real
+//! time.
 //!
 //! ```text
 //!  first host (namespace)                                        second host (namespace)
@@ -18,6 +19,7 @@
 //! | `packet` | whose flow a packet is of; fragments |
 //! | `watch` | what became of each message on its way |
 //! | `arrival_log`, `replay` | the log, and the proof by it |
+//! | `capture` | packets as the hosts saw them |
 //! | `slow` | receivers that take their time |
 //! | `connect` | opens the connections |
 //! | `run` | one repetition, from the scenario to the record |
@@ -27,9 +29,10 @@
 //! The ends of the flows are those of the live arena. docs/emulation.md says what the emulator needs, its limits
 //! and what was measured.
 //!
-//! Left out: DCCP; bulk over UDP and the echo of bulk, as in the live arena; the don't-fragment flag and ICMP.
+//! Left out: bulk without an end over UDP and the echo of bulk, as in the live arena; the don't-fragment flag and ICMP.
 
 mod arrival_log;
+mod capture;
 mod connect;
 mod device;
 mod emulator;
@@ -52,6 +55,7 @@ use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 
 pub use arrival_log::{LogError, LogHeader};
+pub use capture::{CaptureError, export_capture};
 pub use forwarding::{Forwarding, Handover, measure_forwarding};
 pub use probe::{Capabilities, probe};
 pub use replay::{ReplayError, ReplayReport, log_header, replay};
@@ -63,6 +67,9 @@ pub use world::Means;
 #[derive(Debug, Default)]
 pub struct EmuArena {
     log: Option<Vec<u8>>,
+    /// Bytes of each packet that are kept, where packets are.
+    snaplen: Option<u32>,
+    capture: Option<Vec<u8>>,
     report: Option<EmuReport>,
 }
 
@@ -76,6 +83,13 @@ impl EmuArena {
         Ok(Self::default())
     }
 
+    /// The same, keeping up to `snaplen` bytes of every packet for [`Arena::take_capture`].
+    #[must_use]
+    pub const fn capturing(mut self, snaplen: u32) -> Self {
+        self.snaplen = Some(snaplen);
+        self
+    }
+
     /// What the machine did to the last run.
     pub fn report(&self) -> Option<&EmuReport> {
         self.report.as_ref()
@@ -84,12 +98,12 @@ impl EmuArena {
 
 impl Arena for EmuArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
-        (self.log, self.report) = (None, None);
+        (self.log, self.report, self.capture) = (None, None, None);
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
-        let mut done = run::run(scenario, plan)?;
+        let mut done = run::run(scenario, plan, self.snaplen)?;
         far_clock::see_through(&mut done.record, scenario);
-        (self.log, self.report) = (Some(done.log), Some(done.report));
+        (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
         if done.is_interrupted {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
         }
@@ -98,5 +112,9 @@ impl Arena for EmuArena {
 
     fn take_arrival_log(&mut self) -> Option<Vec<u8>> {
         self.log.take()
+    }
+
+    fn take_capture(&mut self) -> Option<Vec<u8>> {
+        self.capture.take()
     }
 }

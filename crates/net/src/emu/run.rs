@@ -11,10 +11,11 @@ use std::thread::ScopedJoinHandle;
 use rustix::event::epoll;
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::Scenario;
-use talkpath_units::{Duration, Instant};
+use talkpath_scenario::{Flow, Scenario};
+use talkpath_units::{Duration, Instant, Seed};
 
 use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
+use super::capture::Capture;
 use super::connect::{Connecting, connect_flows};
 use super::emulator::{EmuFlow, Emulated, Emulator};
 use super::host_tcp::HostTcp;
@@ -25,20 +26,22 @@ use super::report::{EmuReport, LatenessFigures};
 use super::slow::{SlowEnd, SlowSocket};
 use super::watch::LegWatch;
 use super::world::{Setting, World};
+use crate::alarm::Alarm;
 use crate::clock::{HostClock, RunClock};
-use crate::end::{Channel, SharedEnd, UdpRoute};
-use crate::join::{RunEnd, Timed, file_warnings, flow_record, series};
+use crate::end::{Common, Place, SharedEnd, UdpRoute};
+use crate::join::{RunEnd, Timed, file_warnings, flow_record, series, unsent_warnings};
 use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
 use crate::spec::SessionSpec;
 use crate::sys::become_real_time;
-use crate::threads::{pace, receive_datagrams, sample_interval, serve_connections};
+use crate::threads::{close_connections, pace, receive_datagrams, sample_interval, serve_connections};
 
 /// What a repetition leaves behind.
 pub(super) struct Done {
     pub(super) record: RunRecord,
     pub(super) log: Vec<u8>,
+    pub(super) capture: Option<Vec<u8>>,
     pub(super) report: EmuReport,
     pub(super) is_interrupted: bool,
 }
@@ -51,6 +54,7 @@ struct Ends {
     datagrams: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
     connecting: Vec<Connecting>,
     slow: Vec<(Arc<SlowEnd>, SlowSocket)>,
+    alarm: Arc<Alarm>,
     epoll: Arc<OwnedFd>,
 }
 
@@ -77,9 +81,9 @@ struct Disturbance {
     unread: Vec<Vec<u64>>,
 }
 
-/// Runs `scenario`.
-pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaError> {
-    let spec = SessionSpec::new(scenario, plan.seed).map_err(ArenaError::Unsupported)?;
+/// Runs `scenario`, keeping `snaplen` bytes of every packet where that is given.
+pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) -> Result<Done, ArenaError> {
+    let spec = SessionSpec::new(scenario, plan.seed, None).map_err(ArenaError::Unsupported)?;
     if scenario.flows.len() > MOST_FLOWS {
         return Err(ArenaError::Unsupported(format!(
             "the emulator has ports for {MOST_FLOWS} flows at most"
@@ -102,12 +106,10 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaE
     }
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
-    let mut ends =
-        Ends::new(scenario, &spec, core::mem::take(&mut world.sockets), clock).map_err(|error| {
-            ArenaError::Unavailable {
-                what: format!("a socket cannot be used: {error}"),
-                how: "see the limit of open files (ulimit -n)".to_owned(),
-            }
+    let mut ends = Ends::new(scenario, &spec, plan.seed, core::mem::take(&mut world.sockets), clock)
+        .map_err(|error| ArenaError::Unavailable {
+            what: format!("a socket cannot be used: {error}"),
+            how: "see the limit of open files (ulimit -n)".to_owned(),
         })?;
     let header = LogHeader {
         cell: plan.cell,
@@ -118,7 +120,7 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>) -> Result<Done, ArenaE
     };
     let emulator = Emulator::new(
         Network::new(scenario, plan.seed, plan.series),
-        LogWriter::new(&header, MOST_BYTES),
+        (LogWriter::new(&header, MOST_BYTES), snaplen.map(Capture::new)),
         &world.devices,
         mtu[0].max(mtu[1]),
         clock,
@@ -139,10 +141,11 @@ impl Ends {
     fn new(
         scenario: &Scenario,
         spec: &SessionSpec,
+        seed: Seed,
         sockets: Vec<OwnedFd>,
         clock: RunClock,
     ) -> io::Result<Self> {
-        let budget = RowBudget::new(MOST_ROWS);
+        let common = Common { clock, budget: RowBudget::new(MOST_ROWS), alarm: Arc::default() };
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let mut ends = Self {
             flows: Vec::new(),
@@ -150,6 +153,7 @@ impl Ends {
             datagrams: Vec::new(),
             connecting: Vec::new(),
             slow: Vec::new(),
+            alarm: Arc::clone(&common.alarm),
             epoll,
         };
         let mut sockets = sockets.into_iter();
@@ -157,10 +161,16 @@ impl Ends {
             let (Some(near_socket), Some(far_socket)) = (sockets.next(), sockets.next()) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
-            let end = |is_sender| SharedEnd::new(spec, flow_spec, is_sender, token(index), clock, &budget);
+            let seed = flow_seed(seed, flow);
+            let end = |is_sender| {
+                let place = Place { index, is_sender, is_client: is_sender, token: token(index), seed };
+                SharedEnd::new(spec, flow_spec, &place, &common)
+            };
             let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
-            let slow = (!flow.receiver.service.is_zero()).then(|| {
-                let log = FlowLog::new(Arc::clone(&budget));
+            // What reads from a transport of our own is slow by itself.
+            far.lock().set_service(flow.receiver.service);
+            let slow = (!flow.receiver.service.is_zero() && !flow_spec.is_dccp()).then(|| {
+                let log = FlowLog::new(Arc::clone(&common.budget));
                 Arc::new(SlowEnd::new(flow_spec, token(index), &flow.receiver, clock, log))
             });
             if flow_spec.is_stream() {
@@ -194,9 +204,7 @@ impl Ends {
 
     fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: OwnedFd) -> io::Result<()> {
         let socket = Arc::new(UdpSocket::from(socket));
-        if let Channel::Udp(datagrams) = &mut end.lock().channel {
-            datagrams.set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
-        }
+        end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
         self.datagrams.push((socket, Arc::clone(end)));
         Ok(())
     }
@@ -221,9 +229,9 @@ impl Ends {
         let connecting = core::mem::take(&mut self.connecting);
         let slow = core::mem::take(&mut self.slow);
         let has_streams = !connecting.is_empty();
-        let near: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
+        let paced = self.paced();
         let interval = sample_interval(scenario.duration);
-        let (all, datagrams, epoll) = (&self.all, &self.datagrams, &self.epoll);
+        let (all, datagrams, epoll, alarm) = (&self.all, &self.datagrams, &self.epoll, &self.alarm);
         let mut disturbance = Disturbance::default();
         let _awake = keep_processors_awake();
         std::thread::scope(|scope| {
@@ -248,7 +256,7 @@ impl Ends {
                 .collect();
             // The clock reads zero until the run begins, and what starts at zero must not start before.
             clock.sleep_until(Instant::ZERO, LEAD);
-            let pacer = scope.spawn(|| pace(&near, clock, stop));
+            let pacer = scope.spawn(|| pace(&paced, clock, alarm, stop));
             if has_streams {
                 threads.push(
                     scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))),
@@ -257,6 +265,10 @@ impl Ends {
             // A thread that ended before it was told to will not go on.
             let is_broken = || emulating.is_finished() || threads.iter().any(ScopedJoinHandle::is_finished);
             let is_interrupted = self.watch(scenario, plan, clock, &is_broken);
+            if !is_interrupted && !is_broken() {
+                let near: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
+                close_connections(&near, clock);
+            }
             stop.store(true, Ordering::Relaxed);
             let mut trouble = |what: String| disturbance.trouble.push(what);
             if pacer.join().is_err() {
@@ -302,6 +314,15 @@ impl Ends {
         })
     }
 
+    /// The ends that have something to do at a time of their own: those that send, and both of a transport of ours.
+    fn paced(&self) -> Vec<Arc<SharedEnd>> {
+        let far = self.flows.iter().filter_map(|flow| match &flow.far {
+            Far::Prompt(end) if end.lock().base.spec.is_dccp() => Some(Arc::clone(end)),
+            Far::Prompt(_) | Far::Slow(_) => None,
+        });
+        self.flows.iter().map(|flow| Arc::clone(&flow.near)).chain(far).collect()
+    }
+
     /// Waits until all is delivered, or nothing was for `drain`; returns whether the user ended it.
     fn watch(
         &self,
@@ -340,7 +361,7 @@ impl FlowEnds {
         drop(near);
         let receiver = self.receiver();
         let drops = |way: usize| if spec.is_stream() { 0 } else { self.drops[way].load(Ordering::Relaxed) };
-        let is_there = sender.is_done && receiver.received + drops(0) >= sender.sent;
+        let is_there = sender.is_done && receiver.is_done && receiver.received + drops(0) >= sender.sent;
         let is_back = match spec.echo_per_read {
             None => true,
             Some(_) if spec.is_stream() => sender.received >= sender.sent,
@@ -416,6 +437,10 @@ fn conclude(
             watches[1].complete(echo, !is_interrupted, &[]);
         }
         warnings.extend(file_warnings(&record, None));
+        if let Far::Prompt(far) = &ends.flows[index].far {
+            let logs = [("the sender", Some(near.log)), ("the receiver", Some(&far.lock().base.log))];
+            warnings.extend(unsent_warnings(&flow.name, &logs));
+        }
         flows.push(record);
     }
     let end = emulated.end.max(window.1);
@@ -436,6 +461,15 @@ fn conclude(
     };
     let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
     warnings.extend(disturbance.trouble.into_iter().map(|what| format!("emu: {what}")));
+    let capture = emulated.capture.map(|(file, left_out)| {
+        if left_out > 0 {
+            warnings.push(format!(
+                "emu: {left_out} packets are not in the capture, which holds {} MiB at most",
+                super::capture::MOST_BYTES >> 20
+            ));
+        }
+        file
+    });
     let record = RunRecord {
         cell: plan.cell,
         repetition: plan.repetition,
@@ -451,7 +485,7 @@ fn conclude(
         warnings,
         ..RunRecord::default()
     };
-    Done { record, log: emulated.log, report, is_interrupted }
+    Done { record, log: emulated.log, capture, report, is_interrupted }
 }
 
 fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<EmuFlow> {
@@ -463,15 +497,21 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
         .map(|(index, (flow, flow_spec))| {
             let watch = || match flow_spec.is_stream() {
                 true => LegWatch::stream(),
-                false => LegWatch::datagrams(token(index)),
+                false => LegWatch::datagrams(token(index), flow_spec.is_dccp()),
             };
             EmuFlow {
                 sender: sender(flow),
+                is_dccp: flow_spec.is_dccp(),
                 watches: [watch(), watch()],
                 drops: Arc::clone(&ends.flows[index].drops),
             }
         })
         .collect()
+}
+
+/// The flow's own seed, of which its transport draws: the simulator's.
+fn flow_seed(seed: Seed, flow: &Flow) -> Seed {
+    Seed::new(seed.stream(&format!("flow/{}/transport", flow.name)).bits())
 }
 
 /// The threads are up and waiting when the run begins.

@@ -4,6 +4,7 @@
 //! segments, which count the stream's bytes from the SYN on.
 
 use talkpath_measure::{DropCause, Fate, LegRecord, MessageRecord};
+use talkpath_transport::dccp::codec::{Carrier, decode};
 use talkpath_units::{Instant, SeqNum};
 
 use crate::wire::read_header;
@@ -11,9 +12,11 @@ use crate::wire::read_header;
 /// One direction of one flow.
 #[derive(Debug)]
 pub(super) enum LegWatch {
-    /// UDP.
+    /// UDP, and what travels in it.
     Datagrams {
         token: u32,
+        /// Whether each datagram is a DCCP packet (RFC 6773).
+        is_dccp: bool,
         expected: u64,
         /// By sequence number.
         seen: Vec<Seen>,
@@ -39,9 +42,9 @@ pub(super) struct Seen {
 }
 
 impl LegWatch {
-    /// Datagrams with `token`.
-    pub(super) const fn datagrams(token: u32) -> Self {
-        Self::Datagrams { token, expected: 0, seen: Vec::new() }
+    /// Messages with `token`, in datagrams by themselves or in DCCP's.
+    pub(super) const fn datagrams(token: u32, is_dccp: bool) -> Self {
+        Self::Datagrams { token, is_dccp, expected: 0, seen: Vec::new() }
     }
 
     /// A stream.
@@ -51,8 +54,12 @@ impl LegWatch {
 
     /// A whole datagram, or its first fragment, leaves its host; returns the message's number.
     pub(super) fn on_datagram(&mut self, payload: &[u8], now: Instant) -> Option<u64> {
-        let Self::Datagrams { token, expected, seen } = self else { return None };
-        let seq = read_header(payload, *token, *expected)?;
+        let Self::Datagrams { token, is_dccp, expected, seen } = self else { return None };
+        let message = match *is_dccp {
+            true => decode(payload, Carrier::Udp).ok()?.data,
+            false => payload,
+        };
+        let seq = read_header(message, *token, *expected)?;
         let index = usize::try_from(seq).ok().filter(|&index| index < MOST_MESSAGES)?;
         *expected = (*expected).max(seq + 1);
         if seen.len() <= index {
@@ -99,10 +106,14 @@ impl LegWatch {
     /// `socket_drops`: whether the receiving socket had no room at times. `unread`: datagrams that wait in it.
     pub(super) fn complete(&self, leg: &mut LegRecord, socket_drops: bool, unread: &[u64]) {
         match self {
-            Self::Datagrams { seen, .. } => {
+            Self::Datagrams { seen, is_dccp, .. } => {
                 for row in &mut leg.messages {
                     let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
                     let seen = seen.get(index).copied().unwrap_or_default();
+                    // What waits in its sender's own queue has not met the path.
+                    if *is_dccp && row.wire.is_none() {
+                        continue;
+                    }
                     complete_datagram(row, seen, socket_drops, unread.contains(&row.seq));
                 }
             }
@@ -119,7 +130,8 @@ impl LegWatch {
 fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket_drops: bool, is_unread: bool) {
     row.wire = seen.wire;
     row.transmissions = seen.transmissions;
-    if row.fate == Fate::Delivered || row.fate == Fate::Refused || row.sent.is_none() {
+    let is_known = matches!(row.fate, Fate::Delivered | Fate::Refused) || row.drop_cause.is_some();
+    if is_known || row.sent.is_none() {
         return;
     }
     let is_through = seen.departed >= row.size.get() + super::packet::UDP_HEADER as u64;
@@ -187,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_datagram_that_did_not_arrive_has_the_fate_that_the_path_gave_it() {
-        let mut watch = LegWatch::datagrams(7);
+        let mut watch = LegWatch::datagrams(7, false);
         for seq in 0..4 {
             let mut payload = filling(160);
             write_header(&mut payload, 7, seq);

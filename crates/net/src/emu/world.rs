@@ -298,7 +298,11 @@ fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
     let here = endpoint(plan.host, plan.flow).into();
     let there = endpoint(plan.host.other(), plan.flow).into();
     match plan.transport {
-        TransportSpec::Udp { receive_buffer } => {
+        TransportSpec::Udp { .. } | TransportSpec::Dccp(_) => {
+            let receive_buffer = match plan.transport {
+                TransportSpec::Udp { receive_buffer } => *receive_buffer,
+                _ => None,
+            };
             let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
             // The path fragments: the model's links do not know the don't-fragment flag.
             sys::set_option(

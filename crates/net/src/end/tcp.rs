@@ -167,7 +167,17 @@ impl Stream {
             let ssthresh = if info.ssthresh >= UNLIMITED_SSTHRESH { u32::MAX } else { info.ssthresh };
             let now = base.clock.now().as_nanos();
             let offered = info.send_window.and_then(|bytes| bytes.checked_div(info.mss)).unwrap_or(u32::MAX);
-            base.log.on_sample(Sample(now, info.cwnd, ssthresh, info.srtt_us, info.rto_us, queue, offered));
+            let unpaced = u64::MAX;
+            base.log.on_sample(Sample(
+                now,
+                info.cwnd,
+                ssthresh,
+                info.srtt_us,
+                info.rto_us,
+                queue,
+                offered,
+                unpaced,
+            ));
         }
     }
 

@@ -14,25 +14,20 @@ use rustix::time::Timespec;
 use talkpath_units::{Duration, Instant};
 
 use super::Base;
+use super::messages::{Incoming, Outgoing};
 use crate::log::Sample;
 use crate::protocol::Progress;
 use crate::sys::{send_from, send_queue};
-use crate::wire::{FILE_HEADER, LARGEST_DATAGRAM, filling, read_header, write_header};
+use crate::wire::{FILE_HEADER, LARGEST_DATAGRAM, read_header};
 
 /// A UDP flow's end.
 pub(crate) struct Datagrams {
     route: Option<UdpRoute>,
-    token: u32,
-    /// One more than the largest sequence number that the workload can reach: what claims more is no message.
-    bound: u64,
     is_open: bool,
     /// A greedy workload waits for room until then.
     retry: Option<Instant>,
-    outgoing: Vec<u8>,
-    /// Which sequence numbers arrived, 64 a word.
-    seen: Vec<u64>,
-    unique: u64,
-    expected: u64,
+    outgoing: Outgoing,
+    incoming: Incoming,
     taken: u64,
     /// Since when a greedy workload finds no room.
     blocked_since: Option<Instant>,
@@ -73,14 +68,10 @@ impl Datagrams {
     pub(crate) fn new(token: u32, bound: u64) -> Self {
         Self {
             route: None,
-            token,
-            bound,
             is_open: false,
             retry: None,
-            outgoing: Vec::new(),
-            seen: Vec::new(),
-            unique: 0,
-            expected: 0,
+            outgoing: Outgoing::new(token),
+            incoming: Incoming::new(token, bound),
             taken: 0,
             blocked_since: None,
         }
@@ -88,7 +79,7 @@ impl Datagrams {
 
     /// What this flow's datagrams carry.
     pub(crate) const fn token(&self) -> u32 {
-        self.token
+        self.outgoing.token()
     }
 
     /// From now on datagrams go this way.
@@ -130,12 +121,13 @@ impl Datagrams {
             if let Some(since) = self.blocked_since.take() {
                 base.add_blocked(since, base.clock.now());
             }
-            self.fill(base, message.size.get(), message.seq);
+            let size = message.size.get().min(LARGEST_DATAGRAM);
+            let payload = self.outgoing.fill(&base.spec, size, message.seq);
             let sent = base.clock.now();
             let result = self
                 .route
                 .as_ref()
-                .map_or(Err(io::ErrorKind::NotConnected.into()), |route| route.send(&self.outgoing));
+                .map_or(Err(io::ErrorKind::NotConnected.into()), |route| route.send(payload));
             self.note(base, row, sent, &result);
             base.on_paced(message.due, sent);
         }
@@ -149,24 +141,28 @@ impl Datagrams {
         let Some(route) = self.route.as_ref().filter(|_| !base.spec.is_clocked()) else { return };
         if let Ok(queued) = send_queue(route.socket.as_fd()) {
             let now = base.clock.now().as_nanos();
-            base.log.on_sample(Sample(now, u32::MAX, u32::MAX, u32::MAX, u32::MAX, queued, u32::MAX));
+            base.log.on_sample(Sample(
+                now,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                queued,
+                u32::MAX,
+                u64::MAX,
+            ));
         }
     }
 
     /// A datagram of this flow: counted, and sent back where this end echoes.
     pub(crate) fn handle_datagram(&mut self, base: &mut Base, payload: &[u8], stamp_ns: Option<i64>) {
-        let Some(seq) = read_header(payload, self.token, self.expected) else { return };
-        let is_whole = base.spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
-        if !is_whole || seq >= self.bound {
-            return;
-        }
+        let Some(seq) = self.incoming.number(&base.spec, payload) else { return };
         let stamp = base.clock.stamped(stamp_ns);
         if !base.log.on_arrival(seq, stamp) {
             return;
         }
         base.last_arrival = base.last_arrival.max(stamp);
-        self.expected = self.expected.max(seq + 1);
-        self.mark(seq);
+        self.incoming.note(seq);
         if let Some(sink) = &mut base.sink {
             sink.on_piece(seq, payload.get(FILE_HEADER as usize..).unwrap_or_default());
         }
@@ -185,13 +181,13 @@ impl Datagrams {
         let size = base.spec.message_size().and_then(|size| usize::try_from(size).ok());
         let (Some(size), Some(_)) = (size, stamp_ns) else { return };
         let payload = packet.len().checked_sub(size).and_then(|begin| packet.get(begin..));
-        if let Some(seq) = payload.and_then(|payload| read_header(payload, self.token, self.taken)) {
+        if let Some(seq) = payload.and_then(|payload| read_header(payload, self.token(), self.taken)) {
             base.log.on_wire(seq, base.clock.stamped(stamp_ns));
         }
     }
 
     pub(crate) fn progress(&self, base: &Base) -> Progress {
-        Progress { is_done: base.is_workload_finished(), sent: self.taken, received: self.unique }
+        Progress { is_done: base.is_workload_finished(), sent: self.taken, received: self.incoming.unique() }
     }
 
     pub(crate) fn finish(&mut self, base: &mut Base, now: Instant) {
@@ -209,32 +205,6 @@ impl Datagrams {
                 base.log.on_sent(row, sent);
             }
             Err(why) => base.log.on_refused(row, why),
-        }
-    }
-
-    fn fill(&mut self, base: &Base, size: u64, seq: u64) {
-        let size = usize::try_from(size.min(LARGEST_DATAGRAM)).unwrap_or(0);
-        if self.outgoing.len() != size {
-            self.outgoing = filling(size);
-        }
-        if let (Some(file), Some(piece)) = (&base.spec.file, base.spec.file_piece()) {
-            let begin = usize::try_from(seq.saturating_mul(piece)).unwrap_or(usize::MAX);
-            let content = file.content.get(begin..).unwrap_or_default();
-            let room = self.outgoing.get_mut(FILE_HEADER as usize..).unwrap_or_default();
-            room.iter_mut().zip(content).for_each(|(to, from)| *to = *from);
-        }
-        write_header(&mut self.outgoing, self.token, seq);
-    }
-
-    fn mark(&mut self, seq: u64) {
-        // `bound` limits seq, and the session's budget limits `bound`.
-        let (word, bit) = (usize::try_from(seq / 64).unwrap_or(0), 1 << (seq % 64));
-        if self.seen.len() <= word {
-            self.seen.resize(word + 1, 0);
-        }
-        if self.seen[word] & bit == 0 {
-            self.seen[word] |= bit;
-            self.unique += 1;
         }
     }
 }

@@ -103,7 +103,7 @@ fn without_the_far_log_an_echo_still_knows_its_round_trips() {
 fn a_far_log_that_makes_no_sense_does_no_harm() {
     let mut sender = sender();
     let refused = sender.on_due(5, 160, ms(100)).unwrap();
-    sender.on_refused(refused, &std::io::ErrorKind::WouldBlock.into());
+    sender.on_refused(refused, &std::io::ErrorKind::WouldBlock);
     let mut receiver = FlowLog::new(RowBudget::new(1000));
     for seq in [u64::MAX, 1 << 40, 7, 5, 2] {
         receiver.on_arrival(seq, Instant::from_nanos(u64::MAX - 2_000_000));

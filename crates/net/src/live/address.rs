@@ -1,7 +1,13 @@
 //! From what the user typed to addresses, and from the system's errors to a line that helps.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsFd;
+
+use talkpath_units::Bytes;
+
+use crate::spec::USUAL_MTU;
+use crate::sys;
 
 /// The port of `talkpath serve`, for TCP and UDP.
 pub const DEFAULT_PORT: u16 = 7160;
@@ -51,6 +57,19 @@ fn split(host: &str) -> Result<(&str, u16), String> {
         }
         Some((name, port)) => Ok((name, parse_port(host, port)?)),
     }
+}
+
+/// The MTU of the path to `address`, as if over IPv4: Ethernet's, or what the kernel knows to be less. IPv6's header takes 20 B
+/// more of it.
+pub(super) fn path_mtu(address: SocketAddr) -> Bytes {
+    let is_v6 = address.is_ipv6() && matches!(address.ip().to_canonical(), IpAddr::V6(_));
+    let any = if address.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
+    let known = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(address)?;
+        sys::path_mtu(socket.as_fd(), address.is_ipv6())
+    });
+    let known = known.map_or(USUAL_MTU, |mtu| Bytes::new(u64::from(mtu)));
+    known.min(USUAL_MTU).saturating_sub(if is_v6 { Bytes::new(20) } else { Bytes::ZERO })
 }
 
 fn parse_port(host: &str, port: &str) -> Result<u16, String> {

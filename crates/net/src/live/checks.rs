@@ -77,7 +77,15 @@ pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
 /// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that nothing here does.
 pub(crate) fn ignored(flow: &Flow) -> Vec<&'static str> {
     let mut ignored = match &flow.transport {
-        TransportConfig::Udp(_) | TransportConfig::Dccp(_) => Vec::new(),
+        TransportConfig::Udp(_) => Vec::new(),
+        // The sockets neither set nor read it.
+        TransportConfig::Dccp(config) => {
+            if config.ecn {
+                vec!["ecn"]
+            } else {
+                Vec::new()
+            }
+        }
         TransportConfig::Tcp(config) => ignored_of_tcp(config),
     };
     ignored.extend(

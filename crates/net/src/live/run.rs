@@ -15,16 +15,19 @@ use talkpath_units::{Duration, Instant};
 
 use super::far::{Far, FarTotals};
 use super::far_end;
+use crate::alarm::Alarm;
 use crate::clock::{HostClock, RunClock, monotonic};
-use crate::end::{Channel, Dial, SharedEnd, UdpRoute};
-use crate::join::{RunEnd, Timed, file_warnings, flow_record, series};
+use crate::end::{Channel, Common, Dial, Place, SharedEnd, UdpRoute, unforeseen_seed};
+use crate::join::{
+    MOST_WORDS, RunEnd, Timed, file_warnings, flow_record, printable, series, unsent_warnings,
+};
 use crate::key::from_hex;
 use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::{Admission, Progress, Request};
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 use crate::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on};
-use crate::threads::{pace, receive_datagrams, sample_interval, serve_connections};
+use crate::threads::{close_connections, pace, receive_datagrams, sample_interval, serve_connections};
 use crate::wire::{Secret, registered, registration};
 
 /// A session whose flows have their sockets.
@@ -38,6 +41,7 @@ struct Session<'a> {
     registrations: Vec<(Arc<UdpSocket>, [u8; 32])>,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
+    alarm: Arc<Alarm>,
     warnings: Vec<String>,
 }
 
@@ -74,6 +78,7 @@ pub(super) fn run(
         registrations: Vec::new(),
         epoll: Arc::new(epoll),
         budget,
+        alarm: Arc::default(),
         warnings,
     };
     for (flow, admission) in spec.flows.iter().zip(&admissions) {
@@ -113,21 +118,29 @@ impl Session<'_> {
         let secret = from_hex::<16>(&admission.secret)
             .map(Secret)
             .ok_or_else(|| far_end(format!("{} broke the protocol: a flow has no secret", far.name())))?;
-        let end = Arc::new(SharedEnd::new(self.spec, flow, flow.is_up, admission.token, clock, &self.budget));
-        let index = self.ends.len() as u64;
-        match &mut end.lock().channel {
-            Channel::Tcp(stream) => {
-                let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
-                    .map_err(|error| far_end(error.to_string()))?;
-                opening.push(b'\n');
-                stream.set_dial(Dial { to: far.address(), opening, epoll: Arc::clone(&self.epoll), index });
-            }
-            Channel::Udp(datagrams) => {
-                let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
-                datagrams.set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
-                self.registrations.push((Arc::clone(&socket), registration(&secret)));
-                self.sockets.push((socket, Arc::clone(&end)));
-            }
+        let index = self.ends.len();
+        let place = Place {
+            index,
+            is_sender: flow.is_up,
+            is_client: true,
+            token: admission.token,
+            seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
+        };
+        let common = Common { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
+        let end = Arc::new(SharedEnd::new(self.spec, flow, &place, &common));
+        if let Channel::Tcp(stream) = &mut end.lock().channel {
+            let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
+                .map_err(|error| far_end(error.to_string()))?;
+            opening.push(b'\n');
+            let epoll = Arc::clone(&self.epoll);
+            stream.set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
+        } else {
+            let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
+            self.registrations.push((Arc::clone(&socket), registration(&secret)));
+            self.sockets.push((socket, Arc::clone(&end)));
+        }
+        if let Some((socket, _)) = self.sockets.last().filter(|_| !flow.is_stream()) {
+            end.lock().set_route(UdpRoute { socket: Arc::clone(socket), unconnected: None });
         }
         self.ends.push(end);
         Ok(())
@@ -163,8 +176,8 @@ impl Session<'_> {
             let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
             waiting.retain(|&index| {
                 let (socket, end) = &self.sockets[index];
-                let Channel::Udp(datagrams) = &end.lock().channel else { return false };
-                let answer = registered(datagrams.token());
+                let Some(token) = end.lock().token() else { return false };
+                let answer = registered(token);
                 let mut is_answered = false;
                 let _ = batch.receive(socket.as_fd(), |datagram| is_answered |= datagram.payload == answer);
                 !is_answered
@@ -178,7 +191,8 @@ impl Session<'_> {
     fn stamp_transmissions(&self) {
         for (socket, end) in &self.sockets {
             let end = end.lock();
-            let size = end.base.spec.message_size().filter(|_| end.base.spec.is_clocked());
+            let is_stamped = end.base.spec.is_clocked() && !end.base.spec.is_dccp();
+            let size = end.base.spec.message_size().filter(|_| is_stamped);
             if size.is_some_and(|size| size <= LARGEST_WHOLE) {
                 let _ = stamp_transmissions(socket.as_fd());
             }
@@ -193,12 +207,15 @@ impl Session<'_> {
         let has_streams = self.spec.flows.iter().any(FlowSpec::is_stream);
         let mut disturbance = Disturbance::default();
         let outcome = std::thread::scope(|scope| {
-            let pacer = scope.spawn(|| pace(&self.ends, clock, &stop));
+            let pacer = scope.spawn(|| pace(&self.ends, clock, &self.alarm, &stop));
             let datagrams = (!self.sockets.is_empty())
                 .then(|| scope.spawn(|| receive_datagrams(&self.sockets, &stop, &drops)));
             let connections = has_streams
                 .then(|| scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop)));
             let outcome = self.watch(far, clock);
+            if matches!(outcome, Outcome::Drained) {
+                close_connections(&self.ends, clock);
+            }
             stop.store(true, Ordering::Relaxed);
             disturbance.ordinary = pacer.join().unwrap_or_else(|_| Some("the pacer failed".to_owned()));
             for thread in [datagrams, connections].into_iter().flatten() {
@@ -380,12 +397,12 @@ impl Session<'_> {
             let far = logs.and_then(|logs| logs.get(index));
             let ends = [("this host", Some(&near.base.log)), ("the far host", far)];
             for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
-                // A far end may say anything: a few short words of it are enough.
-                for (why, count) in log.totals.refusals.iter().take(5) {
-                    let why: String = why.chars().filter(|c| !c.is_control()).take(100).collect();
+                for (why, count) in log.totals.refusals.iter().take(MOST_WORDS) {
+                    let why = printable(why);
                     lines.push(format!("flow {}: {place} refused {count} messages: {why}", flow.name));
                 }
             }
+            lines.extend(unsent_warnings(&flow.name, &ends));
         }
         lines
     }

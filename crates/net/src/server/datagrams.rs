@@ -10,7 +10,7 @@ use rustix::time::Timespec;
 
 use super::bind::DatagramSocket;
 use super::{Joinable, Shared};
-use crate::end::{Channel, UdpRoute};
+use crate::end::UdpRoute;
 use crate::sys::{ReceiveBatch, Received};
 use crate::wire::{read_registration, registered};
 
@@ -37,7 +37,7 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
         return register(socket, shared, datagram, from);
     }
     let Some(flow) = shared.flows().by_address.get(&from).cloned() else { return };
-    flow.end.lock().handle_datagram(datagram.payload, datagram.stamp_ns);
+    flow.end.handle_datagram(datagram.payload, datagram.stamp_ns);
 }
 
 /// A source shows that it knows a flow's secret: from now on it is that flow's. Unknown secrets get no answer, nor does
@@ -60,9 +60,7 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     flows.by_address.insert(from, Arc::clone(&flow));
     drop(flows);
     // The way is open before the client hears of it: once all its flows are answered it starts the run.
-    if let Channel::Udp(datagrams) = &mut flow.end.lock().channel {
-        datagrams.set_route(route.clone());
-    }
+    flow.end.lock().set_route(route.clone());
     // A lost answer is asked for again.
     let _ = route.send(&answer);
 }

@@ -11,8 +11,9 @@ use talkpath_units::Duration;
 
 use super::bind::DatagramSocket;
 use super::{Joinable, Limits, Shared};
+use crate::alarm::Alarm;
 use crate::clock::{HostClock, RunClock};
-use crate::end::{Channel, SharedEnd, apply_options};
+use crate::end::{Channel, Common, Place, SharedEnd, apply_options, unforeseen_seed};
 use crate::file::keep;
 use crate::key::{random, to_hex};
 use crate::lateness::Lateness;
@@ -143,6 +144,7 @@ struct Session<'a> {
     secrets: Vec<Secret>,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
+    alarm: Arc<Alarm>,
     host: HostClock,
     drops_before: u64,
 }
@@ -170,24 +172,31 @@ impl<'a> Session<'a> {
             secrets: Vec::new(),
             epoll: Arc::new(epoll),
             budget: RowBudget::new(shared.limits.rows),
+            alarm: Arc::default(),
             host,
             drops_before: shared.socket_drops.load(Ordering::Relaxed),
             spec,
         };
         let client = control.stream().peer_addr()?.ip().to_canonical();
         let local = control.stream().local_addr()?.ip().to_canonical();
-        let clock = host.run_from(host.now_ns());
+        let common = Common {
+            clock: host.run_from(host.now_ns()),
+            budget: Arc::clone(&session.budget),
+            alarm: Arc::clone(&session.alarm),
+        };
         let mut admissions = Vec::new();
-        for (index, flow) in session.spec.flows.iter().enumerate() {
+        for (index, flow) in session.spec.flows.iter().map(FlowSpec::served).enumerate() {
             let secret = Secret(random::<16>()?);
             let token = random_token()?;
-            let end = SharedEnd::new(&session.spec, flow, !flow.is_up, token, clock, &session.budget);
+            let seed = unforeseen_seed()?;
+            let place = Place { index, is_sender: !flow.is_up, is_client: false, token, seed };
+            let end = SharedEnd::new(&session.spec, &flow, &place, &common);
             let end = Arc::new(end.receiving_file(shared.keep.is_some()));
             admissions.push(Admission { secret: to_hex(&secret.0), token });
             session.ends.push(Arc::clone(&end));
             session.secrets.push(secret);
             let joinable = Joinable {
-                spec: flow.clone(),
+                spec: flow,
                 token,
                 client,
                 local,
@@ -248,8 +257,8 @@ impl<'a> Session<'a> {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
         let outcome = std::thread::scope(|scope| {
-            if self.spec.flows.iter().any(|flow| !flow.is_up) {
-                scope.spawn(|| pace(&self.ends, clock, &stop));
+            if self.spec.flows.iter().any(|flow| !flow.is_up || flow.is_dccp()) {
+                scope.spawn(|| pace(&self.ends, clock, &self.alarm, &stop));
             }
             if self.spec.flows.iter().any(FlowSpec::is_stream) {
                 scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop));

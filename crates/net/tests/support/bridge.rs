@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use talkpath_transport::dccp::codec::{Carrier, decode};
 use talkpath_units::{Duration, Seed, Stream};
 
 pub const NEAR: &str = "10.77.0.1";
@@ -279,11 +280,16 @@ fn decide(
     }
 }
 
-/// The sequence number of `packet`, an IPv4 packet, if it is a measured datagram of `size` payload bytes.
+/// The sequence number of `packet`, an IPv4 packet, if it is a measured datagram of `size` payload bytes, or a DCCP packet in
+/// UDP with as much data.
 pub fn measured(packet: &[u8], size: usize) -> Option<u32> {
     let header = usize::from(packet.first()? & 15) * 4;
     let is_udp = packet.first()? >> 4 == 4 && packet.get(9) == Some(&17);
-    let payload = packet.get(header + 8..)?;
+    let datagram = packet.get(header + 8..)?;
+    let payload = match decode(datagram, Carrier::Udp) {
+        Ok(decoded) if decoded.data.len() == size => decoded.data,
+        _ => datagram,
+    };
     let bytes = payload.get(4..8)?;
     (is_udp && payload.len() == size).then(|| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 pub mod bridge;
+pub mod emulated;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use talkpath_measure::RunRecord;
 use talkpath_net::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::{
-    CongestionControlKind, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig, UdpConfig,
+    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig,
+    UdpConfig,
 };
 use talkpath_units::{Bytes, Duration, Packets, Rate, Seed};
 
@@ -33,6 +35,9 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         flows,
     }
 }
+
+/// Every transport that there is.
+pub const TRANSPORTS: [&str; 6] = ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"];
 
 /// A G.711 call over `transport`, 160 B every 20 ms, one way upwards.
 pub fn voice(name: &str, transport: &str) -> Flow {
@@ -75,6 +80,9 @@ pub fn down(flow: Flow) -> Flow {
 pub fn transport_config(name: &str) -> TransportConfig {
     match name {
         "udp" => TransportConfig::Udp(UdpConfig { socket_buffer: Bytes::new(212_992) }),
+        "dccp-ccid2" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid2)),
+        "dccp-ccid3" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid3)),
+        "dccp-ccid4" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid4)),
         _ => TransportConfig::Tcp(TcpConfig {
             stack: Stack::Linux,
             nagle: if name == "tcp" { NagleKind::Minshall } else { NagleKind::Off },
@@ -87,6 +95,7 @@ pub fn transport_config(name: &str) -> TransportConfig {
             pacing: false,
             limited_transmit: true,
             cwnd_validation: true,
+            growth: talkpath_transport::cc::Growth::Counted,
             timestamps: true,
             min_rto: Duration::from_millis(200),
             timer_granularity: Duration::ZERO,
