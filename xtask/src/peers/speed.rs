@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Simulator, ask};
+use super::{Simulator, ask, spread};
 
 struct Benchmark {
     name: &'static str,
@@ -18,59 +18,98 @@ struct Benchmark {
     ns3: &'static str,
 }
 
-/// `[NAME...]`: all three benchmarks or those named, one line each and simulator.
+/// `[repeats=N] [NAME...]`: all three benchmarks or those named, one line each and simulator. Simulators take turns, so that what else the
+/// machine does meets them alike; a ratio is of one turn, and the line has its median and range over the turns.
 pub(super) fn run(
     root: &Path,
     ours: &Simulator,
     peers: &[Simulator],
-    names: &[String],
+    words: &[String],
 ) -> Result<String, String> {
+    let (mut repeats, mut names) = (3_usize, Vec::new());
+    for word in words {
+        match word.split_once('=') {
+            Some(("repeats", number)) => repeats = number.parse().map_err(|why| format!("{word}: {why}"))?,
+            Some(_) => return Err(format!("{word}: expected repeats=N or a benchmark's name")),
+            None => names.push(word.as_str()),
+        }
+    }
+    println!("{repeats} turns: medians [smallest, largest]");
     println!(
-        "{:<10} {:<9} {:>10} {:>8} {:>10} {:>22}",
+        "{:<10} {:<9} {:>10} {:>8} {:>10} {:>26}",
         "scenario", "", "hops", "CPU s", "M hops/s", "CPU s a hop, ours = 1"
     );
-    for benchmark in
-        BENCHMARKS.iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name))
-    {
-        let arguments = vec![root.join("crates/sim/benches").join(benchmark.scenario).display().to_string()];
-        // Ours counts hops in any case.
-        let own = line(benchmark.name, ours, &arguments, &arguments, None)?;
+    let chosen = |name: &str| names.is_empty() || names.contains(&name);
+    for benchmark in BENCHMARKS.iter().filter(|it| chosen(it.name)) {
+        let mut contestants = vec![own(root, benchmark, ours)?];
         for peer in peers {
-            let keys = if peer.name == "ns-2" { benchmark.ns2 } else { benchmark.ns3 };
-            let words = |counted: &str| -> Vec<String> {
-                let all = format!("{} {keys} sample=0 hops={counted}", benchmark.common);
-                all.split_whitespace().map(str::to_owned).collect()
-            };
-            let timed = if peer.name == "ns-2" { words("0") } else { words("1") };
-            line(benchmark.name, peer, &words("1"), &timed, Some(own))?;
+            contestants.push(rival(benchmark, peer)?);
         }
+        for _ in 0..repeats {
+            for contestant in &mut contestants {
+                let before = children_seconds()?;
+                ask(contestant.simulator, &contestant.timed)?;
+                contestant.seconds.push(children_seconds()? - before);
+            }
+        }
+        print(benchmark.name, &contestants);
     }
     Ok(String::new())
 }
 
-/// One simulator's line; returns its seconds a hop.
-fn line(
-    name: &str,
-    simulator: &Simulator,
-    counted: &[String],
-    timed: &[String],
-    own: Option<f64>,
-) -> Result<f64, String> {
-    let before = children_seconds()?;
-    let mut figures = ask(simulator, timed)?;
-    let spent = children_seconds()? - before;
-    if counted != timed {
-        figures = ask(simulator, counted)?;
+/// One simulator in one benchmark.
+struct Contestant<'a> {
+    simulator: &'a Simulator,
+    timed: Vec<String>,
+    hops: f64,
+    /// CPU time of each turn.
+    seconds: Vec<f64>,
+}
+
+/// Ours counts hops in any case.
+fn own<'a>(root: &Path, benchmark: &Benchmark, ours: &'a Simulator) -> Result<Contestant<'a>, String> {
+    let timed = vec![root.join("crates/sim/benches").join(benchmark.scenario).display().to_string()];
+    let hops = hops(ours, &timed)?;
+    Ok(Contestant { simulator: ours, timed, hops, seconds: Vec::new() })
+}
+
+/// ns-2's monitors cost it time: its hops are counted in a run that is not timed.
+fn rival<'a>(benchmark: &Benchmark, peer: &'a Simulator) -> Result<Contestant<'a>, String> {
+    let keys = if peer.name == "ns-2" { benchmark.ns2 } else { benchmark.ns3 };
+    let words = |counted: &str| -> Vec<String> {
+        let all = format!("{} {keys} sample=0 hops={counted}", benchmark.common);
+        all.split_whitespace().map(str::to_owned).collect()
+    };
+    let timed = if peer.name == "ns-2" { words("0") } else { words("1") };
+    let hops = hops(peer, &words("1"))?;
+    Ok(Contestant { simulator: peer, timed, hops, seconds: Vec::new() })
+}
+
+fn hops(simulator: &Simulator, arguments: &[String]) -> Result<f64, String> {
+    let figures = ask(simulator, arguments)?;
+    figures.get("hops").and_then(|all| all.first()).copied().ok_or_else(|| "no count of hops".to_owned())
+}
+
+fn print(name: &str, contestants: &[Contestant<'_>]) {
+    let Some(ours) = contestants.first() else { return };
+    for it in contestants {
+        let ratios: Vec<f64> = it
+            .seconds
+            .iter()
+            .zip(&ours.seconds)
+            .map(|(spent, own)| spent / it.hops / (own / ours.hops))
+            .collect();
+        let Some(((low, ratio, high), (_, spent, _))) = spread(&ratios).zip(spread(&it.seconds)) else {
+            continue;
+        };
+        println!(
+            "{name:<10} {:<9} {:>10} {spent:>8.2} {:>10.2} {:>26}",
+            it.simulator.name,
+            it.hops,
+            it.hops / spent / 1e6,
+            format!("{ratio:.1} [{low:.1}, {high:.1}]")
+        );
     }
-    let hops = figures.get("hops").and_then(|all| all.first()).copied().ok_or("no count of hops")?;
-    let cost = spent / hops;
-    let ratio = own.map_or_else(|| "1".to_owned(), |own| format!("{:.1}", cost / own));
-    println!(
-        "{name:<10} {:<9} {hops:>10} {spent:>8.2} {:>10.2} {ratio:>22}",
-        simulator.name,
-        hops / spent / 1e6
-    );
-    Ok(cost)
 }
 
 /// User and system time of all children that have ended, to the clock tick of 10 ms (proc(5): cutime, cstime; USER_HZ is 100).

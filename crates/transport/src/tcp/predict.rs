@@ -100,7 +100,7 @@ impl Tcp {
     /// Sends as many full segments of new data as may leave one after the other, if nothing has to leave before them.
     pub(super) fn transmit_plainly(&mut self, now: Instant, out: &mut impl FnMut(Transmit)) {
         let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
-        let asked = asked | !self.repairs.is_empty();
+        let asked = asked | !self.repairs.is_empty() | self.acks.leads();
         let is_special = asked | self.pacing.is_enabled() | self.config.steers;
         if is_special || self.state != State::Established || self.receiver.report.option_size() > 0 {
             return;
