@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Both arenas that own the path know the time at both ends. A scenario may ask what a measurement would make of a clock that
-//! is off: then a small echo travels beside its flows ([`PROBE`]), as the exchanges of RFC 5905 §8 do; every stamp that the far
+//! is off: then a small echo travels beside its flows, as the exchanges of RFC 5905 §8 do; every stamp that the far
 //! host would take is read off its wrong clock; and all that is known of that clock from then on are those exchanges
 //! ([`Offset`]). The probes take their room on the path, and that of a run is another run without them.
 //!
