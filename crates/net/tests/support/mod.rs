@@ -102,6 +102,7 @@ pub fn transport_config(name: &str) -> TransportConfig {
             initial_window: Packets::new(10),
             initial_ssthresh: None,
             send_buffer: None,
+            header_room: Bytes::new(320),
             overfill: false,
         }),
     }

@@ -279,6 +279,13 @@ const TCP_KEYS: &[Key] = &[
         "room for written, unacknowledged data; `auto` follows the congestion window as Linux does",
     ),
     key(
+        "header_room",
+        quantity(HEADER_ROOM),
+        Default::Is("\"320 B\""),
+        "what the sending kernel keeps free for headers in each segment's memory, which an `auto` send buffer counts: 320 B where \
+         wireless networks or tunnels are built in, 192 B where not; a real kernel has its own",
+    ),
+    key(
         "overfill",
         Kind::Flag,
         Default::Is("false"),
@@ -303,6 +310,9 @@ const NAGLE: Words =
 
 /// From what Linux takes at least (TCP_MIN_MSS is 48) to the largest IPv4 packet less two headers.
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
+
+/// Chosen: from a TCP header up to a page.
+const HEADER_ROOM: &[Measure] = &[measure(Dimension::Size, 64, 4096)];
 
 /// RFC 7323 §2.3 scales windows to 1 GiB at most.
 const RWND: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30), measure(Dimension::Packets, 1, 1 << 20)];

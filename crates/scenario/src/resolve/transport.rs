@@ -80,6 +80,7 @@ fn tcp(
     let initial_window = section.packets_or_word("initial_window", log);
     let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
     let send_buffer = section.bytes_or_word("send_buffer", log);
+    let header_room = section.bytes("header_room", log);
     let overfill = section.flag("overfill", log);
     Some(TcpConfig {
         nagle: nagle?,
@@ -99,6 +100,7 @@ fn tcp(
         initial_window: initial_window??,
         initial_ssthresh: initial_ssthresh?,
         send_buffer: send_buffer?,
+        header_room: header_room?,
         overfill: overfill?,
         ..preset
     })

@@ -1,7 +1,18 @@
 //! The send buffer: written and unacknowledged bytes, and when there is room for more.
 //!
-//! Fixed, or grown with the congestion window as Linux does (tcp_sndbuf_expand): room for twice the window, each
-//! segment charged what its memory costs. Linux charges each write its memory too; ours charges payload alone.
+//! Fixed, and then payload alone is counted; or charged and grown as Linux does it (sk_wmem_queued, tcp_sndbuf_expand):
+//!
+//! ```text
+//!   charged:  payload, and for each lump in the queue the memory of its head
+//!   lumps     sent: as they left;  unsent: as large as a segmenting device takes, the last one filled up by each write
+//!   taken     while less than the capacity is charged, lump by lump: the last may overshoot
+//!   writable  while half as much is free as is charged (sk_stream_is_writeable)
+//!   capacity  two congestion windows (BBR: three) of segments, each as large as one alone in its memory would be; it grows
+//!             when the application waits for room and the window is not full
+//! ```
+//!
+//! How large a head is depends on how the kernel was built: one with wireless networks or tunnels keeps 320 B free for headers
+//! (MAX_TCP_HEADER, `header_room`), another 192 B; a full segment of Ethernet's size counts 4352 B or 2304 B then.
 //!
 //! A message is taken whole where it fits. Winsock's buffer takes one, however large, as long as it holds less than its
 //! room (`overfill`): a send completes while the socket is within its SO_SNDBUF quota (Microsoft, "Design issues: Sending
@@ -14,50 +25,133 @@ use talkpath_units::Bytes;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendBuffer {
     capacity: u64,
-    autotuned: bool,
     overfill: bool,
+    /// Of an autotuned one: what a kernel reckons with.
+    memory: Option<Memory>,
+    /// An acknowledgement has come since the capacity was last looked at.
+    is_due: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    /// MAX_TCP_HEADER.
+    header_room: u64,
+    /// Congestion windows that fit.
+    windows: u64,
+}
+
+/// What was written and is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    /// Bytes, and of those never sent.
+    pub(crate) bytes: u64,
+    pub(crate) unsent: u64,
+    /// Lumps sent.
+    pub(crate) lumps: u64,
+    /// A full segment's payload, and the largest window that the far end has offered.
+    pub(crate) smss: u64,
+    pub(crate) largest_window: u64,
 }
 
 impl SendBuffer {
-    /// A buffer of `fixed` bytes, or an autotuned one; `overfill` takes what does not fit.
-    pub(crate) const fn new(fixed: Option<Bytes>, overfill: bool) -> Self {
-        match fixed {
-            Some(capacity) => Self { capacity: capacity.get(), autotuned: false, overfill },
-            None => Self { capacity: WMEM_DEFAULT, autotuned: true, overfill },
-        }
+    /// A buffer of `fixed` bytes, or an autotuned one of a kernel with `header_room`; `overfill` takes what does not fit.
+    pub(crate) const fn new(fixed: Option<Bytes>, header_room: Bytes, steers: bool, overfill: bool) -> Self {
+        let (capacity, memory) = match fixed {
+            Some(capacity) => (capacity.get(), None),
+            None => {
+                let windows = if steers { BBR_WINDOWS } else { WINDOWS };
+                (WMEM_DEFAULT, Some(Memory { header_room: header_room.get(), windows }))
+            }
+        };
+        Self { capacity, overfill, memory, is_due: false }
     }
 
-    /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer holds two such windows. It never shrinks.
+    /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such windows. It never
+    /// shrinks.
     pub(crate) fn expand(&mut self, cwnd: u64, mss: u32) {
-        if self.autotuned {
-            let per_segment = (u64::from(mss) + HEADER_ROOM).next_power_of_two() + SK_BUFF;
-            let wanted = cwnd.max(INIT_CWND).saturating_mul(2 * per_segment);
+        if let Some(memory) = self.memory {
+            let segment = (u64::from(mss) + memory.header_room + SHARED_INFO).next_power_of_two() + SK_BUFF;
+            let wanted = cwnd.max(INIT_CWND).saturating_mul(memory.windows * segment);
             self.capacity = self.capacity.max(wanted.min(WMEM_MAX));
         }
     }
 
+    /// An acknowledgement has come.
+    #[inline]
+    pub(crate) const fn on_ack(&mut self) {
+        self.is_due = self.memory.is_some();
+    }
+
+    /// Whether an acknowledgement has come since this was last asked.
+    #[inline]
+    pub(crate) const fn take_due(&mut self) -> bool {
+        core::mem::replace(&mut self.is_due, false)
+    }
+
     /// The largest message that could ever fit.
     pub(crate) const fn largest_message(&self) -> Bytes {
-        match (self.overfill, self.autotuned) {
+        match (self.overfill, self.memory.is_some()) {
             (true, _) => Bytes::MAX,
             (false, true) => Bytes::new(WMEM_MAX),
             (false, false) => Bytes::new(self.capacity),
         }
     }
 
-    /// Whether a message fits beside the `queued` bytes.
-    pub(crate) const fn fits(&self, queued: u64, size: u64) -> bool {
-        if self.overfill { queued < self.capacity } else { queued.saturating_add(size) <= self.capacity }
+    /// Whether a message fits beside the `queue`.
+    pub(crate) fn fits(&self, queue: Queue, size: u64) -> bool {
+        match self.memory {
+            _ if self.overfill => queue.bytes < self.capacity,
+            Some(memory) => size <= memory.room(self.capacity, queue),
+            None => queue.bytes.saturating_add(size) <= self.capacity,
+        }
     }
 
     /// Room to report: none until a third of the buffer is free (sk_stream_is_writeable), so that a writer is not
     /// woken for every segment.
-    pub(crate) const fn writable(&self, queued: u64) -> Bytes {
-        let free = self.capacity.saturating_sub(queued);
+    pub(crate) fn writable(&self, queue: Queue) -> Bytes {
+        let charged = self.memory.map_or(queue.bytes, |memory| memory.charge(queue));
+        let free = self.capacity.saturating_sub(charged);
         if self.overfill {
             return if free > 0 { Bytes::MAX } else { Bytes::ZERO };
         }
-        Bytes::new(if free >= queued / 2 { free } else { 0 })
+        if free < charged / 2 {
+            return Bytes::ZERO;
+        }
+        Bytes::new(self.memory.map_or(free, |memory| memory.room(self.capacity, queue)))
+    }
+}
+
+impl Memory {
+    /// What the queue is charged (sk_wmem_queued).
+    fn charge(self, queue: Queue) -> u64 {
+        let lumps = queue.lumps + queue.unsent.div_ceil(self.largest_lump(queue));
+        queue.bytes + lumps * self.head()
+    }
+
+    /// What tcp_sendmsg_locked would take: the last lump is filled up, and new ones begin while less than `capacity` is charged.
+    fn room(self, capacity: u64, queue: Queue) -> u64 {
+        let largest = self.largest_lump(queue);
+        let beside = queue.unsent.next_multiple_of(largest) - queue.unsent;
+        let free = capacity.saturating_sub(self.charge(queue) + beside);
+        beside + free.div_ceil(largest + self.head()) * largest
+    }
+
+    /// tcp_xmit_size_goal: whole segments, in 64 KiB less headers, and in half of the largest window seen.
+    fn largest_lump(self, queue: Queue) -> u64 {
+        let smss = queue.smss.max(1);
+        let bound = match queue.largest_window {
+            0..=MSS_DEFAULT => queue.largest_window,
+            window => window / 2,
+        };
+        let bytes = bound.min(LARGEST_LUMP - 1 - self.header_room.min(LARGEST_LUMP / 2));
+        (bytes / smss).max(1) * smss
+    }
+
+    /// SKB_TRUESIZE of a lump without its payload: the cache of small heads has no power of two for a size
+    /// (SKB_SMALL_HEAD_CACHE_SIZE).
+    const fn head(self) -> u64 {
+        let head = (self.header_room + SHARED_INFO).next_multiple_of(CACHE_LINE);
+        SK_BUFF + if head.is_power_of_two() { head + CACHE_LINE } else { head }
     }
 }
 
@@ -67,39 +161,90 @@ const WMEM_DEFAULT: u64 = 16 << 10;
 const WMEM_MAX: u64 = 4 << 20;
 /// TCP_INIT_CWND.
 const INIT_CWND: u64 = 10;
-/// MAX_TCP_HEADER and skb_shared_info on x86-64, 320 B each.
-const HEADER_ROOM: u64 = 640;
-/// struct sk_buff on x86-64, in whole cache lines.
+/// tcp_sndbuf_expand, bbr_sndbuf_expand.
+const WINDOWS: u64 = 2;
+const BBR_WINDOWS: u64 = 3;
+/// struct skb_shared_info and struct sk_buff on x86-64, in whole cache lines.
+const SHARED_INFO: u64 = 320;
 const SK_BUFF: u64 = 256;
+/// L1_CACHE_BYTES on x86-64.
+const CACHE_LINE: u64 = 64;
+/// GSO_LEGACY_MAX_SIZE.
+const LARGEST_LUMP: u64 = 65_536;
+/// TCP_MSS_DEFAULT: smaller windows are not halved (tcp_bound_to_half_wnd).
+const MSS_DEFAULT: u64 = 536;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The 87,040 B that a fresh Linux socket shows with an MSS of 1460.
+    /// A kernel without wireless networks or tunnels.
+    const LEAN: Bytes = Bytes::new(192);
+    const FULL: Bytes = Bytes::new(320);
+
+    const fn queue(bytes: u64, unsent: u64, lumps: u64) -> Queue {
+        Queue { bytes, unsent, lumps, smss: 1448, largest_window: 64_088 }
+    }
+
+    const fn fixed(bytes: u64, overfill: bool) -> SendBuffer {
+        SendBuffer::new(Some(Bytes::new(bytes)), FULL, false, overfill)
+    }
+
+    /// The 87,040 B that a fresh Linux socket shows with an MSS of 1460, and 46,080 B where the kernel is lean.
     #[test]
     fn a_fresh_connection_has_linux_room() {
-        let mut buffer = SendBuffer::new(None, false);
+        let mut buffer = SendBuffer::new(None, FULL, false, false);
         buffer.expand(10, 1460);
         assert_eq!(buffer.capacity, 87_040);
         buffer.expand(100, 1460);
         assert_eq!(buffer.capacity, 870_400);
         buffer.expand(1, 1460);
         assert_eq!(buffer.capacity, 870_400);
+        let mut lean = SendBuffer::new(None, LEAN, false, false);
+        lean.expand(10, 1460);
+        assert_eq!(lean.capacity, 46_080);
+        lean.expand(141, 1460);
+        assert_eq!(lean.capacity, 649_728);
+    }
+
+    /// Linux 6.18, SO_MEMINFO: ten segments in five lumps and 31,856 B unsent were 51,328 B; twenty in ten and 2896 B, 41,008 B.
+    #[test]
+    fn each_lump_is_charged_its_head() {
+        let memory = Memory { header_room: 192, windows: 2 };
+        assert_eq!(memory.largest_lump(queue(0, 0, 0)), 31_856);
+        assert_eq!(memory.charge(queue(14_480 + 31_856, 31_856, 5)), 51_328);
+        assert_eq!(memory.charge(queue(28_960 + 2896, 2896, 10)), 41_008);
+        let later = Queue { largest_window: 1 << 20, ..queue(0, 0, 0) };
+        assert_eq!(memory.largest_lump(later), 45 * 1448);
+        assert_eq!(Memory { header_room: 320, windows: 2 }.head(), 896);
+    }
+
+    /// sk_stream_memory_free is asked where a lump begins.
+    #[test]
+    fn the_last_lump_may_overshoot() {
+        let mut buffer = SendBuffer::new(None, LEAN, false, false);
+        buffer.expand(10, 1460);
+        assert_eq!(buffer.writable(queue(0, 0, 0)), Bytes::new(2 * 31_856));
+        assert!(buffer.fits(queue(0, 0, 0), 63_712) && !buffer.fits(queue(0, 0, 0), 63_713));
+        assert_eq!(buffer.writable(queue(51_000, 30_000, 10)), Bytes::ZERO);
+        assert!(buffer.fits(queue(51_000, 30_000, 10), 1856));
     }
 
     #[test]
     fn a_buffer_is_writable_when_a_third_is_free() {
-        let buffer = SendBuffer::new(Some(Bytes::new(3000)), false);
-        assert_eq!(buffer.writable(2000), Bytes::new(1000));
-        assert_eq!(buffer.writable(2001), Bytes::ZERO);
-        assert!(buffer.fits(2001, 999) && !buffer.fits(2001, 1000));
+        let buffer = fixed(3000, false);
+        assert_eq!(buffer.writable(queue(2000, 0, 0)), Bytes::new(1000));
+        assert_eq!(buffer.writable(queue(2001, 0, 0)), Bytes::ZERO);
+        assert!(buffer.fits(queue(2001, 0, 0), 999) && !buffer.fits(queue(2001, 0, 0), 1000));
     }
 
     #[test]
     fn an_overfilled_buffer_takes_any_message_until_it_is_full() {
-        let buffer = SendBuffer::new(Some(Bytes::new(8192)), true);
-        assert!(buffer.fits(8191, 60 << 10) && !buffer.fits(8192, 1));
-        assert_eq!((buffer.writable(8191), buffer.writable(8192)), (Bytes::MAX, Bytes::ZERO));
+        let buffer = fixed(8192, true);
+        assert!(buffer.fits(queue(8191, 0, 0), 60 << 10) && !buffer.fits(queue(8192, 0, 0), 1));
+        assert_eq!(
+            (buffer.writable(queue(8191, 0, 0)), buffer.writable(queue(8192, 0, 0))),
+            (Bytes::MAX, Bytes::ZERO)
+        );
     }
 }

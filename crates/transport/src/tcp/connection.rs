@@ -173,8 +173,8 @@ impl Tcp {
             selective: Selective::new(config.stack, config.tlp),
             controller: kept.controller(mss, kept.initial_window),
             usage: WindowUsage::default(),
-            pacing: Pacing::new(config.pacing || kept.steers),
-            buffer: SendBuffer::new(config.send_buffer, config.overfill),
+            pacing: Pacing::new(config.pacing || kept.steers, config.stack == Stack::Linux),
+            buffer: SendBuffer::new(config.send_buffer, config.header_room, kept.steers, config.overfill),
             timers: Timers::new(),
             resend_first: false,
             repairs: VecDeque::new(),
@@ -289,7 +289,7 @@ impl Transport for Tcp {
         if !self.is_open() {
             return Err(Refused::NotOpen);
         }
-        if !self.buffer.fits(self.sender.queued(), message.size.get()) {
+        if !self.buffer.fits(self.sender.queue(), message.size.get()) {
             return Err(Refused::NoRoom);
         }
         if self.config.steers {
@@ -377,7 +377,7 @@ impl Transport for Tcp {
 
     #[inline]
     fn writable(&self) -> Bytes {
-        if self.is_open() { self.buffer.writable(self.sender.queued()) } else { Bytes::ZERO }
+        if self.is_open() { self.buffer.writable(self.sender.queue()) } else { Bytes::ZERO }
     }
 
     #[inline]

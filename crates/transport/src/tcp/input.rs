@@ -160,7 +160,7 @@ impl Tcp {
         if self.config.steers {
             self.inform_without_sack(&acked, ack, Measured { rtt: sample, losses: 0, prior_in_flight }, now);
         }
-        self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
+        self.buffer.on_ack();
         // RFC 6298 §5.2 and §5.3.
         if !self.sender.is_waiting() {
             self.timers.clear(TimerKind::Retransmit);

@@ -14,6 +14,7 @@
 //!   undo         needless reductions taken back                 pacing   segments spread over the round trip
 //!   feedback     what BBR is told                              tuning   growth of the offered window
 //!   predict      what nearly all segments are, in short
+//!   offload      how many segments leave as one
 //! ```
 //!
 //! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
@@ -29,6 +30,7 @@ mod feedback;
 mod handshake;
 mod input;
 mod nagle;
+mod offload;
 mod output;
 mod pacing;
 mod predict;

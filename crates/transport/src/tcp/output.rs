@@ -9,7 +9,7 @@
 use talkpath_units::{Bytes, Instant};
 
 use super::connection::{Control, State, Tcp, timestamp};
-use super::pacing::Pace;
+use super::offload::Lump;
 use super::probe::Pending;
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
@@ -50,6 +50,9 @@ impl Tcp {
             }
         }
         self.is_quiet = true;
+        if self.buffer.take_due() {
+            self.check_room();
+        }
         None
     }
 
@@ -57,6 +60,17 @@ impl Tcp {
     fn next_control(&mut self, now: Instant) -> Option<Transmit> {
         let control = self.control.take()?;
         Some(bare(self.control_segment(control, now)))
+    }
+
+    /// tcp_check_space, after what an acknowledgement released has left: a buffer that keeps the application waiting grows where
+    /// `cwnd` has room all the same, and with each step of congestion avoidance, as a kernel's was seen to do (docs/model.md).
+    fn check_room(&mut self) {
+        let window = self.controller.window();
+        let (cwnd, slow_start) = (window.whole_packets(), window.in_slow_start());
+        let may_grow = !slow_start || self.sender.flight_segments() < cwnd;
+        if may_grow && self.buffer.writable(self.sender.queue()) == Bytes::ZERO {
+            self.buffer.expand(cwnd, self.config.mss);
+        }
     }
 
     pub(super) fn on_timer(&mut self, kind: TimerKind, now: Instant) {
@@ -165,40 +179,48 @@ impl Tcp {
                     self.on_drained(true, Held::NoData, now);
                     return None;
                 }
+                if self.pacing.in_bursts() && !self.pacing.goes_on(true) {
+                    self.pacing.begin(self.pace_now().burst(), true, now);
+                }
                 let sent = self.sender.send_again(now)?;
                 self.on_sent_again(&sent, now);
                 sent
             }
             Next::New { payload, fin } => {
                 self.restart_after_idle(now);
-                if !self.admits(payload, 0) && !self.admits_limited(payload) {
+                let goes_on = self.pacing.goes_on(false);
+                if !goes_on && let Err(cwnd_limited) = self.begin_lump(payload, fin, now) {
                     self.pacing.end_burst();
-                    self.on_drained(true, Held::NoData, now);
+                    self.on_drained(cwnd_limited, Held::NoData, now);
                     return None;
                 }
                 if self.selective.enabled {
                     self.selective.prr.on_sent(1);
                 }
-                self.sender.send_new(payload, fin, now)
+                self.sender.send_new(payload, fin, goes_on, now)
             }
         };
         self.sent_since_drained = true;
-        self.pace(&sent, now);
+        self.pacing.on_sent();
+        if self.pacing.is_enabled() {
+            let pace = self.pace_now();
+            self.pacing.pace(sent.payload, &pace);
+        }
         Some(self.transmit_data(sent, now))
     }
 
-    fn pace(&mut self, sent: &SentSegment, now: Instant) {
-        let (window, sender, srtt) = (self.controller.window(), &self.sender, self.rtt.srtt());
-        self.pacing.on_sent(sent.payload, now, || Pace {
-            cwnd: window.whole_packets(),
-            ssthresh: window.ssthresh() / window.counting().smss(),
-            outstanding: sender.outstanding_segments(),
-            smss: sender.smss(),
-            srtt,
-            min_rtt: self.selective.rack.min_rtt(),
-            rate: self.controller.pacing_rate(),
-            least_burst: self.controller.least_burst(),
-        });
+    /// Whether a new segment may leave, and with how many behind it; else whether `cwnd` is what holds it.
+    fn begin_lump(&mut self, payload: u32, fin: bool, now: Instant) -> Result<(), bool> {
+        if !self.admits(payload, 0) && !self.admits_limited(payload) {
+            return Err(true);
+        }
+        if self.pacing.in_bursts() {
+            match self.lump(fin, now) {
+                Lump::Leaves(segments) => self.pacing.begin(segments, false, now),
+                Lump::Waits { cwnd_limited } => return Err(cwnd_limited),
+            }
+        }
+        Ok(())
     }
 
     /// A lost segment leaves again; the first one in flight gets a whole timeout (tcp_xmit_retransmit_queue).
@@ -293,7 +315,7 @@ impl Tcp {
             return;
         }
         let Some(used) = self.usage.unused(window, outstanding, self.rtt.rto(), now) else { return };
-        if !self.is_disordered() && self.buffer.writable(self.sender.queued()) > Bytes::ZERO {
+        if !self.is_disordered() && self.buffer.writable(self.sender.queue()) > Bytes::ZERO {
             self.controller.window_mut().decay(used);
         }
     }
@@ -303,7 +325,7 @@ impl Tcp {
     /// (tcp_xmit_probe_skb). The RFC would send an octet of new data.
     fn probe(&mut self, now: Instant) -> Transmit {
         if let Some(payload) = self.sender.plan_forced().filter(|_| !self.sender.is_waiting()) {
-            let sent = self.sender.send_new(payload, false, now);
+            let sent = self.sender.send_new(payload, false, false, now);
             return self.transmit_data(sent, now);
         }
         let seq = self.sender.snd_una().saturating_sub(1);

@@ -1,21 +1,25 @@
-//! Pacing: segments spread over the round trip, as Linux does for a paced socket (tcp_update_pacing_rate, tcp_tso_autosize,
-//! tcp_update_skb_after_send).
+//! Bursts and pacing: which segments leave together, and how bursts are spread over the round trip, as Linux does
+//! (tcp_tso_autosize, tcp_update_pacing_rate, tcp_update_skb_after_send; which bursts wait is in `offload`).
 //!
 //! The rate is the congestion control's, where it has one; else twice the window a round trip below half of `ssthresh`, 1.2 times
 //! above: slow start may still double. Segments leave in bursts of a millisecond's worth, two at least; on round trips of a few
-//! milliseconds in larger ones. The first ten segments are not paced. A burst that left late gives back up to half of its
-//! time.
+//! milliseconds in larger ones. A sender that is not paced has the same bursts, without time between them. The first ten segments
+//! are not paced. A burst that left late gives back up to half of its time.
 
 use talkpath_units::{Duration, Instant, Rate};
 
-/// When the next segment may leave.
+/// The burst that leaves now, and when the next may.
 #[derive(Clone, Debug)]
 pub(super) struct Pacing {
-    enabled: bool,
+    is_paced: bool,
+    in_bursts: bool,
+    /// When the last burst left, or, paced, when its time is over (tcp_wstamp_ns).
     next: Instant,
     unpaced: u32,
-    /// Segments that may still leave with the last one, and how much of their time the burst's lateness gives back.
+    /// Segments that may still leave with the last one, and whether they repair.
     burst: u32,
+    repairs: bool,
+    /// How much of its time the burst's lateness gives back.
     late: Duration,
 }
 
@@ -37,25 +41,54 @@ pub(super) struct Pace {
 }
 
 impl Pacing {
-    pub(super) const fn new(enabled: bool) -> Self {
-        Self { enabled, next: Instant::ZERO, unpaced: UNPACED, burst: 0, late: Duration::ZERO }
+    /// Segments leave in bursts where `in_bursts`, as a kernel's do, or where they are paced.
+    pub(super) const fn new(is_paced: bool, in_bursts: bool) -> Self {
+        Self {
+            is_paced,
+            in_bursts: is_paced || in_bursts,
+            next: Instant::ZERO,
+            unpaced: UNPACED,
+            burst: 0,
+            repairs: false,
+            late: Duration::ZERO,
+        }
     }
 
     /// Whether segments are spread at all.
     #[inline]
     pub(super) const fn is_enabled(&self) -> bool {
-        self.enabled
+        self.is_paced
     }
 
     /// When the next segment may leave, if that is later than `now`.
     #[inline]
     pub(super) fn waits_until(&self, now: Instant) -> Option<Instant> {
-        (self.enabled && self.burst == 0 && self.next > now).then_some(self.next)
+        (self.is_paced && self.burst == 0 && self.next > now).then_some(self.next)
     }
 
-    /// When the last segment's time is over.
+    /// When the last burst left or, paced, when its time is over.
     pub(super) const fn departs(&self) -> Instant {
         self.next
+    }
+
+    /// Whether segments leave in bursts.
+    #[inline]
+    pub(super) const fn in_bursts(&self) -> bool {
+        self.in_bursts
+    }
+
+    /// Whether the next segment belongs to a burst that has begun, of the same kind: `repairs` or new data.
+    #[inline]
+    pub(super) const fn goes_on(&self, repairs: bool) -> bool {
+        self.burst > 0 && self.repairs == repairs
+    }
+
+    /// So many `segments` may leave together now.
+    #[inline]
+    pub(super) fn begin(&mut self, segments: u32, repairs: bool, now: Instant) {
+        (self.burst, self.repairs) = (segments, repairs);
+        self.late = now.since(self.next);
+        self.next = self.next.max(now);
     }
 
     /// Nothing is left that could leave now: what comes later is a burst of its own.
@@ -64,21 +97,14 @@ impl Pacing {
         self.burst = 0;
     }
 
-    /// A segment of `payload` bytes leaves.
+    /// A segment of the burst leaves.
     #[inline]
-    pub(super) fn on_sent(&mut self, payload: u32, now: Instant, pace: impl FnOnce() -> Pace) {
-        if self.enabled {
-            self.pace(payload, now, pace());
-        }
+    pub(super) const fn on_sent(&mut self) {
+        self.burst = self.burst.saturating_sub(1);
     }
 
-    fn pace(&mut self, payload: u32, now: Instant, pace: Pace) {
-        if self.burst == 0 {
-            self.burst = pace.burst();
-            self.late = now.since(self.next);
-            self.next = self.next.max(now);
-        }
-        self.burst -= 1;
+    /// It carries `payload` bytes, which take their time.
+    pub(super) fn pace(&mut self, payload: u32, pace: &Pace) {
         if self.unpaced > 0 {
             self.unpaced -= 1;
             return;
@@ -104,27 +130,42 @@ impl Pace {
             return Some((u128::from(rate.as_bps()), 8 * NANOS_IN_S));
         }
         let srtt = self.srtt?;
-        let percent = if self.cwnd < self.ssthresh / 2 { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let window = self.cwnd.max(self.outstanding).max(1).saturating_mul(u64::from(self.smss));
-        Some((u128::from(window) * percent, u128::from(srtt.as_nanos()) * 100))
+        Some((u128::from(window) * u128::from(self.percent()), u128::from(srtt.as_nanos()) * 100))
     }
 
-    /// Segments that leave together (tcp_tso_autosize).
-    fn burst(&self) -> u32 {
-        let Some((bytes, nanos)) = self.rate() else { return self.least_burst };
+    /// What the pacing rate is in 2^-10 s.
+    fn bytes_a_burst(&self) -> Option<u64> {
+        if let Some(rate) = self.rate {
+            return Some((rate.as_bps() / 8) >> BURST_SHIFT);
+        }
+        let window = self.cwnd.max(self.outstanding).max(1).saturating_mul(u64::from(self.smss));
+        // Percent of a window a microsecond, to bytes a second.
+        let scaled = window.saturating_mul(self.percent() * (MICROS_IN_S / 100));
+        Some((scaled / self.srtt?.as_micros().max(1)) >> BURST_SHIFT)
+    }
+
+    /// Windows a round trip, in percent.
+    const fn percent(&self) -> u64 {
+        if self.cwnd < self.ssthresh / 2 { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT }
+    }
+
+    /// Segments that leave together at most (tcp_tso_autosize).
+    pub(super) fn burst(&self) -> u32 {
+        let Some(bytes) = self.bytes_a_burst() else { return self.least_burst };
         let shift = self.min_rtt.as_micros() >> RTT_SHIFT;
         let short_path = if shift < u64::from(u32::BITS) { LARGEST_BURST >> shift } else { 0 };
-        let bytes = (bytes * NANOS_IN_S / nanos.max(1)) >> BURST_SHIFT;
-        let segments = (bytes + short_path).min(LARGEST_BURST) / u128::from(self.smss.max(1));
+        let segments = bytes.saturating_add(short_path).min(LARGEST_BURST) / u64::from(self.smss.max(1));
         u32::try_from(segments).unwrap_or(u32::MAX).max(self.least_burst)
     }
 }
 
 const NANOS_IN_S: u128 = 1_000_000_000;
+const MICROS_IN_S: u64 = 1_000_000;
 /// net.ipv4.tcp_pacing_ss_ratio.
-const SLOW_START_PERCENT: u128 = 200;
+const SLOW_START_PERCENT: u64 = 200;
 /// net.ipv4.tcp_pacing_ca_ratio.
-const AVOIDANCE_PERCENT: u128 = 120;
+const AVOIDANCE_PERCENT: u64 = 120;
 /// tcp_update_skb_after_send, after sch_fq's initial quantum of ten segments.
 const UNPACED: u32 = 10;
 /// sk_pacing_shift: 2^-10 s.
@@ -132,7 +173,7 @@ const BURST_SHIFT: u32 = 10;
 /// net.ipv4.tcp_tso_rtt_log.
 const RTT_SHIFT: u32 = 9;
 /// sk_gso_max_size.
-const LARGEST_BURST: u128 = 65_536;
+const LARGEST_BURST: u64 = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -163,39 +204,53 @@ mod tests {
         assert_eq!(pace.span(1000), Duration::from_millis(1));
     }
 
+    fn send(pacing: &mut Pacing, segments: u32, at: Instant) {
+        assert!(pacing.waits_until(at).is_none());
+        pacing.begin(segments, false, at);
+        for _ in 0..segments {
+            assert!(pacing.goes_on(false) && !pacing.goes_on(true));
+            pacing.on_sent();
+            if pacing.is_enabled() {
+                pacing.pace(1000, &pace(10, 20));
+            }
+        }
+        assert!(!pacing.goes_on(false));
+    }
+
     #[test]
     fn the_first_ten_leave_at_once_and_a_late_burst_gives_back_half() {
-        let mut pacing = Pacing::new(true);
+        let mut pacing = Pacing::new(true, false);
         let start = Instant::from_millis(100);
-        for _ in 0..10 {
-            assert_eq!(pacing.waits_until(start), None);
-            pacing.on_sent(1000, start, || pace(10, 20));
-        }
-        for _ in 0..2 {
-            assert_eq!(pacing.waits_until(start), None);
-            pacing.on_sent(1000, start, || pace(10, 20));
-        }
+        send(&mut pacing, 10, start);
+        send(&mut pacing, 2, start);
         assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(120)));
-        for _ in 0..2 {
-            pacing.on_sent(1000, Instant::from_millis(123), || pace(10, 20));
-        }
+        send(&mut pacing, 2, Instant::from_millis(123));
         assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(140)));
-        for _ in 0..2 {
-            pacing.on_sent(1000, Instant::from_millis(200), || pace(10, 20));
-        }
+        send(&mut pacing, 2, Instant::from_millis(200));
         assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(210)));
     }
 
     #[test]
     fn a_burst_that_ran_out_of_data_is_over() {
-        let mut pacing = Pacing::new(true);
+        let mut pacing = Pacing::new(true, false);
         pacing.unpaced = 0;
         let start = Instant::from_millis(100);
         pacing.next = start;
-        pacing.on_sent(1000, start, || pace(10, 20));
+        pacing.begin(2, false, start);
+        pacing.on_sent();
+        pacing.pace(1000, &pace(10, 20));
         assert_eq!(pacing.waits_until(start), None);
         pacing.end_burst();
         assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(110)));
+    }
+
+    #[test]
+    fn bursts_without_pacing_wait_for_nothing() {
+        let mut pacing = Pacing::new(false, true);
+        for _ in 0..20 {
+            send(&mut pacing, 2, Instant::from_millis(100));
+        }
+        assert_eq!(pacing.departs(), Instant::from_millis(100));
     }
 
     /// tcp_tso_autosize: 2^-10 s at 100 Mbit/s are 12 segments; on 1 ms half of 64 KiB more.

@@ -9,6 +9,7 @@ use talkpath_units::Instant;
 
 use super::connection::{State, Tcp};
 use super::input::relative;
+use super::offload::Lump;
 use super::probe::Pending;
 use super::recovery::RecoveryState;
 use super::timer::TimerKind;
@@ -90,7 +91,7 @@ impl Tcp {
         };
         let (flight_size, cwnd_limited) = (self.flight_size(), self.may_grow());
         self.controller.on_ack(Ack { acked, flight_size, cwnd_limited, now });
-        self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
+        self.buffer.on_ack();
         if self.sender.fin_is_acked() {
             self.on_fin_acked();
         }
@@ -106,14 +107,8 @@ impl Tcp {
             return;
         }
         self.sender.leave_room(0);
-        let mut room = match self.controller.allowance() {
-            _ if !self.sender.sends_plainly() => 0,
-            Allowance::WindowPackets(cwnd) => cwnd.get().saturating_sub(self.sender.flight_segments()),
-            Allowance::Window(cwnd) => {
-                cwnd.get().saturating_sub(self.sender.flight_bytes()) / u64::from(self.sender.smss())
-            }
-        };
-        if room == 0 || !self.sender.has_full_segment() {
+        let mut left = if self.sender.sends_plainly() { self.plain_lump(now) } else { 0 };
+        if left == 0 {
             return;
         }
         let payload = self.sender.smss();
@@ -124,10 +119,16 @@ impl Tcp {
             self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
         }
         let first = self.sender.outstanding_segments();
-        while room > 0 && self.sender.has_full_segment() {
-            room -= 1;
+        let mut follows = false;
+        while left > 0 && self.sender.has_full_segment() {
+            left -= 1;
             let start = self.sender.snd_max();
-            self.sender.send_plainly(now);
+            self.sender.send_plainly(follows, now);
+            self.pacing.on_sent();
+            follows = left > 0;
+            if left == 0 {
+                left = self.plain_lump(now);
+            }
             segment.seq = self.iss.wrapping_add(start as u32);
             if self.sender.unsent() == 0 {
                 segment.flags = Flags::ACK.with(Flags::PSH);
@@ -145,6 +146,29 @@ impl Tcp {
         self.counters.data_packets += sent;
         if self.selective.enabled {
             self.selective.prr.on_sent(sent);
+        }
+    }
+
+    /// How many segments of new data leave together next, where a full one may; what they wait for otherwise is not looked at.
+    fn plain_lump(&mut self, now: Instant) -> u32 {
+        let room = match self.controller.allowance() {
+            Allowance::WindowPackets(cwnd) => cwnd.get().saturating_sub(self.sender.flight_segments()),
+            Allowance::Window(cwnd) => {
+                cwnd.get().saturating_sub(self.sender.flight_bytes()) / u64::from(self.sender.smss())
+            }
+        };
+        if room == 0 || !self.sender.has_full_segment() {
+            return 0;
+        }
+        if !self.pacing.in_bursts() {
+            return 1;
+        }
+        match self.lump(false, now) {
+            Lump::Leaves(segments) => {
+                self.pacing.begin(segments, false, now);
+                segments
+            }
+            Lump::Waits { .. } => 0,
         }
     }
 }

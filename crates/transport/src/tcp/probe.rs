@@ -110,7 +110,7 @@ impl Tcp {
     pub(super) fn send_probe(&mut self, now: Instant) -> Option<SentSegment> {
         let new = self.sender.plan_forced();
         let sent = match new {
-            Some(payload) => self.sender.send_new(payload, false, now),
+            Some(payload) => self.sender.send_new(payload, false, false, now),
             None => self.sender.send_last_again(now)?,
         };
         self.selective.probe.out = Some((self.sender.snd_max(), new.is_none()));

@@ -163,7 +163,14 @@ mod tests {
 
     fn segment(end: u64, sent_ms: u64) -> SentSegment {
         let marks = Marks::default();
-        SentSegment { end, sent_at: Instant::from_millis(sent_ms), payload: 1000, fin: false, marks }
+        SentSegment {
+            end,
+            sent_at: Instant::from_millis(sent_ms),
+            payload: 1000,
+            fin: false,
+            follows: false,
+            marks,
+        }
     }
 
     fn rack() -> Rack {

@@ -286,6 +286,7 @@ impl Sender {
             && segment.end <= ack
         {
             self.segments.pop_front();
+            self.lumps -= u64::from(!segment.follows);
             popped += 1;
             if segment.marks.is_clean() {
                 match &mut plain {

@@ -116,7 +116,7 @@ impl Tcp {
             self.steer(arrived, &news, losses);
         }
         if advanced {
-            self.buffer.expand(self.controller.window().whole_packets(), self.config.mss);
+            self.buffer.on_ack();
             if self.sender.fin_is_acked() {
                 self.on_fin_acked();
             }

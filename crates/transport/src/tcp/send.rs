@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use talkpath_units::Instant;
 
+use super::buffer::Queue;
 use super::nagle::Nagle;
 use super::scoreboard::{Marks, Scoreboard};
 use super::window::SendWindow;
@@ -29,6 +30,8 @@ pub(crate) struct SentSegment {
     pub(crate) sent_at: Instant,
     pub(crate) payload: u32,
     pub(crate) fin: bool,
+    /// It left together with the one before it.
+    pub(crate) follows: bool,
     pub(crate) marks: Marks,
 }
 
@@ -90,6 +93,8 @@ pub(crate) struct Sender {
     written: u64,
     pub(super) segments: VecDeque<SentSegment>,
     pub(super) next: usize,
+    /// Of the segments, those that did not follow another one at once.
+    pub(super) lumps: u64,
     pub(super) board: Scoreboard,
     fin_queued: bool,
     fin_sent: bool,
@@ -110,6 +115,7 @@ impl Sender {
             written: 1,
             segments: VecDeque::new(),
             next: 0,
+            lumps: 0,
             board: Scoreboard::default(),
             fin_queued: false,
             fin_sent: false,
@@ -186,6 +192,16 @@ impl Sender {
         self.smss
     }
 
+    /// Payload of a full segment as it would leave now, beside SACK blocks.
+    pub(crate) const fn full_payload(&self) -> u32 {
+        self.full
+    }
+
+    /// Bytes beyond all that was ever sent that the far end's window takes.
+    pub(crate) const fn usable(&self) -> u64 {
+        self.window.edge().saturating_sub(self.snd_max)
+    }
+
     /// One past the last offset that is taken to be in the network.
     pub(crate) fn snd_nxt(&self) -> u64 {
         self.segments.get(self.next).map_or(self.snd_max, SentSegment::start)
@@ -218,6 +234,17 @@ impl Sender {
     pub(crate) const fn queued(&self) -> u64 {
         // A FIN that was sent and acknowledged stands one above `written`.
         self.written.saturating_sub(if self.snd_una == 0 { 1 } else { self.snd_una })
+    }
+
+    /// What the send buffer is charged for.
+    pub(crate) fn queue(&self) -> Queue {
+        Queue {
+            bytes: self.queued(),
+            unsent: self.unsent(),
+            lumps: self.lumps,
+            smss: u64::from(self.smss),
+            largest_window: self.window.largest(),
+        }
     }
 
     /// Bytes written and never sent.
@@ -280,15 +307,16 @@ impl Sender {
         (payload > 0).then_some(payload as u32)
     }
 
-    /// Sends `payload` new bytes, and the FIN where `fin`.
-    pub(crate) fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> SentSegment {
+    /// Sends `payload` new bytes, and the FIN where `fin`; it `follows` where it leaves in one lump with the last.
+    pub(crate) fn send_new(&mut self, payload: u32, fin: bool, follows: bool, now: Instant) -> SentSegment {
         let end = self.snd_max + u64::from(payload) + u64::from(fin);
-        let segment = SentSegment { end, sent_at: now, payload, fin, marks: Marks::default() };
+        let segment = SentSegment { end, sent_at: now, payload, fin, follows, marks: Marks::default() };
         if payload > 0 && payload < self.full {
             self.nagle.on_small_sent(end);
         }
         self.snd_max = end;
         self.fin_sent |= fin;
+        self.lumps += u64::from(!follows);
         self.segments.push_back(segment);
         self.next = self.segments.len();
         self.last_sent = now;
@@ -314,10 +342,18 @@ impl Sender {
 
     /// [`Self::send_new`] of a full segment.
     #[inline]
-    pub(super) fn send_plainly(&mut self, now: Instant) {
+    pub(super) fn send_plainly(&mut self, follows: bool, now: Instant) {
         let end = self.snd_max + u64::from(self.full);
         let marks = Marks::default();
-        self.segments.push_back(SentSegment { end, sent_at: now, payload: self.full, fin: false, marks });
+        self.segments.push_back(SentSegment {
+            end,
+            sent_at: now,
+            payload: self.full,
+            fin: false,
+            follows,
+            marks,
+        });
+        self.lumps += u64::from(!follows);
         self.snd_max = end;
         self.next = self.segments.len();
         self.last_sent = now;
@@ -355,8 +391,8 @@ impl Sender {
     /// Everything before `ack`, the `segments` of a [`Self::plain_run`], has arrived; returns how many bytes that was.
     #[inline]
     pub(super) fn acknowledge_plainly(&mut self, ack: u64, segments: u64) -> u64 {
-        for _ in 0..segments {
-            self.segments.pop_front();
+        for segment in self.segments.drain(..segments as usize) {
+            self.lumps -= u64::from(!segment.follows);
         }
         self.next = self.segments.len();
         self.board.popped += segments;
@@ -406,6 +442,7 @@ impl Sender {
                 acked.sample_from = Some(segment.sent_at);
             }
             acked.segments += 1;
+            self.lumps -= u64::from(!segment.follows);
             self.segments.pop_front();
         }
         self.next = self.next.saturating_sub(acked.segments as usize);
@@ -444,7 +481,7 @@ mod tests {
     fn send_all(sender: &mut Sender) -> Vec<u32> {
         let mut sent = Vec::new();
         while let Next::New { payload, fin } = sender.plan() {
-            sender.send_new(payload, fin, Instant::ZERO);
+            sender.send_new(payload, fin, false, Instant::ZERO);
             sent.push(payload);
         }
         sent
@@ -497,7 +534,7 @@ mod tests {
         sender.write(100);
         sender.queue_fin();
         assert_eq!(sender.plan(), Next::New { payload: 100, fin: true });
-        sender.send_new(100, true, Instant::ZERO);
+        sender.send_new(100, true, false, Instant::ZERO);
         assert_eq!(sender.plan(), Next::Nothing(Held::NoData));
         sender.on_ack(102);
         assert!(sender.fin_is_acked());
