@@ -36,11 +36,11 @@ pub(crate) struct RttEstimator {
     /// Linux: the round trip that `mdev_max` belongs to ends when this is acknowledged.
     round_end: u64,
     /// The RTO before back-off.
-    rto: Duration,
+    base_rto: Duration,
     /// How often it has been doubled.
     backoff: u32,
     /// The RTO with its back-off.
-    backed_off: Duration,
+    rto: Duration,
 }
 
 impl RttEstimator {
@@ -60,9 +60,9 @@ impl RttEstimator {
             mdev: 0,
             mdev_max: 0,
             round_end: 0,
-            rto: INITIAL_RTO,
+            base_rto: INITIAL_RTO,
             backoff: 0,
-            backed_off: INITIAL_RTO,
+            rto: INITIAL_RTO,
         }
     }
 
@@ -75,15 +75,15 @@ impl RttEstimator {
     /// The RTO with its back-off.
     #[inline]
     pub(crate) const fn rto(&self) -> Duration {
-        self.backed_off
+        self.rto
     }
 
-    /// `rto` or `backoff` has changed.
+    /// `base_rto` or `backoff` has changed.
     const fn follow(&mut self) {
         let doublings = if self.backoff < MAX_BACKOFF { self.backoff } else { MAX_BACKOFF };
         let factor = 1_u64 << doublings;
-        let rto = self.rto.saturating_mul(factor);
-        self.backed_off = if rto.as_nanos() > self.max_rto.as_nanos() { self.max_rto } else { rto };
+        let rto = self.base_rto.saturating_mul(factor);
+        self.rto = if rto.as_nanos() > self.max_rto.as_nanos() { self.max_rto } else { rto };
     }
 
     /// When a timer started `now` fires: after so many whole ticks of the clock, counted from the last tick.
@@ -94,7 +94,7 @@ impl RttEstimator {
     /// When a probe of a closed window is due (RFC 9293 §3.8.6.1): an RTO, doubled `backoff` times. Linux
     /// (tcp_probe0_base) takes no less than its minimum RTO.
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
-        let base = if self.rto > self.min_rto { self.rto } else { self.min_rto };
+        let base = if self.base_rto > self.min_rto { self.base_rto } else { self.min_rto };
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
         self.after(if interval > self.max_rto { self.max_rto } else { interval }, now)
     }
@@ -126,7 +126,7 @@ impl RttEstimator {
     /// RFC 6298 §5.7: the SYN timed out and no sample was had, so that data starts with 3 s.
     pub(crate) const fn fall_back_after_syn_loss(&mut self) {
         if self.srtt_x8 == 0 {
-            self.rto = FALLBACK_RTO;
+            self.base_rto = FALLBACK_RTO;
             self.backoff = 0;
             self.follow();
         }
@@ -166,7 +166,7 @@ impl RttEstimator {
         }
         let term = self.variance_term.max(self.granularity.as_nanos());
         let rto = Duration::from_nanos(self.srtt_x8 / 8).saturating_add(Duration::from_nanos(term));
-        self.rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
+        self.base_rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
     }
 
     /// tcp_xmit_timer: t_srtt is 8 SRTT and t_rttvar 4 RTTVAR, in ticks; shifts truncate. A first sample counts the tick that it
@@ -213,7 +213,7 @@ impl RttEstimator {
             }
         }
         let rto = Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.variance_term));
-        self.rto = self.bounded(rto);
+        self.base_rto = self.bounded(rto);
     }
 
     /// Linux: a quarter of the new deviation, or a thirty-second where the round trip fell and the deviation grew by
