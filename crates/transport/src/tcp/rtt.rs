@@ -191,7 +191,7 @@ impl RttEstimator {
         self.srtt_x8 = srtt.saturating_mul(tick);
         self.variance_term = rttvar.saturating_mul(tick);
         let rto = self.granularity.saturating_mul(srtt / 8 + rttvar);
-        self.rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
+        self.base_rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
     }
 
     /// Linux's tcp_rtt_estimator.
