@@ -88,6 +88,8 @@ pub struct Endpoint {
     wake_up: Option<(Duration, Stream)>,
     /// When the application next looks; zero where nothing keeps it from it.
     reading_again_at: Instant,
+    /// When what was read is answered; zero where nothing waits for it.
+    answering_at: Instant,
     blocked_since: Option<Instant>,
     blocked: Duration,
     /// Blocked time counts inside this window only.
@@ -138,13 +140,15 @@ impl Endpoint {
             receiver,
             wake_up: None,
             reading_again_at: Instant::ZERO,
+            answering_at: Instant::ZERO,
             blocked_since: None,
             blocked: Duration::ZERO,
             window,
         }
     }
 
-    /// The same, with an application that wakes up a time uniform in [0, `most`) after something came, drawn from `stream`.
+    /// The same, with an application that wakes up a time uniform in [0, `most`) after something came, and answers another such time
+    /// after that, drawn from `stream`.
     #[must_use]
     pub fn waking_up_within(mut self, most: Duration, stream: Stream) -> Self {
         self.wake_up = (!most.is_zero()).then_some((most, stream));
@@ -175,6 +179,9 @@ impl Endpoint {
         if self.reading_again_at > Instant::ZERO {
             deadline = deadline.min(self.reading_again_at);
         }
+        if self.answering_at > Instant::ZERO {
+            deadline = deadline.min(self.answering_at);
+        }
         if self.workload_open
             && let Some(due) = self.workload.as_ref().and_then(AnyWorkload::poll_timeout)
         {
@@ -202,7 +209,7 @@ impl Endpoint {
             // A read may open the window or send an acknowledgement.
             self.transmit_all(taps, now, &mut transmit);
         }
-        if self.writes {
+        if self.writes && self.may_answer(now) {
             self.write(taps, now, &mut transmit);
             self.account_blocking(now);
         }
@@ -255,6 +262,15 @@ impl Endpoint {
             }
             transmit(packet);
         });
+    }
+
+    /// Whether an application that answers has come so far.
+    fn may_answer(&mut self, now: Instant) -> bool {
+        let may = now >= self.answering_at;
+        if may {
+            self.answering_at = Instant::ZERO;
+        }
+        may
     }
 
     /// Reads what the application is ready for; returns whether anything was read.
@@ -322,6 +338,12 @@ impl Endpoint {
                 // One read without a limit takes all that there is.
                 break;
             }
+        }
+        if any
+            && self.echo.is_some()
+            && let Some((most, stream)) = &mut self.wake_up
+        {
+            self.answering_at = self.answering_at.max(now + stream.span(Duration::ZERO, *most));
         }
         any
     }

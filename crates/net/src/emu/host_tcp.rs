@@ -5,11 +5,13 @@
 //! | `sack`, `timestamps`, `tlp` | sysctls, switched off where no TCP flow wants them |
 //! | `min_rto` | sysctl `tcp_rto_min_us` (Linux 6.11), where all TCP flows agree |
 //! | `initial_window`, `delayed_ack = false` | `initcwnd` and `quickack` of the route to the other host, where all agree |
+//! | `timer_granularity` | not at all: it is the kernel's own, and a scenario may name it |
 //!
 //! Where the flows do not agree the kernel's own value holds, and those that wanted another are told of.
 
 use std::borrow::Cow;
 
+use rustix::time::{ClockId, clock_getres};
 use talkpath_path::QueueKind;
 use talkpath_scenario::{Flow, NamedLink, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig, TransportConfig};
@@ -101,6 +103,8 @@ impl HostTcp {
                 is_quick == self.quick_acks && (is_quick || config.delayed_ack == KERNEL.delayed_ack);
             // BBR paces whatever it is told.
             let paces = config.pacing || config.cc != Some(CongestionControlKind::Bbr);
+            let ticks = config.timer_granularity == KERNEL.timer_granularity
+                || jiffy().is_none_or(|jiffy| config.timer_granularity == jiffy);
             let is_set = [
                 ("sack", config.sack == self.sack),
                 ("timestamps", config.timestamps == self.timestamps),
@@ -108,6 +112,7 @@ impl HostTcp {
                 ("min_rto", config.min_rto == self.min_rto),
                 ("initial_window", config.initial_window == self.initial_window),
                 ("delayed_ack", delays),
+                ("timer_granularity", ticks),
                 ("pacing", paces || !flow.asked_for.contains(&"pacing")),
             ];
             keys.extend(is_set.into_iter().filter(|(_, is_set)| !is_set).map(|(key, _)| key));
@@ -129,8 +134,16 @@ fn tcp(flow: &Flow) -> Option<&TcpConfig> {
     }
 }
 
+/// This kernel's jiffy, which is the resolution of its coarse clocks (clock_getres(2)), where it tells; a scenario cannot set it, but may
+/// name it.
+fn jiffy() -> Option<Duration> {
+    let tick = clock_getres(ClockId::RealtimeCoarse);
+    let nanoseconds = u64::try_from(tick.tv_sec * 1_000_000_000 + tick.tv_nsec).ok()?;
+    (nanoseconds > 0).then_some(Duration::from_nanos(nanoseconds))
+}
+
 /// Keys that this arena keeps, or tells of itself.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "send_jitter",
     "receiver.service",
     "sack",
@@ -138,6 +151,7 @@ const OURS: [&str; 9] = [
     "timestamps",
     "min_rto",
     "initial_window",
+    "timer_granularity",
     "delayed_ack",
     "pacing",
 ];

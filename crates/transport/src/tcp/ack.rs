@@ -16,6 +16,7 @@
 
 use talkpath_units::{Duration, Instant};
 
+use super::rtt::on_wheel;
 use super::timer::{TimerKind, Timers};
 use super::window::MAX_SHIFT;
 use crate::DelayedAck;
@@ -41,6 +42,8 @@ pub(crate) struct AckContext {
 #[derive(Clone, Debug)]
 pub(crate) struct AckPolicy {
     kind: DelayedAck,
+    /// Linux's jiffy; its clock has no ticks where this is zero.
+    tick: Duration,
     /// Something arrived that has not been acknowledged.
     scheduled: bool,
     /// An acknowledgement has to leave with the next poll.
@@ -84,9 +87,11 @@ enum Pushed {
 }
 
 impl AckPolicy {
-    pub(crate) fn new(kind: DelayedAck) -> Self {
+    /// By `kind`, with timers on a clock of `tick`.
+    pub(crate) fn new(kind: DelayedAck, tick: Duration) -> Self {
         Self {
             kind,
+            tick,
             scheduled: false,
             immediate: false,
             unchecked: false,
@@ -172,7 +177,7 @@ impl AckPolicy {
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         // tcp_event_data_sent: an answer within the timeout makes the connection interactive. One is enough
         // (net.ipv4.tcp_pingpong_thresh = 1).
-        if self.kind == DelayedAck::Linux && now.since(self.linux.last_received) < self.linux.ato {
+        if self.kind == DelayedAck::Linux && self.since_received(now) < self.linux.ato {
             self.linux.ping_pong = true;
         }
     }
@@ -256,9 +261,15 @@ impl AckPolicy {
             ato = ato.min(longest);
         }
         ato = ato.min(DELACK_MAX);
-        let mut deadline = context.now.saturating_add(ato);
+        let tick = self.tick.as_nanos();
+        let mut deadline = match tick {
+            0 => context.now.saturating_add(ato),
+            tick => on_wheel(ato, context.now, tick),
+        };
         if let Some(running) = timers.deadline(TimerKind::DelayedAck) {
-            if running <= context.now.saturating_add(ato / 4) {
+            // The wheel adds a jiffy to what the timer was set for.
+            let soon = context.now.saturating_add(ato / 4 + self.tick);
+            if running <= soon {
                 return true;
             }
             deadline = deadline.min(running);
@@ -353,7 +364,7 @@ impl AckPolicy {
 
     /// tcp_event_data_recv.
     fn adapt_ato(&mut self, context: &AckContext) {
-        let gap = context.now.since(self.linux.last_received);
+        let gap = self.since_received(context.now);
         self.linux.last_received = context.now;
         if self.linux.ato.is_zero() {
             self.quicken(context);
@@ -364,6 +375,15 @@ impl AckPolicy {
             self.linux.ato = (self.linux.ato / 2 + gap).min(context.rto);
         } else if gap > context.rto {
             self.quicken(context);
+        }
+    }
+
+    /// The time since data last came, by a clock that counts jiffies.
+    fn since_received(&self, now: Instant) -> Duration {
+        let (now, then) = (now.as_nanos(), self.linux.last_received.as_nanos());
+        match self.tick.as_nanos() {
+            0 => Duration::from_nanos(now.saturating_sub(then)),
+            tick => Duration::from_nanos((now / tick).saturating_sub(then / tick) * tick),
         }
     }
 
@@ -430,7 +450,7 @@ mod tests {
     }
 
     fn policy(kind: DelayedAck) -> (AckPolicy, Timers) {
-        let (mut policy, mut timers) = (AckPolicy::new(kind), Timers::new());
+        let (mut policy, mut timers) = (AckPolicy::new(kind, Duration::ZERO), Timers::new());
         policy.on_established(FULL, 1 << 20, Instant::ZERO);
         policy.on_ack_sent(1, 1 << 20, &mut timers);
         (policy, timers)

@@ -167,7 +167,7 @@ impl Tcp {
             control: None,
             sender: Sender::new(config.nagle),
             receiver: Receiver::new(offer_rule, receive_buffer.unwrap_or(config.rwnd)),
-            acks: AckPolicy::new(config.delayed_ack),
+            acks: AckPolicy::new(config.delayed_ack, config.timer_granularity),
             rtt: RttEstimator::new(rtt_rule(config.stack), config.timer_granularity, config.min_rto),
             recovery: Recovery::new(),
             selective: Selective::new(config.stack, config.tlp),

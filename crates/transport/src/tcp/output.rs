@@ -334,7 +334,7 @@ impl Tcp {
 
     fn transmit_data(&mut self, sent: SentSegment, now: Instant) -> Transmit {
         let mut flags = Flags::ACK;
-        if sent.payload > 0 && self.sender.unsent() == 0 {
+        if sent.pushed {
             flags = flags.with(Flags::PSH);
         }
         if sent.fin {

@@ -169,6 +169,7 @@ mod tests {
             payload: 1000,
             fin: false,
             follows: false,
+            pushed: false,
             marks,
         }
     }

@@ -4,7 +4,8 @@
 //! alone, so that RTO = SRTT + at least 200 ms; it lets that term fall once a round trip and weighs a falling round
 //! trip less. A clock of granularity G rounds timeouts up to its ticks. BSD (tcp_xmit_timer) counts all of it in ticks and
 //! truncates: 8 SRTT and 4 RTTVAR are whole numbers of ticks, of which less than four never decay, so that with round
-//! trips below a tick the RTO stays at three to five ticks and not at the least of two.
+//! trips below a tick the RTO stays at three to five ticks and not at the least of two. Linux keeps timers
+//! in a wheel whose buckets get coarser with the distance.
 
 use talkpath_units::{Duration, Instant};
 
@@ -108,6 +109,7 @@ impl RttEstimator {
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
         match self.granularity.as_nanos() {
             0 => now.saturating_add(span),
+            tick if self.rule == RttRule::Linux => on_wheel(span, now, tick),
             JIFFY => on_tick::<JIFFY>(span, now),
             SLOW_TICK => on_tick::<SLOW_TICK>(span, now),
             tick => {
@@ -244,6 +246,23 @@ impl RttEstimator {
     }
 }
 
+/// When a timer of `span` fires in Linux's timer wheel (kernel/time/timer.c, __calc_wheel_index) with jiffies of `tick`
+/// nanoseconds, above zero. No timer fires early: it is put into the bucket after the one that its time falls in. A bucket is a jiffy wide
+/// below 63 jiffies, and eight times as wide with each eightfold of that.
+#[inline]
+pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
+    let (now, delta) = match tick {
+        JIFFY => (now.as_nanos() / JIFFY, span.as_nanos().div_ceil(JIFFY)),
+        tick => (now.as_nanos() / tick, span.as_nanos().div_ceil(tick)),
+    };
+    let (mut bucket, mut reach) = (1, WHEEL_REACH);
+    while delta >= reach && bucket < WHEEL_COARSEST {
+        (bucket, reach) = (bucket * 8, reach * 8);
+    }
+    let expires = now.saturating_add(delta);
+    Instant::from_nanos((expires / bucket + 1).saturating_mul(bucket).saturating_mul(tick))
+}
+
 /// As [`RttEstimator::after`], by a clock whose tick is known when this is compiled.
 #[inline]
 fn on_tick<const TICK: u64>(span: Duration, now: Instant) -> Instant {
@@ -251,6 +270,10 @@ fn on_tick<const TICK: u64>(span: Duration, now: Instant) -> Instant {
     last_tick.saturating_add(span.round_up_to(Duration::from_nanos(TICK)))
 }
 
+/// LVL_START(1): jiffies that the wheel's finest level reaches.
+const WHEEL_REACH: u64 = 63;
+/// LVL_GRAN(LVL_DEPTH - 1) at HZ above 100.
+const WHEEL_COARSEST: u64 = 1 << 24;
 /// Linux at HZ = 1000, and BSD's tcp_slowtimo: each ACK counts in ticks, and dividing by a constant is a multiplication.
 const JIFFY: u64 = 1_000_000;
 const SLOW_TICK: u64 = 500_000_000;
@@ -345,6 +368,19 @@ mod tests {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen, [3, 4, 5]);
+    }
+
+    /// kernel/time/timer.c, the table of levels for HZ = 1000: 0 to 62 ms by 1 ms, 63 to 503 ms by 8 ms, 504 ms to 4 s by 64 ms.
+    #[test]
+    fn a_wheels_timers_are_never_early_and_coarser_the_longer_they_are() {
+        let fires = |ms, at_ms, tick_ms| {
+            on_wheel(Duration::from_millis(ms), Instant::from_millis(at_ms), tick_ms * MS).as_nanos() / MS
+        };
+        assert_eq!((fires(40, 100, 1), fires(62, 100, 1)), (141, 163));
+        assert_eq!((fires(63, 100, 1), fires(210, 5, 1)), (168, 216));
+        assert_eq!((fires(504, 0, 1), fires(1000, 0, 1)), (512, 1024));
+        // A kernel of HZ = 250 acknowledged 40.03 and 43.3 ms after the data.
+        assert_eq!((fires(40, 252, 4), fires(40, 255, 4)), (296, 296));
     }
 
     #[test]

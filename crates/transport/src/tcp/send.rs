@@ -32,6 +32,8 @@ pub(crate) struct SentSegment {
     pub(crate) fin: bool,
     /// It left together with the one before it.
     pub(crate) follows: bool,
+    /// Whether it ended what was written when it was first sent: its PSH, which it keeps when it is sent again.
+    pub(crate) pushed: bool,
     pub(crate) marks: Marks,
 }
 
@@ -310,7 +312,9 @@ impl Sender {
     /// Sends `payload` new bytes, and the FIN where `fin`; it `follows` where it leaves in one lump with the last.
     pub(crate) fn send_new(&mut self, payload: u32, fin: bool, follows: bool, now: Instant) -> SentSegment {
         let end = self.snd_max + u64::from(payload) + u64::from(fin);
-        let segment = SentSegment { end, sent_at: now, payload, fin, follows, marks: Marks::default() };
+        let pushed = payload > 0 && u64::from(payload) == self.unsent();
+        let marks = Marks::default();
+        let segment = SentSegment { end, sent_at: now, payload, fin, follows, pushed, marks };
         if payload > 0 && payload < self.full {
             self.nagle.on_small_sent(end);
         }
@@ -344,15 +348,10 @@ impl Sender {
     #[inline]
     pub(super) fn send_plainly(&mut self, follows: bool, now: Instant) {
         let end = self.snd_max + u64::from(self.full);
-        let marks = Marks::default();
-        self.segments.push_back(SentSegment {
-            end,
-            sent_at: now,
-            payload: self.full,
-            fin: false,
-            follows,
-            marks,
-        });
+        let (pushed, marks) = (u64::from(self.full) == self.unsent(), Marks::default());
+        let payload = self.full;
+        let segment = SentSegment { end, sent_at: now, payload, fin: false, follows, pushed, marks };
+        self.segments.push_back(segment);
         self.lumps += u64::from(!follows);
         self.snd_max = end;
         self.next = self.segments.len();
