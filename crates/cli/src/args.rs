@@ -257,7 +257,7 @@ pub(crate) enum ExportFormat {
     Csv,
     /// One JSON object a message and line
     Jsonl,
-    /// Every packet as one end saw it, for tshark and its kin; a simulation is run again, an emulated run was --capture'd
+    /// Every packet as one end saw it, for tshark and its kin; a simulation is run again, an emulated run kept them
     Pcapng,
     /// Start, end, transfer time, packet size, received, expected, protocol
     Log,

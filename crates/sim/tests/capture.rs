@@ -2,7 +2,7 @@
 //! that tshark works out are ours.
 //!
 //! Where there is no tshark, each test says so and is skipped.
-#![allow(clippy::tests_outside_test_module, reason = "an integration test")]
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -75,10 +75,6 @@ impl RttEstimator {
 
     /// The RTO with its back-off.
     #[inline]
-    #[expect(
-        clippy::misnamed_getters,
-        reason = "what a timer waits for is the RTO backed off; `rto` is the bare one"
-    )]
     pub(crate) const fn rto(&self) -> Duration {
         self.rto
     }
