@@ -41,6 +41,8 @@ pub struct Sender {
     limited: DataLimited,
     /// t_i, the nominal time of the last packet, and when it left.
     last: Option<(Instant, Instant)>,
+    /// How long after the one before it the last packet left, where the application and not the rate kept it so long.
+    own_interval: Duration,
     timeouts: u64,
 }
 
@@ -98,6 +100,7 @@ impl Sender {
             idle: true,
             limited: DataLimited::default(),
             last: None,
+            own_interval: Duration::ZERO,
             timeouts: 0,
         }
     }
@@ -123,6 +126,9 @@ impl Sender {
     /// A data packet of `size` bytes of payload leaves.
     pub fn on_sent(&mut self, size: Bytes, now: Instant) {
         self.mean_size = mean_size(self.mean_size, size);
+        self.own_interval = self.last.map_or(Duration::ZERO, |(_, left)| {
+            if left.saturating_add(self.gap()) < now { now.since(left) } else { Duration::ZERO }
+        });
         self.last = Some((self.nominal(now).min(now), now));
         self.idle = false;
         match self.nofeedback {
@@ -131,6 +137,7 @@ impl Sender {
                 self.nofeedback = Timer::Until(now.saturating_add(timeout));
             }
             Timer::Resting { at, every } => {
+                let every = every.max(self.timeout());
                 let passed = now.since(at).as_nanos() / every.as_nanos().max(1);
                 self.nofeedback = Timer::Until(at.saturating_add(every.saturating_mul(passed + 1)));
             }
@@ -324,8 +331,12 @@ impl Sender {
             Revision::Rfc5348 => self.rtt().unwrap_or(Duration::ZERO),
             Revision::Rfc3448 => Duration::ZERO,
         };
-        let gap = self.size() / self.instantaneous_rate();
-        nominal.saturating_add(Duration::from_secs_f64(gap)).max(now.saturating_sub(credit))
+        nominal.saturating_add(self.gap()).max(now.saturating_sub(credit))
+    }
+
+    /// t_ipi.
+    fn gap(&self) -> Duration {
+        Duration::from_secs_f64(self.size() / self.instantaneous_rate())
     }
 
     /// §4.5.
@@ -366,10 +377,12 @@ impl Sender {
         self.rtt.map_or(1.0, |rtt| rtt.mean)
     }
 
-    /// max(4 R, 2 s / X).
+    /// max(4 R, 2 s / X), and twice the interval between data packets (RFC 4342 §5) where that is the application's: feedback
+    /// answers packets, and a timer that ran out between two of them would tell of nothing (RFC 4342 §10.3).
     fn timeout(&self) -> Duration {
         let between = 2.0 * self.size() / self.allowed_rate();
-        Duration::from_secs_f64(self.rtt.map_or(between, |rtt| between.max(4.0 * rtt.mean)))
+        let by_rate = Duration::from_secs_f64(self.rtt.map_or(between, |rtt| between.max(4.0 * rtt.mean)));
+        by_rate.max(self.own_interval.saturating_mul(2).min(FIRST_TIMEOUT))
     }
 
     fn restart_timer(&mut self, timeout: Duration, now: Instant) {
@@ -413,7 +426,8 @@ const Q: f64 = 0.9;
 const MAX_BACKOFF: f64 = 64.0;
 /// RFC 5348 §4.2, after RFC 3390.
 const INITIAL_WINDOW: f64 = 4380.0;
-/// RFC 5348 §4.2: the nofeedback timer before the first round-trip sample.
+/// RFC 5348 §4.2: the nofeedback timer before the first round-trip sample. A pause of the application's makes it no longer
+/// than that either (chosen): it is no interval to reckon with.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 /// RFC 4828 §3.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);

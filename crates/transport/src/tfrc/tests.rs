@@ -312,12 +312,17 @@ fn losing_the_first_packet_allows_half_a_packet_a_round_trip() {
 
 /// Both ends over a path of `one_way`, a voice frame each 20 ms for 60 s. Returns the packets sent in the last 20 s.
 fn call(config: TfrcConfig, one_way: Duration) -> usize {
+    whole_call(config, one_way).0
+}
+
+/// The same, and how often the nofeedback timer took the rate down.
+fn whole_call(config: TfrcConfig, one_way: Duration) -> (usize, u64) {
     let (mut sender, mut receiver) = (Sender::new(config), Receiver::new(config, 0));
     let mut counter = WindowCounter::default();
     let (mut wire, mut back) = (std::collections::VecDeque::new(), std::collections::VecDeque::new());
     let mut departures = Vec::new();
     let mut seq = 0;
-    for now in (0..60_000).map(at) {
+    for now in (0..600_000).map(|tenths| Instant::from_micros(100 * tenths)) {
         let due = now.as_nanos() / 20_000_000 + 1;
         while seq < due && sender.next_send(now) <= now {
             seq += 1;
@@ -342,7 +347,41 @@ fn call(config: TfrcConfig, one_way: Duration) -> usize {
             sender.on_timeout(now);
         }
     }
-    departures.iter().filter(|left| **left >= at(40_000)).count()
+    (departures.iter().filter(|left| **left >= at(40_000)).count(), sender.timeouts())
+}
+
+/// RFC 4342 §5: at least four round trips or twice the interval between data packets. By four round trips alone the timer
+/// would run out between two frames wherever those are less than 20 ms, and now and then just after one left, before its feedback:
+/// the unnecessary halving of RFC 4342 §10.3.
+#[test]
+fn a_call_over_a_short_path_waits_for_the_feedback_of_its_next_frame() {
+    for revision in [Revision::Rfc5348, Revision::Rfc3448] {
+        for one_way in [100, 300, 1000, 2200, 2500, 5000, 9000].map(Duration::from_micros) {
+            let (packets, timeouts) = whole_call(config(revision, Variant::Standard, None), one_way);
+            // One before the application's interval is known: at RFC 3448's start a backlog leaves at the rate's.
+            assert!(packets == 1000 && timeouts <= 1, "{revision:?}, {one_way}: {timeouts}");
+        }
+    }
+}
+
+/// The timer is not blunted by that: two frames without an answer halve the rate, and a pause of the application's leaves the
+/// timer at two seconds (RFC 5348 §4.2).
+#[test]
+fn a_call_that_hears_nothing_any_more_slows_down_with_its_second_frame() {
+    let mut sender = Sender::new(config(Revision::Rfc5348, Variant::Standard, None));
+    let short = |ms| Feedback { rtt: Some(Duration::from_millis(1)), ..feedback(8000.0, 0.0, ms) };
+    for frame in 0..50 {
+        sender.on_sent(VOICE, at(1000 + 20 * frame));
+        sender.on_feedback(short(1001 + 20 * frame), at(1001 + 20 * frame));
+    }
+    sender.on_sent(VOICE, at(2000));
+    sender.on_sent(VOICE, at(2020));
+    assert_eq!(sender.poll_timeout(), Some(at(1981 + 40)));
+    sender.on_timeout(at(2021));
+    assert_eq!(sender.timeouts(), 1);
+    sender.on_sent(VOICE, at(9000));
+    sender.on_feedback(short(9001), at(9001));
+    assert_eq!(sender.poll_timeout(), Some(at(9001 + 2000)));
 }
 
 /// RFC 3448 §4.3 over 600 ms. Where `s` is the packet's own 160 B, slow start reaches the codec's 50 packets/s. Where the
