@@ -1,6 +1,6 @@
 //! Every figure of every flow of one repetition: flows across, figures down. For the page, where there is room.
 
-use talkpath_measure::summary::{DelayMs, FlowSummary, IpdvMs, RunSummary};
+use talkpath_measure::summary::{DelayMs, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary};
 
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
@@ -22,7 +22,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 54] = [
+const FIGURES: [FigureText; 56] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -59,6 +59,8 @@ const FIGURES: [FigureText; 54] = [
     ("IPDV p99, ms", |f| ipdv(f, |d| d.p99)),
     ("IPDV max, ms", |f| ipdv(f, |d| d.max)),
     ("RTP jitter (RFC 3550 §A.8), ms", |f| ms(f.rtp_jitter_ms)),
+    ("RTP delta min / mean / max, ms", |f| rtp(f, |stream| stream.delta_ms)),
+    ("RTP jitter min / mean / max, ms", |f| rtp(f, |stream| stream.jitter_ms)),
     ("goodput, kb/s", |f| fixed(f.goodput_bps.map(|bps| bps / 1e3), 1)),
     ("net rate, messages/s", |f| fixed(f.net_rate_pps, 2)),
     ("error adjusted rate, messages/s", |f| fixed(f.error_adjusted_rate_pps, 2)),
@@ -102,6 +104,13 @@ fn ipdv(flow: &FlowSummary, pick: fn(&IpdvMs) -> f64) -> String {
     ms(flow.ipdv_ms.as_ref().map(pick))
 }
 
+/// With as many decimals as tshark's `-z rtp,streams` has, so that the two can be laid side by side.
+fn rtp(flow: &FlowSummary, pick: fn(&RtpStream) -> MinMeanMax) -> String {
+    flow.rtp_stream.as_ref().map(pick).map_or_else(unknown, |figures| {
+        format!("{:.3} / {:.3} / {:.3}", figures.min, figures.mean, figures.max)
+    })
+}
+
 fn ms(value: Option<f64>) -> String {
     fixed(value, value.map_or(1, decimals))
 }
@@ -125,7 +134,12 @@ mod tests {
 
     #[test]
     fn each_figure_stands_once_with_the_flows_own_value() {
-        let run = &fixture::summary(1).runs[0];
+        let mut summary = fixture::summary(1);
+        let run = &mut summary.runs[0];
+        let stream = |min, max| MinMeanMax { min, mean: 20.0, max };
+        let call = run.flows.get_mut("call").unwrap();
+        call.rtp_stream = Some(RtpStream { delta_ms: stream(17.25, 24.0), jitter_ms: stream(0.0004, 31.0) });
+        let run = &*run;
         let grid = details(run);
         let row = |name: &str| {
             let mut rows = grid.rows.iter().filter(|row| row.cells[0] == name);
@@ -138,6 +152,8 @@ mod tests {
         let delay = call.round_trip_delay_ms.as_ref().unwrap();
         assert_eq!(row("round trip p99.9, ms"), [format!("{:.1}", delay.p999), "–".to_owned()]);
         assert_eq!(row("one way max, ms"), ["–", "300.0"]);
+        assert_eq!(row("RTP delta min / mean / max, ms")[0], "17.250 / 20.000 / 24.000");
+        assert_eq!(row("RTP jitter min / mean / max, ms")[0], "0.000 / 20.000 / 31.000");
         for (index, (name, _)) in FIGURES.iter().enumerate() {
             assert!(FIGURES[..index].iter().all(|(other, _)| other != name));
         }
