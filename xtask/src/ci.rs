@@ -25,13 +25,14 @@ pub(crate) fn run(root: &Path, chosen: &[String]) -> Result<String, String> {
 
 type Step = fn(&Path) -> Result<(), String>;
 
-const STEPS: [(&str, Step); 7] = [
+const STEPS: [(&str, Step); 8] = [
     ("test", |root| cargo(root, &["test", "--workspace"])),
     ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
     ("tidy", |root| crate::tidy::run(root).map(|closing| println!("{closing}"))),
     ("citations", |root| crate::citations::run(root).map(|closing| println!("{closing}"))),
+    ("kernel-peer", |root| crate::kernel_peer::run(root).map(|closing| println!("{closing}"))),
     ("smoke", smoke),
 ];
 
