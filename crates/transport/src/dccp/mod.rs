@@ -7,7 +7,8 @@
 //! | `options` | options in a packet | §5.8 |
 //! | `ack_vector` | what arrived, told and read | §11.4 |
 //! | `data_dropped` | data that did not reach the application | §11.7 |
-//! | `features` | features and their negotiation | §6 |
+//! | `feature` | the features that there are | §6.4 |
+//! | `features` | their negotiation | §6 |
 //! | `numbers` | sequence number variables and validity windows | §7.5 |
 //! | `connection` | state, timers, the contract of a transport | §8 |
 //! | `input` | arriving packets, step by step | §8.5 |
@@ -30,6 +31,7 @@ pub mod codec;
 mod connection;
 mod cookie;
 mod data_dropped;
+mod feature;
 mod features;
 mod input;
 mod limiter;
@@ -43,7 +45,8 @@ mod seq;
 pub use ack_vector::{AckHistory, AckRun, AckState, ack_vector};
 pub use connection::{Dccp, State, largest_message};
 pub use data_dropped::{DropCode, drop_code};
-pub use features::{Feature, Location};
+pub use feature::Feature;
+pub use features::Location;
 pub use options::{DccpOption, FeatureKind, FeatureOption, OptionIter, Options};
 pub use packet::{DccpPacket, PacketKind, Reset, ResetCode, ServiceCode};
 pub use seq::Seq;
