@@ -125,6 +125,43 @@ fn a_request_flood_leaves_a_server_with_cookies_as_it_was() {
     assert!(client.is_open() && server.is_open());
 }
 
+/// Without cookies a server's end belongs to the first Request (RFC 4340 §8.5, step 3): a flood finds it taken, adds nothing to it, and
+/// has it no longer than a handshake may last (§8.1.5). Cookies are there for servers that shall be open meanwhile.
+#[test]
+fn a_request_flood_takes_a_plain_server_once_and_adds_nothing() {
+    for fetches in [true, false] {
+        let mut server = end(CcidKind::Ccid2, Role::Passive, false);
+        let start = Instant::from_secs(3);
+        let mut random = Seed::new(7).stream("flood");
+        let (mut answers, mut waiting) = ([0; 2], 0);
+        let mut now = start;
+        for n in 0..10_000_u64 {
+            now = start + Duration::from_micros(100 * n);
+            // The same Request over and over, its numbers going on, and others.
+            let seq = if n % 2 == 0 { Seq::new(5 + n / 2) } else { Seq::new(random.bits()) };
+            let request = DccpPacket::new(kind(0, 0), seq, Seq::new(0));
+            server.handle_packet(&Packet::Dccp(Box::new(request)), Ecn::NotEct, now);
+            while fetches && let Some(transmit) = server.poll_transmit(now) {
+                let Packet::Dccp(answer) = transmit.packet else { panic!("DCCP alone") };
+                match answer.kind {
+                    PacketKind::Response { .. } => answers[0] += 1,
+                    PacketKind::Sync => answers[1] += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        while server.poll_transmit(now).is_some() {
+            waiting += 1;
+        }
+        // A valid Request has its Response (step 11), a stranger's a Sync, eight a second at the most.
+        assert!(answers[0] <= 5000 && answers[1] <= 2 * 8, "{answers:?}");
+        assert!(waiting <= 1 + 2 * 8, "{waiting}");
+        assert_eq!(server.state(), State::Respond);
+        fire(&mut server, now + Duration::from_secs(480));
+        assert_eq!(server.state(), State::Closed);
+    }
+}
+
 /// One end of a connection whose peer is ours to play.
 struct Victim {
     end: Dccp,

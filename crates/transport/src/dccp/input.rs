@@ -238,7 +238,10 @@ impl Dccp {
             }
             (State::Respond, PacketKind::Request { .. }) => {
                 Self::announce(&mut self.features, &self.config, &self.sender);
-                self.outbox.push_back(Control::Response);
+                // One answer is held at most, however often it is asked for.
+                if !self.outbox.contains(&Control::Response) {
+                    self.outbox.push_back(Control::Response);
+                }
             }
             (State::PartOpen, PacketKind::Response { .. }) => self.owes_ack = true,
             (State::PartOpen, PacketKind::Sync) => {}
