@@ -222,6 +222,8 @@ pub struct DccpConfig {
     pub send_queue_policy: QueuePolicy,
     /// Whether the window grows though the application does not fill it.
     pub app_limited_growth: bool,
+    /// Whether slow start opens CCID 2's window by a packet for each one acknowledged, and not for two (RFC 4341 §5).
+    pub growth_by_each: bool,
     /// Packet size that windows and rates are worked out for; `None` takes the messages'.
     pub segment_size: Option<Bytes>,
     /// Which specification a rate follows (CCIDs 3 and 4).
@@ -277,6 +279,7 @@ impl DccpConfig {
             send_queue_policy: QueuePolicy::DropNewest,
             // RFC 4341 §5.1.
             app_limited_growth: true,
+            growth_by_each: false,
             segment_size: None,
             tfrc: Revision::Rfc5348,
             socket_buffer: UdpConfig::RMEM_DEFAULT,

@@ -71,6 +71,13 @@ const CCID2_KEYS: &[Key] = &[
         Default::Is("true"),
         "whether the window grows though the application does not fill it (RFC 4341 §5.1; RFC 7661 says no)",
     ),
+    key(
+        "growth",
+        Kind::Choice(&CCID2_GROWTH),
+        Default::Is("\"half\""),
+        "by how much slow start opens the window for each packet acknowledged: half a packet (RFC 4341 §5), or a whole one with `each-packet`, as \
+         ns-2's agent does",
+    ),
     SEND_QUEUE,
     SEND_QUEUE_POLICY,
     SEGMENT_SIZE,
@@ -111,6 +118,8 @@ const TFRC_KEYS: &[Key] = &[
     CHECKSUM_COVERAGE,
     DATA_CHECKSUM,
 ];
+
+const CCID2_GROWTH: Words = Words { noun: "a growth", known: &["half", "each-packet"], later: &[] };
 
 const TFRC: Words = Words { noun: "a specification", known: &["rfc5348", "rfc3448"], later: &[] };
 

@@ -112,11 +112,13 @@ fn ccid2(section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
     let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
     let ack_ratio = section.count("ack_ratio", log);
     let app_limited_growth = section.flag("app_limited_growth", log);
+    let growth = section.choice("growth", log);
     Some(DccpConfig {
         initial_window: initial_window?,
         initial_ssthresh: initial_ssthresh?,
         ack_ratio: u16::try_from(ack_ratio?).ok()?,
         app_limited_growth: app_limited_growth?,
+        growth_by_each: growth? == "each-packet",
         ..config?
     })
 }

@@ -22,6 +22,8 @@ pub struct Ccid2Sender {
     initial_window: Option<Packets>,
     segment_size: Option<Bytes>,
     app_limited_growth: bool,
+    /// What slow start makes of an acknowledged packet, in half packets.
+    slow_start_step: u64,
     /// Packets from `base` on, data or not, that may still be acknowledged or lost.
     records: VecDeque<Record>,
     base: Seq,
@@ -77,6 +79,7 @@ impl Ccid2Sender {
             initial_window: config.initial_window,
             segment_size: config.segment_size,
             app_limited_growth: config.app_limited_growth,
+            slow_start_step: if config.growth_by_each { 2 } else { 1 },
             records: VecDeque::new(),
             base: Seq::new(0),
             last_sent: Seq::new(0),
@@ -196,10 +199,11 @@ impl Ccid2Sender {
         self.counters.congestion_events += 1;
     }
 
-    /// RFC 4341 §5: in slow start one packet for every two, at most Ack Ratio / 2 an acknowledgement; later one a window.
+    /// RFC 4341 §5: in slow start one packet for every two, at most Ack Ratio / 2 an acknowledgement; later one a window. Or,
+    /// where that is asked for, one for each, as RFC 5681 §3.1 has it of segments.
     fn grow(&mut self, acked: u64) {
         if self.cwnd < self.ssthresh {
-            self.growth += acked.min(u64::from(self.ack_ratio.current));
+            self.growth += acked.min(u64::from(self.ack_ratio.current)) * self.slow_start_step;
             self.cwnd = (self.cwnd + self.growth / 2).min(self.ssthresh);
             self.growth %= 2;
         } else {

@@ -236,6 +236,23 @@ fn an_unfilled_window_grows_only_where_the_key_lets_it() {
     }
 }
 
+/// RFC 4341 §5: half again as much each round trip; by the key, twice as much.
+#[test]
+fn slow_start_opens_by_half_a_packet_or_by_a_whole_one_for_each_acknowledged() {
+    for (growth_by_each, windows) in [(false, [4, 6, 9, 13]), (true, [4, 8, 16, 32])] {
+        let mut story = Story::new(&DccpConfig { growth_by_each, ..config() });
+        for cwnd in windows {
+            let first = story.next;
+            assert_eq!(story.send(99), cwnd, "{growth_by_each}");
+            // Two packets an acknowledgement, as Ack Ratio has it.
+            for pair in (first..story.next).collect::<Vec<_>>().chunks(2) {
+                story.arrive(pair.iter().copied());
+                story.ack();
+            }
+        }
+    }
+}
+
 /// RFC 5681 §4.1, RFC 4341 §5.1.
 #[test]
 fn an_idle_sender_restarts_with_the_initial_window() {
