@@ -66,6 +66,8 @@ pub struct TcpConfig {
     pub min_rto: Duration,
     /// Clock tick G of the retransmission timer (RFC 6298 §2); zero for a clock as fine as the arena's.
     pub timer_granularity: Duration,
+    /// Whether each host's timers tick in a phase of their own.
+    pub ticks: Ticks,
     /// Initial congestion window (RFC 6928, RFC 3390, or 1).
     pub initial_window: Packets,
     /// Initial slow start threshold; `None` is unlimited.
@@ -135,6 +137,8 @@ impl TcpConfig {
         min_rto: Duration::from_millis(200),
         // A jiffy at HZ = 1000.
         timer_granularity: Duration::from_millis(1),
+        // The two hosts of the emulated arena share a kernel.
+        ticks: Ticks::Common,
         // TCP_INIT_CWND (RFC 6928).
         initial_window: Packets::new(10),
         initial_ssthresh: None,
@@ -167,6 +171,7 @@ impl TcpConfig {
         // RFC 6298 §2.4.
         min_rto: Duration::from_secs(1),
         timer_granularity: Duration::ZERO,
+        ticks: Ticks::Own,
         // RFC 6928 §2.
         initial_window: Packets::new(10),
         initial_ssthresh: None,
@@ -196,6 +201,7 @@ impl TcpConfig {
         // TCPTV_MIN = 1 * PR_SLOWHZ = 2 ticks of tcp_slowtimo, 500 ms each.
         min_rto: Duration::from_secs(1),
         timer_granularity: Duration::from_millis(500),
+        ticks: Ticks::Own,
         initial_window: Packets::new(1),
         initial_ssthresh: None,
         // tcp_sendspace, as tcp_recvspace.
@@ -335,6 +341,15 @@ pub enum Stack {
     Rfc,
     /// 4.3BSD-Reno of 1990.
     BsdReno,
+}
+
+/// When the clocks tick that the timers of a simulation's hosts fall on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticks {
+    /// Each in a phase of its own, drawn from the flow's seed: hosts that were not started together.
+    Own,
+    /// All at once, from the beginning of the run on.
+    Common,
 }
 
 /// When a segment smaller than the maximum may leave.

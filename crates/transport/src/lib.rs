@@ -22,7 +22,7 @@ pub mod udp;
 pub use any::AnyTransport;
 pub use config::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Role, Stack, TcpConfig,
-    TransportConfig, UdpConfig,
+    Ticks, TransportConfig, UdpConfig,
 };
 pub use packet::{Datagram, Ecn, Flags, Packet, SackBlock, Segment};
 

@@ -21,7 +21,7 @@
 //! 150    open | close | quiet    quiet: nothing has left since the last `out`
 //! ```
 //!
-//! Sequence numbers count from 0 at the SYN, so that data begins at 1. Before each input, and at the end, every packet
+//! A host's clock ticks with the script's. Sequence numbers count from 0 at the SYN, so that data begins at 1. Before each input, and at the end, every packet
 //! that left must have been told of.
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ use std::str::SplitWhitespace;
 use talkpath_transport::tcp::Tcp;
 use talkpath_transport::{
     CongestionControlKind, DelayedAck, Delivery, Ecn, Flags, Message, NagleKind, Packet, Refused, Role,
-    SackBlock, Segment, Stack, TcpConfig, Transmit, Transport,
+    SackBlock, Segment, Stack, TcpConfig, Ticks, Transmit, Transport,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
 
@@ -98,15 +98,13 @@ impl Script {
     fn scene(&mut self, verb: &str, mut words: Words<'_>) -> Result<(), String> {
         match verb {
             "stack" => {
-                self.config = TcpConfig::preset(
-                    match words.next() {
-                        Some("rfc") => Stack::Rfc,
-                        Some("linux") => Stack::Linux,
-                        Some("bsd-reno") => Stack::BsdReno,
-                        other => return Err(format!("no stack {other:?}")),
-                    },
-                    false,
-                );
+                let stack = match words.next() {
+                    Some("rfc") => Stack::Rfc,
+                    Some("linux") => Stack::Linux,
+                    Some("bsd-reno") => Stack::BsdReno,
+                    other => return Err(format!("no stack {other:?}")),
+                };
+                self.config = TcpConfig { ticks: Ticks::Common, ..TcpConfig::preset(stack, false) };
             }
             "set" => self.set(words)?,
             "role" => self.role = Role::Passive,

@@ -132,6 +132,9 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     if config.timer_granularity != KERNEL.timer_granularity {
         ignored.push("timer_granularity");
     }
+    if config.ticks != KERNEL.ticks {
+        ignored.push("ticks");
+    }
     if !config.limited_transmit {
         ignored.push("limited_transmit");
     }

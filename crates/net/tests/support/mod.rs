@@ -99,6 +99,7 @@ pub fn transport_config(name: &str) -> TransportConfig {
             timestamps: true,
             min_rto: Duration::from_millis(200),
             timer_granularity: Duration::ZERO,
+            ticks: talkpath_transport::Ticks::Common,
             initial_window: Packets::new(10),
             initial_ssthresh: None,
             send_buffer: None,

@@ -274,6 +274,12 @@ const TCP_KEYS: &[Key] = &[
         BY_STACK,
         "tick of the retransmission timer (G of RFC 6298 §2); `\"0 s\"` is as fine as the arena's clock",
     ),
+    key(
+        "ticks",
+        Kind::Choice(&TICKS),
+        BY_STACK,
+        "whether the clocks that timers fall on (`timer_granularity`, `delayed_ack = { tick = ... }`) tick in each host's own phase, as those          of hosts that were not started together (`own`), or all at once (`common`)",
+    ),
     key("initial_window", quantity(WINDOW), BY_STACK, "congestion window at the beginning (RFC 6928)"),
     key(
         "initial_ssthresh",
@@ -305,6 +311,8 @@ const TCP_KEYS: &[Key] = &[
 
 const GROWTH: Words =
     Words { noun: "a way to open the window", known: &["counted", "each-ack", "bsd"], later: &[] };
+
+const TICKS: Words = Words { noun: "whose ticks", known: &["own", "common"], later: &[] };
 
 const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[] };
 

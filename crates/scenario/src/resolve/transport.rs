@@ -3,7 +3,7 @@
 use talkpath_transport::cc::Growth;
 use talkpath_transport::tfrc::Revision;
 use talkpath_transport::{
-    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Stack, TcpConfig,
+    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Stack, TcpConfig, Ticks,
     TransportConfig, UdpConfig,
 };
 use talkpath_units::Bytes;
@@ -77,6 +77,7 @@ fn tcp(
     let timestamps = section.flag("timestamps", log);
     let min_rto = section.duration("min_rto", log);
     let timer_granularity = section.duration("timer_granularity", log);
+    let ticks = section.choice("ticks", log).and_then(ticks);
     let initial_window = section.packets_or_word("initial_window", log);
     let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
     let send_buffer = section.bytes_or_word("send_buffer", log);
@@ -97,6 +98,7 @@ fn tcp(
         timestamps: timestamps?,
         min_rto: min_rto?,
         timer_granularity: timer_granularity?,
+        ticks: ticks?,
         initial_window: initial_window??,
         initial_ssthresh: initial_ssthresh?,
         send_buffer: send_buffer?,
@@ -227,6 +229,7 @@ pub(crate) fn stack_defaults(kind: &str, filled: &Table) -> Vec<(&'static str, S
         ("timestamps", preset.timestamps.to_string()),
         ("min_rto", quoted(preset.min_rto.to_string())),
         ("timer_granularity", quoted(preset.timer_granularity.to_string())),
+        ("ticks", quoted(ticks_word(preset.ticks).to_owned())),
         ("initial_window", quoted(preset.initial_window.to_string())),
         (
             "send_buffer",
@@ -241,6 +244,17 @@ fn stack(word: &str) -> Option<Stack> {
         "rfc" => Some(Stack::Rfc),
         "bsd-reno" => Some(Stack::BsdReno),
         _ => None,
+    }
+}
+
+fn ticks(word: &str) -> Option<Ticks> {
+    [Ticks::Own, Ticks::Common].into_iter().find(|ticks| ticks_word(*ticks) == word)
+}
+
+const fn ticks_word(ticks: Ticks) -> &'static str {
+    match ticks {
+        Ticks::Own => "own",
+        Ticks::Common => "common",
     }
 }
 

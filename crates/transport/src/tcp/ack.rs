@@ -16,6 +16,7 @@
 
 use talkpath_units::{Duration, Instant};
 
+use super::clock::HostClock;
 use super::rtt::on_wheel;
 use super::timer::{TimerKind, Timers};
 use super::window::MAX_SHIFT;
@@ -44,6 +45,8 @@ pub(crate) struct AckPolicy {
     kind: DelayedAck,
     /// Linux's jiffy; its clock has no ticks where this is zero.
     tick: Duration,
+    /// Whose ticks they are.
+    clock: HostClock,
     /// Something arrived that has not been acknowledged.
     scheduled: bool,
     /// An acknowledgement has to leave with the next poll.
@@ -87,11 +90,12 @@ enum Pushed {
 }
 
 impl AckPolicy {
-    /// By `kind`, with timers on a clock of `tick`.
-    pub(crate) fn new(kind: DelayedAck, tick: Duration) -> Self {
+    /// By `kind`, with timers on the ticks of `clock`, which in Linux are `tick` apart.
+    pub(crate) fn new(kind: DelayedAck, tick: Duration, clock: HostClock) -> Self {
         Self {
             kind,
             tick,
+            clock,
             scheduled: false,
             immediate: false,
             unchecked: false,
@@ -212,7 +216,8 @@ impl AckPolicy {
                 _ if self.filled_gap => self.acknowledge_after_read(context, timers),
                 DelayedAck::After { timeout } => self.check_second(context, timers, context.now + timeout),
                 DelayedAck::Tick { period } => {
-                    self.check_second(context, timers, next_tick(period, context.now));
+                    let due = self.clock.when(next_tick(period, self.clock.read(context.now)));
+                    self.check_second(context, timers, due);
                 }
             }
         }
@@ -264,7 +269,7 @@ impl AckPolicy {
         let tick = self.tick.as_nanos();
         let mut deadline = match tick {
             0 => context.now.saturating_add(ato),
-            tick => on_wheel(ato, context.now, tick),
+            tick => self.clock.when(on_wheel(ato, self.clock.read(context.now), tick)),
         };
         if let Some(running) = timers.deadline(TimerKind::DelayedAck) {
             // The wheel adds a jiffy to what the timer was set for.
@@ -380,7 +385,8 @@ impl AckPolicy {
 
     /// The time since data last came, by a clock that counts jiffies.
     fn since_received(&self, now: Instant) -> Duration {
-        let (now, then) = (now.as_nanos(), self.linux.last_received.as_nanos());
+        let read = |at: Instant| self.clock.read(at).as_nanos();
+        let (now, then) = (read(now), read(self.linux.last_received));
         match self.tick.as_nanos() {
             0 => Duration::from_nanos(now.saturating_sub(then)),
             tick => Duration::from_nanos((now / tick).saturating_sub(then / tick) * tick),
@@ -409,7 +415,7 @@ impl AckPolicy {
     }
 }
 
-/// The next tick of a clock that runs since the beginning.
+/// The next tick of a clock that shows `now`.
 fn next_tick(period: Duration, now: Instant) -> Instant {
     let period = period.as_nanos().max(1);
     Instant::from_nanos((now.as_nanos() / period + 1).saturating_mul(period))
@@ -450,7 +456,8 @@ mod tests {
     }
 
     fn policy(kind: DelayedAck) -> (AckPolicy, Timers) {
-        let (mut policy, mut timers) = (AckPolicy::new(kind, Duration::ZERO), Timers::new());
+        let (mut policy, mut timers) =
+            (AckPolicy::new(kind, Duration::ZERO, HostClock::COMMON), Timers::new());
         policy.on_established(FULL, 1 << 20, Instant::ZERO);
         policy.on_ack_sent(1, 1 << 20, &mut timers);
         (policy, timers)
@@ -479,7 +486,7 @@ mod tests {
 
     /// tcp_fasttimo.
     #[test]
-    fn a_tick_is_the_next_of_a_clock_that_runs_for_all() {
+    fn a_tick_is_the_next_of_the_host_s_clock() {
         assert_eq!(
             next_tick(Duration::from_millis(200), Instant::from_millis(399)),
             Instant::from_millis(400)

@@ -6,6 +6,7 @@ use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
 
 use super::ack::{AckContext, AckPolicy};
 use super::buffer::SendBuffer;
+use super::clock::HostClock;
 use super::pacing::Pacing;
 use super::receive::Receiver;
 use super::recovery::Recovery;
@@ -136,6 +137,7 @@ impl Tcp {
             CongestionControlKind::Reno if config.stack == Stack::Linux => CongestionControlKind::NewReno,
             kind => kind,
         };
+        let clock = HostClock::new(config.ticks, seed, role);
         let kept = Config {
             stack: config.stack,
             cc,
@@ -167,8 +169,9 @@ impl Tcp {
             control: None,
             sender: Sender::new(config.nagle),
             receiver: Receiver::new(offer_rule, receive_buffer.unwrap_or(config.rwnd)),
-            acks: AckPolicy::new(config.delayed_ack, config.timer_granularity),
-            rtt: RttEstimator::new(rtt_rule(config.stack), config.timer_granularity, config.min_rto),
+            acks: AckPolicy::new(config.delayed_ack, config.timer_granularity, clock),
+            rtt: RttEstimator::new(rtt_rule(config.stack), config.timer_granularity, config.min_rto)
+                .with_clock(clock),
             recovery: Recovery::new(),
             selective: Selective::new(config.stack, config.tlp),
             controller: kept.controller(mss, kept.initial_window),

@@ -13,7 +13,7 @@
 //!   probe        the tail loss probe                          prr      cwnd during recovery
 //!   undo         needless reductions taken back                 pacing   segments spread over the round trip
 //!   feedback     what BBR is told                              tuning   growth of the offered window
-//!   predict      what nearly all segments are, in short
+//!   predict      what nearly all segments are, in short        clock    when a host's clock ticks
 //!   offload      how many segments leave as one
 //! ```
 //!
@@ -25,6 +25,7 @@
 
 mod ack;
 mod buffer;
+mod clock;
 mod connection;
 mod feedback;
 mod handshake;

@@ -9,6 +9,8 @@
 
 use talkpath_units::{Duration, Instant};
 
+use super::clock::HostClock;
+
 /// Whose estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RttRule {
@@ -25,6 +27,8 @@ pub(crate) enum RttRule {
 pub(crate) struct RttEstimator {
     rule: RttRule,
     granularity: Duration,
+    /// Whose ticks they are.
+    clock: HostClock,
     min_rto: Duration,
     max_rto: Duration,
     /// 8 SRTT in nanoseconds; zero before the first sample.
@@ -54,6 +58,7 @@ impl RttEstimator {
         Self {
             rule,
             granularity,
+            clock: HostClock::COMMON,
             min_rto,
             max_rto,
             srtt_x8: 0,
@@ -65,6 +70,13 @@ impl RttEstimator {
             backoff: 0,
             rto: INITIAL_RTO,
         }
+    }
+
+    /// On the ticks of `clock`.
+    #[must_use]
+    pub(crate) const fn with_clock(mut self, clock: HostClock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// SRTT; `None` before the first sample.
@@ -103,16 +115,18 @@ impl RttEstimator {
     /// `span` after `now` by this clock, which rounds up to its ticks.
     #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
-        match self.granularity.as_nanos() {
-            0 => now.saturating_add(span),
-            tick if self.rule == RttRule::Linux => on_wheel(span, now, tick),
-            JIFFY => on_tick::<JIFFY>(span, now),
-            SLOW_TICK => on_tick::<SLOW_TICK>(span, now),
+        let read = self.clock.read(now);
+        let due = match self.granularity.as_nanos() {
+            0 => return now.saturating_add(span),
+            tick if self.rule == RttRule::Linux => on_wheel(span, read, tick),
+            JIFFY => on_tick::<JIFFY>(span, read),
+            SLOW_TICK => on_tick::<SLOW_TICK>(span, read),
             tick => {
-                let last_tick = Instant::from_nanos(now.as_nanos() / tick * tick);
+                let last_tick = Instant::from_nanos(read.as_nanos() / tick * tick);
                 last_tick.saturating_add(span.round_up_to(self.granularity))
             }
-        }
+        };
+        self.clock.when(due)
     }
 
     pub(crate) const fn min_rto(&self) -> Duration {
@@ -139,7 +153,8 @@ impl RttEstimator {
         let tick = self.granularity.as_nanos();
         if self.rule == RttRule::Ticks && tick > 0 {
             // tcp_slowtimo counts t_rtt up at each tick between the two.
-            return Duration::from_nanos((now.as_nanos() / tick - sent.as_nanos() / tick) * tick);
+            let ticks = |at: Instant| self.clock.read(at).as_nanos() / tick;
+            return Duration::from_nanos(ticks(now).saturating_sub(ticks(sent)) * tick);
         }
         now.since(sent)
     }
@@ -288,7 +303,10 @@ const MAX_BACKOFF: u32 = 40;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_units::Seed;
+
     use super::*;
+    use crate::{Role, Ticks};
 
     const MS: u64 = 1_000_000;
 
@@ -321,6 +339,21 @@ mod tests {
         assert_eq!(estimator.rto(), Duration::from_secs(60));
         sample(&mut estimator, 10);
         assert_eq!(estimator.rto(), Duration::from_secs(1));
+    }
+
+    /// tcp_slowtimo: a span of ticks counts from the last one, and a round trip is the ticks between.
+    #[test]
+    fn a_host_whose_clock_is_ahead_ticks_earlier() {
+        let (tick, second) = (Duration::from_millis(500), Duration::from_secs(1));
+        let clock = HostClock::new(Ticks::Own, Seed::new(3), Role::Active);
+        let estimator = RttEstimator::new(RttRule::Ticks, tick, second).with_clock(clock);
+        let phase = clock.read(Instant::ZERO).as_nanos() % tick.as_nanos();
+        let first_tick = Instant::from_nanos(tick.as_nanos() - phase);
+        let before = Instant::from_nanos(first_tick.as_nanos() - 1);
+        assert_eq!(estimator.after(second, first_tick), first_tick + second);
+        assert_eq!(estimator.after(second, before), first_tick + tick);
+        assert_eq!(estimator.measure(before, first_tick), tick);
+        assert_eq!(estimator.measure(first_tick, first_tick + Duration::from_millis(499)), Duration::ZERO);
     }
 
     /// tcp_set_rto: the floor is under the variance term.

@@ -1,0 +1,70 @@
+//! A host's clock, whose ticks its timers fall on.
+//!
+//! A kernel looks at its timers at the ticks of one clock (tcp_slowtimo each 500 ms in BSD, a jiffy in Linux). Hosts that were not
+//! started together tick at different times. Where all of a simulation's hosts tick at once their timeouts coincide, which no
+//! network does: twelve connections that share a full queue of 16 packets then lose a tenth fewer packets.
+
+use talkpath_units::{Instant, Seed};
+
+use crate::config::{Role, Ticks};
+
+/// How a host's clock stands to the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostClock {
+    /// Nanoseconds by which it is ahead.
+    ahead: u64,
+}
+
+impl HostClock {
+    /// The run's own.
+    pub(crate) const COMMON: Self = Self { ahead: 0 };
+
+    /// The clock of the host at `role`'s end of the flow that `seed` belongs to.
+    pub(crate) fn new(ticks: Ticks, seed: Seed, role: Role) -> Self {
+        let name = match role {
+            Role::Active => "tcp/ticks/active",
+            Role::Passive => "tcp/ticks/passive",
+        };
+        match ticks {
+            Ticks::Common => Self::COMMON,
+            Ticks::Own => Self { ahead: seed.stream(name).bits() % LONGEST_LEAD },
+        }
+    }
+
+    /// What the host's clock shows at `now`.
+    #[inline]
+    pub(crate) const fn read(self, now: Instant) -> Instant {
+        Instant::from_nanos(now.as_nanos().saturating_add(self.ahead))
+    }
+
+    /// When the host's clock shows `reading`, which is no reading from before the run.
+    #[inline]
+    pub(crate) const fn when(self, reading: Instant) -> Instant {
+        Instant::from_nanos(reading.as_nanos().saturating_sub(self.ahead))
+    }
+}
+
+/// Long beside every tick, so that each phase is as likely, and short beside what an [`Instant`] holds.
+const LONGEST_LEAD: u64 = 1 << 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_tick_each_in_its_own_phase_or_all_at_once() {
+        let own = |seed, role| HostClock::new(Ticks::Own, Seed::new(seed), role);
+        assert_ne!(own(1, Role::Active), own(1, Role::Passive));
+        assert_ne!(own(1, Role::Active), own(2, Role::Active));
+        assert_eq!(own(1, Role::Active), own(1, Role::Active));
+        assert_eq!(HostClock::new(Ticks::Common, Seed::new(1), Role::Active), HostClock::COMMON);
+    }
+
+    #[test]
+    fn a_reading_is_shown_when_it_was_read() {
+        let clock = HostClock::new(Ticks::Own, Seed::new(7), Role::Active);
+        let now = Instant::from_millis(1234);
+        assert!(clock.read(now) > now);
+        assert_eq!(clock.when(clock.read(now)), now);
+    }
+}
