@@ -1,10 +1,17 @@
-//! Delays without keeping each of them: a histogram of high dynamic range (Tene's HdrHistogram; the `hdrhistogram` crate),
-//! whose buckets grow with the value, so that a percentile is known to a relative error whatever the values are.
+//! Delays without keeping each of them: the buckets of a histogram of high dynamic range (Tene's HdrHistogram), which grow
+//! with the value, so that a percentile is known to a relative error whatever the values are.
+//!
+//! ```text
+//!   0            2,048 x 512 ns        twice that       twice that again
+//!   ├─ 2,048 buckets ─┼─ 1,024 buckets ─┼─ 1,024 buckets ─┼─ ...          each twice as wide as those before
+//! ```
+//!
+//! Only the buckets that hold something are kept, in order, six bytes each: the delays of a flow lie in a few hundred of the ten
+//! thousand that a table from nothing to the longest would have, and there are as many tables as flows.
 //!
 //! Count, smallest, largest and mean are exact; percentiles are nearest rank among the buckets, told as the largest value
 //! of the bucket, at most [`RELATIVE_ERROR`] or half a microsecond above the exact one, whichever is more.
 
-use hdrhistogram::Histogram;
 use talkpath_units::SignedDuration;
 
 use crate::summary::{DelayMs, IpdvMs};
@@ -15,19 +22,19 @@ pub const PERCENTILES: &str = "hdr histogram, off by at most 0.1 % or 0.5 us";
 /// The largest share by which a percentile may be off, where that is more than a bucket of `LEAST`.
 pub const RELATIVE_ERROR: f64 = 0.001;
 
-/// Decimal digits that a bucket keeps: [`RELATIVE_ERROR`].
-const DIGITS: u8 = 3;
-/// Nanoseconds that may share a bucket however small they are: what nobody tells apart. Chosen; the nearest smaller power
-/// of two that the histogram would take for it anyway.
-const LEAST: u64 = 512;
-/// The first histogram reaches so far, in nanoseconds; it grows as larger values come. Chosen.
-const FIRST_REACH: u64 = 10_000_000;
+/// The narrowest buckets' width in nanoseconds, as a power of two: what nobody tells apart. Chosen.
+const LEAST_BITS: u32 = 9;
+/// Half of the buckets of that width, as a power of two: from there on a bucket is a 1,024th of its values or less, which is
+/// [`RELATIVE_ERROR`].
+const HALF_BITS: u32 = 10;
 
 /// A multitude of delays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sketch {
-    /// Nanoseconds; a negative one counts as none at all.
-    histogram: Histogram<u32>,
+    /// The numbers of the buckets that hold something, in order. Values are nanoseconds; a negative one counts as none at all.
+    buckets: Vec<u16>,
+    /// How many each of those holds.
+    counts: Vec<u32>,
     count: u64,
     sum_ns: i128,
     least: SignedDuration,
@@ -36,20 +43,20 @@ pub struct Sketch {
 
 impl Sketch {
     /// No delays yet.
-    pub fn new() -> Self {
-        let mut histogram =
-            Histogram::new_with_bounds(LEAST, FIRST_REACH, DIGITS).expect("the bounds are in order");
-        histogram.auto(true);
+    pub const fn new() -> Self {
         let (least, most) = (SignedDuration::from_nanos(i64::MAX), SignedDuration::from_nanos(i64::MIN));
-        Self { histogram, count: 0, sum_ns: 0, least, most }
+        Self { buckets: Vec::new(), counts: Vec::new(), count: 0, sum_ns: 0, least, most }
     }
 
     /// One more delay.
     pub fn record(&mut self, delay: SignedDuration) {
-        let ns = u64::try_from(delay.as_nanos()).unwrap_or(0);
-        // It grows for whatever an i64 holds (at most 46 times 1,024 buckets); should it ever refuse, the largest bucket counts it.
-        if self.histogram.record(ns).is_err() {
-            self.histogram.saturating_record(ns);
+        let bucket = bucket_of(u64::try_from(delay.as_nanos()).unwrap_or(0));
+        match self.buckets.binary_search(&bucket) {
+            Ok(place) => self.counts[place] = self.counts[place].saturating_add(1),
+            Err(place) => {
+                self.buckets.insert(place, bucket);
+                self.counts.insert(place, 1);
+            }
         }
         self.count += 1;
         self.sum_ns += i128::from(delay.as_nanos());
@@ -57,8 +64,16 @@ impl Sketch {
         self.most = self.most.max(delay);
     }
 
+    /// The largest value of the bucket in which the delay of rank `share` of them all lies, within what was recorded.
     fn at_ms(&self, share: f64) -> f64 {
-        let ns = i64::try_from(self.histogram.value_at_quantile(share)).unwrap_or(i64::MAX);
+        let rank = (libm::ceil(share * self.count as f64) as u64).max(1);
+        let mut told = 0;
+        let reached = self.held().find(|&(_, held)| {
+            told += u64::from(held);
+            told >= rank
+        });
+        let ns = reached.map_or(0, |(bucket, _)| largest_of(bucket));
+        let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         SignedDuration::from_nanos(ns).clamp(self.least, self.most).as_millis_f64()
     }
 
@@ -90,13 +105,34 @@ impl Sketch {
     /// (delay in ms, share of the `decided` messages later than that or never), a point a bucket that holds something.
     pub fn complementary(&self, decided: u64) -> Vec<(f64, f64)> {
         let mut told = 0;
-        let point = |step: hdrhistogram::iterators::IterationValue<u32>| {
-            told += step.count_since_last_iteration();
+        let point = |(bucket, held)| {
+            told += u64::from(held);
             let later = decided.saturating_sub(told) as f64 / decided as f64;
-            (step.value_iterated_to().min(self.most.as_nanos().max(0) as u64) as f64 / 1e6, later)
+            (largest_of(bucket).min(self.most.as_nanos().max(0) as u64) as f64 / 1e6, later)
         };
-        self.histogram.iter_recorded().map(point).collect()
+        self.held().map(point).collect()
     }
+
+    /// The buckets that hold something, and how many each.
+    fn held(&self) -> impl Iterator<Item = (u16, u32)> {
+        self.buckets.iter().copied().zip(self.counts.iter().copied())
+    }
+}
+
+/// The bucket of a value; 64 bits have fewer than 2^16.
+const fn bucket_of(ns: u64) -> u16 {
+    let units = ns >> LEAST_BITS;
+    // How often the width has doubled: values below two halves have the narrowest buckets.
+    let doubled = (units >> HALF_BITS | 1).ilog2();
+    ((doubled as u64) << HALF_BITS).saturating_add(units >> doubled) as u16
+}
+
+/// The largest value of a bucket.
+const fn largest_of(bucket: u16) -> u64 {
+    let bucket = bucket as u64;
+    let doubled = (bucket >> HALF_BITS).saturating_sub(1);
+    let units = bucket - (doubled << HALF_BITS);
+    ((units + 1) << (LEAST_BITS as u64 + doubled)).wrapping_sub(1)
 }
 
 impl Default for Sketch {
@@ -135,7 +171,26 @@ mod tests {
         ] {
             assert!(told >= exact && told <= exact * (1.0 + RELATIVE_ERROR), "{told} for {exact}");
         }
-        assert!(sketch.histogram.distinct_values() < 40_000, "{}", sketch.histogram.distinct_values());
+    }
+
+    /// Tene's own buckets, as the `hdrhistogram` crate has them.
+    #[test]
+    fn each_value_lies_where_the_reference_has_it() {
+        let reference =
+            hdrhistogram::Histogram::<u32>::new_with_bounds(1 << LEAST_BITS, u64::MAX / 2, 3).unwrap();
+        let mut stream = Seed::new(6).stream("values");
+        let drawn = (0..20_000).map(|_| stream.bits() >> (stream.bits() % 60));
+        let edges = (0..63).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        let mut before = (0, 0);
+        let mut values: Vec<u64> = drawn.chain(edges).map(|ns| ns >> 1).collect();
+        values.sort_unstable();
+        for ns in values {
+            let bucket = bucket_of(ns);
+            assert_eq!(largest_of(bucket), reference.highest_equivalent(ns), "{ns}");
+            assert!(bucket >= before.0 && (bucket == before.0) == reference.equivalent(ns, before.1), "{ns}");
+            before = (bucket, ns);
+        }
+        assert_eq!(largest_of(bucket_of(u64::MAX)), u64::MAX);
     }
 
     #[test]
