@@ -272,15 +272,15 @@ impl Simulation {
 
     /// Moves everything that can move at the end whose packets travel in `direction`; returns its next deadline.
     fn advance(&mut self, index: usize, direction: Direction, now: Instant) -> Option<Instant> {
-        let SimFlow { near, far, taps, meter, identifications, routes, .. } = &mut self.flows[index];
-        let pending_before = taps.pending();
+        let flow = &mut self.flows[index];
+        let pending_before = flow.taps.pending();
         let endpoint = match direction {
-            Direction::Out => near,
-            Direction::Back => far,
+            Direction::Out => &mut flow.near,
+            Direction::Back => &mut flow.far,
         };
         let (identification, first_hop) =
-            (&mut identifications[direction as usize], routes[direction as usize]);
-        endpoint.advance(taps, now, |transmit| {
+            (&mut flow.identifications[direction as usize], flow.routes[direction as usize]);
+        endpoint.advance(&mut flow.taps, now, |transmit| {
             *identification = identification.wrapping_add(1);
             let Transmit { packet, ecn, .. } = transmit;
             let (flow, identification) = (index as u32, *identification);
@@ -288,15 +288,15 @@ impl Simulation {
             self.outbox.push(self.parcels.admit(parcel, first_hop + 1));
         });
         if direction == Direction::Out {
-            meter.read(endpoint, now);
+            flow.meter.read(endpoint, now);
         }
-        let pending = taps.pending();
+        let deadline = endpoint.poll_timeout();
+        let pending = flow.taps.pending();
+        flow.tally();
         if pending < pending_before {
             self.last_delivery = now;
         }
         self.pending = self.pending + pending - pending_before;
-        let deadline = endpoint.poll_timeout();
-        self.flows[index].tally();
         let first_link = self.routes.link(first_hop) as usize;
         for place in 0..self.outbox.len() {
             let ticket = self.outbox[place];

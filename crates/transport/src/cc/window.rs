@@ -79,12 +79,22 @@ impl Window {
     /// `cwnd` in full segments.
     #[inline]
     pub fn cwnd_packets(&self) -> f64 {
-        self.cwnd as f64 / self.counting.smss() as f64
+        match self.counting {
+            Counting::Bytes { smss } => self.cwnd as f64 / f64::from(smss),
+            Counting::Packets => self.cwnd as f64,
+        }
     }
 
     /// `cwnd` in whole full segments.
+    #[inline]
     pub const fn whole_packets(&self) -> u64 {
-        self.cwnd / self.counting.smss()
+        self.counting.whole_packets(self.cwnd)
+    }
+
+    /// `ssthresh` in whole full segments; near [`u64::MAX`] before the first loss.
+    #[inline]
+    pub const fn whole_ssthresh(&self) -> u64 {
+        self.counting.whole_packets(self.ssthresh)
     }
 
     /// `ssthresh`, in the window's unit; [`u64::MAX`] before the first loss.
@@ -285,6 +295,15 @@ impl Counting {
         match self {
             Self::Bytes { smss } => smss as u64,
             Self::Packets => 1,
+        }
+    }
+
+    /// How many whole full segments an `amount` in this unit is.
+    #[inline]
+    const fn whole_packets(self, amount: u64) -> u64 {
+        match self {
+            Self::Bytes { smss } => amount / smss as u64,
+            Self::Packets => amount,
         }
     }
 }

@@ -17,7 +17,7 @@
 use talkpath_units::{Duration, Instant};
 
 use super::clock::HostClock;
-use super::rtt::on_wheel;
+use super::rtt::{JIFFY, on_wheel};
 use super::timer::{TimerKind, Timers};
 use super::window::MAX_SHIFT;
 use crate::DelayedAck;
@@ -181,8 +181,8 @@ impl AckPolicy {
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         // tcp_event_data_sent: an answer within the timeout makes the connection interactive. One is enough
         // (net.ipv4.tcp_pingpong_thresh = 1).
-        if self.kind == DelayedAck::Linux && self.since_received(now) < self.linux.ato {
-            self.linux.ping_pong = true;
+        if self.kind == DelayedAck::Linux && !self.linux.ping_pong {
+            self.linux.ping_pong = self.since_received(now) < self.linux.ato;
         }
     }
 
@@ -389,6 +389,7 @@ impl AckPolicy {
         let (now, then) = (read(now), read(self.linux.last_received));
         match self.tick.as_nanos() {
             0 => Duration::from_nanos(now.saturating_sub(then)),
+            JIFFY => Duration::from_nanos((now / JIFFY).saturating_sub(then / JIFFY) * JIFFY),
             tick => Duration::from_nanos((now / tick).saturating_sub(then / tick) * tick),
         }
     }

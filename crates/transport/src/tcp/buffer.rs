@@ -36,6 +36,8 @@ pub(crate) struct SendBuffer {
 struct Memory {
     /// MAX_TCP_HEADER.
     header_room: u64,
+    /// SKB_TRUESIZE of a lump without its payload.
+    head: u64,
     /// Congestion windows that fit.
     windows: u64,
 }
@@ -60,7 +62,7 @@ impl SendBuffer {
             Some(capacity) => (capacity.get(), None),
             None => {
                 let windows = if steers { BBR_WINDOWS } else { WINDOWS };
-                (WMEM_DEFAULT, Some(Memory { header_room: header_room.get(), windows }))
+                (WMEM_DEFAULT, Some(Memory::new(header_room.get(), windows)))
             }
         };
         Self { capacity, overfill, memory, is_due: false }
@@ -80,6 +82,12 @@ impl SendBuffer {
     #[inline]
     pub(crate) const fn on_ack(&mut self) {
         self.is_due = self.memory.is_some();
+    }
+
+    /// Whether an acknowledgement has come since the capacity was last looked at.
+    #[inline]
+    pub(crate) const fn is_due(&self) -> bool {
+        self.is_due
     }
 
     /// Whether an acknowledgement has come since this was last asked.
@@ -109,6 +117,11 @@ impl SendBuffer {
     /// Room to report: none until a third of the buffer is free (sk_stream_is_writeable), so that a writer is not
     /// woken for every segment.
     pub(crate) fn writable(&self, queue: Queue) -> Bytes {
+        // What was sent already often takes all the room; that is found without a division.
+        let least = queue.bytes + self.memory.map_or(0, |memory| queue.lumps * memory.head);
+        if self.capacity.saturating_sub(least) < least / 2 && !self.overfill {
+            return Bytes::ZERO;
+        }
         let charged = self.memory.map_or(queue.bytes, |memory| memory.charge(queue));
         let free = self.capacity.saturating_sub(charged);
         if self.overfill {
@@ -122,10 +135,17 @@ impl SendBuffer {
 }
 
 impl Memory {
+    /// The cache of small heads has no power of two for a size (SKB_SMALL_HEAD_CACHE_SIZE).
+    const fn new(header_room: u64, windows: u64) -> Self {
+        let head = (header_room + SHARED_INFO).next_multiple_of(CACHE_LINE);
+        let head = SK_BUFF + if head.is_power_of_two() { head + CACHE_LINE } else { head };
+        Self { header_room, head, windows }
+    }
+
     /// What the queue is charged (sk_wmem_queued).
     fn charge(self, queue: Queue) -> u64 {
         let lumps = queue.lumps + queue.unsent.div_ceil(self.largest_lump(queue));
-        queue.bytes + lumps * self.head()
+        queue.bytes + lumps * self.head
     }
 
     /// What tcp_sendmsg_locked would take: the last lump is filled up, and new ones begin while less than `capacity` is charged.
@@ -133,7 +153,7 @@ impl Memory {
         let largest = self.largest_lump(queue);
         let beside = queue.unsent.next_multiple_of(largest) - queue.unsent;
         let free = capacity.saturating_sub(self.charge(queue) + beside);
-        beside + free.div_ceil(largest + self.head()) * largest
+        beside + free.div_ceil(largest + self.head) * largest
     }
 
     /// tcp_xmit_size_goal: whole segments, in 64 KiB less headers, and in half of the largest window seen.
@@ -145,13 +165,6 @@ impl Memory {
         };
         let bytes = bound.min(LARGEST_LUMP - 1 - self.header_room.min(LARGEST_LUMP / 2));
         (bytes / smss).max(1) * smss
-    }
-
-    /// SKB_TRUESIZE of a lump without its payload: the cache of small heads has no power of two for a size
-    /// (SKB_SMALL_HEAD_CACHE_SIZE).
-    const fn head(self) -> u64 {
-        let head = (self.header_room + SHARED_INFO).next_multiple_of(CACHE_LINE);
-        SK_BUFF + if head.is_power_of_two() { head + CACHE_LINE } else { head }
     }
 }
 
@@ -210,13 +223,13 @@ mod tests {
     /// Linux 6.18, SO_MEMINFO: ten segments in five lumps and 31,856 B unsent were 51,328 B; twenty in ten and 2896 B, 41,008 B.
     #[test]
     fn each_lump_is_charged_its_head() {
-        let memory = Memory { header_room: 192, windows: 2 };
+        let memory = Memory::new(192, 2);
         assert_eq!(memory.largest_lump(queue(0, 0, 0)), 31_856);
         assert_eq!(memory.charge(queue(14_480 + 31_856, 31_856, 5)), 51_328);
         assert_eq!(memory.charge(queue(28_960 + 2896, 2896, 10)), 41_008);
         let later = Queue { largest_window: 1 << 20, ..queue(0, 0, 0) };
         assert_eq!(memory.largest_lump(later), 45 * 1448);
-        assert_eq!(Memory { header_room: 320, windows: 2 }.head(), 896);
+        assert_eq!(Memory::new(320, 2).head, 896);
     }
 
     /// sk_stream_memory_free is asked where a lump begins.

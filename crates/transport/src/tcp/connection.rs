@@ -344,7 +344,9 @@ impl Transport for Tcp {
             return;
         }
         self.transmit_plainly(now, &mut out);
-        while let Some(transmit) = self.next_transmit(now) {
+        while !self.is_quiet
+            && let Some(transmit) = self.next_transmit(now)
+        {
             out(transmit);
         }
     }

@@ -80,7 +80,7 @@ impl Tcp {
         let window = self.controller.window();
         Pace {
             cwnd: window.whole_packets(),
-            ssthresh: window.ssthresh() / window.counting().smss(),
+            ssthresh: window.whole_ssthresh(),
             outstanding: self.sender.outstanding_segments(),
             smss: self.sender.smss(),
             srtt: self.rtt.srtt(),

@@ -46,14 +46,21 @@ impl Tcp {
             let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
             if self.acks.check(&context, &mut self.timers) {
                 let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
+                // An end that only receives has nothing to send behind it.
+                self.is_quiet = self.is_mute() && !self.buffer.is_due();
                 return Some(bare(segment));
             }
         }
+        self.fall_quiet();
+        None
+    }
+
+    /// Nothing may leave before the next input.
+    pub(super) fn fall_quiet(&mut self) {
         self.is_quiet = true;
         if self.buffer.take_due() {
             self.check_room();
         }
-        None
     }
 
     #[cold]
@@ -118,7 +125,7 @@ impl Tcp {
 
     /// Whether there is no data to send or to watch over: as at an end that only receives.
     #[inline]
-    fn is_mute(&self) -> bool {
+    pub(super) fn is_mute(&self) -> bool {
         let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.sent_since_drained;
         let persisting = self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0;
         self.sender.is_idle() && !asked && !persisting
@@ -281,7 +288,7 @@ impl Tcp {
     }
 
     /// All that may leave has left: notes whether `cwnd` was the limit, and keeps the persist timer.
-    fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
+    pub(super) fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
         let sent = core::mem::take(&mut self.sent_since_drained);
         if cwnd_limited || sent {
             let window = self.controller.window();

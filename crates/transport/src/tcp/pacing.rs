@@ -139,10 +139,22 @@ impl Pace {
         if let Some(rate) = self.rate {
             return Some((rate.as_bps() / 8) >> BURST_SHIFT);
         }
-        let window = self.cwnd.max(self.outstanding).max(1).saturating_mul(u64::from(self.smss));
+        Some((self.bytes_in_srtt_seconds() / self.srtt?.as_micros().max(1)) >> BURST_SHIFT)
+    }
+
+    /// What the pacing rate is in as many seconds as the round trip has microseconds.
+    const fn bytes_in_srtt_seconds(&self) -> u64 {
+        let segments = if self.cwnd > self.outstanding { self.cwnd } else { self.outstanding };
+        let window = if segments == 0 { 1 } else { segments }.saturating_mul(self.smss as u64);
         // Percent of a window a microsecond, to bytes a second.
-        let scaled = window.saturating_mul(self.percent() * (MICROS_IN_S / 100));
-        Some((scaled / self.srtt?.as_micros().max(1)) >> BURST_SHIFT)
+        window.saturating_mul(self.percent() * (MICROS_IN_S / 100))
+    }
+
+    /// Whether less leaves in 2^-10 s than `least_burst` and one more: what most rates are, told without a division.
+    fn is_below_one_more(&self) -> bool {
+        let (None, Some(srtt)) = (self.rate, self.srtt) else { return false };
+        let one_more = ((u64::from(self.least_burst) + 1) * u64::from(self.smss.max(1))) << BURST_SHIFT;
+        self.bytes_in_srtt_seconds() < one_more.saturating_mul(srtt.as_micros().max(1))
     }
 
     /// Windows a round trip, in percent.
@@ -152,9 +164,12 @@ impl Pace {
 
     /// Segments that leave together at most (tcp_tso_autosize).
     pub(super) fn burst(&self) -> u32 {
-        let Some(bytes) = self.bytes_a_burst() else { return self.least_burst };
         let shift = self.min_rtt.as_micros() >> RTT_SHIFT;
         let short_path = if shift < u64::from(u32::BITS) { LARGEST_BURST >> shift } else { 0 };
+        if short_path == 0 && self.is_below_one_more() {
+            return self.least_burst;
+        }
+        let Some(bytes) = self.bytes_a_burst() else { return self.least_burst };
         let segments = bytes.saturating_add(short_path).min(LARGEST_BURST) / u64::from(self.smss.max(1));
         u32::try_from(segments).unwrap_or(u32::MAX).max(self.least_burst)
     }

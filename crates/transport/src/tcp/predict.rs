@@ -12,6 +12,7 @@ use super::input::relative;
 use super::offload::Lump;
 use super::probe::Pending;
 use super::recovery::RecoveryState;
+use super::send::Held;
 use super::timer::TimerKind;
 use crate::cc::{Ack, Allowance, CongestionControl, Counting, RttSample};
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
@@ -54,6 +55,10 @@ impl Tcp {
         self.acks.on_data(segment.payload, segment.flags.contains(Flags::PSH), false, &context);
         if self.receiver.window.tuning.is_growing() {
             self.grow_window(segment, now);
+        }
+        let is_alone = self.control.is_none() && self.repairs.is_empty() && !self.buffer.is_due();
+        if is_alone && self.is_mute() && !self.acks.check_asks_window(self.receiver.rcv_nxt()) {
+            self.is_quiet = !self.acks.check(&context, &mut self.timers);
         }
     }
 
@@ -107,10 +112,21 @@ impl Tcp {
             return;
         }
         self.sender.leave_room(0);
-        let mut left = if self.sender.sends_plainly() { self.plain_lump(now) } else { 0 };
-        if left == 0 {
-            return;
+        let mut next = if self.sender.sends_plainly() { self.plain_lump(now) } else { Plain::Unclear };
+        if let Plain::Leaves(segments) = next {
+            next = self.send_lumps(segments, now, out);
         }
+        if let Plain::Held { cwnd_limited } = next
+            && !self.acks.is_pending()
+        {
+            self.pacing.end_burst();
+            self.on_drained(cwnd_limited, Held::NoData, now);
+            self.fall_quiet();
+        }
+    }
+
+    /// Sends a lump of `left` full segments, and what may leave behind it; returns why no more do.
+    fn send_lumps(&mut self, mut left: u32, now: Instant, out: &mut impl FnMut(Transmit)) -> Plain {
         let payload = self.sender.smss();
         let mut segment = self.segment(self.sender.snd_max(), Flags::ACK, payload, now);
         self.acks.on_data_sent(now);
@@ -120,15 +136,11 @@ impl Tcp {
         }
         let first = self.sender.outstanding_segments();
         let mut follows = false;
-        while left > 0 && self.sender.has_full_segment() {
+        let next = loop {
             left -= 1;
             let start = self.sender.snd_max();
             self.sender.send_plainly(follows, now);
             self.pacing.on_sent();
-            follows = left > 0;
-            if left == 0 {
-                left = self.plain_lump(now);
-            }
             segment.seq = self.iss.wrapping_add(start as u32);
             if self.sender.unsent() == 0 {
                 segment.flags = Flags::ACK.with(Flags::PSH);
@@ -141,34 +153,66 @@ impl Tcp {
                 payload: Some(payload),
                 retransmission: false,
             });
-        }
+            follows = left > 0;
+            if left > 0 && !self.sender.has_full_segment() {
+                break if self.sender.unsent() == 0 { NO_DATA } else { Plain::Unclear };
+            }
+            if left == 0 {
+                match self.plain_lump(now) {
+                    Plain::Leaves(segments) => left = segments,
+                    held => break held,
+                }
+            }
+        };
         let sent = self.sender.outstanding_segments() - first;
         self.counters.data_packets += sent;
         if self.selective.enabled {
             self.selective.prr.on_sent(sent);
         }
+        next
     }
 
-    /// How many segments of new data leave together next, where a full one may; what they wait for otherwise is not looked at.
-    fn plain_lump(&mut self, now: Instant) -> u32 {
+    /// What may leave next, where that is plain to see.
+    fn plain_lump(&mut self, now: Instant) -> Plain {
+        if self.sender.unsent() == 0 {
+            return NO_DATA;
+        }
+        if !self.sender.has_full_segment() {
+            return Plain::Unclear;
+        }
         let room = match self.controller.allowance() {
             Allowance::WindowPackets(cwnd) => cwnd.get().saturating_sub(self.sender.flight_segments()),
             Allowance::Window(cwnd) => {
                 cwnd.get().saturating_sub(self.sender.flight_bytes()) / u64::from(self.sender.smss())
             }
         };
-        if room == 0 || !self.sender.has_full_segment() {
-            return 0;
+        if room == 0 {
+            let is_final = self.selective.enabled || !self.config.limited_transmit;
+            return if is_final { Plain::Held { cwnd_limited: true } } else { Plain::Unclear };
         }
         if !self.pacing.in_bursts() {
-            return 1;
+            return Plain::Leaves(1);
         }
         match self.lump(false, now) {
             Lump::Leaves(segments) => {
                 self.pacing.begin(segments, false, now);
-                segments
+                Plain::Leaves(segments)
             }
-            Lump::Waits { .. } => 0,
+            Lump::Waits { cwnd_limited } => Plain::Held { cwnd_limited },
         }
     }
 }
+
+/// What full segments of new data may do.
+#[derive(Clone, Copy)]
+enum Plain {
+    /// So many leave together.
+    Leaves(u32),
+    /// None does before the next input.
+    Held { cwnd_limited: bool },
+    /// It takes a longer look.
+    Unclear,
+}
+
+/// All that was written has left.
+const NO_DATA: Plain = Plain::Held { cwnd_limited: false };

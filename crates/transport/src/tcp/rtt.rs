@@ -266,12 +266,12 @@ pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
         JIFFY => (now.as_nanos() / JIFFY, span.as_nanos().div_ceil(JIFFY)),
         tick => (now.as_nanos() / tick, span.as_nanos().div_ceil(tick)),
     };
-    let (mut bucket, mut reach) = (1, WHEEL_REACH);
-    while delta >= reach && bucket < WHEEL_COARSEST {
-        (bucket, reach) = (bucket * 8, reach * 8);
+    let (mut shift, mut reach) = (0, WHEEL_REACH);
+    while delta >= reach && shift < WHEEL_COARSEST {
+        (shift, reach) = (shift + 3, reach * 8);
     }
     let expires = now.saturating_add(delta);
-    Instant::from_nanos((expires / bucket + 1).saturating_mul(bucket).saturating_mul(tick))
+    Instant::from_nanos(((expires >> shift) + 1).saturating_mul(1 << shift).saturating_mul(tick))
 }
 
 /// As [`RttEstimator::after`], by a clock whose tick is known when this is compiled.
@@ -283,10 +283,10 @@ fn on_tick<const TICK: u64>(span: Duration, now: Instant) -> Instant {
 
 /// LVL_START(1): jiffies that the wheel's finest level reaches.
 const WHEEL_REACH: u64 = 63;
-/// LVL_GRAN(LVL_DEPTH - 1) at HZ above 100.
-const WHEEL_COARSEST: u64 = 1 << 24;
+/// LVL_SHIFT(LVL_DEPTH - 1) at HZ above 100: the coarsest level's buckets are so wide, as a power of two.
+const WHEEL_COARSEST: u32 = 24;
 /// Linux at HZ = 1000, and BSD's tcp_slowtimo: each ACK counts in ticks, and dividing by a constant is a multiplication.
-const JIFFY: u64 = 1_000_000;
+pub(crate) const JIFFY: u64 = 1_000_000;
 const SLOW_TICK: u64 = 500_000_000;
 /// RFC 6298 §2.1; Linux's TCP_TIMEOUT_INIT. BSD took 6 s, before RFC 2988.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
