@@ -84,7 +84,7 @@ pub enum Kind {
         within: Tolerance,
     },
     /// The one operand's medians in two arenas lie within the tolerance of the later arena's, which is nearer to the
-    /// world.
+    /// world; or the seeds' spread does not tell whether they do.
     Agree {
         /// How far off it may be.
         within: Tolerance,
@@ -209,7 +209,7 @@ pub(crate) fn pairs(values: &[f64]) -> Vec<(f64, f64)> {
 
 impl Kind {
     /// Whether it holds of `values`, one an operand (of `Agree`: one an arena, in their order); `None` where they do not
-    /// make the figure that it needs.
+    /// make the figure that it needs. Of `Agree` it answers for the tolerance alone.
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let first = *values.first()?;
         Some(match *self {

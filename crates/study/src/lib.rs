@@ -38,8 +38,8 @@ pub use judge::judge;
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics};
 pub use outcome::{
-    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, Outcome,
-    Stands, UnderAssumption, Value, Verdict,
+    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, HeldBy,
+    Outcome, Stands, UnderAssumption, Value, Verdict,
 };
 pub use sample::{CellSamples, LossRun, Sample, Trace, TraceLine};
 pub use selection::Selection;

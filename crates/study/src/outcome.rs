@@ -154,16 +154,29 @@ pub struct CheckOutcome {
     pub values: Vec<Value>,
     /// The one figure made of them, where one is judged: a ratio, a difference, a slope, by how much an arena is off.
     pub figure: Option<f64>,
-    /// Of that figure; `null` below 6 repetitions.
+    /// Of that figure; `null` below 6 repetitions, or 5 of an agreement.
     pub ci95: Option<(f64, f64)>,
     /// Whether it holds of the medians; `None` where a value is missing.
     pub holds: Option<bool>,
+    /// Where arenas agree, by what they do; `null` otherwise.
+    #[serde(default)]
+    pub held_by: Option<HeldBy>,
     /// Whether it would also hold (or fail) anywhere within the medians' confidence intervals.
     pub certain: bool,
     /// In how many single repetitions it holds: listed, never judged by.
     pub single_hits: u64,
     /// Of how many.
     pub single_runs: u64,
+}
+
+/// By what two arenas agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldBy {
+    /// Their medians lie within the tolerance.
+    Tolerance,
+    /// They do not, but the seeds' spread is too wide to tell: anywhere within the medians' intervals they might.
+    Spread,
 }
 
 /// A metric of one cell over its repetitions.

@@ -2,7 +2,7 @@
 
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Bound, Claim, Figure, Kind, Tolerance};
-use crate::outcome::{CheckOutcome, UnderAssumption, Value, Verdict};
+use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value, Verdict};
 use crate::study::Study;
 
 /// `value` of `metric` for a person: rates in Mb/s, shares in %, everything else as it is.
@@ -43,7 +43,12 @@ fn figure_metric(check: &CheckOutcome) -> &str {
 pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
     let figure = check.figure.filter(|_| check.values.len() > 1)?;
     Some(match check.must {
-        Kind::Agree { .. } => format!("{:+.1} %", 100.0 * figure),
+        Kind::Agree { .. } => match check.ci95 {
+            Some((low, high)) => {
+                format!("{:+.1} [{:+.1}, {:+.1}] %", 100.0 * figure, 100.0 * low, 100.0 * high)
+            }
+            None => format!("{:+.1} %", 100.0 * figure),
+        },
         Kind::Figure {
             of: Figure::Ratio | Figure::Difference | Figure::Slope | Figure::RSquared, ..
         } => {
@@ -114,10 +119,15 @@ pub(crate) fn reproduced(under: &UnderAssumption) -> String {
         .collect();
     let rest: Vec<_> = under.checks.iter().filter(|check| !is_printed(check)).collect();
     let held = rest.iter().filter(|check| check.holds == Some(true)).count();
-    match rest.as_slice() {
-        [] => {}
-        [one] => parts.push(in_full(one)),
-        many => parts.push(format!("{held} of {} comparisons hold", many.len())),
+    let by_spread = rest.iter().filter(|check| check.held_by == Some(HeldBy::Spread)).count();
+    match (rest.as_slice(), by_spread) {
+        ([], _) => {}
+        ([one], _) => parts.push(in_full(one)),
+        (many, 0) => parts.push(format!("{held} of {} comparisons hold", many.len())),
+        (many, _) => parts.push(format!(
+            "{held} of {} comparisons hold, {by_spread} of them by the seeds' spread alone",
+            many.len()
+        )),
     }
     parts.join("; ")
 }
@@ -149,7 +159,15 @@ fn in_full(check: &CheckOutcome) -> String {
         Kind::Rising => ", should rise".to_owned(),
         Kind::Falling => ", should fall".to_owned(),
         Kind::Same { within } => format!(", should be the same within {within}"),
-        Kind::Agree { within } => format!(", should agree within {}", tolerance(&check.metric, within)),
+        Kind::Agree { within } => {
+            let within = tolerance(&check.metric, within);
+            match check.held_by {
+                Some(HeldBy::Spread) => {
+                    format!(", further apart than {within}, by less than the seeds' spread")
+                }
+                _ => format!(", should agree within {within}"),
+            }
+        }
     };
     format!("{}: {figure}{}{must}", check.name, values.join(", "))
 }

@@ -7,7 +7,7 @@ mod page;
 mod text;
 
 use talkpath_study::{
-    CheckOutcome, Kind, Outcome, Stands, Value, arena_list, shown, shown_figure, shown_value,
+    CheckOutcome, HeldBy, Kind, Outcome, Stands, Value, arena_list, shown, shown_figure, shown_value,
 };
 
 pub use page::study_page;
@@ -40,7 +40,13 @@ fn spread(value: &Value) -> String {
 
 /// Whether the check holds, and whether the confidence intervals leave a doubt; too few repetitions have none.
 fn mark(check: &CheckOutcome) -> &'static str {
-    let has_intervals = check.values.iter().all(|value| value.ci95.is_some());
+    if check.held_by == Some(HeldBy::Spread) {
+        return "holds by the seeds' spread alone";
+    }
+    let has_intervals = match check.must {
+        Kind::Agree { .. } => check.ci95.is_some(),
+        _ => check.values.iter().all(|value| value.ci95.is_some()),
+    };
     match (check.holds, check.certain || !has_intervals) {
         (None, _) => "not run",
         (Some(true), true) => "holds",

@@ -129,11 +129,11 @@ fn checks(verdict: &ArenaVerdict) -> String {
     let mut html = String::new();
     if !agreements.is_empty() {
         let columns = [
-            ("check", 30),
+            ("check", 28),
             ("simulator", 15),
             ("kernel", 15),
-            ("off by", 8),
-            ("smallest to largest: simulator, kernel", 20),
+            ("off by", 12),
+            ("smallest to largest: simulator, kernel", 18),
             ("asked", 12),
         ];
         html.push_str(&prose_table(&columns, &agreements));

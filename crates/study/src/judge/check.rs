@@ -1,10 +1,15 @@
 //! One check under one assumption set.
+//!
+//! Two arenas differ where their medians lie further apart than the tolerance, and would anywhere within the medians' intervals. The
+//! interval is that of the order statistics ([`crate::stats`]), from 6 repetitions on; of 5 it is their range. They assume
+//! nothing about the distribution, nor that both arenas have the same. With fewer repetitions the tolerance alone decides.
 
 use super::ran::Ran;
 use crate::arena::ArenaName;
 use crate::claim::{Bound, Check, Figure, Kind, pairs};
 use crate::fit::fit;
-use crate::outcome::{CheckOutcome, Value};
+use crate::outcome::{CheckOutcome, HeldBy, Value};
+use crate::stats::LEAST_FOR_SPREAD;
 
 /// What `check` gave in `arenas`: of each of them where it compares arenas, else of the first.
 pub(super) fn judge_check(
@@ -21,7 +26,9 @@ pub(super) fn judge_check(
     let values: Vec<Value> = places.iter().filter_map(value).collect();
     let is_whole = values.len() == places.len();
     let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
-    let holds = check.kind.holds(&medians).filter(|_| is_whole);
+    let within = check.kind.holds(&medians).filter(|_| is_whole);
+    let held_by = held_by(check.kind, &values, within);
+    let holds = within.map(|within| within || held_by.is_some());
     let (single_hits, single_runs) = singles(check, &places, assumption, ran);
     let ci95 = if is_whole { figure_interval(check.kind, &values) } else { None };
     CheckOutcome {
@@ -33,9 +40,27 @@ pub(super) fn judge_check(
         ci95,
         values,
         holds,
+        held_by,
         single_hits,
         single_runs,
     }
+}
+
+/// By what arenas agree, where they do; `within` says whether their medians lie within the tolerance.
+fn held_by(kind: Kind, values: &[Value], within: Option<bool>) -> Option<HeldBy> {
+    let Kind::Agree { within: tolerance } = kind else { return None };
+    if within? {
+        return Some(HeldBy::Tolerance);
+    }
+    let [model, .., measure] = values else { return None };
+    let most = tolerance.around(measure.median);
+    let is_apart = is_far_for_certain(interval(model)?, interval(measure)?, most);
+    (!is_apart).then_some(HeldBy::Spread)
+}
+
+/// Where the median of one arena lies, for a comparison with another's.
+fn interval(value: &Value) -> Option<(f64, f64)> {
+    value.ci95.or_else(|| (value.n >= LEAST_FOR_SPREAD).then_some((value.min, value.max)))
 }
 
 /// Where each thing that is compared ran: (arena, index of the operand).
@@ -74,8 +99,12 @@ fn singles(check: &Check, places: &[(ArenaName, usize)], assumption: usize, ran:
 fn figure_interval(kind: Kind, values: &[Value]) -> Option<(f64, f64)> {
     let medians = || values.iter().map(|value| value.median).collect::<Vec<f64>>();
     let corners = |of: &dyn Fn(&[f64]) -> Option<f64>| {
-        let ends: Vec<[f64; 2]> =
-            values.iter().map(|value| value.ci95.map(|(low, high)| [low, high])).collect::<Option<_>>()?;
+        let of_median =
+            if matches!(kind, Kind::Agree { .. }) { interval } else { |value: &Value| value.ci95 };
+        let ends: Vec<[f64; 2]> = values
+            .iter()
+            .map(|value| of_median(value).map(|(low, high)| [low, high]))
+            .collect::<Option<_>>()?;
         let [first, .., second] = ends.as_slice() else { return None };
         let mut found = Vec::new();
         for a in first {
@@ -117,18 +146,14 @@ fn is_certain(kind: Kind, values: &[Value], ci95: Option<(f64, f64)>, holds: boo
             bounds[1..].iter().all(|other| is_near_for_certain(bounds[0], *other, most)) && holds
                 || !holds && bounds[1..].iter().any(|other| is_far_for_certain(bounds[0], *other, most))
         }),
-        Kind::Agree { within } => bounds().is_some_and(|bounds| {
-            let (Some(first), Some(last), Some(measure)) = (bounds.first(), bounds.last(), values.last())
-            else {
-                return false;
-            };
+        Kind::Agree { within } => {
+            let [model, .., measure] = values else { return false };
             let most = within.around(measure.median);
-            if holds {
-                is_near_for_certain(*first, *last, most)
-            } else {
-                is_far_for_certain(*first, *last, most)
-            }
-        }),
+            interval(model).zip(interval(measure)).is_some_and(|(model, measure)| match holds {
+                true => is_near_for_certain(model, measure, most),
+                false => is_far_for_certain(model, measure, most),
+            })
+        }
     }
 }
 
@@ -152,5 +177,68 @@ fn ordered(bounds: &[(f64, f64)], holds: bool) -> bool {
         bounds.windows(2).all(|pair| pair[0].1 < pair[1].0)
     } else {
         bounds.windows(2).any(|pair| pair[0].0 > pair[1].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::Tolerance;
+    use crate::stats::median;
+
+    const WITHIN: Kind = Kind::Agree { within: Tolerance::Relative(0.05) };
+
+    fn value(arena: ArenaName, values: &[f64]) -> Value {
+        let found = median(values).expect("values");
+        let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(0.0);
+        Value {
+            cell: String::new(),
+            arena,
+            metric: String::new(),
+            n: found.n,
+            median: found.median,
+            ci95: found.ci95,
+            min: fold(f64::min),
+            max: fold(f64::max),
+        }
+    }
+
+    /// What carries an agreement within 5 %, and whether the answer is the same anywhere within the intervals.
+    fn agreement(model: &[f64], measure: &[f64]) -> (Option<HeldBy>, bool) {
+        let values = [value(ArenaName::Sim, model), value(ArenaName::Emu, measure)];
+        let within = WITHIN.holds(&[values[0].median, values[1].median]);
+        let held_by = held_by(WITHIN, &values, within);
+        (held_by, is_certain(WITHIN, &values, None, held_by.is_some()))
+    }
+
+    #[test]
+    fn a_difference_beyond_tolerance_and_spread_is_one() {
+        let model = [100.0, 100.5, 101.0, 99.5, 99.0];
+        assert_eq!(agreement(&model, &[115.0, 112.0, 118.0, 113.0, 120.0]), (None, true));
+        assert_eq!(agreement(&[100.0; 20], &[94.0, 94.1, 94.2, 94.3, 94.4, 94.5]), (None, true));
+        // One repetition beside the others, which touches the model's: two states, and no proof of a difference.
+        assert_eq!(agreement(&model, &[115.0, 104.0, 118.0, 113.0, 120.0]), (Some(HeldBy::Spread), false));
+    }
+
+    #[test]
+    fn medians_within_the_tolerance_agree_whatever_the_spread() {
+        assert_eq!(agreement(&[100.0; 6], &[101.0; 5]), (Some(HeldBy::Tolerance), true));
+        let wide = [60.0, 80.0, 101.0, 130.0, 150.0];
+        assert_eq!(agreement(&[100.0; 6], &wide), (Some(HeldBy::Tolerance), false));
+    }
+
+    #[test]
+    fn fewer_than_five_repetitions_have_no_spread_to_lean_on() {
+        let wide = [60.0, 112.0, 115.0, 130.0];
+        assert_eq!(agreement(&[100.0; 20], &wide), (None, false));
+        assert_eq!(agreement(&[100.0; 20], &[112.0]), (None, false));
+    }
+
+    #[test]
+    fn the_interval_of_an_agreement_is_all_that_both_medians_allow() {
+        let values =
+            [value(ArenaName::Sim, &[98.0, 99.0, 100.0, 101.0, 102.0]), value(ArenaName::Emu, &[100.0; 5])];
+        let (low, high) = figure_interval(WITHIN, &values).expect("an interval");
+        assert!((low + 0.02).abs() < 1e-12 && (high - 0.02).abs() < 1e-12, "{low} {high}");
     }
 }
