@@ -86,7 +86,7 @@ impl SessionSpec {
     /// # Errors
     /// What this arena cannot do, in words.
     pub(crate) fn new(scenario: &Scenario, seed: Seed, mtu: Option<Bytes>) -> Result<Self, String> {
-        let mtu = |flow| mtu.unwrap_or_else(|| path_mtu(scenario, flow));
+        let mtu = |flow| mtu.unwrap_or_else(|| scenario.path_mtu(flow));
         let flows = scenario
             .flows
             .iter()
@@ -374,12 +374,6 @@ fn transport(flow: &Flow, mtu: Bytes) -> TransportSpec {
     }
 }
 
-/// The smallest MTU of the flow's links, both ways.
-fn path_mtu(scenario: &Scenario, flow: &Flow) -> Bytes {
-    let links = flow.route.iter().chain(&flow.return_route);
-    links.map(|link| scenario.links[link.0 as usize].config.mtu).min().unwrap_or(USUAL_MTU)
-}
-
 /// The kernel's name for the congestion control that `config` asks for; its `reno` recovers as NewReno does (RFC 6582).
 pub(crate) const fn kernel_cc(config: &TcpConfig) -> &'static str {
     match config.cc {
@@ -391,8 +385,6 @@ pub(crate) const fn kernel_cc(config: &TcpConfig) -> &'static str {
     }
 }
 
-/// The MTU of a path that says nothing of it: Ethernet's.
-pub(crate) const USUAL_MTU: Bytes = Bytes::new(1500);
 /// The largest message of a greedy workload: 64 KiB (docs/scenario.md).
 const LARGEST_GREEDY_MESSAGE: u64 = 64 * 1024;
 /// The largest message of a stream flow (chosen: far above what any codec or record writes at once).

@@ -30,7 +30,8 @@ pub use compare::compare_scenario;
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
 pub use model::{
-    Codec, Direction, EchoWrite, FarClock, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
+    Codec, Direction, EchoWrite, FarClock, Flow, LinkIndex, NamedLink, Receiver, Scenario, USUAL_MTU,
+    WorkloadConfig,
 };
 pub use plan::{Cell, Options, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};

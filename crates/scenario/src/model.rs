@@ -27,6 +27,18 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
 }
 
+impl Scenario {
+    /// The smallest MTU of the links of `flow`, either way: what its packets fit in without being cut.
+    pub fn path_mtu(&self, flow: &Flow) -> Bytes {
+        let links = flow.route.iter().chain(&flow.return_route);
+        let mtus = links.filter_map(|link| self.links.get(link.0 as usize)).map(|link| link.config.mtu);
+        mtus.min().unwrap_or(USUAL_MTU)
+    }
+}
+
+/// The MTU of a path that says nothing of it: Ethernet's (IEEE 802.3).
+pub const USUAL_MTU: Bytes = Bytes::new(1500);
+
 /// The second host's clock against the first's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FarClock {
@@ -85,6 +97,13 @@ pub struct Flow {
     pub wake_up: Duration,
     /// How the receiving application reads.
     pub receiver: Receiver,
+}
+
+impl Flow {
+    /// What its transport draws from in a run of this seed: the same in every arena.
+    pub fn transport_seed(&self, run: Seed) -> Seed {
+        Seed::new(run.stream(&format!("flow/{}/transport", self.name)).bits())
+    }
 }
 
 /// The receiving host.

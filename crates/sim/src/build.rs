@@ -63,8 +63,8 @@ fn build_flow(
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
-    let mtu = path_mtu(scenario, flow);
-    let end = |role, buffer| AnyTransport::new(transport, role, mtu, flow_seed(plan.seed, flow), buffer);
+    let mtu = scenario.path_mtu(flow);
+    let end = |role, buffer| AnyTransport::new(transport, role, mtu, flow.transport_seed(plan.seed), buffer);
     let workload = AnyWorkload::new(&flow.workload, window.1);
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
@@ -135,19 +135,6 @@ fn host_delay(flow: &Flow, seed: Seed) -> Link<Ticket> {
     };
     // The name cannot be a link's: those hold no slash.
     Link::new(&config, seed, &format!("host/{}", flow.name))
-}
-
-fn path_mtu(scenario: &Scenario, flow: &Flow) -> Bytes {
-    flow.route
-        .iter()
-        .chain(&flow.return_route)
-        .map(|link| scenario.links[link.0 as usize].config.mtu)
-        .min()
-        .unwrap_or(Bytes::new(1500))
-}
-
-fn flow_seed(seed: Seed, flow: &Flow) -> Seed {
-    Seed::new(seed.stream(&format!("flow/{}/transport", flow.name)).bits())
 }
 
 fn indices(route: &[LinkIndex]) -> Vec<u32> {

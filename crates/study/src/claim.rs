@@ -39,7 +39,7 @@ impl Claim {
 
     /// The names of the cells that it reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
-        self.checks.iter().flat_map(|check| &check.operands).map(|operand| operand.cell.as_str())
+        self.checks.iter().flat_map(Check::cells)
     }
 }
 
@@ -52,6 +52,15 @@ pub struct Check {
     pub operands: Vec<Operand>,
     /// What must hold of their medians.
     pub kind: Kind,
+    /// Where `--quick` judges it.
+    pub quick: Vec<ArenaName>,
+}
+
+impl Check {
+    /// The names of the cells that it reads.
+    pub fn cells(&self) -> impl Iterator<Item = &str> {
+        self.operands.iter().map(|operand| operand.cell.as_str())
+    }
 }
 
 /// A metric of a cell.

@@ -225,6 +225,8 @@ pub(crate) struct CheckEntry {
     pub(crate) same: Option<Vec<Spanned<OperandEntry>>>,
     pub(crate) agree: Option<Spanned<Within>>,
     pub(crate) within: Option<Spanned<Within>>,
+    /// The only arenas where the shorter run judges it; everywhere without this.
+    pub(crate) quick: Option<Vec<ArenaName>>,
     /// The check is made for each combination of these, `{AXIS}` in names standing for the value.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,

@@ -10,7 +10,7 @@ mod draw;
 mod ran;
 
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::Claim;
+use crate::claim::{Check, Claim};
 use crate::outcome::{ArenaVerdict, ClaimOutcome, Outcome, Stands, UnderAssumption, Verdict};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
@@ -49,10 +49,19 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
 
 impl Outcome {
     /// The claims whose verdict is not the expected one, with the arena. What this run was not asked for is no
-    /// disagreement.
+    /// disagreement, and neither is what the machine disturbed.
     pub fn unexpected(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
-        let all = self.claims.iter().flat_map(|claim| claim.verdicts().map(move |verdict| (claim, verdict)));
-        all.filter(|(_, verdict)| verdict.verdict != verdict.expected && !verdict.left_out)
+        let is_open = |verdict: &ArenaVerdict| verdict.left_out || verdict.disturbed;
+        self.all().filter(move |(_, verdict)| verdict.verdict != verdict.expected && !is_open(verdict))
+    }
+
+    /// The claims that have no verdict since the machine disturbed their runs, with the arena.
+    pub fn disturbed(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
+        self.all().filter(|(_, verdict)| verdict.disturbed)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
+        self.claims.iter().flat_map(|claim| claim.verdicts().map(move |verdict| (claim, verdict)))
     }
 }
 
@@ -77,7 +86,8 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
     }
     if !missing.is_empty() {
         warnings.push(format!(
-            "{} of {wanted} cells did not run to their end, or were disturbed in more than half of their repetitions",
+            "{} of {wanted} cells did not run to their end, or were disturbed in more than half of their repetitions; --resume \
+             runs what is missing and what was disturbed",
             missing.len()
         ));
     }
@@ -125,10 +135,11 @@ fn judge_claim(claim: &Claim, ran: &Ran<'_>) -> ClaimOutcome {
 /// The verdict in one arena, or over several for a claim that compares them.
 fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict {
     let study = ran.study;
+    let checks = ran.selection.checks(claim, arenas);
     let lacks_arena = arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2);
     let by_assumption: Vec<UnderAssumption> = (0..study.assumptions.len())
         .filter(|_| !lacks_arena)
-        .map(|assumption| under(claim, arenas, assumption, ran))
+        .map(|assumption| under(&checks, arenas, assumption, ran))
         .filter(|it| it.checks.iter().any(|check| !check.values.is_empty()))
         .collect();
     let names = |holds: bool| -> Vec<String> {
@@ -142,15 +153,17 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         (true, false) => (Verdict::Differs, Stands::None),
         (true, true) => (Verdict::NotTested, Stands::Unknown),
     };
-    let has_cells = || arenas.iter().all(|&arena| ran.selection.has_cells_of(study, claim, arena));
+    let has_cells = || arenas.iter().all(|&arena| ran.selection.has_cells_of(study, &checks, arena));
     let not_tested = match verdict {
         Verdict::NotTested if claim.checks.is_empty() => Some(NotTested::NoCheck),
         Verdict::NotTested if lacks_arena => Some(NotTested::Arena(claim.arenas.clone())),
         Verdict::NotTested if !has_cells() => Some(NotTested::LeftOut { quick: ran.selection.quick }),
+        Verdict::NotTested if ran.lacks_only_disturbed(&checks, arenas) => Some(NotTested::Disturbed),
         Verdict::NotTested => Some(NotTested::NotRun),
         Verdict::Reproduced | Verdict::Differs => None,
     };
     let left_out = matches!(not_tested, Some(NotTested::Arena(_) | NotTested::LeftOut { .. }));
+    let disturbed = matches!(not_tested, Some(NotTested::Disturbed));
     let expected = arenas.first().or(claim.arenas.first()).and_then(|arena| claim.expected.get(arena));
     let expected = expected.copied().unwrap_or(Verdict::NotTested);
     let n = by_assumption.iter().flat_map(|it| &it.checks).flat_map(|it| &it.values).map(|it| it.n).min();
@@ -159,7 +172,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         reproduced: by_assumption
             .iter()
             .find(|it| it.holds.is_some())
-            .map_or_else(String::new, words::reproduced),
+            .map_or_else(String::new, |it| words::reproduced(it, claim.checks.len() - checks.len())),
         verdict,
         expected,
         why: words::why(
@@ -172,12 +185,13 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         n: n.unwrap_or(0),
         stands,
         left_out,
+        disturbed,
         by_assumption,
     }
 }
 
-fn under(claim: &Claim, arenas: &[ArenaName], assumption: usize, ran: &Ran<'_>) -> UnderAssumption {
-    let checks: Vec<_> = claim.checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();
+fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'_>) -> UnderAssumption {
+    let checks: Vec<_> = checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();
     let all: Option<Vec<bool>> = checks.iter().map(|check| check.holds).collect();
     UnderAssumption {
         assumption: ran.study.assumptions[assumption].name.clone(),

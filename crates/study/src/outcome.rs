@@ -112,6 +112,9 @@ pub struct ArenaVerdict {
     pub stands: Stands,
     /// Whether it was not tested because this run was not asked for its cells: no disagreement.
     pub left_out: bool,
+    /// Whether it was not tested because the machine disturbed its runs past the stated limits: no disagreement either.
+    #[serde(default)]
+    pub disturbed: bool,
     /// What each assumption set gave.
     pub by_assumption: Vec<UnderAssumption>,
 }

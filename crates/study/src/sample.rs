@@ -47,6 +47,19 @@ impl CellSamples {
         }
     }
 
+    /// Without the repetitions that the machine disturbed: a resumed run does them again.
+    #[must_use]
+    pub fn undisturbed(mut self) -> Self {
+        self.samples.retain(|sample| sample.disturbed.is_none());
+        self
+    }
+
+    /// Adds a repetition in its place.
+    pub fn add(&mut self, sample: Sample) {
+        let at = self.samples.partition_point(|before| before.repetition < sample.repetition);
+        self.samples.insert(at, sample);
+    }
+
     /// The repetitions that the machine did not disturb past its stated limits: the ones that are judged.
     pub fn valid(&self) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(|sample| sample.disturbed.is_none())

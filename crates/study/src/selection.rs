@@ -1,7 +1,7 @@
 //! Which part of a study is run.
 
 use crate::arena::ArenaName;
-use crate::claim::Claim;
+use crate::claim::{Check, Claim};
 use crate::study::{Cell, Figure, FigureKind, Form, Study};
 
 /// Which part of a study is run, and where.
@@ -33,11 +33,24 @@ impl Selection {
         self.arenas.iter().copied().filter(|arena| claim.arenas.contains(arena)).collect()
     }
 
+    /// The checks of `claim` that are judged in `arenas`: `--quick` leaves those out that it should not judge in one of them.
+    pub fn checks<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
+        let is_judged =
+            |check: &&Check| !self.quick || arenas.iter().all(|arena| check.quick.contains(arena));
+        claim.checks.iter().filter(is_judged).collect()
+    }
+
     /// The cells that have to run, in the study's order.
     pub fn cells<'s>(&self, study: &'s Study) -> Vec<&'s Cell> {
         let by_claim = |cell: &Cell| {
             let is_judged = |claim: &&Claim| claim.arenas.contains(&cell.arena);
-            self.claims(study).filter(is_judged).any(|claim| claim.cells().any(|name| name == cell.name))
+            self.claims(study).filter(is_judged).any(|claim| {
+                let arenas = if claim.compares_arenas() { self.arenas_of(claim) } else { vec![cell.arena] };
+                self.checks(claim, &arenas)
+                    .iter()
+                    .flat_map(|check| check.cells())
+                    .any(|name| name == cell.name)
+            })
         };
         let is_read = |cell: &Cell| {
             let is_shown = || study.figures.iter().any(|it| it.shows(cell)) || is_printed(study, cell);
@@ -55,14 +68,15 @@ impl Selection {
         if self.quick { cell.quick.as_ref() } else { Some(&cell.full) }
     }
 
-    /// Whether the cells of `claim` run in `arena` under at least one assumption set.
-    pub(crate) fn has_cells_of(&self, study: &Study, claim: &Claim, arena: ArenaName) -> bool {
-        (0..study.assumptions.len()).any(|assumption| {
+    /// Whether there are `checks`, and their cells run in `arena` under at least one assumption set.
+    pub(crate) fn has_cells_of(&self, study: &Study, checks: &[&Check], arena: ArenaName) -> bool {
+        let is_under = |assumption: usize| {
             let runs = |name: &str| {
                 study.cell(name, arena, assumption).is_some_and(|cell| self.form(cell).is_some())
             };
-            claim.cells().all(runs)
-        })
+            checks.iter().flat_map(|check| check.cells()).all(runs)
+        };
+        !checks.is_empty() && (0..study.assumptions.len()).any(is_under)
     }
 }
 

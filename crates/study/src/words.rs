@@ -16,8 +16,11 @@ pub fn shown_value(metric: &str, value: &Value) -> String {
     let (scale, unit) = unit(metric);
     let median = digits(value.median * scale);
     match value.ci95 {
-        Some((low, high)) => format!("{median} [{}, {}]{unit}", digits(low * scale), digits(high * scale)),
-        None => format!("{median}{unit}"),
+        // Where all repetitions are alike, the median says it all.
+        Some((low, high)) if low < high => {
+            format!("{median} [{}, {}]{unit}", digits(low * scale), digits(high * scale))
+        }
+        _ => format!("{median}{unit}"),
     }
 }
 
@@ -39,7 +42,8 @@ fn figure_metric(check: &CheckOutcome) -> &str {
     }
 }
 
-/// A check's figure, with its interval; `None` where it has none, or none beside its one median.
+/// A check's figure, with its interval and, unless the check is called so, what it is: `ratio 2.6 [2.5, 2.7]`; `None` where it
+/// has none, or none beside its one median.
 pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
     let figure = check.figure.filter(|_| check.values.len() > 1)?;
     Some(match check.must {
@@ -53,19 +57,21 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
             of: Figure::Ratio | Figure::Difference | Figure::Slope | Figure::RSquared, ..
         } => {
             let metric = figure_metric(check);
-            let name = match check.must {
-                Kind::Figure { of: Figure::Ratio, .. } => "ratio ",
-                Kind::Figure { of: Figure::Difference, .. } => "difference ",
-                Kind::Figure { of: Figure::Slope, .. } => "slope ",
-                _ => "R² ",
+            let names = match check.must {
+                Kind::Figure { of: Figure::Ratio, .. } => ["ratio ", "over"],
+                Kind::Figure { of: Figure::Difference, .. } => ["difference ", "less"],
+                Kind::Figure { of: Figure::Slope, .. } => ["slope ", "slope"],
+                _ => ["R² ", "R squared"],
             };
+            let is_said = names.iter().any(|name| check.name.contains(name.trim_end()));
+            let name = if is_said { "" } else { names[0] };
             let (scale, unit) = unit(metric);
             let figure_text = digits(figure * scale);
             match check.ci95 {
-                Some((low, high)) => {
+                Some((low, high)) if low < high => {
                     format!("{name}{figure_text} [{}, {}]{unit}", digits(low * scale), digits(high * scale))
                 }
-                None => format!("{name}{figure_text}{unit}"),
+                _ => format!("{name}{figure_text}{unit}"),
             }
         }
         _ => return None,
@@ -103,8 +109,9 @@ fn digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A claim's figures under one assumption set: values where one was published, else how many orders hold.
-pub(crate) fn reproduced(under: &UnderAssumption) -> String {
+/// A claim's figures under one assumption set: values where one was published, else how many orders hold; and how many
+/// checks the shorter run left out.
+pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
     let is_printed =
         |check: &&CheckOutcome| check.must.bound().is_some() && under.checks.len() <= MOST_PRINTED;
     let mut parts: Vec<String> = under
@@ -114,7 +121,7 @@ pub(crate) fn reproduced(under: &UnderAssumption) -> String {
         .filter_map(|check| {
             let value = shown_figure(check)
                 .or_else(|| check.values.first().map(|value| shown_value(&check.metric, value)))?;
-            Some(format!("{} {value}", check.name))
+            Some(format!("{}: {value}", check.name))
         })
         .collect();
     let rest: Vec<_> = under.checks.iter().filter(|check| !is_printed(check)).collect();
@@ -128,6 +135,9 @@ pub(crate) fn reproduced(under: &UnderAssumption) -> String {
             "{held} of {} comparisons hold, {by_spread} of them by the seeds' spread alone",
             many.len()
         )),
+    }
+    if left_out > 0 {
+        parts.push(format!("{left_out} more are judged without --quick"));
     }
     parts.join("; ")
 }
@@ -190,6 +200,8 @@ pub(crate) enum NotTested {
         /// Whether it was the shorter run.
         quick: bool,
     },
+    /// The machine disturbed them past its stated limits.
+    Disturbed,
     /// They should have run.
     NotRun,
 }
@@ -244,10 +256,11 @@ impl NotTested {
                 "the shorter run leaves its cells out; run without --quick".to_owned()
             }
             Self::LeftOut { quick: false } => "its cells do not run in this arena".to_owned(),
-            Self::NotRun => {
-                "its cells did not run to their end, or the machine disturbed them; --resume goes on"
+            Self::Disturbed => {
+                "not judged: the machine disturbed its runs past the stated limits; --resume runs those again"
                     .to_owned()
             }
+            Self::NotRun => "its cells did not run to their end; --resume goes on".to_owned(),
         }
     }
 }

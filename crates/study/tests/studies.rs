@@ -356,7 +356,7 @@ fn claims_are_judged_in_each_arena_and_between_them() {
     assert!((off - (0.02 / 0.0207 - 1.0)).abs() < 1e-12);
     assert_eq!(verdict(3), [("sim", Verdict::Reproduced), ("emu", Verdict::Differs)]);
     let text = &found.claims[3].elsewhere[0].why;
-    assert!(text.contains("ratio 1.035") && text.contains("1.9 to 2.1"), "{text}");
+    assert!(text.contains("ratio: 1.035") && text.contains("1.9 to 2.1"), "{text}");
     // With the simulator alone a comparison of arenas is left out, and no disagreement.
     let alone = judge(&study, &Selection::default(), &all);
     let third = &alone.claims[2].base;
@@ -381,9 +381,57 @@ fn disturbed_repetitions_are_told_of_and_not_judged() {
         sample.disturbed = Some("late".to_owned());
     }
     let found = judge(&study, &Selection::default(), &far);
-    assert_eq!(found.claims[0].base.verdict, Verdict::NotTested);
-    assert!(!found.valid && !found.claims[0].base.left_out);
+    let first = &found.claims[0].base;
+    assert_eq!(first.verdict, Verdict::NotTested);
+    assert!(!found.valid && !first.left_out && first.disturbed, "{}", first.why);
+    assert!(first.why.contains("the machine disturbed"), "{}", first.why);
+    // No disagreement: the other claim's cell did not run at all, and is one.
+    assert_eq!(found.disturbed().map(|(claim, _)| claim.id.as_str()).collect::<Vec<_>>(), ["C1"]);
+    assert_eq!(found.unexpected().map(|(claim, _)| claim.id.as_str()).collect::<Vec<_>>(), ["C2"]);
 }
+
+#[test]
+fn a_resumed_run_does_the_disturbed_repetitions_again_in_their_place() {
+    let study = study();
+    let mut far = samples(&study, &[("call-far", "base", ONE)]).remove(0);
+    far.samples[2].disturbed = Some("late".to_owned());
+    let again = Sample { disturbed: None, ..far.samples[2].clone() };
+    let mut kept = far.undisturbed();
+    assert_eq!(kept.samples.len(), 5);
+    kept.add(again);
+    assert_eq!(kept.samples.iter().map(|it| it.repetition).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn the_shorter_run_judges_a_claim_by_the_checks_that_it_has_in_an_arena() {
+    let text = format!("{STUDY}{ARENAS}").replacen("within = \"10%\" }]", TWO_CHECKS, 1);
+    let study = read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let verdict = |arena, quick| {
+        let selection = Selection { arenas: vec![arena], quick, claims: vec!["C1".to_owned()] };
+        let all =
+            samples_in(&study, arena, &selection, &[("call-near", "base", TWO), ("call-far", "base", ONE)]);
+        let cells: Vec<_> = selection.cells(&study).iter().map(|cell| cell.name.clone()).collect();
+        let found = judge(&study, &selection, &all).claims.remove(0).base;
+        (found.verdict, found.reproduced.contains("1 more"), cells.contains(&"call-near".to_owned()))
+    };
+    assert_eq!(verdict(ArenaName::Sim, true), (Verdict::Differs, false, true));
+    assert_eq!(verdict(ArenaName::Emu, true), (Verdict::Reproduced, true, false));
+    assert_eq!(verdict(ArenaName::Emu, false), (Verdict::Differs, false, true));
+    // Where it has none of them, the claim is left out.
+    let none = text.replacen(
+        "cell = \"call-far\", value = 0.01",
+        "cell = \"call-far\", quick = [], value = 0.01",
+        1,
+    );
+    let none = read(&none).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let selection = Selection { arenas: vec![ArenaName::Emu], quick: true, claims: vec!["C1".to_owned()] };
+    let found = judge(&none, &selection, &[]).claims.remove(0).base;
+    assert_eq!((found.verdict, found.left_out), (Verdict::NotTested, true));
+}
+
+/// A check that fails of `TWO`, and that the shorter run does not judge in emu.
+const TWO_CHECKS: &str = "within = \"10%\" }, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", \
+                          at_most = 0.015, quick = [\"sim\"] }]";
 
 const TABLE: &str = "\n[[table]]\ntitle = \"Loss\"\nrows = \"paper.csv\"\n";
 

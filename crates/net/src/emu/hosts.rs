@@ -17,14 +17,9 @@ pub(super) fn socket_plans<'a>(
 ) -> Vec<SocketPlan<'a>> {
     let mut plans = Vec::with_capacity(2 * scenario.flows.len());
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
-        let path_mtu = flow
-            .route
-            .iter()
-            .chain(&flow.return_route)
-            .map(|link| scenario.links[link.0 as usize].config.mtu)
-            .min()
-            .filter(|&path| path < Bytes::new(u64::from(mtu[0].min(mtu[1]))))
-            .map(|path| path.get() as u32);
+        let path_mtu = scenario.path_mtu(flow);
+        let is_narrower = path_mtu < Bytes::new(u64::from(mtu[0].min(mtu[1])));
+        let path_mtu = is_narrower.then_some(path_mtu.get() as u32);
         let window_clamp = match &flow.transport {
             TransportConfig::Tcp(config) if config.rwnd != TcpConfig::preset(Stack::Linux, false).rwnd => {
                 Some(u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX))

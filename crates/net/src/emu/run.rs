@@ -11,7 +11,7 @@ use std::thread::ScopedJoinHandle;
 use rustix::event::epoll;
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Flow, Scenario};
+use talkpath_scenario::Scenario;
 use talkpath_units::{Duration, Instant, Seed};
 
 use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
@@ -161,7 +161,7 @@ impl Ends {
             let (Some(near_socket), Some(far_socket)) = (sockets.next(), sockets.next()) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
-            let seed = flow_seed(seed, flow);
+            let seed = flow.transport_seed(seed);
             let end = |is_sender| {
                 let place = Place { index, is_sender, is_client: is_sender, token: token(index), seed };
                 SharedEnd::new(spec, flow_spec, &place, &common)
@@ -507,11 +507,6 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
             }
         })
         .collect()
-}
-
-/// The flow's own seed, of which its transport draws: the simulator's.
-fn flow_seed(seed: Seed, flow: &Flow) -> Seed {
-    Seed::new(seed.stream(&format!("flow/{}/transport", flow.name)).bits())
 }
 
 /// The threads are up and waiting when the run begins.

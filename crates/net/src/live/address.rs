@@ -4,9 +4,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsFd;
 
+use talkpath_scenario::USUAL_MTU;
 use talkpath_units::Bytes;
 
-use crate::spec::USUAL_MTU;
 use crate::sys;
 
 /// The port of `talkpath serve`, for TCP and UDP.

@@ -7,7 +7,8 @@ mod page;
 mod text;
 
 use talkpath_study::{
-    CheckOutcome, HeldBy, Kind, Outcome, Stands, Value, arena_list, shown, shown_figure, shown_value,
+    ArenaVerdict, CheckOutcome, HeldBy, Kind, Outcome, Stands, Value, arena_list, shown, shown_figure,
+    shown_value,
 };
 
 pub use page::study_page;
@@ -56,13 +57,14 @@ fn mark(check: &CheckOutcome) -> &'static str {
     }
 }
 
-/// `under all sets`, `under some`.
-const fn stands(stands: Stands) -> &'static str {
-    match stands {
-        Stands::All => "under all assumption sets",
-        Stands::Some => "under some assumption sets",
-        Stands::None => "under no assumption set",
-        Stands::Unknown => "",
+/// Under how many of the tested assumption sets the verdict stands; nothing where one alone was tested.
+fn stands(verdict: &ArenaVerdict) -> String {
+    let tested = verdict.by_assumption.iter().filter(|it| it.holds.is_some()).count();
+    match (verdict.stands, tested) {
+        (Stands::Unknown, _) | (_, 1) => String::new(),
+        // What differs does so under each of them.
+        (Stands::All | Stands::None, _) => format!("under all {tested} assumption sets"),
+        (Stands::Some, _) => format!("under {} of {tested} assumption sets", verdict.assumptions.len()),
     }
 }
 

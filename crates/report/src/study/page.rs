@@ -43,19 +43,15 @@ pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
 fn overview(outcome: &Outcome) -> String {
     let several = outcome.arenas.len() > 1;
     let rows = outcome.claims.iter().map(|claim| {
-        let bold = if claim.base.verdict == Verdict::Reproduced { " class=\"best\"" } else { "" };
         let verdicts: Vec<String> = claim.verdicts().map(|verdict| verdict_cell(verdict, several)).collect();
-        format!(
-            "<tr{bold}><th class=\"left\">{}</th><td class=\"left\">{}</td><td class=\"left\">{}</td>\
-             <td class=\"left\">{}</td><td class=\"left\">{}</td></tr>\n",
-            escape(&claim.id),
-            verdicts.join("<br/>"),
-            escape(&claim.claim),
-            escape(&claim.published),
-            escape(&claim.base.reproduced),
-        )
+        let text = [&claim.claim, &claim.published, &claim.base.reproduced].map(|text| escape(text));
+        let [what, published, here] = text;
+        Row {
+            is_marked: claim.base.verdict == Verdict::Reproduced,
+            cells: vec![escape(&claim.id), verdicts.join("<br/>"), what, published, here],
+        }
     });
-    let rows: String = rows.collect();
+    let rows: Vec<Row> = rows.collect();
     let here = match several {
         true => format!("here, in {}, under the base assumptions", outcome.arena),
         false => "here, under the base assumptions".to_owned(),
@@ -69,29 +65,52 @@ fn overview(outcome: &Outcome) -> String {
 
 fn verdict_cell(verdict: &ArenaVerdict, several: bool) -> String {
     let arena = if several { format!("{}: ", escape(&verdict.arena)) } else { String::new() };
-    let surprise = match verdict.verdict == verdict.expected || verdict.left_out {
+    let is_open = verdict.left_out || verdict.disturbed;
+    let surprise = match verdict.verdict == verdict.expected || is_open {
         true => String::new(),
         false => format!(" <strong>(expected {})</strong>", verdict.expected),
     };
-    let under = stands(verdict.stands);
-    let under = if under.is_empty() { String::new() } else { format!(" {}", escape(under)) };
+    let under = stands(verdict);
+    let under = if under.is_empty() { String::new() } else { format!(" {}", escape(&under)) };
     format!("{arena}{}{under}{surprise}", verdict.verdict)
 }
 
+/// A row of a table of running text: its cells as HTML, the first of them its head.
+struct Row {
+    /// Whether the head stands out.
+    is_marked: bool,
+    cells: Vec<String>,
+}
+
 /// A table of running text that fits the page: its columns have shares of the width.
-fn table(heading: &str, columns: &[(&str, u32)], rows: &str) -> String {
+fn table(heading: &str, columns: &[(&str, u32)], rows: &[Row]) -> String {
     format!("<section>\n<h2>{heading}</h2>\n{}</section>\n", prose_table(columns, rows))
 }
 
-fn prose_table(columns: &[(&str, u32)], rows: &str) -> String {
+/// Each cell carries its column's name, which a narrow screen shows in front of it.
+fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> String {
     let widths: String =
         columns.iter().map(|(_, share)| format!("<col style=\"width:{share}%\"/>")).collect();
     let heads: String =
         columns.iter().map(|(head, _)| format!("<th class=\"left\">{}</th>", escape(head))).collect();
+    let rows: String = rows.iter().map(|row| prose_row(columns, row)).collect();
     format!(
         "<table class=\"prose\">\n<colgroup>{widths}</colgroup>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
          </table>\n"
     )
+}
+
+fn prose_row(columns: &[(&str, u32)], row: &Row) -> String {
+    let class = if row.is_marked { " class=\"best\"" } else { "" };
+    let mut html = format!("<tr{class}>");
+    for (index, (cell, (head, _))) in row.cells.iter().zip(columns).enumerate() {
+        match index {
+            0 => html.push_str(&format!("<th class=\"left\">{cell}</th>")),
+            _ => html.push_str(&format!("<td class=\"left\" data-head=\"{}\">{cell}</td>", escape(head))),
+        }
+    }
+    html.push_str("</tr>\n");
+    html
 }
 
 fn assumptions(outcome: &Outcome) -> String {
@@ -117,12 +136,12 @@ fn details(claim: &ClaimOutcome, outcome: &Outcome) -> String {
 
 /// Every check of a claim in one arena, folded; what compares arenas stands open.
 fn checks(verdict: &ArenaVerdict) -> String {
-    let (mut agreements, mut others) = (String::new(), String::new());
+    let (mut agreements, mut others) = (Vec::new(), Vec::new());
     for under in &verdict.by_assumption {
         for check in under.checks.iter().filter(|check| !check.values.is_empty()) {
             match check.must {
-                Kind::Agree { .. } => agreements.push_str(&agreement(check)),
-                _ => others.push_str(&row(&under.assumption, check)),
+                Kind::Agree { .. } => agreements.push(agreement(check)),
+                _ => others.push(row(&under.assumption, check)),
             }
         }
     }
@@ -140,11 +159,11 @@ fn checks(verdict: &ArenaVerdict) -> String {
     }
     if !others.is_empty() {
         let columns = [
-            ("assumptions", 14),
             ("check", 24),
-            ("published", 14),
-            ("here", 28),
-            ("", 11),
+            ("assumptions", 13),
+            ("asked", 16),
+            ("here", 27),
+            ("verdict", 11),
             ("single runs", 9),
         ];
         html.push_str(&format!(
@@ -160,14 +179,14 @@ fn tables(outcome: &Outcome) -> String {
     let mut html = String::new();
     for published in &outcome.tables {
         for role in [Role::Predicted, Role::Fitted, Role::Exempt] {
-            let rows: String =
+            let rows: Vec<Row> =
                 published.rows.iter().filter(|row| row.row.role == role).map(published_row).collect();
             if rows.is_empty() {
                 continue;
             }
             let arenas = arena_list(&outcome.arenas);
             let here = format!("here, in {arenas}");
-            let columns = [("", 28), ("published", 14), (here.as_str(), 26), ("off by", 9), ("note", 23)];
+            let columns = [("cell", 28), ("published", 14), (here.as_str(), 26), ("off by", 9), ("note", 23)];
             let title = format!("{}: {role}", published.title);
             html.push_str(&format!("<h3>{}</h3>\n{}", escape(&title), prose_table(&columns, &rows)));
         }
@@ -182,46 +201,32 @@ fn tables(outcome: &Outcome) -> String {
     )
 }
 
-fn published_row(row: &RowOutcome) -> String {
+fn published_row(row: &RowOutcome) -> Row {
     let RowOutcome { row, values, off } = row;
     let what = if row.what.is_empty() { format!("{}, {}", row.cell, row.metric) } else { row.what.clone() };
     let values: Vec<_> = values.iter().map(|value| shown_value(&value.metric, value)).collect();
     let off = off.map_or_else(String::new, |off| format!("{:+.1} %", 100.0 * off));
-    let cells = [shown(&row.metric, row.published), values.join(", "), off, row.note.clone()];
-    let cells: String =
-        cells.iter().map(|text| format!("<td class=\"left\">{}</td>", escape(text))).collect();
-    format!("<tr><th class=\"left\">{}</th>{cells}</tr>\n", escape(&what))
+    let cells = [what, shown(&row.metric, row.published), values.join(", "), off, row.note.clone()];
+    Row { is_marked: false, cells: cells.iter().map(|text| escape(text)).collect() }
 }
 
-fn row(assumption: &str, check: &CheckOutcome) -> String {
-    format!(
-        "<tr><th class=\"left\">{}</th><td class=\"left\">{}</td><td class=\"left\">{}</td><td class=\"left\">{}</td>\
-         <td class=\"left\">{}</td><td class=\"left\">{} of {}</td></tr>\n",
-        escape(assumption),
-        escape(&check.name),
-        escape(&shown_must(check)),
-        escape(&medians(check)),
-        escape(mark(check)),
-        check.single_hits,
-        check.single_runs
-    )
+fn row(assumption: &str, check: &CheckOutcome) -> Row {
+    let single = format!("{} of {}", check.single_hits, check.single_runs);
+    let texts = [&check.name, assumption, &shown_must(check), &medians(check), mark(check), &single];
+    marked_row(check, texts)
 }
 
-fn agreement(check: &CheckOutcome) -> String {
+fn agreement(check: &CheckOutcome) -> Row {
     let value = |index: usize| {
         check.values.get(index).map_or_else(String::new, |value| shown_value(&value.metric, value))
     };
     let spreads: Vec<_> = check.values.iter().map(spread).collect();
-    let bold = if check.holds == Some(false) { " class=\"best\"" } else { "" };
-    format!(
-        "<tr{bold}><th class=\"left\">{}</th><td class=\"left\">{}</td><td class=\"left\">{}</td>\
-         <td class=\"left\">{}</td><td class=\"left\">{}</td><td class=\"left\">{}: {}</td></tr>\n",
-        escape(&check.name),
-        escape(&value(0)),
-        escape(&value(1)),
-        escape(&shown_figure(check).unwrap_or_default()),
-        escape(&spreads.join("; ")),
-        escape(&shown_must(check)),
-        escape(mark(check)),
-    )
+    let asked = format!("{}: {}", shown_must(check), mark(check));
+    let off = shown_figure(check).unwrap_or_default();
+    marked_row(check, [&check.name, &value(0), &value(1), &off, &spreads.join("; "), &asked])
+}
+
+/// What fails stands out.
+fn marked_row(check: &CheckOutcome, texts: [&str; 6]) -> Row {
+    Row { is_marked: check.holds == Some(false), cells: texts.iter().map(|text| escape(text)).collect() }
 }

@@ -45,11 +45,11 @@ fn headline(verdict: &ArenaVerdict, several: bool, style: &Style) -> String {
     if several {
         line.push_str(&format!(" in {}", verdict.arena));
     }
-    let under = stands(verdict.stands);
+    let under = stands(verdict);
     if !under.is_empty() {
         line.push_str(&format!(" {under}"));
     }
-    if verdict.verdict != verdict.expected && !verdict.left_out {
+    if verdict.verdict != verdict.expected && !verdict.left_out && !verdict.disturbed {
         line.push_str(&format!(" (expected {})", verdict.expected));
     }
     line

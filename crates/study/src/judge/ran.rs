@@ -1,8 +1,9 @@
 //! The cells that ran to their end, and their medians.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arena::ArenaName;
+use crate::claim::Check;
 use crate::outcome::{CellOutcome, Value};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
@@ -14,6 +15,8 @@ pub(super) struct Ran<'a> {
     pub(super) study: &'a Study,
     pub(super) selection: &'a Selection,
     cells: BTreeMap<(ArenaName, usize, &'a str), &'a CellSamples>,
+    /// Those that ran to their end and were disturbed in more than half of their repetitions.
+    disturbed: BTreeSet<(ArenaName, usize, &'a str)>,
 }
 
 impl<'a> Ran<'a> {
@@ -21,16 +24,35 @@ impl<'a> Ran<'a> {
         let by_name: BTreeMap<_, _> =
             samples.iter().map(|it| ((it.arena, it.assumption.as_str(), it.cell.as_str()), it)).collect();
         let mut cells = BTreeMap::new();
+        let mut disturbed = BTreeSet::new();
         for cell in &study.cells {
             let assumption = study.assumptions[cell.assumption].name.as_str();
             let Some(form) = selection.form(cell) else { continue };
             let Some(&found) = by_name.get(&(cell.arena, assumption, cell.name.as_str())) else { continue };
             let judged = found.valid().count() as u64;
-            if found.samples.len() as u64 >= form.repeat && 2 * judged >= form.repeat {
-                cells.insert((cell.arena, cell.assumption, cell.name.as_str()), found);
+            let is_whole = found.samples.len() as u64 >= form.repeat;
+            let key = (cell.arena, cell.assumption, cell.name.as_str());
+            if is_whole && 2 * judged >= form.repeat {
+                cells.insert(key, found);
+            } else if is_whole {
+                disturbed.insert(key);
             }
         }
-        Self { study, selection, cells }
+        Self { study, selection, cells, disturbed }
+    }
+
+    /// Whether `checks` could be judged under one assumption set but for cells that the machine disturbed.
+    pub(super) fn lacks_only_disturbed(&self, checks: &[&Check], arenas: &[ArenaName]) -> bool {
+        let is_under = |assumption: usize| {
+            let keys = || {
+                let names = checks.iter().flat_map(|check| check.cells());
+                names.flat_map(|name| arenas.iter().map(move |&arena| (arena, assumption, name)))
+            };
+            let ended =
+                |key: &(ArenaName, usize, &str)| self.cells.contains_key(key) || self.disturbed.contains(key);
+            keys().all(|key| ended(&key)) && keys().any(|key| self.disturbed.contains(&key))
+        };
+        (0..self.study.assumptions.len()).any(is_under)
     }
 
     pub(super) fn get(&self, cell: &str, arena: ArenaName, assumption: usize) -> Option<&'a CellSamples> {

@@ -47,7 +47,8 @@ impl Loader<'_, '_> {
                     self.known_cell(&filled(placed).cell, placed.span.clone(), "claim.check");
                 }
                 let name = fill(&check.get_ref().name);
-                checks.push(Check { name, operands: operands.iter().map(filled).collect(), kind });
+                let quick = check.get_ref().quick.clone().unwrap_or_else(|| ArenaName::ALL.to_vec());
+                checks.push(Check { name, operands: operands.iter().map(filled).collect(), kind, quick });
             }
         }
         let arenas = entry.arenas.clone().unwrap_or_else(|| ArenaName::ALL.to_vec());

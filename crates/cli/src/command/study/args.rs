@@ -52,7 +52,10 @@ pub(crate) struct StudyRunArgs {
     /// Set a key that the scenarios of all cells have, after what the study sets, as `duration=50 s`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
-    /// Go on in the newest directory of this study, seed and --set under --out: cells that ran to their end are kept
+    /// Go on in the newest directory of this study, seed and --set under --out: what ran to its end undisturbed is kept
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Exit with 1 also where the machine disturbed runs so that a claim has no verdict
+    #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub(crate) strict: bool,
 }

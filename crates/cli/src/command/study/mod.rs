@@ -83,7 +83,15 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
         let place = if several { format!(" in {}", found.arena) } else { String::new() };
         format!("{} {}{place}, expected {}", claim.id, found.verdict, found.expected)
     });
-    let unexpected: Vec<_> = unexpected.collect();
+    let mut unexpected: Vec<_> = unexpected.collect();
+    let disturbed: Vec<_> = outcome.disturbed().map(|(claim, _)| claim.id.as_str()).collect();
+    if !disturbed.is_empty() {
+        let told = format!("no verdict, since the machine disturbed their runs: {}", disturbed.join(", "));
+        match args.strict {
+            true => unexpected.push(format!("--strict: {told}")),
+            false => terminal.warning(&told),
+        }
+    }
     if unexpected.is_empty() { Ok(()) } else { Err(Failure::NotHeld(unexpected.join("; "))) }
 }
 

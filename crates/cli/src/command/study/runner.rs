@@ -94,7 +94,7 @@ impl Runner<'_> {
             let mut whole = 0;
             for &cell in wanted.iter().filter(|cell| cell.arena == *arena) {
                 let Some(form) = self.selection.form(cell) else { continue };
-                let begun = self.folder.samples(cell, form);
+                let begun = self.folder.samples(cell, form).map(CellSamples::undisturbed);
                 let task = Task { cell, form, begun };
                 if task.missing() == 0 {
                     whole += 1;
@@ -195,7 +195,8 @@ impl Runner<'_> {
         let assumption = &self.study.assumptions[cell.assumption].name;
         let mut samples =
             begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
-        for repetition in samples.samples.len() as u64..form.repeat {
+        let kept: Vec<u64> = samples.samples.iter().map(|sample| sample.repetition).collect();
+        for repetition in (0..form.repeat).filter(|repetition| !kept.contains(repetition)) {
             let load = share(task.packets_per_s(&samples));
             let run = self.run_repetition(task, repetition, (samples.trace.is_none(), load), worker, stage);
             if run.is_err() {
@@ -204,7 +205,7 @@ impl Runner<'_> {
             }
             let (record, beside) = run?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
-            samples.samples.push(Sample { beside, ..Sample::of(&record, &summary, self.study, cell) });
+            samples.add(Sample { beside, ..Sample::of(&record, &summary, self.study, cell) });
             if samples.trace.is_none() && record.valid {
                 samples.trace = Trace::of(&record, cell);
             }
