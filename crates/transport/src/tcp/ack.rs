@@ -10,8 +10,8 @@
 //! a segment less; the sender would never have the last segment of the window in flight, and would take the first duplicate, which
 //! offers it again, for a window update (RFC 5681 §2). Where nobody reads, it leaves at the same instant all the same.
 //!
-//! Linux's policy has two modes. *Quick*: the first segments of a connection, and those after a long gap or out of
-//! order, are acknowledged at once. *Ping-pong*: once the application has answered received data within the ACK
+//! Linux's policy has two modes. *Quick*: the first segments of a connection, and those after a long gap or after one that was
+//! here before, are acknowledged at once; so is data beyond a gap, but that changes no mode. *Ping-pong*: once the application has answered received data within the ACK
 //! timeout, acknowledgements wait for the next answer. The timeout `ato` adapts to the time between segments.
 
 use talkpath_units::{Duration, Instant};
@@ -160,8 +160,19 @@ impl AckPolicy {
         }
     }
 
-    /// Data arrived that leaves a gap, was here before, or does not fit: RFC 5681 §4.2 has it acknowledged at once.
-    pub(crate) fn on_disorder(&mut self, context: &AckContext) {
+    /// Data of `payload` bytes arrived that leaves a gap: RFC 5681 §4.2 has it acknowledged at once (tcp_data_queue_ofo,
+    /// __tcp_ack_snd_check).
+    pub(crate) fn on_gap(&mut self, payload: u32, pushed: bool) {
+        self.scheduled = true;
+        self.immediate = true;
+        if self.kind == DelayedAck::Linux {
+            // Since Linux 6.17.
+            self.measure_rcv_mss(payload, pushed);
+        }
+    }
+
+    /// Data arrived that was here before, or does not fit: its acknowledgement may have been lost.
+    pub(crate) fn on_repeat(&mut self, context: &AckContext) {
         self.scheduled = true;
         self.immediate = true;
         if self.kind == DelayedAck::Linux {
@@ -534,6 +545,22 @@ mod tests {
         policy.scheduled = true;
         policy.on_timeout(Duration::from_millis(300));
         assert_eq!(policy.linux.ato, Duration::from_millis(80));
+    }
+
+    /// tcp_data_queue: a segment that was here before ends ping-pong (tcp_enter_quickack_mode); one beyond a gap does not.
+    #[test]
+    fn a_gap_is_acknowledged_at_once_and_leaves_the_mode_alone() {
+        let (mut policy, mut timers) = policy(DelayedAck::Linux);
+        data(&mut policy, &mut timers, 0, 160, 161);
+        policy.on_data_sent(Instant::from_millis(1));
+        policy.linux.quick = 0;
+        policy.on_gap(160, true);
+        assert!(policy.check(&context(20, 161), &mut timers));
+        policy.on_ack_sent(161, 1 << 20, &mut timers);
+        assert!(policy.linux.ping_pong && !data(&mut policy, &mut timers, 40, 160, 321));
+        policy.on_repeat(&context(60, 321));
+        policy.on_ack_sent(321, 1 << 20, &mut timers);
+        assert!(!policy.linux.ping_pong && data(&mut policy, &mut timers, 80, 160, 481));
     }
 
     /// RFC 9293 §3.8.6.2.2.

@@ -91,7 +91,7 @@ impl Tcp {
                 let data_end = (start + u64::from(segment.payload)).min(self.receiver.rcv_nxt());
                 self.receiver.report.on_duplicate(start, data_end);
                 let context = self.arrival_context(now);
-                self.acks.on_disorder(&context);
+                self.acks.on_repeat(&context);
             } else {
                 self.acks.demand();
             }
@@ -227,12 +227,14 @@ impl Tcp {
         }
         let arrival = self.receiver.on_segment(start, segment.payload, fin);
         let context = self.arrival_context(now);
+        let pushed = segment.flags.contains(Flags::PSH);
         match arrival {
             Arrival::InOrder { filled_gap } => {
-                let pushed = segment.flags.contains(Flags::PSH);
                 self.acks.on_data(segment.payload, pushed, filled_gap, &context);
             }
-            Arrival::OutOfOrder | Arrival::Nothing => self.acks.on_disorder(&context),
+            Arrival::OutOfOrder => self.acks.on_gap(segment.payload, pushed),
+            Arrival::Nothing if start > self.receiver.rcv_nxt() => self.acks.on_gap(segment.payload, pushed),
+            Arrival::Nothing => self.acks.on_repeat(&context),
         }
         if self.receiver.window.tuning.is_growing() {
             self.grow_window(segment, now);
