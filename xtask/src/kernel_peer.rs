@@ -89,6 +89,9 @@ fn prepare(root: &Path, folder: &Path) -> Result<Kernel, String> {
             return Err(format!("{program} is not installed; Debian's package {package} has it"));
         }
     }
+    if !output(Command::new("qemu-system-x86_64").args(["-netdev", "help"]))?.contains("dgram") {
+        return Err("this qemu has no `-netdev dgram`: 7.2 is the first that does".to_owned());
+    }
     let unpacked = folder.join("unpacked");
     if find(&unpacked, "dccp_ipv4.ko").is_none() {
         fetch_kernel(folder, &unpacked)?;
