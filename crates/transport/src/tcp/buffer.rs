@@ -8,7 +8,8 @@
 //!   taken     while less than the capacity is charged, lump by lump: the last may overshoot
 //!   writable  while half as much is free as is charged (sk_stream_is_writeable)
 //!   capacity  two congestion windows (BBR: three) of segments, each as large as one alone in its memory would be; it grows
-//!             when the application waits for room and the window is not full
+//!             when an acknowledgement finds the application waiting for room (SOCK_NOSPACE) and the window not full,
+//!             before it is asked whether the application may go on
 //! ```
 //!
 //! How large a head is depends on how the kernel was built: one with wireless networks or tunnels keeps 320 B free for headers
@@ -30,6 +31,8 @@ pub(crate) struct SendBuffer {
     memory: Option<Memory>,
     /// An acknowledgement has come since the capacity was last looked at.
     is_due: bool,
+    /// The application wrote until there was no room (SOCK_NOSPACE), and has not been told of any since.
+    keeps_waiting: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +68,7 @@ impl SendBuffer {
                 (WMEM_DEFAULT, Some(Memory::new(header_room.get(), windows)))
             }
         };
-        Self { capacity, overfill, memory, is_due: false }
+        Self { capacity, overfill, memory, is_due: false, keeps_waiting: false }
     }
 
     /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such windows. It never
@@ -76,6 +79,34 @@ impl SendBuffer {
             let wanted = cwnd.max(INIT_CWND).saturating_mul(memory.windows * segment);
             self.capacity = self.capacity.max(wanted.min(WMEM_MAX));
         }
+    }
+
+    /// A write found no room.
+    pub(crate) const fn on_refused(&mut self) {
+        self.keeps_waiting = self.memory.is_some();
+    }
+
+    /// A write has left `queue`: whether the application waits from now on (tcp_poll).
+    #[inline]
+    pub(crate) fn on_write(&mut self, queue: Queue) {
+        let Some(memory) = self.memory.filter(|_| !self.keeps_waiting) else { return };
+        // A buffer of which not even an eighth is payload, nor an eighth heads of what was sent, is writable.
+        let eighth = self.capacity / 8;
+        if queue.bytes > eighth || queue.lumps * memory.head > eighth {
+            self.keeps_waiting = self.writable(queue) == Bytes::ZERO;
+        }
+    }
+
+    /// tcp_check_space, tcp_new_space: grows for an application that waits, where it `may_grow`; then the application is told of
+    /// the room that is left beside `queue`.
+    pub(crate) fn check(&mut self, queue: Queue, may_grow: bool, cwnd: u64, mss: u32) {
+        if !self.keeps_waiting {
+            return;
+        }
+        if may_grow {
+            self.expand(cwnd, mss);
+        }
+        self.keeps_waiting = self.writable(queue) == Bytes::ZERO;
     }
 
     /// An acknowledgement has come.
@@ -241,6 +272,26 @@ mod tests {
         assert!(buffer.fits(queue(0, 0, 0), 63_712) && !buffer.fits(queue(0, 0, 0), 63_713));
         assert_eq!(buffer.writable(queue(51_000, 30_000, 10)), Bytes::ZERO);
         assert!(buffer.fits(queue(51_000, 30_000, 10), 1856));
+    }
+
+    /// tcp_new_space grows the buffer before sk_stream_write_space asks whether it is writable.
+    #[test]
+    fn the_acknowledgement_that_makes_room_also_makes_the_buffer_grow() {
+        let mut buffer = SendBuffer::new(None, LEAN, false, false);
+        buffer.expand(10, 1460);
+        let freed = queue(18_784, 0, 9);
+        buffer.on_write(freed);
+        buffer.check(freed, true, 15, 1460);
+        assert_eq!(buffer.capacity, 46_080);
+        buffer.on_write(queue(25_600, 11_544, 10));
+        assert!(buffer.writable(freed) > Bytes::ZERO);
+        buffer.check(freed, false, 15, 1460);
+        assert_eq!(buffer.capacity, 46_080);
+        buffer.on_write(queue(25_600, 11_544, 10));
+        buffer.check(freed, true, 15, 1460);
+        assert_eq!(buffer.capacity, 69_120);
+        buffer.check(freed, true, 20, 1460);
+        assert_eq!(buffer.capacity, 69_120);
     }
 
     #[test]

@@ -292,7 +292,9 @@ impl Transport for Tcp {
         if !self.is_open() {
             return Err(Refused::NotOpen);
         }
-        if !self.buffer.fits(self.sender.queue(), message.size.get()) {
+        let queue = self.sender.queue();
+        if !self.buffer.fits(queue, message.size.get()) {
+            self.buffer.on_refused();
             return Err(Refused::NoRoom);
         }
         if self.config.steers {
@@ -300,6 +302,7 @@ impl Transport for Tcp {
         }
         self.is_quiet = false;
         self.sender.write(message.size.get());
+        self.buffer.on_write(self.sender.queue());
         Ok(())
     }
 

@@ -91,7 +91,8 @@ impl Tcp {
     }
 }
 
-/// tcp_tso_should_defer: the next acknowledgement is no further away. Kernels before 6.18 took half a round trip.
+/// tcp_tso_should_defer: the next acknowledgement is no further away ("tcp: fix tcp_tso_should_defer() vs large RTT", in 6.18 and
+/// stable kernels of then). Kernels before took half a round trip.
 const SOON: Duration = Duration::from_millis(1);
 /// tcp_tso_should_defer: the last departure is no longer ago.
 const RECENTLY: Duration = Duration::from_millis(1);

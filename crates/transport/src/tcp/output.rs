@@ -75,9 +75,7 @@ impl Tcp {
         let window = self.controller.window();
         let (cwnd, slow_start) = (window.whole_packets(), window.in_slow_start());
         let may_grow = !slow_start || self.sender.flight_segments() < cwnd;
-        if may_grow && self.buffer.writable(self.sender.queue()) == Bytes::ZERO {
-            self.buffer.expand(cwnd, self.config.mss);
-        }
+        self.buffer.check(self.sender.queue(), may_grow, cwnd, self.config.mss);
     }
 
     pub(super) fn on_timer(&mut self, kind: TimerKind, now: Instant) {

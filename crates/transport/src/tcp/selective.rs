@@ -115,11 +115,9 @@ impl Tcp {
         } else {
             self.steer(arrived, &news, losses);
         }
-        if advanced {
-            self.buffer.on_ack();
-            if self.sender.fin_is_acked() {
-                self.on_fin_acked();
-            }
+        self.buffer.on_ack();
+        if advanced && self.sender.fin_is_acked() {
+            self.on_fin_acked();
         }
     }
 
