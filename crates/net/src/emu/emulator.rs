@@ -11,7 +11,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -24,11 +24,10 @@ use super::capture::{Capture, Interface};
 use super::device::{Cut, Device, Frame, LONGEST_TRAIN, complete_checksum};
 use super::network::{Arrival, Decision, Direction, Network, Outcome};
 use super::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence, write_fragment};
-use super::sys;
+use super::punctual::be_punctual;
 use super::watch::LegWatch;
 use crate::clock::RunClock;
 use crate::lateness::Lateness;
-use crate::sys::become_real_time;
 
 /// The emulator, before and while it runs.
 pub(super) struct Emulator<'a> {
@@ -161,7 +160,8 @@ impl<'a> Emulator<'a> {
     /// # Errors
     /// The system's: a device or the wait for it failed.
     pub(super) fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
-        let _pinned = self.prepare_thread();
+        let (ordinary, _pinned) = be_punctual();
+        self.totals.ordinary = ordinary;
         while !stop.load(Ordering::Relaxed) {
             let mut is_busy = false;
             for host in [Host::First, Host::Second] {
@@ -181,15 +181,6 @@ impl<'a> Emulator<'a> {
         let Self { network, log, capture, flows, totals, .. } = self;
         let capture = capture.map(Capture::finish);
         Ok(Emulated { network, log: log.finish(end), capture, flows, totals, end })
-    }
-
-    /// Asks for what lets the thread be on time; what is not allowed is told.
-    fn prepare_thread(&mut self) -> Pinned {
-        // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
-        let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
-        let result = sys::become_emulator().or_else(|_| become_real_time());
-        self.totals.ordinary = result.err().map(|error| error.to_string());
-        Pinned::new()
     }
 
     /// Takes what waits in a host's device, some [`BURST`] packets at most; returns whether there was any.
@@ -481,39 +472,6 @@ fn flow_of(
     (source == destination && usize::from(flow) < flows).then_some((u32::from(flow), None))
 }
 
-/// A thread that stays where its caches are, where there are processors enough for the rest to go round it: on the last one,
-/// and beside other emulators of this process one further down for each, in the upper half.
-struct Pinned;
-
-impl Pinned {
-    fn new() -> Self {
-        let before = RUNNING.fetch_add(1, Ordering::Relaxed);
-        if let Ok(allowed) = rustix::thread::sched_getaffinity(None) {
-            let count = allowed.count();
-            let upper_half = (count / 2).max(1);
-            let mut from_the_last =
-                (0..rustix::thread::CpuSet::MAX_CPU).rev().filter(|&cpu| allowed.is_set(cpu));
-            let place = from_the_last.nth(before % upper_half as usize);
-            if let Some(cpu) = place.filter(|_| count >= LEAST_CPUS_TO_PIN) {
-                let mut only = rustix::thread::CpuSet::new();
-                only.set(cpu);
-                // Where it is not allowed, the thread runs where the scheduler puts it: lateness tells.
-                let _ = rustix::thread::sched_setaffinity(None, &only);
-            }
-        }
-        Self
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Emulators that run in this process.
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
-
 /// Packets taken from one device, but for the rest of the last super-packet, before the other has its turn (chosen: under the
 /// spin, and no less than a super-packet of TCP).
 const BURST: usize = 48;
@@ -525,5 +483,3 @@ const SPIN_NS: u64 = 60_000;
 const LONGEST_WAIT_NS: u64 = 20_000_000;
 /// The memory for packets that are on their way (chosen: 2 Gbps over half a second).
 const MOST_MEMORY: usize = 256 << 20;
-/// With fewer, a pinned real-time thread stands in the others' way.
-const LEAST_CPUS_TO_PIN: u32 = 4;

@@ -1,10 +1,15 @@
 //! How many packets the emulator carries: a measurement of this machine, for benchmarks and `talkpath doctor`.
 
+use std::collections::VecDeque;
+use std::io;
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_arena::ArenaError;
 use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 use talkpath_scenario::{Codec, Direction, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig};
@@ -18,7 +23,7 @@ use super::packet::Host;
 use super::sys;
 use super::watch::LegWatch;
 use super::world::{SocketPlan, World};
-use crate::clock::HostClock;
+use crate::clock::{HostClock, RunClock};
 use crate::spec::TransportSpec;
 use crate::sys::become_real_time;
 
@@ -31,12 +36,12 @@ pub struct Forwarding {
     pub dropped: u64,
     /// How long that took.
     pub wall: Duration,
-    /// Processor time of the emulator's thread meanwhile.
+    /// Processor time of the forwarding thread meanwhile.
     pub cpu: Duration,
 }
 
 impl Forwarding {
-    /// Packets a second of the emulator's processor time: what a core of its own would carry.
+    /// Packets a second of the thread's processor time: what a core of its own would carry.
     pub fn packets_per_cpu_second(&self) -> f64 {
         self.packets as f64 / self.cpu.as_secs_f64()
     }
@@ -60,7 +65,71 @@ pub enum Handover {
 /// # Errors
 /// [`ArenaError::Unavailable`] where the machine allows no namespaces.
 pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
-    let failed = |error: std::io::Error| ArenaError::Unavailable {
+    through(size, time, handover, |devices, clock, stop| {
+        let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
+        let flow = EmuFlow {
+            sender: Host::First,
+            is_dccp: false,
+            watches: [LegWatch::datagrams(0, false), LegWatch::datagrams(0, false)],
+            drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
+        };
+        let network = Network::new(&flood(), Seed::new(1), false);
+        let log = LogWriter::new(&header, MOST_BYTES);
+        let emulated = Emulator::new(network, (log, None), devices, 1500, clock, vec![flow]).run(stop)?;
+        Ok((emulated.totals.packets, emulated.totals.cpu_ns, emulated.end))
+    })
+}
+
+/// The same flood through the loop of mahimahi's mm-delay (github.com/ravinet/mahimahi, `PacketShell::Ferry` and
+/// `DelayQueue`), written again here: poll; read one packet and queue it, stamped in milliseconds; write what is due, one write
+/// for each. It decides nothing, logs nothing and carries one way.
+///
+/// # Errors
+/// As [`measure_forwarding`].
+pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
+    through(size, time, handover, |devices, clock, stop| {
+        // As the emulator does, so that both are measured alike.
+        let _ = sys::become_emulator().or_else(|_| become_real_time());
+        let mut buffer = vec![0; LARGEST_READ];
+        let mut queue: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
+        let mut packets = 0;
+        let now_ms = || clock.now().as_nanos() / 1_000_000;
+        while !stop.load(Ordering::Relaxed) {
+            let wait = queue.front().map_or(LONGEST_WAIT_MS, |(due, _)| due.saturating_sub(now_ms()));
+            let writes = if wait == 0 { PollFlags::OUT } else { PollFlags::empty() };
+            let mut fds = [PollFd::new(&devices[0], PollFlags::IN), PollFd::new(&devices[1], writes)];
+            let wait = i64::try_from(wait.min(LONGEST_WAIT_MS)).unwrap_or(0);
+            match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: wait * 1_000_000 })) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let [readable, writable] = [0, 1].map(|end: usize| !fds[end].revents().is_empty());
+            if readable && let Ok(length) = rustix::io::read(&devices[0], &mut *buffer) {
+                queue.push_back((now_ms() + DELAY_MS, buffer[..length].to_vec()));
+            }
+            while writable && let Some((_, packet)) = queue.pop_front_if(|(due, _)| *due <= now_ms()) {
+                rustix::io::write(&devices[1], &packet)?;
+                packets += 1;
+            }
+        }
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        let cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
+        Ok((packets, cpu_ns, clock.now()))
+    })
+}
+
+/// Packets, processor time in ns, and the end of a loop between two devices.
+type Carried = (u64, u64, Instant);
+
+/// Floods the first of two devices, between which `forward` has a thread of its own until it is told to stop.
+fn through(
+    size: Bytes,
+    time: Duration,
+    handover: Handover,
+    forward: impl FnOnce(&[OwnedFd; 2], RunClock, &AtomicBool) -> io::Result<Carried> + Send,
+) -> Result<Forwarding, ArenaError> {
+    let failed = |error: io::Error| ArenaError::Unavailable {
         what: format!("the measurement of forwarding failed: {error}"),
         how: "see `talkpath doctor`".to_owned(),
     };
@@ -87,19 +156,9 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
     };
     let host = HostClock::anchor();
     let clock = host.run_from(host.now_ns());
-    let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
-    let flow = EmuFlow {
-        sender: Host::First,
-        is_dccp: false,
-        watches: [LegWatch::datagrams(0, false), LegWatch::datagrams(0, false)],
-        drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
-    };
-    let network = Network::new(&flood(), Seed::new(1), false);
-    let log = LogWriter::new(&header, MOST_BYTES);
-    let emulator = Emulator::new(network, (log, None), &world.devices, 1500, clock, vec![flow]);
     let stop = AtomicBool::new(false);
-    let emulated = std::thread::scope(|scope| {
-        let emulating = scope.spawn(|| emulator.run(&stop));
+    let (packets, cpu_ns, end) = std::thread::scope(|scope| {
+        let forwarding = scope.spawn(|| forward(&world.devices, clock, &stop));
         let sending = scope.spawn(|| {
             // So that a busy machine does not make the sender the slower one; where it is not allowed, idle time counts too.
             let _ = become_real_time();
@@ -114,16 +173,12 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         // A sender that failed has sent less, which the figures show.
         let _ = sending.join();
         stop.store(true, Ordering::Relaxed);
-        emulating.join().unwrap_or_else(|_| Err(std::io::Error::other("the emulator's thread failed")))
+        forwarding.join().unwrap_or_else(|_| Err(io::Error::other("the forwarding thread failed")))
     })
     .map_err(failed)?;
     let drops = world.device_drops().map_err(failed)?;
-    Ok(Forwarding {
-        packets: emulated.totals.packets,
-        dropped: drops.from_host,
-        wall: emulated.end.since(Instant::ZERO),
-        cpu: Duration::from_nanos(emulated.totals.cpu_ns),
-    })
+    let (wall, cpu) = (end.since(Instant::ZERO), Duration::from_nanos(cpu_ns));
+    Ok(Forwarding { packets, dropped: drops.from_host, wall, cpu })
 }
 
 /// One flow over a wide link each way.
@@ -179,3 +234,9 @@ fn flood() -> Scenario {
 
 /// The kernel's least SO_RCVBUF: nobody reads it.
 const LEAST_BUFFER: u64 = 2304;
+/// What the plain loop delays packets by, as the path does.
+const DELAY_MS: u64 = 1;
+/// The longest that the plain loop goes without looking whether it shall stop.
+const LONGEST_WAIT_MS: u64 = 20;
+/// A packet with what stands before it (RFC 791 §3.1).
+const LARGEST_READ: usize = 1 << 16;

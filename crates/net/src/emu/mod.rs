@@ -15,6 +15,7 @@
 //! | `host_tcp` | what of the flows' TCP a host is set to |
 //! | `network` | steps the scenario's links in virtual time; the simulator's stepping without its endpoints |
 //! | `emulator` | reads, decides, writes at the promised time |
+//! | `punctual` | what lets its thread be on time |
 //! | `device` | the hosts' TUN devices: super-packets cut, datagrams handed over in trains |
 //! | `packet` | whose flow a packet is of; fragments |
 //! | `watch` | what became of each message on its way |
@@ -23,6 +24,7 @@
 //! | `slow` | receivers that take their time |
 //! | `connect` | opens the connections |
 //! | `run` | one repetition, from the scenario to the record |
+//! | `conclude` | its record |
 //! | `report` | what the machine did to it, and whether the figures stand |
 //! | `probe`, `forwarding` | what this machine can do |
 //!
@@ -33,6 +35,7 @@
 
 mod arrival_log;
 mod capture;
+mod conclude;
 mod connect;
 mod device;
 mod emulator;
@@ -42,6 +45,7 @@ mod hosts;
 mod network;
 mod packet;
 mod probe;
+mod punctual;
 mod replay;
 mod report;
 mod run;
@@ -56,7 +60,7 @@ use talkpath_scenario::Scenario;
 
 pub use arrival_log::{LogError, LogHeader};
 pub use capture::{CaptureError, export_capture};
-pub use forwarding::{Forwarding, Handover, measure_forwarding};
+pub use forwarding::{Forwarding, Handover, measure_forwarding, measure_plain_loop};
 pub use probe::{Capabilities, probe};
 pub use replay::{ReplayError, ReplayReport, log_header, replay};
 pub use report::{EmuReport, LatenessFigures};

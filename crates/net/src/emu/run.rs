@@ -16,21 +16,20 @@ use talkpath_units::{Duration, Instant, Seed};
 
 use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
 use super::capture::Capture;
+use super::conclude::conclude;
 use super::connect::{Connecting, connect_flows};
 use super::emulator::{EmuFlow, Emulated, Emulator};
 use super::host_tcp::HostTcp;
 use super::hosts::{check_congestion_controls, device_mtu, sender, socket_plans, token};
 use super::network::Network;
 use super::packet::{Host, MOST_FLOWS};
-use super::report::{EmuReport, LatenessFigures};
+use super::report::EmuReport;
 use super::slow::{SlowEnd, SlowSocket};
 use super::watch::LegWatch;
 use super::world::{Setting, World};
 use crate::alarm::Alarm;
 use crate::clock::{HostClock, RunClock};
 use crate::end::{Common, Place, SharedEnd, UdpRoute};
-use crate::join::{RunEnd, Timed, file_warnings, flow_record, series, unsent_warnings};
-use crate::lateness::Lateness;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
 use crate::spec::SessionSpec;
@@ -47,8 +46,8 @@ pub(super) struct Done {
 }
 
 /// The ends of all flows, and who serves them.
-struct Ends {
-    flows: Vec<FlowEnds>,
+pub(super) struct Ends {
+    pub(super) flows: Vec<FlowEnds>,
     /// What the TCP loop serves: senders at even places, receivers at odd ones.
     all: Vec<Arc<SharedEnd>>,
     datagrams: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
@@ -59,26 +58,26 @@ struct Ends {
 }
 
 /// Both ends of a flow.
-struct FlowEnds {
-    near: Arc<SharedEnd>,
-    far: Far,
+pub(super) struct FlowEnds {
+    pub(super) near: Arc<SharedEnd>,
+    pub(super) far: Far,
     drops: Arc<[AtomicU64; 2]>,
 }
 
-enum Far {
+pub(super) enum Far {
     Prompt(Arc<SharedEnd>),
     Slow(Arc<SlowEnd>),
 }
 
 /// What the threads found.
 #[derive(Default)]
-struct Disturbance {
-    trouble: Vec<String>,
-    socket_drops: u64,
-    device_drops: u64,
-    is_interrupted: bool,
+pub(super) struct Disturbance {
+    pub(super) trouble: Vec<String>,
+    pub(super) socket_drops: u64,
+    pub(super) device_drops: u64,
+    pub(super) is_interrupted: bool,
     /// By flow: datagrams that waited in a slow receiver's socket at the end.
-    unread: Vec<Vec<u64>>,
+    pub(super) unread: Vec<Vec<u64>>,
 }
 
 /// Runs `scenario`, keeping `snaplen` bytes of every packet where that is given.
@@ -254,9 +253,10 @@ impl Ends {
                     (end, scope.spawn(move || in_real_time(|| reader.run(socket, stop))))
                 })
                 .collect();
+            // It waits for the run's beginning by itself, in real time: a busy machine may keep this thread beyond that.
+            let pacer = scope.spawn(|| pace(&paced, clock, alarm, stop));
             // The clock reads zero until the run begins, and what starts at zero must not start before.
             clock.sleep_until(Instant::ZERO, LEAD);
-            let pacer = scope.spawn(|| pace(&paced, clock, alarm, stop));
             if has_streams {
                 threads.push(
                     scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))),
@@ -402,92 +402,6 @@ fn in_real_time<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// The record of a run that is over.
-fn conclude(
-    scenario: &Scenario,
-    spec: &SessionSpec,
-    plan: &RunPlan<'_>,
-    ends: &Ends,
-    emulated: Emulated,
-    disturbance: Disturbance,
-    mut warnings: Vec<String>,
-) -> Done {
-    let is_interrupted = disturbance.is_interrupted;
-    let window = (Instant::from_nanos(spec.warm_up_ns), spec.stop());
-    let ours = |at: u64| Instant::from_nanos(at);
-    let mut lateness = Lateness::new();
-    let (mut flows, mut all_series) = (Vec::new(), Vec::new());
-    for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
-        let (near, watches) = (ends.flows[index].near.lock(), &emulated.flows[index].watches);
-        lateness.merge(&near.base.lateness);
-        let near = Timed { log: &near.base.log, to_ours: &ours };
-        if plan.series {
-            all_series.extend(series(&flow.name, &near));
-        }
-        let joined = |log: &FlowLog| {
-            let far = Timed { log, to_ours: &ours };
-            flow_record(flow, flow_spec, Some(&near), Some(&far), window, RunEnd::Drained, true)
-        };
-        let mut record = match &ends.flows[index].far {
-            Far::Prompt(end) => joined(&end.lock().base.log),
-            Far::Slow(end) => joined(&end.log()),
-        };
-        watches[0].complete(&mut record.forward, !is_interrupted, &disturbance.unread[index]);
-        if let Some(echo) = &mut record.echo {
-            watches[1].complete(echo, !is_interrupted, &[]);
-        }
-        warnings.extend(file_warnings(&record, None));
-        if let Far::Prompt(far) = &ends.flows[index].far {
-            let logs = [("the sender", Some(near.log)), ("the receiver", Some(&far.lock().base.log))];
-            warnings.extend(unsent_warnings(&flow.name, &logs));
-        }
-        flows.push(record);
-    }
-    let end = emulated.end.max(window.1);
-    let (links, queues) = emulated.network.finish(if is_interrupted { emulated.end } else { end });
-    all_series.extend(queues);
-    // Where the scenario bounds a socket's buffer, what finds no room there is its own doing.
-    let bounds_sockets = scenario.flows.iter().any(|flow| flow.receiver.socket_buffer.is_some());
-    let report = EmuReport {
-        emulator: LatenessFigures::of(&emulated.totals.lateness),
-        backlog: LatenessFigures::of(&emulated.totals.backlog),
-        endpoints: LatenessFigures::of(&lateness),
-        packets: emulated.totals.packets,
-        device_drops: disturbance.device_drops + emulated.totals.refused,
-        overruns: emulated.totals.overruns,
-        socket_drops: if bounds_sockets { 0 } else { disturbance.socket_drops },
-        cpu_share: emulated.totals.cpu_ns as f64 / (emulated.end.as_nanos() + LEAD.as_nanos()) as f64,
-        not_real_time: emulated.totals.ordinary.clone(),
-    };
-    let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
-    warnings.extend(disturbance.trouble.into_iter().map(|what| format!("emu: {what}")));
-    let capture = emulated.capture.map(|(file, left_out)| {
-        if left_out > 0 {
-            warnings.push(format!(
-                "emu: {left_out} packets are not in the capture, which holds {} MiB at most",
-                super::capture::MOST_BYTES >> 20
-            ));
-        }
-        file
-    });
-    let record = RunRecord {
-        cell: plan.cell,
-        repetition: plan.repetition,
-        seed: plan.seed.get(),
-        window_start: window.0,
-        window_end: if is_interrupted { window.1.min(emulated.end) } else { window.1 },
-        flows,
-        links,
-        series: all_series,
-        drain: scenario.drain,
-        machine: Some(report.record()),
-        valid,
-        warnings,
-        ..RunRecord::default()
-    };
-    Done { record, log: emulated.log, capture, report, is_interrupted }
-}
-
 fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<EmuFlow> {
     scenario
         .flows
@@ -509,8 +423,8 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
         .collect()
 }
 
-/// The threads are up and waiting when the run begins.
-const LEAD: Duration = Duration::from_millis(50);
+/// The threads are up and waiting when the run begins (chosen: some time slices of a busy machine).
+pub(super) const LEAD: Duration = Duration::from_millis(100);
 /// How often the run is looked at.
 const WATCH: Duration = Duration::from_millis(10);
 /// Rows that a run may keep: some gigabytes.
