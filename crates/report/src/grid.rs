@@ -74,8 +74,9 @@ impl Grid {
             text.push_str(&paint(line.trim_end(), "1", style.color));
             text.push('\n');
         }
+        let widths = self.widths(&shown);
         for row in &self.rows {
-            text.push_str(&self.line(row, &shown, style));
+            text.push_str(&self.line(row, &shown, &widths, style));
             text.push('\n');
         }
         (text, left_out)
@@ -147,8 +148,7 @@ impl Grid {
     }
 
     /// One row as text.
-    fn line(&self, row: &Row, shown: &[usize], style: &Style) -> String {
-        let widths = self.widths(shown);
+    fn line(&self, row: &Row, shown: &[usize], widths: &[usize], style: &Style) -> String {
         let mut line = String::new();
         for (index, &at) in shown.iter().enumerate() {
             line.push_str(&" ".repeat(self.gap(shown, index)));
