@@ -278,7 +278,7 @@ const TCP_KEYS: &[Key] = &[
         "ticks",
         Kind::Choice(&TICKS),
         BY_STACK,
-        "whether the clocks that timers fall on (`timer_granularity`, `delayed_ack = { tick = ... }`) tick in each host's own phase, as those          of hosts that were not started together (`own`), or all at once (`common`)",
+        "whether the clocks that timers fall on (`timer_granularity`, `delayed_ack = { tick = ... }`) tick in each host's own phase, as those of hosts that were not started together (`own`), or all at once (`common`)",
     ),
     key("initial_window", quantity(WINDOW), BY_STACK, "congestion window at the beginning (RFC 6928)"),
     key(
