@@ -136,29 +136,34 @@ impl SharedEnd {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A datagram came for this flow; the pacer hears of what is due sooner for it.
-    pub(crate) fn handle_datagram(&self, payload: &[u8], stamp_ns: Option<i64>) {
+    /// Does something to the end in another thread than the pacer's, which then hears of what is due sooner for it: the next
+    /// packet of a connection that an acknowledgement lets go on, the next message of a workload that waited for room.
+    pub(crate) fn work<T>(&self, work: impl FnOnce(&mut FlowEnd) -> T) -> T {
         let mut end = self.lock();
-        end.handle_datagram(payload, stamp_ns);
-        self.tell(&end);
+        let result = work(&mut end);
+        if let Some(deadline) = end.poll_timeout() {
+            self.alarm.bring_forward(deadline);
+        }
+        result
+    }
+
+    /// A datagram came for this flow.
+    pub(crate) fn handle_datagram(&self, payload: &[u8], stamp_ns: Option<i64>) {
+        self.work(|end| end.handle_datagram(payload, stamp_ns));
+    }
+
+    /// The connection may be readable or writable; returns whether there is more to do at once.
+    pub(crate) fn handle_ready(&self) -> bool {
+        self.work(FlowEnd::handle_ready)
     }
 
     /// The run is over: a connection of our own transports is closed.
     pub(crate) fn close(&self) {
-        let mut end = self.lock();
-        let end = &mut *end;
-        if let Channel::Dccp(connection) = &mut end.channel {
-            connection.close(&mut end.base);
-        }
-        self.tell(end);
-    }
-
-    fn tell(&self, end: &FlowEnd) {
-        if let Channel::Dccp(connection) = &end.channel
-            && let Some(deadline) = connection.poll_timeout(&end.base)
-        {
-            self.alarm.bring_forward(deadline);
-        }
+        self.work(|end| {
+            if let Channel::Dccp(connection) = &mut end.channel {
+                connection.close(&mut end.base);
+            }
+        });
     }
 }
 
@@ -170,11 +175,6 @@ impl FlowEnd {
             Channel::Tcp(stream) => stream.poll_timeout(&self.base),
             Channel::Dccp(connection) => connection.poll_timeout(&self.base),
         }
-    }
-
-    /// Whether the pacer must look in often, because a connection that opens makes something due.
-    pub(crate) fn is_opening(&self) -> bool {
-        matches!(&self.channel, Channel::Tcp(stream) if self.base.is_sender && !stream.is_open())
     }
 
     /// Does what is due.
@@ -234,8 +234,7 @@ impl FlowEnd {
         }
     }
 
-    /// The connection may be readable or writable; returns whether there is more to do at once.
-    pub(crate) fn handle_ready(&mut self) -> bool {
+    fn handle_ready(&mut self) -> bool {
         match &mut self.channel {
             Channel::Udp(_) | Channel::Dccp(_) => false,
             Channel::Tcp(stream) => stream.handle_ready(&mut self.base),

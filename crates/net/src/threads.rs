@@ -31,7 +31,6 @@ pub(crate) fn pace(
     while !stop.load(Ordering::Relaxed) {
         alarm.listen();
         let mut next = Instant::MAX;
-        let mut is_opening = false;
         for end in ends {
             let mut end = end.lock();
             let mut timeout = end.poll_timeout();
@@ -40,9 +39,8 @@ pub(crate) fn pace(
                 timeout = end.poll_timeout();
             }
             next = next.min(timeout.unwrap_or(Instant::MAX));
-            is_opening |= end.is_opening();
         }
-        alarm.sleep_until(clock, next, if is_opening { OPENING_SLICE } else { SLICE });
+        alarm.sleep_until(clock, next, SLICE);
     }
     ordinary.map(|error| error.to_string())
 }
@@ -107,7 +105,7 @@ pub(crate) fn serve_connections(
         ready.sort_unstable();
         ready.dedup();
         for index in ready {
-            if ends.get(index).is_some_and(|end| end.lock().handle_ready()) {
+            if ends.get(index).is_some_and(|end| end.handle_ready()) {
                 unfinished.push(index);
             }
         }
@@ -150,5 +148,3 @@ const LONGEST_LEAD: Duration = Duration::from_secs(1);
 const POLL_NS: u64 = 20_000_000;
 /// The same for the pacer.
 const SLICE: Duration = Duration::from_millis(20);
-/// A connection that opens makes its flow's first message due without telling the pacer: it looks this often meanwhile.
-const OPENING_SLICE: Duration = Duration::from_millis(1);

@@ -335,6 +335,34 @@ fn a_burst_whose_gap_ends_while_the_stream_is_blocked_is_due_when_there_is_room(
 }
 
 #[test]
+fn a_burst_that_finds_room_again_goes_on_at_its_own_pace() {
+    for attempt in 1..=ATTEMPTS {
+        let Some(ran) = run(r#"
+            name = "burst"
+            duration = "2 s"
+            warm_up = "500 ms"
+            [path]
+            up = { rate = "16 Mbps", delay = "1 ms" }
+            down = { rate = "16 Mbps", delay = "1 ms" }
+            [flow.burst]
+            transport = { kind = "tcp", send_buffer = "8 kB" }
+            workload = { kind = "burst", count = 1, size = "1000 B", repeat = 10000, gap = "0.3 ms" }
+            "#)
+        else {
+            return;
+        };
+        // The buffer holds 16 kB, 8 ms of the link, and says that there is room when a third is free: who then waits 20 ms
+        // for his clock instead of 0.3 ms leaves the link idle for most of the time.
+        let utilisation = link(&ran, "up").utilisation;
+        eprintln!("utilisation {utilisation:.3}");
+        if utilisation > 0.75 {
+            return;
+        }
+        assert!(attempt < ATTEMPTS, "the link was busy for {utilisation} of the time; {}", ran.report);
+    }
+}
+
+#[test]
 fn bulk_fills_the_bottleneck_and_its_queue() {
     let Some(ran) = run(r#"
         name = "bulk"

@@ -96,18 +96,18 @@ impl Connecting {
     /// The dialled connection is open, or failed.
     fn opened(&mut self, epoll: &OwnedFd) -> io::Result<()> {
         let Some(socket) = self.dial.take() else { return Ok(()) };
-        let mut end = self.near.lock();
-        let end = &mut *end;
-        if let Some(error) = socket.take_error()? {
-            end.base.failure = Some(format!("the connection did not open: {error}"));
-            return Ok(());
-        }
-        match &mut end.channel {
-            Channel::Tcp(stream) => {
-                stream.adopt(&mut end.base, socket.into(), epoll, place_of(self.index, true))
+        self.near.work(|end| {
+            if let Some(error) = socket.take_error()? {
+                end.base.failure = Some(format!("the connection did not open: {error}"));
+                return Ok(());
             }
-            Channel::Udp(_) | Channel::Dccp(_) => Ok(()),
-        }
+            match &mut end.channel {
+                Channel::Tcp(stream) => {
+                    stream.adopt(&mut end.base, socket.into(), epoll, place_of(self.index, true))
+                }
+                Channel::Udp(_) | Channel::Dccp(_) => Ok(()),
+            }
+        })
     }
 
     fn accept(&mut self, epoll: &OwnedFd) -> io::Result<()> {

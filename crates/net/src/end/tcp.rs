@@ -125,7 +125,7 @@ impl Stream {
         Ok(())
     }
 
-    pub(crate) fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         matches!(self.state, State::Open | State::Closed)
     }
 
