@@ -59,12 +59,6 @@ impl Variation {
         Self { delay, addition, stream }
     }
 
-    /// The propagation delay alone.
-    #[inline]
-    pub(crate) const fn least(&self) -> Duration {
-        self.delay
-    }
-
     /// The next packet's whole delay.
     #[inline]
     pub(crate) fn delay(&mut self) -> Duration {

@@ -30,14 +30,21 @@ pub trait Carried: Copy {
 /// A one-way link. See the module's documentation for its stages.
 #[derive(Debug)]
 pub struct Link<T> {
-    mtu: Bytes,
-    /// Without framing, loss and variation, and in order: service's end says all.
-    is_plain: bool,
-    framing: Framing,
+    /// A smaller packet meets nothing but queue, serialiser and delay: no MTU, marks, framing, loss or variation. Nothing
+    /// is smaller where a link has one of the latter.
+    plain_below: Bytes,
     queue: Queue,
     serialiser: Serialiser,
     pipe: Pipe<T>,
     counts: Counts,
+    rare: Box<Rare>,
+}
+
+/// What a packet meets on few links, apart so that the others are small.
+#[derive(Debug)]
+struct Rare {
+    mtu: Bytes,
+    framing: Framing,
     loss: Loss,
 }
 
@@ -110,17 +117,21 @@ impl<T: Carried> Link<T> {
     /// Its random streams are `link/NAME/loss` and `link/NAME/jitter`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
         let QueueKind::DropTail { limit, in_service, mark_at } = config.queue;
+        let is_plain = mark_at.is_none()
+            && config.framing == Framing::None
+            && config.loss == LossModel::None
+            && config.jitter == DelayVariation::None;
         Self {
-            mtu: config.mtu,
-            is_plain: config.framing == Framing::None
-                && config.loss == LossModel::None
-                && config.jitter == DelayVariation::None,
-            framing: config.framing,
+            plain_below: if is_plain { config.mtu.saturating_add(Bytes::new(1)) } else { Bytes::ZERO },
             queue: Queue::DropTail(DropTail::new(limit, in_service, mark_at)),
             serialiser: Serialiser::new(&config.rate),
-            loss: Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))),
             pipe: Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter"))),
             counts: Counts::default(),
+            rare: Box::new(Rare {
+                mtu: config.mtu,
+                framing: config.framing,
+                loss: Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))),
+            }),
         }
     }
 
@@ -136,7 +147,14 @@ impl<T: Carried> Link<T> {
 
     /// The largest packet that the link takes whole; a larger one is to be fragmented before `handle_packet`.
     pub fn mtu(&self) -> Bytes {
-        self.mtu
+        self.rare.mtu
+    }
+
+    /// Whether a packet of `size` is neither too large for the MTU nor ever marked: its owner need not ask [`Link::mtu`] and
+    /// [`Link::marks`]. Of one that is, this may also say no.
+    #[inline]
+    pub fn is_plain_for(&self, size: Bytes) -> bool {
+        size < self.plain_below
     }
 
     /// A packet comes to the link: it goes into service, waits, or is dropped. Where it is the next one to come out,
@@ -147,37 +165,55 @@ impl<T: Carried> Link<T> {
     #[inline(always)]
     pub fn handle_packet(&mut self, packet: T, now: Instant) -> Result<Option<Instant>, Dropped<T>> {
         let size = packet.wire_size();
-        let service = match &mut self.queue {
-            Queue::DropTail(queue) => {
-                queue.settle(now);
-                let free_at = self.serialiser.free_at();
-                if free_at <= now {
-                    self.counts.idle_ns += self.counts.window.overlap(free_at, now);
-                } else if !queue.has_room(size) {
-                    self.counts.dropped += u64::from(self.counts.window.contains(now));
-                    return Err(Dropped { packet, cause: DropCause::QueueFull });
-                }
-                let on_wire = if self.is_plain { size } else { self.framing.on_wire(size) };
-                let service = self.serialiser.serve(on_wire, now);
-                queue.admit(size, service.start, now);
-                service
-            }
-        };
-        if self.is_plain {
-            return Ok(self.pipe.enter_plain(packet, service.finish));
+        if !self.is_plain_for(size) {
+            return self.handle_at_length(packet, now);
         }
-        let lost = self.loss.eats();
-        Ok(self.pipe.enter(packet, lost, service.finish))
+        match self.serve(size, size, now) {
+            Some(finish) => Ok(self.pipe.enter_plain(packet, finish)),
+            None => Err(Dropped { packet, cause: DropCause::QueueFull }),
+        }
+    }
+
+    /// As [`Self::handle_packet`], whatever the link does to it.
+    #[inline(never)]
+    fn handle_at_length(&mut self, packet: T, now: Instant) -> Result<Option<Instant>, Dropped<T>> {
+        let size = packet.wire_size();
+        match self.serve(size, self.rare.framing.on_wire(size), now) {
+            Some(finish) => {
+                let lost = self.rare.loss.eats();
+                Ok(self.pipe.enter(packet, lost, finish))
+            }
+            None => Err(Dropped { packet, cause: DropCause::QueueFull }),
+        }
+    }
+
+    /// When service of a packet of `size` ends that came at `now` and is `on_wire` long with its framing; `None` where the queue
+    /// has no room for it.
+    #[inline(always)]
+    fn serve(&mut self, size: Bytes, on_wire: Bytes, now: Instant) -> Option<Instant> {
+        let Queue::DropTail(queue) = &mut self.queue;
+        queue.settle(now);
+        let free_at = self.serialiser.free_at();
+        if free_at <= now {
+            self.counts.idle_ns += self.counts.window.overlap(free_at, now);
+            queue.pass(size);
+        } else if queue.has_room(size) {
+            queue.admit(size, free_at, now);
+        } else {
+            self.counts.dropped += u64::from(self.counts.window.contains(now));
+            return None;
+        }
+        Some(self.serialiser.serve(on_wire, now).finish)
     }
 
     /// When [`Link::poll_output`] next has something to do, if ever.
-    #[inline]
+    #[inline(always)]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.pipe.poll_timeout()
     }
 
     /// What came out by `now`, one a call, in order of time; to be called until `None`.
-    #[inline]
+    #[inline(always)]
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         let out = self.pipe.poll_output(now)?;
         let counted = u64::from(self.counts.window.contains(out.arrival));

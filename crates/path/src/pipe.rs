@@ -18,8 +18,19 @@ use crate::ring::Ring;
 /// Propagation delay and its variation.
 #[derive(Debug)]
 pub(crate) struct Pipe<T> {
+    /// All packets, but for those in `overtaking`.
+    in_order: InOrder<T>,
+    delay: Duration,
+    /// Apart, since most links have neither.
+    varied: Option<Box<Varied<T>>>,
+}
+
+/// What makes a pipe more than a delay.
+#[derive(Debug)]
+struct Varied<T> {
     variation: Variation,
-    travelling: Travelling<T>,
+    /// Where packets may overtake: they, and how many there were.
+    overtaking: Option<(BinaryHeap<Numbered<T>>, u64)>,
 }
 
 /// What leaves the pipe.
@@ -32,17 +43,11 @@ pub(crate) struct Traveller<T> {
     pub(crate) packet: T,
 }
 
-#[derive(Debug)]
-enum Travelling<T> {
-    InOrder(InOrder<T>),
-    Overtaking { heap: BinaryHeap<Numbered<T>>, entered: u64 },
-}
-
 /// Packets that arrive in the order in which they entered.
 #[derive(Debug)]
-pub(crate) struct InOrder<T> {
+struct InOrder<T> {
     ring: Ring<Traveller<T>>,
-    /// The latest arrival given out.
+    /// The latest arrival given out, but to those that took the plain way in.
     latest: Instant,
 }
 
@@ -55,118 +60,101 @@ struct Numbered<T> {
 
 impl<T: Copy> Pipe<T> {
     /// An empty pipe.
-    pub(crate) fn new(delay: Duration, variation: &DelayVariation, stream: Stream) -> Self {
-        let travelling = match *variation {
-            DelayVariation::Normal { reorder: true, .. }
-            | DelayVariation::Uniform { reorder: true, .. }
-            | DelayVariation::Pareto { reorder: true, .. }
-            | DelayVariation::Trace { reorder: true, .. } => {
-                Travelling::Overtaking { heap: BinaryHeap::new(), entered: 0 }
-            }
-            DelayVariation::None
-            | DelayVariation::Normal { .. }
-            | DelayVariation::Uniform { .. }
-            | DelayVariation::Pareto { .. }
-            | DelayVariation::Trace { .. } => Travelling::InOrder(InOrder::new()),
+    pub(crate) fn new(delay: Duration, model: &DelayVariation, stream: Stream) -> Self {
+        let may_overtake = match *model {
+            DelayVariation::None => None,
+            DelayVariation::Normal { reorder, .. }
+            | DelayVariation::Uniform { reorder, .. }
+            | DelayVariation::Pareto { reorder, .. }
+            | DelayVariation::Trace { reorder, .. } => Some(reorder),
         };
-        Self { variation: Variation::new(delay, variation, stream), travelling }
+        let varied = may_overtake.map(|may| {
+            let overtaking = may.then(|| (BinaryHeap::new(), 0));
+            Box::new(Varied { variation: Variation::new(delay, model, stream), overtaking })
+        });
+        Self { in_order: InOrder::new(), delay, varied }
     }
 
     /// A packet is on the wire, whole, at `at`. Where that makes it the next one to leave the pipe, returns when.
-    #[inline]
     pub(crate) fn enter(&mut self, packet: T, lost: bool, at: Instant) -> Option<Instant> {
-        let traveller = Traveller { arrival: at.saturating_add(self.variation.delay()), lost, packet };
-        match &mut self.travelling {
-            Travelling::InOrder(ring) => {
-                let was_empty = ring.len() == 0;
-                ring.enter(traveller);
-                if was_empty { ring.poll_timeout() } else { None }
-            }
-            Travelling::Overtaking { heap, entered } => {
-                let number = *entered;
-                heap.push(Numbered { number, traveller });
-                *entered += 1;
-                let is_next = heap.peek().is_some_and(|next| next.number == number);
-                if is_next { self.poll_timeout() } else { None }
-            }
-        }
+        let Some(varied) = &mut self.varied else {
+            return self.in_order.enter(Traveller { arrival: at.saturating_add(self.delay), lost, packet });
+        };
+        let traveller = Traveller { arrival: at.saturating_add(varied.variation.delay()), lost, packet };
+        let Some((heap, entered)) = &mut varied.overtaking else {
+            return self.in_order.enter(traveller);
+        };
+        let number = *entered;
+        heap.push(Numbered { number, traveller });
+        *entered += 1;
+        let is_next = heap.peek().is_some_and(|next| next.number == number);
+        if is_next { self.poll_timeout() } else { None }
     }
 
-    /// As [`Self::enter`], for a packet that is not lost, in a pipe whose delay does not vary.
-    #[inline]
+    /// As [`Self::enter`], for a packet that is not lost, in a pipe whose delay does not vary: `at` never goes back, so
+    /// neither does the arrival.
+    #[inline(always)]
     pub(crate) fn enter_plain(&mut self, packet: T, at: Instant) -> Option<Instant> {
-        let arrival = at.saturating_add(self.variation.least());
-        let Travelling::InOrder(ring) = &mut self.travelling else { return self.enter(packet, false, at) };
-        let was_empty = ring.len() == 0;
-        ring.enter(Traveller { arrival, lost: false, packet });
-        (was_empty && arrival < Instant::MAX).then_some(arrival)
+        let arrival = at.saturating_add(self.delay);
+        self.in_order.enter_last(Traveller { arrival, lost: false, packet })
     }
 
     /// When the next packet leaves the pipe, if any ever does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        match &self.travelling {
-            Travelling::InOrder(ring) => ring.poll_timeout(),
-            Travelling::Overtaking { heap, .. } => {
-                heap.peek().map(|next| next.traveller.arrival).filter(|arrival| *arrival < Instant::MAX)
-            }
-        }
+        let next = match self.in_order.ring.front() {
+            Some(next) => next.arrival,
+            None => self.overtaking()?.peek()?.traveller.arrival,
+        };
+        (next < Instant::MAX).then_some(next)
     }
 
     /// The next packet that left the pipe by `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_output(&mut self, now: Instant) -> Option<Traveller<T>> {
-        match &mut self.travelling {
-            Travelling::InOrder(ring) => ring.poll_output(now),
-            Travelling::Overtaking { heap, .. } => {
-                if heap.peek()?.traveller.arrival > now {
-                    return None;
-                }
-                heap.pop().map(|next| next.traveller)
-            }
+        match self.in_order.ring.pop_front_if(|next| next.arrival <= now) {
+            Some(next) => Some(next),
+            None => self.overtaking_output(now),
         }
     }
 
     /// Packets inside.
     pub(crate) fn len(&self) -> usize {
-        match &self.travelling {
-            Travelling::InOrder(ring) => ring.len(),
-            Travelling::Overtaking { heap, .. } => heap.len(),
+        self.in_order.ring.len() + self.overtaking().map_or(0, BinaryHeap::len)
+    }
+
+    fn overtaking(&self) -> Option<&BinaryHeap<Numbered<T>>> {
+        self.varied.as_ref()?.overtaking.as_ref().map(|(heap, _)| heap)
+    }
+
+    #[inline(never)]
+    fn overtaking_output(&mut self, now: Instant) -> Option<Traveller<T>> {
+        let (heap, _) = self.varied.as_mut()?.overtaking.as_mut()?;
+        if heap.peek()?.traveller.arrival > now {
+            return None;
         }
+        heap.pop().map(|next| next.traveller)
     }
 }
 
 impl<T: Copy> InOrder<T> {
     /// An empty ring.
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self { ring: Ring::new(), latest: Instant::ZERO }
     }
 
-    /// Holds the packet until its arrival, or its predecessor's where that is later.
-    #[inline]
-    pub(crate) fn enter(&mut self, traveller: Traveller<T>) {
+    /// Holds the packet until its arrival, or its predecessor's where that is later. Where it is the next one to arrive, returns when.
+    fn enter(&mut self, traveller: Traveller<T>) -> Option<Instant> {
         self.latest = self.latest.max(traveller.arrival);
-        self.ring.push_back(Traveller { arrival: self.latest, ..traveller });
+        self.enter_last(Traveller { arrival: self.latest, ..traveller })
     }
 
-    /// When the next packet arrives, if one ever does.
-    #[inline]
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.ring.front().map(|next| next.arrival).filter(|arrival| *arrival < Instant::MAX)
-    }
-
-    /// The next packet that arrived by `now`.
-    #[inline]
-    pub(crate) fn poll_output(&mut self, now: Instant) -> Option<Traveller<T>> {
-        if self.ring.front()?.arrival > now {
-            return None;
-        }
-        self.ring.pop_front()
-    }
-
-    /// Packets inside.
-    pub(crate) fn len(&self) -> usize {
-        self.ring.len()
+    /// As [`Self::enter`], for a packet that does not arrive before its predecessor.
+    #[inline(always)]
+    fn enter_last(&mut self, traveller: Traveller<T>) -> Option<Instant> {
+        let is_next = self.ring.is_empty() && traveller.arrival < Instant::MAX;
+        self.ring.push_back(traveller);
+        is_next.then_some(traveller.arrival)
     }
 }
 
@@ -211,12 +199,12 @@ mod tests {
         for (packet, arrival) in [(0, at(9)), (1, at(4)), (2, at(12))] {
             ring.enter(Traveller { arrival, lost: false, packet });
         }
-        assert!(ring.poll_output(at(8)).is_none());
-        assert_eq!(ring.poll_timeout(), Some(at(9)));
-        let out: Vec<_> =
-            std::iter::from_fn(|| ring.poll_output(at(9))).map(|out| (out.packet, out.arrival)).collect();
+        assert!(ring.ring.pop_front_if(|next| next.arrival <= at(8)).is_none());
+        let out: Vec<_> = std::iter::from_fn(|| ring.ring.pop_front_if(|next| next.arrival <= at(9)))
+            .map(|out| (out.packet, out.arrival))
+            .collect();
         assert_eq!(out, [(0, at(9)), (1, at(9))]);
-        assert_eq!(ring.len(), 1);
+        assert_eq!(ring.ring.len(), 1);
     }
 
     #[test]

@@ -84,13 +84,15 @@ impl DropTail {
         }
     }
 
-    /// A packet of `size` came at `now` and goes into service at `start`. The queue is settled.
+    /// A packet of `size` goes into service without having waited. The queue is settled.
+    #[inline]
+    pub(crate) fn pass(&mut self, size: Bytes) {
+        self.serving = size;
+    }
+
+    /// A packet of `size` came at `now` and waits until `start`. The queue is settled.
     #[inline]
     pub(crate) fn admit(&mut self, size: Bytes, start: Instant, now: Instant) {
-        if start <= now {
-            self.serving = size;
-            return;
-        }
         self.occupancy.hold(self.waiting.len(), now);
         self.waiting.push_back(Waiting { start, size });
         self.waiting_bytes += size;
@@ -131,7 +133,7 @@ mod tests {
     fn bytes_in_service_count_only_where_asked() {
         for in_service in [false, true] {
             let mut queue = DropTail::new(QueueLimit::Bytes(Bytes::new(1000)), in_service, None);
-            queue.admit(Bytes::new(600), at(0), at(0));
+            queue.pass(Bytes::new(600));
             assert_eq!(queue.has_room(Bytes::new(1000)), !in_service);
             assert!(queue.has_room(Bytes::new(400)));
             queue.admit(Bytes::new(400), at(10), at(0));

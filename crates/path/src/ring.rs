@@ -1,13 +1,14 @@
-//! A first-in-first-out ring whose size is a power of two, so that a place is found by one mask.
+//! A first-in-first-out ring whose size is a power of two, so that a place is found by one mask. It holds fewer than 2^31:
+//! more would need 50 GB.
 
 /// What waits, in order.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     /// None, or a power of two.
-    slots: Vec<T>,
+    slots: Box<[T]>,
     /// Counts what was taken out and what was put in; the lower bits are places in `slots`.
-    taken: usize,
-    put: usize,
+    taken: u32,
+    put: u32,
 }
 
 /// The first size. Chosen: most links hold few packets at a time.
@@ -15,19 +16,24 @@ const FIRST_SIZE: usize = 8;
 
 impl<T: Copy> Ring<T> {
     /// An empty ring, which takes no memory.
-    pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new(), taken: 0, put: 0 }
+    pub(crate) fn new() -> Self {
+        Self { slots: Box::default(), taken: 0, put: 0 }
     }
 
     #[inline]
     pub(crate) const fn len(&self) -> usize {
-        self.put.wrapping_sub(self.taken)
+        self.put.wrapping_sub(self.taken) as usize
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.taken == self.put
     }
 
     /// The oldest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn front(&self) -> Option<&T> {
-        if self.taken == self.put {
+        if self.is_empty() {
             return None;
         }
         self.slots.get(self.place(self.taken))
@@ -36,12 +42,21 @@ impl<T: Copy> Ring<T> {
     /// Takes the oldest out.
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<T> {
-        let front = self.front().copied()?;
+        self.pop_front_if(|_| true)
+    }
+
+    /// Takes the oldest out where it is `wanted`.
+    #[inline(always)]
+    pub(crate) fn pop_front_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let front = *self.front()?;
+        if !wanted(&front) {
+            return None;
+        }
         self.taken = self.taken.wrapping_add(1);
         Some(front)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_back(&mut self, item: T) {
         if self.len() == self.slots.len() {
             self.grow(item);
@@ -56,7 +71,7 @@ impl<T: Copy> Ring<T> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            if before(&self.slots[self.place(self.taken.wrapping_add(middle))]) {
+            if before(&self.slots[self.place(self.taken.wrapping_add(middle as u32))]) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -66,8 +81,8 @@ impl<T: Copy> Ring<T> {
     }
 
     #[inline]
-    const fn place(&self, count: usize) -> usize {
-        count & self.slots.len().wrapping_sub(1)
+    const fn place(&self, count: u32) -> usize {
+        count as usize & self.slots.len().wrapping_sub(1)
     }
 
     #[cold]
@@ -78,7 +93,7 @@ impl<T: Copy> Ring<T> {
             slots.push(item);
         }
         slots.resize((2 * held).max(FIRST_SIZE), filler);
-        *self = Self { slots, taken: 0, put: held };
+        *self = Self { slots: slots.into_boxed_slice(), taken: 0, put: held as u32 };
     }
 }
 

@@ -16,6 +16,11 @@ use crate::rate_trace::TraceClock;
 pub(crate) struct Serialiser {
     /// When the last accepted packet's service ends, rounded up.
     free_at: Instant,
+    /// At a fixed rate: the fraction of the exact end, of which `free_at` is the next whole nanosecond.
+    fraction: u64,
+    /// The sizes of two packets, the latter that of the last one, and their service times: traffic comes in runs of
+    /// one size or alternates between two, and a division is slow.
+    known: [(Bytes, Exact); 2],
     model: Model,
 }
 
@@ -31,19 +36,8 @@ pub(crate) struct Service {
 #[derive(Debug)]
 enum Model {
     Unlimited,
-    Fixed(FixedRate),
-    Trace(TraceClock),
-}
-
-/// A fixed rate and what rounding hid of the end of the last service.
-#[derive(Debug)]
-struct FixedRate {
-    /// Bits per second.
-    rate: Rate,
-    /// The fraction of the exact end, of which `free_at` is the next whole nanosecond.
-    fraction: u64,
-    /// The last packet's size and service time: traffic comes in runs of one size, and a division is slow.
-    last: (Bytes, Exact),
+    Fixed(Rate),
+    Trace(Box<TraceClock>),
 }
 
 /// Nanoseconds as a mixed number: `whole` + `fraction` / rate, with `fraction` < rate.
@@ -58,10 +52,12 @@ impl Serialiser {
     pub(crate) fn new(model: &RateModel) -> Self {
         let model = match model {
             RateModel::Unlimited => Model::Unlimited,
-            RateModel::Fixed(rate) => Model::Fixed(FixedRate::new(*rate)),
-            RateModel::Trace(trace) => Model::Trace(TraceClock::new(trace.clone())),
+            RateModel::Fixed(rate) => Model::Fixed(*rate),
+            RateModel::Trace(trace) => Model::Trace(Box::new(TraceClock::new(trace.clone()))),
         };
-        Self { free_at: Instant::ZERO, model }
+        // No packet has this size.
+        let known = [(Bytes::MAX, Exact::MAX); 2];
+        Self { free_at: Instant::ZERO, fraction: 0, known, model }
     }
 
     /// When all accepted packets are out; idle from then on. [`Instant::MAX`] is never.
@@ -71,45 +67,56 @@ impl Serialiser {
     }
 
     /// Serves a packet of `size` that came at `now`, after all that came before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn serve(&mut self, size: Bytes, now: Instant) -> Service {
-        let start = now.max(self.free_at);
-        self.free_at = match &mut self.model {
-            Model::Unlimited => start,
-            Model::Fixed(fixed) => fixed.serve(size, now, self.free_at),
-            Model::Trace(clock) => start.max(clock.serve(size, now)),
+        let (start, fraction) = if self.free_at <= now { (now, 0) } else { (self.free_at, self.fraction) };
+        if size != self.known[1].0 && !self.learn(size) {
+            return self.serve_at_length(start, size, now);
+        }
+        let service = self.known[1].1;
+        self.free_at = if fraction | service.fraction == 0 {
+            // Most rates serve most packets in whole nanoseconds.
+            self.fraction = 0;
+            Instant::from_nanos(start.as_nanos().saturating_add(service.whole))
+        } else {
+            self.carry(start, fraction, service)
         };
         Service { start, finish: self.free_at }
+    }
+
+    /// Finds the service time of `size` and puts it last; returns whether it has one whatever the time is.
+    fn learn(&mut self, size: Bytes) -> bool {
+        self.known.swap(0, 1);
+        if self.known[1].0 != size {
+            self.known[1] = match &self.model {
+                Model::Unlimited => (size, Exact { whole: 0, fraction: 0 }),
+                Model::Fixed(rate) => (size, service_time(size, *rate)),
+                Model::Trace(_) => return false,
+            };
+        }
+        true
+    }
+
+    /// As `serve`, where the service time depends on when it is.
+    fn serve_at_length(&mut self, start: Instant, size: Bytes, now: Instant) -> Service {
+        if let Model::Trace(clock) = &mut self.model {
+            self.free_at = start.max(clock.serve(size, now));
+        }
+        Service { start, finish: self.free_at }
+    }
+
+    /// The end of a service that lasts `service` and begins `fraction` before `start`, rounded up.
+    fn carry(&mut self, start: Instant, fraction: u64, service: Exact) -> Instant {
+        let Model::Fixed(rate) = self.model else { return start };
+        let begin = Exact { whole: start.as_nanos() - u64::from(fraction > 0), fraction };
+        let end = begin.plus(service, rate);
+        self.fraction = end.fraction;
+        Instant::from_nanos(end.rounded_up())
     }
 }
 
 /// Nanoseconds in a second, times bits in a byte.
 const BIT_NANOS_PER_BYTE: u64 = 8 * 1_000_000_000;
-
-impl FixedRate {
-    fn new(rate: Rate) -> Self {
-        Self { rate, fraction: 0, last: (Bytes::ZERO, service_time(Bytes::ZERO, rate)) }
-    }
-
-    /// The end of service, rounded up; `free_at` is that of the service before.
-    #[inline]
-    fn serve(&mut self, size: Bytes, now: Instant, free_at: Instant) -> Instant {
-        if size != self.last.0 {
-            self.last = (size, service_time(size, self.rate));
-        }
-        let (begin, fraction) = if free_at <= now { (now, 0) } else { (free_at, self.fraction) };
-        let (begin, service) = (begin.as_nanos(), self.last.1);
-        if fraction | service.fraction == 0 {
-            // Most rates serve most packets in whole nanoseconds.
-            self.fraction = 0;
-            return Instant::from_nanos(begin.saturating_add(service.whole));
-        }
-        let begin = Exact { whole: begin - u64::from(fraction > 0), fraction };
-        let end = begin.plus(service, self.rate);
-        self.fraction = end.fraction;
-        Instant::from_nanos(end.rounded_up())
-    }
-}
 
 /// How long `size` takes at `rate`.
 fn service_time(size: Bytes, rate: Rate) -> Exact {

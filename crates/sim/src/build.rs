@@ -13,7 +13,7 @@ use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, T
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 use crate::flow::{FlowMeter, SimFlow};
-use crate::network::{Parcels, Routes, Ticket};
+use crate::network::{Network, Parcels, Routes, Ticket};
 use crate::queue::EventQueue;
 use crate::simulation::Simulation;
 
@@ -39,19 +39,21 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         flows.push(build_flow(scenario, flow, &transport, ends, window, plan));
     }
     Simulation {
-        queue: EventQueue::new(links.len() + 2 * flows.len()),
-        links,
+        network: Network {
+            queue: EventQueue::new(links.len() + 2 * flows.len()),
+            links,
+            queue_series,
+            parcels: Parcels::default(),
+            routes,
+            dropped: Vec::new(),
+            tap: None,
+        },
         link_names,
-        queue_series,
         flows,
-        parcels: Parcels::default(),
-        routes,
         duration: window.1,
         drain: scenario.drain,
-        outbox: Vec::new(),
         pending: 0,
         last_delivery: Instant::ZERO,
-        tap: None,
     }
 }
 

@@ -1,9 +1,30 @@
-//! The packets on the links: plain records in a slab that nobody looks at between the two ends. A link's rings hold
+//! What lies between the ends: the links, the packets on them, and the event queue.
+//!
+//! Packets are plain records in a slab that nobody looks at between the two ends. A link's rings hold
 //! tickets: the slot, and beside it the little that a router needs, the size and the next link.
 
-use talkpath_path::{Carried, FragmentRange};
+use talkpath_measure::series::SeriesTap;
+use talkpath_path::{Carried, Dropped, FragmentRange, Link};
 use talkpath_transport::{Ecn, Packet};
-use talkpath_units::Bytes;
+use talkpath_units::{Bytes, Instant};
+
+use crate::capture::Tap;
+use crate::queue::{Entity, EventQueue};
+
+/// The links, and what happens when.
+pub(crate) struct Network {
+    pub(crate) queue: EventQueue,
+    /// Those of the scenario, then the hosts' own delays. A link is the entity of its index.
+    pub(crate) links: Vec<Link<Ticket>>,
+    /// By link: its queue over time, where the plan asks for it.
+    pub(crate) queue_series: Vec<SeriesTap>,
+    pub(crate) parcels: Parcels,
+    pub(crate) routes: Routes,
+    /// What queues had no room for and whose flows were not told yet, in order.
+    pub(crate) dropped: Vec<Ticket>,
+    /// Where a capture is made of the run.
+    pub(crate) tap: Option<Tap>,
+}
 
 /// Which way a packet travels in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +33,16 @@ pub(crate) enum Direction {
     Out,
     /// From the far end to the near one.
     Back,
+}
+
+impl Direction {
+    #[inline]
+    pub(crate) const fn opposite(self) -> Self {
+        match self {
+            Self::Out => Self::Back,
+            Self::Back => Self::Out,
+        }
+    }
 }
 
 /// A packet, or a fragment of one.
@@ -34,6 +65,84 @@ pub(crate) struct Ticket {
     pub(crate) wire_size: u32,
     /// Where in [`Routes`] the next link stands.
     pub(crate) next_hop: u32,
+}
+
+impl Network {
+    /// A parcel leaves its host by its first link.
+    #[inline(always)]
+    pub(crate) fn depart(&mut self, link: u32, ticket: Ticket, now: Instant) {
+        if let Some(tap) = &mut self.tap {
+            tap.on_departure(self.parcels.get(ticket), now);
+        }
+        self.enter(link, ticket, now);
+    }
+
+    /// A parcel comes to a link.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, index: u32, ticket: Ticket, now: Instant) {
+        let link = &mut self.links[index as usize];
+        if !link.is_plain_for(ticket.wire_size()) {
+            return self.enter_at_length(index, ticket, now);
+        }
+        match link.handle_packet(ticket, now) {
+            Ok(Some(at)) => self.queue.arm(Entity(index), at),
+            Ok(None) => {}
+            Err(Dropped { packet, .. }) => self.dropped.push(packet),
+        }
+        self.observe_queue(index, now);
+    }
+
+    /// As [`Self::enter`]; in pieces where the link's MTU asks for it.
+    #[inline(never)]
+    fn enter_at_length(&mut self, index: u32, ticket: Ticket, now: Instant) {
+        let link = &mut self.links[index as usize];
+        if ticket.wire_size() > link.mtu() {
+            self.enter_in_pieces(index, ticket, now);
+        } else {
+            if link.marks(now) {
+                self.parcels.mark(ticket);
+            }
+            if let Err(Dropped { packet, .. }) = link.handle_packet(ticket, now) {
+                self.dropped.push(packet);
+            }
+        }
+        self.observe_queue(index, now);
+        if let Some(at) = self.links[index as usize].poll_timeout() {
+            self.queue.arm(Entity(index), at);
+        }
+    }
+
+    fn enter_in_pieces(&mut self, index: u32, ticket: Ticket, now: Instant) {
+        let (parcel, whole) = (self.parcels.get(ticket).clone(), self.parcels.part(ticket));
+        self.parcels.release(ticket);
+        let link = &mut self.links[index as usize];
+        for part in whole.fragments(link.mtu()) {
+            let ticket = self.parcels.admit(Parcel { part: Some(part), ..parcel.clone() }, ticket.next_hop);
+            if let Err(Dropped { packet, .. }) = link.handle_packet(ticket, now) {
+                self.dropped.push(packet);
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn observe_queue(&mut self, index: u32, now: Instant) {
+        if !self.queue_series.is_empty() {
+            self.note_queue(index, now);
+        }
+    }
+
+    #[inline(never)]
+    fn note_queue(&mut self, index: u32, now: Instant) {
+        if let Some(series) = self.queue_series.get_mut(index as usize) {
+            series.push(self.links[index as usize].waiting(now) as f64, now);
+        }
+    }
+
+    /// The entity of the end of `flow` whose packets travel in `direction`.
+    #[inline]
+    pub(crate) fn endpoint(&self, flow: usize, direction: Direction) -> Entity {
+        Entity((self.links.len() + 2 * flow + direction as usize) as u32)
+    }
 }
 
 impl Carried for Ticket {

@@ -86,15 +86,15 @@ fn scenario(links: &[AnyLink], flows: &[AnyFlow]) -> String {
 
 /// What came into each link is what came out of it, was dropped, lost, or is inside.
 fn conserves(simulation: &mut Simulation, links: &[AnyLink], flows: &[AnyFlow], now: Instant) {
-    let held: usize = simulation.links.iter().map(talkpath_path::Link::held).sum();
-    assert_eq!(held, simulation.parcels.under_way(), "packets on links and in the slab at {now}");
+    let held: usize = simulation.network.links.iter().map(talkpath_path::Link::held).sum();
+    assert_eq!(held, simulation.network.parcels.under_way(), "packets on links and in the slab at {now}");
     for (direction, first) in [(Direction::Out, 0), (Direction::Back, links.len())] {
         let mut come = vec![0_u64; links.len()];
         for (flow, &(start, ..)) in simulation.flows.iter().zip(flows) {
             come[start % links.len()] += u64::from(flow.identifications[direction as usize]);
         }
         for index in 0..links.len() {
-            let link = &mut simulation.links[first + index];
+            let link = &mut simulation.network.links[first + index];
             let (inside, report) = (link.held() as u64, link.report(now));
             let gone = report.forwarded + report.dropped + report.lost;
             assert_eq!(come[index], gone + inside, "{direction:?} link {index} at {now}: {report:?}");
@@ -132,7 +132,7 @@ proptest! {
         simulation.arm_flows();
         let (mut before, mut steps) = (Instant::ZERO, 0_u32);
         loop {
-            let Some((now, entity)) = simulation.queue.next() else {
+            let Some((now, entity)) = simulation.network.queue.next() else {
                 prop_assert_eq!(simulation.pending, 0, "nothing will happen any more");
                 break;
             };
@@ -142,8 +142,8 @@ proptest! {
             }
             before = now;
             let again = simulation.wake(entity, now);
-            prop_assert!(again.is_none_or(|again| again >= now), "{:?} at {}", again, now);
-            simulation.queue.settle(entity, again);
+            prop_assert!(again >= now, "{} at {}", again, now);
+            simulation.network.queue.settle(entity, again);
             steps += 1;
             // The links count up to the run's duration.
             if steps.is_multiple_of(61) && now < simulation.duration {

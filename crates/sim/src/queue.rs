@@ -16,8 +16,11 @@
 //! other and not on how many wait. Slots are lists through the entities themselves: nothing is allocated.
 //!
 //! Arming an entity for a later time than it is armed for does nothing: it is woken at the earlier one, finds nothing
-//! due and arms itself again. A retransmission timer that every ACK pushes back thus costs nothing per ACK. Ties are
-//! broken by insertion number, whatever slots and lists look like, so a run is the same on every machine.
+//! due and arms itself again. A retransmission timer that every ACK pushes back thus costs nothing per ACK.
+//!
+//! Ties are broken by the order of insertion, so a run is the same on every machine. No number is kept for it: a list holds the
+//! latest first, since what is inserted goes to its front, and what moves down does so in that order into lists that are
+//! empty. (Once a slot's entries have moved down, nothing is inserted above them for a time within that slot.)
 
 use talkpath_units::Instant;
 
@@ -29,11 +32,10 @@ pub(crate) struct Entity(pub(crate) u32);
 pub(crate) struct EventQueue {
     /// The latest wake, in nanoseconds, or the beginning of the slot that was moved down last; no entry is earlier.
     now: u64,
-    insertions: u64,
-    /// A bit for each level that holds something.
+    /// A bit for each level that holds something, but for the lowest.
     levels: u32,
     occupied: [Occupied; LEVELS],
-    /// By level and slot: the first entity of its list.
+    /// By level and slot: the first entity of its list, which is the latest inserted.
     heads: Box<[[u32; SLOTS]; LEVELS]>,
     /// By entity.
     entries: Vec<Entry>,
@@ -51,8 +53,7 @@ struct Occupied {
 struct Entry {
     /// Nanoseconds; [`UNARMED`] where it is not armed.
     at: u64,
-    insertion: u64,
-    /// The next entity of the list.
+    /// The next entity of the list, inserted before this one.
     next: u32,
     /// Which list: level and slot.
     place: u32,
@@ -80,6 +81,16 @@ impl Occupied {
         (word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS
     }
 
+    /// Takes out `slot`, which is the first.
+    #[inline]
+    fn remove_first(&mut self, slot: usize) {
+        let slots = &mut self.slots[slot >> WORD_BITS];
+        *slots &= slots.wrapping_sub(1);
+        if *slots == 0 {
+            self.words &= self.words.wrapping_sub(1);
+        }
+    }
+
     #[inline]
     fn add(&mut self, slot: usize) {
         self.slots[slot >> WORD_BITS] |= 1 << (slot % (1 << WORD_BITS));
@@ -102,10 +113,9 @@ impl EventQueue {
     /// A queue for `entities` entities, none of them armed.
     pub(crate) fn new(entities: usize) -> Self {
         assert!(entities < NOBODY as usize, "a scenario has fewer than 2^32 links and endpoints");
-        let entry = Entry { at: UNARMED, insertion: 0, next: NOBODY, place: 0 };
+        let entry = Entry { at: UNARMED, next: NOBODY, place: 0 };
         Self {
             now: 0,
-            insertions: 0,
             levels: 0,
             occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
             heads: Box::new([[NOBODY; SLOTS]; LEVELS]),
@@ -115,81 +125,96 @@ impl EventQueue {
 
     /// The next entity to wake and the time. [`EventQueue::settle`] must follow its waking; until then it counts as armed
     /// for this time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<(Instant, Entity)> {
-        loop {
+        // Most of what comes next is on the lowest level.
+        if self.occupied[0].words == 0
+            && let Some(found) = self.next_from_above()
+        {
+            return found;
+        }
+        let slot = self.occupied[0].first();
+        let first = self.heads[0][slot];
+        let Entry { at, next, .. } = self.entries[first as usize];
+        if next != NOBODY {
+            return Some(self.next_of_several(slot));
+        }
+        self.heads[0][slot] = NOBODY;
+        self.occupied[0].remove_first(slot);
+        self.now = at;
+        Some((Instant::from_nanos(at), Entity(first)))
+    }
+
+    /// As `next`, where nothing is on the lowest level; `None` where something is now.
+    #[inline(never)]
+    fn next_from_above(&mut self) -> Option<Option<(Instant, Entity)>> {
+        while self.occupied[0].words == 0 {
             if self.levels == 0 {
-                return None;
+                return Some(None);
             }
-            // Most of what comes next is within the next milliseconds.
-            let level = if self.levels & 1 == 1 { 0 } else { self.levels.trailing_zeros() as usize };
+            let level = self.levels.trailing_zeros() as usize % LEVELS;
             let slot = self.occupied[level].first();
             let first = self.heads[level][slot];
             let Entry { at, next, .. } = self.entries[first as usize];
             if next == NOBODY {
                 self.empty(level, slot);
                 self.now = at;
-                return Some((Instant::from_nanos(at), Entity(first)));
-            }
-            if level == 0 {
-                return Some(self.next_of_several(slot));
+                return Some(Some((Instant::from_nanos(at), Entity(first))));
             }
             self.move_down(level, slot);
         }
+        None
     }
 
     /// Wakes `entity` at `at` or before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arm(&mut self, entity: Entity, at: Instant) {
-        let armed = self.entries[entity.0 as usize].at;
-        if at.as_nanos() < armed {
-            if armed != UNARMED {
-                self.unlink(entity.0);
-            }
-            self.insert(entity.0, at.as_nanos());
+        if at.as_nanos() < self.entries[entity.0 as usize].at {
+            self.arm_earlier(entity, at);
         }
     }
 
-    /// The entity that `next` named was woken: it wants to be woken again at `at`, or not.
-    #[inline]
-    pub(crate) fn settle(&mut self, entity: Entity, at: Option<Instant>) {
+    #[inline(never)]
+    fn arm_earlier(&mut self, entity: Entity, at: Instant) {
+        if self.entries[entity.0 as usize].at != UNARMED {
+            self.unlink(entity.0);
+        }
+        self.insert(entity.0, at.as_nanos());
+    }
+
+    /// The entity that `next` named was woken: it wants to be woken again at `at`, or not ([`Instant::MAX`]).
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, entity: Entity, at: Instant) {
         match at {
-            Some(at) => self.insert(entity.0, at.as_nanos()),
-            None => self.entries[entity.0 as usize].at = UNARMED,
+            Instant::MAX => self.entries[entity.0 as usize].at = UNARMED,
+            at => self.insert(entity.0, at.as_nanos()),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, entity: u32, at: u64) {
-        self.insertions += 1;
-        let entry = &mut self.entries[entity as usize];
-        entry.at = at;
-        entry.insertion = self.insertions;
-        self.link(entity);
-    }
-
-    /// Puts an entity that is armed into the list where its time belongs.
-    #[inline]
-    fn link(&mut self, entity: u32) {
-        let at = self.entries[entity as usize].at;
         debug_assert!(at >= self.now, "time went back");
         let differs = (at ^ self.now) >> TICK_BITS;
         // Told apart so that the usual case, the next milliseconds, is all constants.
         if differs < SLOTS as u64 {
             self.put(entity, 0, at);
         } else {
-            self.put(entity, (differs.ilog2() / SLOT_BITS) as usize, at);
+            self.put_above(entity, (differs.ilog2() / SLOT_BITS) as usize, at);
         }
     }
 
-    #[inline]
+    #[inline(never)]
+    fn put_above(&mut self, entity: u32, level: usize, at: u64) {
+        self.levels |= 1 << level;
+        self.put(entity, level, at);
+    }
+
+    #[inline(always)]
     fn put(&mut self, entity: u32, level: usize, at: u64) {
         let slot = (at >> (TICK_BITS + level as u32 * SLOT_BITS)) as usize % SLOTS;
-        let entry = &mut self.entries[entity as usize];
-        entry.place = (level * SLOTS + slot) as u32;
-        entry.next = core::mem::replace(&mut self.heads[level][slot], entity);
+        let next = core::mem::replace(&mut self.heads[level][slot], entity);
+        self.entries[entity as usize] = Entry { at, next, place: (level * SLOTS + slot) as u32 };
         self.occupied[level].add(slot);
-        self.levels |= 1 << level;
     }
 
     /// Takes all out of a list.
@@ -202,6 +227,7 @@ impl EventQueue {
     }
 
     /// Takes `entity` out of its list.
+    #[inline(never)]
     fn unlink(&mut self, entity: u32) {
         let Entry { next, place, .. } = self.entries[entity as usize];
         let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
@@ -219,19 +245,21 @@ impl EventQueue {
     }
 
     /// As `next`, from a list of more than one on the lowest level.
+    #[inline(never)]
     fn next_of_several(&mut self, slot: usize) -> (Instant, Entity) {
-        let mut foremost = self.heads[0][slot];
-        let mut key = self.key(foremost);
-        let mut entity = self.entries[foremost as usize].next;
+        let mut entity = self.heads[0][slot];
+        let (mut foremost, mut earliest) = (entity, UNARMED);
         while entity != NOBODY {
-            if self.key(entity) < key {
-                (foremost, key) = (entity, self.key(entity));
+            let Entry { at, next, .. } = self.entries[entity as usize];
+            // Of two at one time the later in the list was inserted first.
+            if at <= earliest {
+                (foremost, earliest) = (entity, at);
             }
-            entity = self.entries[entity as usize].next;
+            entity = next;
         }
         self.unlink(foremost);
-        self.now = key.0;
-        (Instant::from_nanos(key.0), Entity(foremost))
+        self.now = earliest;
+        (Instant::from_nanos(earliest), Entity(foremost))
     }
 
     /// Nothing is left before this list of a higher level: the present moves to where its slot begins, and what is in it
@@ -241,16 +269,16 @@ impl EventQueue {
         self.empty(level, slot);
         let within = TICK_BITS + level as u32 * SLOT_BITS;
         self.now = self.entries[entity as usize].at >> within << within;
+        let mut oldest = NOBODY;
         while entity != NOBODY {
-            let next = self.entries[entity as usize].next;
-            self.link(entity);
-            entity = next;
+            let next = core::mem::replace(&mut self.entries[entity as usize].next, oldest);
+            oldest = core::mem::replace(&mut entity, next);
         }
-    }
-
-    fn key(&self, entity: u32) -> (u64, u64) {
-        let Entry { at, insertion, .. } = self.entries[entity as usize];
-        (at, insertion)
+        while oldest != NOBODY {
+            let Entry { at, next, .. } = self.entries[oldest as usize];
+            self.insert(oldest, at);
+            oldest = next;
+        }
     }
 }
 
@@ -266,7 +294,7 @@ mod tests {
     /// Takes the foremost entry out.
     fn pop(queue: &mut EventQueue) -> Option<(Instant, Entity)> {
         let (at, entity) = queue.next()?;
-        queue.settle(entity, None);
+        queue.settle(entity, Instant::MAX);
         Some((at, entity))
     }
 
@@ -319,7 +347,7 @@ mod tests {
                     now = woken.as_nanos();
                     let again = number % 2 == 0;
                     let next = Instant::from_nanos(now + later);
-                    queue.settle(entity, again.then_some(next));
+                    queue.settle(entity, if again { next } else { Instant::MAX });
                     if again {
                         list.push((next, number as u64, entity));
                     }
