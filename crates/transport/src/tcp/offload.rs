@@ -98,3 +98,119 @@ const SOON: Duration = Duration::from_millis(1);
 const RECENTLY: Duration = Duration::from_millis(1);
 /// net.ipv4.tcp_tso_win_divisor.
 const WINDOW_DIVISOR: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::{Bytes, Instant, Packets, Seed};
+
+    use super::*;
+    use crate::{Role, Stack, TcpConfig};
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+    const SMSS: u32 = 1448;
+
+    /// A sender in congestion avoidance with a window of `cwnd` segments, `written` of them, and a path of `rtt`.
+    fn sender(cwnd: u64, written: u64, rtt: Duration) -> Tcp {
+        let mut config = TcpConfig::preset(Stack::Linux, false);
+        (config.initial_window, config.initial_ssthresh) = (Packets::new(cwnd), Some(Packets::new(1)));
+        let mut tcp = Tcp::new(&config, Role::Active, Bytes::new(1500), Seed::new(1), None);
+        tcp.sender.on_syn_sent();
+        tcp.sender.on_established(SMSS);
+        tcp.sender.window.start(u16::MAX, 0, 0, 7);
+        tcp.sender.window.update(u16::MAX, 1, 1);
+        tcp.sender.write(written * u64::from(SMSS));
+        tcp.rtt.on_sample(rtt, 0, 0);
+        tcp.selective.rack.on_rtt(rtt, Instant::ZERO);
+        tcp
+    }
+
+    /// The same once `segments` of them have left at `now`.
+    fn with_flight(mut tcp: Tcp, segments: u64, now: Instant) -> Tcp {
+        tcp.pacing.begin(segments as u32, false, now);
+        for segment in 0..segments {
+            tcp.sender.send_new(SMSS, false, segment > 0, now);
+        }
+        tcp
+    }
+
+    fn leaves(tcp: &Tcp, now: Instant) -> u32 {
+        match tcp.lump(false, now) {
+            Lump::Leaves(segments) => segments,
+            waits @ Lump::Waits { .. } => panic!("{waits:?}"),
+        }
+    }
+
+    /// tcp_tso_autosize: what 1.2 windows a round trip (net.ipv4.tcp_pacing_ca_ratio) send in 2^-10 s (sk_pacing_shift), at least
+    /// two segments (net.ipv4.tcp_min_tso_segs) and at most 64 KiB (sk_gso_max_size).
+    #[test]
+    fn a_lump_is_a_milliseconds_worth_of_the_pacing_rate() {
+        let now = Instant::from_secs(1);
+        // 1.2 * 500 * 1448 B / 50 ms / 1024 = 16,968 B: 11 segments.
+        assert_eq!(leaves(&sender(500, 500, MS(50)), now), 11);
+        // 1.2 * 10 * 1448 B / 100 ms / 1024 = 169 B.
+        assert_eq!(leaves(&sender(10, 10, MS(100)), now), 2);
+        // 1.2 * 1000 * 1448 B / 10 ms / 1024 = 169,687 B; 65,536 B hold 45 segments.
+        assert_eq!(leaves(&sender(1000, 1000, MS(10)), now), 45);
+    }
+
+    /// tcp_tso_autosize: 64 KiB more, halved for each 512 us of the shortest round trip (net.ipv4.tcp_tso_rtt_log = 9).
+    #[test]
+    fn a_short_path_has_larger_lumps() {
+        let now = Instant::from_secs(1);
+        // 1.2 * 100 * 1448 B / 3 ms / 1024 = 56,562 B, and 65,536 / 2^5 B: 58,610 B.
+        assert_eq!(leaves(&sender(100, 100, MS(3)), now), 40);
+        // 10 ms are 2^19 of that.
+        assert_eq!(leaves(&sender(100, 100, MS(10)), now), 11);
+    }
+
+    /// tcp_cwnd_test: no more than half of `cwnd`, nor than it has room for; tcp_mss_split_point: nor than the far end's window.
+    #[test]
+    fn a_lump_has_room_in_both_windows_and_is_half_of_cwnd_at_most() {
+        let now = Instant::from_secs(1);
+        assert_eq!(leaves(&sender(30, 100, MS(1)), now), 15);
+        let late = now + MS(2);
+        assert_eq!(leaves(&with_flight(sender(30, 100, MS(1)), 26, now), late), 4);
+        let mut tcp = sender(30, 100, MS(1));
+        tcp.sender.window.update((3 * SMSS / 128) as u16 + 1, 2, 1);
+        assert_eq!(leaves(&tcp, now), 4);
+    }
+
+    #[test]
+    fn the_last_lump_is_what_was_written_a_small_segment_too() {
+        let now = Instant::from_secs(1);
+        let mut tcp = sender(100, 3, MS(1));
+        assert_eq!(leaves(&tcp, now), 3);
+        tcp.sender.write(1);
+        assert_eq!(leaves(&tcp, now), 4);
+    }
+
+    /// tcp_tso_should_defer: `cwnd` has room for less than a whole lump and less than a third of the window
+    /// (net.ipv4.tcp_tso_win_divisor), and the first segment's acknowledgement is due within a millisecond.
+    #[test]
+    fn an_odd_lump_waits_for_an_acknowledgement_that_is_near() {
+        let sent = Instant::from_secs(1);
+        let rtt = Duration::from_micros(1500);
+        let tcp = || with_flight(sender(100, 200, rtt), 90, sent);
+        let near = sent + Duration::from_micros(999);
+        assert_eq!(tcp().pace_now().burst(), 45);
+        assert_eq!(tcp().lump(false, near), Lump::Waits { cwnd_limited: true });
+        // The FIN's segment goes with what there is.
+        assert_eq!(tcp().lump(true, near), Lump::Leaves(10));
+        // A lump left no more than a millisecond ago, or this one goes.
+        assert_eq!(leaves(&tcp(), sent + Duration::from_micros(1001)), 10);
+        // A third of the window is a lump.
+        let half = with_flight(sender(100, 200, rtt), 60, sent);
+        assert_eq!(leaves(&half, near), 40);
+        // The acknowledgement is 20 ms away.
+        let far = with_flight(sender(1000, 2000, MS(20)), 990, sent);
+        assert_eq!(leaves(&far, near), 10);
+    }
+
+    #[test]
+    fn nothing_waits_while_losses_are_repaired() {
+        let sent = Instant::from_secs(1);
+        let mut tcp = with_flight(sender(100, 200, Duration::from_micros(1500)), 90, sent);
+        tcp.recovery.enter_fast(tcp.sender.snd_max());
+        assert_eq!(leaves(&tcp, sent + Duration::from_micros(999)), 10);
+    }
+}
