@@ -1,5 +1,6 @@
 //! What every arena shares: the trait, the endpoint and its taps.
 
+mod application;
 mod endpoint;
 pub mod far_clock;
 pub mod offset;

@@ -163,12 +163,6 @@ impl Parcels {
     /// Takes a packet in, or a piece of one, whose next link stands at `next_hop` of [`Routes`].
     #[inline(always)]
     pub(crate) fn admit(&mut self, parcel: Parcel, next_hop: u32) -> Ticket {
-        let size = match parcel.part {
-            None => parcel.packet.wire_size(),
-            Some(part) => part.wire_size(),
-        };
-        // An IPv4 packet has at most 65,535 bytes (RFC 791 §3.1).
-        let wire_size = size.get() as u32;
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = parcel;
@@ -179,7 +173,14 @@ impl Parcels {
                 (self.slots.len() - 1) as u32
             }
         };
-        Ticket { slot, wire_size, next_hop }
+        // Looked at where it lies now: what is taken apart before it is copied is copied field by field.
+        let parcel = &self.slots[slot as usize];
+        let size = match parcel.part {
+            None => parcel.packet.wire_size(),
+            Some(part) => part.wire_size(),
+        };
+        // An IPv4 packet has at most 65,535 bytes (RFC 791 §3.1).
+        Ticket { slot, wire_size: size.get() as u32, next_hop }
     }
 
     /// The parcel of a ticket.

@@ -58,16 +58,6 @@ impl AnyTransport {
         }
     }
 
-    /// Whether a packet may leave now, as far as that can be seen at once.
-    #[inline]
-    pub fn may_transmit(&self) -> bool {
-        match self {
-            Self::Udp(udp) => udp.may_transmit(),
-            Self::Tcp(tcp) => tcp.may_transmit(),
-            Self::Dccp(_) => true,
-        }
-    }
-
     /// Whether messages become bytes of one stream; a datagram transport keeps them apart.
     pub const fn is_stream(&self) -> bool {
         match self {
@@ -117,6 +107,11 @@ impl Transport for AnyTransport {
     #[inline]
     fn close(&mut self, now: Instant) {
         each!(self, transport => transport.close(now));
+    }
+
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        each!(self, transport => transport.may_transmit())
     }
 
     #[inline]

@@ -173,6 +173,10 @@ pub trait Transport {
     fn handle_timeout(&mut self, now: Instant);
     /// No more messages will come: what was taken is still delivered, then the connection ends.
     fn close(&mut self, now: Instant);
+    /// Whether a packet may leave now, as far as that can be seen at once.
+    fn may_transmit(&self) -> bool {
+        true
+    }
     /// The next packet to put on the wire, in order.
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
     /// Gives all packets that may leave now to `out`: as [`Transport::poll_transmit`] until `None`.

@@ -142,6 +142,12 @@ impl AckPolicy {
         self.immediate || self.unchecked
     }
 
+    /// Whether one has to leave whatever [`Self::check`] says.
+    #[inline]
+    pub(crate) const fn is_immediate(&self) -> bool {
+        self.immediate
+    }
+
     /// An acknowledgement must leave at once: something was wrong with a segment, or the protocol demands it.
     pub(crate) const fn demand(&mut self) {
         self.immediate = true;
@@ -311,9 +317,13 @@ impl AckPolicy {
     /// Whether a read may have to be told of at all, as far as that can be seen at once: something waits to be acknowledged, or
     /// half of the receive buffer, or nearly all that was offered, is used up.
     #[inline]
-    pub(crate) const fn read_may_acknowledge(&self, offered: u64, buffer: u64) -> bool {
+    pub(crate) const fn read_may_acknowledge(&self, rcv_nxt: u64, offered: u64, buffer: u64) -> bool {
         match self.kind {
-            DelayedAck::Linux => self.scheduled || 2 * offered <= buffer,
+            DelayedAck::Linux => {
+                let more_than_one = rcv_nxt - self.acked_to > self.rcv_mss as u64;
+                let pushed = !matches!(self.linux.pushed, Pushed::None);
+                self.scheduled & (more_than_one | pushed) | (2 * offered <= buffer)
+            }
             DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
                 // Scaling may round an offer up.
                 let growth = buffer.saturating_sub(offered) + (1 << MAX_SHIFT);

@@ -33,6 +33,8 @@ pub(crate) struct SendBuffer {
     is_due: bool,
     /// The application wrote until there was no room (SOCK_NOSPACE), and has not been told of any since.
     keeps_waiting: bool,
+    /// The latest look found no room, and nothing has happened since.
+    known_full: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +70,7 @@ impl SendBuffer {
                 (WMEM_DEFAULT, Some(Memory::new(header_room.get(), windows)))
             }
         };
-        Self { capacity, overfill, memory, is_due: false, keeps_waiting: false }
+        Self { capacity, overfill, memory, is_due: false, keeps_waiting: false, known_full: false }
     }
 
     /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such windows. It never
@@ -107,6 +109,19 @@ impl SendBuffer {
             self.expand(cwnd, mss);
         }
         self.keeps_waiting = self.writable(queue) == Bytes::ZERO;
+        self.known_full = self.keeps_waiting;
+    }
+
+    /// Whether there is known to be no room, without another look.
+    #[inline]
+    pub(crate) const fn is_known_full(&self) -> bool {
+        self.known_full
+    }
+
+    /// Something has happened.
+    #[inline]
+    pub(crate) const fn forget_full(&mut self) {
+        self.known_full = false;
     }
 
     /// An acknowledgement has come.

@@ -197,12 +197,6 @@ impl Tcp {
         self
     }
 
-    /// Whether anything may leave before the next input.
-    #[inline]
-    pub(crate) const fn may_transmit(&self) -> bool {
-        !self.is_quiet
-    }
-
     /// Whether an acknowledgement may open the congestion window. Without validation each does, as long as the window is below
     /// the largest that a window field could offer (RFC 9293 §3.1, RFC 7323 §2.3; BSD's TCP_MAXWIN << snd_scale).
     pub(super) fn may_grow(&self) -> bool {
@@ -262,6 +256,13 @@ impl Tcp {
         }
     }
 
+    /// Something comes from outside: a poll has to look, and what was found of the send buffer may no longer hold.
+    #[inline]
+    const fn stir(&mut self) {
+        self.is_quiet = false;
+        self.buffer.forget_full();
+    }
+
     /// The connection is gone: nothing more will happen.
     pub(super) fn shut(&mut self) {
         self.state = State::Closed;
@@ -271,7 +272,7 @@ impl Tcp {
 
 impl Transport for Tcp {
     fn open(&mut self, _now: Instant) {
-        self.is_quiet = false;
+        self.stir();
         if self.role == Role::Active && self.state == State::Closed && self.syn_transmissions == 0 {
             self.state = State::SynSent;
             self.control = Some(Control::Syn);
@@ -300,28 +301,29 @@ impl Transport for Tcp {
         if self.config.steers {
             self.note_app_limit();
         }
-        self.is_quiet = false;
+        self.stir();
         self.sender.write(message.size.get());
         self.buffer.on_write(self.sender.queue());
         Ok(())
     }
 
+    #[inline]
     fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, now: Instant) {
-        self.is_quiet = false;
+        self.stir();
         if let Packet::Tcp(segment) = packet {
             self.on_segment(segment, now);
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.is_quiet = false;
+        self.stir();
         while let Some(kind) = self.timers.take_expired(now) {
             self.on_timer(kind, now);
         }
     }
 
     fn close(&mut self, _now: Instant) {
-        self.is_quiet = false;
+        self.stir();
         match self.state {
             State::Listen | State::SynSent => {
                 self.control = None;
@@ -338,6 +340,11 @@ impl Transport for Tcp {
     }
 
     #[inline]
+    fn may_transmit(&self) -> bool {
+        !self.is_quiet
+    }
+
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if self.is_quiet { None } else { self.next_transmit(now) }
     }
@@ -346,7 +353,9 @@ impl Transport for Tcp {
         if self.is_quiet {
             return;
         }
-        self.transmit_plainly(now, &mut out);
+        if self.sender.is_waiting() {
+            self.transmit_plainly(now, &mut out);
+        }
         while !self.is_quiet
             && let Some(transmit) = self.next_transmit(now)
         {
@@ -362,8 +371,9 @@ impl Transport for Tcp {
         if matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             self.receiver.tune(now);
             let window = &self.receiver.window;
-            let offered = window.offered(self.receiver.rcv_nxt());
-            if self.acks.read_may_acknowledge(offered, window.full()) {
+            let rcv_nxt = self.receiver.rcv_nxt();
+            let offered = window.offered(rcv_nxt);
+            if self.acks.read_may_acknowledge(rcv_nxt, offered, window.full()) {
                 let asks = self.acks.read_asks_window(offered, window.full());
                 let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
                 self.acks.on_read(&context);
@@ -385,7 +395,11 @@ impl Transport for Tcp {
 
     #[inline]
     fn writable(&self) -> Bytes {
-        if self.is_open() { self.buffer.writable(self.sender.queue()) } else { Bytes::ZERO }
+        if self.is_open() && !self.buffer.is_known_full() {
+            self.buffer.writable(self.sender.queue())
+        } else {
+            Bytes::ZERO
+        }
     }
 
     #[inline]

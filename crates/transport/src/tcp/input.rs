@@ -37,9 +37,14 @@ impl Tcp {
 
     fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
         let start = relative(segment.seq, self.irs).extend(self.receiver.rcv_nxt());
-        if self.is_predicted(segment, start, now) {
-            return;
+        if !self.is_predicted(segment, start, now) {
+            self.on_unforeseen(segment, start, now);
         }
+    }
+
+    /// A segment that [`Self::is_predicted`] does not deal with; apart, so that the plain case stays short.
+    #[inline(never)]
+    fn on_unforeseen(&mut self, segment: &Segment, start: u64, now: Instant) {
         if !self.is_acceptable(segment, start, now) {
             return;
         }
@@ -134,6 +139,7 @@ impl Tcp {
             && self.sender.is_waiting()
     }
 
+    #[inline(never)]
     fn on_new_ack(&mut self, segment: &Segment, ack: u64, now: Instant) {
         let cwnd_limited = self.may_grow();
         let prior_in_flight = self.sender.flight_segments();
@@ -194,6 +200,7 @@ impl Tcp {
         }
     }
 
+    #[inline(never)]
     fn on_duplicate_ack(&mut self, now: Instant) {
         let may_recover_again = self.controller.may_recover_again();
         match self.recovery.on_duplicate_ack(self.sender.snd_una(), may_recover_again) {

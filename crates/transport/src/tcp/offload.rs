@@ -31,34 +31,44 @@ pub(super) enum Lump {
 impl Tcp {
     /// Congestion control admits a new segment: how many may leave with it. `ends` with the last that there will ever be.
     pub(super) fn lump(&self, ends: bool, now: Instant) -> Lump {
-        let most = self.pace_now().burst();
         let full = u64::from(self.sender.full_payload());
         let (unsent, usable) = (self.sender.unsent(), self.sender.usable());
         let (room, cwnd) = self.room_in_cwnd();
-        if unsent > full && !ends && self.is_lump_worth_waiting(room, cwnd, most, now) {
+        if unsent > full && !ends && self.is_lump_worth_waiting(room, cwnd, now) {
             return Lump::Waits { cwnd_limited: room * full < usable };
         }
-        let written = unsent.min(usable).div_ceil(full);
         // tcp_cwnd_test: two lumps in flight at least.
-        let quota = room.min(cwnd / 2).min(u64::from(most)).min(written);
+        let mut quota = room.min(cwnd / 2);
+        let written = unsent.min(usable);
+        if written < quota * full {
+            quota = written.div_ceil(full);
+        }
+        // No burst is smaller than the least, and finding how large it is takes the longest.
+        if quota > u64::from(self.controller.least_burst()) {
+            quota = quota.min(u64::from(self.pace_now().burst()));
+        }
         Lump::Leaves(u32::try_from(quota).unwrap_or(u32::MAX).max(1))
     }
 
-    /// tcp_tso_should_defer, for `room` of `cwnd` segments where `most` could leave together.
-    fn is_lump_worth_waiting(&self, room: u64, cwnd: u64, most: u32, now: Instant) -> bool {
+    /// tcp_tso_should_defer, for `room` of `cwnd` segments; what is found soonest comes first.
+    #[inline]
+    fn is_lump_worth_waiting(&self, room: u64, cwnd: u64, now: Instant) -> bool {
         if self.recovery.state() != RecoveryState::Open || now.since(self.pacing.departs()) > RECENTLY {
             return false;
         }
+        let is_near = match (self.sender.first_sent_at(), self.rtt.srtt()) {
+            (Some(first), Some(srtt)) => first.saturating_add(srtt) <= now.saturating_add(SOON.min(srtt / 2)),
+            _ => false,
+        };
+        is_near && self.is_odd(room, cwnd)
+    }
+
+    /// Whether `room` of `cwnd` segments is less than a whole lump, and than a third of the window.
+    fn is_odd(&self, room: u64, cwnd: u64) -> bool {
         let full = u64::from(self.sender.full_payload());
         let limit = self.sender.usable().min(room * full);
         let window = self.sender.window.edge().saturating_sub(self.sender.snd_una()).min(cwnd * full);
-        if limit >= u64::from(most) * full || limit >= window / WINDOW_DIVISOR {
-            return false;
-        }
-        match (self.sender.first_sent_at(), self.rtt.srtt()) {
-            (Some(first), Some(srtt)) => first.saturating_add(srtt) <= now.saturating_add(SOON.min(srtt / 2)),
-            _ => false,
-        }
+        limit < window / WINDOW_DIVISOR && limit < u64::from(self.pace_now().burst()) * full
     }
 
     /// Segments that `cwnd` has room for, at least the one that was admitted, and `cwnd`.

@@ -25,13 +25,14 @@ impl Tcp {
         if let Some(repair) = self.repairs.pop_front() {
             return Some(repair);
         }
+        let is_mute = self.is_mute();
         match self.state {
             State::Closed | State::Listen | State::SynSent | State::SynReceived => {
                 self.is_quiet = true;
                 return None;
             }
             State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck => {
-                if !self.is_mute()
+                if !is_mute
                     && !self.acks.leads()
                     && let Some(transmit) = self.next_data(now)
                 {
@@ -40,19 +41,22 @@ impl Tcp {
             }
             State::FinWait2 | State::TimeWait => {}
         }
-        if self.acks.is_pending() {
-            let all_read = self.receiver.unread() == 0;
-            let asks = !all_read && self.acks.check_asks_window(self.receiver.rcv_nxt());
-            let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
-            if self.acks.check(&context, &mut self.timers) {
-                let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
-                // An end that only receives has nothing to send behind it.
-                self.is_quiet = self.is_mute() && !self.buffer.is_due();
-                return Some(bare(segment));
-            }
+        if self.acks.is_immediate() || (self.acks.is_pending() && self.check_acknowledgement(now)) {
+            let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
+            // An end that only receives has nothing to send behind it.
+            self.is_quiet = is_mute && !self.buffer.is_due();
+            return Some(bare(segment));
         }
         self.fall_quiet();
         None
+    }
+
+    /// Whether what was processed asks for an acknowledgement of its own now.
+    fn check_acknowledgement(&mut self, now: Instant) -> bool {
+        let all_read = self.receiver.unread() == 0;
+        let asks = !all_read && self.acks.check_asks_window(self.receiver.rcv_nxt());
+        let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
+        self.acks.check(&context, &mut self.timers)
     }
 
     /// Nothing may leave before the next input.
@@ -302,6 +306,9 @@ impl Tcp {
             if sent && self.selective.enabled && self.sender.is_waiting() {
                 self.arm(now, false);
             }
+        }
+        if self.selective.probe.progressed {
+            self.arm(now, true);
         }
         if held == Held::Receiver && !self.sender.is_waiting() {
             if !self.timers.is_running(TimerKind::Persist) {

@@ -85,7 +85,10 @@ impl Tcp {
         self.controller.on_rtt(latest, RttSample { now, snd_una: ack, snd_max });
         self.selective.rack.advance((last.sent_at, last.end), now);
         if self.sender.is_waiting() {
-            self.arm(now, true);
+            let later = self.timers.is_running(TimerKind::Retransmit) && self.selective.probe.progress_later();
+            if !later {
+                self.arm(now, true);
+            }
         } else {
             self.timers.clear(TimerKind::Retransmit);
             self.selective.probe.pending = Pending::Retransmission;

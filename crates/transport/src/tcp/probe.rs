@@ -28,13 +28,22 @@ pub(super) struct Probe {
     pub(super) pending: Pending,
     /// A probe has to leave.
     pub(super) due: bool,
+    /// An acknowledgement has restarted the timer, which waits for what it released: that restarts it too.
+    pub(super) progressed: bool,
     /// SND.NXT when the probe left (TLP.end_seq), while it is unanswered, and whether it was sent before.
     out: Option<(u64, bool)>,
 }
 
 impl Probe {
     pub(super) const fn new(allowed: bool) -> Self {
-        Self { allowed, pending: Pending::Retransmission, due: false, out: None }
+        Self { allowed, pending: Pending::Retransmission, due: false, progressed: false, out: None }
+    }
+
+    /// The timer would start anew for a probe: whether that can wait until what was released has left.
+    #[inline]
+    pub(super) const fn progress_later(&mut self) -> bool {
+        self.progressed = self.allowed;
+        self.allowed
     }
 
     #[inline]
@@ -61,6 +70,7 @@ impl Tcp {
     /// Starts the timer anew after progress, or after new data has left: for a probe where one is allowed
     /// (tcp_set_xmit_timer, tcp_schedule_loss_probe).
     pub(super) fn arm(&mut self, now: Instant, progress: bool) {
+        self.selective.probe.progressed = false;
         let allowed = self.selective.probe.allowed && self.selective.enabled;
         if !allowed || self.is_disordered() {
             if progress || self.selective.probe.pending == Pending::Probe {
@@ -78,14 +88,21 @@ impl Tcp {
         };
         let rto = self.rtt.rto();
         let deadline = match self.sender.first_sent_at() {
-            Some(sent_at) if !progress => {
-                let (probe, retransmission) = (self.rtt.after(wait, now), self.rtt.after(rto, sent_at));
-                if retransmission > now { probe.min(retransmission) } else { probe }
-            }
+            Some(sent_at) if !progress => self.sooner_of(self.rtt.after(wait, now), rto, sent_at, now),
             _ => self.rtt.after(wait.min(rto), now),
         };
         self.selective.probe.pending = Pending::Probe;
         self.timers.set(TimerKind::Retransmit, deadline);
+    }
+
+    /// The `probe`, or the timeout after `rto` of what was sent at `sent_at`, if that is to come and sooner.
+    #[inline]
+    fn sooner_of(&self, probe: Instant, rto: Duration, sent_at: Instant, now: Instant) -> Instant {
+        if self.rtt.is_never_early() && probe <= sent_at.saturating_add(rto) {
+            return probe;
+        }
+        let retransmission = self.rtt.after(rto, sent_at);
+        if retransmission > now { probe.min(retransmission) } else { probe }
     }
 
     /// When the retransmission timer fires that starts now; where it ran for something else meanwhile, an RTO after the first

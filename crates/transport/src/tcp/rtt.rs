@@ -112,9 +112,24 @@ impl RttEstimator {
         self.after(if interval > self.max_rto { self.max_rto } else { interval }, now)
     }
 
+    /// Whether [`Self::after`] gives no time before the span is over: BSD's clock counts from the last tick.
+    #[inline]
+    pub(crate) fn is_never_early(&self) -> bool {
+        self.rule == RttRule::Linux
+    }
+
     /// `span` after `now` by this clock, which rounds up to its ticks.
     #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
+        if self.rule == RttRule::Linux && self.granularity.as_nanos() == JIFFY {
+            return self.clock.when(on_wheel(span, self.clock.read(now), JIFFY));
+        }
+        self.after_ticks(span, now)
+    }
+
+    /// As [`Self::after`]; apart, since it is long and asked for in many places.
+    #[inline(never)]
+    fn after_ticks(&self, span: Duration, now: Instant) -> Instant {
         let read = self.clock.read(now);
         let due = match self.granularity.as_nanos() {
             0 => return now.saturating_add(span),

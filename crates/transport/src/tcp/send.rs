@@ -369,29 +369,26 @@ impl Sender {
         if !is_calm {
             return None;
         }
-        let (mut first, mut last, mut count) = (None, None, 0);
-        for segment in &self.segments {
+        let mut count = 0;
+        while let Some(segment) = self.segments.get(count) {
             if !segment.marks.is_clean() {
                 return None;
             }
             if segment.end > ack {
                 break;
             }
-            first = first.or(Some(segment));
-            last = Some(segment);
             count += 1;
         }
-        match (first, last) {
-            (Some(&first), Some(&last)) if last.end == ack => Some((first, last, count)),
-            _ => None,
-        }
+        let last = self.segments.get(count.checked_sub(1)?).filter(|last| last.end == ack)?;
+        Some((*self.segments.front()?, *last, count as u64))
     }
 
     /// Everything before `ack`, the `segments` of a [`Self::plain_run`], has arrived; returns how many bytes that was.
     #[inline]
     pub(super) fn acknowledge_plainly(&mut self, ack: u64, segments: u64) -> u64 {
-        for segment in self.segments.drain(..segments as usize) {
-            self.lumps -= u64::from(!segment.follows);
+        for _ in 0..segments {
+            let follows = self.segments.pop_front().is_some_and(|segment| segment.follows);
+            self.lumps -= u64::from(!follows);
         }
         self.next = self.segments.len();
         self.board.popped += segments;

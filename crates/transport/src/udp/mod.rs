@@ -51,14 +51,6 @@ impl Udp {
     }
 }
 
-impl Udp {
-    /// Whether a datagram waits to leave.
-    #[inline]
-    pub(crate) fn may_transmit(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-}
-
 impl Transport for Udp {
     fn open(&mut self, _now: Instant) {}
 
@@ -91,6 +83,11 @@ impl Transport for Udp {
     fn handle_timeout(&mut self, _now: Instant) {}
 
     fn close(&mut self, _now: Instant) {}
+
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        !self.outbox.is_empty()
+    }
 
     fn poll_transmit(&mut self, _now: Instant) -> Option<Transmit> {
         let datagram = self.outbox.pop_front()?;

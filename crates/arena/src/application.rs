@@ -1,0 +1,422 @@
+//! The application of one end: its writer, its reader and its echo, on whatever transport it is given.
+//!
+//! The backlog is the application's own: a message that a stream has no room for waits there with its due time, so that
+//! a blocked sender cannot hide its delay. It is written when the transport becomes writable again.
+//!
+//! The order within one step is the transport contract's: what an input released leaves first, then the application
+//! reads, then it writes, and so on until nothing moves. Each write is an input of its own: what it releases leaves
+//! before the next write, which is why an echo of three writes meets Nagle's algorithm otherwise than one write of all.
+//!
+//! A sleeping application may take a while to wake up when something comes (`wake_up`): whatever comes meanwhile is processed by
+//! the transport before the application reads and writes, which decides what Nagle's algorithm finds in flight.
+
+use std::collections::VecDeque;
+
+use talkpath_measure::DropCause;
+use talkpath_scenario::workload::{AnyWorkload, Workload};
+use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_transport::{Delivery, Message, Packet, PayloadRange, Refused, Transmit, Transport};
+use talkpath_units::{Bytes, Duration, Instant, Stream};
+
+use crate::endpoint::{FlowTaps, Side};
+
+/// What runs on one end's transport.
+pub(crate) struct Application {
+    side: Side,
+    is_stream: bool,
+    /// The application takes each time all that a stream has, at once, and keeps it.
+    reads_plainly: bool,
+    /// Whether the application ever writes: it has a workload or an echo.
+    writes: bool,
+    workload_open: bool,
+    workload: Option<AnyWorkload>,
+    echo: Option<EchoWrite>,
+    /// When the application next looks; zero where nothing keeps it from it.
+    reading_again_at: Instant,
+    /// When what was read is answered; zero where nothing waits for it.
+    answering_at: Instant,
+    /// Messages that the application wants to write and the transport had no room for.
+    backlog: VecDeque<Message>,
+    /// What an echo per read over a stream has still to write.
+    stream_echo: StreamEcho,
+    receiver: Receiver,
+    /// How long at most the application takes to wake up, and where that is drawn from; `None` reads at once.
+    wake_up: Option<(Duration, Stream)>,
+    blocked_since: Option<Instant>,
+    blocked: Duration,
+    /// Blocked time counts inside this window only.
+    window: (Instant, Instant),
+}
+
+/// An echo of a stream's bytes as they were read, whatever messages they belong to.
+#[derive(Debug, Default)]
+struct StreamEcho {
+    /// Bytes read and not yet written back.
+    unwritten: Bytes,
+    /// Bytes written back.
+    written: u64,
+    /// Messages read at least in part.
+    begun: usize,
+    /// Where the last of them ends in the stream.
+    begun_end: u64,
+    /// Of these, the ones of which no byte was written back: `seq` and offset of the first byte.
+    unsent: VecDeque<(u64, u64)>,
+}
+
+impl Application {
+    pub(crate) fn new(
+        side: Side,
+        is_stream: bool,
+        workload: Option<AnyWorkload>,
+        echo: Option<EchoWrite>,
+        receiver: Receiver,
+        window: (Instant, Instant),
+    ) -> Self {
+        let writes = workload.is_some() || echo.is_some();
+        Self {
+            side,
+            is_stream,
+            reads_plainly: is_stream && receiver.service.is_zero() && echo.is_none() && side == Side::Far,
+            writes,
+            workload_open: false,
+            workload,
+            echo,
+            reading_again_at: Instant::ZERO,
+            answering_at: Instant::ZERO,
+            backlog: VecDeque::new(),
+            stream_echo: StreamEcho::default(),
+            receiver,
+            wake_up: None,
+            blocked_since: None,
+            blocked: Duration::ZERO,
+            window,
+        }
+    }
+
+    /// It wakes up a time uniform in [0, `most`) after something came, and answers another such time after that.
+    pub(crate) fn wake_up_within(&mut self, most: Duration, stream: Stream) {
+        self.wake_up = (!most.is_zero()).then_some((most, stream));
+    }
+
+    /// `packet` is coming to the transport.
+    #[inline]
+    pub(crate) fn on_packet(&mut self, packet: &Packet, now: Instant) {
+        if let Some((most, stream)) = &mut self.wake_up
+            && self.reading_again_at == Instant::ZERO
+            && carries_data(packet)
+        {
+            self.reading_again_at = now + stream.span(Duration::ZERO, *most);
+        }
+    }
+
+    /// When it wants to look again, or its next message is due; [`Instant::MAX`] where it waits for the transport alone.
+    #[inline]
+    pub(crate) fn next(&self) -> Instant {
+        let mut deadline = Instant::MAX;
+        if self.reading_again_at > Instant::ZERO {
+            deadline = self.reading_again_at;
+        }
+        if self.answering_at > Instant::ZERO {
+            deadline = deadline.min(self.answering_at);
+        }
+        if self.workload_open
+            && let Some(due) = self.workload.as_ref().and_then(AnyWorkload::poll_timeout)
+        {
+            deadline = deadline.min(due);
+        }
+        deadline
+    }
+
+    /// Moves everything that can move at `now`, giving each packet to `transmit`.
+    ///
+    /// One pass is enough: reading makes room to write back, but nothing that is written gives more to read.
+    #[inline]
+    pub(crate) fn advance<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) {
+        self.transmit_all(transport, taps, now, transmit);
+        if taps.read_by(self.side).is_some() && self.read(transport, taps, now) {
+            // A read may open the window or send an acknowledgement.
+            self.transmit_all(transport, taps, now, transmit);
+        }
+        if self.writes && self.may_answer(now) {
+            self.write(transport, taps, now, transmit);
+            self.account_blocking(now);
+        }
+    }
+
+    /// Time inside the window during which it had a message and the transport no room, up to `now`.
+    pub(crate) fn blocked(&mut self, now: Instant) -> Duration {
+        if let Some(since) = self.blocked_since.replace(now) {
+            self.blocked += clipped(since, now, self.window);
+        }
+        self.blocked
+    }
+
+    #[inline]
+    fn transmit_all<T: Transport>(
+        &self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) {
+        if transport.may_transmit() {
+            self.transmit_what_may(transport, taps, now, transmit);
+        }
+    }
+
+    fn transmit_what_may<T: Transport>(
+        &self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) {
+        let mut tap = taps.written_by(self.side);
+        while let Some(seq) = transport.poll_discarded() {
+            if let Some(tap) = &mut tap {
+                tap.on_dropped(seq, DropCause::SendQueue);
+            }
+        }
+        transport.transmit_all(now, |packet| {
+            match (packet.payload, &mut tap) {
+                (Some(PayloadRange::Stream { start, end }), Some(tap)) => tap.on_wire_stream(start, end, now),
+                (Some(PayloadRange::Message { seq }), Some(tap)) => tap.on_wire(seq, now),
+                (None, _) | (_, None) => {}
+            }
+            transmit(packet);
+        });
+    }
+
+    /// Whether an application that answers has come so far.
+    fn may_answer(&mut self, now: Instant) -> bool {
+        let may = now >= self.answering_at;
+        if may {
+            self.answering_at = Instant::ZERO;
+        }
+        may
+    }
+
+    /// Reads what the application is ready for; returns whether anything was read.
+    #[inline]
+    fn read<T: Transport>(&mut self, transport: &mut T, taps: &mut FlowTaps, now: Instant) -> bool {
+        if !self.reads_plainly || now < self.reading_again_at {
+            return self.read_at_length(transport, taps, now);
+        }
+        self.reading_again_at = Instant::ZERO;
+        let Some(Delivery::Stream { bytes }) = transport.poll_delivery(Bytes::MAX, now) else {
+            return false;
+        };
+        taps.forward.on_read(bytes, now);
+        true
+    }
+
+    fn read_at_length<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+    ) -> bool {
+        let Some(tap) = taps.read_by(self.side) else { return false };
+        if !self.is_stream {
+            while let Some(seq) = transport.poll_dropped() {
+                tap.on_dropped(seq, DropCause::SocketBuffer);
+            }
+        }
+        let slow = !self.receiver.service.is_zero();
+        if now < self.reading_again_at {
+            return false;
+        }
+        self.reading_again_at = Instant::ZERO;
+        let mut any = false;
+        while let Some(tap) = taps.read_by(self.side) {
+            let limit = if slow && self.is_stream && !self.receiver.per_read {
+                tap.until_next_message()
+            } else {
+                Bytes::MAX
+            };
+            let Some(delivery) = transport.poll_delivery(limit, now) else { break };
+            any = true;
+            let whole_messages = match delivery {
+                Delivery::Message { seq, size } => {
+                    tap.on_received(seq, now);
+                    self.write_back(taps, seq, size, now);
+                    1
+                }
+                Delivery::Stream { bytes } => {
+                    let completed = tap.on_read(bytes, now);
+                    match self.echo {
+                        Some(EchoWrite::PerRead) => self.write_back_bytes(taps, bytes, now),
+                        Some(EchoWrite::PerMessage) => {
+                            for position in completed.clone() {
+                                if let Some((seq, size)) = taps.forward.accepted_message(position) {
+                                    self.write_back(taps, seq, size, now);
+                                }
+                            }
+                        }
+                        None => {}
+                    }
+                    completed.len()
+                }
+            };
+            if slow && (whole_messages > 0 || self.receiver.per_read) {
+                self.reading_again_at = now + self.receiver.service;
+                break;
+            }
+            if self.is_stream && !slow {
+                // One read without a limit takes all that there is.
+                break;
+            }
+        }
+        if any
+            && self.echo.is_some()
+            && let Some((most, stream)) = &mut self.wake_up
+        {
+            self.answering_at = self.answering_at.max(now + stream.span(Duration::ZERO, *most));
+        }
+        any
+    }
+
+    fn write_back(&mut self, taps: &mut FlowTaps, seq: u64, size: Bytes, now: Instant) {
+        if self.echo.is_some()
+            && let Some(tap) = &mut taps.echo
+        {
+            tap.on_due(seq, size, now);
+            self.backlog.push_back(Message { seq, size, due: now });
+        }
+    }
+
+    /// What one read returned is to be written back in one write, whole messages or not.
+    fn write_back_bytes(&mut self, taps: &mut FlowTaps, bytes: Bytes, now: Instant) {
+        let FlowTaps { forward, echo: Some(echo) } = taps else { return };
+        let unread = self.stream_echo.begun..forward.begun();
+        self.stream_echo.begun = unread.end;
+        for (seq, size) in unread.filter_map(|position| forward.accepted_message(position)) {
+            echo.on_due(seq, size, now);
+            self.stream_echo.unsent.push_back((seq, self.stream_echo.begun_end));
+            self.stream_echo.begun_end += size.get();
+        }
+        self.stream_echo.unwritten += bytes;
+    }
+
+    /// Writes what is due and fits.
+    fn write<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) {
+        if !transport.is_open() {
+            return;
+        }
+        if !self.backlog.is_empty() {
+            self.write_backlog(transport, taps, now, transmit);
+        }
+        if self.stream_echo.unwritten > Bytes::ZERO {
+            self.write_stream_echo(transport, taps, now, transmit);
+        }
+        let Some(workload) = &mut self.workload else { return };
+        if !self.workload_open {
+            workload.open(now);
+            self.workload_open = true;
+        }
+        // While older messages wait there is no room for newer ones.
+        while let Some(message) = self.workload.as_mut().and_then(|workload| {
+            let room = if self.backlog.is_empty() { transport.writable() } else { Bytes::ZERO };
+            workload.poll_message(room, now)
+        }) {
+            taps.forward.on_due(message.seq, message.size, message.due);
+            self.backlog.push_back(message);
+            self.write_backlog(transport, taps, now, transmit);
+        }
+    }
+
+    fn write_backlog<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) {
+        while let Some(&message) = self.backlog.front() {
+            let outcome = transport.handle_message(message, now);
+            if outcome == Err(Refused::NoRoom) {
+                break;
+            }
+            self.backlog.pop_front();
+            if let Some(tap) = taps.written_by(self.side) {
+                match outcome {
+                    Ok(()) if self.is_stream => tap.on_sent_stream(message.seq, now),
+                    Ok(()) => tap.on_sent(message.seq, now),
+                    Err(_) => tap.on_refused(message.seq),
+                }
+            }
+            self.transmit_all(transport, taps, now, transmit);
+        }
+    }
+
+    fn write_stream_echo<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        transmit: &mut impl FnMut(Transmit),
+    ) {
+        let size = self.stream_echo.unwritten.min(transport.writable());
+        if size == Bytes::ZERO {
+            return;
+        }
+        let write = Message { seq: 0, size, due: now };
+        if transport.handle_message(write, now).is_err() {
+            return;
+        }
+        self.stream_echo.unwritten -= size;
+        self.stream_echo.written += size.get();
+        if let Some(tap) = &mut taps.echo {
+            while let Some((seq, _)) =
+                self.stream_echo.unsent.pop_front_if(|&mut (_, first)| first < self.stream_echo.written)
+            {
+                tap.on_sent_stream(seq, now);
+            }
+        }
+        self.transmit_all(transport, taps, now, transmit);
+    }
+
+    #[inline]
+    fn account_blocking(&mut self, now: Instant) {
+        let greedy_waits = self.workload_open
+            && self
+                .workload
+                .as_ref()
+                .is_some_and(|workload| !workload.is_finished() && workload.poll_timeout().is_none());
+        let is_blocked = !self.backlog.is_empty() || self.stream_echo.unwritten > Bytes::ZERO || greedy_waits;
+        match (self.blocked_since, is_blocked) {
+            (None, true) => self.blocked_since = Some(now),
+            (Some(since), false) => {
+                self.blocked += clipped(since, now, self.window);
+                self.blocked_since = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the application may have something to read when `packet` has come.
+const fn carries_data(packet: &Packet) -> bool {
+    match packet {
+        Packet::Udp(_) => true,
+        Packet::Tcp(segment) => segment.payload > 0,
+        Packet::Dccp(packet) => packet.payload > 0,
+    }
+}
+
+/// The part of `from..to` that lies inside `window`.
+fn clipped(from: Instant, to: Instant, window: (Instant, Instant)) -> Duration {
+    to.min(window.1).since(from.max(window.0))
+}
