@@ -216,12 +216,7 @@ impl Application {
         true
     }
 
-    fn read_at_length<T: Transport>(
-        &mut self,
-        transport: &mut T,
-        taps: &mut FlowTaps,
-        now: Instant,
-    ) -> bool {
+    fn read_at_length<T: Transport>(&mut self, transport: &mut T, taps: &mut FlowTaps, now: Instant) -> bool {
         let Some(tap) = taps.read_by(self.side) else { return false };
         if !self.is_stream {
             while let Some(seq) = transport.poll_dropped() {

@@ -11,9 +11,7 @@
 use talkpath_measure::LegTap;
 use talkpath_scenario::workload::AnyWorkload;
 use talkpath_scenario::{EchoWrite, Receiver};
-use talkpath_transport::{
-    AnyTransport, Counters, Ecn, Levels, Observation, Packet, Transmit, Transport,
-};
+use talkpath_transport::{AnyTransport, Counters, Ecn, Levels, Observation, Packet, Transmit, Transport};
 use talkpath_units::{Duration, Instant, Stream};
 
 use crate::application::Application;

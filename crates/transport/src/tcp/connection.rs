@@ -310,8 +310,10 @@ impl Transport for Tcp {
     #[inline]
     fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, now: Instant) {
         self.stir();
-        if let Packet::Tcp(segment) = packet {
-            self.on_segment(segment, now);
+        match packet {
+            Packet::Tcp(segment) if self.state == State::Established => self.on_synchronized(segment, now),
+            Packet::Tcp(segment) => self.on_segment(segment, now),
+            Packet::Udp(_) | Packet::Dccp(_) => {}
         }
     }
 

@@ -11,6 +11,7 @@ use crate::cc::{Ack, CongestionControl, Counting, RecoveryAck, RttSample};
 use crate::{Flags, Segment, Stack};
 
 impl Tcp {
+    #[inline(never)]
     pub(super) fn on_segment(&mut self, segment: &Segment, now: Instant) {
         match self.state {
             State::Closed => {
@@ -35,7 +36,7 @@ impl Tcp {
         }
     }
 
-    fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
+    pub(super) fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
         let start = relative(segment.seq, self.irs).extend(self.receiver.rcv_nxt());
         if !self.is_predicted(segment, start, now) {
             self.on_unforeseen(segment, start, now);
@@ -60,7 +61,9 @@ impl Tcp {
         self.note_timestamp(segment, start);
         let is_update = self.sender.window.update(segment.window, start, ack);
         if self.selective.enabled {
-            self.on_ack_with_sack(segment, ack, is_update, now);
+            if self.sender.is_waiting() || segment.sack_count > 0 {
+                self.on_ack_with_sack(segment, ack, is_update, now);
+            }
         } else if ack > self.sender.snd_una() {
             self.on_new_ack(segment, ack, now);
         } else if ack == self.sender.snd_una() && !is_update && self.is_duplicate(segment) {

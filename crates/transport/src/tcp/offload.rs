@@ -31,9 +31,15 @@ pub(super) enum Lump {
 impl Tcp {
     /// Congestion control admits a new segment: how many may leave with it. `ends` with the last that there will ever be.
     pub(super) fn lump(&self, ends: bool, now: Instant) -> Lump {
+        let (room, cwnd) = self.room_in_cwnd();
+        self.lump_within(room.max(1), cwnd, ends, now)
+    }
+
+    /// As [`Self::lump`], where `cwnd` is so many segments and has `room` for some.
+    #[inline]
+    pub(super) fn lump_within(&self, room: u64, cwnd: u64, ends: bool, now: Instant) -> Lump {
         let full = u64::from(self.sender.full_payload());
         let (unsent, usable) = (self.sender.unsent(), self.sender.usable());
-        let (room, cwnd) = self.room_in_cwnd();
         if unsent > full && !ends && self.is_lump_worth_waiting(room, cwnd, now) {
             return Lump::Waits { cwnd_limited: room * full < usable };
         }
@@ -71,9 +77,10 @@ impl Tcp {
         limit < window / WINDOW_DIVISOR && limit < u64::from(self.pace_now().burst()) * full
     }
 
-    /// Segments that `cwnd` has room for, at least the one that was admitted, and `cwnd`.
-    fn room_in_cwnd(&self) -> (u64, u64) {
-        let (room, cwnd) = match self.controller.allowance() {
+    /// Segments that `cwnd` has room for, and `cwnd`.
+    #[inline]
+    pub(super) fn room_in_cwnd(&self) -> (u64, u64) {
+        match self.controller.allowance() {
             Allowance::Window(cwnd) => {
                 let smss = u64::from(self.sender.smss());
                 (cwnd.get().saturating_sub(self.sender.flight_bytes()) / smss, cwnd.get() / smss)
@@ -81,8 +88,7 @@ impl Tcp {
             Allowance::WindowPackets(cwnd) => {
                 (cwnd.get().saturating_sub(self.sender.flight_segments()), cwnd.get())
             }
-        };
-        (room.max(1), cwnd)
+        }
     }
 
     /// What bursts and their pace follow from.

@@ -6,7 +6,7 @@
 //! it takes the data that came with it (tcp_xmit_recovery in tcp_ack): such a repair does not acknowledge that data, which then
 //! has an acknowledgement of its own.
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Instant, SeqNum};
 
 use super::connection::{Control, State, Tcp, timestamp};
 use super::offload::Lump;
@@ -134,7 +134,14 @@ impl Tcp {
     }
 
     /// Sends what an acknowledgement released for repair, and after F-RTO's first step new data, ahead of everything else.
+    #[inline]
     pub(super) fn repair_before_data(&mut self, now: Instant) {
+        if self.resend_first | self.sender.board.hold_lost | self.sender.is_waiting() {
+            self.repair_what_waits(now);
+        }
+    }
+
+    fn repair_what_waits(&mut self, now: Instant) {
         while self.resend_first || self.sender.board.hold_lost || self.sender.plan() == Next::Again {
             let Some(repair) = self.next_data(now) else { break };
             self.repairs.push_back(repair);
@@ -391,7 +398,8 @@ impl Tcp {
         let rcv_nxt = self.receiver.rcv_nxt();
         let window = self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
         self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
-        let (sack, sack_count) = self.sack_option(payload);
+        let tells = self.selective.enabled && self.receiver.report.option_size() > 0;
+        let (sack, sack_count) = if tells { self.sack_option(payload) } else { NO_BLOCKS };
         Segment {
             sack,
             sack_count,
@@ -406,11 +414,9 @@ impl Tcp {
     }
 
     /// What arrived beyond a gap; a segment sent again has its size already and takes what fits beside it.
+    #[inline(never)]
     fn sack_option(&mut self, payload: u32) -> ([SackBlock; 3], u8) {
         let report = &mut self.receiver.report;
-        if !self.selective.enabled || report.option_size() == 0 {
-            return ([SackBlock::default(); 3], 0);
-        }
         let room = if payload == 0 { u32::MAX } else { self.sender.smss().saturating_sub(payload) };
         report.take(self.irs, room)
     }
@@ -451,6 +457,9 @@ impl Tcp {
         }
     }
 }
+
+/// No SACK option.
+const NO_BLOCKS: ([SackBlock; 3], u8) = ([SackBlock { left: SeqNum::new(0), right: SeqNum::new(0) }; 3], 0);
 
 /// A segment without application data.
 const fn bare(segment: Segment) -> Transmit {

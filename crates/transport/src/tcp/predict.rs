@@ -14,7 +14,7 @@ use super::probe::Pending;
 use super::recovery::RecoveryState;
 use super::send::Held;
 use super::timer::TimerKind;
-use crate::cc::{Ack, Allowance, CongestionControl, Counting, RttSample};
+use crate::cc::{Ack, CongestionControl, Counting, RttSample};
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Tcp {
@@ -85,7 +85,8 @@ impl Tcp {
         self.controller.on_rtt(latest, RttSample { now, snd_una: ack, snd_max });
         self.selective.rack.advance((last.sent_at, last.end), now);
         if self.sender.is_waiting() {
-            let later = self.timers.is_running(TimerKind::Retransmit) && self.selective.probe.progress_later();
+            let later =
+                self.timers.is_running(TimerKind::Retransmit) && self.selective.probe.progress_later();
             if !later {
                 self.arm(now, true);
             }
@@ -183,12 +184,7 @@ impl Tcp {
         if !self.sender.has_full_segment() {
             return Plain::Unclear;
         }
-        let room = match self.controller.allowance() {
-            Allowance::WindowPackets(cwnd) => cwnd.get().saturating_sub(self.sender.flight_segments()),
-            Allowance::Window(cwnd) => {
-                cwnd.get().saturating_sub(self.sender.flight_bytes()) / u64::from(self.sender.smss())
-            }
-        };
+        let (room, cwnd) = self.room_in_cwnd();
         if room == 0 {
             let is_final = self.selective.enabled || !self.config.limited_transmit;
             return if is_final { Plain::Held { cwnd_limited: true } } else { Plain::Unclear };
@@ -196,7 +192,7 @@ impl Tcp {
         if !self.pacing.in_bursts() {
             return Plain::Leaves(1);
         }
-        match self.lump(false, now) {
+        match self.lump_within(room, cwnd, false, now) {
             Lump::Leaves(segments) => {
                 self.pacing.begin(segments, false, now);
                 Plain::Leaves(segments)

@@ -143,6 +143,11 @@ impl Receiver {
 
     /// Adds an island, merged with those that it touches; false where all of it was here.
     fn insert(&mut self, start: u64, end: u64) -> bool {
+        // Most of it follows the last one.
+        if let Some(last) = self.islands.last_mut().filter(|last| last.1 == start) {
+            last.1 = end;
+            return true;
+        }
         let first = self.islands.partition_point(|&(_, island_end)| island_end < start);
         let behind = self.islands.partition_point(|&(island_start, _)| island_start <= end);
         if first == behind {

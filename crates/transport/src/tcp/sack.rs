@@ -21,6 +21,20 @@ pub(crate) struct SackReport {
 impl SackReport {
     /// `start..end` arrived beyond a gap.
     pub(crate) fn on_out_of_order(&mut self, start: u64, end: u64) {
+        let [latest, others @ ..] = &mut self.blocks[..self.count] else {
+            self.blocks[0] = (start, end);
+            self.count = 1;
+            return;
+        };
+        // Most data beyond a gap follows what came before it.
+        if latest.1 == start && others.iter().all(|&(left, right)| left > end || right < latest.0) {
+            latest.1 = end;
+            return;
+        }
+        self.merge(start, end);
+    }
+
+    fn merge(&mut self, start: u64, end: u64) {
         let mut merged = (start, end);
         let mut kept = 0;
         let mut others = [(0, 0); REMEMBERED];

@@ -48,6 +48,8 @@ pub(crate) struct Scoreboard {
     pub(super) highest: u64,
     /// The last acknowledgement's blocks, which need no second look.
     seen: [(u64, u64); 3],
+    /// The segment behind the one that was sacked last: most blocks grow there.
+    sack_hint: u64,
     /// Lost segments wait until new data was tried (RFC 5682 §2.1 step 2b).
     pub(super) hold_lost: bool,
 }
@@ -236,7 +238,7 @@ impl Sender {
     /// The far end has `blocks`, of which those up to the first empty one count.
     pub(crate) fn sack(&mut self, blocks: [(u64, u64); 3], news: &mut News) {
         for (left, right) in blocks {
-            if left >= right {
+            if left >= right || self.board.seen.contains(&(left, right)) {
                 continue;
             }
             let (mut start, mut end) = (left.max(self.snd_una), right.min(self.snd_max));
@@ -258,11 +260,16 @@ impl Sender {
     /// Marks the whole segments in `start..end`.
     fn sack_new(&mut self, start: u64, end: u64, news: &mut News) {
         let highest = self.board.highest;
-        let mut index = self.segments.partition_point(|segment| segment.start() < start);
+        let hint = self.board.sack_hint.saturating_sub(self.board.popped) as usize;
+        let mut index = match self.segments.get(hint) {
+            Some(segment) if segment.start() == start => hint,
+            _ => self.segments.partition_point(|segment| segment.start() < start),
+        };
         while let Some(segment) = self.segments.get_mut(index)
             && segment.end <= end
         {
             index += 1;
+            self.board.sack_hint = self.board.popped + index as u64;
             if segment.marks.has(Marks::SACKED) {
                 continue;
             }
@@ -356,6 +363,8 @@ impl Sender {
     /// next one still has.
     pub(crate) fn mark_by_time(&mut self, rack: &Rack, window: Duration, now: Instant) -> Option<Duration> {
         let mut wait = None;
+        let newest =
+            self.segments.back().filter(|last| last.marks.is_clean() && rack.is_after(last)).copied();
         let mut index = self.board.settled.saturating_sub(self.board.popped) as usize;
         let mut settling = true;
         while let Some(segment) = self.segments.get_mut(index) {
@@ -368,6 +377,11 @@ impl Sender {
                     Some(left) => {
                         wait = wait.max(Some(left));
                         settling = false;
+                        // What was sent once was sent in order: none behind this one is late, and the last has the longest.
+                        if let Some(last) = newest {
+                            wait = wait.max(rack.remaining(&last, window, now));
+                            break;
+                        }
                     }
                 }
             }

@@ -75,12 +75,10 @@ impl Selective {
 }
 
 impl Tcp {
-    /// An acknowledgement of what was sent, `ack` not beyond it.
+    /// An acknowledgement of what was sent, `ack` not beyond it; one that tells nothing changes nothing.
+    #[inline(never)]
     pub(super) fn on_ack_with_sack(&mut self, segment: &Segment, ack: u64, is_update: bool, now: Instant) {
         let before = self.sender.snd_una();
-        if !self.sender.is_waiting() && segment.sack_count == 0 {
-            return;
-        }
         let (losses, ack) = (self.sender.board.losses, ack.max(before));
         let prior_in_flight = self.sender.flight_segments();
         let mut news = News::new(now, self.selective.rack.min_rtt(), self.recovery.recover());
