@@ -20,7 +20,8 @@ use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::endpoint::{FlowTaps, Side};
 
-/// What runs on one end's transport.
+/// What runs on one end's transport. What each step looks at comes first in memory, as in [`talkpath_transport::tcp::Tcp`].
+#[repr(C)]
 pub(crate) struct Application {
     side: Side,
     is_stream: bool,
@@ -29,20 +30,20 @@ pub(crate) struct Application {
     /// Whether the application ever writes: it has a workload or an echo.
     writes: bool,
     workload_open: bool,
-    workload: Option<AnyWorkload>,
     echo: Option<EchoWrite>,
     /// When the application next looks; zero where nothing keeps it from it.
     reading_again_at: Instant,
     /// When what was read is answered; zero where nothing waits for it.
     answering_at: Instant,
+    blocked_since: Option<Instant>,
+    workload: Option<AnyWorkload>,
+    /// How long at most the application takes to wake up, and where that is drawn from; `None` reads at once.
+    wake_up: Option<Box<(Duration, Stream)>>,
     /// Messages that the application wants to write and the transport had no room for.
     backlog: VecDeque<Message>,
     /// What an echo per read over a stream has still to write.
     stream_echo: StreamEcho,
     receiver: Receiver,
-    /// How long at most the application takes to wake up, and where that is drawn from; `None` reads at once.
-    wake_up: Option<(Duration, Stream)>,
-    blocked_since: Option<Instant>,
     blocked: Duration,
     /// Blocked time counts inside this window only.
     window: (Instant, Instant),
@@ -95,16 +96,17 @@ impl Application {
 
     /// It wakes up a time uniform in [0, `most`) after something came, and answers another such time after that.
     pub(crate) fn wake_up_within(&mut self, most: Duration, stream: Stream) {
-        self.wake_up = (!most.is_zero()).then_some((most, stream));
+        self.wake_up = (!most.is_zero()).then(|| Box::new((most, stream)));
     }
 
     /// `packet` is coming to the transport.
     #[inline]
     pub(crate) fn on_packet(&mut self, packet: &Packet, now: Instant) {
-        if let Some((most, stream)) = &mut self.wake_up
+        if let Some(wake_up) = &mut self.wake_up
             && self.reading_again_at == Instant::ZERO
             && carries_data(packet)
         {
+            let (most, stream) = &mut **wake_up;
             self.reading_again_at = now + stream.span(Duration::ZERO, *most);
         }
     }
@@ -270,8 +272,9 @@ impl Application {
         }
         if any
             && self.echo.is_some()
-            && let Some((most, stream)) = &mut self.wake_up
+            && let Some(wake_up) = &mut self.wake_up
         {
+            let (most, stream) = &mut **wake_up;
             self.answering_at = self.answering_at.max(now + stream.span(Duration::ZERO, *most));
         }
         any

@@ -17,9 +17,10 @@ use talkpath_units::{Duration, Instant, Stream};
 use crate::application::Application;
 
 /// An application on a transport.
+#[repr(C)]
 pub struct Endpoint {
-    transport: AnyTransport,
     application: Application,
+    transport: AnyTransport,
 }
 
 impl Endpoint {

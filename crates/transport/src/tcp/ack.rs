@@ -14,10 +14,12 @@
 //! here before, are acknowledged at once; so is data beyond a gap, but that changes no mode. *Ping-pong*: once the application has answered received data within the ACK
 //! timeout, acknowledgements wait for the next answer. The timeout `ato` adapts to the time between segments.
 
+mod linux;
+
 use talkpath_units::{Duration, Instant};
 
+use self::linux::{ATO_MIN, LINUX_FIRST_RCV_MSS, LINUX_MIN_RCV_MSS, LinuxState, Pushed};
 use super::clock::HostClock;
-use super::rtt::{JIFFY, on_wheel};
 use super::timer::{TimerKind, Timers};
 use super::window::MAX_SHIFT;
 use crate::DelayedAck;
@@ -65,28 +67,6 @@ pub(crate) struct AckPolicy {
     /// Payload of a full segment by the options agreed on.
     full_segment: u32,
     linux: LinuxState,
-}
-
-/// Linux: inet_connection_sock's icsk_ack.
-#[derive(Clone, Debug, Default)]
-struct LinuxState {
-    /// Acknowledgements still to be sent at once.
-    quick: u64,
-    ping_pong: bool,
-    /// The ACK timeout; zero before the first data.
-    ato: Duration,
-    last_received: Instant,
-    last_segment: u32,
-    /// Small or pushed segments since the last acknowledgement: none, one, more.
-    pushed: Pushed,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Pushed {
-    #[default]
-    None,
-    Once,
-    Again,
 }
 
 impl AckPolicy {
@@ -260,46 +240,6 @@ impl AckPolicy {
         }
     }
 
-    /// __tcp_ack_snd_check, then tcp_send_delayed_ack.
-    fn check_linux(&mut self, context: &AckContext, timers: &mut Timers) -> bool {
-        let more_than_one = context.rcv_nxt - self.acked_to > u64::from(self.rcv_mss);
-        if more_than_one && (context.unread == 0 || context.selectable >= self.window_sent) {
-            return true;
-        }
-        if self.linux.quick > 0 && !self.linux.ping_pong {
-            return true;
-        }
-        self.delay_linux(context, timers)
-    }
-
-    fn delay_linux(&self, context: &AckContext, timers: &mut Timers) -> bool {
-        let mut ato = self.linux.ato;
-        if ato > DELACK_MIN {
-            let interactive = self.linux.ping_pong || self.linux.pushed != Pushed::None;
-            let mut longest = if interactive { DELACK_MAX } else { DELACK_MAX_ONE_WAY };
-            if let Some(srtt) = context.srtt {
-                longest = longest.min(srtt.max(DELACK_MIN));
-            }
-            ato = ato.min(longest);
-        }
-        ato = ato.min(DELACK_MAX);
-        let tick = self.tick.as_nanos();
-        let mut deadline = match tick {
-            0 => context.now.saturating_add(ato),
-            tick => self.clock.when(on_wheel(ato, self.clock.read(context.now), tick)),
-        };
-        if let Some(running) = timers.deadline(TimerKind::DelayedAck) {
-            // The wheel adds a jiffy to what the timer was set for.
-            let soon = context.now.saturating_add(ato / 4 + self.tick);
-            if running <= soon {
-                return true;
-            }
-            deadline = deadline.min(running);
-        }
-        timers.set(TimerKind::DelayedAck, deadline);
-        false
-    }
-
     /// Whether [`Self::check`] would look at `selectable` while something is unread.
     #[inline]
     pub(crate) const fn check_asks_window(&self, rcv_nxt: u64) -> bool {
@@ -349,24 +289,6 @@ impl AckPolicy {
         growth > 0 && (growth >= context.buffer / 2 || context.offered < segment)
     }
 
-    /// tcp_cleanup_rbuf.
-    fn read_acknowledges_linux(&self, context: &AckContext) -> bool {
-        if self.scheduled {
-            let more_than_one = context.rcv_nxt - self.acked_to > u64::from(self.rcv_mss);
-            let one_way = match self.linux.pushed {
-                Pushed::None => false,
-                Pushed::Once => !self.linux.ping_pong,
-                Pushed::Again => true,
-            };
-            if more_than_one || (one_way && context.unread == 0) {
-                return true;
-            }
-        }
-        2 * context.offered <= context.buffer
-            && context.selectable > 0
-            && context.selectable >= 2 * context.offered
-    }
-
     /// The delayed-ACK timer fired (tcp_delack_timer_handler).
     pub(crate) fn on_timeout(&mut self, rto: Duration) {
         if !self.scheduled {
@@ -380,61 +302,6 @@ impl AckPolicy {
             self.linux.ato = self.linux.ato.saturating_add(self.linux.ato).min(rto);
         }
     }
-
-    /// tcp_incr_quickack.
-    fn quicken(&mut self, context: &AckContext) {
-        let segments = context.offered / (2 * u64::from(self.rcv_mss.max(1)));
-        let quick = if segments == 0 { 2 } else { segments.min(MAX_QUICKACKS) };
-        self.linux.quick = self.linux.quick.max(quick);
-    }
-
-    /// tcp_event_data_recv.
-    fn adapt_ato(&mut self, context: &AckContext) {
-        let gap = self.since_received(context.now);
-        self.linux.last_received = context.now;
-        if self.linux.ato.is_zero() {
-            self.quicken(context);
-            self.linux.ato = ATO_MIN;
-        } else if gap <= ATO_MIN / 2 {
-            self.linux.ato = self.linux.ato / 2 + ATO_MIN / 2;
-        } else if gap < self.linux.ato {
-            self.linux.ato = (self.linux.ato / 2 + gap).min(context.rto);
-        } else if gap > context.rto {
-            self.quicken(context);
-        }
-    }
-
-    /// The time since data last came, by a clock that counts jiffies.
-    fn since_received(&self, now: Instant) -> Duration {
-        let read = |at: Instant| self.clock.read(at).as_nanos();
-        let (now, then) = (read(now), read(self.linux.last_received));
-        match self.tick.as_nanos() {
-            0 => Duration::from_nanos(now.saturating_sub(then)),
-            JIFFY => Duration::from_nanos((now / JIFFY).saturating_sub(then / JIFFY) * JIFFY),
-            tick => Duration::from_nanos((now / tick).saturating_sub(then / tick) * tick),
-        }
-    }
-
-    /// tcp_measure_rcv_mss: the largest segment counts as full; a smaller one does where two in a row are equal and
-    /// it is not the end of a write.
-    fn measure_rcv_mss(&mut self, payload: u32, pushed: bool) {
-        let last = core::mem::take(&mut self.linux.last_segment);
-        if payload >= self.rcv_mss {
-            self.rcv_mss = payload.min(self.full_segment.max(LINUX_MIN_RCV_MSS));
-            if pushed && self.linux.pushed == Pushed::None {
-                self.linux.pushed = Pushed::Once;
-            }
-            return;
-        }
-        if payload >= LINUX_FIRST_RCV_MSS || (payload >= LINUX_MIN_RCV_MSS && !pushed) {
-            self.linux.last_segment = payload;
-            if payload == last {
-                self.rcv_mss = payload;
-                return;
-            }
-        }
-        self.linux.pushed = if self.linux.pushed == Pushed::None { Pushed::Once } else { Pushed::Again };
-    }
 }
 
 /// The next tick of a clock that shows `now`.
@@ -442,21 +309,6 @@ fn next_tick(period: Duration, now: Instant) -> Instant {
     let period = period.as_nanos().max(1);
     Instant::from_nanos((now.as_nanos() / period + 1).saturating_mul(period))
 }
-
-/// TCP_MAX_QUICKACKS.
-const MAX_QUICKACKS: u64 = 16;
-/// TCP_ATO_MIN = HZ / 25.
-const ATO_MIN: Duration = Duration::from_millis(40);
-/// TCP_DELACK_MIN = HZ / 25.
-const DELACK_MIN: Duration = Duration::from_millis(40);
-/// TCP_DELACK_MAX = HZ / 5.
-const DELACK_MAX: Duration = Duration::from_millis(200);
-/// HZ / 2 in tcp_send_delayed_ack.
-const DELACK_MAX_ONE_WAY: Duration = Duration::from_millis(500);
-/// TCP_MSS_DEFAULT.
-const LINUX_FIRST_RCV_MSS: u32 = 536;
-/// TCP_MIN_MSS.
-const LINUX_MIN_RCV_MSS: u32 = 88;
 
 #[cfg(test)]
 mod tests {

@@ -40,56 +40,62 @@ pub(super) enum State {
 }
 
 /// A segment without data that has to leave first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Control {
     Syn,
     SynAck,
-    Reset(Segment),
+    /// Apart, since it is rare and large.
+    Reset(Box<Segment>),
 }
 
 /// One end of a TCP connection. The passive end listens from the beginning.
+///
+/// The order of the fields is that of memory, here and in the largest parts: where there are thousands of connections, each arrival
+/// waits for as many cache lines as what it looks at lies on. First what every segment needs, then what data, acknowledgements,
+/// repairs, and a connection's beginning do.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Tcp {
-    pub(super) role: Role,
     pub(super) state: State,
-    pub(super) config: Config,
+    pub(super) role: Role,
+    /// Whether both SYNs carried timestamps.
+    pub(super) timestamps: bool,
+    /// Nothing may leave before the next input: a poll need not look.
+    pub(super) is_quiet: bool,
+    /// The first unacknowledged segment has to be sent again whatever the window says.
+    pub(super) resend_first: bool,
+    /// The persist timer fired.
+    pub(super) probe_due: bool,
+    /// Something was sent since `usage` was last told.
+    pub(super) sent_since_drained: bool,
     /// Our initial sequence number and the far end's.
     pub(super) iss: SeqNum,
     pub(super) irs: SeqNum,
-    /// The far end's MSS option.
-    pub(super) far_mss: u32,
-    /// Whether both SYNs carried timestamps.
-    pub(super) timestamps: bool,
     /// TS.Recent (RFC 7323 §4.3).
     pub(super) ts_recent: u32,
-    pub(super) syn_sent_at: Instant,
-    pub(super) syn_transmissions: u32,
+    pub(super) persist_backoff: u32,
+    pub(super) timers: Timers,
     pub(super) control: Option<Control>,
-    pub(super) sender: Sender,
+    /// Repairs that left while the segment that asked for them was processed, and are not given out yet.
+    pub(super) repairs: VecDeque<Transmit>,
     pub(super) receiver: Receiver,
     pub(super) acks: AckPolicy,
+    pub(super) sender: Sender,
+    pub(super) buffer: SendBuffer,
     pub(super) rtt: RttEstimator,
-    pub(super) recovery: Recovery,
     pub(super) selective: Selective,
+    pub(super) recovery: Recovery,
+    pub(super) config: Config,
     pub(super) controller: Controller,
     pub(super) usage: WindowUsage,
     pub(super) pacing: Pacing,
-    pub(super) buffer: SendBuffer,
-    pub(super) timers: Timers,
-    /// The first unacknowledged segment has to be sent again whatever the window says.
-    pub(super) resend_first: bool,
-    /// Repairs that left while the segment that asked for them was processed, and are not given out yet.
-    pub(super) repairs: VecDeque<Transmit>,
-    /// Something was sent since `usage` was last told.
-    pub(super) sent_since_drained: bool,
-    /// Nothing may leave before the next input: a poll need not look.
-    pub(super) is_quiet: bool,
-    /// The persist timer fired.
-    pub(super) probe_due: bool,
-    pub(super) persist_backoff: u32,
+    pub(super) counters: Counters,
     /// SND.UNA when the retransmission timer last fired.
     pub(super) timed_out_at: Option<u64>,
-    pub(super) counters: Counters,
+    /// The far end's MSS option.
+    pub(super) far_mss: u32,
+    pub(super) syn_transmissions: u32,
+    pub(super) syn_sent_at: Instant,
 }
 
 /// What of [`TcpConfig`] is needed after construction.

@@ -307,7 +307,7 @@ impl Tcp {
             let ack = segment.seq.wrapping_add(segment.payload.wrapping_add(syn_fin));
             Segment { ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
         };
-        self.control = Some(Control::Reset(reset));
+        self.control = Some(Control::Reset(Box::new(reset)));
     }
 }
 

@@ -423,7 +423,7 @@ impl Tcp {
 
     fn control_segment(&mut self, control: Control, now: Instant) -> Segment {
         match control {
-            Control::Reset(segment) => segment,
+            Control::Reset(segment) => *segment,
             Control::Syn => self.syn(Flags::SYN, true, now),
             Control::SynAck => {
                 // RFC 7323 §2.2 and §3.2: an option is answered only where it was offered.

@@ -21,15 +21,16 @@ pub(crate) enum Arrival {
 
 /// What has arrived at one end.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
     /// The next offset expected (RCV.NXT).
     rcv_nxt: u64,
     /// The next offset that the application reads.
     read: u64,
-    /// Data beyond `rcv_nxt`: ranges `start..end`, apart from each other, in order.
-    islands: Vec<(u64, u64)>,
     /// The offset of the FIN, once seen.
     fin: Option<u64>,
+    /// Data beyond `rcv_nxt`: ranges `start..end`, apart from each other, in order.
+    islands: Vec<(u64, u64)>,
     pub(crate) window: ReceiveWindow,
     /// What to tell of data beyond a gap; nobody asks where SACK was not agreed on.
     pub(crate) report: SackReport,

@@ -10,12 +10,13 @@ use crate::SackBlock;
 
 /// What is to be reported.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct SackReport {
-    /// Ranges `start..end` beyond RCV.NXT, the most recent first; `count` of them.
-    blocks: [(u64, u64); REMEMBERED],
     count: usize,
     /// The segment that was here already (RFC 2883 §4).
     duplicate: Option<(u64, u64)>,
+    /// Ranges `start..end` beyond RCV.NXT, the most recent first; `count` of them.
+    blocks: [(u64, u64); REMEMBERED],
 }
 
 impl SackReport {

@@ -30,28 +30,29 @@ pub(crate) struct Tally {
 
 /// Sums over the marks, and where to look next. Indices count from the connection's first segment.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
+    /// Lost segments wait until new data was tried (RFC 5682 §2.1 step 2b).
+    pub(super) hold_lost: bool,
     pub(super) sacked: Tally,
     pub(super) lost: Tally,
     pub(super) again: Tally,
-    /// Segments that were ever marked as lost.
-    pub(super) losses: u64,
+    /// One past the highest offset that was sacked.
+    pub(super) highest: u64,
     /// Segments acknowledged so far: the index of the first one in flight.
     pub(super) popped: u64,
+    /// Ends of what was sent again, and when, in that order; entries that no longer hold are passed over.
+    resent: VecDeque<(u64, Instant)>,
+    /// Segments that were ever marked as lost.
+    pub(super) losses: u64,
     /// No segment before this waits to be sent again.
     lost_hint: u64,
     /// Every segment before this is sacked, lost, or was sent again.
     settled: u64,
-    /// Ends of what was sent again, and when, in that order; entries that no longer hold are passed over.
-    resent: VecDeque<(u64, Instant)>,
-    /// One past the highest offset that was sacked.
-    pub(super) highest: u64,
     /// The last acknowledgement's blocks, which need no second look.
     seen: [(u64, u64); 3],
     /// The segment behind the one that was sacked last: most blocks grow there.
     sack_hint: u64,
-    /// Lost segments wait until new data was tried (RFC 5682 §2.1 step 2b).
-    pub(super) hold_lost: bool,
 }
 
 /// What one acknowledgement brought.

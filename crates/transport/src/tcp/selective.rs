@@ -31,19 +31,20 @@ use crate::{Segment, Stack};
 
 /// What selective recovery remembers beside the scoreboard and [`super::recovery::Recovery`].
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Selective {
     /// Both SYNs permitted SACK.
     pub(super) enabled: bool,
     /// Losses are told by time.
     by_time: bool,
-    pub(super) rack: Rack,
-    pub(super) prr: Prr,
-    pub(super) undo: Undo,
-    pub(super) probe: Probe,
     /// A timeout happened, and whether it was needed is being found out (RFC 5682).
     frto: bool,
     /// RFC 6675: acknowledgements with news and no progress, in a row.
     duplicates: u32,
+    pub(super) probe: Probe,
+    pub(super) rack: Rack,
+    pub(super) prr: Prr,
+    pub(super) undo: Undo,
 }
 
 /// The acknowledgement being processed.
@@ -227,7 +228,7 @@ impl Tcp {
                 rearm
             }
             RecoveryState::Fast => {
-                if arrived.advanced && self.undo_partially(arrived) {
+                if arrived.advanced && self.undo_partially(arrived.segment) {
                     return true;
                 }
                 if self.undo_by_duplicates() {
@@ -385,40 +386,6 @@ impl Tcp {
         self.recovery.leave();
     }
 
-    /// tcp_may_undo.
-    fn may_undo(&self, segment: &Segment) -> bool {
-        let undo = &self.selective.undo;
-        self.config.stack == Stack::Linux
-            && (undo.is_proved_by_duplicates() || undo.is_proved_by_echo(self.echo(segment)))
-    }
-
-    fn echo(&self, segment: &Segment) -> Option<u32> {
-        segment.timestamps.filter(|_| self.timestamps).map(|(_, echo)| echo)
-    }
-
-    /// tcp_try_undo_partial. Returns whether recovery needs nothing more now.
-    fn undo_partially(&mut self, arrived: Arrived<'_>) -> bool {
-        let proved = self.selective.undo.is_proved_by_echo(self.echo(arrived.segment));
-        if self.config.stack != Stack::Linux || !proved {
-            return false;
-        }
-        if self.sender.board.again.segments == 0 {
-            self.sender.unmark_lost();
-            self.take_back();
-            self.recovery.leave();
-        }
-        true
-    }
-
-    /// tcp_try_undo_dsack.
-    fn undo_by_duplicates(&mut self) -> bool {
-        let undoes = self.config.stack == Stack::Linux && self.selective.undo.is_proved_by_duplicates();
-        if undoes {
-            self.take_back();
-        }
-        undoes
-    }
-
     /// tcp_try_undo_loss.
     fn undo_timeout(&mut self) {
         self.sender.unmark_lost();
@@ -426,25 +393,6 @@ impl Tcp {
         self.selective.frto = false;
         self.timed_out_at = None;
         self.recovery.leave();
-    }
-
-    /// tcp_undo_cwnd_reduction.
-    fn take_back(&mut self) {
-        if let Some((cwnd, ssthresh)) = self.selective.undo.take() {
-            if self.config.steers {
-                self.controller.on_undo();
-            } else {
-                self.restore_window(cwnd, ssthresh);
-            }
-        }
-        self.selective.rack.look_again();
-    }
-
-    fn restore_window(&mut self, cwnd: u64, ssthresh: u64) {
-        let window = self.controller.window_mut();
-        let (cwnd, ssthresh) = (cwnd.max(window.cwnd()), ssthresh.max(window.ssthresh()));
-        window.set_cwnd(cwnd);
-        window.set_ssthresh(ssthresh);
     }
 
     /// The retransmission timer fired (tcp_enter_loss, RFC 6675 §5.1).

@@ -87,26 +87,27 @@ pub(crate) struct Acked {
 
 /// The send side of one end.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     pub(super) snd_una: u64,
     /// One past the highest offset ever sent.
     pub(super) snd_max: u64,
     /// One past the last byte written.
     written: u64,
+    /// Payload of a full segment, and of one that carries SACK blocks now.
+    smss: u32,
+    full: u32,
+    fin_queued: bool,
+    fin_sent: bool,
     pub(super) segments: VecDeque<SentSegment>,
+    pub(crate) window: SendWindow,
     pub(super) next: usize,
     /// Of the segments, those that did not follow another one at once.
     pub(super) lumps: u64,
     pub(super) board: Scoreboard,
-    fin_queued: bool,
-    fin_sent: bool,
     /// When data was last sent.
     pub(super) last_sent: Instant,
-    pub(crate) window: SendWindow,
     nagle: Nagle,
-    /// Payload of a full segment, and of one that carries SACK blocks now.
-    smss: u32,
-    full: u32,
 }
 
 impl Sender {
@@ -325,77 +326,6 @@ impl Sender {
         self.next = self.segments.len();
         self.last_sent = now;
         segment
-    }
-
-    /// Whether all that is in flight is there once, with nothing known of it that has to leave before new data.
-    #[inline]
-    pub(super) fn sends_plainly(&self) -> bool {
-        self.is_waiting()
-            && self.next == self.segments.len()
-            && self.board.is_clean()
-            && !self.board.hold_lost
-            && !self.fin_queued
-    }
-
-    /// Whether a full segment of new data was written and the far end's window takes it.
-    #[inline]
-    pub(super) const fn has_full_segment(&self) -> bool {
-        let full = self.full as u64;
-        self.unsent() >= full && self.window.edge().saturating_sub(self.snd_max) >= full
-    }
-
-    /// [`Self::send_new`] of a full segment.
-    #[inline]
-    pub(super) fn send_plainly(&mut self, follows: bool, now: Instant) {
-        let end = self.snd_max + u64::from(self.full);
-        let (pushed, marks) = (u64::from(self.full) == self.unsent(), Marks::default());
-        let payload = self.full;
-        let segment = SentSegment { end, sent_at: now, payload, fin: false, follows, pushed, marks };
-        self.segments.push_back(segment);
-        self.lumps += u64::from(!follows);
-        self.snd_max = end;
-        self.next = self.segments.len();
-        self.last_sent = now;
-    }
-
-    /// The first and the last of the segments that `ack` acknowledges, and how many they are, where it does so to the last
-    /// byte and everything in flight up to the one behind them was sent once, and in order.
-    #[inline]
-    pub(super) fn plain_run(&self, ack: u64) -> Option<(SentSegment, SentSegment, u64)> {
-        let is_calm = self.next == self.segments.len()
-            && self.board.is_clean()
-            && !self.board.hold_lost
-            && self.board.highest <= self.snd_una;
-        if !is_calm {
-            return None;
-        }
-        let mut count = 0;
-        while let Some(segment) = self.segments.get(count) {
-            if !segment.marks.is_clean() {
-                return None;
-            }
-            if segment.end > ack {
-                break;
-            }
-            count += 1;
-        }
-        let last = self.segments.get(count.checked_sub(1)?).filter(|last| last.end == ack)?;
-        Some((*self.segments.front()?, *last, count as u64))
-    }
-
-    /// Everything before `ack`, the `segments` of a [`Self::plain_run`], has arrived; returns how many bytes that was.
-    #[inline]
-    pub(super) fn acknowledge_plainly(&mut self, ack: u64, segments: u64) -> u64 {
-        for _ in 0..segments {
-            let follows = self.segments.pop_front().is_some_and(|segment| segment.follows);
-            self.lumps -= u64::from(!follows);
-        }
-        self.next = self.segments.len();
-        self.board.popped += segments;
-        let bytes = ack - self.snd_una;
-        self.snd_una = ack;
-        self.board.forget_resent(ack);
-        bytes
     }
 
     /// Sends the segment at `next` again and moves on.

@@ -3,6 +3,10 @@
 //! Two things prove it: an acknowledgement that echoes a timestamp older than the first retransmission (Eifel), or a duplicate
 //! reported for every retransmission (DSACK).
 
+use super::connection::Tcp;
+use crate::cc::CongestionControl;
+use crate::{Segment, Stack};
+
 /// What the window was before the last reduction, and what speaks for taking it back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
@@ -65,6 +69,61 @@ impl Undo {
     /// `cwnd` and `ssthresh` as they were, once.
     pub(crate) fn take(&mut self) -> Option<(u64, u64)> {
         self.marker.take().map(|_| self.prior)
+    }
+}
+
+impl Tcp {
+    /// tcp_may_undo.
+    pub(super) fn may_undo(&self, segment: &Segment) -> bool {
+        let undo = &self.selective.undo;
+        self.config.stack == Stack::Linux
+            && (undo.is_proved_by_duplicates() || undo.is_proved_by_echo(self.echo(segment)))
+    }
+
+    fn echo(&self, segment: &Segment) -> Option<u32> {
+        segment.timestamps.filter(|_| self.timestamps).map(|(_, echo)| echo)
+    }
+
+    /// tcp_try_undo_partial. Returns whether recovery needs nothing more now.
+    pub(super) fn undo_partially(&mut self, segment: &Segment) -> bool {
+        let proved = self.selective.undo.is_proved_by_echo(self.echo(segment));
+        if self.config.stack != Stack::Linux || !proved {
+            return false;
+        }
+        if self.sender.board.again.segments == 0 {
+            self.sender.unmark_lost();
+            self.take_back();
+            self.recovery.leave();
+        }
+        true
+    }
+
+    /// tcp_try_undo_dsack.
+    pub(super) fn undo_by_duplicates(&mut self) -> bool {
+        let undoes = self.config.stack == Stack::Linux && self.selective.undo.is_proved_by_duplicates();
+        if undoes {
+            self.take_back();
+        }
+        undoes
+    }
+
+    /// tcp_undo_cwnd_reduction.
+    pub(super) fn take_back(&mut self) {
+        if let Some((cwnd, ssthresh)) = self.selective.undo.take() {
+            if self.config.steers {
+                self.controller.on_undo();
+            } else {
+                self.restore_window(cwnd, ssthresh);
+            }
+        }
+        self.selective.rack.look_again();
+    }
+
+    fn restore_window(&mut self, cwnd: u64, ssthresh: u64) {
+        let window = self.controller.window_mut();
+        let (cwnd, ssthresh) = (cwnd.max(window.cwnd()), ssthresh.max(window.ssthresh()));
+        window.set_cwnd(cwnd);
+        window.set_ssthresh(ssthresh);
     }
 }
 

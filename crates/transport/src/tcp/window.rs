@@ -19,15 +19,16 @@ pub(crate) enum OfferRule {
 
 /// What this end lets the far end send.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct ReceiveWindow {
+    /// One past the last byte that may be sent to us, as last offered.
+    edge: u64,
     rule: OfferRule,
-    /// The receive buffer (RCV.BUFF).
-    buffer: u64,
     /// The shift that is on our SYN; in use once `scaled`.
     shift: u8,
     scaled: bool,
-    /// One past the last byte that may be sent to us, as last offered.
-    edge: u64,
+    /// The receive buffer (RCV.BUFF).
+    buffer: u64,
     /// How much of the buffer is in use so far.
     pub(super) tuning: Tuning,
     /// What the latest field was found for, and the field: data that leaves one after the other offers the same.
