@@ -4,6 +4,9 @@
 //! What it does not read stays in the kernel's socket: TCP closes its window, UDP drops what finds no room. Messages are
 //! stamped when they are read, not when they came. With `service_per = "read"` a stream is read as far as the socket holds, and
 //! the service time is that of the read.
+//!
+//! What waits while the receiver works is begun when that work is done, and not when the machine lets the thread run again: a
+//! thread that wakes up late for each message would otherwise be a slower receiver.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -123,11 +126,15 @@ impl SlowEnd {
     fn run_udp(&self, socket: &UdpSocket, stop: &AtomicBool) -> io::Result<Vec<u64>> {
         let mut buffer = vec![0; 65_536];
         let mut expected = 0;
+        let mut free_at = None;
         while !stop.load(Ordering::Relaxed) {
-            wait(socket, PollFlags::IN)?;
             let length = match socket.recv(&mut buffer) {
                 Ok(length) => length,
-                Err(error) if is_passing(&error) => continue,
+                Err(error) if is_passing(&error) => {
+                    free_at = None;
+                    wait(socket, PollFlags::IN)?;
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             let now = self.clock.now();
@@ -143,7 +150,7 @@ impl SlowEnd {
                 let result = socket.send(&buffer[..length]);
                 self.note_echo(row, result.as_ref().err(), 1);
             }
-            self.work(now, stop);
+            free_at = Some(self.work(free_at.unwrap_or(now), stop));
         }
         let mut unread = Vec::new();
         while let Ok(length) = socket.recv(&mut buffer) {
@@ -161,6 +168,7 @@ impl SlowEnd {
         let room = if self.per_read { BULK_MESSAGE } else { size.min(BULK_MESSAGE) };
         let mut buffer = vec![0; usize::try_from(room).unwrap_or(1)];
         let (mut left, mut seq) = (size, 0);
+        let mut free_at = None;
         while !stop.load(Ordering::Relaxed) {
             let one = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
             let wanted = if self.per_read { buffer.len() } else { one };
@@ -168,6 +176,7 @@ impl SlowEnd {
                 Ok(0) => return Ok(()),
                 Ok(count) => count as u64,
                 Err(error) if is_passing(&error) => {
+                    free_at = None;
                     wait(stream, PollFlags::IN)?;
                     continue;
                 }
@@ -193,7 +202,7 @@ impl SlowEnd {
             }
             left -= count;
             if completed || self.per_read {
-                self.work(now, stop);
+                free_at = Some(self.work(free_at.unwrap_or(now), stop));
             }
         }
         Ok(())
@@ -230,12 +239,14 @@ impl SlowEnd {
         }
     }
 
-    /// Takes the service time, from the moment of the read.
-    fn work(&self, since: Instant, stop: &AtomicBool) {
+    /// Takes the service time from `since`, when the last message's work was done or, where nothing waited then, this one
+    /// was read; returns when it is over.
+    fn work(&self, since: Instant, stop: &AtomicBool) -> Instant {
         let until = since.saturating_add(self.service);
         while self.clock.now() < until && !stop.load(Ordering::Relaxed) {
             self.clock.sleep_until(until, Duration::from_nanos(POLL_NS));
         }
+        until
     }
 }
 
