@@ -201,7 +201,7 @@ pub struct FileRecord {
 pub struct MachineRecord {
     /// From a packet's promised departure to the emulator's write.
     pub emulator_late: Option<LatenessRecord>,
-    /// For how long, at most, packets waited behind others before the emulator read them.
+    /// By how much packets count as arriving later than the kernel stamped them.
     pub emulator_backlog: Option<LatenessRecord>,
     /// From a clocked message's due time to its hand-over to the socket, on this host.
     pub senders_late: Option<LatenessRecord>,

@@ -21,6 +21,29 @@ pub(crate) struct RunClock {
     epoch_ns: i64,
 }
 
+/// A reading of both clocks; see [`RunClock::beside_wall`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WallStamps {
+    /// CLOCK_REALTIME at the run's beginning, as if it had gone like CLOCK_MONOTONIC since.
+    epoch_ns: i64,
+    latest_ns: i64,
+}
+
+impl WallStamps {
+    /// Whether a stamp of CLOCK_REALTIME was made before this reading.
+    pub(crate) const fn follows(self, stamp_ns: i64) -> bool {
+        stamp_ns <= self.latest_ns
+    }
+
+    /// The run time of a stamp of CLOCK_REALTIME; the reading's where the stamp is later, or a second or more earlier, which a
+    /// step of the wall clock made.
+    pub(crate) fn at(self, stamp_ns: i64) -> Instant {
+        let is_near = (0..OLDEST_STAMP_NS).contains(&(self.latest_ns - stamp_ns));
+        let stamp_ns = if is_near { stamp_ns } else { self.latest_ns };
+        Instant::from_nanos(u64::try_from(stamp_ns - self.epoch_ns).unwrap_or(0))
+    }
+}
+
 impl HostClock {
     /// Anchors now.
     pub(crate) fn anchor() -> Self {
@@ -48,6 +71,24 @@ impl RunClock {
     pub(crate) fn stamped(self, stamp_ns: Option<i64>) -> Instant {
         let age = stamp_ns.map_or(0, |stamp| (read(ClockId::Realtime) - stamp).clamp(0, OLDEST_STAMP_NS));
         self.at(monotonic() - age)
+    }
+
+    /// What turns the kernel's stamps into run time, as of now: for stamps of the last moments.
+    pub(crate) fn beside_wall(self) -> WallStamps {
+        // Whoever is interrupted between two readings reads again: what counts is the narrowest of some.
+        let (mut wall_ns, mut monotonic_ns, mut width) = (0, 0, i64::MAX);
+        for _ in 0..READINGS {
+            let before = monotonic();
+            let wall = read(ClockId::Realtime);
+            let after = monotonic();
+            if after - before < width {
+                (wall_ns, monotonic_ns, width) = (wall, i64::midpoint(before, after), after - before);
+            }
+            if width < NARROW_NS {
+                break;
+            }
+        }
+        WallStamps { epoch_ns: self.epoch_ns + (wall_ns - monotonic_ns), latest_ns: wall_ns }
     }
 
     /// Sleeps until `deadline`, or for `most` where that comes first.
@@ -88,6 +129,9 @@ fn read(clock: ClockId) -> i64 {
 const SECOND: i64 = 1_000_000_000;
 /// How long before a deadline the sleep ends and the spin begins.
 const SPIN_NS: i64 = 60_000;
+/// Two readings within this are of one moment (chosen: ten times what a reading takes), and so many are tried for that.
+const NARROW_NS: i64 = 1_000;
+const READINGS: u32 = 4;
 /// A stamp older than this was made before the wall clock was stepped: it is cut off here.
 const OLDEST_STAMP_NS: i64 = SECOND;
 
@@ -101,6 +145,32 @@ mod tests {
         let begun = host.run_from(host.now_ns() - 5_000_000);
         assert!(begun.now() >= Instant::from_millis(5));
         assert_eq!(host.run_from(host.now_ns() + SECOND).now(), Instant::ZERO);
+    }
+
+    #[test]
+    fn a_stamp_of_the_wall_clock_is_the_run_time_of_that_moment() {
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns() - SECOND);
+        let before = clock.now();
+        let stamp = read(ClockId::Realtime);
+        let after = clock.now();
+        let stamps = clock.beside_wall();
+        // Two readings are of one moment within the width of the narrowest that was found; here that may be a time slice.
+        let slack = Duration::from_millis(50);
+        assert!(
+            stamps.at(stamp).saturating_add(slack) >= before
+                && stamps.at(stamp) <= after.saturating_add(slack)
+        );
+        let read_at = stamps.at(stamps.latest_ns);
+        assert_eq!(stamps.at(stamps.latest_ns - 1_000).saturating_add(Duration::from_micros(1)), read_at);
+        for stepped_by in [-3_600, 1, 3_600] {
+            assert_eq!(
+                stamps.at(stamps.latest_ns + stepped_by * SECOND),
+                read_at,
+                "the wall clock was stepped"
+            );
+        }
+        assert!(stamps.follows(stamp) && !stamps.follows(stamps.latest_ns + 1));
     }
 
     #[test]

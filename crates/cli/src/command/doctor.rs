@@ -77,7 +77,9 @@ fn emu(machine: &Capabilities) -> Finding {
         Err(why) => Finding {
             subject,
             state: format!("not here: {why}"),
-            advice: Some("it needs Linux, /dev/net/tun, and CAP_NET_ADMIN or user namespaces"),
+            advice: Some(
+                "it needs Linux, veth devices, packet sockets, and root's capabilities or user namespaces",
+            ),
         },
     }
 }

@@ -1,92 +1,85 @@
-//! A host's TUN device as the emulator has it: packets, and the super-packets that a kernel hands to a device in one go.
+//! A host's cable as the emulator has it: packets one by one from its end, packets and trains of datagrams to it.
 //!
 //! ```text
-//!  read:  one packet                      or  headers | payload ........ payload   (one write of the host, cut later)
+//!  take:  one packet, stamped by the kernel as it left its host
 //!  write: one packet                      or  headers | payload, payload, payload  (a train of datagrams, cut by the host)
 //! ```
 //!
-//! A kernel leaves cutting a large TCP write, or a UDP write with UDP_SEGMENT, to its device (TSO, USO). On a wire it is
-//! packets all the same, and so it is here: what is read is cut ([`Cut`]) before the path sees it, and each packet has its
-//! own arrival and its own decision. The other way, datagrams of one flow whose departures have come are handed over in
-//! one write, as a network card's GRO would (the kernel cuts them again for the socket): a write costs as much as a dozen
-//! datagrams. TCP's segments are written one by one, since merging them would thin out its acknowledgements.
+//! A large TCP write, or a UDP write with UDP_SEGMENT, is cut by the sending host's kernel before its device (`link.rs`), so
+//! that each packet has a stamp, an arrival and a decision of its own. The other way, datagrams of one flow whose departures
+//! have come are handed over in one write, as a network card's GRO would (the kernel cuts them again for the socket): a write
+//! costs as much as a dozen datagrams. TCP's segments are written one by one, since merging them would thin out its
+//! acknowledgements.
 //!
-//! Each packet is preceded by a `virtio_net_hdr` (linux/virtio_net.h; 10 bytes, native byte order). Checksums of TCP and UDP
-//! are left to be completed by whoever needs them, as between a host and its card: what stands in a packet until then is
-//! the sum of the pseudo-header (RFC 9293 §3.1, RFC 768).
+//! Each packet is preceded by a `virtio_net_hdr` (linux/virtio_net.h; 10 bytes, native byte order) and an Ethernet header.
+//! Checksums of TCP and UDP are left to be completed by whoever needs them, as between a host and its card: what stands in a
+//! packet until then is the sum of the pseudo-header (RFC 9293 §3.1, RFC 768).
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
+use super::link::HOST_HARDWARE;
 use super::packet::{Parsed, Protocol, UDP_HEADER, checksum, parse, sum};
-use super::sys;
+use super::ring::{Layout, Ring, VIRTIO_HEADER, Waiting};
 
-/// One host's device.
+/// One host's cable.
 pub(super) struct Device<'a> {
     fd: &'a OwnedFd,
-    /// Whether the kernel knows UDP's super-packets (Linux 6.2 and later).
+    ring: Ring,
+    /// Whether the kernel knows UDP's super-packets (Linux 6.2 and later): it does until it refuses one.
     pub(super) takes_trains: bool,
-    /// Header and packet, as read.
-    inbox: Vec<u8>,
-    header: [u8; VIRTIO_HEADER],
+    header: [u8; FRONT],
 }
 
-/// What a read gave.
+/// What was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) parsed: Parsed,
-    /// Whether its transport's checksum is not completed.
-    pub(super) is_unsummed: bool,
-    /// Payload bytes of each packet that it stands for; `None` for one packet.
-    segment: Option<usize>,
-}
-
-/// The packets of a frame, one after the other.
-pub(super) struct Cut {
-    frame: Frame,
-    /// Bytes of the IP and transport headers.
-    headers: usize,
-    next: usize,
+pub(super) enum Taken {
+    /// A packet that may be a flow's.
+    Packet {
+        parsed: Parsed,
+        /// Whether its transport's checksum is not completed.
+        is_unsummed: bool,
+    },
+    /// None that can be a flow's.
+    Stray,
+    /// More than a packet of the device's MTU, which the host should have cut.
+    Unfit,
 }
 
 impl<'a> Device<'a> {
-    /// The device behind `fd`, whose host may from now on hand over super-packets.
-    pub(super) fn new(fd: &'a OwnedFd) -> Self {
-        let takes_trains = sys::offer_offloads(fd);
-        Self { fd, takes_trains, inbox: vec![0; VIRTIO_HEADER + LARGEST], header: [0; VIRTIO_HEADER] }
+    /// The cables whose packet sockets are `fds`, made for packets of up to `mtu` bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn pair(fds: &'a [OwnedFd; 2], mtu: u16) -> io::Result<[Self; 2]> {
+        Ok([Self::new(&fds[0], mtu)?, Self::new(&fds[1], mtu)?])
+    }
+
+    fn new(fd: &'a OwnedFd, mtu: u16) -> io::Result<Self> {
+        let mut header = [0; FRONT];
+        let (to, rest) = header[VIRTIO_HEADER..].split_at_mut(HOST_HARDWARE.len());
+        to.copy_from_slice(&HOST_HARDWARE);
+        // The sender's address stays zero: nobody answers to it.
+        rest[HOST_HARDWARE.len()..].copy_from_slice(&(libc::ETH_P_IP as u16).to_be_bytes());
+        Ok(Self { fd, ring: Ring::map(fd, Layout::of(mtu))?, takes_trains: true, header })
     }
 
     pub(super) const fn fd(&self) -> &OwnedFd {
         self.fd
     }
 
-    /// Takes the next frame; `Ok(None)` where it is no packet that can be a flow's.
-    ///
-    /// # Errors
-    /// The system's, `AGAIN` where nothing waits.
-    pub(super) fn read(&mut self) -> Result<Option<Frame>, Errno> {
-        let length = rustix::io::read(self.fd, &mut *self.inbox)?;
-        let Some((header, packet)) = self.inbox[..length].split_at_checked(VIRTIO_HEADER) else {
-            return Ok(None);
-        };
-        let Some(parsed) = parse(packet) else { return Ok(None) };
-        let segment = match header[1] & !GSO_ECN {
-            GSO_NONE => None,
-            GSO_TCPV4 | GSO_UDP_L4 => match usize::from(u16::from_ne_bytes([header[4], header[5]])) {
-                0 => return Ok(None),
-                size => Some(size),
-            },
-            _ => return Ok(None),
-        };
-        Ok(Some(Frame { parsed, is_unsummed: header[0] & NEEDS_CHECKSUM != 0, segment }))
+    /// When the packet that waits longest left its host, ns of CLOCK_REALTIME; `None` where none waits.
+    pub(super) fn waiting(&self) -> Option<i64> {
+        self.ring.peek().map(|waiting| waiting.stamp_ns)
     }
 
-    /// Writes the next packet of `cut`, which was read last, into `out`; returns what it is and its number in the frame, or
-    /// `None` after the last.
-    pub(super) fn next_of(&self, cut: &mut Cut, out: &mut [u8]) -> Option<Parsed> {
-        cut.next(&self.inbox[VIRTIO_HEADER..], out)
+    /// Takes the packet that waits longest into `out`.
+    pub(super) fn take(&mut self, out: &mut [u8]) -> Taken {
+        let taken = self.ring.peek().map_or(Taken::Stray, |waiting| take(&waiting, out));
+        self.ring.release();
+        taken
     }
 
     /// Hands a packet to the host.
@@ -94,7 +87,7 @@ impl<'a> Device<'a> {
     /// # Errors
     /// The system's.
     pub(super) fn write(&mut self, packet: &[u8], parsed: &Parsed, is_unsummed: bool) -> Result<(), Errno> {
-        self.header = [0; VIRTIO_HEADER];
+        self.header[..VIRTIO_HEADER].fill(0);
         if is_unsummed {
             self.leave_sum_to_host(parsed);
         }
@@ -122,90 +115,43 @@ impl<'a> Device<'a> {
             slices[count] = IoSlice::new(payload);
             (count, length) = (count + 1, length + payload.len());
         }
-        let mut front = [0; VIRTIO_HEADER + LONGEST_HEADERS];
-        let Some(room) = front.get_mut(VIRTIO_HEADER..VIRTIO_HEADER + headers) else {
+        let mut front = [0; LONGEST_HEADERS];
+        let Some(room) = front.get_mut(..headers) else {
             return Err(Errno::INVAL);
         };
         room.copy_from_slice(head);
         set_length(room, parsed, length);
-        self.header = [0; VIRTIO_HEADER];
+        self.header[..VIRTIO_HEADER].fill(0);
         self.leave_sum_to_host(parsed);
         self.header[1] = GSO_UDP_L4;
-        self.header[2..4].copy_from_slice(&(headers as u16).to_ne_bytes());
+        self.header[2..4].copy_from_slice(&((ETHERNET_HEADER + headers) as u16).to_ne_bytes());
         self.header[4..6].copy_from_slice(&(size as u16).to_ne_bytes());
         slices[0] = IoSlice::new(&self.header);
-        slices[1] = IoSlice::new(&front[VIRTIO_HEADER..VIRTIO_HEADER + headers]);
+        slices[1] = IoSlice::new(&front[..headers]);
         rustix::io::writev(self.fd, &slices[..count]).map(drop)
     }
 
     /// Tells the host where the checksum is that it need not look at.
     fn leave_sum_to_host(&mut self, parsed: &Parsed) {
         self.header[0] = NEEDS_CHECKSUM;
-        self.header[6..8].copy_from_slice(&(parsed.header as u16).to_ne_bytes());
+        self.header[6..8].copy_from_slice(&((ETHERNET_HEADER + parsed.header) as u16).to_ne_bytes());
         self.header[8..10].copy_from_slice(&(checksum_place(parsed.protocol) as u16).to_ne_bytes());
     }
 }
 
-impl Cut {
-    /// The packets of `frame`, whose bytes `device` holds until it reads again.
-    pub(super) fn new(frame: Frame, device: &Device<'_>) -> Self {
-        let packet = &device.inbox[VIRTIO_HEADER..];
-        let transport = match frame.parsed.protocol {
-            Protocol::Udp => UDP_HEADER,
-            Protocol::Tcp => usize::from(packet[frame.parsed.header + 12] >> 4) * 4,
-        };
-        Self { frame, headers: frame.parsed.header + transport, next: 0 }
+fn take(waiting: &Waiting<'_>, out: &mut [u8]) -> Taken {
+    let [flags, GSO_NONE, ..] = *waiting.header else { return Taken::Unfit };
+    if !waiting.is_whole {
+        return Taken::Unfit;
     }
-
-    /// How many packets are still to come.
-    pub(super) fn left(&self) -> usize {
-        let Some(size) = self.frame.segment else { return 1 - self.next.min(1) };
-        let payload = self.frame.parsed.length.saturating_sub(self.headers);
-        payload.div_ceil(size).max(1) - self.next
-    }
-
-    fn next(&mut self, whole: &[u8], out: &mut [u8]) -> Option<Parsed> {
-        if self.left() == 0 {
-            return None;
-        }
-        let number = self.next;
-        self.next += 1;
-        let parsed = self.frame.parsed;
-        let Some(size) = self.frame.segment else {
-            out.get_mut(..parsed.length)?.copy_from_slice(&whole[..parsed.length]);
-            return Some(parsed);
-        };
-        let begin = self.headers + number * size;
-        let payload = whole.get(begin..(begin + size).min(parsed.length))?;
-        let length = self.headers + payload.len();
-        let packet = out.get_mut(..length)?;
-        packet[..self.headers].copy_from_slice(&whole[..self.headers]);
-        packet[self.headers..].copy_from_slice(payload);
-        let identification = parsed.identification.wrapping_add(number as u16);
-        packet[4..6].copy_from_slice(&identification.to_be_bytes());
-        if parsed.protocol == Protocol::Tcp {
-            cut_tcp(&mut packet[parsed.header..], (number * size) as u32, number == 0, self.left() == 0);
-        }
-        set_length(&mut packet[..self.headers], &parsed, payload.len());
-        let part = talkpath_path::FragmentRange { length: (length - parsed.header) as u32, ..parsed.part };
-        Some(Parsed { length, part, identification, ..parsed })
-    }
+    let Some(parsed) = parse(waiting.packet) else { return Taken::Stray };
+    let Some(room) = out.get_mut(..parsed.length) else { return Taken::Unfit };
+    room.copy_from_slice(&waiting.packet[..parsed.length]);
+    Taken::Packet { parsed, is_unsummed: flags & NEEDS_CHECKSUM != 0 }
 }
 
-/// A segment's own sequence number and flags: CWR is the first one's, PSH and FIN are the last one's (RFC 9293 §3.1, RFC
-/// 3168 §6.1.2).
-fn cut_tcp(segment: &mut [u8], offset: u32, is_first: bool, is_last: bool) {
-    let Some(sequence) = segment.get(4..8).and_then(|bytes| bytes.try_into().ok()) else { return };
-    let sequence = u32::from_be_bytes(sequence).wrapping_add(offset);
-    segment[4..8].copy_from_slice(&sequence.to_be_bytes());
-    if let Some(flags) = segment.get_mut(13) {
-        *flags &= if is_first { 0xff } else { !TCP_CWR };
-        *flags &= if is_last { 0xff } else { !(TCP_PSH | TCP_FIN) };
-    }
-}
-
-/// Makes `headers`, of a packet like `parsed`, those of a packet with `payload` bytes behind them: lengths, the IP checksum,
-/// and the transport's checksum as far as the pseudo-header.
+/// Makes `headers`, of a datagram like `parsed`, those of one with `payload` bytes behind them: lengths, the IP checksum, and
+/// UDP's as far as the pseudo-header.
 fn set_length(headers: &mut [u8], parsed: &Parsed, payload: usize) {
     // Callers hold the whole below 64 KiB.
     let total = (headers.len() + payload) as u16;
@@ -214,17 +160,11 @@ fn set_length(headers: &mut [u8], parsed: &Parsed, payload: usize) {
     headers[10..12].fill(0);
     let ip = checksum(&headers[..parsed.header]);
     headers[10..12].copy_from_slice(&ip.to_be_bytes());
-    if parsed.protocol == Protocol::Udp {
-        headers[parsed.header + 4..parsed.header + 6].copy_from_slice(&transport.to_be_bytes());
-    }
-    let number = match parsed.protocol {
-        Protocol::Tcp => 6,
-        Protocol::Udp => 17,
-    };
-    let pseudo = sum(&headers[12..20]) + number + u32::from(transport);
+    headers[parsed.header + 4..parsed.header + 6].copy_from_slice(&transport.to_be_bytes());
+    let pseudo = sum(&headers[12..20]) + PROTOCOL_UDP + u32::from(transport);
     let pseudo = (pseudo & 0xffff) + (pseudo >> 16);
     let pseudo = ((pseudo & 0xffff) + (pseudo >> 16)) as u16;
-    let place = parsed.header + checksum_place(parsed.protocol);
+    let place = parsed.header + checksum_place(Protocol::Udp);
     headers[place..place + 2].copy_from_slice(&pseudo.to_be_bytes());
 }
 
@@ -250,110 +190,77 @@ const fn checksum_place(protocol: Protocol) -> usize {
     }
 }
 
-/// `struct virtio_net_hdr`: flags, kind, header length, segment size, where summing begins, where the sum goes.
-const VIRTIO_HEADER: usize = 10;
+/// What stands before a packet: `virtio_net_hdr` (flags, kind, header length, segment size, where summing begins, where the
+/// sum goes), and the Ethernet header.
+const FRONT: usize = VIRTIO_HEADER + ETHERNET_HEADER;
+/// IEEE 802.3: two addresses and a type.
+const ETHERNET_HEADER: usize = 14;
+/// RFC 768.
+const PROTOCOL_UDP: u32 = 17;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
-const GSO_TCPV4: u8 = 1;
 const GSO_UDP_L4: u8 = 5;
-const GSO_ECN: u8 = 0x80;
-/// RFC 791 §3.1: the total length has 16 bits.
-const LARGEST: usize = 65_535;
 /// An IPv4 header with all its options, and UDP's.
 const LONGEST_HEADERS: usize = 60 + UDP_HEADER;
 /// UDP_MAX_SEGMENTS of the Linux kernel's linux/udp.h, before 6.9.
 pub(super) const LONGEST_TRAIN: usize = 64;
-const TCP_FIN: u8 = 0x01;
-const TCP_PSH: u8 = 0x08;
-const TCP_CWR: u8 = 0x80;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A packet as a host hands it to its device: headers with the pseudo-header's sum, then `payload` bytes.
-    fn whole(protocol: u8, headers: usize, payload: usize) -> Vec<u8> {
-        let mut packet = vec![0; headers];
+    #[test]
+    fn what_the_host_should_have_cut_is_told_from_what_is_no_flows() {
+        let packet = datagram(160);
+        let header = [NEEDS_CHECKSUM, GSO_NONE, 0, 0, 0, 0, 0, 0, 0, 0];
+        let cut = [0, GSO_UDP_L4, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut out = [0; 1500];
+        let mut taken = |header: &[u8], packet: &[u8], is_whole| {
+            take(&Waiting { stamp_ns: 0, header, packet, is_whole }, &mut out)
+        };
+        let parsed = parse(&packet).unwrap();
+        assert_eq!(taken(&header, &packet, true), Taken::Packet { parsed, is_unsummed: true });
+        assert_eq!(taken(&cut, &packet, true), Taken::Unfit);
+        assert_eq!(taken(&header, &packet[..100], false), Taken::Unfit);
+        assert_eq!(taken(&header, &datagram(1600), true), Taken::Unfit, "no room for it here");
+        let mut icmp = packet.clone();
+        icmp[9] = 1;
+        assert_eq!(taken(&header, &icmp, true), Taken::Stray);
+        assert_eq!(out[..188], packet);
+    }
+
+    /// A packet as a host hands it to its device, but for its lengths and sums: headers, then `payload` bytes.
+    fn datagram(payload: usize) -> Vec<u8> {
+        let mut packet = vec![0; 28];
         packet[0] = 0x45;
         packet[4..6].copy_from_slice(&7_u16.to_be_bytes());
-        packet[8..10].copy_from_slice(&[64, protocol]);
+        packet[8..10].copy_from_slice(&[64, 17]);
         packet[12..20].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
         packet[20..24].copy_from_slice(&[4, 0, 4, 0]);
-        if protocol == 6 {
-            packet[24..28].copy_from_slice(&(u32::MAX - 99).to_be_bytes());
-            packet[32..34]
-                .copy_from_slice(&[(((headers - 20) / 4) << 4) as u8, TCP_CWR | 0x10 | TCP_PSH | TCP_FIN]);
-        }
-        let total = (headers + payload) as u16;
+        let total = (28 + payload) as u16;
         packet[2..4].copy_from_slice(&total.to_be_bytes());
         packet.extend((0..payload).map(|n| (n * 31 % 251) as u8));
         packet
     }
 
-    fn cut(packet: &[u8], size: usize, headers: usize) -> Vec<(Parsed, Vec<u8>)> {
-        let frame = Frame { parsed: parse(packet).unwrap(), is_unsummed: true, segment: Some(size) };
-        let mut cut = Cut { frame, headers, next: 0 };
-        let mut out = vec![0; 2000];
-        let mut packets = Vec::new();
-        while let Some(parsed) = cut.next(packet, &mut out) {
-            packets.push((parsed, out[..parsed.length].to_vec()));
-        }
-        packets
-    }
-
-    /// Header and transport checksums hold once the latter is completed.
-    fn assert_sums(packet: &[u8], parsed: &Parsed) {
-        let mut packet = packet.to_vec();
-        assert_eq!(checksum(&packet[..20]), 0);
-        complete_checksum(&mut packet, parsed);
-        let mut pseudo = packet[12..20].to_vec();
-        pseudo.extend([0, packet[9]]);
-        pseudo.extend(((packet.len() - 20) as u16).to_be_bytes());
-        pseudo.extend(&packet[20..]);
-        assert_eq!(checksum(&pseudo), 0, "data and pseudo-header sum up to all ones");
-    }
-
+    /// Of a train the host sums up lengths and addresses alone, of each datagram in it the rest (RFC 768, RFC 1071).
     #[test]
-    fn a_udp_super_packet_is_cut_into_datagrams_of_their_own() {
-        let packet = whole(17, 28, 400);
-        let packets = cut(&packet, 160, 28);
-        let lengths: Vec<_> = packets.iter().map(|(parsed, _)| parsed.length).collect();
-        assert_eq!(lengths, [188, 188, 108]);
-        let mut payload: Vec<u8> = Vec::new();
-        for (number, (parsed, bytes)) in packets.iter().enumerate() {
-            assert_eq!(parse(bytes), Some(*parsed), "what it says of itself is what it is");
-            assert_eq!(parsed.identification, 7 + number as u16);
-            assert_eq!(usize::from(u16::from_be_bytes([bytes[24], bytes[25]])), parsed.length - 20);
-            assert_sums(bytes, parsed);
-            payload.extend(&bytes[28..]);
+    fn the_headers_of_a_train_are_those_of_one_datagram_with_all_its_payload() {
+        for payload in [1, 160, 64 * 160, 65_000] {
+            let (first, mut whole) = (datagram(payload.min(160)), datagram(payload));
+            let parsed = parse(&first).unwrap();
+            let mut headers = first[..28].to_vec();
+            set_length(&mut headers, &parsed, payload);
+            whole[..28].copy_from_slice(&headers);
+            let parsed = parse(&whole).unwrap();
+            assert_eq!((parsed.length, checksum(&whole[..20])), (28 + payload, 0));
+            assert_eq!(usize::from(u16::from_be_bytes([whole[24], whole[25]])), 8 + payload);
+            complete_checksum(&mut whole, &parsed);
+            let mut pseudo = whole[12..20].to_vec();
+            pseudo.extend([0, 17, whole[24], whole[25]]);
+            let all = sum(&pseudo) + sum(&whole[20..]);
+            let once = (all & 0xffff) + (all >> 16);
+            assert_eq!((once & 0xffff) + (once >> 16), 0xffff, "data and pseudo-header sum up to all ones");
         }
-        assert_eq!(payload, packet[28..]);
-    }
-
-    #[test]
-    fn a_tcp_super_packet_is_cut_into_segments_with_their_sequence_numbers_and_flags() {
-        // 12 bytes of options; the sequence number wraps.
-        let packet = whole(6, 52, 300);
-        let packets = cut(&packet, 100, 52);
-        let flags: Vec<_> = packets.iter().map(|(_, bytes)| bytes[33]).collect();
-        assert_eq!(flags, [TCP_CWR | 0x10, 0x10, 0x10 | TCP_PSH | TCP_FIN]);
-        for (number, (parsed, bytes)) in packets.iter().enumerate() {
-            let (sequence, _, payload) = super::super::packet::tcp_sequence(bytes, parsed).unwrap();
-            assert_eq!((sequence, payload), ((u32::MAX - 99).wrapping_add(100 * number as u32), 100));
-            assert_sums(bytes, parsed);
-        }
-    }
-
-    #[test]
-    fn one_packet_is_itself() {
-        let packet = whole(17, 28, 33);
-        let frame = Frame { parsed: parse(&packet).unwrap(), is_unsummed: false, segment: None };
-        let mut cut = Cut { frame, headers: 28, next: 0 };
-        let mut out = [0; 100];
-        assert_eq!((cut.left(), cut.next(&packet, &mut out)), (1, Some(frame.parsed)));
-        assert_eq!(out[..61], packet[..]);
-        assert_eq!((cut.left(), cut.next(&packet, &mut out)), (0, None));
-        let mut small = Cut { frame, headers: 28, next: 0 };
-        assert_eq!(small.next(&packet, &mut [0; 60]), None, "what has no room is no packet");
     }
 }

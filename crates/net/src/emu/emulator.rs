@@ -1,16 +1,17 @@
-//! The loop between the two devices: read, decide in virtual time, write at the promised departure.
+//! The loop between the two cables: take, decide in virtual time, write at the promised departure.
 //!
 //! ```text
-//!  device of the first host  ─► read, stamp ─► Network ─► wait for the departure ─► write ─► device of the second
+//!  cable of the first host  ─► take, with its stamp ─► Network ─► wait for the departure ─► write ─► cable of the second
 //!                    (and back, in the same thread: links may carry both directions)
 //! ```
 //!
-//! A packet's arrival is the moment at which it was read; the packets of a super-packet (`device.rs`) arrive together, each with
-//! a decision of its own. Whatever happens later, its departure is decided by the
-//! model from that stamp; what the machine adds is the lateness of the write, which is measured for every packet.
+//! A packet's arrival is the moment at which the kernel took it from its host, which stamps it, however late this thread looks;
+//! the two cables' packets are taken in the order of their stamps. The path is stepped as far as both cables are known to be
+//! empty and no further. A packet that the kernel hands over later than that (it stamps first, then copies) counts from there;
+//! by how much is measured. Whatever happens later, a departure is decided by the model from the arrival; what the machine adds
+//! is the lateness of the write, which is measured for every packet.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,12 +22,12 @@ use talkpath_units::Instant;
 
 use super::arrival_log::LogWriter;
 use super::capture::{Capture, Interface};
-use super::device::{Cut, Device, Frame, LONGEST_TRAIN, complete_checksum};
+use super::device::{Device, LONGEST_TRAIN, Taken, complete_checksum};
 use super::network::{Arrival, Decision, Direction, Network, Outcome};
 use super::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence, write_fragment};
-use super::punctual::be_punctual;
+use super::punctual::{Spin, be_punctual};
 use super::watch::LegWatch;
-use crate::clock::RunClock;
+use crate::clock::{RunClock, WallStamps};
 use crate::lateness::Lateness;
 
 /// The emulator, before and while it runs.
@@ -45,10 +46,12 @@ pub(super) struct Emulator<'a> {
     free: Vec<u32>,
     slot_size: usize,
     most_slots: usize,
+    /// What the path decided and was not done yet.
     decisions: Vec<Decision>,
+    /// How many of them are in the log.
+    logged: usize,
     fragment: Vec<u8>,
-    /// For each host, since when its device was never found empty; `None` while it was.
-    busy_since: [Option<Instant>; 2],
+    spin: Spin,
     totals: Totals,
 }
 
@@ -80,13 +83,13 @@ pub(super) struct Emulated {
 pub(super) struct Totals {
     /// From the promised departure of a packet to the moment of its write.
     pub(super) lateness: Lateness,
-    /// For how long, at most, a packet had waited in its device behind others.
+    /// By how much an arrival counts later than the kernel stamped it.
     pub(super) backlog: Lateness,
-    /// Packets read from the devices that belong to a flow.
+    /// Packets taken from the cables that belong to a flow.
     pub(super) packets: u64,
     /// Packets that no memory was left for.
     pub(super) overruns: u64,
-    /// Writes that a device refused.
+    /// Packets that a device would not take, or handed over uncut.
     pub(super) refused: u64,
     /// Packets that are of no flow: ICMP, multicast.
     pub(super) strays: u64,
@@ -115,22 +118,22 @@ struct Slot {
 }
 
 impl<'a> Emulator<'a> {
-    /// Between `devices`, whose packets have at most `largest` bytes.
+    /// Between `devices`, whose packets have at most `mtu` bytes.
     pub(super) fn new(
         network: Network,
         (log, capture): (LogWriter, Option<Capture>),
-        devices: &'a [OwnedFd; 2],
-        largest: u16,
+        devices: [Device<'a>; 2],
+        mtu: u16,
         clock: RunClock,
         flows: Vec<EmuFlow>,
     ) -> Self {
-        let slot_size = usize::from(largest);
+        let slot_size = usize::from(mtu);
         let identifications = || vec![None; 1 << 16].into_boxed_slice();
         Self {
             network,
             log,
             capture,
-            devices: [Device::new(&devices[0]), Device::new(&devices[1])],
+            devices,
             clock,
             flows,
             train: Vec::with_capacity(LONGEST_TRAIN),
@@ -140,8 +143,9 @@ impl<'a> Emulator<'a> {
             slot_size,
             most_slots: MOST_MEMORY / slot_size.max(1),
             decisions: Vec::new(),
+            logged: 0,
             fragment: Vec::new(),
-            busy_since: [None; 2],
+            spin: Spin::new(),
             totals: Totals {
                 lateness: Lateness::new(),
                 backlog: Lateness::new(),
@@ -163,18 +167,19 @@ impl<'a> Emulator<'a> {
         let (ordinary, _pinned) = be_punctual();
         self.totals.ordinary = ordinary;
         while !stop.load(Ordering::Relaxed) {
-            let mut is_busy = false;
-            for host in [Host::First, Host::Second] {
-                is_busy |= self.read_burst(host)?;
+            let now = self.clock.now();
+            let taken = self.take_burst();
+            if taken < BURST {
+                // Both were found empty after `now`.
+                self.step(now);
             }
-            self.network.advance(self.clock.now(), &mut self.decisions);
             self.carry_out();
-            if !is_busy {
+            if taken == 0 {
                 self.wait()?;
             }
         }
         let end = self.clock.now();
-        self.network.advance(end, &mut self.decisions);
+        self.step(end);
         self.carry_out();
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
@@ -183,53 +188,47 @@ impl<'a> Emulator<'a> {
         Ok(Emulated { network, log: log.finish(end), capture, flows, totals, end })
     }
 
-    /// Takes what waits in a host's device, some [`BURST`] packets at most; returns whether there was any.
-    fn read_burst(&mut self, host: Host) -> io::Result<bool> {
-        let mut taken = 0;
-        while taken < BURST {
-            let read = self.devices[host.index()].read();
-            let stamp = self.clock.now();
-            match read {
-                Ok(frame) => {
-                    let since = *self.busy_since[host.index()].get_or_insert(stamp);
-                    let waited = stamp.since(since).as_nanos();
-                    match frame {
-                        Some(frame) => taken += self.handle_frame(host, frame, stamp, waited),
-                        None => (self.totals.strays, taken) = (self.totals.strays + 1, taken + 1),
-                    }
-                }
-                Err(rustix::io::Errno::AGAIN) => {
-                    self.busy_since[host.index()] = None;
-                    return Ok(taken > 0);
-                }
-                Err(rustix::io::Errno::INTR) => return Ok(true),
-                Err(error) => return Err(error.into()),
-            }
+    /// Takes what waits in both cables, [`BURST`] packets at most, in the order of their stamps; returns how many.
+    fn take_burst(&mut self) -> usize {
+        let mut stamps = None;
+        for taken in 0..BURST {
+            let [first, second] = [0, 1].map(|host: usize| self.devices[host].waiting());
+            let (host, stamp_ns) = match (first, second) {
+                (None, None) => return taken,
+                (Some(first), None) => (Host::First, first),
+                (None, Some(second)) => (Host::Second, second),
+                (Some(first), Some(second)) if first <= second => (Host::First, first),
+                (Some(_), Some(second)) => (Host::Second, second),
+            };
+            // What came after the clocks were read asks for another reading.
+            let known = stamps.filter(|stamps: &WallStamps| stamps.follows(stamp_ns));
+            let stamp = stamps.insert(known.unwrap_or_else(|| self.clock.beside_wall())).at(stamp_ns);
+            let arrival = stamp.max(self.network.now());
+            self.take(host, arrival, arrival.since(stamp).as_nanos());
         }
-        Ok(true)
+        BURST
     }
 
-    /// Takes the packets of what was read; returns how many they were. They had waited for `waited` ns at most.
-    fn handle_frame(&mut self, host: Host, frame: Frame, stamp: Instant, waited: u64) -> usize {
-        let mut cut = Cut::new(frame, &self.devices[host.index()]);
-        let all = cut.left();
-        for _ in 0..all {
-            let Some(slot) = self.free_slot() else {
-                // Thrown away, since no memory is left to hold it.
-                self.totals.overruns += 1;
-                continue;
-            };
-            let entry = &mut self.slots[slot as usize];
-            let Some(parsed) = self.devices[host.index()].next_of(&mut cut, &mut entry.bytes) else {
-                self.totals.strays += 1;
-                self.free.push(slot);
-                continue;
-            };
-            (entry.parsed, entry.is_unsummed) = (parsed, frame.is_unsummed);
-            self.totals.backlog.on_sent(waited);
-            self.handle_packet(host, slot, stamp);
+    /// Takes the packet that waits longest in a host's cable; it arrives now, `displaced` ns after its stamp.
+    fn take(&mut self, host: Host, arrival: Instant, displaced: u64) {
+        let Some(slot) = self.free_slot() else {
+            // Thrown away, since no memory is left to hold it.
+            self.totals.overruns += 1;
+            self.devices[host.index()].take(&mut []);
+            return;
+        };
+        let entry = &mut self.slots[slot as usize];
+        match self.devices[host.index()].take(&mut entry.bytes) {
+            Taken::Packet { parsed, is_unsummed } => {
+                (entry.parsed, entry.is_unsummed) = (parsed, is_unsummed);
+                self.totals.backlog.on_sent(displaced);
+                self.handle_packet(host, slot, arrival);
+                return;
+            }
+            Taken::Stray => self.totals.strays += 1,
+            Taken::Unfit => self.totals.refused += 1,
         }
-        all.max(1)
+        self.free.push(slot);
     }
 
     /// A packet lies in `slot`.
@@ -268,20 +267,31 @@ impl<'a> Emulator<'a> {
         }
         self.totals.packets += 1;
         // What was decided until now stands before this arrival in the log.
-        self.network.advance(stamp, &mut self.decisions);
-        self.carry_out();
+        self.step(stamp);
         let arrival = Arrival { flow, direction, part: parsed.part };
         self.log.arrival(&arrival, parsed.identification, stamp);
         self.network.handle_arrival(arrival, slot, stamp, &mut self.decisions);
-        self.carry_out();
+        self.log_decisions();
     }
 
-    /// Logs and does what the path has decided.
+    /// Steps the path.
+    fn step(&mut self, until: Instant) {
+        self.network.advance(until, &mut self.decisions);
+        self.log_decisions();
+    }
+
+    fn log_decisions(&mut self) {
+        for decision in &self.decisions[self.logged..] {
+            self.log.decision(decision, self.slots[decision.tag as usize].parsed.part);
+        }
+        self.logged = self.decisions.len();
+    }
+
+    /// Does what the path has decided.
     fn carry_out(&mut self) {
         let mut decisions = core::mem::take(&mut self.decisions);
         for decision in decisions.drain(..) {
             let slot = &mut self.slots[decision.tag as usize];
-            self.log.decision(&decision, slot.parsed.part);
             slot.undecided = slot.undecided.saturating_sub(decision.part.length);
             let is_done = slot.undecided == 0;
             let mut is_in_train = false;
@@ -294,7 +304,7 @@ impl<'a> Emulator<'a> {
                 self.free.push(decision.tag);
             }
         }
-        self.decisions = decisions;
+        (self.decisions, self.logged) = (decisions, 0);
         self.send_train();
     }
 
@@ -378,6 +388,10 @@ impl<'a> Emulator<'a> {
             });
             device.write_train((packet, &first.parsed), rest, first.parsed.length - payload)
         };
+        if written == Err(rustix::io::Errno::INVAL) && self.train.len() > 1 {
+            self.break_train_up();
+            return;
+        }
         for (tag, at) in self.train.drain(..) {
             let slot = &self.slots[tag as usize];
             self.totals.lateness.on_sent(now.since(at).as_nanos());
@@ -396,6 +410,15 @@ impl<'a> Emulator<'a> {
                 (Err(_), _) => self.totals.refused += 1,
             }
             self.free.push(tag);
+        }
+    }
+
+    /// Writes the train's datagrams one by one, since the kernel knows no trains, and makes no more of them.
+    fn break_train_up(&mut self) {
+        self.devices.iter_mut().for_each(|device| device.takes_trains = false);
+        for coach in core::mem::take(&mut self.train) {
+            self.train.push(coach);
+            self.send_train();
         }
     }
 
@@ -421,21 +444,25 @@ impl<'a> Emulator<'a> {
         u32::try_from(self.slots.len() - 1).ok()
     }
 
-    /// Sleeps until a packet arrives or the next departure is near; the last [`SPIN_NS`] are spun.
-    fn wait(&self) -> io::Result<()> {
+    /// Sleeps until a packet arrives or the next departure is near; the rest is spun.
+    fn wait(&mut self) -> io::Result<()> {
         let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
-        let gap = until.since(self.clock.now()).as_nanos();
-        if gap <= SPIN_NS {
+        let now = self.clock.now();
+        let gap = until.since(now).as_nanos();
+        if gap <= self.spin.ns() {
             std::hint::spin_loop();
             return Ok(());
         }
-        let nanoseconds = i64::try_from((gap - SPIN_NS).min(LONGEST_WAIT_NS)).unwrap_or(0);
+        let nanoseconds = (gap - self.spin.ns()).min(LONGEST_WAIT_NS);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
-        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: nanoseconds })) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) => self.spin.on_woken(self.clock.now().since(now).as_nanos().saturating_sub(nanoseconds)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
+        Ok(())
     }
 }
 
@@ -472,13 +499,10 @@ fn flow_of(
     (source == destination && usize::from(flow) < flows).then_some((u32::from(flow), None))
 }
 
-/// Packets taken from one device, but for the rest of the last super-packet, before the other has its turn (chosen: under the
-/// spin, and no less than a super-packet of TCP).
-const BURST: usize = 48;
+/// Packets taken before what is due is written (chosen: some 20 us of work, below what a wake-up costs).
+const BURST: usize = 32;
 /// Bytes of a train, its headers counted for each datagram: below what one IP packet holds (RFC 791 §3.1).
 const LARGEST_TRAIN: usize = 65_000;
-/// Sleeps end this long before a departure, since they wake up late by about that much (measured; docs/emulation.md).
-const SPIN_NS: u64 = 60_000;
 /// The longest that the loop goes without looking whether it shall stop.
 const LONGEST_WAIT_NS: u64 = 20_000_000;
 /// The memory for packets that are on their way (chosen: 2 Gbps over half a second).

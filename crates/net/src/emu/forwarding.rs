@@ -17,12 +17,13 @@ use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
+use super::device::Device;
 use super::emulator::{EmuFlow, Emulator};
 use super::network::Network;
 use super::packet::Host;
 use super::sys;
 use super::watch::LegWatch;
-use super::world::{SocketPlan, World};
+use super::world::{Kind, SocketPlan, World};
 use crate::clock::{HostClock, RunClock};
 use crate::spec::TransportSpec;
 use crate::sys::become_real_time;
@@ -65,7 +66,8 @@ pub enum Handover {
 /// # Errors
 /// [`ArenaError::Unavailable`] where the machine allows no namespaces.
 pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
-    through(size, time, handover, |devices, clock, stop| {
+    through(Kind::Cable, size, time, handover, |devices, clock, stop| {
+        let devices = Device::pair(devices, MTU)?;
         let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
         let flow = EmuFlow {
             sender: Host::First,
@@ -75,19 +77,19 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         };
         let network = Network::new(&flood(), Seed::new(1), false);
         let log = LogWriter::new(&header, MOST_BYTES);
-        let emulated = Emulator::new(network, (log, None), devices, 1500, clock, vec![flow]).run(stop)?;
+        let emulated = Emulator::new(network, (log, None), devices, MTU, clock, vec![flow]).run(stop)?;
         Ok((emulated.totals.packets, emulated.totals.cpu_ns, emulated.end))
     })
 }
 
 /// The same flood through the loop of mahimahi's mm-delay (github.com/ravinet/mahimahi, `PacketShell::Ferry` and
 /// `DelayQueue`), written again here: poll; read one packet and queue it, stamped in milliseconds; write what is due, one write
-/// for each. It decides nothing, logs nothing and carries one way.
+/// for each. It decides nothing, logs nothing and carries one way, and its hosts have TUN devices, as mahimahi's have.
 ///
 /// # Errors
 /// As [`measure_forwarding`].
 pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
-    through(size, time, handover, |devices, clock, stop| {
+    through(Kind::Tun, size, time, handover, |devices, clock, stop| {
         // As the emulator does, so that both are measured alike.
         let _ = sys::become_emulator().or_else(|_| become_real_time());
         let mut buffer = vec![0; LARGEST_READ];
@@ -124,6 +126,7 @@ type Carried = (u64, u64, Instant);
 
 /// Floods the first of two devices, between which `forward` has a thread of its own until it is told to stop.
 fn through(
+    kind: Kind,
     size: Bytes,
     time: Duration,
     handover: Handover,
@@ -143,7 +146,7 @@ fn through(
         window_clamp: None,
         is_paced: false,
     });
-    let mut world = World::build([1500; 2], &plan, &[], None)?;
+    let mut world = World::build_with(kind, [MTU; 2], &plan, &[], None)?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     let at_once = match handover {
@@ -232,6 +235,8 @@ fn flood() -> Scenario {
     }
 }
 
+/// Of both hosts.
+const MTU: u16 = 1500;
 /// The kernel's least SO_RCVBUF: nobody reads it.
 const LEAST_BUFFER: u64 = 2304;
 /// What the plain loop delays packets by, as the path does.

@@ -17,7 +17,7 @@ use talkpath_scenario::{Flow, NamedLink, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig, TransportConfig};
 use talkpath_units::{Duration, Packets};
 
-use super::sys::RouteTcp;
+use super::link::Route;
 use super::world::Setting;
 use crate::live::ignored;
 
@@ -66,11 +66,15 @@ impl HostTcp {
     }
 
     /// What the routes have to say, if anything.
-    pub(super) fn route(self) -> Option<RouteTcp> {
+    pub(super) fn route(self) -> Option<Route> {
         let is_usual = self.initial_window == KERNEL.initial_window;
         let initial_window =
             if is_usual { 0 } else { u32::try_from(self.initial_window.get()).unwrap_or(u32::MAX) };
-        (!is_usual || self.quick_acks).then_some(RouteTcp { initial_window, quick_acks: self.quick_acks })
+        (!is_usual || self.quick_acks).then_some(Route {
+            initial_window,
+            quick_acks: self.quick_acks,
+            mtu: 0,
+        })
     }
 
     /// What the kernel's transports cannot be told. The hosts here do keep `send_jitter` and slow receivers, and pace where
@@ -203,7 +207,7 @@ mod tests {
         let keys = ", initial_window = \"4 packets\", delayed_ack = false, min_rto = \"50 ms\"";
         let both = scenario(keys, keys);
         let hosts = HostTcp::of(&both);
-        assert_eq!(hosts.route(), Some(RouteTcp { initial_window: 4, quick_acks: true }));
+        assert_eq!(hosts.route(), Some(Route { initial_window: 4, quick_acks: true, mtu: 0 }));
         let settings: Vec<_> = hosts.settings().map(|(_, text)| text.into_owned()).collect();
         assert_eq!(settings, [b"50000"]);
         assert_eq!(hosts.warnings(&both), [""; 0]);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  first host (namespace)                                        second host (namespace)
-//!   senders, echoes ─ sockets ─ TUN ══► Emulator: Network ══► TUN ─ sockets ─ receivers, echoes
+//!   senders, echoes ─ sockets ─ veth ══► Emulator: Network ══► veth ─ sockets ─ receivers, echoes
 //!                                          │ arrivals, decisions
 //!                                          └─► log ─► replay: the same decisions again
 //! ```
@@ -16,7 +16,8 @@
 //! | `network` | steps the scenario's links in virtual time; the simulator's stepping without its endpoints |
 //! | `emulator` | reads, decides, writes at the promised time |
 //! | `punctual` | what lets its thread be on time |
-//! | `device` | the hosts' TUN devices: super-packets cut, datagrams handed over in trains |
+//! | `link`, `ring` | the cables from the hosts, and the memory in which the kernel leaves what comes through them |
+//! | `device` | a cable as the emulator has it: packets taken, datagrams handed over in trains |
 //! | `packet` | whose flow a packet is of; fragments |
 //! | `watch` | what became of each message on its way |
 //! | `arrival_log`, `replay` | the log, and the proof by it |
@@ -42,12 +43,14 @@ mod emulator;
 mod forwarding;
 mod host_tcp;
 mod hosts;
+mod link;
 mod network;
 mod packet;
 mod probe;
 mod punctual;
 mod replay;
 mod report;
+mod ring;
 mod run;
 mod slow;
 mod sys;

@@ -153,6 +153,11 @@ impl Network {
         number
     }
 
+    /// How far the path has been stepped.
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
     /// When the next packet moves, if any does.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.agenda.next()

@@ -12,10 +12,8 @@ use crate::sys::{SocketSwitch, become_real_time, switch_on};
 /// What this machine can do. `Err` says what is missing and how to get it, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Network namespaces with a TUN device in each: all that the emulated arena needs, and by which means.
+    /// Network namespaces with a cable between each and us: all that the emulated arena needs, and by which means.
     pub emulation: Result<Means, String>,
-    /// Whether /dev/net/tun can be opened.
-    pub tun: Result<(), String>,
     /// How many user namespaces a user may have; zero forbids the way without root.
     pub user_namespaces: Result<u64, String>,
     /// Whether threads can be scheduled in real time.
@@ -41,9 +39,6 @@ pub fn probe() -> Capabilities {
                 ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
                 other => other.to_string(),
             }
-        }),
-        tun: fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").map(drop).map_err(|error| {
-            format!("/dev/net/tun: {error}; `modprobe tun`, or pass the device into the container")
         }),
         user_namespaces: user_namespaces(),
         real_time: real_time(),

@@ -12,7 +12,7 @@ use crate::lateness::Lateness;
 pub struct EmuReport {
     /// From a packet's promised departure to its write; `None` where no packet departed.
     pub emulator: Option<LatenessFigures>,
-    /// For how long, at most, packets had waited in their device behind others before the emulator read them.
+    /// By how much arrivals count later than the kernel stamped them, since the path had been stepped past the stamp.
     pub backlog: Option<LatenessFigures>,
     /// From a clocked message's due time to its hand-over to the socket; `None` where no flow has a clock.
     pub endpoints: Option<LatenessFigures>,
@@ -79,7 +79,7 @@ impl EmuReport {
         }
         let late = [
             ("the emulator wrote packets", self.emulator, EMULATOR_WARN, EMULATOR_INVALID),
-            ("the emulator read packets", self.backlog, EMULATOR_WARN, EMULATOR_INVALID),
+            ("packets counted as arriving", self.backlog, EMULATOR_WARN, EMULATOR_INVALID),
             ("the senders handed messages over", self.endpoints, ENDPOINT_WARN, ENDPOINT_INVALID),
         ];
         for (who, figures, warn, invalid) in late {
@@ -92,7 +92,7 @@ impl EmuReport {
             ));
         }
         let lost = [
-            (self.device_drops, "packets found no room in a TUN device"),
+            (self.device_drops, "packets found no room in a device"),
             (self.overruns, "packets found no memory in the emulator"),
             (self.socket_drops, "datagrams found no room in the receiving socket"),
         ];

@@ -18,6 +18,7 @@ use super::arrival_log::{LogHeader, LogWriter, MOST_BYTES};
 use super::capture::Capture;
 use super::conclude::conclude;
 use super::connect::{Connecting, connect_flows};
+use super::device::Device;
 use super::emulator::{EmuFlow, Emulated, Emulator};
 use super::host_tcp::HostTcp;
 use super::hosts::{check_congestion_controls, device_mtu, sender, socket_plans, token};
@@ -103,6 +104,7 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
             "emu: the routes cannot be made; the kernel's own initial_window and delayed_ack hold".to_owned(),
         );
     }
+    let devices = Device::pair(&world.devices, world.mtu).map_err(devices_failed)?;
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
     let mut ends = Ends::new(scenario, &spec, plan.seed, core::mem::take(&mut world.sockets), clock)
@@ -120,16 +122,13 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
     let emulator = Emulator::new(
         Network::new(scenario, plan.seed, plan.series),
         (LogWriter::new(&header, MOST_BYTES), snaplen.map(Capture::new)),
-        &world.devices,
-        mtu[0].max(mtu[1]),
+        devices,
+        world.mtu,
         clock,
         emulated_flows(scenario, &spec, &ends),
     );
     let (emulated, mut disturbance, is_interrupted) = ends.measure(emulator, scenario, &plan, clock);
-    let emulated = emulated.map_err(|error| ArenaError::Unavailable {
-        what: format!("the emulator's devices failed: {error}"),
-        how: "is something else removing network namespaces here?".to_owned(),
-    })?;
+    let emulated = emulated.map_err(devices_failed)?;
     disturbance.device_drops = world.device_drops().map(|drops| drops.from_host + drops.to_host).unwrap_or(0);
     disturbance.is_interrupted = is_interrupted;
     Ok(conclude(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
@@ -400,6 +399,14 @@ fn in_real_time<T>(run: impl FnOnce() -> T) -> T {
     // Where it is not allowed the emulator says so, for all threads.
     let _ = become_real_time();
     run()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn devices_failed(error: io::Error) -> ArenaError {
+    ArenaError::Unavailable {
+        what: format!("the emulator's devices failed: {error}"),
+        how: "is something else removing network namespaces here, or is memory short?".to_owned(),
+    }
 }
 
 fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<EmuFlow> {

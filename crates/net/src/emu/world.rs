@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   this process                      a child, for some milliseconds
-//!    plan the sockets ── fork ──►      unshare ─► first host:  TUN device, addresses, sockets
-//!    receive          ◄── SCM_RIGHTS   unshare ─► second host: TUN device, addresses, sockets
-//!    wait for the child                exit
+//!    plan the sockets ── fork ──►      unshare ─► between the hosts: a packet socket for each
+//!    receive          ◄── SCM_RIGHTS   unshare ─► first host:  cable to its packet socket, address, sockets
+//!    wait for the child                unshare ─► second host: the same
+//!                                      exit
 //! ```
 //!
 //! A network namespace lives as long as a descriptor from it. This process holds the only ones, so however it ends
@@ -23,8 +24,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_arena::ArenaError;
 
+use super::link::{Between, Route, add_route, open_tun};
 use super::packet::{FIRST_PORT, Host};
-use super::sys::{self, RouteTcp};
+use super::ring;
+use super::sys;
 use crate::end::apply_options;
 use crate::spec::TransportSpec;
 use crate::sys::{SocketSwitch, switch_on};
@@ -47,17 +50,31 @@ pub(super) struct SocketPlan<'a> {
 
 /// The two hosts.
 pub(super) struct World {
-    /// The devices, as the emulator reads and writes them: the first host's, the second's.
+    /// The packet sockets at the emulator's ends of the hosts' cables, or the TUN devices: the first host's, the second's.
     pub(super) devices: [OwnedFd; 2],
+    /// The largest packet of either host: what the rings of the packet sockets were made for.
+    pub(super) mtu: u16,
     /// In the plan's order.
     pub(super) sockets: Vec<OwnedFd>,
+    kind: Kind,
     counters: [File; 2],
+    /// Packets that found no frame free in a ring, as far as the kernel was asked.
+    unread: u64,
     /// How the namespaces were had.
     pub(super) means: Means,
     /// Which of the settings asked for could not be made, by place.
     pub(super) unset: Vec<bool>,
     /// Whether the routes could not be told what they should say of TCP.
     pub(super) route_is_unset: bool,
+}
+
+/// What leads from the hosts to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A cable to a packet socket with a ring.
+    Cable,
+    /// A TUN device.
+    Tun,
 }
 
 /// A file under /proc/sys/net and what is to be in it; each namespace has its own.
@@ -88,8 +105,8 @@ enum Step {
     Done,
     Namespace,
     UserNamespace,
+    Tap,
     Device,
-    Address,
     Counters,
     Socket,
     Send,
@@ -104,7 +121,21 @@ impl World {
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
-        route: Option<RouteTcp>,
+        route: Option<Route>,
+    ) -> Result<Self, ArenaError> {
+        Self::build_with(Kind::Cable, mtu, plan, settings, route)
+    }
+
+    /// The same with devices of this kind; a TUN device's host has no `route`.
+    ///
+    /// # Errors
+    /// As [`World::build`].
+    pub(super) fn build_with(
+        kind: Kind,
+        mtu: [u16; 2],
+        plan: &[SocketPlan<'_>],
+        settings: &[Setting],
+        route: Option<Route>,
     ) -> Result<Self, ArenaError> {
         let failed = |error: &io::Error| unavailable(Step::Send, error);
         let (ours, theirs) =
@@ -116,7 +147,7 @@ impl World {
         let mut made = Vec::with_capacity(plan.len() + 4);
         let child = match sys::fork().map_err(|error| failed(&error))? {
             sys::Forked::Child => {
-                be_helper(&theirs, &Wanted { mtu, plan, settings, route, maps }, &mut made);
+                be_helper(&theirs, &Wanted { kind, mtu, plan, settings, route, maps }, &mut made);
                 sys::exit_now()
             }
             sys::Forked::Parent(child) => child,
@@ -126,7 +157,9 @@ impl World {
         drop(ours);
         sys::reap(child);
         let (found, fds) = outcome?;
-        let mut world = Self::sort(plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
+        let mut world =
+            Self::sort(kind, plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
+        world.mtu = mtu[0].max(mtu[1]);
         world.means = found.means;
         world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
         world.route_is_unset = found.unset & ROUTE_UNSET != 0;
@@ -134,7 +167,7 @@ impl World {
     }
 
     /// What the child made, host after host, in the places where it belongs.
-    fn sort(plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
+    fn sort(kind: Kind, plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
         let mut host = |host: Host| {
@@ -147,15 +180,18 @@ impl World {
         let ((first, first_counters), (second, second_counters)) = (host(Host::First)?, host(Host::Second)?);
         Some(Self {
             devices: [first, second],
+            mtu: 0,
             sockets: sockets.into_iter().collect::<Option<_>>()?,
+            kind,
             counters: [first_counters, second_counters],
+            unread: 0,
             means: Means::Privilege,
             unset: Vec::new(),
             route_is_unset: false,
         })
     }
 
-    /// What the devices dropped since they were made.
+    /// What the devices and the rings dropped since they were made.
     ///
     /// # Errors
     /// The system's.
@@ -169,6 +205,12 @@ impl World {
             drops.from_host += from_host;
             drops.to_host += to_host;
         }
+        if self.kind == Kind::Cable {
+            for tap in &self.devices {
+                self.unread += ring::take_drops(tap)?;
+            }
+        }
+        drops.from_host += self.unread;
         Ok(drops)
     }
 }
@@ -198,10 +240,11 @@ fn parse_drops(text: &str) -> Option<(u64, u64)> {
 
 /// What the child shall make; all of it is made before the fork.
 struct Wanted<'a> {
+    kind: Kind,
     mtu: [u16; 2],
     plan: &'a [SocketPlan<'a>],
     settings: &'a [Setting],
-    route: Option<RouteTcp>,
+    route: Option<Route>,
     maps: IdentityMaps,
 }
 
@@ -248,15 +291,26 @@ fn make_hosts(
     found: &mut Found,
 ) -> Result<(), (Step, io::Error)> {
     let at = |step: Step| move |error: io::Error| (step, error);
-    for host in [Host::First, Host::Second] {
-        match (host, sys::unshare(false)) {
-            (_, Ok(())) => {}
-            (Host::First, Err(_)) => {
-                found.means = Means::UserNamespace;
-                enter_user_namespace(&wanted.maps).map_err(at(Step::UserNamespace))?;
-            }
-            (Host::Second, Err(error)) => return Err((Step::Namespace, error)),
-        }
+    let as_we_are = sys::unshare(false)
+        .map_err(at(Step::UserNamespace))
+        .and_then(|()| ring::tap().map(drop).map_err(at(Step::Tap)));
+    if let Err((step, why)) = as_we_are {
+        found.means = Means::UserNamespace;
+        // Where namespaces are to be had and packet sockets are not, that is what is missing.
+        enter_user_namespace(&wanted.maps)
+            .map_err(|error| (step, if step == Step::Tap { why } else { error }))?;
+    }
+    for (path, text) in QUIET {
+        let _ = sys::write_file(path, &text);
+    }
+    let between = Between::here().map_err(at(Step::Namespace))?;
+    let tap = || match wanted.kind {
+        Kind::Cable => ring::tap().map(Some).map_err(at(Step::Tap)),
+        Kind::Tun => Ok(None),
+    };
+    let taps = [tap()?, tap()?];
+    for (host, tap) in [Host::First, Host::Second].into_iter().zip(taps) {
+        sys::unshare(false).map_err(at(Step::Namespace))?;
         // Where /proc/sys cannot be written the emulator ignores what IPv6 sends, and connections that follow each other
         // in a run learn from each other.
         for (path, text) in QUIET {
@@ -267,14 +321,11 @@ fn make_hosts(
                 found.unset |= 1 << place.min(14);
             }
         }
-        made.push(sys::open_tun(DEVICE).map_err(at(Step::Device))?);
-        let index =
-            sys::bring_up(DEVICE, address(host), wanted.mtu[host.index()]).map_err(at(Step::Address))?;
-        if let Some(route) = wanted.route
-            && sys::add_route(index, address(host.other()), route).is_err()
-        {
-            found.unset |= ROUTE_UNSET;
-        }
+        let device = match tap {
+            Some(tap) => attach(wanted, &between, tap, host, found),
+            None => open_tun(DEVICE, address(host), wanted.mtu[host.index()]),
+        };
+        made.push(device.map_err(at(Step::Device))?);
         // Opened here, the file keeps telling of this namespace.
         made.push(sys::open_file(c"/proc/thread-self/net/dev").map_err(at(Step::Counters))?);
         for socket in wanted.plan.iter().filter(|socket| socket.host == host) {
@@ -282,6 +333,29 @@ fn make_hosts(
         }
     }
     Ok(())
+}
+
+/// Lays a host's cable, whose packet socket is `tap`, and its route. After fork.
+fn attach(
+    wanted: &Wanted<'_>,
+    between: &Between,
+    tap: OwnedFd,
+    host: Host,
+    found: &mut Found,
+) -> io::Result<OwnedFd> {
+    let largest = wanted.mtu[0].max(wanted.mtu[1]);
+    let device = between.attach((DEVICE, PEERS[host.index()]), &tap, address(host), largest)?;
+    // A device takes nothing that is larger than what it sends, so the smaller MTU is the route's.
+    let mtu = if wanted.mtu[host.index()] == largest { 0 } else { u32::from(wanted.mtu[host.index()]) };
+    if wanted.route.is_some() || mtu > 0 {
+        let route = Route { mtu, ..wanted.route.unwrap_or_default() };
+        match add_route(device, address(host.other()), route) {
+            Err(error) if mtu > 0 => return Err(error),
+            Err(_) => found.unset |= ROUTE_UNSET,
+            Ok(()) => {}
+        }
+    }
+    Ok(tap)
 }
 
 /// Becomes root of a user namespace that maps nobody but the caller. After fork.
@@ -407,7 +481,7 @@ fn receive(channel: &OwnedFd, wanted: usize) -> Result<(Found, Vec<OwnedFd>), Ar
 
 /// What is missing, and how to get it.
 fn unavailable(step: Step, error: &io::Error) -> ArenaError {
-    let root = "run as root (or with CAP_NET_ADMIN and CAP_SYS_ADMIN)";
+    let root = "run as root (or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW)";
     let (what, how) = match step {
         Step::Namespace | Step::UserNamespace => (
             "this machine lets us make no network namespace",
@@ -417,13 +491,16 @@ fn unavailable(step: Step, error: &io::Error) -> ArenaError {
                  in a container, give it those capabilities"
             ),
         ),
-        Step::Device => (
-            "no TUN device can be made",
-            "`modprobe tun`; /dev/net/tun must be readable and writable; in a container, pass it in \
-             (`--device /dev/net/tun`)"
-                .to_owned(),
+        Step::Tap => (
+            "no packet socket can be made",
+            format!(
+                "the kernel needs CONFIG_PACKET (`modprobe af_packet`); {root}; seccomp must allow AF_PACKET"
+            ),
         ),
-        Step::Address => ("the TUN device cannot be given its address", root.to_owned()),
+        Step::Device => (
+            "no device can be made for a host",
+            format!("the kernel needs CONFIG_VETH (`modprobe veth`) and memory for its packets; {root}"),
+        ),
         Step::Counters => ("the device's counters cannot be read", "mount /proc".to_owned()),
         Step::Socket => (
             "a socket in the namespace cannot be made",
@@ -456,8 +533,8 @@ const STEPS: [Step; 8] = [
     Step::Done,
     Step::Namespace,
     Step::UserNamespace,
+    Step::Tap,
     Step::Device,
-    Step::Address,
     Step::Counters,
     Step::Socket,
     Step::Send,
@@ -472,6 +549,8 @@ const QUIET: [Setting; 3] = [
 const ROUTE_UNSET: u16 = 1 << 15;
 /// The device's name, the same on both hosts, which do not see each other.
 const DEVICE: &CStr = c"talkpath";
+/// The emulator's ends.
+const PEERS: [&CStr; 2] = [c"host1", c"host2"];
 /// IPv4 and TCP headers without options.
 const TCP_HEADERS: u32 = 40;
 /// TCP_MIN_MSS of the Linux kernel's net/tcp.h.
