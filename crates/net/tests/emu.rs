@@ -284,9 +284,13 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
     let flow = |name| ran.record.flows.iter().find(|flow| flow.info.name == name).unwrap();
     let udp = flow("udp");
     let count = |fate| udp.forward.messages.iter().filter(|row| row.fate == fate).count();
-    // 100 messages a second come, 50 are worked on.
+    // 100 messages a second come, and each takes 20 ms: 250 fit into the run, beside what waits at its end. On a machine that
+    // holds the receiver up for longer than its socket's buffer lasts, fewer.
     let served = count(Fate::Delivered);
-    assert!((200..=260).contains(&served), "{served} served");
+    assert!(served <= 260, "{served} served");
+    let mut read: Vec<Instant> = udp.forward.messages.iter().filter_map(|row| row.received).collect();
+    read.sort_unstable();
+    assert_works_without_rest(&read);
     assert!(count(Fate::Missing) > 100);
     assert!(
         udp.forward
@@ -297,9 +301,13 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
     assert_eq!(link(&ran, "up").dropped + link(&ran, "up").lost, 0);
     let tcp = flow("tcp");
     assert!(tcp.forward.messages.iter().all(|row| row.fate != Fate::Missing), "a stream loses nothing");
-    let reads = &tcp.forward.reads;
-    let apart = reads.windows(2).filter(|pair| pair[1].0 > pair[0].0).count();
-    assert!(apart > 150, "{apart} reads at different times");
+    let mut bytes = 0;
+    let completed = tcp.forward.reads.iter().filter_map(|(at, size)| {
+        let before = bytes / 1000;
+        bytes += size.get();
+        (bytes / 1000 > before).then_some(*at)
+    });
+    assert_works_without_rest(&completed.collect::<Vec<_>>());
     let has_send_buffer = |series: &talkpath_measure::Series| {
         series.entity == "tcp"
             && series.kind == SeriesKind::SendBuffer
@@ -308,6 +316,19 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
     assert!(ran.record.series.iter().any(has_send_buffer), "what waits in the send buffer is seen");
     // What a slow receiver leaves unread at the end must not reset the connection under its sender.
     assert!(!ran.record.warnings.iter().any(|it| it.contains("closed")), "{:?}", ran.record.warnings);
+}
+
+/// A receiver that takes 20 ms for each message begins none before its time, and the next one, as a rule, at once.
+fn assert_works_without_rest(read: &[Instant]) {
+    for (messages, at) in read.iter().enumerate() {
+        assert!(at.since(read[0]) >= Duration::from_millis(20) * messages as u64, "{messages} before {at}");
+    }
+    let mut gaps: Vec<Duration> = read.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    gaps.sort_unstable();
+    let median = gaps[gaps.len() / 2];
+    assert!(median < Duration::from_millis(25), "{} ms", median.as_millis_f64());
+    let span = read[read.len() - 1].since(read[0]);
+    assert!(span > Duration::from_secs(3), "{} ms", span.as_millis_f64());
 }
 
 #[test]
@@ -455,10 +476,11 @@ fn a_killed_run_leaves_no_process_device_or_namespace() {
         return;
     }
     let before = devices();
+    let ours = format!("killed-by-{}", std::process::id());
     let mut moments = Seed::new(KILLS).stream("kill");
     for _ in 0..KILLS {
         let mut victim = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_victim", "--ignored", "--nocapture", "--test-threads", "1"])
+            .args(["--exact", "a_victim", &ours, "--ignored", "--nocapture", "--test-threads", "1"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -470,8 +492,13 @@ fn a_killed_run_leaves_no_process_device_or_namespace() {
         victim.wait().unwrap();
     }
     // A helper dies with its parent's thread, and the kernel takes namespaces away in its own time.
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let left = processes("a_victim");
+    for _ in 0..300 {
+        if processes(&ours).is_empty() && devices() == before {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let left = processes(&ours);
     assert!(left.is_empty(), "processes are left: {left:?}");
     assert_eq!(devices(), before, "devices are left");
     let named: Vec<_> = list("/run/netns").into_iter().filter(|name| name.contains("talkpath")).collect();
