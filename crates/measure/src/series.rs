@@ -173,13 +173,16 @@ impl Step {
 pub struct TimeWeighted {
     from: Instant,
     to: Instant,
-    /// The value that holds now, and since when; `None` before the first [`TimeWeighted::set`].
-    held: Option<Point>,
+    /// The value that holds now; NaN before the first [`TimeWeighted::set`].
+    held: f64,
+    /// Since when, within the window.
+    since: Instant,
     /// Value × nanoseconds.
     weighted: f64,
     covered: Duration,
     nonzero: Duration,
-    max: Option<f64>,
+    /// The largest value that held for some time.
+    max: f64,
 }
 
 /// What a [`TimeWeighted`] found.
@@ -199,47 +202,47 @@ impl TimeWeighted {
         Self {
             from,
             to,
-            held: None,
+            held: f64::NAN,
+            since: from,
             weighted: 0.0,
             covered: Duration::ZERO,
             nonzero: Duration::ZERO,
-            max: None,
+            max: f64::NEG_INFINITY,
         }
     }
 
     /// The quantity is `value` from `now` on; an undefined value is passed over.
     #[inline]
     pub fn set(&mut self, value: f64, now: Instant) {
-        match self.held {
-            Some((_, held)) if held == value => {}
-            _ if !value.is_finite() => {}
-            _ => {
-                self.account(now);
-                self.held = Some((now, value));
-            }
+        if value != self.held && value.is_finite() {
+            self.account(now);
+            self.held = value;
+            self.since = now.max(self.from);
         }
     }
 
     /// Ends the accounting at `now` (or at the window's end, where that is earlier).
     pub fn finish(mut self, now: Instant) -> Weighted {
         self.account(now);
-        let mean = (!self.covered.is_zero()).then(|| self.weighted / self.covered.as_nanos() as f64);
-        Weighted { mean, max: self.max, nonzero: self.nonzero }
+        let any = !self.covered.is_zero();
+        let mean = any.then(|| self.weighted / self.covered.as_nanos() as f64);
+        Weighted { mean, max: any.then_some(self.max), nonzero: self.nonzero }
     }
 
+    #[inline]
     fn account(&mut self, now: Instant) {
-        let Some((since, value)) = self.held else { return };
-        let span = now.min(self.to).since(since.max(self.from));
-        if span.is_zero() {
+        let span = now.min(self.to).since(self.since);
+        if span.is_zero() || self.held.is_nan() {
             return;
         }
-        self.weighted += value * span.as_nanos() as f64;
-        self.covered = self.covered.saturating_add(span);
-        if self.max.is_none_or(|max| max < value) {
-            self.max = Some(value);
+        // A run is shorter than 2^63 ns, which convert in one step.
+        self.weighted += self.held * span.as_nanos().cast_signed() as f64;
+        self.covered = Duration::from_nanos(self.covered.as_nanos() + span.as_nanos());
+        if self.max < self.held {
+            self.max = self.held;
         }
-        if value != 0.0 {
-            self.nonzero = self.nonzero.saturating_add(span);
+        if self.held != 0.0 {
+            self.nonzero = Duration::from_nanos(self.nonzero.as_nanos() + span.as_nanos());
         }
     }
 }

@@ -212,8 +212,16 @@ impl<T: Carried> Link<T> {
         self.pipe.poll_timeout()
     }
 
-    /// What came out by `now`, one a call, in order of time; to be called until `None`.
+    /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`. `None` does not say that
+    /// there is nothing else.
     #[inline(always)]
+    pub fn poll_arrival(&mut self, now: Instant) -> Option<T> {
+        let out = self.pipe.poll_arrival(now)?;
+        self.counts.forwarded += u64::from(self.counts.window.contains(out.arrival));
+        Some(out.packet)
+    }
+
+    /// What came out by `now`, one a call, in order of time; to be called until `None`.
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         let out = self.pipe.poll_output(now)?;
         let counted = u64::from(self.counts.window.contains(out.arrival));

@@ -10,12 +10,14 @@ use talkpath_units::Instant;
 pub(crate) struct Window {
     from: Instant,
     to: Instant,
+    span_ns: u64,
 }
 
 /// The accounts of a queue's levels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Occupancy {
-    window: Window,
+    /// The window's end.
+    to: Instant,
     /// Up to here the accounts are complete; within the window.
     since: Instant,
     /// Nanoseconds within the window at each level: as long as the fullest queue, so bounded by what the queue held.
@@ -36,14 +38,14 @@ pub(crate) struct Levels {
 impl Window {
     /// The window from `from` up to but not including `to`.
     pub(crate) const fn new(from: Instant, to: Instant) -> Self {
-        Self { from, to }
+        Self { from, to, span_ns: to.since(from).as_nanos() }
     }
 
     /// Whether `at` lies within.
     #[inline]
     pub(crate) fn contains(self, at: Instant) -> bool {
         // One comparison: what is before the window is, thus counted, far behind it.
-        at.as_nanos().wrapping_sub(self.from.as_nanos()) < self.to.since(self.from).as_nanos()
+        at.as_nanos().wrapping_sub(self.from.as_nanos()) < self.span_ns
     }
 
     /// Nanoseconds that [`from`, `to`) has in common with the window.
@@ -60,16 +62,22 @@ impl Default for Window {
     }
 }
 
+impl Default for Occupancy {
+    fn default() -> Self {
+        Self::new(Window::default())
+    }
+}
+
 impl Occupancy {
     /// Empty accounts for `window`.
     pub(crate) fn new(window: Window) -> Self {
-        Self { window, since: window.from, held_ns: Vec::new() }
+        Self { to: window.to, since: window.from, held_ns: Vec::new() }
     }
 
     /// `level` packets waited from the end of the last call's span until `until`.
     #[inline]
     pub(crate) fn hold(&mut self, level: usize, until: Instant) {
-        let until = until.min(self.window.to);
+        let until = until.min(self.to);
         if until <= self.since {
             return;
         }

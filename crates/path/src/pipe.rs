@@ -109,8 +109,13 @@ impl<T: Copy> Pipe<T> {
         (next < Instant::MAX).then_some(next)
     }
 
-    /// The next packet that left the pipe by `now`.
+    /// The next packet that left the pipe by `now`, where it was not lost and none overtakes.
     #[inline(always)]
+    pub(crate) fn poll_arrival(&mut self, now: Instant) -> Option<Traveller<T>> {
+        self.in_order.ring.pop_front_if(|next| next.arrival <= now && !next.lost)
+    }
+
+    /// The next packet that left the pipe by `now`.
     pub(crate) fn poll_output(&mut self, now: Instant) -> Option<Traveller<T>> {
         match self.in_order.ring.pop_front_if(|next| next.arrival <= now) {
             Some(next) => Some(next),
@@ -127,7 +132,6 @@ impl<T: Copy> Pipe<T> {
         self.varied.as_ref()?.overtaking.as_ref().map(|(heap, _)| heap)
     }
 
-    #[inline(never)]
     fn overtaking_output(&mut self, now: Instant) -> Option<Traveller<T>> {
         let (heap, _) = self.varied.as_mut()?.overtaking.as_mut()?;
         if heap.peek()?.traveller.arrival > now {

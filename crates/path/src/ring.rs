@@ -6,6 +6,8 @@
 pub(crate) struct Ring<T> {
     /// None, or a power of two.
     slots: Box<[T]>,
+    /// One less than the size.
+    mask: u32,
     /// Counts what was taken out and what was put in; the lower bits are places in `slots`.
     taken: u32,
     put: u32,
@@ -17,7 +19,7 @@ const FIRST_SIZE: usize = 8;
 impl<T: Copy> Ring<T> {
     /// An empty ring, which takes no memory.
     pub(crate) fn new() -> Self {
-        Self { slots: Box::default(), taken: 0, put: 0 }
+        Self { slots: Box::default(), mask: u32::MAX, taken: 0, put: 0 }
     }
 
     #[inline]
@@ -82,7 +84,7 @@ impl<T: Copy> Ring<T> {
 
     #[inline]
     const fn place(&self, count: u32) -> usize {
-        count as usize & self.slots.len().wrapping_sub(1)
+        (count & self.mask) as usize
     }
 
     #[cold]
@@ -93,7 +95,8 @@ impl<T: Copy> Ring<T> {
             slots.push(item);
         }
         slots.resize((2 * held).max(FIRST_SIZE), filler);
-        *self = Self { slots: slots.into_boxed_slice(), taken: 0, put: held as u32 };
+        let mask = slots.len() as u32 - 1;
+        *self = Self { slots: slots.into_boxed_slice(), mask, taken: 0, put: held as u32 };
     }
 }
 

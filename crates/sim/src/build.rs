@@ -40,7 +40,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     }
     Simulation {
         network: Network {
-            queue: EventQueue::new(links.len() + 2 * flows.len()),
+            queue: EventQueue::new(links.len() + 2 * flows.len(), apart(scenario)),
             links,
             queue_series,
             parcels: Parcels::default(),
@@ -56,6 +56,34 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         last_delivery: Instant::ZERO,
     }
 }
+
+/// About how far apart events are when all is busy: each slowest link of some route passes full packets, each of which has as many
+/// hops as that route.
+fn apart(scenario: &Scenario) -> Duration {
+    let rate = |link: &LinkIndex| match scenario.links[link.0 as usize].config.rate {
+        RateModel::Fixed(rate) => rate.as_bps(),
+        RateModel::Unlimited | RateModel::Trace(_) => u64::MAX,
+    };
+    let mut hops = vec![0; scenario.links.len()];
+    for route in scenario.flows.iter().flat_map(|flow| [&flow.route, &flow.return_route]) {
+        if let Some(slowest) = route.iter().min_by_key(|link| rate(link)).filter(|link| rate(link) < u64::MAX)
+        {
+            let hops = &mut hops[slowest.0 as usize];
+            *hops = route.len().max(*hops);
+        }
+    }
+    let bps = (0..).zip(hops).map(|(link, hops)| u128::from(rate(&LinkIndex(link))) * hops as u128);
+    let bps: u128 = bps.filter(|bps| *bps > 0).sum();
+    match u64::try_from(FULL_PACKET_BITS * 1_000_000_000 / bps.max(1)) {
+        Ok(apart) if bps > 0 => Duration::from_nanos(apart),
+        _ => UNKNOWN_APART,
+    }
+}
+
+/// Of a packet as large as Ethernet takes it (RFC 894): 1500 B.
+const FULL_PACKET_BITS: u128 = 12_000;
+/// Where no link has a rate that says it. Chosen: of the order of the time between two events of a fast link.
+const UNKNOWN_APART: Duration = Duration::from_micros(8);
 
 fn build_flow(
     scenario: &Scenario,

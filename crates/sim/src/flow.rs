@@ -73,10 +73,11 @@ impl FlowMeter {
     }
 
     /// The sender looks like this as of `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&mut self, sender: &Endpoint, now: Instant) {
         let levels = sender.levels();
-        self.send_buffer.set(levels.send_buffer.get() as f64, now);
+        // A buffer is smaller than 2^63 B, which convert in one step.
+        self.send_buffer.set(levels.send_buffer.get().cast_signed() as f64, now);
         if let Some(cwnd) = levels.cwnd {
             self.cwnd.set(cwnd, now);
         }

@@ -4,7 +4,7 @@
 //! of packets under way.
 //!
 //! ```text
-//!  level 2   . . X . . . .    4,096 slots of 17 s     The level is the highest of time's digits (base 4,096, in ticks of
+//!  level 2   . . X . . . .    4,096 slots of 17 s     The level is the highest of time's digits (base 4,096, in ticks, here of
 //!  level 1   . . . . X X .    4,096 slots of 4 ms     1,024 ns) in which an entry differs from the present, the slot
 //!  level 0   . X . X . . .    4,096 slots of 1 us     is that digit: all of a level comes before all of the next.
 //! ```
@@ -22,7 +22,7 @@
 //! latest first, since what is inserted goes to its front, and what moves down does so in that order into lists that are
 //! empty. (Once a slot's entries have moved down, nothing is inserted above them for a time within that slot.)
 
-use talkpath_units::Instant;
+use talkpath_units::{Duration, Instant};
 
 /// Index of a link or an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,8 @@ pub(crate) struct Entity(pub(crate) u32);
 pub(crate) struct EventQueue {
     /// The latest wake, in nanoseconds, or the beginning of the slot that was moved down last; no entry is earlier.
     now: u64,
+    /// Nanoseconds in a tick, as a power of two.
+    tick_bits: u32,
     /// A bit for each level that holds something, but for the lowest.
     levels: u32,
     occupied: [Occupied; LEVELS],
@@ -59,16 +61,18 @@ struct Entry {
     place: u32,
 }
 
-/// Nanoseconds in a tick, as a power of two. Chosen: of the order of the time between two events of a fast link, so that
-/// a slot of the lowest level rarely holds two.
-const TICK_BITS: u32 = 10;
+/// A tick is as long as events are apart, halved so many times and rounded down to a power of two. Chosen by measurement: a slot
+/// of the lowest level then rarely holds two, and most of what is armed is on that level.
+const TICK_SHIFT: u32 = 3;
+/// The bounds of a tick, as powers of two of nanoseconds: 256 ns and 1 ms.
+const TICK_BITS: (u32, u32) = (8, 20);
 /// Slots of a level, as a power of two: as many as two machine words' bits lead to.
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORD_BITS: u32 = u64::BITS.ilog2();
 const WORDS: usize = SLOTS >> WORD_BITS;
 /// Enough for all 64 bits of a time.
-const LEVELS: usize = (u64::BITS - TICK_BITS).div_ceil(SLOT_BITS) as usize;
+const LEVELS: usize = (u64::BITS - TICK_BITS.0).div_ceil(SLOT_BITS) as usize;
 /// The end of a list.
 const NOBODY: u32 = u32::MAX;
 const UNARMED: u64 = u64::MAX;
@@ -110,12 +114,13 @@ impl Occupied {
 }
 
 impl EventQueue {
-    /// A queue for `entities` entities, none of them armed.
-    pub(crate) fn new(entities: usize) -> Self {
+    /// A queue for `entities` entities, none of them armed, whose events are about `apart` from each other.
+    pub(crate) fn new(entities: usize, apart: Duration) -> Self {
         assert!(entities < NOBODY as usize, "a scenario has fewer than 2^32 links and endpoints");
         let entry = Entry { at: UNARMED, next: NOBODY, place: 0 };
         Self {
             now: 0,
+            tick_bits: (apart.as_nanos() >> TICK_SHIFT).max(1).ilog2().clamp(TICK_BITS.0, TICK_BITS.1),
             levels: 0,
             occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
             heads: Box::new([[NOBODY; SLOTS]; LEVELS]),
@@ -194,7 +199,7 @@ impl EventQueue {
     #[inline(always)]
     fn insert(&mut self, entity: u32, at: u64) {
         debug_assert!(at >= self.now, "time went back");
-        let differs = (at ^ self.now) >> TICK_BITS;
+        let differs = (at ^ self.now) >> self.tick_bits;
         // Told apart so that the usual case, the next milliseconds, is all constants.
         if differs < SLOTS as u64 {
             self.put(entity, 0, at);
@@ -211,7 +216,7 @@ impl EventQueue {
 
     #[inline(always)]
     fn put(&mut self, entity: u32, level: usize, at: u64) {
-        let slot = (at >> (TICK_BITS + level as u32 * SLOT_BITS)) as usize % SLOTS;
+        let slot = (at >> (self.tick_bits + level as u32 * SLOT_BITS)) as usize % SLOTS;
         let next = core::mem::replace(&mut self.heads[level][slot], entity);
         self.entries[entity as usize] = Entry { at, next, place: (level * SLOTS + slot) as u32 };
         self.occupied[level].add(slot);
@@ -267,7 +272,7 @@ impl EventQueue {
     fn move_down(&mut self, level: usize, slot: usize) {
         let mut entity = self.heads[level][slot];
         self.empty(level, slot);
-        let within = TICK_BITS + level as u32 * SLOT_BITS;
+        let within = self.tick_bits + level as u32 * SLOT_BITS;
         self.now = self.entries[entity as usize].at >> within << within;
         let mut oldest = NOBODY;
         while entity != NOBODY {
@@ -300,7 +305,7 @@ mod tests {
 
     #[test]
     fn entities_wake_in_time_order_and_ties_in_order_of_arming() {
-        let mut queue = EventQueue::new(3);
+        let mut queue = EventQueue::new(3, Duration::from_micros(8));
         queue.arm(Entity(2), at(5));
         queue.arm(Entity(1), at(5));
         queue.arm(Entity(0), at(1));
@@ -310,7 +315,7 @@ mod tests {
 
     #[test]
     fn an_earlier_wake_supersedes_and_a_later_one_is_lazy() {
-        let mut queue = EventQueue::new(1);
+        let mut queue = EventQueue::new(1, Duration::from_micros(8));
         queue.arm(Entity(0), at(9));
         queue.arm(Entity(0), at(4));
         queue.arm(Entity(0), at(7));
@@ -320,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_end_of_time_can_be_waited_for() {
-        let mut queue = EventQueue::new(2);
+        let mut queue = EventQueue::new(2, Duration::from_micros(8));
         let late = Instant::from_nanos(u64::MAX - 1);
         queue.arm(Entity(0), late);
         queue.arm(Entity(1), Instant::from_nanos(1));
@@ -331,8 +336,8 @@ mod tests {
     proptest! {
         /// The same wakes as a sorted list of (time, insertion number) would give.
         #[test]
-        fn it_wakes_as_a_sorted_list_would(steps in proptest::collection::vec((0_u32..20, 0_u64..50, 0_u32..40, any::<bool>()), 1..300)) {
-            let mut queue = EventQueue::new(20);
+        fn it_wakes_as_a_sorted_list_would(steps in proptest::collection::vec((0_u32..20, 0_u64..50, 0_u32..40, any::<bool>()), 1..300), apart in 0_u32..40) {
+            let mut queue = EventQueue::new(20, Duration::from_nanos(1 << apart));
             let mut list: Vec<(Instant, u64, Entity)> = Vec::new();
             let mut now = 0;
             for (number, (entity, later, scale, wake)) in steps.into_iter().enumerate() {

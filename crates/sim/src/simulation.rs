@@ -147,18 +147,26 @@ impl Simulation {
     #[inline(always)]
     fn wake_link(&mut self, index: u32, now: Instant) -> Instant {
         loop {
-            let link = &mut self.network.links[index as usize];
-            match link.poll_output(now) {
-                Some(PathOutput::Arrived(ticket)) => self.carry_on(ticket, now),
-                Some(PathOutput::Lost(ticket)) => self.record_drop(ticket, DropCause::Loss),
-                Some(PathOutput::Dropped(ticket, _)) => self.record_drop(ticket, DropCause::Queue),
-                None => {}
+            match self.network.links[index as usize].poll_arrival(now) {
+                Some(ticket) => self.carry_on(ticket, now),
+                None => self.carry_on_otherwise(index, now),
             }
             let next = self.network.links[index as usize].poll_timeout().unwrap_or(Instant::MAX);
             if next > now {
                 self.network.observe_queue(index, now);
                 return next;
             }
+        }
+    }
+
+    /// A link has something to tell that is no plain arrival.
+    #[inline(never)]
+    fn carry_on_otherwise(&mut self, index: u32, now: Instant) {
+        match self.network.links[index as usize].poll_output(now) {
+            Some(PathOutput::Arrived(ticket)) => self.carry_on(ticket, now),
+            Some(PathOutput::Lost(ticket)) => self.record_drop(ticket, DropCause::Loss),
+            Some(PathOutput::Dropped(ticket, _)) => self.record_drop(ticket, DropCause::Queue),
+            None => {}
         }
     }
 
