@@ -9,15 +9,29 @@ use talkpath_units::{Bytes, Instant};
 
 use crate::{DropCause, Fate, LegRecord, MessageRecord};
 
-/// Builds the record of one leg.
+/// Builds the record of one leg. What each read looks at comes first in memory, then what each packet does: with thousands of flows
+/// it is waited for.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct LegTap {
+    /// Stream bytes read by the far application.
+    read: u64,
+    /// No message is whole before so many bytes were read.
+    whole_at: u64,
+    /// How many of `accepted` were read whole.
+    read_whole: usize,
+    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
+    pending: u64,
+    reads: Vec<(Instant, Bytes)>,
+    arrivals: Vec<u64>,
+    /// The first byte of the message before `on_wire`, and one past its last: most packets lie within it.
+    wire_span: (u64, u64),
+    /// Index into `accepted` of the message that holds the first byte not on the wire yet.
+    on_wire: usize,
     /// By `seq`, from `first_row` on; `None` where the far application never wrote that echo.
     rows: VecDeque<Option<MessageRecord>>,
     /// Rows before this were given away ([`crate::FlowTally`]).
     first_row: u64,
-    arrivals: Vec<u64>,
-    reads: Vec<(Instant, Bytes)>,
     /// Stream transports: the accepted messages in order, each with the offset one past its last byte, from the
     /// position `first_accepted` on.
     accepted: VecDeque<(u64, u64)>,
@@ -26,18 +40,6 @@ pub struct LegTap {
     accepted_end: u64,
     /// One past the last byte of the messages before `first_accepted`.
     forgotten_end: u64,
-    /// Stream bytes read by the far application.
-    read: u64,
-    /// How many of `accepted` were read whole.
-    read_whole: usize,
-    /// Index into `accepted` of the message that holds the first byte not on the wire yet.
-    on_wire: usize,
-    /// The first byte of the message before `on_wire`, and one past its last: most packets lie within it.
-    wire_span: (u64, u64),
-    /// No message is whole before so many bytes were read.
-    whole_at: u64,
-    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
-    pending: u64,
 }
 
 /// What the end of the run means for a message that has not arrived.

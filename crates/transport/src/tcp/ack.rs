@@ -178,7 +178,7 @@ impl AckPolicy {
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         // tcp_event_data_sent: an answer within the timeout makes the connection interactive. One is enough
         // (net.ipv4.tcp_pingpong_thresh = 1).
-        if self.kind == DelayedAck::Linux && !self.linux.ping_pong {
+        if self.kind == DelayedAck::Linux && !self.linux.ping_pong && !self.linux.ato.is_zero() {
             self.linux.ping_pong = self.since_received(now) < self.linux.ato;
         }
     }

@@ -35,6 +35,8 @@ pub(crate) struct SendBuffer {
     keeps_waiting: bool,
     /// The latest look found no room, and nothing has happened since.
     known_full: bool,
+    /// The largest `cwnd` that [`Self::check`] made room for.
+    expanded_for: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +72,15 @@ impl SendBuffer {
                 (WMEM_DEFAULT, Some(Memory::new(header_room.get(), windows)))
             }
         };
-        Self { capacity, overfill, memory, is_due: false, keeps_waiting: false, known_full: false }
+        Self {
+            capacity,
+            overfill,
+            memory,
+            is_due: false,
+            keeps_waiting: false,
+            known_full: false,
+            expanded_for: 0,
+        }
     }
 
     /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such windows. It never
@@ -105,8 +115,9 @@ impl SendBuffer {
         if !self.keeps_waiting {
             return;
         }
-        if may_grow {
+        if may_grow && cwnd > self.expanded_for {
             self.expand(cwnd, mss);
+            self.expanded_for = cwnd;
         }
         self.keeps_waiting = self.writable(queue) == Bytes::ZERO;
         self.known_full = self.keeps_waiting;

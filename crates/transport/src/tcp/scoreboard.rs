@@ -364,8 +364,6 @@ impl Sender {
     /// next one still has.
     pub(crate) fn mark_by_time(&mut self, rack: &Rack, window: Duration, now: Instant) -> Option<Duration> {
         let mut wait = None;
-        let newest =
-            self.segments.back().filter(|last| last.marks.is_clean() && rack.is_after(last)).copied();
         let mut index = self.board.settled.saturating_sub(self.board.popped) as usize;
         let mut settling = true;
         while let Some(segment) = self.segments.get_mut(index) {
@@ -378,11 +376,6 @@ impl Sender {
                     Some(left) => {
                         wait = wait.max(Some(left));
                         settling = false;
-                        // What was sent once was sent in order: none behind this one is late, and the last has the longest.
-                        if let Some(last) = newest {
-                            wait = wait.max(rack.remaining(&last, window, now));
-                            break;
-                        }
                     }
                 }
             }

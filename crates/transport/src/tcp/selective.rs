@@ -15,10 +15,11 @@
 //! Retransmissions leave before new data, as far as `cwnd` lets them. Left out of RFC 6675: rules 3 and 4 of `NextSeg`, which
 //! send again what nothing says was lost.
 
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, SeqNum};
 
 use super::connection::Tcp;
 use super::feedback::Measured;
+use super::input::relative;
 use super::probe::{Pending, Probe};
 use super::prr::{Progress, Prr};
 use super::rack::Rack;
@@ -123,11 +124,10 @@ impl Tcp {
     /// Takes the SACK blocks in; returns whether the first told of a duplicate (RFC 2883 §4).
     fn on_blocks(&mut self, segment: &Segment, ack: u64, news: &mut News) -> bool {
         let (una, max) = (self.sender.snd_una(), self.sender.snd_max());
+        let count = usize::from(segment.sack_count.min(3));
         let mut blocks = [(0, 0); 3];
-        for (range, block) in blocks.iter_mut().zip(&segment.sack[..usize::from(segment.sack_count.min(3))]) {
-            let offset = |seq: talkpath_units::SeqNum| {
-                talkpath_units::SeqNum::new(seq.get().wrapping_sub(self.iss.get())).extend(una)
-            };
+        for (range, block) in blocks.iter_mut().zip(&segment.sack[..count]) {
+            let offset = |seq: SeqNum| relative(seq, self.iss).extend(una);
             *range = (offset(block.left), offset(block.right));
         }
         let (first, second) = (blocks[0], blocks[1]);
@@ -139,7 +139,7 @@ impl Tcp {
             self.selective.rack.on_duplicate(una, max);
         }
         // What was never sent, or is no range, tells nothing.
-        for range in &mut blocks {
+        for range in &mut blocks[..count] {
             if range.1 > max || range.0 >= range.1 || range.1 <= ack {
                 *range = (0, 0);
             }
