@@ -17,10 +17,11 @@ use crate::ring::Ring;
 
 /// Propagation delay and its variation.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Pipe<T> {
+    delay: Duration,
     /// All packets, but for those in `overtaking`.
     in_order: InOrder<T>,
-    delay: Duration,
     /// Apart, since most links have neither.
     varied: Option<Box<Varied<T>>>,
 }
@@ -45,6 +46,7 @@ pub(crate) struct Traveller<T> {
 
 /// Packets that arrive in the order in which they entered.
 #[derive(Debug)]
+#[repr(C)]
 struct InOrder<T> {
     ring: Ring<Traveller<T>>,
     /// The latest arrival given out, but to those that took the plain way in.

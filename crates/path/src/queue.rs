@@ -14,18 +14,19 @@ use crate::ring::Ring;
 
 /// A drop-tail queue.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct DropTail {
-    limit: QueueLimit,
-    /// Whether the packet in service counts against `limit`.
-    in_service: bool,
-    mark_at: Option<Packets>,
+    /// Size of the packet that went into service last.
+    serving: Bytes,
     /// In order of arrival, which is the order of service.
     waiting: Ring<Waiting>,
     /// Bytes of `waiting` in all.
     waiting_bytes: Bytes,
-    /// Size of the packet that went into service last.
-    serving: Bytes,
     occupancy: Occupancy,
+    limit: QueueLimit,
+    /// Whether the packet in service counts against `limit`.
+    in_service: bool,
+    mark_at: Option<Packets>,
 }
 
 /// A packet that waits.

@@ -3,14 +3,15 @@
 
 /// What waits, in order.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Ring<T> {
+    /// Counts what was taken out and what was put in; the lower bits are places in `slots`.
+    taken: u32,
+    put: u32,
     /// None, or a power of two.
     slots: Box<[T]>,
     /// One less than the size.
     mask: u32,
-    /// Counts what was taken out and what was put in; the lower bits are places in `slots`.
-    taken: u32,
-    put: u32,
 }
 
 /// The first size. Chosen: most links hold few packets at a time.

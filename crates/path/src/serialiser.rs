@@ -13,12 +13,13 @@ use crate::rate_trace::TraceClock;
 
 /// One packet at a time, in order.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Serialiser {
     /// When the last accepted packet's service ends, rounded up.
     free_at: Instant,
     /// At a fixed rate: the fraction of the exact end, of which `free_at` is the next whole nanosecond.
     fraction: u64,
-    /// The sizes of two packets, the latter that of the last one, and their service times: traffic comes in runs of
+    /// The sizes of two packets, the former that of the last one, and their service times: traffic comes in runs of
     /// one size or alternates between two, and a division is slow.
     known: [(Bytes, Exact); 2],
     model: Model,
@@ -70,10 +71,10 @@ impl Serialiser {
     #[inline(always)]
     pub(crate) fn serve(&mut self, size: Bytes, now: Instant) -> Service {
         let (start, fraction) = if self.free_at <= now { (now, 0) } else { (self.free_at, self.fraction) };
-        if size != self.known[1].0 && !self.learn(size) {
+        if size != self.known[0].0 && !self.learn(size) {
             return self.serve_at_length(start, size, now);
         }
-        let service = self.known[1].1;
+        let service = self.known[0].1;
         self.free_at = if fraction | service.fraction == 0 {
             // Most rates serve most packets in whole nanoseconds.
             self.fraction = 0;
@@ -87,8 +88,8 @@ impl Serialiser {
     /// Finds the service time of `size` and puts it last; returns whether it has one whatever the time is.
     fn learn(&mut self, size: Bytes) -> bool {
         self.known.swap(0, 1);
-        if self.known[1].0 != size {
-            self.known[1] = match &self.model {
+        if self.known[0].0 != size {
+            self.known[0] = match &self.model {
                 Model::Unlimited => (size, Exact { whole: 0, fraction: 0 }),
                 Model::Fixed(rate) => (size, service_time(size, *rate)),
                 Model::Trace(_) => return false,

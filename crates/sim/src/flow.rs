@@ -6,38 +6,42 @@ use talkpath_measure::{
     Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
 };
 use talkpath_path::Reassembly;
-use talkpath_transport::Observation;
+use talkpath_transport::{Levels, Observation};
 use talkpath_units::{Duration, Instant, Rate};
 
-/// Both ends of a flow and everything recorded of it.
+/// Both ends of a flow and everything recorded of it. In this order, so that what each step looks at lies side by side.
+#[repr(C, align(64))]
 pub(crate) struct SimFlow {
+    /// Where the routes begin, from the near end to the far one and back.
+    pub(crate) routes: [u32; 2],
+    /// The next identification of each end (RFC 791 §3.1).
+    pub(crate) identifications: [u32; 2],
+    /// Takes the settled rows out of `taps` while the run goes on, where none are kept.
+    pub(crate) tally: Option<Box<FlowTally>>,
+    pub(crate) meter: FlowMeter,
+    pub(crate) taps: FlowTaps,
+    pub(crate) near: Endpoint,
+    pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
     pub(crate) is_stream: bool,
     pub(crate) has_timeouts: bool,
-    pub(crate) near: Endpoint,
-    pub(crate) far: Endpoint,
-    pub(crate) taps: FlowTaps,
-    /// Takes the settled rows out of `taps` while the run goes on, where none are kept.
-    pub(crate) tally: Option<Box<FlowTally>>,
-    /// Where the routes begin, from the near end to the far one and back.
-    pub(crate) routes: [u32; 2],
     /// Fragments on their way together, by identification; one for each end.
     pub(crate) near_reassembly: Reassembly<u32>,
     pub(crate) far_reassembly: Reassembly<u32>,
-    /// The next identification of each end (RFC 791 §3.1).
-    pub(crate) identifications: [u32; 2],
     /// The moment at which the connection opens, drawn within the scenario's range.
     pub(crate) start: Instant,
     pub(crate) opened: bool,
-    pub(crate) meter: FlowMeter,
 }
 
 /// The sender's state over time.
+#[repr(C)]
 pub(crate) struct FlowMeter {
+    series: Option<Box<FlowSeries>>,
+    /// What `cwnd` and `window` were last, or less than nothing: they change less often than they are looked at.
+    seen: [f64; 2],
+    send_buffer: TimeWeighted,
     cwnd: TimeWeighted,
     window: TimeWeighted,
-    send_buffer: TimeWeighted,
-    series: Option<Box<FlowSeries>>,
 }
 
 struct FlowSeries {
@@ -64,12 +68,8 @@ impl FlowMeter {
                 bottleneck_rate: SeriesTap::new(name, SeriesKind::BottleneckRate),
             })
         });
-        Self {
-            cwnd: TimeWeighted::new(window.0, window.1),
-            window: TimeWeighted::new(window.0, window.1),
-            send_buffer: TimeWeighted::new(window.0, window.1),
-            series,
-        }
+        let weighted = TimeWeighted::new(window.0, window.1);
+        Self { series, seen: [-1.0; 2], send_buffer: weighted, cwnd: weighted, window: weighted }
     }
 
     /// The sender looks like this as of `now`.
@@ -78,14 +78,23 @@ impl FlowMeter {
         let levels = sender.levels();
         // A buffer is smaller than 2^63 B, which convert in one step.
         self.send_buffer.set(levels.send_buffer.get().cast_signed() as f64, now);
+        let seen = [levels.cwnd.unwrap_or(-1.0), levels.window.unwrap_or(-1.0)];
+        if seen[0] != self.seen[0] || seen[1] != self.seen[1] {
+            self.seen = seen;
+            self.change(levels, now);
+        }
+        if let Some(series) = &mut self.series {
+            series.read(&sender.observe(), now);
+        }
+    }
+
+    #[inline(never)]
+    fn change(&mut self, levels: Levels, now: Instant) {
         if let Some(cwnd) = levels.cwnd {
             self.cwnd.set(cwnd, now);
         }
         if let Some(window) = levels.window {
             self.window.set(window, now);
-        }
-        if let Some(series) = &mut self.series {
-            series.read(&sender.observe(), now);
         }
     }
 }
