@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -21,6 +21,7 @@ use super::device::Device;
 use super::emulator::{EmuFlow, Emulator};
 use super::network::Network;
 use super::packet::Host;
+use super::run::LEAD;
 use super::sys;
 use super::watch::LegWatch;
 use super::world::{Kind, SocketPlan, World};
@@ -42,7 +43,8 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Packets a second of the thread's processor time: what a core of its own would carry.
+    /// Packets a second of the thread's processor time: what a core of its own would carry, where some were dropped or the thread
+    /// slept at times. A thread that keeps up with each packet by itself has its hands full below what it can carry.
     pub fn packets_per_cpu_second(&self) -> f64 {
         self.packets as f64 / self.cpu.as_secs_f64()
     }
@@ -78,7 +80,8 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         let network = Network::new(&flood(), Seed::new(1), false);
         let log = LogWriter::new(&header, MOST_BYTES);
         let emulated = Emulator::new(network, (log, None), devices, MTU, clock, vec![flow]).run(stop)?;
-        Ok((emulated.totals.packets, emulated.totals.cpu_ns, emulated.end))
+        let totals = emulated.totals;
+        Ok(Carried { packets: totals.packets, cpu_ns: totals.cpu_ns, end: emulated.end })
     })
 }
 
@@ -90,8 +93,6 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
 /// As [`measure_forwarding`].
 pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
     through(Kind::Tun, size, time, handover, |devices, clock, stop| {
-        // As the emulator does, so that both are measured alike.
-        let _ = sys::become_emulator().or_else(|_| become_real_time());
         let mut buffer = vec![0; LARGEST_READ];
         let mut queue: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
         let mut packets = 0;
@@ -117,12 +118,16 @@ pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Re
         }
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         let cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
-        Ok((packets, cpu_ns, clock.now()))
+        Ok(Carried { packets, cpu_ns, end: clock.now() })
     })
 }
 
-/// Packets, processor time in ns, and the end of a loop between two devices.
-type Carried = (u64, u64, Instant);
+/// What a loop between two devices did.
+struct Carried {
+    packets: u64,
+    cpu_ns: u64,
+    end: Instant,
+}
 
 /// Floods the first of two devices, between which `forward` has a thread of its own until it is told to stop.
 fn through(
@@ -158,13 +163,20 @@ fn through(
         }
     };
     let host = HostClock::anchor();
-    let clock = host.run_from(host.now_ns());
-    let stop = AtomicBool::new(false);
-    let (packets, cpu_ns, end) = std::thread::scope(|scope| {
-        let forwarding = scope.spawn(|| forward(&world.devices, clock, &stop));
+    let clock = host.run_from(host.now_ns() + LEAD.as_nanos() as i64);
+    let (stop, is_ready) = (AtomicBool::new(false), Barrier::new(2));
+    let carried = std::thread::scope(|scope| {
+        let forwarding = scope.spawn(|| {
+            // Before the sender is: a real-time sender would keep a thread that is not from beginning at all.
+            let _ = sys::become_emulator().or_else(|_| become_real_time());
+            is_ready.wait();
+            forward(&world.devices, clock, &stop)
+        });
         let sending = scope.spawn(|| {
+            is_ready.wait();
             // So that a busy machine does not make the sender the slower one; where it is not allowed, idle time counts too.
             let _ = become_real_time();
+            clock.sleep_until(Instant::ZERO, LEAD);
             let datagrams = vec![0; usize::try_from(size * at_once).unwrap_or(0)];
             let until = Instant::ZERO + time;
             while clock.now() < until {
@@ -180,8 +192,8 @@ fn through(
     })
     .map_err(failed)?;
     let drops = world.device_drops().map_err(failed)?;
-    let (wall, cpu) = (end.since(Instant::ZERO), Duration::from_nanos(cpu_ns));
-    Ok(Forwarding { packets, dropped: drops.from_host, wall, cpu })
+    let (wall, cpu) = (carried.end.since(Instant::ZERO), Duration::from_nanos(carried.cpu_ns));
+    Ok(Forwarding { packets: carried.packets, dropped: drops.from_host, wall, cpu })
 }
 
 /// One flow over a wide link each way.
