@@ -25,7 +25,7 @@ use super::capture::{Capture, Interface};
 use super::device::{Device, LONGEST_TRAIN, Taken, complete_checksum};
 use super::network::{Arrival, Decision, Direction, Network, Outcome};
 use super::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence, write_fragment};
-use super::punctual::{Spin, be_punctual};
+use super::punctual::be_punctual;
 use super::watch::LegWatch;
 use crate::clock::{RunClock, WallStamps};
 use crate::lateness::Lateness;
@@ -51,7 +51,6 @@ pub(super) struct Emulator<'a> {
     /// How many of them are in the log.
     logged: usize,
     fragment: Vec<u8>,
-    spin: Spin,
     totals: Totals,
 }
 
@@ -145,7 +144,6 @@ impl<'a> Emulator<'a> {
             decisions: Vec::new(),
             logged: 0,
             fragment: Vec::new(),
-            spin: Spin::new(),
             totals: Totals {
                 lateness: Lateness::new(),
                 backlog: Lateness::new(),
@@ -447,18 +445,16 @@ impl<'a> Emulator<'a> {
     /// Sleeps until a packet arrives or the next departure is near; the rest is spun.
     fn wait(&mut self) -> io::Result<()> {
         let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
-        let now = self.clock.now();
-        let gap = until.since(now).as_nanos();
-        if gap <= self.spin.ns() {
+        let gap = until.since(self.clock.now()).as_nanos();
+        if gap <= SPIN_NS {
             std::hint::spin_loop();
             return Ok(());
         }
-        let nanoseconds = (gap - self.spin.ns()).min(LONGEST_WAIT_NS);
+        let nanoseconds = (gap - SPIN_NS).min(LONGEST_WAIT_NS);
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
         match poll(&mut fds, Some(&timeout)) {
-            Ok(0) => self.spin.on_woken(self.clock.now().since(now).as_nanos().saturating_sub(nanoseconds)),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -503,6 +499,10 @@ fn flow_of(
 const BURST: usize = 32;
 /// Bytes of a train, its headers counted for each datagram: below what one IP packet holds (RFC 791 §3.1).
 const LARGEST_TRAIN: usize = 65_000;
+/// Sleeps end this long before a departure, since they wake up late by about that much (measured; docs/emulation.md). A longer
+/// spin would keep the thread from sleeping at all where departures are that close, and a kernel gives others 50 ms of each
+/// second that a real-time thread never sleeps in (sched(7), sched_rt_runtime_us).
+const SPIN_NS: u64 = 60_000;
 /// The longest that the loop goes without looking whether it shall stop.
 const LONGEST_WAIT_NS: u64 = 20_000_000;
 /// The memory for packets that are on their way (chosen: 2 Gbps over half a second).

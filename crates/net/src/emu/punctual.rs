@@ -43,37 +43,8 @@ impl Drop for Pinned {
     }
 }
 
-/// How long before a departure a sleep ends: as long as sleeps were seen to wake up late, where no other emulator of this
-/// process would spin beside this one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spin {
-    ns: u64,
-}
-
-impl Spin {
-    pub(super) const fn new() -> Self {
-        Self { ns: LEAST_SPIN_NS }
-    }
-
-    pub(super) fn ns(self) -> u64 {
-        if RUNNING.load(Ordering::Relaxed) > 1 { LEAST_SPIN_NS } else { self.ns }
-    }
-
-    /// A sleep has ended so much too late: what is later than all before is prepared for at once, and forgotten slowly.
-    pub(super) fn on_woken(&mut self, late_ns: u64) {
-        let forgotten = self.ns - (self.ns - LEAST_SPIN_NS) / FORGETTING;
-        self.ns = forgotten.max(late_ns + late_ns / 4).min(MOST_SPIN_NS);
-    }
-}
-
 /// Emulators that run in this process.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// With fewer, a pinned real-time thread stands in the others' way.
 const LEAST_CPUS_TO_PIN: u32 = 4;
-/// Sleeps end at least this long before a departure, since they wake up late by about that much (measured;
-/// docs/emulation.md), and at most so long: a spinning real-time thread keeps a processor from all others.
-const LEAST_SPIN_NS: u64 = 60_000;
-const MOST_SPIN_NS: u64 = 150_000;
-/// The part of what the spin is above its least that each punctual wake-up takes off (chosen: halves in 70).
-const FORGETTING: u64 = 100;
