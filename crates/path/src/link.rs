@@ -30,7 +30,7 @@ pub trait Carried: Copy {
 /// A one-way link. See the module's documentation for its stages.
 ///
 /// Laid out so that a plain packet's arrival at the far end touches two cache lines (64 B on most machines), and its
-/// entry into an idle link the next one as well.
+/// entry into an idle link the next two as well.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link<T> {
