@@ -443,7 +443,7 @@ impl<'a> Emulator<'a> {
     }
 
     /// Sleeps until a packet arrives or the next departure is near; the rest is spun.
-    fn wait(&mut self) -> io::Result<()> {
+    fn wait(&self) -> io::Result<()> {
         let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
         let gap = until.since(self.clock.now()).as_nanos();
         if gap <= SPIN_NS {
@@ -455,10 +455,9 @@ impl<'a> Emulator<'a> {
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 }
 
