@@ -4,7 +4,8 @@
 //! A token bucket lets bursts through and then drops whatever exceeds its rate. Two intervals in a row, from loss to loss, with more
 //! than a fifth lost and nearly the same rate of delivery, mean that: then that long-term rate is used for 48 rounds.
 
-use super::{BW_UNIT, UNIT, bytes_per_second};
+use super::control::bytes_per_second;
+use super::{BW_UNIT, UNIT};
 
 /// Long-term sampling.
 #[derive(Clone, Copy, Debug, Default)]

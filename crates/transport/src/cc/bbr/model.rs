@@ -1,0 +1,78 @@
+//! The path as BBR sees it (draft §4.1): how fast the bottleneck delivers, over rounds, and the round trip without a queue.
+
+use talkpath_units::Duration;
+
+use super::policer::{Evidence, Finding, Totals};
+use super::{BW_UNIT, Bbr, Feedback, Mode, ProbeRtt, RateSample, UNIT};
+
+impl Bbr {
+    /// The bandwidth to go by (bbr_bw).
+    pub(super) fn bw(&self) -> u64 {
+        self.policer.rate().unwrap_or_else(|| self.bandwidth.get())
+    }
+
+    /// bbr_update_bw: counts rounds, and takes the sample in unless the application held it down.
+    pub(super) fn update_bandwidth(&mut self, sample: Option<RateSample>, losses: u64) {
+        self.round_start = false;
+        let Some(sample) = sample else { return };
+        if sample.prior_delivered >= self.round_end {
+            self.round_end = self.rate.delivered();
+            self.rounds += 1;
+            self.round_start = true;
+            self.recovery.is_conserving = false;
+        }
+        self.look_for_policer(losses, sample.is_app_limited);
+        let bw = sample.delivered.saturating_mul(BW_UNIT) / sample.interval_us;
+        if !sample.is_app_limited || bw >= self.bandwidth.get() {
+            self.bandwidth.update(BW_ROUNDS, self.rounds, bw);
+        }
+    }
+
+    pub(super) fn look_for_policer(&mut self, losses: u64, is_app_limited: bool) {
+        let finding = self.policer.on_ack(Evidence {
+            totals: self.totals(),
+            has_losses: losses > 0,
+            is_app_limited,
+            round_start: self.round_start,
+            is_probing_bw: self.mode == Mode::ProbeBw,
+            smss: self.smss,
+        });
+        match finding {
+            Finding::Nothing => {}
+            Finding::Policed => self.pacing_gain = UNIT,
+            Finding::Over => self.enter_probe_bw(),
+        }
+    }
+
+    pub(super) const fn totals(&self) -> Totals {
+        Totals { at_ms: self.rate.delivered_at() / 1000, delivered: self.rate.delivered(), lost: self.lost }
+    }
+
+    /// bbr_update_min_rtt.
+    pub(super) fn update_min_rtt(&mut self, feedback: &Feedback, has_delivered: bool) {
+        let now = feedback.now;
+        let is_expired = now > self.min_rtt_at.saturating_add(MIN_RTT_WINDOW);
+        if let Some(rtt) = feedback.rtt
+            && (self.min_rtt.is_none_or(|least| rtt <= least) || (is_expired && !feedback.is_ack_delayed))
+        {
+            self.min_rtt = Some(rtt);
+            self.min_rtt_at = now;
+        }
+        if is_expired && !self.is_restarting && self.mode != Mode::ProbeRtt {
+            self.mode = Mode::ProbeRtt;
+            self.save_cwnd();
+            self.probe_rtt = ProbeRtt::default();
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.probe_rtt(feedback);
+        }
+        if has_delivered {
+            self.is_restarting = false;
+        }
+    }
+}
+
+/// bbr_bw_rtts: a gain cycle and two rounds.
+const BW_ROUNDS: u64 = 10;
+/// bbr_min_rtt_win_sec.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
