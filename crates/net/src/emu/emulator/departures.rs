@@ -1,0 +1,164 @@
+//! What leaves the emulator: packets and pieces of packets one by one, datagrams of one flow whose departures have come in
+//! trains (one write, which the far host's kernel cuts again), and the drops that nobody else would tell.
+
+use std::sync::atomic::Ordering;
+
+use talkpath_measure::DropCause;
+use talkpath_path::FragmentRange;
+
+use super::{Emulator, Slot};
+use crate::emu::capture::Interface;
+use crate::emu::device::{LONGEST_TRAIN, complete_checksum};
+use crate::emu::network::{Decision, Direction, Outcome};
+use crate::emu::packet::{Protocol, UDP_HEADER, write_fragment};
+
+impl Emulator<'_> {
+    /// Does what the path has decided.
+    pub(super) fn carry_out(&mut self) {
+        let mut decisions = core::mem::take(&mut self.decisions);
+        for decision in decisions.drain(..) {
+            let slot = &mut self.slots[decision.tag as usize];
+            slot.undecided = slot.undecided.saturating_sub(decision.part.length);
+            let is_done = slot.undecided == 0;
+            let mut is_in_train = false;
+            match decision.outcome {
+                Outcome::Departs => is_in_train = self.depart(&decision),
+                Outcome::Dropped { .. } => self.note_drop(decision.tag, decision.part, DropCause::Queue),
+                Outcome::Lost { .. } => self.note_drop(decision.tag, decision.part, DropCause::Loss),
+            }
+            if is_done && !is_in_train {
+                self.free.push(decision.tag);
+            }
+        }
+        (self.decisions, self.logged) = (decisions, 0);
+        self.send_train();
+    }
+
+    /// Hands a packet, or a piece of one, to its destination, or lets it join the train that goes there; returns which.
+    fn depart(&mut self, decision: &Decision) -> bool {
+        let slot = &self.slots[decision.tag as usize];
+        let is_datagram = slot.parsed.protocol == Protocol::Udp && decision.part.is_whole();
+        if is_datagram && self.devices[slot.to.index()].takes_trains {
+            if !self.is_next_of_train(slot) {
+                self.send_train();
+            }
+            self.train.push((decision.tag, decision.at));
+            return true;
+        }
+        self.send_train();
+        let slot = &mut self.slots[decision.tag as usize];
+        let is_piece = decision.part != slot.parsed.part;
+        if is_piece && slot.is_unsummed {
+            // Nobody could complete it from a piece.
+            complete_checksum(&mut slot.bytes, &slot.parsed);
+            slot.is_unsummed = false;
+        }
+        let packet = &slot.bytes[..slot.parsed.length];
+        let bytes = if is_piece {
+            write_fragment(packet, &slot.parsed, decision.part, &mut self.fragment);
+            &self.fragment
+        } else {
+            packet
+        };
+        let now = self.clock.now();
+        self.totals.lateness.on_sent(now.since(decision.at).as_nanos());
+        let written = self.devices[slot.to.index()].write(bytes, &slot.parsed, slot.is_unsummed);
+        if let (Ok(()), Some(capture)) = (written, &mut self.capture) {
+            let is_dccp = self.flows[slot.flow as usize].is_dccp;
+            let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp };
+            capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
+        }
+        match (written, slot.seq) {
+            (Ok(()), Some(seq)) => {
+                let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
+                watch.on_departed(seq, u64::from(decision.part.length));
+            }
+            (Ok(()), None) => {}
+            (Err(_), _) => self.totals.refused += 1,
+        }
+        false
+    }
+
+    /// Whether the datagram in `slot` can be written behind those of the train: of the same flow and way, marked alike, no
+    /// larger than the first, and none before it smaller.
+    fn is_next_of_train(&self, slot: &Slot) -> bool {
+        let (Some((first, _)), Some((last, _))) = (self.train.first(), self.train.last()) else {
+            return true;
+        };
+        let (first, last) = (&self.slots[*first as usize], &self.slots[*last as usize]);
+        let length = |slot: &Slot| slot.parsed.length;
+        let whole = length(first) * (self.train.len() + 1);
+        self.train.len() < LONGEST_TRAIN
+            && whole <= LARGEST_TRAIN
+            && (slot.flow, slot.to, slot.parsed.header) == (first.flow, first.to, first.parsed.header)
+            && slot.bytes[1] == first.bytes[1]
+            && length(last) == length(first)
+            && length(slot) <= length(first)
+            && length(slot) > slot.parsed.header + UDP_HEADER
+    }
+
+    /// Writes the train, if there is one.
+    fn send_train(&mut self) {
+        let Some(&(first, _)) = self.train.first() else { return };
+        let now = self.clock.now();
+        let first = &self.slots[first as usize];
+        let payload = first.parsed.header + UDP_HEADER;
+        let device = &mut self.devices[first.to.index()];
+        let packet = &first.bytes[..first.parsed.length];
+        let written = if self.train.len() == 1 {
+            device.write(packet, &first.parsed, first.is_unsummed)
+        } else {
+            let rest = self.train[1..].iter().map(|(tag, _)| {
+                let slot = &self.slots[*tag as usize];
+                &slot.bytes[payload..slot.parsed.length]
+            });
+            device.write_train((packet, &first.parsed), rest, first.parsed.length - payload)
+        };
+        if written == Err(rustix::io::Errno::INVAL) && self.train.len() > 1 {
+            self.break_train_up();
+            return;
+        }
+        for (tag, at) in self.train.drain(..) {
+            let slot = &self.slots[tag as usize];
+            self.totals.lateness.on_sent(now.since(at).as_nanos());
+            if let (Ok(()), Some(capture)) = (written, &mut self.capture) {
+                let is_dccp = self.flows[slot.flow as usize].is_dccp;
+                let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp };
+                let packet = &slot.bytes[..slot.parsed.length];
+                capture.note(interface, packet, &slot.parsed, slot.is_unsummed, now);
+            }
+            match (written, slot.seq) {
+                (Ok(()), Some(seq)) => {
+                    let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
+                    watch.on_departed(seq, u64::from(slot.parsed.part.length));
+                }
+                (Ok(()), None) => {}
+                (Err(_), _) => self.totals.refused += 1,
+            }
+            self.free.push(tag);
+        }
+    }
+
+    /// Writes the train's datagrams one by one, since the kernel knows no trains, and makes no more of them.
+    fn break_train_up(&mut self) {
+        self.devices.iter_mut().for_each(|device| device.takes_trains = false);
+        for coach in core::mem::take(&mut self.train) {
+            self.train.push(coach);
+            self.send_train();
+        }
+    }
+
+    /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
+    fn note_drop(&mut self, tag: u32, part: FragmentRange, cause: DropCause) {
+        let slot = &self.slots[tag as usize];
+        let Some(seq) = slot.seq else { return };
+        let cause = if part.is_whole() { cause } else { DropCause::Fragment };
+        let flow = &mut self.flows[slot.flow as usize];
+        if flow.watches[slot.direction as usize].on_dropped(seq, cause) {
+            flow.drops[slot.direction as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes of a train, its headers counted for each datagram: below what one IP packet holds (RFC 791 §3.1).
+const LARGEST_TRAIN: usize = 65_000;
