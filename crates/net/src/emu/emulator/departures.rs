@@ -3,8 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
+use rustix::io::Errno;
 use talkpath_measure::DropCause;
 use talkpath_path::FragmentRange;
+use talkpath_units::Instant;
 
 use super::{Emulator, Slot};
 use crate::emu::capture::Interface;
@@ -63,19 +65,7 @@ impl Emulator<'_> {
         let now = self.clock.now();
         self.totals.lateness.on_sent(now.since(decision.at).as_nanos());
         let written = self.devices[slot.to.index()].write(bytes, &slot.parsed, slot.is_unsummed);
-        if let (Ok(()), Some(capture)) = (written, &mut self.capture) {
-            let is_dccp = self.flows[slot.flow as usize].is_dccp;
-            let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp };
-            capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
-        }
-        match (written, slot.seq) {
-            (Ok(()), Some(seq)) => {
-                let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
-                watch.on_departed(seq, u64::from(decision.part.length));
-            }
-            (Ok(()), None) => {}
-            (Err(_), _) => self.totals.refused += 1,
-        }
+        self.note_written(decision.tag, decision.part, written, now);
         false
     }
 
@@ -114,28 +104,35 @@ impl Emulator<'_> {
             });
             device.write_train((packet, &first.parsed), rest, first.parsed.length - payload)
         };
-        if written == Err(rustix::io::Errno::INVAL) && self.train.len() > 1 {
+        if written == Err(Errno::INVAL) && self.train.len() > 1 {
             self.break_train_up();
             return;
         }
-        for (tag, at) in self.train.drain(..) {
-            let slot = &self.slots[tag as usize];
+        let mut train = core::mem::take(&mut self.train);
+        for (tag, at) in train.drain(..) {
             self.totals.lateness.on_sent(now.since(at).as_nanos());
-            if let (Ok(()), Some(capture)) = (written, &mut self.capture) {
-                let is_dccp = self.flows[slot.flow as usize].is_dccp;
-                let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp };
-                let packet = &slot.bytes[..slot.parsed.length];
-                capture.note(interface, packet, &slot.parsed, slot.is_unsummed, now);
-            }
-            match (written, slot.seq) {
-                (Ok(()), Some(seq)) => {
-                    let watch = &mut self.flows[slot.flow as usize].watches[slot.direction as usize];
-                    watch.on_departed(seq, u64::from(slot.parsed.part.length));
-                }
-                (Ok(()), None) => {}
-                (Err(_), _) => self.totals.refused += 1,
-            }
+            self.note_written(tag, self.slots[tag as usize].parsed.part, written, now);
             self.free.push(tag);
+        }
+        self.train = train;
+    }
+
+    /// A packet, or the piece of one that lies in `fragment`, was written, unless the device would not take it.
+    fn note_written(&mut self, tag: u32, part: FragmentRange, written: Result<(), Errno>, now: Instant) {
+        if written.is_err() {
+            self.totals.refused += 1;
+            return;
+        }
+        let slot = &self.slots[tag as usize];
+        let flow = &mut self.flows[slot.flow as usize];
+        if let Some(capture) = &mut self.capture {
+            let is_whole = part == slot.parsed.part;
+            let bytes: &[u8] = if is_whole { &slot.bytes[..slot.parsed.length] } else { &self.fragment };
+            let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp: flow.is_dccp };
+            capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
+        }
+        if let Some(seq) = slot.seq {
+            flow.watches[slot.direction as usize].on_departed(seq, u64::from(part.length));
         }
     }
 
