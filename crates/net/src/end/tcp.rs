@@ -12,23 +12,25 @@
 //! The greeting is over, and acknowledged, before the first message: it leaves no small segment in flight for Nagle to
 //! wait for.
 
+mod dial;
+
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use rustix::event::{PollFd, PollFlags, epoll, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use talkpath_units::{Bytes, Instant};
 
 use super::Base;
 use crate::log::Sample;
 use crate::protocol::{DATA_REPLY, Progress};
-use crate::spec::TransportSpec;
 use crate::sys::{TcpInfo, send_queue, tcp_info};
 use crate::wire::filling;
+use dial::watch;
+pub(crate) use dial::{Dial, apply_options};
 
 /// A TCP flow's end.
 pub(crate) struct Stream {
@@ -45,15 +47,6 @@ pub(crate) struct Stream {
     received: u64,
     /// Counted before the first message.
     greeting: TcpInfo,
-}
-
-/// How a client reaches the server's data port.
-pub(crate) struct Dial {
-    pub(crate) to: SocketAddr,
-    /// The opening line.
-    pub(crate) opening: Vec<u8>,
-    pub(crate) epoll: Arc<OwnedFd>,
-    pub(crate) index: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,17 +199,7 @@ impl Stream {
 
     fn connect(&mut self, base: &Base) -> io::Result<()> {
         let Some(dial) = &self.dial else { return Ok(()) };
-        let socket =
-            Socket::new(Domain::for_address(dial.to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-        apply_options(&socket, &base.spec.transport, base.is_sender)?;
-        match socket.connect(&dial.to.into()) {
-            Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
-            Err(error) => return Err(error),
-        }
-        let socket = TcpStream::from(socket);
-        watch(&dial.epoll, &socket, dial.index)?;
-        self.socket = Some(socket);
+        self.socket = Some(dial.connect(base)?);
         self.state = State::Connecting;
         Ok(())
     }
@@ -466,33 +449,6 @@ impl Stream {
             base.failure = Some(why);
         }
     }
-}
-
-/// Sets what the scenario chose about a TCP socket, before it connects.
-///
-/// # Errors
-/// The system's; `NotFound` where the kernel lacks the congestion control.
-pub(crate) fn apply_options(socket: &Socket, transport: &TransportSpec, is_sender: bool) -> io::Result<()> {
-    let TransportSpec::Tcp { nodelay, cc, mss, send_buffer, receive_buffer } = transport else {
-        return Ok(());
-    };
-    socket.set_tcp_nodelay(*nodelay)?;
-    SockRef::from(socket).set_tcp_congestion(cc.as_bytes())?;
-    if let Some(mss) = mss {
-        socket.set_tcp_mss(*mss)?;
-    }
-    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    match (is_sender, send_buffer, receive_buffer) {
-        (true, Some(bytes), _) => socket.set_send_buffer_size(size(*bytes)),
-        (false, _, Some(bytes)) => socket.set_recv_buffer_size(size(*bytes)),
-        _ => Ok(()),
-    }
-}
-
-/// Has `epoll` tell of every change of `socket`'s readiness, under `index`.
-fn watch(epoll: &OwnedFd, socket: &TcpStream, index: u64) -> io::Result<()> {
-    let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
-    Ok(epoll::add(epoll, socket, epoll::EventData::new_u64(index), flags)?)
 }
 
 /// What streams carry.
