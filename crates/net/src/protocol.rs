@@ -11,7 +11,7 @@
 //!  probe                                ─►  ◄─  probe {received, sent}     several times, for the clocks
 //!       UDP flows register from their own addresses (wire.rs)
 //!  go {when, on the server's clock}     ─►  ◄─  going
-//!       TCP flows connect to the same port and open with `data {secret}`, answered by `ok`
+//!       TCP flows connect to the same port and open with `data {secret}`; messages follow at once
 //!  ask                                  ─►  ◄─  progress                   while the run lasts: also the keep-alive
 //!  stop                                 ─►  ◄─  stopped
 //!  report {flow}                        ─►  ◄─  rows, rows, ..., end       for each flow
@@ -211,9 +211,9 @@ impl<In: DeserializeOwned> Control<In> {
         &self.stream
     }
 
-    /// Gives up the socket.
-    pub(crate) fn into_stream(self) -> TcpStream {
-        self.stream
+    /// Gives up the socket, and what was read of it beyond the last line.
+    pub(crate) fn into_stream(self) -> (TcpStream, Vec<u8>) {
+        (self.stream, self.unread)
     }
 
     /// From now on lines may be this long.
@@ -348,11 +348,9 @@ fn garbage(bytes: &[u8]) -> ControlError {
 }
 
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
-/// What opens a data connection is answered by this, once its flow is known.
-pub(crate) const DATA_REPLY: &[u8] = b"ok\n";
 /// The longest line that a stranger may send.
 pub(crate) const OPENING_LIMIT: usize = 2 * 1024;
 /// The longest line that a client may send: a session of many flows.

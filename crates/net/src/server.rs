@@ -199,12 +199,13 @@ impl Shared {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives `stream`, which opened with `secret`, to its flow; drops it where there is no such flow for this client.
-    fn join_stream(&self, stream: TcpStream, secret: &Secret) {
+    /// Gives `stream`, which opened with `secret` and went on with `unread`, to its flow; drops it where there is no such flow
+    /// for this client.
+    fn join_stream(&self, (stream, unread): (TcpStream, Vec<u8>), secret: &Secret) {
         let Some(flow) = self.flows().by_secret.get(secret).cloned() else { return };
         let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client);
         if is_client && flow.spec.is_stream() {
-            session::attach(&flow, stream);
+            session::attach(&flow, stream, &unread);
         }
     }
 }

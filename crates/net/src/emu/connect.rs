@@ -103,7 +103,7 @@ impl Connecting {
             }
             match &mut end.channel {
                 Channel::Tcp(stream) => {
-                    stream.adopt(&mut end.base, socket.into(), epoll, place_of(self.index, true))
+                    stream.adopt(&mut end.base, (socket.into(), &[]), epoll, place_of(self.index, true))
                 }
                 Channel::Udp(_) | Channel::Dccp(_) => Ok(()),
             }
@@ -126,10 +126,12 @@ impl Connecting {
         }
         let mut end = self.far.lock();
         let end = &mut *end;
-        if let Channel::Tcp(channel) = &mut end.channel {
-            channel.attach(&mut end.base, stream, epoll, place_of(self.index, false));
+        match &mut end.channel {
+            Channel::Tcp(channel) => {
+                channel.adopt(&mut end.base, (stream, &[]), epoll, place_of(self.index, false))
+            }
+            Channel::Udp(_) | Channel::Dccp(_) => Ok(()),
         }
-        Ok(())
     }
 }
 

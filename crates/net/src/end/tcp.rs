@@ -5,12 +5,12 @@
 //! what there is and writes it back: per message, each one when it is whole; per read, the bytes as they came.
 //!
 //! ```text
-//!  client:  idle ─► connecting ─► greeting (said `data`, waits for `ok`) ─► open
-//!  server:                        attached (waits for the client's go-ahead, when the server sends) ─► open
+//!  client:  idle ─► connecting ─► open (the opening line, and behind it the first message)
+//!  server:  idle ─► open (the opening line was read)
 //! ```
 //!
-//! The greeting is over, and acknowledged, before the first message: it leaves no small segment in flight for Nagle to
-//! wait for.
+//! The opening line, which names the flow, is answered by nothing. Where the client sends, the line shares the segment of
+//! the first message: alone it would be a small segment in flight, for whose acknowledgement Nagle had to wait.
 
 mod dial;
 
@@ -21,12 +21,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::SendFlags;
 use rustix::time::Timespec;
 use talkpath_units::{Bytes, Instant};
 
 use super::Base;
 use crate::log::Sample;
-use crate::protocol::{DATA_REPLY, Progress};
+use crate::protocol::Progress;
 use crate::sys::{TcpInfo, send_queue, tcp_info};
 use crate::wire::filling;
 use dial::watch;
@@ -46,15 +47,13 @@ pub(crate) struct Stream {
     sent: u64,
     received: u64,
     /// Counted before the first message.
-    greeting: TcpInfo,
+    at_open: TcpInfo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
     Connecting,
-    Greeting { read: usize },
-    Attached,
     Open,
     Closed,
 }
@@ -79,7 +78,7 @@ impl Stream {
             next_read: 0,
             sent: 0,
             received: 0,
-            greeting: TcpInfo::default(),
+            at_open: TcpInfo::default(),
         }
     }
 
@@ -88,33 +87,29 @@ impl Stream {
         self.dial = Some(dial);
     }
 
-    /// Gives a server's end the connection that the client opened; false where it has one already.
-    pub(crate) fn attach(&mut self, base: &mut Base, socket: TcpStream, epoll: &OwnedFd, index: u64) -> bool {
-        if self.state != State::Idle || watch(epoll, &socket, index).is_err() {
-            return false;
-        }
-        self.socket = Some(socket);
-        self.state = State::Attached;
-        if !base.is_sender {
-            self.open(base, base.clock.now());
-        }
-        true
-    }
-
-    /// Gives a sender's end a connection that is open already and has no greeting: its first message is due now.
+    /// Gives this end a connection that is open already, of which `unread` was read with the opening line: a sender's first
+    /// message is due now. An end that has its connection lets go of another.
     ///
     /// # Errors
     /// The system's, where the connection cannot be watched.
     pub(crate) fn adopt(
         &mut self,
         base: &mut Base,
-        socket: TcpStream,
+        (socket, unread): (TcpStream, &[u8]),
         epoll: &OwnedFd,
         index: u64,
     ) -> io::Result<()> {
+        if self.state != State::Idle {
+            return Ok(());
+        }
         watch(epoll, &socket, index)?;
         self.socket = Some(socket);
         self.open(base, base.clock.now());
+        if !unread.is_empty()
+            && let Err(error) = self.on_read(base, unread)
+        {
+            self.fail(base, &error);
+        }
         Ok(())
     }
 
@@ -139,7 +134,7 @@ impl Stream {
                 }
             }
             State::Open => self.offer(base, now),
-            State::Connecting | State::Greeting { .. } | State::Attached | State::Closed => {}
+            State::Connecting | State::Closed => {}
         }
     }
 
@@ -189,11 +184,11 @@ impl Stream {
         base.log.totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
         if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
             let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
-            base.log.totals.data_packets = Some(since(info.data_segs_out, self.greeting.data_segs_out));
-            base.log.totals.retransmissions = Some(since(info.total_retrans, self.greeting.total_retrans));
+            base.log.totals.data_packets = Some(since(info.data_segs_out, self.at_open.data_segs_out));
+            base.log.totals.retransmissions = Some(since(info.total_retrans, self.at_open.total_retrans));
             base.log.totals.timeouts = info
                 .total_rto
-                .map(|total| u64::from(total.wrapping_sub(self.greeting.total_rto.unwrap_or(0))));
+                .map(|total| u64::from(total.wrapping_sub(self.at_open.total_rto.unwrap_or(0))));
         }
     }
 
@@ -216,24 +211,13 @@ impl Stream {
                     return Ok(false);
                 }
                 let opening = self.dial.as_ref().map_or(&[][..], |dial| &dial.opening);
-                if socket.write(opening)? != opening.len() {
+                // MORE keeps the line until the first message is behind it (tcp(7), TCP_CORK; 200 ms at most).
+                let follows = if base.is_sender { SendFlags::MORE } else { SendFlags::empty() };
+                if rustix::net::send(&*socket, opening, follows)? != opening.len() {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
-                self.state = State::Greeting { read: 0 };
-                Ok(false)
-            }
-            State::Greeting { read } => self.greet(base, read),
-            State::Attached => {
-                let mut go_ahead = [0; 1];
-                match socket.read(&mut go_ahead) {
-                    Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(_) => {
-                        self.open(base, base.clock.now());
-                        Ok(true)
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-                    Err(error) => Err(error),
-                }
+                self.open(base, base.clock.now());
+                Ok(true)
             }
             State::Open => {
                 let read_more = self.read(base)?;
@@ -243,33 +227,9 @@ impl Stream {
         }
     }
 
-    /// Reads the answer to the opening line, and no byte more; where the server sends, tells it to begin.
-    fn greet(&mut self, base: &mut Base, read: usize) -> io::Result<bool> {
-        let Some(socket) = &mut self.socket else { return Ok(false) };
-        let mut reply = [0; DATA_REPLY.len()];
-        let count = match socket.read(&mut reply[read..]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        if reply[read..read + count] != DATA_REPLY[read..read + count] {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        if read + count < DATA_REPLY.len() {
-            self.state = State::Greeting { read: read + count };
-            return Ok(true);
-        }
-        if !base.is_sender {
-            socket.write_all(b"\n")?;
-        }
-        self.open(base, base.clock.now());
-        Ok(true)
-    }
-
     fn open(&mut self, base: &mut Base, now: Instant) {
         if let Some(socket) = &self.socket {
-            self.greeting = tcp_info(socket.as_fd()).unwrap_or_default();
+            self.at_open = tcp_info(socket.as_fd()).unwrap_or_default();
         }
         self.state = State::Open;
         base.open_workload(now);
@@ -391,12 +351,7 @@ impl Stream {
             let Some(socket) = &mut self.socket else { return Ok(false) };
             match socket.read(&mut buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => {
-                    if let Some(sink) = &mut base.sink {
-                        sink.on_read(&buffer[..count]);
-                    }
-                    self.on_read(base, count as u64)?;
-                }
+                Ok(count) => self.on_read(base, &buffer[..count])?,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -405,9 +360,12 @@ impl Stream {
         Ok(true)
     }
 
-    /// One read returned `count` bytes.
-    fn on_read(&mut self, base: &mut Base, count: u64) -> io::Result<()> {
-        let now = base.clock.now();
+    /// One read returned `bytes`.
+    fn on_read(&mut self, base: &mut Base, bytes: &[u8]) -> io::Result<()> {
+        let (now, count) = (base.clock.now(), bytes.len() as u64);
+        if let Some(sink) = &mut base.sink {
+            sink.on_read(bytes);
+        }
         base.log.on_read(count, now);
         base.last_arrival = now;
         self.received += count;
@@ -440,9 +398,6 @@ impl Stream {
             let why = match error.kind() {
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
                     "the far end closed the data connection".to_owned()
-                }
-                io::ErrorKind::InvalidData => {
-                    "the far end answered the data connection with garbage".to_owned()
                 }
                 _ => format!("the data connection failed: {error}"),
             };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::epoll;
-use socket2::{SockRef, Socket};
+use socket2::Socket;
 use talkpath_units::Duration;
 
 use super::bind::DatagramSocket;
@@ -19,7 +19,7 @@ use crate::key::{random, to_hex};
 use crate::lateness::Lateness;
 use crate::live::lacks_congestion_control;
 use crate::log::RowBudget;
-use crate::protocol::{Admission, Answer, Control, ControlError, DATA_REPLY, Request, SILENCE_S};
+use crate::protocol::{Admission, Answer, Control, ControlError, Request, SILENCE_S};
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 use crate::threads::{pace, sample_interval, serve_connections};
 use crate::wire::{Secret, is_usable_token};
@@ -404,18 +404,16 @@ impl Drop for Session<'_> {
     }
 }
 
-/// Gives a data connection to its flow.
-pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream) {
-    let mut end = flow.end.lock();
-    let end = &mut *end;
-    let Channel::Tcp(channel) = &mut end.channel else { return };
-    let socket = Socket::from(stream);
-    if apply_options(&socket, &flow.spec.transport, end.base.is_sender).is_err()
-        || SockRef::from(&socket).send(DATA_REPLY).ok() != Some(DATA_REPLY.len())
-    {
-        return;
-    }
-    channel.attach(&mut end.base, socket.into(), &flow.epoll, flow.index);
+/// Gives a data connection, of which `unread` was read with its opening line, to its flow; what cannot be had is closed, and so
+/// told.
+pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]) {
+    flow.end.work(|end| {
+        let Channel::Tcp(channel) = &mut end.channel else { return };
+        let socket = Socket::from(stream);
+        if apply_options(&socket, &flow.spec.transport, end.base.is_sender).is_ok() {
+            let _ = channel.adopt(&mut end.base, (socket.into(), unread), &flow.epoll, flow.index);
+        }
+    });
 }
 
 /// Waits until the socket has taken what is queued, so that a report never piles up here.
