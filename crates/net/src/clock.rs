@@ -1,8 +1,8 @@
 //! This host's clock, as runs read it.
 //!
 //! Time is CLOCK_MONOTONIC, which no one steps; at the beginning of a session it is anchored at CLOCK_REALTIME, so that
-//! two hosts' readings are comparable numbers. Kernel receive stamps are CLOCK_REALTIME: they are turned into ages
-//! against a reading taken beside them, which a step of the wall clock between two packets cannot bend.
+//! two hosts' readings are comparable numbers. The kernel's stamps are CLOCK_REALTIME: [`WallStamps`], a reading of both
+//! clocks at one moment, turns them into run time, so that a step of the wall clock between two packets bends neither.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_units::{Duration, Instant};
@@ -35,8 +35,8 @@ impl WallStamps {
         stamp_ns <= self.latest_ns
     }
 
-    /// The run time of a stamp of CLOCK_REALTIME; the reading's where the stamp is later, or a second or more earlier, which a
-    /// step of the wall clock made.
+    /// The run time of a stamp of CLOCK_REALTIME. One that is later than the reading, or a second or more earlier, is from
+    /// before a step of the wall clock and says nothing: it counts as of the reading, as a packet without a stamp does.
     pub(crate) fn at(self, stamp_ns: i64) -> Instant {
         let is_near = (0..OLDEST_STAMP_NS).contains(&(self.latest_ns - stamp_ns));
         let stamp_ns = if is_near { stamp_ns } else { self.latest_ns };
@@ -69,8 +69,7 @@ impl RunClock {
 
     /// The run time at which the kernel stamped a datagram with `stamp_ns` on CLOCK_REALTIME; now where it did not.
     pub(crate) fn stamped(self, stamp_ns: Option<i64>) -> Instant {
-        let age = stamp_ns.map_or(0, |stamp| (read(ClockId::Realtime) - stamp).clamp(0, OLDEST_STAMP_NS));
-        self.at(monotonic() - age)
+        stamp_ns.map_or_else(|| self.now(), |stamp_ns| self.beside_wall().at(stamp_ns))
     }
 
     /// What turns the kernel's stamps into run time, as of now: for stamps of the last moments.
@@ -132,7 +131,7 @@ const SPIN_NS: i64 = 60_000;
 /// Two readings within this are of one moment (chosen: ten times what a reading takes), and so many are tried for that.
 const NARROW_NS: i64 = 1_000;
 const READINGS: u32 = 4;
-/// A stamp older than this was made before the wall clock was stepped: it is cut off here.
+/// A stamp older than this was made before the wall clock was stepped (chosen: no thread of ours leaves a packet for so long).
 const OLDEST_STAMP_NS: i64 = SECOND;
 
 #[cfg(test)]
@@ -171,6 +170,20 @@ mod tests {
             );
         }
         assert!(stamps.follows(stamp) && !stamps.follows(stamps.latest_ns + 1));
+    }
+
+    #[test]
+    fn one_datagrams_stamp_counts_as_a_readings_do() {
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns() - 10 * SECOND);
+        let before = clock.now();
+        let stamp = read(ClockId::Realtime);
+        let stamped = clock.stamped(Some(stamp - 1_000_000));
+        let slack = Duration::from_millis(50);
+        assert!(stamped < clock.now() && stamped.saturating_add(slack) >= before);
+        for no_stamp in [None, Some(stamp - 2 * SECOND), Some(stamp + 3_600 * SECOND)] {
+            assert!(clock.stamped(no_stamp).saturating_add(slack) >= before, "{no_stamp:?} counts as now");
+        }
     }
 
     #[test]
