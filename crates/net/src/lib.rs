@@ -14,8 +14,8 @@
 //! a flow are the same code; the client collects the far end's log after the run and joins the two on its own clock.
 //! The protocol, its limits and what may be trusted are in docs/live.md. Linux only.
 //!
-//! Left out so far: probes of the clocks during a run, transmit stamps, DCCP, and what the kernel's TCP does not let a
-//! program set (which a run's warnings name).
+//! Left out: probes of the clocks during a run, when the far host's packets left it, and what the kernel's TCP does not let
+//! a program set (which a run's warnings name).
 
 mod alarm;
 mod clock;

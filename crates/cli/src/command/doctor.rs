@@ -5,13 +5,22 @@ use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::thread;
 
-use talkpath_net::emu::{Capabilities, Means, probe};
+use serde::Serialize;
+use talkpath_net::emu::{Capabilities, Means, Preemption, probe};
 
+use crate::args::Common;
 use crate::failure::Failure;
-use crate::terminal::Terminal;
+use crate::part::json;
+use crate::terminal::{self, Terminal};
 
-/// Prints one line a finding.
-pub(crate) fn run(terminal: Terminal) -> Result<(), Failure> {
+/// Prints one line a finding, or with `--json` all of them as an object.
+pub(crate) fn run(common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    if common.json {
+        return terminal::print(&json(&Findings {
+            talkpath: env!("CARGO_PKG_VERSION"),
+            findings: findings(),
+        }));
+    }
     let mut text = String::new();
     for Finding { subject, state, advice } in findings() {
         let _ = writeln!(text, "{subject:<16} {state}");
@@ -22,8 +31,17 @@ pub(crate) fn run(terminal: Terminal) -> Result<(), Failure> {
     terminal.result(&text)
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Findings {
+    talkpath: &'static str,
+    findings: Vec<Finding>,
+}
+
+#[derive(Serialize)]
 struct Finding {
     subject: &'static str,
+    /// Begins with `ready` where something can be had.
     state: String,
     advice: Option<&'static str>,
 }
@@ -36,6 +54,7 @@ fn findings() -> Vec<Finding> {
         live(),
         emu(&machine),
         real_time(&machine),
+        preemption(&machine),
         kernel_stamps(&machine),
         clock_source(&machine),
         ip("IPv4", UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_ok()),
@@ -98,6 +117,41 @@ fn real_time(machine: &Capabilities) -> Finding {
             ),
         },
     }
+}
+
+/// What a neighbour's system call may do to a thread that is to run now, on a machine that is not idle.
+fn preemption(machine: &Capabilities) -> Finding {
+    let subject = "preemption";
+    let Some(model) = machine.preemption else {
+        return Finding {
+            subject,
+            state: "unknown".to_owned(),
+            advice: Some("the kernel's configuration tells (CONFIG_PREEMPT..., in /boot or /proc/config.gz)"),
+        };
+    };
+    let (state, is_late) = match model.kind {
+        Preemption::RealTime => ("ready: PREEMPT_RT, a real-time thread waits for nobody", false),
+        Preemption::Full => {
+            ("ready: full, a real-time thread does not wait for a neighbour's system call", false)
+        }
+        Preemption::Lazy => {
+            ("ready: lazy, a real-time thread does not wait for a neighbour's system call", false)
+        }
+        Preemption::Voluntary => {
+            ("voluntary: a neighbour's long system call can hold a real-time thread up", true)
+        }
+        Preemption::None => {
+            ("none: a neighbour's long system call holds a real-time thread up for milliseconds", true)
+        }
+    };
+    let advice = match model.is_dynamic {
+        true => {
+            "boot with preempt=full, or as root write full to /sys/kernel/debug/sched/preempt; else leave the \
+             machine alone during a run"
+        }
+        false => "take a kernel with CONFIG_PREEMPT or PREEMPT_LAZY, or leave the machine alone during a run",
+    };
+    Finding { subject, state: state.to_owned(), advice: is_late.then_some(advice) }
 }
 
 fn kernel_stamps(machine: &Capabilities) -> Finding {

@@ -48,6 +48,18 @@ fn help_version_completions_and_manual_go_to_standard_output() {
 }
 
 #[test]
+fn the_doctors_findings_come_as_json_too() {
+    let seen = Bench::new().run(&["doctor", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&seen.succeeds().out).unwrap();
+    let subjects: Vec<_> =
+        told["findings"].as_array().unwrap().iter().map(|it| it["subject"].as_str().unwrap()).collect();
+    for subject in ["sim", "live", "emu", "real time", "preemption", "TCP cc"] {
+        assert!(subjects.contains(&subject), "{subject} in {subjects:?}");
+    }
+    assert!(told["findings"][0]["state"].as_str().unwrap().starts_with("ready: "), "{told}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let bench = Bench::new();
     let mut child = bench.start(&["check", "--schema"]);

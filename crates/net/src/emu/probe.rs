@@ -6,6 +6,7 @@ use socket2::{Domain, Socket, Type};
 use std::os::fd::AsFd;
 use talkpath_arena::ArenaError;
 
+use super::preemption::{PreemptionModel, preemption};
 use super::world::{Means, World};
 use crate::sys::{SocketSwitch, become_real_time, switch_on};
 
@@ -18,6 +19,8 @@ pub struct Capabilities {
     pub user_namespaces: Result<u64, String>,
     /// Whether threads can be scheduled in real time.
     pub real_time: Result<(), String>,
+    /// When a real-time thread gets the processor from a neighbour's system call; `None` where nothing tells.
+    pub preemption: Option<PreemptionModel>,
     /// Whether the kernel stamps arriving datagrams.
     pub kernel_stamps: Result<(), String>,
     /// The congestion controls that a socket may ask for here; more may be modules.
@@ -42,6 +45,7 @@ pub fn probe() -> Capabilities {
         }),
         user_namespaces: user_namespaces(),
         real_time: real_time(),
+        preemption: preemption(),
         kernel_stamps: kernel_stamps().map_err(|error| error.to_string()),
         congestion_controls: congestion_controls
             .map(|names| names.split_ascii_whitespace().map(str::to_owned).collect())
