@@ -5,38 +5,19 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Bench, Seen, entries, names, read_json, wait_until};
+use crate::harness::{Bench, CALL, Seen, entries, names, read_json, wait_until};
 
-const CALL: &str = r#"
-name = "a call"
-duration = "1 s"
-drain = "200 ms"
-path = "home-adsl"
-
-[flow.call]
-transport = "udp"
-workload = { kind = "voice", codec = "g711", echo = true }
-"#;
-
-/// Whether this machine allows the arena; says why not.
-fn is_available(bench: &Bench) -> bool {
+/// A bench with an emulated run of [`CALL`]; `None` where the machine does not allow it.
+fn emulated_call() -> Option<Bench> {
+    let bench = Bench::new();
     bench.file("call.toml", CALL);
-    let seen = bench.run(&["run", "call.toml", "--arena", "emu"]);
-    if seen.code == Some(3) {
-        seen.fails(3, &["help:"]);
-        eprintln!("SKIP: the emulated arena is not available here: {}", seen.err);
-        return false;
-    }
-    seen.succeeds();
-    true
+    bench.emulate(&["run", "call.toml", "--arena", "emu"])?.succeeds();
+    Some(bench)
 }
 
 #[test]
 fn an_emulated_run_leaves_the_same_files_and_its_replay_finds_no_difference() {
-    let bench = Bench::new();
-    if !is_available(&bench) {
-        return;
-    }
+    let Some(bench) = emulated_call() else { return };
     let run = bench.only_run();
     let expected = [
         "arrivals",
@@ -69,10 +50,7 @@ fn an_emulated_run_leaves_the_same_files_and_its_replay_finds_no_difference() {
 
 #[test]
 fn a_killed_emulated_run_leaves_whole_repetitions_and_goes_on_from_them() {
-    let bench = Bench::new();
-    if !is_available(&bench) {
-        return;
-    }
+    let Some(bench) = emulated_call() else { return };
     let many = CALL.replace("duration = \"1 s\"", "duration = \"150 ms\"\nrepeat = 12");
     bench.file("many.toml", many);
     let mut child = bench.start(&["run", "many.toml", "--arena", "emu", "--out", "killed"]);

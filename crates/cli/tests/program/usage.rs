@@ -50,7 +50,7 @@ fn help_version_completions_and_manual_go_to_standard_output() {
 #[test]
 fn the_doctors_findings_come_as_json_too() {
     let seen = Bench::new().run(&["doctor", "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&seen.succeeds().out).unwrap();
+    let told = seen.succeeds().summary();
     let subjects: Vec<_> =
         told["findings"].as_array().unwrap().iter().map(|it| it["subject"].as_str().unwrap()).collect();
     for subject in ["sim", "live", "emu", "real time", "preemption", "TCP cc"] {
