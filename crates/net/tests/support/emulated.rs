@@ -3,11 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use talkpath_arena::{Arena, ArenaError, RunPlan};
-use talkpath_measure::RunRecord;
+use talkpath_arena::{Arena, ArenaError};
+use talkpath_measure::{DropCause, Fate, FlowRecord, LegRecord, LinkRecord, RunRecord};
 use talkpath_net::emu::{EmuArena, EmuReport, replay};
 use talkpath_scenario::{Options, Scenario, Source, load};
-use talkpath_units::Seed;
+
+pub use super::plan;
 
 /// What a run leaves.
 pub struct Ran {
@@ -15,6 +16,21 @@ pub struct Ran {
     pub report: EmuReport,
     pub log: Vec<u8>,
     pub scenario: Scenario,
+}
+
+impl Ran {
+    pub fn link(&self, name: &str) -> &LinkRecord {
+        self.record.links.iter().find(|link| link.name == name).expect("the link has a record")
+    }
+
+    pub fn flow(&self, name: &str) -> &FlowRecord {
+        self.record.flows.iter().find(|flow| flow.info.name == name).expect("the flow has a record")
+    }
+}
+
+/// Messages of `leg` that ended so.
+pub fn count(leg: &LegRecord, fate: Fate, cause: Option<DropCause>) -> usize {
+    leg.messages.iter().filter(|row| row.fate == fate && row.drop_cause == cause).count()
 }
 
 /// One run at a time: they would disturb each other's timing.
@@ -42,16 +58,7 @@ pub fn run(text: &str) -> Option<Ran> {
     };
     let scenario = scenario(text);
     let interrupt = AtomicBool::new(false);
-    let plan = RunPlan {
-        cell: 0,
-        repetition: 0,
-        seed: Seed::new(5),
-        series: true,
-        rows: true,
-        interrupt: &interrupt,
-        progress: &|_| {},
-    };
-    let record = arena.run(&scenario, plan).unwrap_or_else(|why| panic!("{why}"));
+    let record = arena.run(&scenario, plan(&interrupt, &|_| {})).unwrap_or_else(|why| panic!("{why}"));
     let log = arena.take_arrival_log().expect("every run has a log");
     let report = arena.report().expect("every run has a report").clone();
     eprintln!("{report}; {:?}", record.warnings);

@@ -19,7 +19,7 @@ use talkpath_transport::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig,
     UdpConfig,
 };
-use talkpath_units::{Bytes, Duration, Packets, Rate, Seed};
+use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
 /// A run of `flows` for `ms` milliseconds.
 pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
@@ -162,16 +162,10 @@ pub fn run_with(
     interrupt: &AtomicBool,
 ) -> Result<RunRecord, ArenaError> {
     let mut arena = LiveArena::connect(&address.to_string(), LiveOptions { key })?;
-    arena.run(
-        scenario,
-        RunPlan {
-            cell: 0,
-            repetition: 0,
-            seed: Seed::new(1),
-            series: true,
-            rows: true,
-            interrupt,
-            progress: &|_| {},
-        },
-    )
+    arena.run(scenario, plan(interrupt, &|_| {}))
+}
+
+/// The first repetition, with all its rows.
+pub fn plan<'a>(interrupt: &'a AtomicBool, progress: &'a (dyn Fn(Instant) + Sync)) -> RunPlan<'a> {
+    RunPlan { cell: 0, repetition: 0, seed: Seed::new(5), series: true, rows: true, interrupt, progress }
 }

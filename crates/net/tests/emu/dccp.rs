@@ -1,26 +1,14 @@
 //! Our DCCP in the emulated arena: over real sockets and a path that is ours, so that every message's fate is known.
-//!
-//! Where the machine allows no namespaces a test prints why and checks nothing.
-#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
+use talkpath_measure::{DropCause, Fate, SeriesKind};
 
-use support::emulated::run;
-use talkpath_measure::{DropCause, Fate, FlowRecord, LegRecord, SeriesKind};
+use super::support::emulated::{count, run};
 
 const PATH: &str = r#"
     [path]
     up = { rate = "2 Mbps", delay = "10 ms" }
     down = { rate = "2 Mbps", delay = "10 ms" }
 "#;
-
-fn count(leg: &LegRecord, fate: Fate, cause: Option<DropCause>) -> usize {
-    leg.messages.iter().filter(|row| row.fate == fate && row.drop_cause == cause).count()
-}
-
-fn flow<'a>(flows: &'a [FlowRecord], name: &str) -> &'a FlowRecord {
-    flows.iter().find(|flow| flow.info.name == name).unwrap()
-}
 
 #[test]
 fn calls_over_every_ccid_come_back_whole_in_both_directions() {
@@ -75,7 +63,7 @@ fn a_bulk_transfers_window_is_sampled_and_its_losses_are_the_queues() {
     };
     let bulk = &ran.record.flows[0];
     let dropped = count(&bulk.forward, Fate::Missing, Some(DropCause::Queue));
-    let link = ran.record.links.iter().find(|link| link.name == "up").unwrap();
+    let link = ran.link("up");
     assert_eq!(dropped as u64, link.dropped, "each was a message");
     assert!(dropped > 0, "slow start overran the queue");
     let known = count(&bulk.forward, Fate::Delivered, None) + dropped;
@@ -117,7 +105,7 @@ fn an_overloaded_queue_drops_its_oldest_and_a_small_one_refuses_the_newest() {
     for (name, sheds) in
         [("drop-oldest", (Fate::Missing, Some(DropCause::SendQueue))), ("drop-newest", (Fate::Refused, None))]
     {
-        let leg = &flow(&ran.record.flows, name).forward;
+        let leg = &ran.flow(name).forward;
         // 800 messages were due, and the path takes 400 kbps of both flows.
         let shed = count(leg, sheds.0, sheds.1);
         assert!(shed > 200, "{name}: {shed} of {}", leg.messages.len());

@@ -3,21 +3,16 @@
 //! Where the machine allows no namespaces a test prints why and checks nothing. Timing is checked against the median and
 //! from below, since a busy machine delays but never hurries; what has to be exact (decisions, counts) is exact anyhow.
 
+mod dccp;
+mod life;
+#[path = "../support/mod.rs"]
 mod support;
 
-use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
-
-use support::emulated::{Ran, alone, run, scenario};
-use talkpath_arena::{Arena, ArenaError, RunPlan};
+use support::emulated::{Ran, count, run};
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::{DropCause, Fate, LinkRecord, SeriesKind};
-use talkpath_net::emu::{EmuArena, ReplayError, log_header, probe, replay};
-use talkpath_units::{Duration, Instant, Seed};
-
-fn link<'a>(ran: &'a Ran, name: &str) -> &'a LinkRecord {
-    ran.record.links.iter().find(|link| link.name == name).expect("the link has a record")
-}
+use talkpath_measure::{DropCause, Fate, LegRecord, SeriesKind};
+use talkpath_net::emu::{ReplayError, log_header, replay};
+use talkpath_units::{Duration, Instant};
 
 /// Round-trip delay of flow `name`: minimum, p50 and p90, ms.
 fn round_trip(ran: &Ran, name: &str) -> (f64, f64, f64) {
@@ -190,20 +185,17 @@ fn losses_and_drops_are_those_of_the_links_message_by_message() {
     let burst = &ran.record.flows[0].forward;
     let (call, echo) = (&ran.record.flows[1].forward, ran.record.flows[1].echo.as_ref().unwrap());
     assert_eq!((burst.messages.len(), call.messages.len()), (1200, 400));
-    let count = |cause| {
-        let messages = [burst, call, echo].into_iter().flat_map(|leg| &leg.messages);
-        messages.filter(|row| row.drop_cause == Some(cause)).count() as u64
+    let missing = |cause| {
+        [burst, call, echo].into_iter().map(|leg| count(leg, Fate::Missing, Some(cause)) as u64).sum::<u64>()
     };
     let replayed = replay(&ran.log, &ran.scenario).unwrap();
-    assert_eq!((count(DropCause::Loss), count(DropCause::Queue)), (replayed.lost, replayed.dropped));
+    assert_eq!((missing(DropCause::Loss), missing(DropCause::Queue)), (replayed.lost, replayed.dropped));
     // The links count what happened before the duration's end, and the last milliseconds' packets come after it.
-    let (up, down) = (link(&ran, "up"), link(&ran, "down"));
+    let (up, down) = (ran.link("up"), ran.link("down"));
     assert!((replayed.lost - 2..=replayed.lost).contains(&(up.lost + down.lost)), "{up:?} {down:?}");
     assert_eq!(up.dropped + down.dropped, replayed.dropped);
     assert!(up.lost > 5 && down.lost > 20, "{up:?} {down:?}");
-    let arrived = |leg: &talkpath_measure::LegRecord| {
-        leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count() as u64
-    };
+    let arrived = |leg: &LegRecord| count(leg, Fate::Delivered, None) as u64;
     assert_eq!(arrived(burst) + arrived(call) + arrived(echo), replayed.departed);
     for leg in [burst, call, echo] {
         let is_told =
@@ -254,9 +246,9 @@ fn flows_take_their_own_routes_and_large_datagrams_are_fragmented_on_the_way() {
     assert!(["call-1", "call-2", "call-3"].iter().all(|name| summary.flows[*name].lost == 0));
     // 4028 B are 3 fragments of 1500 B, each of the first two is 3 pieces of 576 B, the last 2: 8 in all.
     let calls = summary.flows["call-1"].sent + summary.flows["call-2"].sent + summary.flows["call-3"].sent;
-    assert_eq!(link(&ran, "access1").forwarded, 3 * summary.flows["call-1"].sent);
-    assert!(link(&ran, "wan").forwarded > 8 * calls, "and the acknowledgements of the download");
-    let get = ran.record.flows.iter().find(|flow| flow.info.name == "get").unwrap();
+    assert_eq!(ran.link("access1").forwarded, 3 * summary.flows["call-1"].sent);
+    assert!(ran.link("wan").forwarded > 8 * calls, "and the acknowledgements of the download");
+    let get = ran.flow("get");
     assert_eq!(get.forward.reads.iter().map(|read| read.1.get()).sum::<u64>(), 200_000);
 }
 
@@ -281,8 +273,7 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
     else {
         return;
     };
-    let flow = |name| ran.record.flows.iter().find(|flow| flow.info.name == name).unwrap();
-    let udp = flow("udp");
+    let udp = ran.flow("udp");
     let count = |fate| udp.forward.messages.iter().filter(|row| row.fate == fate).count();
     // 100 messages a second come, and each takes 20 ms: 250 fit into the run, beside what waits at its end. On a machine that
     // holds the receiver up for longer than its socket's buffer lasts, fewer.
@@ -298,8 +289,8 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
             .iter()
             .all(|row| { row.fate != Fate::Missing || row.drop_cause == Some(DropCause::SocketBuffer) })
     );
-    assert_eq!(link(&ran, "up").dropped + link(&ran, "up").lost, 0);
-    let tcp = flow("tcp");
+    assert_eq!(ran.link("up").dropped + ran.link("up").lost, 0);
+    let tcp = ran.flow("tcp");
     assert!(tcp.forward.messages.iter().all(|row| row.fate != Fate::Missing), "a stream loses nothing");
     let mut bytes = 0;
     let completed = tcp.forward.reads.iter().filter_map(|(at, size)| {
@@ -374,7 +365,7 @@ fn a_burst_that_finds_room_again_goes_on_at_its_own_pace() {
         };
         // The buffer holds 16 kB, 8 ms of the link, and says that there is room when a third is free: who then waits 20 ms
         // for his clock instead of 0.3 ms leaves the link idle for most of the time.
-        let utilisation = link(&ran, "up").utilisation;
+        let utilisation = ran.link("up").utilisation;
         eprintln!("utilisation {utilisation:.3}");
         if utilisation > 0.75 {
             return;
@@ -404,7 +395,7 @@ fn bulk_fills_the_bottleneck_and_its_queue() {
     // 1448 B of 1500 B at most; a queue of more than one bandwidth-delay product keeps the link busy.
     assert!(goodput <= 10e6 * 1448.0 / 1500.0 * 1.01, "{goodput}");
     assert!(goodput > 9e6, "{goodput}");
-    let up = link(&ran, "up");
+    let up = ran.link("up");
     assert!(up.utilisation > 0.95 && up.queue_packets_mean > 5.0 && up.queue_packets_max <= 44, "{up:?}");
     assert!(up.dropped > 0);
     let upload = &ran.record.flows[0];
@@ -435,193 +426,5 @@ fn a_log_of_another_path_is_told() {
     assert!(matches!(replay(&ran.log, &ran.scenario), Err(ReplayError::OtherScenario(1, 2))));
 }
 
-#[test]
-fn an_interrupted_run_keeps_what_was_measured() {
-    let _alone = alone();
-    let Ok(mut arena) = EmuArena::open() else {
-        eprintln!("SKIPPED: {:?}", probe().emulation);
-        return;
-    };
-    let scenario = scenario(VICTIM);
-    let interrupt = AtomicBool::new(false);
-    let progress = |now: Instant| {
-        if now >= Instant::from_millis(700) {
-            interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
-    };
-    let plan = RunPlan {
-        cell: 0,
-        repetition: 0,
-        seed: Seed::new(1),
-        series: false,
-        rows: true,
-        interrupt: &interrupt,
-        progress: &progress,
-    };
-    let Err(ArenaError::Interrupted { partial: Some(record) }) = arena.run(&scenario, plan) else {
-        panic!("the run goes on");
-    };
-    assert!(!record.valid && record.window_end < Instant::from_secs(2));
-    let delivered = record.flows[0].forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
-    assert!((25..60).contains(&delivered), "{delivered}");
-    assert!(record.flows[0].forward.messages.iter().all(|row| row.fate != Fate::Missing));
-    replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap();
-}
-
-#[test]
-fn a_killed_run_leaves_no_process_device_or_namespace() {
-    let _alone = alone();
-    if let Err(why) = EmuArena::open() {
-        eprintln!("SKIPPED: {why}");
-        return;
-    }
-    let before = devices();
-    let ours = format!("killed-by-{}", std::process::id());
-    let mut moments = Seed::new(KILLS).stream("kill");
-    for _ in 0..KILLS {
-        let mut victim = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_victim", &ours, "--ignored", "--nocapture", "--test-threads", "1"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // From before the namespaces to the middle of the run; a run begins some 20 ms after its process.
-        let after = moments.span(Duration::from_millis(1), Duration::from_millis(160));
-        std::thread::sleep(std::time::Duration::from_nanos(after.as_nanos()));
-        victim.kill().unwrap();
-        victim.wait().unwrap();
-    }
-    // A helper dies with its parent's thread, and the kernel takes namespaces away in its own time.
-    for _ in 0..300 {
-        if processes(&ours).is_empty() && devices() == before {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    let left = processes(&ours);
-    assert!(left.is_empty(), "processes are left: {left:?}");
-    assert_eq!(devices(), before, "devices are left");
-    let named: Vec<_> = list("/run/netns").into_iter().filter(|name| name.contains("talkpath")).collect();
-    assert!(named.is_empty(), "{named:?}");
-}
-
-/// What the kill test kills.
-#[test]
-#[ignore = "runs until it is killed"]
-fn a_victim() {
-    let interrupt = AtomicBool::new(false);
-    let plan = RunPlan {
-        cell: 0,
-        repetition: 0,
-        seed: Seed::new(1),
-        series: false,
-        rows: true,
-        interrupt: &interrupt,
-        progress: &|_| {},
-    };
-    EmuArena::default().run(&scenario(VICTIM), plan).unwrap();
-}
-
-#[test]
-fn without_root_a_user_namespace_does() {
-    let _alone = alone();
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: the tests run without root already");
-        return;
-    }
-    let status = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "a_guest", "--ignored", "--nocapture"])
-        .output();
-    let Ok(output) = status else {
-        eprintln!("SKIPPED: no setpriv here to give up root with");
-        return;
-    };
-    let text =
-        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    eprintln!("{text}");
-    if text.contains("SKIPPED") || !text.contains("running 1 test") {
-        eprintln!("SKIPPED: as above");
-        return;
-    }
-    assert!(output.status.success());
-}
-
-/// What [`without_root_a_user_namespace_does`] runs as nobody.
-#[test]
-#[ignore = "run by another test, as nobody"]
-fn a_guest() {
-    let Some(ran) = run(VICTIM_SHORT) else { return };
-    assert!(!rustix::process::geteuid().is_root());
-    assert_eq!(probe().emulation, Ok(talkpath_net::emu::Means::UserNamespace));
-    assert!(
-        ran.record.flows.iter().all(|flow| flow
-            .forward
-            .messages
-            .iter()
-            .all(|row| row.fate == Fate::Delivered))
-    );
-}
-
-#[test]
-fn what_the_machine_can_do_is_told() {
-    let found = probe();
-    eprintln!("{found:?}");
-    assert!(!found.congestion_controls.is_empty() && !found.kernel.is_empty());
-    assert_eq!(found.emulation.is_ok(), EmuArena::open().is_ok());
-}
-
-fn devices() -> Vec<String> {
-    list("/sys/class/net")
-}
-
-fn list(directory: &str) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let mut names: Vec<_> =
-        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
-    names.sort();
-    names
-}
-
-/// The processes with `word` in their command line.
-fn processes(word: &str) -> Vec<String> {
-    list("/proc")
-        .into_iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        .filter(|pid| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes())
-        })
-        .collect()
-}
-
 /// A busy machine delays, but not always.
 const ATTEMPTS: u32 = 5;
-const KILLS: u64 = 50;
-const VICTIM: &str = r#"
-    name = "victim"
-    duration = "60 s"
-    [path]
-    up = { rate = "10 Mbps", delay = "5 ms" }
-    down = { rate = "10 Mbps", delay = "5 ms" }
-    [flow.call]
-    transport = "udp"
-    workload = { kind = "voice", codec = "g711", echo = true }
-    [flow.upload]
-    transport = "tcp"
-    workload = { kind = "bulk" }
-    "#;
-const VICTIM_SHORT: &str = r#"
-    name = "guest"
-    duration = "1 s"
-    [path]
-    up = { rate = "10 Mbps", delay = "5 ms" }
-    down = { rate = "10 Mbps", delay = "5 ms" }
-    [flow.call]
-    transport = "udp"
-    workload = { kind = "voice", codec = "g711", echo = true }
-    [flow.line]
-    transport = { kind = "tcp-nodelay", cc = "cubic" }
-    workload = { kind = "voice", codec = "g711", echo = true }
-    "#;
