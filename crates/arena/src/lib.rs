@@ -3,6 +3,7 @@
 mod application;
 mod endpoint;
 pub mod far_clock;
+pub mod links;
 pub mod offset;
 
 pub use endpoint::{Endpoint, FlowTaps, Side};

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use support::{Serving, down, run, scenario, voice};
-use talkpath_arena::{Arena, ArenaError, RunPlan};
+use support::{Serving, down, plan, run, scenario, voice};
+use talkpath_arena::{Arena, ArenaError};
 use talkpath_measure::{FileRecord, RunRecord};
 use talkpath_net::emu::{EmuArena, replay};
 use talkpath_net::{Limits, ServeOptions};
 use talkpath_scenario::{Files, Flow, Located, Options, Scenario, Source, WorkloadConfig, load_with_files};
-use talkpath_units::{Bytes, Seed};
+use talkpath_units::Bytes;
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -83,8 +83,8 @@ fn found<'a>(record: &'a RunRecord, flow: &str) -> &'a FileRecord {
 fn emulate(text: &str) -> Option<RunRecord> {
     static ONE: Mutex<()> = Mutex::new(());
     let _alone = ONE.lock();
-    let plan = load_with_files(&Source::new("f.toml", text), &Options::default(), &Whole);
-    let scenario: Scenario = plan.unwrap_or_else(|why| panic!("{why}")).cells.remove(0).scenario;
+    let loaded = load_with_files(&Source::new("f.toml", text), &Options::default(), &Whole);
+    let scenario: Scenario = loaded.unwrap_or_else(|why| panic!("{why}")).cells.remove(0).scenario;
     let mut arena = match EmuArena::open() {
         Ok(arena) => arena,
         Err(why @ ArenaError::Unavailable { .. }) => {
@@ -94,17 +94,7 @@ fn emulate(text: &str) -> Option<RunRecord> {
         Err(why) => panic!("{why}"),
     };
     let interrupt = AtomicBool::new(false);
-    let seed = Seed::new(5);
-    let plan = RunPlan {
-        cell: 0,
-        repetition: 0,
-        seed,
-        series: true,
-        rows: true,
-        interrupt: &interrupt,
-        progress: &|_| {},
-    };
-    let record = arena.run(&scenario, plan).unwrap_or_else(|why| panic!("{why}"));
+    let record = arena.run(&scenario, plan(&interrupt, &|_| {})).unwrap_or_else(|why| panic!("{why}"));
     eprintln!("{:?}", record.warnings);
     replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap_or_else(|why| panic!("{why}"));
     Some(record)

@@ -1,16 +1,14 @@
 //! From a scenario to a simulation: links, endpoints, routes.
 
+use talkpath_arena::links::host_delay;
 use talkpath_arena::{Endpoint, FlowTaps, RunPlan};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{FlowInfo, FlowTally, LegTap, SeriesKind};
-use talkpath_path::{
-    DelayVariation, Framing, LINUX_MEMORY, LINUX_TIMEOUT, Link, LinkConfig, LossModel, QueueKind, QueueLimit,
-    RateModel, Reassembly,
-};
+use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Link, RateModel, Reassembly};
 use talkpath_scenario::workload::AnyWorkload;
 use talkpath_scenario::{Flow, LinkIndex, NamedLink, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, TransportConfig};
-use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+use talkpath_units::{Duration, Instant};
 
 use crate::flow::{FlowMeter, SimFlow};
 use crate::network::{Network, Parcels, Routes, Ticket};
@@ -146,25 +144,6 @@ fn simulated_transport(flow: &Flow) -> TransportConfig {
         config.cc.get_or_insert(CongestionControlKind::Cubic);
     }
     transport
-}
-
-/// The sending host's own delay before each packet: a pipe with no rate, which keeps the order.
-fn host_delay(flow: &Flow, seed: Seed) -> Link<Ticket> {
-    let config = LinkConfig {
-        rate: RateModel::Unlimited,
-        delay: Duration::ZERO,
-        mtu: Bytes::MAX,
-        framing: Framing::None,
-        queue: QueueKind::DropTail {
-            limit: QueueLimit::Packets(Packets::MAX),
-            in_service: false,
-            mark_at: None,
-        },
-        loss: LossModel::None,
-        jitter: DelayVariation::Uniform { max: flow.send_jitter, reorder: false },
-    };
-    // The name cannot be a link's: those hold no slash.
-    Link::new(&config, seed, &format!("host/{}", flow.name))
 }
 
 fn indices(route: &[LinkIndex]) -> Vec<u32> {

@@ -13,8 +13,9 @@
 use core::sync::atomic::Ordering;
 
 use talkpath_arena::RunPlan;
+use talkpath_arena::links::link_record;
 use talkpath_measure::series::SeriesTap;
-use talkpath_measure::{DropCause, LinkRecord, RunRecord};
+use talkpath_measure::{DropCause, RunRecord};
 use talkpath_path::{PathOutput, Reassembled};
 use talkpath_scenario::Scenario;
 use talkpath_transport::{Packet, Transmit};
@@ -99,17 +100,7 @@ impl Simulation {
         for (mut link, name) in self.network.links.into_iter().zip(self.link_names) {
             let line = queue_series.next().map(SeriesTap::finish);
             series.extend(line.filter(|line| !line.points.is_empty()));
-            let report = link.report(end);
-            links.push(LinkRecord {
-                name,
-                queue_packets_mean: report.queue_packets_mean,
-                queue_packets_p99: report.queue_packets_p99,
-                queue_packets_max: report.queue_packets_max,
-                forwarded: report.forwarded,
-                dropped: report.dropped,
-                lost: report.lost,
-                utilisation: report.utilisation,
-            });
+            links.push(link_record(name, &link.report(end)));
         }
         RunRecord {
             cell: plan.cell,

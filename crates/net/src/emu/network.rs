@@ -12,14 +12,12 @@
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use talkpath_arena::links::{host_delay, link_record};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{LinkRecord, Series, SeriesKind};
-use talkpath_path::{
-    Carried, DelayVariation, Dropped, FragmentRange, Framing, Link, LinkConfig, LossModel, PathOutput,
-    QueueKind, QueueLimit, RateModel,
-};
-use talkpath_scenario::{Flow, Scenario};
-use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+use talkpath_path::{Carried, Dropped, FragmentRange, Link, PathOutput};
+use talkpath_scenario::Scenario;
+use talkpath_units::{Bytes, Instant, Seed};
 
 /// Which way a packet travels in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +125,8 @@ impl Network {
             let mut out: Vec<u32> = flow.route.iter().map(|link| link.0).collect();
             if !flow.send_jitter.is_zero() {
                 out.insert(0, links.len() as u32);
-                links.push(host_delay(flow, seed));
+                let link = host_delay(flow, seed);
+                links.push(NamedLink { link, name: None, queue_series: None });
             }
             routes.push(Routes {
                 out: out.into_boxed_slice(),
@@ -177,17 +176,7 @@ impl Network {
         for mut link in self.links {
             let Some(name) = link.name else { continue };
             series.extend(link.queue_series.map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
-            let report = link.link.report(end);
-            records.push(LinkRecord {
-                name,
-                queue_packets_mean: report.queue_packets_mean,
-                queue_packets_p99: report.queue_packets_p99,
-                queue_packets_max: report.queue_packets_max,
-                forwarded: report.forwarded,
-                dropped: report.dropped,
-                lost: report.lost,
-                utilisation: report.utilisation,
-            });
+            records.push(link_record(name, &link.link.report(end)));
         }
         (records, series)
     }
@@ -249,26 +238,6 @@ impl Parcel {
     fn meets(self, outcome: Outcome, at: Instant) -> Decision {
         Decision { number: self.number, tag: self.tag, part: self.part, at, outcome }
     }
-}
-
-/// The sending host's own delay before each packet: a pipe with no rate, which keeps the order, as in the simulator.
-fn host_delay(flow: &Flow, seed: Seed) -> NamedLink {
-    let config = LinkConfig {
-        rate: RateModel::Unlimited,
-        delay: Duration::ZERO,
-        mtu: Bytes::MAX,
-        framing: Framing::None,
-        queue: QueueKind::DropTail {
-            limit: QueueLimit::Packets(Packets::MAX),
-            in_service: false,
-            mark_at: None,
-        },
-        loss: LossModel::None,
-        jitter: DelayVariation::Uniform { max: flow.send_jitter, reorder: false },
-    };
-    // The name cannot be a link's: those hold no slash.
-    let link = Link::new(&config, seed, &format!("host/{}", flow.name));
-    NamedLink { link, name: None, queue_series: None }
 }
 
 /// Which link is to be woken when: ties in the order of arming.

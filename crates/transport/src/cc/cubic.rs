@@ -14,7 +14,7 @@
 use talkpath_units::{Duration, Instant};
 
 use super::hystart::HyStart;
-use super::{Ack, Allowance, CongestionControl, RecoveryAck, RttSample, Window};
+use super::{Ack, CongestionControl, RecoveryAck, RttSample, Window};
 
 /// RFC 9438.
 #[derive(Clone, Debug)]
@@ -135,10 +135,6 @@ impl Epoch {
 }
 
 impl CongestionControl for Cubic {
-    fn allowance(&self) -> Allowance {
-        self.window.allowance()
-    }
-
     fn window(&self) -> &Window {
         &self.window
     }

@@ -134,7 +134,10 @@ pub enum RecoveryAck {
 /// What the transport tells a congestion control. Amounts are in the controller's unit.
 pub trait CongestionControl {
     /// How much may be in flight now.
-    fn allowance(&self) -> Allowance;
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        self.window().allowance()
+    }
     /// The window's state.
     fn window(&self) -> &Window;
     /// The window, for recoveries that set it themselves.

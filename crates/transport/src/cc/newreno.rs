@@ -6,7 +6,7 @@
 
 use talkpath_units::Duration;
 
-use super::{Ack, Allowance, CongestionControl, Counting, RecoveryAck, Window};
+use super::{Ack, CongestionControl, Counting, RecoveryAck, Window};
 
 /// RFC 6582.
 #[derive(Clone, Debug)]
@@ -22,10 +22,6 @@ impl NewReno {
 }
 
 impl CongestionControl for NewReno {
-    fn allowance(&self) -> Allowance {
-        self.window.allowance()
-    }
-
     fn window(&self) -> &Window {
         &self.window
     }

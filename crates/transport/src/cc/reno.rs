@@ -5,7 +5,7 @@
 
 use talkpath_units::Duration;
 
-use super::{Ack, Allowance, CongestionControl, RecoveryAck, Window};
+use super::{Ack, CongestionControl, RecoveryAck, Window};
 
 /// RFC 5681.
 #[derive(Clone, Debug)]
@@ -21,10 +21,6 @@ impl Reno {
 }
 
 impl CongestionControl for Reno {
-    fn allowance(&self) -> Allowance {
-        self.window.allowance()
-    }
-
     fn window(&self) -> &Window {
         &self.window
     }

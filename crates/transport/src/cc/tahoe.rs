@@ -6,7 +6,7 @@
 
 use talkpath_units::Duration;
 
-use super::{Ack, Allowance, CongestionControl, RecoveryAck, Window};
+use super::{Ack, CongestionControl, RecoveryAck, Window};
 
 /// 4.3BSD-Tahoe.
 #[derive(Clone, Debug)]
@@ -22,10 +22,6 @@ impl Tahoe {
 }
 
 impl CongestionControl for Tahoe {
-    fn allowance(&self) -> Allowance {
-        self.window.allowance()
-    }
-
     fn window(&self) -> &Window {
         &self.window
     }

@@ -1,8 +1,9 @@
+use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 use talkpath_scenario::{
-    Codec, Direction as Way, LinkIndex, NamedLink as ScenarioLink, Receiver, WorkloadConfig,
+    Codec, Direction as Way, Flow, LinkIndex, NamedLink as ScenarioLink, Receiver, WorkloadConfig,
 };
 use talkpath_transport::TransportConfig;
-use talkpath_units::Rate;
+use talkpath_units::{Duration, Packets, Rate};
 
 use super::*;
 

@@ -29,7 +29,7 @@ mod states;
 use talkpath_units::{Duration, Instant, Rate, Stream};
 
 use super::delivery::{DeliveryRate, RateSample, micros};
-use super::{Ack, Allowance, CongestionControl, Departed, Feedback, Outset, Phase, RecoveryAck, Window};
+use super::{Ack, CongestionControl, Departed, Feedback, Outset, Phase, RecoveryAck, Window};
 use aggregation::Aggregation;
 use filter::MaxFilter;
 use policer::Policer;
@@ -143,10 +143,6 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
-    fn allowance(&self) -> Allowance {
-        self.window.allowance()
-    }
-
     fn window(&self) -> &Window {
         &self.window
     }
