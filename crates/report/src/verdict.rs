@@ -44,6 +44,9 @@ const DELAY_TOLERANCE: f64 = 0.05;
 /// Nor do delays this close, in milliseconds; chosen.
 const DELAY_TOLERANCE_MS: f64 = 1.0;
 
+/// More flows beside than these are told as a range: the table has them all.
+const MOST_UPLOADS: usize = 3;
+
 /// The rule in one sentence, for a table's foot.
 pub(crate) const RULE: &str = "the larger share of messages in time wins (150 ms one way, 300 ms round trip, after ITU-T \
     G.114; a missing message is late; of a range the lower end counts); within 1 point of the best share, the lower p90; \
@@ -228,15 +231,20 @@ fn undecided(first: &Candidate, tied: &[&Candidate], others: &[Candidate], kind:
     let names: Vec<String> =
         [first].into_iter().chain(tied.iter().copied()).map(|c| c.view.label.clone()).collect();
     let intervals = first.p90.is_some_and(|figure| figure.ci95.is_some());
-    let how = if intervals { "their 95 % intervals overlap or they are" } else { "they are" };
+    let how = if intervals { ", or their 95 % intervals overlap" } else { "" };
+    let alike = |text: fn(&Candidate) -> String| -> String {
+        list(&[first].into_iter().chain(tied.iter().copied()).map(text).collect::<Vec<_>>())
+    };
+    let behind = others.iter().filter(|c| tied.iter().all(|tied| tied.index != c.index));
+    let behind: Vec<String> =
+        behind.map(|c| format!("{} ({} and {})", c.view.label, delay(c), tail(c))).collect();
+    let behind = if behind.is_empty() { String::new() } else { format!("; behind them {}", list(&behind)) };
     format!(
-        "No clear winner between {}: p90 {} {} against {}, p99 {} against {}: {how} within 5 % or 1 ms; {}; {}.",
+        "No clear winner between {}: p90 {} {}, and p99 {}, are within 5 % or 1 ms{how}{behind}; {}; {}.",
         list(&names),
         kind.name(),
-        delay(first),
-        each(others, delay),
-        tail(first),
-        each(others, tail),
+        alike(delay),
+        alike(tail),
         shares(first, others, kind),
         losses(first, others)
     )
@@ -248,11 +256,10 @@ fn shares(first: &Candidate, others: &[Candidate], kind: DelayKind) -> String {
         DelayKind::RoundTrip => "back within",
         DelayKind::OneWay => "there within",
     };
-    match others.iter().all(|c| in_time(c) == in_time(first)) {
-        true => format!("each has {} of its messages {come} {limit}", in_time(first)),
-        false => {
-            format!("{} of its messages {come} {limit} against {}", in_time(first), each(others, in_time))
-        }
+    let common = in_time(first);
+    match exceptions(first, others, in_time) {
+        Some(but) => format!("each has {common} of its messages {come} {limit}{but}"),
+        None => format!("{common} of its messages {come} {limit} against {}", each(others, in_time)),
     }
 }
 
@@ -268,9 +275,28 @@ fn in_time(candidate: &Candidate) -> String {
 
 fn losses(first: &Candidate, others: &[Candidate]) -> String {
     let text = |c: &Candidate| c.loss.map_or_else(|| "an unknown share".to_owned(), share);
-    match others.iter().all(|c| text(c) == text(first)) {
-        true => format!("each lost {}", text(first)),
-        false => format!("lost {} against {}", text(first), each(others, text)),
+    match exceptions(first, others, text) {
+        Some(but) => format!("each lost {}{but}", text(first)),
+        None => format!("lost {} against {}", text(first), each(others, text)),
+    }
+}
+
+/// Who differs from what `first` and others say: nothing where all say the same, ` but TCP (1.2 %)` where fewer than half do
+/// not; `None` where more do.
+fn exceptions(
+    first: &Candidate,
+    others: &[Candidate],
+    text: impl Fn(&Candidate) -> String,
+) -> Option<String> {
+    let common = text(first);
+    let differing: Vec<String> = others
+        .iter()
+        .filter(|c| text(c) != common)
+        .map(|c| format!("{} ({})", c.view.label, text(c)))
+        .collect();
+    match differing.len() {
+        0 => Some(String::new()),
+        count => (2 * count < others.len()).then(|| format!(" but {}", list(&differing))),
     }
 }
 
@@ -279,12 +305,17 @@ fn upload(condition: &Condition<'_>, flow: &str, ranked: &[Candidate]) -> String
     let mut text = String::new();
     for other in condition.other_flows(flow).iter().take(2) {
         let goodput = |c: &Candidate| condition.cells[c.index].value(other, Metric::GoodputBps);
-        let figures: Vec<String> = ranked
-            .iter()
-            .filter_map(|c| Some(format!("{} beside {}", rate(goodput(c)?), c.view.label)))
-            .collect();
-        if !figures.is_empty() {
-            text.push_str(&format!(" {other}: {}.", list(&figures)));
+        let mut figures: Vec<(f64, &str)> =
+            ranked.iter().filter_map(|c| Some((goodput(c)?, c.view.label.as_str()))).collect();
+        let words = |(bps, label): &(f64, &str)| format!("{} beside {label}", rate(*bps));
+        let told = if figures.len() > MOST_UPLOADS {
+            figures.sort_by(|a, b| a.0.total_cmp(&b.0));
+            format!("{} to {}", words(&figures[0]), words(&figures[figures.len() - 1]))
+        } else {
+            list(&figures.iter().map(words).collect::<Vec<_>>())
+        };
+        if !told.is_empty() {
+            text.push_str(&format!(" {other}: {told}."));
         }
     }
     text
@@ -380,6 +411,36 @@ mod tests {
         assert!(tie.sentence.starts_with("No clear winner between UDP and TCP_NODELAY"), "{}", tie.sentence);
         set_delay(&mut summary, 2, 40.0, 106.0, 120.0);
         assert!(winner(&summary, "call").unwrap().tied.is_empty());
+        for says in [
+            "p90 round trip 100 ms and 105 ms, and p99 120 ms and 120 ms,",
+            "behind them TCP (240 ms and 290 ms);",
+        ] {
+            assert!(tie.sentence.contains(says), "no {says} in: {}", tie.sentence);
+        }
+    }
+
+    #[test]
+    fn what_all_but_one_of_four_have_in_common_is_said_once() {
+        let mut summary = fixture::summary(1);
+        let sweep = [("flow.call.transport".to_owned(), "dccp-ccid3".into())];
+        let mut run = summary.runs[2].clone();
+        (run.cell, run.sweep) = (3, sweep.clone().into());
+        run.flows.get_mut("call").unwrap().transport = "dccp-ccid3".to_owned();
+        summary.runs.push(run);
+        let mut spreads = summary.cells[2].clone();
+        (spreads.cell, spreads.sweep) = (3, sweep.into());
+        summary.cells.push(spreads);
+        for (cell, p90) in [50.0, 150.0, 100.0, 120.0].into_iter().enumerate() {
+            set_delay(&mut summary, cell, 40.0, p90, 290.0);
+        }
+        assert!(winner(&summary, "call").unwrap().sentence.contains("; each lost 0 %. upload: "));
+        set(&mut summary, 3, |flow| flow.loss_rate = Some(0.002));
+        let sentence = winner(&summary, "call").unwrap().sentence;
+        assert!(sentence.contains("; each lost 0 % but DCCP CCID 3 (0.2 %). upload: "), "{sentence}");
+        set(&mut summary, 1, |flow| flow.loss_rate = Some(0.004));
+        let sentence = winner(&summary, "call").unwrap().sentence;
+        assert!(sentence.contains("lost 0 % against 0 % (TCP_NODELAY), 0.2 % (DCCP CCID 3)"), "{sentence}");
+        assert_eq!(sentence.matches(" beside ").count(), 2, "four uploads are told as a range: {sentence}");
     }
 
     #[test]
