@@ -142,13 +142,16 @@ pub(crate) struct CompareArgs {
     /// Transports to compare; by default all that the arena has
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub(crate) transports: Vec<String>,
-    /// Path preset for sim; the files are under scenarios/paths/
-    #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = "home-adsl")]
+    /// Path preset for sim and emu; the files are under scenarios/paths/
+    #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = HOME)]
     pub(crate) path: String,
-    /// Put a bulk upload beside the call in `live` too (`sim` always does)
+    /// Put a bulk upload beside the call in `live` too (`sim` and `emu` always do)
     #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
     pub(crate) load: bool,
 }
+
+/// The preset that `compare` takes by itself.
+pub(crate) const HOME: &str = "home-adsl";
 
 impl CompareArgs {
     /// The transports asked for, or all.

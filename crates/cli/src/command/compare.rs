@@ -6,7 +6,7 @@ use talkpath_units::Duration;
 
 use super::{conclude, jobs, program};
 use crate::arenas::Place;
-use crate::args::{ArenaKind, Common, CompareArgs};
+use crate::args::{ArenaKind, Common, CompareArgs, HOME};
 use crate::experiment::Experiment;
 use crate::failure::Failure;
 use crate::scenario_file::load_text;
@@ -41,19 +41,24 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
 
 /// What to type next: the same over real sockets, or in the simulator.
 fn way_on(args: &CompareArgs, place: &Place) -> String {
-    let program = program();
-    let transports = match args.transports.as_slice() {
-        [] => String::new(),
-        some => format!(" --transports {}", some.join(",")),
-    };
+    let compare = format!("{} compare", program());
+    let mut choices = String::new();
+    if !args.transports.is_empty() {
+        choices += &format!(" --transports {}", args.transports.join(","));
+    }
+    for (flag, number) in [("seed", args.place.seed), ("repeat", args.place.repeat)] {
+        choices += &number.map_or_else(String::new, |number| format!(" --{flag} {number}"));
+    }
+    // Between two hosts the path is the network.
+    let path = if args.path == HOME { String::new() } else { format!(" --path {}", args.path) };
     match place.arena {
         ArenaKind::Sim => format!(
-            "The same over real sockets: {program} compare --arena emu{transports}\n\
-             Between two hosts: `{program} serve` on the other, then {program} compare --to HOST here\n"
+            "The same over real sockets: {compare} --arena emu{path}{choices}\n\
+             Between two hosts: `{} serve` on the other, then {compare} --to HOST{choices} here\n",
+            program()
         ),
-        ArenaKind::Emu | ArenaKind::Live => {
-            format!("The same in the simulator: {program} compare{transports}\n")
-        }
+        ArenaKind::Emu => format!("The same in the simulator: {compare}{path}{choices}\n"),
+        ArenaKind::Live => format!("The same in the simulator: {compare}{choices}\n"),
     }
 }
 

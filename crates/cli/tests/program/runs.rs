@@ -240,6 +240,19 @@ fn compare_names_a_winner_and_what_to_type_next() {
     }
 }
 
+#[test]
+fn the_commands_to_type_next_keep_what_was_chosen() {
+    let bench = Bench::new();
+    let chosen = ["--transports", "udp,tcp", "--seed", "7", "--repeat", "2"];
+    let seen = bench.run(&[&["compare", "--path", "lan"][..], &chosen].concat());
+    for text in [
+        "compare --arena emu --path lan --transports udp,tcp --seed 7 --repeat 2\n",
+        "compare --to HOST --transports udp,tcp --seed 7 --repeat 2 here\n",
+    ] {
+        assert!(seen.succeeds().out.contains(text), "no {text} in: {}", seen.out);
+    }
+}
+
 #[track_caller]
 fn assert_same_records(left: &Path, right: &Path) {
     for file in RECORDS {
