@@ -112,9 +112,7 @@ fn real_time(machine: &Capabilities) -> Finding {
         Err(why) => Finding {
             subject,
             state: format!("not here: {why}"),
-            advice: Some(
-                "CAP_SYS_NICE or a real-time limit (ulimit -r 10) keeps a busy machine out of the figures",
-            ),
+            advice: Some("real-time threads keep a busy machine out of the figures"),
         },
     }
 }

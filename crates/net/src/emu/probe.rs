@@ -86,7 +86,7 @@ fn real_time() -> Result<(), String> {
         .join()
         .unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))
         .map_err(|error| {
-            format!("{error}; run as root, or allow it with `ulimit -r 1` (limits.conf: rtprio 1)")
+            format!("{error}; run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2)")
         })
 }
 
