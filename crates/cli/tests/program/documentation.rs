@@ -1,9 +1,11 @@
 //! What the documentation shows is what the program takes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::harness::{Bench, entries};
+use crate::harness::{Bench, Seen, entries};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -54,6 +56,86 @@ fn every_flag_and_command_is_on_the_interface_page() {
             assert!(known, "{flag} of {command} is not on the page");
         }
     }
+}
+
+/// The pages of the documentation: their names and texts.
+fn pages() -> Vec<(String, String)> {
+    let of = |folder: &str| entries(&root().join(folder));
+    let studies = of("studies").into_iter().map(|study| study.join("README.md"));
+    let folders = [of("docs"), of("docs/studies"), vec![root().join("README.md")]];
+    let pages = folders.into_iter().flatten().chain(studies).filter(|path| path.is_file());
+    let pages = pages.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    pages.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
+}
+
+/// The commands of a page that begin with `program`, in blocks and within lines, without what is said about them.
+fn commands(page: &str, program: &str) -> Vec<String> {
+    let blocks = page.split("```").skip(1).step_by(2).flat_map(str::lines);
+    let prose: String = page.split("```").step_by(2).collect();
+    let inline: Vec<String> =
+        prose.split('`').skip(1).step_by(2).map(|code| code.replace('\n', " ")).collect();
+    let all =
+        blocks.map(|line| line.trim_start().trim_start_matches("far host$").trim_start_matches("this host$"));
+    let all = all.map(|line| line.trim().to_owned()).chain(inline);
+    let said = |line: String| line.split(['#']).next().unwrap().split("  ").next().unwrap().trim().to_owned();
+    // What leaves a choice open is no command yet.
+    let is_whole =
+        |line: &String| !line.contains(['[', '|', '<']) && line.starts_with(&format!("{program} "));
+    all.map(said).filter(is_whole).collect()
+}
+
+/// `--help` at the end keeps a command from being carried out, and what stands before it from being misspelt.
+#[test]
+fn every_command_in_the_documentation_is_one() {
+    let bench = Bench::new();
+    let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
+    for (page, text) in pages() {
+        for command in commands(&text, "talkpath") {
+            if !seen.insert(command.clone()) {
+                continue;
+            }
+            let arguments = command["talkpath ".len()..].replace("SHELL", "bash");
+            let script = format!("exec '{}' {arguments} --help", env!("CARGO_BIN_EXE_talkpath"));
+            let mut shell = Command::new("sh");
+            let told = Seen::of(shell.args(["-c", &script]).current_dir(bench.path("")).output().unwrap());
+            if told.code != Some(0) {
+                wrong.push(format!("{page}: {command}: {}", told.err));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen.len() > 20, "{seen:?}");
+}
+
+/// What `--test`, `--bench` and `--example` name is there, and so is the package.
+#[test]
+fn every_cargo_command_in_the_documentation_names_what_there_is() {
+    let crates: Vec<_> = entries(&root().join("crates"));
+    let exists = |folder: &str, name: &str| {
+        let is_in = |path: &PathBuf| {
+            let at = path.join(folder).join(name);
+            at.with_extension("rs").is_file() || at.join("main.rs").is_file()
+        };
+        crates.iter().any(is_in)
+    };
+    let mut checked = 0;
+    for (page, text) in pages() {
+        for command in commands(&text, "cargo") {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            for pair in words.windows(2) {
+                let is_there = match pair[0] {
+                    "--test" => exists("tests", pair[1]),
+                    "--bench" => exists("benches", pair[1]),
+                    "--example" => exists("examples", pair[1]),
+                    "-p" => root().join("crates").join(pair[1].trim_start_matches("talkpath-")).is_dir(),
+                    _ => continue,
+                };
+                assert!(is_there || pair[1] == "talkpath", "{page}: {command}: {}", pair[1]);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 5, "{checked} names found");
 }
 
 /// `TALKPATH_UPDATE=1 cargo test -p talkpath` writes the page anew where the figures moved on purpose.
