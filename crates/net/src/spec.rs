@@ -360,7 +360,11 @@ impl WorkloadSpec {
 fn transport(flow: &Flow, mtu: Bytes) -> TransportSpec {
     let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
     match &flow.transport {
-        TransportConfig::Udp(_) => TransportSpec::Udp { receive_buffer },
+        // A prompt reader's socket has room for the machine's own delays.
+        TransportConfig::Udp(config) => TransportSpec::Udp {
+            receive_buffer: receive_buffer
+                .or((!flow.receiver.service.is_zero()).then_some(config.socket_buffer.get())),
+        },
         TransportConfig::Dccp(config) => {
             TransportSpec::Dccp(DccpSpec::new(config, flow.receiver.socket_buffer, mtu))
         }

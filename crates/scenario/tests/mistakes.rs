@@ -273,7 +273,7 @@ fn what_a_transport_can_never_carry_is_refused() {
         &["5:12: flow.call.workload: | `bulk` without an end over `udp` | `bytes`"],
     );
     check(
-        &with("{ kind = \"udp\", socket_buffer = \"100 B\" }", "\"voice\""),
+        &with("{ kind = \"udp\", stack = \"rfc\", socket_buffer = \"100 B\" }", "\"voice\""),
         &["5:12: flow.call.workload: | messages of 160 B | never find room in a receiving socket of 100 B"],
     );
     check(

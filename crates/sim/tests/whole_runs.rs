@@ -139,7 +139,7 @@ fn a_slow_receiver_drops_datagrams_but_pushes_a_stream_back() {
     };
     let sent = udp.flows[0].forward.messages.len();
     assert_eq!(sent, 10_000);
-    // One message each 1.5 ms: 6667 in ten seconds, and the hundred that the socket holds at the end.
+    // One message each 1.5 ms: 6667 in ten seconds, and the thirty that the socket holds at the end.
     assert!((6_660..=6_770).contains(&delivered(&udp)), "{}", delivered(&udp));
     let dropped =
         udp.flows[0].forward.messages.iter().filter(|row| row.drop_cause == Some(DropCause::SocketBuffer));
@@ -169,7 +169,7 @@ fn a_receiver_whose_work_is_by_the_read_keeps_up_with_a_stream_and_not_with_data
         ));
         record.flows[0].forward.messages.iter().filter_map(|row| row.received).max().expect("some arrive")
     };
-    // 10,000 messages: a datagram is a read, and 5,000 of them are read in 10 s; the socket holds the next 1,664.
-    assert!(last_arrival("\"udp\"").as_nanos() > 13_000_000_000);
+    // 10,000 messages: a datagram is a read, and 5,000 of them are read in 10 s; the socket holds the next 192 to 256.
+    assert!(last_arrival("\"udp\"").as_nanos() > 10_380_000_000);
     assert!(last_arrival("\"tcp-nodelay\"").as_nanos() < 10_100_000_000);
 }

@@ -28,9 +28,8 @@ pub enum AnyTransport {
 impl AnyTransport {
     /// One end of a flow; both ends are built from one `config`, and the `role`s differ.
     ///
-    /// `path_mtu` is the smallest MTU of the flow's links, from which TCP derives its segment size and DCCP its largest
-    /// message; `seed` is the
-    /// flow's own and draws the initial sequence numbers; `receive_buffer` takes the place of the config's
+    /// `path_mtu` is the smallest MTU of the flow's links, from which TCP derives its segment size, DCCP its largest
+    /// message and UDP what a datagram's fragments take; `seed` is the flow's own and draws the initial sequence numbers; `receive_buffer` takes the place of the config's
     /// `socket_buffer` (UDP, DCCP) or `rwnd` (TCP) at this end.
     pub fn new(
         config: &TransportConfig,
@@ -40,9 +39,7 @@ impl AnyTransport {
         receive_buffer: Option<Bytes>,
     ) -> Self {
         match config {
-            TransportConfig::Udp(config) => {
-                Self::Udp(Udp::new(receive_buffer.unwrap_or(config.socket_buffer)))
-            }
+            TransportConfig::Udp(config) => Self::Udp(Udp::new(config, path_mtu, receive_buffer)),
             TransportConfig::Tcp(config) => Self::Tcp(Tcp::new(config, role, path_mtu, seed, receive_buffer)),
             TransportConfig::Dccp(config) => {
                 Self::Dccp(Box::new(Dccp::new(config, role, path_mtu, seed, receive_buffer)))

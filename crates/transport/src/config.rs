@@ -28,7 +28,9 @@ pub enum Role {
 /// UDP's options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UdpConfig {
-    /// Room of the receiving socket, in bytes of payload.
+    /// What the receiving socket's room is counted in: memory (Linux), or payload (the others).
+    pub stack: Stack,
+    /// Room of the receiving socket: of Linux what is asked for (SO_RCVBUF), which it doubles.
     pub socket_buffer: Bytes,
 }
 
@@ -72,9 +74,10 @@ pub struct TcpConfig {
     pub initial_window: Packets,
     /// Initial slow start threshold; `None` is unlimited.
     pub initial_ssthresh: Option<Packets>,
-    /// Room for written, unacknowledged data; `None` follows the congestion window as Linux's autotuning does.
+    /// Room for written, unacknowledged data: of Linux what is asked for (SO_SNDBUF), of the others payload; `None` follows the
+    /// congestion window as Linux's autotuning does.
     pub send_buffer: Option<Bytes>,
-    /// What the sending kernel keeps free for headers before a segment's payload (MAX_TCP_HEADER), which an autotuned send buffer
+    /// What the sending kernel keeps free for headers before a segment's payload (MAX_TCP_HEADER), which Linux's send buffer
     /// is charged too: 320 B with wireless networks or tunnels built in, 192 B without.
     pub header_room: Bytes,
     /// Whether the send buffer takes a whole message, however large, as long as it holds less than its room.
@@ -84,7 +87,7 @@ pub struct TcpConfig {
 impl TransportConfig {
     /// UDP as a Linux host has it.
     pub const fn udp_default() -> Self {
-        Self::Udp(UdpConfig { socket_buffer: UdpConfig::RMEM_DEFAULT })
+        Self::Udp(UdpConfig { stack: Stack::Linux, socket_buffer: UdpConfig::DEFAULT_ROOM })
     }
 
     /// TCP with the presets of `stack`; `nodelay` switches Nagle's algorithm off.
@@ -94,9 +97,8 @@ impl TransportConfig {
 }
 
 impl UdpConfig {
-    /// Linux's `net.core.rmem_default`. Linux charges each datagram its whole memory and we its payload, so ours
-    /// holds more small ones; see docs/model.md.
-    pub const RMEM_DEFAULT: Bytes = Bytes::new(212_992);
+    /// Half of Linux's `net.core.rmem_default`, so that twice as much is what a socket has that asked for nothing.
+    pub const DEFAULT_ROOM: Bytes = Bytes::new(106_496);
 }
 
 impl TcpConfig {
@@ -273,6 +275,9 @@ pub enum QueuePolicy {
 }
 
 impl DccpConfig {
+    /// Linux's `net.core.rmem_default`, of payload: what waits is kept by this library and not by a kernel.
+    const DEFAULT_ROOM: Bytes = Bytes::new(212_992);
+
     /// What `ccid` does where the scenario says nothing.
     pub const fn new(ccid: CcidKind) -> Self {
         Self {
@@ -288,7 +293,7 @@ impl DccpConfig {
             growth_by_each: false,
             segment_size: None,
             tfrc: Revision::Rfc5348,
-            socket_buffer: UdpConfig::RMEM_DEFAULT,
+            socket_buffer: Self::DEFAULT_ROOM,
             // A queue marks where the scenario says so.
             ecn: false,
             init_cookie: false,

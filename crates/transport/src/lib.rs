@@ -15,6 +15,7 @@ pub mod cc;
 mod config;
 pub mod dccp;
 mod packet;
+mod skb;
 pub mod tcp;
 pub mod tfrc;
 pub mod udp;

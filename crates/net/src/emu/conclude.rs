@@ -57,8 +57,11 @@ pub(super) fn conclude(
     let end = emulated.end.max(window.1);
     let (links, queues) = emulated.network.finish(if is_interrupted { emulated.end } else { end });
     all_series.extend(queues);
-    // Where the scenario bounds a socket's buffer, what finds no room there is its own doing.
-    let bounds_sockets = scenario.flows.iter().any(|flow| flow.receiver.socket_buffer.is_some());
+    // Where the scenario bounds a socket's buffer, or has it read slowly, what finds no room there is its own doing.
+    let bounds_sockets = scenario
+        .flows
+        .iter()
+        .any(|flow| flow.receiver.socket_buffer.is_some() || !flow.receiver.service.is_zero());
     let report = EmuReport {
         emulator: LatenessFigures::of(&emulated.totals.lateness),
         backlog: LatenessFigures::of(&emulated.totals.backlog),

@@ -1,5 +1,5 @@
 use talkpath_scenario::{Codec, Direction, EchoWrite, Receiver, WorkloadConfig};
-use talkpath_transport::{TransportConfig, UdpConfig};
+use talkpath_transport::{Stack, TransportConfig, UdpConfig};
 
 use super::*;
 use crate::log::RowBudget;
@@ -9,7 +9,7 @@ fn flow() -> Flow {
     Flow {
         name: "call".to_owned(),
         group: "call".to_owned(),
-        transport: TransportConfig::Udp(UdpConfig { socket_buffer: Bytes::new(1) }),
+        transport: TransportConfig::Udp(UdpConfig { stack: Stack::Linux, socket_buffer: Bytes::new(1) }),
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
         workload: WorkloadConfig::Voice {

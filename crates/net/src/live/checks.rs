@@ -77,6 +77,7 @@ pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
 /// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that nothing here does.
 pub(crate) fn ignored(flow: &Flow) -> Vec<&'static str> {
     let mut ignored = match &flow.transport {
+        TransportConfig::Udp(config) if config.stack != Stack::Linux => vec![OTHER_STACK],
         TransportConfig::Udp(_) => Vec::new(),
         // The sockets neither set nor read it.
         TransportConfig::Dccp(config) => {
@@ -108,7 +109,7 @@ pub(crate) fn ignored(flow: &Flow) -> Vec<&'static str> {
 fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     let mut ignored = if config.overfill { vec!["overfill"] } else { Vec::new() };
     if config.stack != Stack::Linux {
-        ignored.push("stack (other than linux)");
+        ignored.push(OTHER_STACK);
         return ignored;
     }
     if config.nagle == NagleKind::Classic {
@@ -144,6 +145,7 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     ignored
 }
 
+const OTHER_STACK: &str = "stack (other than linux)";
 /// What Linux does where nothing is set.
 const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 

@@ -17,7 +17,6 @@ use talkpath_net::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig,
-    UdpConfig,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
@@ -79,7 +78,7 @@ pub fn down(flow: Flow) -> Flow {
 
 pub fn transport_config(name: &str) -> TransportConfig {
     match name {
-        "udp" => TransportConfig::Udp(UdpConfig { socket_buffer: Bytes::new(212_992) }),
+        "udp" => TransportConfig::udp_default(),
         "dccp-ccid2" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid2)),
         "dccp-ccid3" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid3)),
         "dccp-ccid4" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid4)),

@@ -13,12 +13,21 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
         Variant {
             name: "udp",
             doc: "UDP (RFC 768)",
-            keys: &[key(
-                "socket_buffer",
-                quantity(BUFFER),
-                Default::Is("\"212992 B\""),
-                "room of the receiving socket, in payload bytes; Linux's `net.core.rmem_default`",
-            )],
+            keys: &[
+                key(
+                    "stack",
+                    Kind::Choice(&UDP_STACK),
+                    Default::Is("\"linux\""),
+                    "what a receiving socket's room is counted in: `linux` charges each datagram the memory that it takes there, \
+                     832 to 2304 B up to Ethernet's size, against twice `socket_buffer`; `rfc` its payload; a real kernel has its own",
+                ),
+                key(
+                    "socket_buffer",
+                    quantity(BUFFER),
+                    Default::Is("\"106496 B\""),
+                    "room that the receiving socket is asked to have (SO_RCVBUF); twice this is Linux's `net.core.rmem_default`",
+                ),
+            ],
         },
         Variant { name: "tcp", doc: "TCP (RFC 9293) with Nagle's algorithm", keys: TCP_KEYS },
         Variant {
@@ -148,7 +157,7 @@ const DCCP_SOCKET_BUFFER: Key = key(
     "socket_buffer",
     quantity(BUFFER),
     Default::Is("\"212992 B\""),
-    "room of the receiving socket, in payload bytes; Linux's `net.core.rmem_default`",
+    "room of the receiving socket, in payload bytes: this library's own, in every arena",
 );
 
 const ECN: Key = key(
@@ -291,13 +300,15 @@ const TCP_KEYS: &[Key] = &[
         "send_buffer",
         Kind::Quantity { measures: SEND_BUFFER, words: &["auto"] },
         BY_STACK,
-        "room for written, unacknowledged data; `auto` follows the congestion window as Linux does",
+        "room for written, unacknowledged data; `auto` follows the congestion window as Linux does; a size is what `linux` is asked for \
+         (SO_SNDBUF), which has twice as much, in memory that each segment's head takes a part of, and what `rfc` and `bsd-reno` hold of \
+         payload",
     ),
     key(
         "header_room",
         quantity(HEADER_ROOM),
         Default::Is("\"320 B\""),
-        "what the sending kernel keeps free for headers in each segment's memory, which an `auto` send buffer counts: 320 B where \
+        "what the sending kernel keeps free for headers in each segment's memory, which `linux` charges to the send buffer: 320 B where \
          wireless networks or tunnels are built in, 192 B where not; a real kernel has its own",
     ),
     key(
@@ -315,6 +326,8 @@ const GROWTH: Words =
 const TICKS: Words = Words { noun: "whose ticks", known: &["own", "common"], later: &[] };
 
 const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[] };
+
+const UDP_STACK: Words = Words { noun: "a stack", known: &["linux", "rfc"], later: &[] };
 
 const CC: Words = Words {
     noun: "a congestion control",

@@ -27,8 +27,9 @@ pub(crate) struct Transport {
 pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Transport> {
     let (name, section) = flow.tagged("transport")?;
     if name == "udp" {
-        let socket_buffer = section.bytes("socket_buffer", log)?;
-        let config = TransportConfig::Udp(UdpConfig { socket_buffer });
+        let stack = section.choice("stack", log).and_then(stack);
+        let socket_buffer = section.bytes("socket_buffer", log);
+        let config = TransportConfig::Udp(UdpConfig { stack: stack?, socket_buffer: socket_buffer? });
         return Some(Transport { config, name, asked_for: Vec::new() });
     }
     if let Some(ccid) = ccid(name) {

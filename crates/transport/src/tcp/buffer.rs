@@ -1,6 +1,6 @@
 //! The send buffer: written and unacknowledged bytes, and when there is room for more.
 //!
-//! Fixed, and then payload alone is counted; or charged and grown as Linux does it (sk_wmem_queued, tcp_sndbuf_expand):
+//! A fixed one counts payload alone; Linux charges for memory (sk_wmem_queued), and lets what nobody fixed grow (tcp_sndbuf_expand):
 //!
 //! ```text
 //!   charged:  payload, and for each lump in the queue the memory of its head
@@ -9,26 +9,31 @@
 //!   writable  while half as much is free as is charged (sk_stream_is_writeable)
 //!   capacity  two congestion windows (BBR: three) of segments, each as large as one alone in its memory would be; it grows
 //!             when an acknowledgement finds the application waiting for room (SOCK_NOSPACE) and the window not full,
-//!             before it is asked whether the application may go on
+//!             before it is asked whether the application may go on;  or twice what was asked for (SO_SNDBUF), for good
 //! ```
 //!
 //! How large a head is depends on how the kernel was built: one with wireless networks or tunnels keeps 320 B free for headers
 //! (MAX_TCP_HEADER, `header_room`), another 192 B; a full segment of Ethernet's size counts 4352 B or 2304 B then.
 //!
-//! A message is taken whole where it fits. Winsock's buffer takes one, however large, as long as it holds less than its
+//! A message is taken whole where it fits, and by an empty buffer of Linux's if it is no larger than what was asked for. Winsock's buffer takes one, however large, as long as it holds less than its
 //! room (`overfill`): a send completes while the socket is within its SO_SNDBUF quota (Microsoft, "Design issues: Sending
 //! small data segments over TCP with Winsock", KB 214397). Left out of that: the one send more that is taken beyond the quota
 //! while a single earlier one is unfinished.
 
 use talkpath_units::Bytes;
 
+use crate::skb::{SHARED_INFO, SK_BUFF, small_head};
+use crate::{Stack, TcpConfig};
+
 /// How large the send buffer is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendBuffer {
     capacity: u64,
     overfill: bool,
-    /// Of an autotuned one: what a kernel reckons with.
+    /// What a kernel reckons with.
     memory: Option<Memory>,
+    /// The largest message.
+    largest: u64,
     /// An acknowledgement has come since the capacity was last looked at.
     is_due: bool,
     /// The application wrote until there was no room (SOCK_NOSPACE), and has not been told of any since.
@@ -45,7 +50,7 @@ struct Memory {
     header_room: u64,
     /// SKB_TRUESIZE of a lump without its payload.
     head: u64,
-    /// Congestion windows that fit.
+    /// Congestion windows that fit; none where the size was asked for (SOCK_SNDBUF_LOCK).
     windows: u64,
 }
 
@@ -63,19 +68,26 @@ pub(crate) struct Queue {
 }
 
 impl SendBuffer {
-    /// A buffer of `fixed` bytes, or an autotuned one of a kernel with `header_room`; `overfill` takes what does not fit.
-    pub(crate) const fn new(fixed: Option<Bytes>, header_room: Bytes, steers: bool, overfill: bool) -> Self {
-        let (capacity, memory) = match fixed {
-            Some(capacity) => (capacity.get(), None),
+    /// The buffer that `config` asks for, with a congestion control that `steers` (BBR) or not.
+    pub(crate) const fn new(config: &TcpConfig, steers: bool) -> Self {
+        let room = config.header_room.get();
+        let (capacity, memory, largest) = match config.send_buffer {
             None => {
                 let windows = if steers { BBR_WINDOWS } else { WINDOWS };
-                (WMEM_DEFAULT, Some(Memory::new(header_room.get(), windows)))
+                (WMEM_DEFAULT, Some(Memory::new(room, windows)), WMEM_MAX)
             }
+            Some(asked) if matches!(config.stack, Stack::Linux) && !config.overfill => {
+                let doubled = asked.get().saturating_mul(2);
+                let capacity = if doubled < SOCK_MIN_SNDBUF { SOCK_MIN_SNDBUF } else { doubled };
+                (capacity, Some(Memory::new(room, 0)), asked.get())
+            }
+            Some(capacity) => (capacity.get(), None, capacity.get()),
         };
         Self {
             capacity,
-            overfill,
+            overfill: config.overfill,
             memory,
+            largest,
             is_due: false,
             keeps_waiting: false,
             known_full: false,
@@ -86,7 +98,7 @@ impl SendBuffer {
     /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such windows. It never
     /// shrinks.
     pub(crate) fn expand(&mut self, cwnd: u64, mss: u32) {
-        if let Some(memory) = self.memory {
+        if let Some(memory) = self.memory.filter(|memory| memory.windows > 0) {
             let segment = (u64::from(mss) + memory.header_room + SHARED_INFO).next_power_of_two() + SK_BUFF;
             let wanted = cwnd.max(INIT_CWND).saturating_mul(memory.windows * segment);
             self.capacity = self.capacity.max(wanted.min(WMEM_MAX));
@@ -155,17 +167,14 @@ impl SendBuffer {
 
     /// The largest message that could ever fit.
     pub(crate) const fn largest_message(&self) -> Bytes {
-        match (self.overfill, self.memory.is_some()) {
-            (true, _) => Bytes::MAX,
-            (false, true) => Bytes::new(WMEM_MAX),
-            (false, false) => Bytes::new(self.capacity),
-        }
+        if self.overfill { Bytes::MAX } else { Bytes::new(self.largest) }
     }
 
     /// Whether a message fits beside the `queue`.
     pub(crate) fn fits(&self, queue: Queue, size: u64) -> bool {
         match self.memory {
             _ if self.overfill => queue.bytes < self.capacity,
+            Some(memory) if memory.windows == 0 && queue.bytes == 0 => true,
             Some(memory) => size <= memory.room(self.capacity, queue),
             None => queue.bytes.saturating_add(size) <= self.capacity,
         }
@@ -192,11 +201,8 @@ impl SendBuffer {
 }
 
 impl Memory {
-    /// The cache of small heads has no power of two for a size (SKB_SMALL_HEAD_CACHE_SIZE).
     const fn new(header_room: u64, windows: u64) -> Self {
-        let head = (header_room + SHARED_INFO).next_multiple_of(CACHE_LINE);
-        let head = SK_BUFF + if head.is_power_of_two() { head + CACHE_LINE } else { head };
-        Self { header_room, head, windows }
+        Self { header_room, head: SK_BUFF + small_head(header_room), windows }
     }
 
     /// What the queue is charged (sk_wmem_queued).
@@ -234,11 +240,8 @@ const INIT_CWND: u64 = 10;
 /// tcp_sndbuf_expand, bbr_sndbuf_expand.
 const WINDOWS: u64 = 2;
 const BBR_WINDOWS: u64 = 3;
-/// struct skb_shared_info and struct sk_buff on x86-64, in whole cache lines.
-const SHARED_INFO: u64 = 320;
-const SK_BUFF: u64 = 256;
-/// L1_CACHE_BYTES on x86-64.
-const CACHE_LINE: u64 = 64;
+/// SOCK_MIN_SNDBUF: twice 2048 B and a struct sk_buff.
+const SOCK_MIN_SNDBUF: u64 = 2 * (2048 + SK_BUFF);
 /// GSO_LEGACY_MAX_SIZE.
 const LARGEST_LUMP: u64 = 65_536;
 /// TCP_MSS_DEFAULT: smaller windows are not halved (tcp_bound_to_half_wnd).
@@ -256,21 +259,27 @@ mod tests {
         Queue { bytes, unsent, lumps, smss: 1448, largest_window: 64_088 }
     }
 
-    const fn fixed(bytes: u64, overfill: bool) -> SendBuffer {
-        SendBuffer::new(Some(Bytes::new(bytes)), FULL, false, overfill)
+    fn auto(header_room: Bytes) -> SendBuffer {
+        SendBuffer::new(&TcpConfig { header_room, ..TcpConfig::preset(Stack::Linux, false) }, false)
+    }
+
+    fn fixed(bytes: u64, stack: Stack, overfill: bool) -> SendBuffer {
+        let send_buffer = Some(Bytes::new(bytes));
+        let preset = TcpConfig::preset(stack, false);
+        SendBuffer::new(&TcpConfig { send_buffer, header_room: LEAN, overfill, ..preset }, false)
     }
 
     /// The 87,040 B that a fresh Linux socket shows with an MSS of 1460, and 46,080 B where the kernel is lean.
     #[test]
     fn a_fresh_connection_has_linux_room() {
-        let mut buffer = SendBuffer::new(None, FULL, false, false);
+        let mut buffer = auto(FULL);
         buffer.expand(10, 1460);
         assert_eq!(buffer.capacity, 87_040);
         buffer.expand(100, 1460);
         assert_eq!(buffer.capacity, 870_400);
         buffer.expand(1, 1460);
         assert_eq!(buffer.capacity, 870_400);
-        let mut lean = SendBuffer::new(None, LEAN, false, false);
+        let mut lean = auto(LEAN);
         lean.expand(10, 1460);
         assert_eq!(lean.capacity, 46_080);
         lean.expand(141, 1460);
@@ -292,7 +301,7 @@ mod tests {
     /// sk_stream_memory_free is asked where a lump begins.
     #[test]
     fn the_last_lump_may_overshoot() {
-        let mut buffer = SendBuffer::new(None, LEAN, false, false);
+        let mut buffer = auto(LEAN);
         buffer.expand(10, 1460);
         assert_eq!(buffer.writable(queue(0, 0, 0)), Bytes::new(2 * 31_856));
         assert!(buffer.fits(queue(0, 0, 0), 63_712) && !buffer.fits(queue(0, 0, 0), 63_713));
@@ -303,7 +312,7 @@ mod tests {
     /// tcp_new_space grows the buffer before sk_stream_write_space asks whether it is writable.
     #[test]
     fn the_acknowledgement_that_makes_room_also_makes_the_buffer_grow() {
-        let mut buffer = SendBuffer::new(None, LEAN, false, false);
+        let mut buffer = auto(LEAN);
         buffer.expand(10, 1460);
         let freed = queue(18_784, 0, 9);
         buffer.on_write(freed);
@@ -322,15 +331,29 @@ mod tests {
 
     #[test]
     fn a_buffer_is_writable_when_a_third_is_free() {
-        let buffer = fixed(3000, false);
+        let buffer = fixed(3000, Stack::Rfc, false);
         assert_eq!(buffer.writable(queue(2000, 0, 0)), Bytes::new(1000));
         assert_eq!(buffer.writable(queue(2001, 0, 0)), Bytes::ZERO);
         assert!(buffer.fits(queue(2001, 0, 0), 999) && !buffer.fits(queue(2001, 0, 0), 1000));
     }
 
+    /// SO_SNDBUF = 48,000 B of Linux 6.18, each segment of 1448 B a lump of its own: writable while no more than two thirds of
+    /// 96,000 B are charged, 28 lumps of 2280 B.
+    #[test]
+    fn a_size_that_linux_is_asked_for_is_doubled_and_charged_for_memory() {
+        let mut buffer = fixed(48_000, Stack::Linux, false);
+        buffer.expand(1000, 1460);
+        assert_eq!((buffer.capacity, buffer.largest_message()), (96_000, Bytes::new(48_000)));
+        let sent = |lumps| queue(lumps * 1448, 0, lumps);
+        assert!(buffer.writable(sent(28)) > Bytes::ZERO);
+        assert_eq!(buffer.writable(sent(29)), Bytes::ZERO);
+        assert_eq!(fixed(1024, Stack::Linux, false).capacity, 4608);
+        assert!(fixed(1024, Stack::Linux, false).fits(Queue { largest_window: 100, ..queue(0, 0, 0) }, 1024));
+    }
+
     #[test]
     fn an_overfilled_buffer_takes_any_message_until_it_is_full() {
-        let buffer = fixed(8192, true);
+        let buffer = fixed(8192, Stack::Rfc, true);
         assert!(buffer.fits(queue(8191, 0, 0), 60 << 10) && !buffer.fits(queue(8192, 0, 0), 1));
         assert_eq!(
             (buffer.writable(queue(8191, 0, 0)), buffer.writable(queue(8192, 0, 0))),

@@ -183,7 +183,7 @@ impl Tcp {
             controller: kept.controller(mss, kept.initial_window),
             usage: WindowUsage::default(),
             pacing: Pacing::new(config.pacing || kept.steers, config.stack == Stack::Linux),
-            buffer: SendBuffer::new(config.send_buffer, config.header_room, kept.steers, config.overfill),
+            buffer: SendBuffer::new(config, kept.steers),
             timers: Timers::new(),
             resend_first: false,
             repairs: VecDeque::new(),

@@ -1,15 +1,26 @@
 //! UDP (RFC 768): each message is a datagram, nothing is acknowledged or repeated, nothing waits to be sent.
 //!
-//! The receiving socket holds what the application has not read, up to a number of payload bytes; a datagram that
-//! finds no room is dropped, counted and named. Left out: checksums (nothing here corrupts packets), ports and ICMP.
+//! The receiving socket holds what the application has not read; a datagram that finds no room is dropped, counted and named.
+//!
+//! ```text
+//!   Linux (__udp_enqueue_schedule_skb, udp_rmem_release; 6.18):
+//!     room     twice what was asked for (SO_RCVBUF), in memory
+//!     taken    where its memory fits beside what is charged, or nothing is
+//!     reader   takes over all that waits, and reads it one by one
+//!     charged  until a quarter of the room has been read, or all that the reader took over
+//!   others:    payload, until it is read
+//! ```
+//!
+//! Left out: checksums (nothing here corrupts packets), ports and ICMP; the system's bound on all sockets together (udp_mem); what a
+//! socket takes beyond its room in kernels before 6.16, one datagram.
 
 use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Instant};
 
 use crate::{
-    Counters, Datagram, Delivery, Ecn, Message, Observation, Packet, PayloadRange, Refused, Transmit,
-    Transport,
+    Counters, Datagram, Delivery, Ecn, Message, Observation, Packet, PayloadRange, Refused, Stack, Transmit,
+    Transport, UdpConfig, skb,
 };
 
 /// One end of a UDP flow. It needs no opening, and closing it changes nothing.
@@ -21,23 +32,40 @@ pub struct Udp {
     inbox: VecDeque<Datagram>,
     /// Payload bytes in `outbox`.
     outbox_size: Bytes,
-    /// Payload bytes in `inbox`.
-    inbox_size: Bytes,
-    socket_buffer: Bytes,
+    socket: Socket,
     /// Numbers of datagrams that found no room, not yet polled.
     dropped: VecDeque<u64>,
     counters: Counters,
 }
 
+/// How much the receiving socket holds.
+#[derive(Clone, Copy, Debug)]
+struct Socket {
+    /// The path's MTU, where memory is charged (Linux), and not payload.
+    memory: Option<u64>,
+    room: u64,
+    /// sk_rmem_alloc.
+    charged: u64,
+    /// Read, and charged still (forward_deficit).
+    read: u64,
+    /// What the reader has taken over and not read (reader_queue), datagrams.
+    taken_over: usize,
+}
+
 impl Udp {
-    /// An end whose receiving socket holds `socket_buffer` bytes of payload.
-    pub const fn new(socket_buffer: Bytes) -> Self {
+    /// An end over a path whose packets are of at most `path_mtu`; `receive_buffer` takes the place of `config`'s socket buffer.
+    pub fn new(config: &UdpConfig, path_mtu: Bytes, receive_buffer: Option<Bytes>) -> Self {
+        let asked = receive_buffer.unwrap_or(config.socket_buffer).get();
         Self {
             outbox: VecDeque::new(),
             inbox: VecDeque::new(),
             outbox_size: Bytes::ZERO,
-            inbox_size: Bytes::ZERO,
-            socket_buffer,
+            socket: if config.stack == Stack::Linux {
+                let room = asked.saturating_mul(2).max(SOCK_MIN_RCVBUF);
+                Socket { memory: Some(path_mtu.get()), ..Socket::payload(room) }
+            } else {
+                Socket::payload(asked)
+            },
             dropped: VecDeque::new(),
             counters: Counters {
                 data_packets: 0,
@@ -47,6 +75,37 @@ impl Udp {
                 socket_buffer_drops: 0,
                 send_queue_drops: 0,
             },
+        }
+    }
+}
+
+impl Socket {
+    const fn payload(room: u64) -> Self {
+        Self { memory: None, room, charged: 0, read: 0, taken_over: 0 }
+    }
+
+    fn charge(&self, payload: u32) -> u64 {
+        let payload = u64::from(payload);
+        self.memory.map_or(payload, |mtu| skb::datagram(payload, mtu))
+    }
+
+    /// Whether a datagram that has come finds room, and then takes it.
+    fn take(&mut self, payload: u32) -> bool {
+        let charged = self.charged.saturating_add(self.charge(payload));
+        let fits = charged <= self.room || (self.charged == 0 && self.memory.is_some());
+        if fits {
+            self.charged = charged;
+        }
+        fits
+    }
+
+    /// A datagram is read, with `left` waiting behind it.
+    fn release(&mut self, payload: u32, left: usize) {
+        self.taken_over = self.taken_over.checked_sub(1).unwrap_or(left);
+        self.read += self.charge(payload);
+        if self.taken_over == 0 || self.memory.is_none() || self.read >= self.room / 4 {
+            self.charged -= self.read;
+            self.read = 0;
         }
     }
 }
@@ -70,13 +129,11 @@ impl Transport for Udp {
 
     fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, _now: Instant) {
         let &Packet::Udp(datagram) = packet else { return };
-        let size = self.inbox_size.saturating_add(Bytes::new(u64::from(datagram.payload)));
-        if size > self.socket_buffer {
+        if self.socket.take(datagram.payload) {
+            self.inbox.push_back(datagram);
+        } else {
             self.counters.socket_buffer_drops += 1;
             self.dropped.push_back(datagram.seq);
-        } else {
-            self.inbox_size = size;
-            self.inbox.push_back(datagram);
         }
     }
 
@@ -107,9 +164,8 @@ impl Transport for Udp {
             return None;
         }
         let datagram = self.inbox.pop_front()?;
-        let size = Bytes::new(u64::from(datagram.payload));
-        self.inbox_size -= size;
-        Some(Delivery::Message { seq: datagram.seq, size })
+        self.socket.release(datagram.payload, self.inbox.len());
+        Some(Delivery::Message { seq: datagram.seq, size: Bytes::new(u64::from(datagram.payload)) })
     }
 
     fn poll_dropped(&mut self) -> Option<u64> {
@@ -136,6 +192,8 @@ impl Transport for Udp {
 
 /// An IPv4 packet of 65,535 bytes (RFC 791 §3.1) less its header and UDP's.
 const LARGEST_DATAGRAM: Bytes = Bytes::new(65_507);
+/// SOCK_MIN_RCVBUF: 2048 B and a struct sk_buff.
+const SOCK_MIN_RCVBUF: u64 = 2048 + skb::SK_BUFF;
 
 #[cfg(test)]
 mod tests {
@@ -152,9 +210,21 @@ mod tests {
         }
     }
 
+    fn end(stack: Stack, socket_buffer: u64) -> Udp {
+        let config = UdpConfig { stack, socket_buffer: Bytes::new(socket_buffer) };
+        Udp::new(&config, Bytes::new(1500), None)
+    }
+
+    fn read(from: &mut Udp) -> Option<u64> {
+        match from.poll_delivery(Bytes::MAX, Instant::ZERO)? {
+            Delivery::Message { seq, .. } => Some(seq),
+            Delivery::Stream { .. } => None,
+        }
+    }
+
     #[test]
     fn a_message_crosses_as_one_datagram() {
-        let (mut sender, mut receiver) = (Udp::new(Bytes::MAX), Udp::new(Bytes::MAX));
+        let (mut sender, mut receiver) = (end(Stack::Linux, 106_496), end(Stack::Linux, 106_496));
         send(&mut sender, &mut receiver, message(3, 160));
         assert_eq!(
             receiver.poll_delivery(Bytes::MAX, Instant::ZERO),
@@ -166,21 +236,59 @@ mod tests {
 
     #[test]
     fn a_full_socket_buffer_drops_the_newcomer_and_names_it() {
-        let (mut sender, mut receiver) = (Udp::new(Bytes::MAX), Udp::new(Bytes::new(320)));
+        let (mut sender, mut receiver) = (end(Stack::Rfc, 320), end(Stack::Rfc, 320));
         for seq in 0..3 {
             send(&mut sender, &mut receiver, message(seq, 160));
         }
         assert_eq!(receiver.counters().socket_buffer_drops, 1);
         assert_eq!(receiver.poll_dropped(), Some(2));
         assert_eq!(receiver.poll_dropped(), None);
-        receiver.poll_delivery(Bytes::MAX, Instant::ZERO).unwrap();
+        assert_eq!(read(&mut receiver), Some(0));
         send(&mut sender, &mut receiver, message(3, 160));
         assert_eq!(receiver.poll_dropped(), None);
     }
 
+    /// Linux 6.18: 24,000 B hold 18 datagrams of 250 B, 1280 B each.
+    #[test]
+    fn a_linux_socket_is_charged_for_memory_and_told_late_of_what_was_read() {
+        let (mut sender, mut receiver) = (end(Stack::Linux, 12_000), end(Stack::Linux, 12_000));
+        let mut next = 0;
+        let mut taken = |receiver: &mut Udp, count: u64| {
+            let before = receiver.counters().socket_buffer_drops;
+            for _ in 0..count {
+                send(&mut sender, receiver, message(next, 250));
+                next += 1;
+            }
+            count - (receiver.counters().socket_buffer_drops - before)
+        };
+        assert_eq!(taken(&mut receiver, 25), 18);
+        // Four of them are less than a quarter of the room, five are more.
+        for seq in 0..4 {
+            assert_eq!(read(&mut receiver), Some(seq));
+            assert_eq!(taken(&mut receiver, 1), 0);
+        }
+        assert_eq!(read(&mut receiver), Some(4));
+        assert_eq!(taken(&mut receiver, 6), 5);
+        // The reader had taken 18 over; with the last of those everything is released.
+        for seq in 5..18 {
+            assert_eq!(read(&mut receiver), Some(seq));
+        }
+        assert_eq!(taken(&mut receiver, 20), 13);
+    }
+
+    #[test]
+    fn an_empty_linux_socket_takes_any_datagram() {
+        let (mut sender, mut receiver) = (end(Stack::Linux, 100), end(Stack::Linux, 100));
+        send(&mut sender, &mut receiver, message(0, 5000));
+        send(&mut sender, &mut receiver, message(1, 1));
+        assert_eq!((read(&mut receiver), read(&mut receiver)), (Some(0), None));
+        send(&mut sender, &mut receiver, message(2, 1));
+        assert_eq!(read(&mut receiver), Some(2));
+    }
+
     #[test]
     fn a_datagram_above_65507_bytes_is_refused() {
-        let mut sender = Udp::new(Bytes::MAX);
+        let mut sender = end(Stack::Linux, 0);
         assert_eq!(sender.handle_message(message(0, 65_507), Instant::ZERO), Ok(()));
         for size in [65_508, u64::MAX] {
             assert_eq!(
