@@ -26,7 +26,7 @@ mod testing;
 
 pub use record::{
     ClockRecord, DropCause, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LatenessRecord, Leg,
-    LegRecord, LinkRecord, MachineRecord, MessageRecord, RunRecord, Series, SeriesKind,
+    LegRecord, LinkRecord, MachineRecord, MessageRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

@@ -217,6 +217,18 @@ pub struct MachineRecord {
     pub emulator_cpu_share: Option<f64>,
     /// Whether the timed threads had real-time priority.
     pub real_time: Option<bool>,
+    /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1 (proc_stat(5), "steal").
+    pub stolen_share: Option<f64>,
+}
+
+/// From this on a run says how much a hypervisor took: one packet in a hundred meets it, so it is seen in a 99th percentile.
+pub const STOLEN_SHARE_TOLD: f64 = 0.01;
+
+impl MachineRecord {
+    /// Whether a hypervisor took so much that a 99th percentile of lateness may be its doing alone.
+    pub fn is_stolen_from(&self) -> bool {
+        self.stolen_share.is_some_and(|share| share >= STOLEN_SHARE_TOLD)
+    }
 }
 
 /// How late something was.

@@ -254,6 +254,7 @@ fn summarise_machine(machine: &MachineRecord) -> MachineSummary {
         socket_drops: machine.socket_drops,
         emulator_cpu_share: machine.emulator_cpu_share.filter(|share| share.is_finite()),
         real_time: machine.real_time,
+        stolen_share: machine.stolen_share.filter(|share| share.is_finite()),
     }
 }
 

@@ -114,6 +114,9 @@ pub struct MachineSummary {
     pub emulator_cpu_share: Option<f64>,
     /// Whether the timed threads had real-time priority.
     pub real_time: Option<bool>,
+    /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1.
+    #[serde(default)]
+    pub stolen_share: Option<f64>,
 }
 
 /// How late something was, milliseconds.

@@ -30,6 +30,7 @@ mod log;
 mod protocol;
 mod server;
 mod spec;
+mod stolen;
 mod sys;
 mod threads;
 mod wire;

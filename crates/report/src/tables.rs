@@ -216,6 +216,12 @@ pub(crate) fn machine_line(run: &RunSummary) -> Option<String> {
     if let Some(real_time) = machine.real_time {
         parts.push(if real_time { "real-time priority" } else { "no real-time priority" }.to_owned());
     }
+    if machine.stolen_share.is_some_and(|share| share > 0.0) {
+        parts.push(format!(
+            "{} % of its processors' time taken by a hypervisor",
+            percent(machine.stolen_share)
+        ));
+    }
     if let Some(packets) = machine.packets {
         let share = percent(machine.emulator_cpu_share);
         parts.push(format!("{} packets through the emulator on {share} % of a processor", count(packets)));
@@ -324,13 +330,15 @@ mod tests {
             device_drops: Some(0),
             emulator_cpu_share: Some(0.25),
             real_time: Some(true),
+            stolen_share: Some(0.056),
             ..MachineSummary::default()
         });
         let grid = machine(&run).unwrap();
         assert_eq!(grid.rows.len(), 1, "what was not measured has no row");
         assert_eq!(grid.rows[0].cells, ["emulator's writes", "0.004", "0.032", "1.250"]);
         let line = machine_line(&run).unwrap();
-        assert!(line.contains("real-time priority, 12") && line.contains("25.00 %"), "{line}");
+        assert!(line.contains("real-time priority, 5.60 % of its processors"), "{line}");
+        assert!(line.contains(", 12") && line.contains("25.00 %"), "{line}");
     }
 
     #[test]

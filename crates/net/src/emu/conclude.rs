@@ -72,6 +72,7 @@ pub(super) fn conclude(
         socket_drops: if bounds_sockets { 0 } else { disturbance.socket_drops },
         cpu_share: emulated.totals.cpu_ns as f64 / (emulated.end.as_nanos() + LEAD.as_nanos()) as f64,
         not_real_time: emulated.totals.ordinary.clone(),
+        stolen_share: disturbance.stolen_share,
     };
     let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
     warnings.extend(disturbance.trouble.into_iter().map(|what| format!("emu: {what}")));

@@ -6,6 +6,7 @@ use talkpath_measure::{LatenessRecord, MachineRecord};
 use talkpath_units::Duration;
 
 use crate::lateness::Lateness;
+use crate::stolen;
 
 /// What the machine did to a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +29,8 @@ pub struct EmuReport {
     pub cpu_share: f64,
     /// Why the emulator's thread was not real-time, where it was not.
     pub not_real_time: Option<String>,
+    /// Share of all processors' time that a hypervisor gave to others, 0 to 1; `None` where the kernel does not tell.
+    pub stolen_share: Option<f64>,
 }
 
 /// How late something was.
@@ -65,6 +68,7 @@ impl EmuReport {
             socket_drops: Some(self.socket_drops),
             emulator_cpu_share: Some(self.cpu_share),
             real_time: Some(self.not_real_time.is_none()),
+            stolen_share: self.stolen_share,
         }
     }
 
@@ -91,6 +95,7 @@ impl EmuReport {
                 if is_past { format!(", past the limit of {invalid} at p99") } else { String::new() }
             ));
         }
+        warnings.extend(stolen::warning(self.stolen_share).map(|what| format!("emu: {what}")));
         let lost = [
             (self.device_drops, "packets found no room in a device"),
             (self.overruns, "packets found no memory in the emulator"),
@@ -163,6 +168,12 @@ mod tests {
         assert_eq!(judged(&report(late(1001), late(0))), (false, 1));
         assert_eq!(judged(&report(late(0), late(5001))), (false, 1));
         assert_eq!(judged(&EmuReport { backlog: late(1001), ..EmuReport::default() }), (false, 1));
+    }
+
+    #[test]
+    fn what_a_hypervisor_took_is_told_and_makes_no_figure_fall() {
+        assert_eq!(judged(&EmuReport { stolen_share: Some(0.05), ..EmuReport::default() }), (true, 1));
+        assert_eq!(judged(&EmuReport { stolen_share: Some(0.001), ..EmuReport::default() }), (true, 0));
     }
 
     #[test]

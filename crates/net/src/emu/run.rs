@@ -34,6 +34,7 @@ use crate::end::{Common, Place, SharedEnd, UdpRoute};
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
 use crate::spec::SessionSpec;
+use crate::stolen::StolenTime;
 use crate::sys::become_real_time;
 use crate::threads::{close_connections, pace, receive_datagrams, sample_interval, serve_connections};
 
@@ -77,6 +78,8 @@ pub(super) struct Disturbance {
     pub(super) socket_drops: u64,
     pub(super) device_drops: u64,
     pub(super) is_interrupted: bool,
+    /// What a hypervisor took meanwhile.
+    pub(super) stolen_share: Option<f64>,
     /// By flow: datagrams that waited in a slow receiver's socket at the end.
     pub(super) unread: Vec<Vec<u64>>,
 }
@@ -232,6 +235,7 @@ impl Ends {
         let (all, datagrams, epoll, alarm) = (&self.all, &self.datagrams, &self.epoll, &self.alarm);
         let mut disturbance = Disturbance::default();
         let _awake = keep_processors_awake();
+        let stolen = StolenTime::start();
         std::thread::scope(|scope| {
             let (stop, drops) = (&stop, &drops);
             let emulating = scope.spawn(|| emulator.run(&stop_emulator));
@@ -309,6 +313,7 @@ impl Ends {
             }
             disturbance.socket_drops = drops.load(Ordering::Relaxed);
             disturbance.unread = unread;
+            disturbance.stolen_share = stolen.share();
             (emulated, disturbance, is_interrupted)
         })
     }

@@ -24,6 +24,7 @@ use crate::join::RunEnd;
 use crate::log::{FlowLog, RowBudget};
 use crate::protocol::Progress;
 use crate::spec::{FlowSpec, SessionSpec};
+use crate::stolen::StolenTime;
 use crate::threads::{close_connections, pace, receive_datagrams, sample_interval, serve_connections};
 pub(crate) use sockets::enlarge_receive_buffer;
 use sockets::unavailable;
@@ -102,6 +103,7 @@ struct Disturbance {
     ordinary: Option<String>,
     socket_drops: u64,
     trouble: Option<String>,
+    stolen_share: Option<f64>,
 }
 
 impl Session<'_> {
@@ -112,6 +114,7 @@ impl Session<'_> {
         let interval = sample_interval(self.scenario.duration);
         let has_streams = self.spec.flows.iter().any(FlowSpec::is_stream);
         let mut disturbance = Disturbance::default();
+        let stolen = StolenTime::start();
         let outcome = std::thread::scope(|scope| {
             let pacer = scope.spawn(|| pace(&self.ends, clock, &self.alarm, &stop));
             let datagrams = (!self.sockets.is_empty())
@@ -139,6 +142,7 @@ impl Session<'_> {
             end.lock().finish();
         }
         disturbance.socket_drops = drops.load(Ordering::Relaxed);
+        disturbance.stolen_share = stolen.share();
         (outcome, disturbance)
     }
 

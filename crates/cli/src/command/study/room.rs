@@ -6,7 +6,8 @@
 //!
 //! Whether that was too many is for the runs' own lateness to say (docs/emulation.md, limits): one that is disturbed past its
 //! limits runs again beside at most half as many others, and then alone; and no run stands beside more than that until
-//! [`QUIET_RUNS`] in a row were left in peace.
+//! [`QUIET_RUNS`] in a row were left in peace. Where a hypervisor gave the processors to others meanwhile, neighbours are not to
+//! blame: the run is repeated beside as many.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,17 @@ struct State {
     quiet: u64,
     /// The most at a time, of the whole stage.
     peak: u64,
+}
+
+/// How it went for a run that was let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peace {
+    /// Its figures stand.
+    Kept,
+    /// Past its limits, as far as one can tell for what ran beside it.
+    Disturbed,
+    /// Past its limits while a hypervisor held the processors back.
+    Stolen,
 }
 
 /// A run that was let in.
@@ -118,20 +130,24 @@ impl State {
 }
 
 impl Stay<'_> {
-    /// The run is over; returns the most others that were beside it. Where it was disturbed, others are let in more sparingly.
-    pub(super) fn leave(mut self, is_disturbed: bool) -> u64 {
+    /// The run is over; returns the most others that were beside it. Where they disturbed it, others are let in more sparingly.
+    pub(super) fn leave(mut self, peace: Peace) -> u64 {
         self.left = true;
         let mut state = self.room.state();
         let others = state.remove(self.id);
-        if is_disturbed {
-            state.quiet = 0;
-            state.most_others = state.most_others.min(others / 2);
-        } else {
-            state.quiet += 1;
-            if state.quiet >= QUIET_RUNS {
+        match peace {
+            Peace::Disturbed => {
                 state.quiet = 0;
-                state.most_others = state.most_others.saturating_add(1);
+                state.most_others = state.most_others.min(others / 2);
             }
+            Peace::Kept => {
+                state.quiet += 1;
+                if state.quiet >= QUIET_RUNS {
+                    state.quiet = 0;
+                    state.most_others = state.most_others.saturating_add(1);
+                }
+            }
+            Peace::Stolen => {}
         }
         drop(state);
         self.room.changed.notify_all();
@@ -228,7 +244,7 @@ mod tests {
         let first = room.enter(0.6, MANY, &NEVER).unwrap();
         assert!(is_full(&room, 0.5, MANY), "0.6 and 0.5 of 2 processors are more than half");
         let second = room.enter(0.3, MANY, &NEVER).unwrap();
-        assert_eq!((first.leave(false), second.leave(false), room.peak()), (1, 1, 2));
+        assert_eq!((first.leave(Peace::Kept), second.leave(Peace::Kept), room.peak()), (1, 1, 2));
         assert!(room.enter(5.0, MANY, &NEVER).is_some(), "what is too much for the machine runs alone");
     }
 
@@ -236,19 +252,30 @@ mod tests {
     fn a_disturbed_run_halves_what_stands_beside_any_and_quiet_ones_bring_it_back() {
         let room = Room::new(16, 64);
         let mut stays: Vec<_> = (0..5).map(|_| room.enter(0.1, MANY, &NEVER).unwrap()).collect();
-        assert_eq!(stays.pop().unwrap().leave(true), 4);
+        assert_eq!(stays.pop().unwrap().leave(Peace::Disturbed), 4);
         for stay in stays.drain(..3) {
-            stay.leave(false);
+            stay.leave(Peace::Kept);
         }
         drop(room.enter(0.1, MANY, &NEVER).unwrap());
         let two = [room.enter(0.1, MANY, &NEVER).unwrap(), room.enter(0.1, MANY, &NEVER).unwrap()];
         assert!(is_full(&room, 0.1, MANY), "two others at most");
         assert!(is_full(&room, 0.1, 0), "nobody is alone yet");
-        two.into_iter().chain(stays).for_each(|stay| _ = stay.leave(false));
-        room.enter(0.1, 0, &NEVER).unwrap().leave(false);
+        two.into_iter().chain(stays).for_each(|stay| _ = stay.leave(Peace::Kept));
+        room.enter(0.1, 0, &NEVER).unwrap().leave(Peace::Kept);
         assert_eq!(room.state().most_others, 2);
-        room.enter(0.1, MANY, &NEVER).unwrap().leave(false);
+        room.enter(0.1, MANY, &NEVER).unwrap().leave(Peace::Kept);
         assert_eq!(room.state().most_others, 3, "after eight quiet ones");
+    }
+
+    #[test]
+    fn what_a_hypervisor_took_neither_halves_nor_counts_as_quiet() {
+        let room = Room::new(16, 64);
+        for _ in 0..2 * QUIET_RUNS {
+            let stays = [room.enter(0.1, MANY, &NEVER).unwrap(), room.enter(0.1, MANY, &NEVER).unwrap()];
+            stays.into_iter().for_each(|stay| _ = stay.leave(Peace::Stolen));
+        }
+        let state = room.state();
+        assert_eq!((state.most_others, state.quiet), (15, 0));
     }
 
     #[test]
@@ -256,12 +283,12 @@ mod tests {
         let room = Room::new(16, 64);
         let here = room.enter(0.1, MANY, &NEVER).unwrap();
         std::thread::scope(|scope| {
-            let alone = scope.spawn(|| room.enter(0.1, 0, &NEVER).unwrap().leave(false));
+            let alone = scope.spawn(|| room.enter(0.1, 0, &NEVER).unwrap().leave(Peace::Kept));
             while room.state().want_alone == 0 {
                 std::thread::yield_now();
             }
             assert!(is_full(&room, 0.1, MANY), "the one that waits comes first");
-            here.leave(false);
+            here.leave(Peace::Kept);
             assert_eq!(alone.join().unwrap(), 0);
         });
     }

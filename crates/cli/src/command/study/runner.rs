@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use talkpath_arena::RunPlan;
-use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise;
+use talkpath_measure::{MachineRecord, RunRecord};
 use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study, Trace};
 use talkpath_units::Duration;
 
 use super::folder::Folder;
-use super::room::{Room, Stay, packets_per_s, share};
+use super::room::{Peace, Room, Stay, packets_per_s, share};
 use crate::arenas::{self, Worker};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -236,7 +236,7 @@ impl Runner<'_> {
     }
 
     /// One repetition, and in real time the most other runs that were beside it. Where the machine disturbed it there past
-    /// its stated limits it runs again beside fewer, and then alone.
+    /// its stated limits it runs again beside fewer, and then alone; beside as many where it was a hypervisor's doing.
     fn run_repetition(
         &self,
         task: &Task<'_>,
@@ -263,7 +263,13 @@ impl Runner<'_> {
                 Failure::Interrupted(_) => self.interrupted(),
                 other => other,
             })?;
-            let others = stay.map_or(0, |stay| stay.leave(!record.valid));
+            let is_stolen_from = record.machine.as_ref().is_some_and(MachineRecord::is_stolen_from);
+            let peace = match record.valid {
+                true => Peace::Kept,
+                false if is_stolen_from => Peace::Stolen,
+                false => Peace::Disturbed,
+            };
+            let others = stay.map_or(0, |stay| stay.leave(peace));
             tries += 1;
             if record.valid || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
                 shown.finish();
@@ -271,8 +277,13 @@ impl Runner<'_> {
             }
             shown.take_back();
             stage.again.fetch_add(1, Ordering::Relaxed);
-            most_others = if tries + 1 == MOST_TRIES { 0 } else { others / 2 };
+            most_others = match peace {
+                Peace::Stolen => most_others,
+                _ if tries + 1 == MOST_TRIES => 0,
+                _ => others / 2,
+            };
             let beside = match (others, most_others) {
+                _ if peace == Peace::Stolen => " by the hypervisor, runs again".to_owned(),
                 (0, _) => ", runs again".to_owned(),
                 (_, 0) => format!(" beside {others} others, runs again alone"),
                 _ => format!(" beside {others} others, runs again beside {most_others} at most"),

@@ -11,6 +11,7 @@ use crate::join::{
 use crate::lateness::Lateness;
 use crate::live::far::FarTotals;
 use crate::log::FlowLog;
+use crate::stolen;
 
 impl Session<'_> {
     pub(super) fn record(
@@ -89,8 +90,10 @@ impl Session<'_> {
             far_senders_late: totals.lateness_ns.map(late),
             socket_drops: Some(disturbance.socket_drops + totals.socket_drops),
             real_time: Some(disturbance.ordinary.is_none()),
+            stolen_share: disturbance.stolen_share,
             ..MachineRecord::default()
         });
+        record.warnings.extend(stolen::warning(disturbance.stolen_share));
         for (place, figures) in [("this host", here), ("the far host", totals.lateness_ns)] {
             let Some([p50, p99, max]) = figures else { continue };
             if p99 > LATE_NS {
