@@ -143,7 +143,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// How often is looked whether all is closed.
 const CLOSING_SLICE: Duration = Duration::from_millis(2);
 /// No run begins later than this after its threads.
-const LONGEST_LEAD: Duration = Duration::from_secs(1);
+const LONGEST_LEAD: Duration = Duration::from_secs(5);
 /// The longest that a loop goes without looking whether it shall stop.
 const POLL_NS: u64 = 20_000_000;
 /// The same for the pacer.

@@ -85,7 +85,7 @@ pub(super) fn run(
     }
     session.register(&far)?;
     session.stamp_transmissions();
-    let start = host.now_ns() + LEAD_NS;
+    let start = host.now_ns() + lead_ns(&before);
     let far_start = far.go(start + offset.at_start()).map_err(far_end)?;
     // The server may have begun later than asked; our clock then begins with it.
     let start = start.max(offset.to_ours(far_start));
@@ -262,9 +262,17 @@ fn is_delivered(spec: &FlowSpec, near: Progress, far: Progress) -> bool {
     is_there && is_back
 }
 
-/// Both ends begin this long after the client says so: the word must reach the server first; where it comes late, both
-/// begin later.
+/// How long after the client says so both ends begin: the word must have reached the server, and its answer this host, where
+/// threads must be ready to begin in time. Where the word comes late all the same, both begin later.
+fn lead_ns(probes: &[Probe]) -> i64 {
+    let slowest = probes.iter().map(Probe::round_trip).max().unwrap_or(0);
+    LEAD_NS + slowest.min(LONGEST_ROUND_TRIP_NS)
+}
+
+/// For the threads, and for what the word takes longer than the probes did (chosen).
 const LEAD_NS: i64 = 100_000_000;
+/// A server begins at most 5 s after it hears the word.
+const LONGEST_ROUND_TRIP_NS: i64 = 4_000_000_000;
 /// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty seconds.
 const KEEP_OPEN: Duration = Duration::from_secs(15);
 /// How often the server is asked how far it is: 200 B each way, which no measured path should notice ...
