@@ -114,10 +114,10 @@ pub(crate) struct Place {
     #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// Seed of the first repetition
-    #[arg(long, value_name = "N", env = "TALKPATH_SEED")]
+    #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// How many repetitions
-    #[arg(long, value_name = "N", env = "TALKPATH_REPEAT")]
+    #[arg(long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub(crate) repeat: Option<u64>,
     /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
     #[arg(
@@ -191,7 +191,7 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on, for UDP and TCP alike; may be given again (default: port 7160 of every address)
-    #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_BIND", value_delimiter = ',')]
+    #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = socket_address)]
     pub(crate) bind: Vec<SocketAddr>,
     /// Serve only those who hold the key in this file
     #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
@@ -289,6 +289,11 @@ impl Command {
             _ => None,
         }
     }
+}
+
+/// An address and a port, as a socket has them.
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected ADDR:PORT, as in 0.0.0.0:7160 or [::]:7160".to_owned())
 }
 
 /// `KEY=VALUE`, split at the first `=`.

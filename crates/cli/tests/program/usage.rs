@@ -8,7 +8,7 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["replay", "x"], "not a run directory"),
@@ -17,6 +17,8 @@ fn wrong_usage_is_exit_code_2() {
         (&["check"], "SCENARIO.toml"),
         (&["compare", "--jobs", "0"], "--jobs"),
         (&["compare", "--seed", "many"], "--seed"),
+        (&["compare", "--seed", "-1"], "invalid value '-1' for '--seed"),
+        (&["serve", "--bind", "7160"], "0.0.0.0:7160"),
         (&["compare", "--records", "some"], "--records"),
         (&["compare", "--path", "moon"], "home-adsl"),
         (&["compare", "--transports", "udp,smoke-signals"], "smoke-signals"),

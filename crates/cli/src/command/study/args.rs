@@ -47,7 +47,7 @@ pub(crate) struct StudyRunArgs {
     #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
     pub(crate) quick: bool,
     /// Derive every repetition's seed from this one instead of the scenarios' own: the verdicts should stay
-    #[arg(long, value_name = "N", env = "TALKPATH_SEED")]
+    #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Set a key that the scenarios of all cells have, after what the study sets, as `duration=50 s`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
