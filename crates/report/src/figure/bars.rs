@@ -54,12 +54,13 @@ fn binned(histogram: &[u64]) -> Vec<u64> {
 fn draw(lossy: &[&Series<'_>], counts: &[Vec<u64>]) -> Svg {
     let bottom = TOP + HEIGHT;
     let lengths = counts.iter().map(Vec::len).max().unwrap_or(1).max(5);
-    let most = counts.iter().flatten().max().copied().unwrap_or(1);
+    let most = counts.iter().flatten().max().copied().unwrap_or(1).max(1);
     let x = Scale::linear((0.5, lengths as f64 + 0.5), (LEFT, WIDTH - RIGHT));
     let y = Scale::fitting((0.0, most as f64), (bottom, TOP));
     let panel = Panel { top: TOP, bottom, x, y };
     let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-    panel.vertical_axis(&mut svg, 4, tick_label);
+    // There is no half a run.
+    panel.vertical_axis(&mut svg, most.min(4) as usize, tick_label);
     svg.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
     for length in 1..=lengths {
         let name = if length > MAX_LENGTH { format!("{length}+") } else { length.to_string() };
@@ -85,6 +86,26 @@ fn draw(lossy: &[&Series<'_>], counts: &[Vec<u64>]) -> Svg {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::display::display;
+    use talkpath_measure::figures::FlowFigures;
+
+    #[test]
+    fn counts_are_labelled_with_whole_numbers() {
+        for most in 1..=9 {
+            let flow = FlowFigures {
+                flow: "call".to_owned(),
+                transport: "udp".to_owned(),
+                round_trip: false,
+                ccdf: Vec::new(),
+                delay: Vec::new(),
+                losses: Vec::new(),
+                loss_runs: vec![most],
+            };
+            let series = Series { label: "UDP".to_owned(), display: display("udp"), flow: &flow };
+            let svg = draw(&[&series], &[vec![most]]).finish("id", "title", "description");
+            assert!(!svg.contains(".5</text>"), "{most}: {svg}");
+        }
+    }
 
     #[test]
     fn runs_too_long_for_a_bar_of_their_own_share_one() {
