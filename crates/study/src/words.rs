@@ -5,7 +5,7 @@ use crate::claim::{Bound, Claim, Figure, Kind, Tolerance};
 use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value, Verdict};
 use crate::study::Study;
 
-/// `value` of `metric` for a person: rates in Mb/s, shares in %, everything else as it is.
+/// `value` of `metric` for a person: rates in Mb/s or messages a second, shares in %, everything else as it is.
 pub fn shown(metric: &str, value: f64) -> String {
     let (scale, unit) = unit(metric);
     format!("{}{unit}", digits(value * scale))
@@ -28,6 +28,7 @@ pub fn shown_value(metric: &str, value: &Value) -> String {
 fn unit(metric: &str) -> (f64, &'static str) {
     match metric.rsplit('.').next().unwrap_or(metric) {
         name if name.contains("_bps") => (1e-6, " Mb/s"),
+        name if name.contains("_pps") => (1.0, "/s"),
         "loss_rate" | "retransmit_rate" | "utilisation" => (100.0, " %"),
         _ if metric.contains("_ms") => (1.0, " ms"),
         _ => (1.0, ""),
@@ -297,6 +298,7 @@ mod tests {
     #[test]
     fn values_carry_four_digits_and_their_unit() {
         assert_eq!(shown("groups.ftp.goodput_bps", 1_370_400.0), "1.37 Mb/s");
+        assert_eq!(shown("flows.test.net_rate_pps", 1249.6), "1250/s");
         assert_eq!(shown("flows.call.loss_rate", 0.031_26), "3.126 %");
         assert_eq!(shown("links.wan.queue_packets.mean", 9.304), "9.304");
         assert_eq!(shown("flows.call.loss_runs.max", 4.0), "4");
