@@ -86,11 +86,13 @@ impl FlowTally {
         let (arrivals, reads) = forward.give_events();
         let back = echo.as_deref_mut().map(LegTap::give_events);
         let trips = back.as_ref().map_or(&arrivals, |(back, _)| back);
+        let mut highest = None;
         for (position, &seq) in trips.iter().enumerate() {
             // Of two copies in one go the first counts; what came before was taken, or is told by its row's copies.
-            if !trips[..position].contains(&seq) {
+            if Some(seq) > highest || !trips[..position].contains(&seq) {
                 self.on_arrival(seq, forward, echo.as_deref());
             }
+            highest = highest.max(Some(seq));
         }
         for &(at, bytes) in &reads {
             self.on_delivery(at, bytes);

@@ -48,6 +48,7 @@ impl Workload for Bulk {
         self.state = State::Open;
     }
 
+    #[inline]
     fn poll_message(&mut self, writable: Bytes, now: Instant) -> Option<Message> {
         if self.state != State::Open {
             return None;
@@ -69,10 +70,12 @@ impl Workload for Bulk {
         Some(message)
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 
+    #[inline]
     fn is_finished(&self) -> bool {
         self.state == State::Finished
     }

@@ -92,6 +92,7 @@ impl Workload for AnyWorkload {
         }
     }
 
+    #[inline]
     fn poll_message(&mut self, writable: Bytes, now: Instant) -> Option<Message> {
         match self {
             Self::Voice(workload) => workload.poll_message(writable, now),
@@ -101,6 +102,7 @@ impl Workload for AnyWorkload {
         }
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
             Self::Voice(workload) => workload.poll_timeout(),
@@ -110,6 +112,7 @@ impl Workload for AnyWorkload {
         }
     }
 
+    #[inline]
     fn is_finished(&self) -> bool {
         match self {
             Self::Voice(workload) => workload.is_finished(),
