@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 use talkpath_measure::DropCause;
 use talkpath_scenario::workload::{AnyWorkload, Workload};
 use talkpath_scenario::{EchoWrite, Receiver};
-use talkpath_transport::{Delivery, Message, Packet, PayloadRange, Refused, Transmit, Transport};
+use talkpath_transport::{Delivery, Message, Outlet, Packet, PayloadRange, Refused, Transmit, Transport};
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
-use crate::endpoint::{FlowTaps, Side};
+use crate::endpoint::{Exchange, FlowTaps, Side};
 
 /// What runs on one end's transport. What each step looks at comes first in memory, as in [`talkpath_transport::tcp::Tcp`].
 #[repr(C)]
@@ -101,7 +101,7 @@ impl Application {
 
     /// `packet` is coming to the transport.
     #[inline]
-    pub(crate) fn on_packet(&mut self, packet: &Packet, now: Instant) {
+    fn on_packet(&mut self, packet: &Packet, now: Instant) {
         if let Some(wake_up) = &mut self.wake_up
             && self.reading_again_at == Instant::ZERO
             && carries_data(packet)
@@ -129,24 +129,45 @@ impl Application {
         deadline
     }
 
-    /// Moves everything that can move at `now`, giving each packet to `transmit`.
-    ///
-    /// One pass is enough: reading makes room to write back, but nothing that is written gives more to read.
-    #[inline]
-    pub(crate) fn advance<T: Transport>(
+    /// Gives what has come at `now` to the transport, and moves everything that can move then; returns when there is more to do,
+    /// [`Instant::MAX`] where never.
+    #[inline(always)]
+    pub(crate) fn step<T: Transport>(
         &mut self,
         transport: &mut T,
         taps: &mut FlowTaps,
         now: Instant,
-        transmit: &mut impl FnMut(Transmit),
+        exchange: &mut impl Exchange,
+    ) -> Instant {
+        if let Some((packet, ecn)) = exchange.arrived() {
+            self.on_packet(packet, now);
+            transport.handle_packet(packet, ecn, now);
+            exchange.release();
+        }
+        self.advance(transport, taps, now, exchange);
+        self.next().min(transport.poll_timeout().unwrap_or(Instant::MAX))
+    }
+
+    /// Moves everything that can move at `now`, giving each packet to `out`.
+    ///
+    /// One pass is enough: reading makes room to write back, but nothing that is written gives more to read.
+    #[inline(always)]
+    fn advance<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        out: &mut impl Outlet,
     ) {
-        self.transmit_all(transport, taps, now, transmit);
+        if transport.may_transmit() {
+            self.transmit_here(transport, taps, now, out);
+        }
         if taps.read_by(self.side).is_some() && self.read(transport, taps, now) {
             // A read may open the window or send an acknowledgement.
-            self.transmit_all(transport, taps, now, transmit);
+            self.transmit_all(transport, taps, now, out);
         }
         if self.writes && self.may_answer(now) {
-            self.write(transport, taps, now, transmit);
+            self.write(transport, taps, now, out);
             self.account_blocking(now);
         }
     }
@@ -165,34 +186,39 @@ impl Application {
         transport: &mut T,
         taps: &mut FlowTaps,
         now: Instant,
-        transmit: &mut impl FnMut(Transmit),
+        out: &mut impl Outlet,
     ) {
         if transport.may_transmit() {
-            self.transmit_what_may(transport, taps, now, transmit);
+            self.transmit_what_may(transport, taps, now, out);
         }
     }
 
+    #[inline(never)]
     fn transmit_what_may<T: Transport>(
         &self,
         transport: &mut T,
         taps: &mut FlowTaps,
         now: Instant,
-        transmit: &mut impl FnMut(Transmit),
+        out: &mut impl Outlet,
     ) {
-        let mut tap = taps.written_by(self.side);
+        self.transmit_here(transport, taps, now, out);
+    }
+
+    /// As [`Self::transmit_what_may`], put where it stands: where most packets leave.
+    #[inline(always)]
+    fn transmit_here<T: Transport>(
+        &self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        out: &mut impl Outlet,
+    ) {
         while let Some(seq) = transport.poll_discarded() {
-            if let Some(tap) = &mut tap {
+            if let Some(tap) = taps.written_by(self.side) {
                 tap.on_dropped(seq, DropCause::SendQueue);
             }
         }
-        transport.transmit_all(now, |packet| {
-            match (packet.payload, &mut tap) {
-                (Some(PayloadRange::Stream { start, end }), Some(tap)) => tap.on_wire_stream(start, end, now),
-                (Some(PayloadRange::Message { seq }), Some(tap)) => tap.on_wire(seq, now),
-                (None, _) | (_, None) => {}
-            }
-            transmit(packet);
-        });
+        transport.transmit_all(now, &mut Tapped { taps, side: self.side, now, out });
     }
 
     /// Whether an application that answers has come so far.
@@ -308,16 +334,16 @@ impl Application {
         transport: &mut T,
         taps: &mut FlowTaps,
         now: Instant,
-        transmit: &mut impl FnMut(Transmit),
+        out: &mut impl Outlet,
     ) {
         if !transport.is_open() {
             return;
         }
         if !self.backlog.is_empty() {
-            self.write_backlog(transport, taps, now, transmit);
+            self.write_backlog(transport, taps, now, out);
         }
         if self.stream_echo.unwritten > Bytes::ZERO {
-            self.write_stream_echo(transport, taps, now, transmit);
+            self.write_stream_echo(transport, taps, now, out);
         }
         let Some(workload) = &mut self.workload else { return };
         if !self.workload_open {
@@ -331,7 +357,7 @@ impl Application {
         }) {
             taps.forward.on_due(message.seq, message.size, message.due);
             self.backlog.push_back(message);
-            self.write_backlog(transport, taps, now, transmit);
+            self.write_backlog(transport, taps, now, out);
         }
     }
 
@@ -340,7 +366,7 @@ impl Application {
         transport: &mut T,
         taps: &mut FlowTaps,
         now: Instant,
-        transmit: &mut impl FnMut(Transmit),
+        out: &mut impl Outlet,
     ) {
         while let Some(&message) = self.backlog.front() {
             let outcome = transport.handle_message(message, now);
@@ -355,7 +381,7 @@ impl Application {
                     Err(_) => tap.on_refused(message.seq),
                 }
             }
-            self.transmit_all(transport, taps, now, transmit);
+            self.transmit_all(transport, taps, now, out);
         }
     }
 
@@ -364,7 +390,7 @@ impl Application {
         transport: &mut T,
         taps: &mut FlowTaps,
         now: Instant,
-        transmit: &mut impl FnMut(Transmit),
+        out: &mut impl Outlet,
     ) {
         let size = self.stream_echo.unwritten.min(transport.writable());
         if size == Bytes::ZERO {
@@ -383,7 +409,7 @@ impl Application {
                 tap.on_sent_stream(seq, now);
             }
         }
-        self.transmit_all(transport, taps, now, transmit);
+        self.transmit_all(transport, taps, now, out);
     }
 
     #[inline]
@@ -402,6 +428,29 @@ impl Application {
             }
             _ => {}
         }
+    }
+}
+
+/// Notes what leaves, on its way to `out`.
+struct Tapped<'a, O> {
+    taps: &'a mut FlowTaps,
+    side: Side,
+    now: Instant,
+    out: &'a mut O,
+}
+
+impl<O: Outlet> Outlet for Tapped<'_, O> {
+    #[inline(always)]
+    fn take(&mut self, transmit: Transmit) {
+        if let Some(payload) = transmit.payload
+            && let Some(tap) = self.taps.written_by(self.side)
+        {
+            match payload {
+                PayloadRange::Stream { start, end } => tap.on_wire_stream(start, end, self.now),
+                PayloadRange::Message { seq } => tap.on_wire(seq, self.now),
+            }
+        }
+        self.out.take(transmit);
     }
 }
 

@@ -11,10 +11,18 @@
 use talkpath_measure::LegTap;
 use talkpath_scenario::workload::AnyWorkload;
 use talkpath_scenario::{EchoWrite, Receiver};
-use talkpath_transport::{AnyTransport, Counters, Ecn, Levels, Observation, Packet, Transmit, Transport};
-use talkpath_units::{Duration, Instant, Stream};
+use talkpath_transport::{AnyTransport, Counters, Ecn, Levels, Observation, Outlet, Packet, Transport};
+use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::application::Application;
+
+/// What a step of an end exchanges with the network: the packet that has arrived, if one has, and those that leave.
+pub trait Exchange: Outlet {
+    /// The packet that has arrived and was not taken in yet.
+    fn arrived(&self) -> Option<(&Packet, Ecn)>;
+    /// It was taken in, and is needed no more.
+    fn release(&mut self);
+}
 
 /// An application on a transport.
 #[repr(C)]
@@ -60,38 +68,29 @@ impl Endpoint {
         self.transport.open(now);
     }
 
-    /// A packet has arrived; call [`Endpoint::advance`] after it.
+    /// When [`Endpoint::handle_timeout`] wants to be called; [`Instant::MAX`] is never.
     #[inline]
-    pub fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
-        self.application.on_packet(packet, now);
-        self.transport.handle_packet(packet, ecn, now);
+    pub fn poll_timeout(&self) -> Instant {
+        self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX))
     }
 
-    /// When [`Endpoint::handle_timeout`] wants to be called, if ever.
-    #[inline]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let deadline = self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX));
-        (deadline < Instant::MAX).then_some(deadline)
-    }
-
-    /// The deadline may have come: returns whether it has, and [`Endpoint::advance`] is to be called.
-    pub fn handle_timeout(&mut self, now: Instant) -> bool {
+    /// The deadline has come; call [`Endpoint::step`] after it.
+    pub fn handle_timeout(&mut self, now: Instant) {
         if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.transport.handle_timeout(now);
-            return true;
         }
-        self.poll_timeout().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Moves everything that can move at `now`, giving each packet to `transmit`.
-    #[inline]
-    pub fn advance(&mut self, taps: &mut FlowTaps, now: Instant, mut transmit: impl FnMut(Transmit)) {
+    /// Takes in what has arrived, and moves everything that can move at `now`; returns when [`Endpoint::handle_timeout`] wants to be
+    /// called, which may be at once, or [`Instant::MAX`] where never.
+    #[inline(always)]
+    pub fn step(&mut self, taps: &mut FlowTaps, now: Instant, exchange: &mut impl Exchange) -> Instant {
         let application = &mut self.application;
         // Told apart once for the whole step.
         match &mut self.transport {
-            AnyTransport::Tcp(tcp) => application.advance(tcp, taps, now, &mut transmit),
-            AnyTransport::Udp(udp) => application.advance(udp, taps, now, &mut transmit),
-            AnyTransport::Dccp(dccp) => application.advance(&mut **dccp, taps, now, &mut transmit),
+            AnyTransport::Tcp(tcp) => application.step(tcp, taps, now, exchange),
+            AnyTransport::Udp(udp) => application.step(udp, taps, now, exchange),
+            AnyTransport::Dccp(dccp) => application.step(&mut **dccp, taps, now, exchange),
         }
     }
 
@@ -99,6 +98,18 @@ impl Endpoint {
     #[inline]
     pub fn levels(&self) -> Levels {
         self.transport.levels()
+    }
+
+    /// What two of [`Endpoint::levels`] follow from ([`Transport::windows_key`]).
+    #[inline]
+    pub fn windows_key(&self) -> (u64, u64) {
+        self.transport.windows_key()
+    }
+
+    /// The third of [`Endpoint::levels`].
+    #[inline]
+    pub fn send_buffer(&self) -> Bytes {
+        self.transport.send_buffer()
     }
 
     /// The transport's state, for the series.

@@ -6,7 +6,7 @@ pub mod far_clock;
 pub mod links;
 pub mod offset;
 
-pub use endpoint::{Endpoint, FlowTaps, Side};
+pub use endpoint::{Endpoint, Exchange, FlowTaps, Side};
 
 use core::sync::atomic::AtomicBool;
 

@@ -37,8 +37,8 @@ pub(crate) struct SimFlow {
 #[repr(C)]
 pub(crate) struct FlowMeter {
     series: Option<Box<FlowSeries>>,
-    /// What `cwnd` and `window` were last, or less than nothing: they change less often than they are looked at.
-    seen: [f64; 2],
+    /// What `cwnd` and `window` followed from last: they change less often than they are looked at.
+    seen: (u64, u64),
     send_buffer: TimeWeighted,
     cwnd: TimeWeighted,
     window: TimeWeighted,
@@ -69,19 +69,18 @@ impl FlowMeter {
             })
         });
         let weighted = TimeWeighted::new(window.0, window.1);
-        Self { series, seen: [-1.0; 2], send_buffer: weighted, cwnd: weighted, window: weighted }
+        Self { series, seen: (u64::MAX, u64::MAX), send_buffer: weighted, cwnd: weighted, window: weighted }
     }
 
     /// The sender looks like this as of `now`.
     #[inline(always)]
     pub(crate) fn read(&mut self, sender: &Endpoint, now: Instant) {
-        let levels = sender.levels();
         // A buffer is smaller than 2^63 B, which convert in one step.
-        self.send_buffer.set(levels.send_buffer.get().cast_signed() as f64, now);
-        let seen = [levels.cwnd.unwrap_or(-1.0), levels.window.unwrap_or(-1.0)];
-        if seen[0] != self.seen[0] || seen[1] != self.seen[1] {
-            self.seen = seen;
-            self.change(levels, now);
+        self.send_buffer.set(sender.send_buffer().get().cast_signed() as f64, now);
+        let key = sender.windows_key();
+        if key != self.seen {
+            self.seen = key;
+            self.change(sender.levels(), now);
         }
         if let Some(series) = &mut self.series {
             series.read(&sender.observe(), now);

@@ -117,7 +117,11 @@ impl Network {
         self.parcels.release(ticket);
         let link = &mut self.links[index as usize];
         for part in whole.fragments(link.mtu()) {
-            let ticket = self.parcels.admit(Parcel { part: Some(part), ..parcel.clone() }, ticket.next_hop);
+            let ticket = self.parcels.admit(
+                Parcel { part: Some(part), ..parcel.clone() },
+                part.wire_size().get() as u32,
+                ticket.next_hop,
+            );
             if let Err(Dropped { packet, .. }) = link.handle_packet(ticket, now) {
                 self.dropped.push(packet);
             }
@@ -160,27 +164,23 @@ pub(crate) struct Parcels {
 }
 
 impl Parcels {
-    /// Takes a packet in, or a piece of one, whose next link stands at `next_hop` of [`Routes`].
+    /// Takes a packet in, or a piece of one, of `wire_size` bytes, whose next link stands at `next_hop` of [`Routes`].
     #[inline(always)]
-    pub(crate) fn admit(&mut self, parcel: Parcel, next_hop: u32) -> Ticket {
+    pub(crate) fn admit(&mut self, parcel: Parcel, wire_size: u32, next_hop: u32) -> Ticket {
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = parcel;
                 slot
             }
-            None => {
-                self.slots.push(parcel);
-                (self.slots.len() - 1) as u32
-            }
+            None => self.admit_one_more(parcel),
         };
-        // Looked at where it lies now: what is taken apart before it is copied is copied field by field.
-        let parcel = &self.slots[slot as usize];
-        let size = match parcel.part {
-            None => parcel.packet.wire_size(),
-            Some(part) => part.wire_size(),
-        };
-        // An IPv4 packet has at most 65,535 bytes (RFC 791 §3.1).
-        Ticket { slot, wire_size: size.get() as u32, next_hop }
+        Ticket { slot, wire_size, next_hop }
+    }
+
+    #[inline(never)]
+    fn admit_one_more(&mut self, parcel: Parcel) -> u32 {
+        self.slots.push(parcel);
+        (self.slots.len() - 1) as u32
     }
 
     /// The parcel of a ticket.

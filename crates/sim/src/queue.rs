@@ -174,17 +174,13 @@ impl EventQueue {
     /// Wakes `entity` at `at` or before.
     #[inline(always)]
     pub(crate) fn arm(&mut self, entity: Entity, at: Instant) {
-        if at.as_nanos() < self.entries[entity.0 as usize].at {
-            self.arm_earlier(entity, at);
+        let armed = self.entries[entity.0 as usize].at;
+        if at.as_nanos() < armed {
+            if armed != UNARMED {
+                self.unlink(entity.0);
+            }
+            self.insert(entity.0, at.as_nanos());
         }
-    }
-
-    #[inline(never)]
-    fn arm_earlier(&mut self, entity: Entity, at: Instant) {
-        if self.entries[entity.0 as usize].at != UNARMED {
-            self.unlink(entity.0);
-        }
-        self.insert(entity.0, at.as_nanos());
     }
 
     /// The entity that `next` named was woken: it wants to be woken again at `at`, or not ([`Instant::MAX`]).

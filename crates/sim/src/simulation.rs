@@ -12,13 +12,13 @@
 
 use core::sync::atomic::Ordering;
 
-use talkpath_arena::RunPlan;
 use talkpath_arena::links::link_record;
+use talkpath_arena::{Exchange, RunPlan};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{DropCause, RunRecord};
 use talkpath_path::{PathOutput, Reassembled};
 use talkpath_scenario::Scenario;
-use talkpath_transport::{Packet, Transmit};
+use talkpath_transport::{Ecn, Outlet, Packet, Transmit};
 use talkpath_units::{Duration, Instant};
 
 use crate::capture::Sighting;
@@ -138,11 +138,20 @@ impl Simulation {
     #[inline(always)]
     fn wake_link(&mut self, index: u32, now: Instant) -> Instant {
         loop {
-            match self.network.links[index as usize].poll_arrival(now) {
-                Some(ticket) => self.carry_on(ticket, now),
-                None => self.carry_on_otherwise(index, now),
+            let mut next = match self.network.links[index as usize].poll_arrival(now) {
+                Some((ticket, next)) => {
+                    self.carry_on(ticket, now);
+                    next
+                }
+                None => {
+                    self.carry_on_otherwise(index, now);
+                    Instant::MAX
+                }
+            };
+            if next == Instant::MAX {
+                // Where a route has the link twice in a row, the packet may be in it again.
+                next = self.network.links[index as usize].poll_timeout().unwrap_or(Instant::MAX);
             }
-            let next = self.network.links[index as usize].poll_timeout().unwrap_or(Instant::MAX);
             if next > now {
                 self.network.observe_queue(index, now);
                 return next;
@@ -168,12 +177,15 @@ impl Simulation {
             Direction::Out => &mut flow.near,
             Direction::Back => &mut flow.far,
         };
-        let is_due = endpoint.handle_timeout(now);
+        let deadline = endpoint.poll_timeout();
+        // Most deadlines have moved since the end was armed.
+        if deadline > now && flow.opened {
+            return deadline;
+        }
+        endpoint.handle_timeout(now);
         if !flow.opened {
             flow.opened = true;
             endpoint.open(now);
-        } else if !is_due {
-            return endpoint.poll_timeout().map_or(Instant::MAX, |deadline| deadline.max(now));
         }
         self.step(index, direction, None, now)
     }
@@ -233,29 +245,22 @@ impl Simulation {
             Direction::Out => &mut flow.near,
             Direction::Back => &mut flow.far,
         };
-        if let Some(ticket) = arrived {
-            let parcel = network.parcels.get(ticket);
-            if let Some(tap) = &mut network.tap {
-                tap.on_arrival(parcel, now);
-            }
-            endpoint.handle_packet(&parcel.packet, parcel.ecn, now);
-            network.parcels.release(ticket);
+        if let (Some(tap), Some(ticket)) = (&mut network.tap, arrived) {
+            tap.on_arrival(network.parcels.get(ticket), now);
         }
-        let (identifications, first_hop) =
-            (&mut flow.identifications[direction as usize], flow.routes[direction as usize]);
-        let first_link = network.routes.link(first_hop);
-        endpoint.advance(&mut flow.taps, now, |transmit| {
-            *identifications = identifications.wrapping_add(1);
-            let Transmit { packet, ecn, .. } = transmit;
-            let (flow, identification) = (index as u32, *identifications);
-            let parcel = Parcel { packet, ecn, direction, flow, identification, part: None };
-            let ticket = network.parcels.admit(parcel, first_hop + 1);
-            network.depart(first_link, ticket, now);
-        });
+        let mut passage = Passage {
+            network,
+            arrived,
+            identification: &mut flow.identifications[direction as usize],
+            first_hop: flow.routes[direction as usize],
+            flow: index as u32,
+            direction,
+            now,
+        };
+        let deadline = endpoint.step(&mut flow.taps, now, &mut passage).max(now);
         if direction == Direction::Out {
             flow.meter.read(endpoint, now);
         }
-        let deadline = endpoint.poll_timeout().map_or(Instant::MAX, |deadline| deadline.max(now));
         let pending = flow.taps.pending();
         flow.tally();
         if pending < pending_before {
@@ -300,6 +305,50 @@ impl Simulation {
             }
         }
         self.pending = self.pending + taps.pending() - before;
+    }
+}
+
+/// Between an end and the network, for one step of the end.
+struct Passage<'a> {
+    network: &'a mut Network,
+    arrived: Option<Ticket>,
+    identification: &'a mut u32,
+    /// Where the route of what leaves begins.
+    first_hop: u32,
+    flow: u32,
+    direction: Direction,
+    now: Instant,
+}
+
+impl Exchange for Passage<'_> {
+    #[inline(always)]
+    fn arrived(&self) -> Option<(&Packet, Ecn)> {
+        let parcel = self.network.parcels.get(self.arrived?);
+        Some((&parcel.packet, parcel.ecn))
+    }
+
+    #[inline(always)]
+    fn release(&mut self) {
+        if let Some(ticket) = self.arrived.take() {
+            self.network.parcels.release(ticket);
+        }
+    }
+}
+
+impl Outlet for Passage<'_> {
+    #[inline(always)]
+    fn take(&mut self, transmit: Transmit) {
+        *self.identification = self.identification.wrapping_add(1);
+        let Transmit { packet, ecn, wire_size, .. } = transmit;
+        debug_assert_eq!(
+            u64::from(wire_size),
+            packet.wire_size().get(),
+            "what made the packet knows its size"
+        );
+        let (flow, direction, identification) = (self.flow, self.direction, *self.identification);
+        let parcel = Parcel { packet, ecn, direction, flow, identification, part: None };
+        let ticket = self.network.parcels.admit(parcel, wire_size, self.first_hop + 1);
+        self.network.depart(self.network.routes.link(self.first_hop), ticket, self.now);
     }
 }
 

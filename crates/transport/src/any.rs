@@ -6,12 +6,13 @@ use crate::dccp::Dccp;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::{
-    Counters, Delivery, Ecn, Levels, Message, Observation, Packet, Refused, Role, Transmit, Transport,
-    TransportConfig,
+    Counters, Delivery, Ecn, Levels, Message, Observation, Outlet, Packet, Refused, Role, Transmit,
+    Transport, TransportConfig,
 };
 
-/// Any transport.
+/// Any transport. Which one stands in a byte of its own, which is asked for in each step.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one a flow end, never moved while it runs: a box would cost each call"
@@ -117,7 +118,7 @@ impl Transport for AnyTransport {
     }
 
     #[inline]
-    fn transmit_all(&mut self, now: Instant, out: impl FnMut(Transmit)) {
+    fn transmit_all(&mut self, now: Instant, out: &mut impl Outlet) {
         each!(self, transport => transport.transmit_all(now, out));
     }
 
@@ -154,6 +155,16 @@ impl Transport for AnyTransport {
     #[inline]
     fn levels(&self) -> Levels {
         each!(self, transport => transport.levels())
+    }
+
+    #[inline]
+    fn windows_key(&self) -> (u64, u64) {
+        each!(self, transport => transport.windows_key())
+    }
+
+    #[inline]
+    fn send_buffer(&self) -> Bytes {
+        each!(self, transport => transport.send_buffer())
     }
 
     #[inline]

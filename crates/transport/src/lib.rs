@@ -71,6 +71,8 @@ pub struct Transmit {
     pub payload: Option<PayloadRange>,
     /// Whether any of `payload` was sent before.
     pub retransmission: bool,
+    /// [`Packet::wire_size`] in bytes, which whoever made the packet knows.
+    pub wire_size: u32,
 }
 
 /// The application data in a packet.
@@ -157,6 +159,19 @@ pub struct Counters {
     pub send_queue_drops: u64,
 }
 
+/// Where packets go that leave: the network, or what stands in for it. Any function of a [`Transmit`] is one.
+pub trait Outlet {
+    /// Takes a packet that leaves now.
+    fn take(&mut self, transmit: Transmit);
+}
+
+impl<F: FnMut(Transmit)> Outlet for F {
+    #[inline]
+    fn take(&mut self, transmit: Transmit) {
+        self(transmit);
+    }
+}
+
 /// The contract. See the crate's documentation for the order of calls.
 pub trait Transport {
     /// Begins to connect, where the transport connects; the passive side only listens.
@@ -181,12 +196,12 @@ pub trait Transport {
     /// The next packet to put on the wire, in order.
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
     /// Gives all packets that may leave now to `out`: as [`Transport::poll_transmit`] until `None`.
-    fn transmit_all(&mut self, now: Instant, mut out: impl FnMut(Transmit))
+    fn transmit_all(&mut self, now: Instant, out: &mut impl Outlet)
     where
         Self: Sized,
     {
         while let Some(transmit) = self.poll_transmit(now) {
-            out(transmit);
+            out.take(transmit);
         }
     }
     /// One read by the application of at most `limit` bytes (a datagram counts as a whole).
@@ -208,6 +223,15 @@ pub trait Transport {
     fn levels(&self) -> Levels {
         let Observation { cwnd, window, send_buffer, .. } = self.observe();
         Levels { cwnd, window, send_buffer }
+    }
+    /// What [`Levels::cwnd`] and [`Levels::window`] follow from: while this stands, they do. Cheaper to ask for.
+    fn windows_key(&self) -> (u64, u64) {
+        let Levels { cwnd, window, .. } = self.levels();
+        (cwnd.map_or(0, f64::to_bits), window.map_or(0, f64::to_bits))
+    }
+    /// [`Levels::send_buffer`].
+    fn send_buffer(&self) -> Bytes {
+        self.levels().send_buffer
     }
     /// The counts since the beginning.
     fn counters(&self) -> Counters;

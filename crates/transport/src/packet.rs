@@ -123,9 +123,7 @@ impl Packet {
     pub const fn wire_size(&self) -> Bytes {
         match self {
             Self::Udp(datagram) => Bytes::new(IPV4_HEADER + UDP_HEADER + datagram.payload as u64),
-            Self::Tcp(segment) => {
-                Bytes::new(IPV4_HEADER + TCP_HEADER + segment.options_size() + segment.payload as u64)
-            }
+            Self::Tcp(segment) => Bytes::new(segment.wire_size() as u64),
             Self::Dccp(packet) => {
                 Bytes::new(IPV4_HEADER + packet.header_size() as u64 + packet.payload as u64)
             }
@@ -134,6 +132,12 @@ impl Packet {
 }
 
 impl Segment {
+    /// As [`Packet::wire_size`], in bytes: an IPv4 packet has at most 65,535 (RFC 791 §3.1).
+    #[inline]
+    pub const fn wire_size(&self) -> u32 {
+        (IPV4_HEADER + TCP_HEADER + self.options_size() + self.payload as u64) as u32
+    }
+
     /// Bytes of options, padded to a multiple of four.
     ///
     /// The layout is Linux's: on a SYN, SACK-permitted fills the padding before the timestamps; elsewhere

@@ -199,8 +199,9 @@ pub trait CongestionControl {
     }
 }
 
-/// Any congestion control.
+/// Any congestion control. Which one stands in a byte of its own, which is asked for in each step.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 pub enum Controller {
     /// 4.3BSD-Tahoe.
     Tahoe(Tahoe),
@@ -241,7 +242,7 @@ macro_rules! each {
 }
 
 impl CongestionControl for Controller {
-    #[inline]
+    #[inline(always)]
     fn allowance(&self) -> Allowance {
         each!(self, controller => controller.allowance())
     }

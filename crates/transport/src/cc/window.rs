@@ -79,9 +79,11 @@ impl Window {
     /// `cwnd` in full segments.
     #[inline]
     pub fn cwnd_packets(&self) -> f64 {
+        // A window is smaller than 2^63, which converts in one step.
+        let cwnd = self.cwnd.cast_signed() as f64;
         match self.counting {
-            Counting::Bytes { smss } => self.cwnd as f64 / f64::from(smss),
-            Counting::Packets => self.cwnd as f64,
+            Counting::Bytes { smss } => cwnd / f64::from(smss),
+            Counting::Packets => cwnd,
         }
     }
 

@@ -250,7 +250,8 @@ impl Dccp {
 
 fn transmit(packet: DccpPacket, ecn: Ecn) -> Transmit {
     let payload = (packet.payload > 0).then_some(PayloadRange::Message { seq: packet.message });
-    Transmit { packet: Packet::Dccp(Box::new(packet)), ecn, payload, retransmission: false }
+    let packet = Packet::Dccp(Box::new(packet));
+    Transmit { wire_size: packet.wire_size().get() as u32, packet, ecn, payload, retransmission: false }
 }
 
 /// RFC 4340 §13.1: Timestamps and elapsed times count in 10 us.

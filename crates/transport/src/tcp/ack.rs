@@ -134,6 +134,7 @@ impl AckPolicy {
     }
 
     /// In-order data of `payload` bytes arrived.
+    #[inline(always)]
     pub(crate) fn on_data(&mut self, payload: u32, pushed: bool, filled_gap: bool, context: &AckContext) {
         self.scheduled = true;
         self.unchecked = true;
@@ -184,6 +185,7 @@ impl AckPolicy {
     }
 
     /// A segment with the ACK bit left, acknowledging `rcv_nxt` and offering a window.
+    #[inline]
     pub(crate) fn on_ack_sent(&mut self, rcv_nxt: u64, offered: u64, timers: &mut Timers) {
         // tcp_dec_quickack_mode.
         if self.linux.quick > 0 && self.scheduled {
@@ -205,6 +207,7 @@ impl AckPolicy {
 
     /// What a processed segment released has left: decides on an acknowledgement of its own. True when a pure one
     /// has to leave now.
+    #[inline(always)]
     pub(crate) fn check(&mut self, context: &AckContext, timers: &mut Timers) -> bool {
         if core::mem::take(&mut self.unchecked) && self.scheduled && !self.immediate {
             match self.kind {

@@ -182,12 +182,18 @@ impl SendBuffer {
 
     /// Room to report: none until a third of the buffer is free (sk_stream_is_writeable), so that a writer is not
     /// woken for every segment.
+    #[inline]
     pub(crate) fn writable(&self, queue: Queue) -> Bytes {
         // What was sent already often takes all the room; that is found without a division.
         let least = queue.bytes + self.memory.map_or(0, |memory| queue.lumps * memory.head);
         if self.capacity.saturating_sub(least) < least / 2 && !self.overfill {
             return Bytes::ZERO;
         }
+        self.writable_room(queue)
+    }
+
+    #[inline(never)]
+    fn writable_room(&self, queue: Queue) -> Bytes {
         let charged = self.memory.map_or(queue.bytes, |memory| memory.charge(queue));
         let free = self.capacity.saturating_sub(charged);
         if self.overfill {

@@ -19,8 +19,8 @@ use super::window::{MAX_SHIFT, OfferRule};
 use crate::cc::{CongestionControl, Controller, Counting, Growth, Window};
 use crate::packet::{IPV4_HEADER, TCP_HEADER};
 use crate::{
-    CongestionControlKind, Counters, Delivery, Ecn, Levels, Message, Observation, Packet, Refused, Role,
-    Segment, Stack, TcpConfig, Transmit, Transport,
+    CongestionControlKind, Counters, Delivery, Ecn, Levels, Message, Observation, Outlet, Packet, Refused,
+    Role, Segment, Stack, TcpConfig, Transmit, Transport,
 };
 
 /// RFC 9293 §3.3.2.
@@ -62,6 +62,8 @@ pub struct Tcp {
     pub(super) timestamps: bool,
     /// Nothing may leave before the next input: a poll need not look.
     pub(super) is_quiet: bool,
+    /// Nothing may leave but an acknowledgement, which is to leave now.
+    pub(super) owes_ack: bool,
     /// The first unacknowledged segment has to be sent again whatever the window says.
     pub(super) resend_first: bool,
     /// The persist timer fired.
@@ -189,6 +191,7 @@ impl Tcp {
             repairs: VecDeque::new(),
             sent_since_drained: false,
             is_quiet: false,
+            owes_ack: false,
             probe_due: false,
             persist_backoff: 0,
             timed_out_at: None,
@@ -219,6 +222,7 @@ impl Tcp {
     }
 
     /// In flight, in the controller's unit.
+    #[inline(always)]
     pub(super) fn flight_size(&self) -> u64 {
         match self.controller.window().counting() {
             Counting::Bytes { .. } => self.sender.flight_bytes(),
@@ -240,14 +244,21 @@ impl Tcp {
         }
     }
 
-    pub(super) fn ack_context(&self, now: Instant) -> AckContext {
-        let (rcv_nxt, window) = (self.receiver.rcv_nxt(), &self.receiver.window);
-        let selectable = window.select(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
-        AckContext { selectable, ..self.arrival_context(now) }
+    #[inline]
+    pub(super) fn ack_context(&mut self, now: Instant) -> AckContext {
+        AckContext { selectable: self.selectable(), ..self.arrival_context(now) }
+    }
+
+    /// The window that would be offered now.
+    #[inline]
+    pub(super) fn selectable(&mut self) -> u64 {
+        let (rcv_nxt, read) = (self.receiver.rcv_nxt(), self.receiver.read_to());
+        self.receiver.window.select_first(rcv_nxt, read, self.acks.window_mss())
     }
 
     /// As [`Self::ack_context`] where nobody looks at `selectable`, which takes the longest to find: at an arrival, and
     /// while everything is read.
+    #[inline]
     pub(super) fn arrival_context(&self, now: Instant) -> AckContext {
         let (rcv_nxt, window) = (self.receiver.rcv_nxt(), &self.receiver.window);
         AckContext {
@@ -266,6 +277,7 @@ impl Tcp {
     #[inline]
     const fn stir(&mut self) {
         self.is_quiet = false;
+        self.owes_ack = false;
         self.buffer.forget_full();
     }
 
@@ -317,7 +329,9 @@ impl Transport for Tcp {
     fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, now: Instant) {
         self.stir();
         match packet {
-            Packet::Tcp(segment) if self.state == State::Established => self.on_synchronized(segment, now),
+            Packet::Tcp(segment) if self.state == State::Established => {
+                self.on_synchronized_here(segment, now);
+            }
             Packet::Tcp(segment) => self.on_segment(segment, now),
             Packet::Udp(_) | Packet::Dccp(_) => {}
         }
@@ -357,20 +371,23 @@ impl Transport for Tcp {
         if self.is_quiet { None } else { self.next_transmit(now) }
     }
 
-    fn transmit_all(&mut self, now: Instant, mut out: impl FnMut(Transmit)) {
+    #[inline(always)]
+    fn transmit_all(&mut self, now: Instant, out: &mut impl Outlet) {
         if self.is_quiet {
             return;
         }
-        if self.sender.is_waiting() {
-            self.transmit_plainly(now, &mut out);
+        if self.owes_ack {
+            return self.acknowledge_alone(now, out);
         }
-        while !self.is_quiet
-            && let Some(transmit) = self.next_transmit(now)
-        {
-            out(transmit);
+        if self.sender.is_waiting() {
+            self.transmit_plainly(now, out);
+        }
+        if !self.is_quiet {
+            self.transmit_the_rest(now, out);
         }
     }
 
+    #[inline(always)]
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
         let bytes = self.receiver.read(limit.get());
         if bytes == 0 {
@@ -385,7 +402,12 @@ impl Transport for Tcp {
                 let asks = self.acks.read_asks_window(offered, window.full());
                 let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
                 self.acks.on_read(&context);
-                self.is_quiet &= !self.acks.is_pending();
+                if self.acks.is_pending() {
+                    // What was quiet before has nothing else to send.
+                    self.owes_ack =
+                        self.is_quiet && self.acks.is_immediate() && self.is_alone() && self.is_mute();
+                    self.is_quiet = false;
+                }
             }
         }
         Some(Delivery::Stream { bytes: Bytes::new(bytes) })
@@ -433,6 +455,17 @@ impl Transport for Tcp {
             window: Some(cwnd.min(self.sender.offered_packets())),
             send_buffer: Bytes::new(self.sender.queued()),
         }
+    }
+
+    /// The segment size changes with the handshake alone, and with it the window offered.
+    #[inline]
+    fn windows_key(&self) -> (u64, u64) {
+        (self.controller.window().cwnd(), self.sender.offered_bytes())
+    }
+
+    #[inline]
+    fn send_buffer(&self) -> Bytes {
+        Bytes::new(self.sender.queued())
     }
 
     fn counters(&self) -> Counters {

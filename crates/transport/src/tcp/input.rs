@@ -36,7 +36,14 @@ impl Tcp {
         }
     }
 
-    pub(super) fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
+    #[inline(never)]
+    fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
+        self.on_synchronized_here(segment, now);
+    }
+
+    /// As [`Self::on_synchronized`], put where it stands.
+    #[inline(always)]
+    pub(super) fn on_synchronized_here(&mut self, segment: &Segment, now: Instant) {
         let start = relative(segment.seq, self.irs).extend(self.receiver.rcv_nxt());
         if !self.is_predicted(segment, start, now) {
             self.on_unforeseen(segment, start, now);
@@ -256,6 +263,7 @@ impl Tcp {
     }
 
     /// Data arrived, and the offered window is not all that it may be yet.
+    #[inline]
     pub(super) fn grow_window(&mut self, segment: &Segment, now: Instant) {
         let unread = self.receiver.unread();
         let tuning = &mut self.receiver.window.tuning;
@@ -266,10 +274,10 @@ impl Tcp {
             return;
         }
         match segment.timestamps.filter(|_| self.timestamps) {
-            Some((_, echo)) => {
+            Some((_, echo)) => tuning.on_echo(echo, || {
                 let ticks = timestamp(now).wrapping_sub(echo).max(1);
-                tuning.on_echo(echo, TIMESTAMP_TICK.saturating_mul(u64::from(ticks)));
-            }
+                TIMESTAMP_TICK.saturating_mul(u64::from(ticks))
+            }),
             None => {
                 if let Some(srtt) = self.rtt.srtt() {
                     tuning.on_rtt(srtt);

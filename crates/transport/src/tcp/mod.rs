@@ -14,6 +14,7 @@
 //!   undo         needless reductions taken back                 pacing   segments spread over the round trip
 //!   feedback     what BBR is told                              tuning   growth of the offered window
 //!   predict      what nearly all segments are, in short        clock    when a host's clock ticks
+//!   grown        the same of acknowledgements in a repair      lumps    the same of what leaves
 //!   offload      how many segments leave as one
 //! ```
 //!
@@ -28,8 +29,10 @@ mod buffer;
 mod clock;
 mod connection;
 mod feedback;
+mod grown;
 mod handshake;
 mod input;
+mod lumps;
 mod nagle;
 mod offload;
 mod output;

@@ -36,7 +36,7 @@ impl Tcp {
     }
 
     /// As [`Self::lump`], where `cwnd` is so many segments and has `room` for some.
-    #[inline]
+    #[inline(never)]
     pub(super) fn lump_within(&self, room: u64, cwnd: u64, ends: bool, now: Instant) -> Lump {
         let full = u64::from(self.sender.full_payload());
         let (unsent, usable) = (self.sender.unsent(), self.sender.usable());
@@ -78,7 +78,7 @@ impl Tcp {
     }
 
     /// Segments that `cwnd` has room for, and `cwnd`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn room_in_cwnd(&self) -> (u64, u64) {
         match self.controller.allowance() {
             Allowance::Window(cwnd) => {

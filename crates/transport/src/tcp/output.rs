@@ -6,7 +6,7 @@
 //! it takes the data that came with it (tcp_xmit_recovery in tcp_ack): such a repair does not acknowledge that data, which then
 //! has an acknowledgement of its own.
 
-use talkpath_units::{Bytes, Instant, SeqNum};
+use talkpath_units::{Bytes, Instant};
 
 use super::connection::{Control, State, Tcp, timestamp};
 use super::offload::Lump;
@@ -14,7 +14,7 @@ use super::probe::Pending;
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
 use crate::cc::{Allowance, CongestionControl, Counting};
-use crate::{Ecn, Flags, Packet, PayloadRange, SackBlock, Segment, Stack, Transmit};
+use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, SackBlock, Segment, Stack, Transmit};
 
 impl Tcp {
     /// The next segment to leave; after `None` all is quiet until the next input.
@@ -42,6 +42,7 @@ impl Tcp {
             State::FinWait2 | State::TimeWait => {}
         }
         if self.acks.is_immediate() || (self.acks.is_pending() && self.check_acknowledgement(now)) {
+            self.owes_ack = false;
             let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
             // An end that only receives has nothing to send behind it.
             self.is_quiet = is_mute && !self.buffer.is_due();
@@ -49,6 +50,16 @@ impl Tcp {
         }
         self.fall_quiet();
         None
+    }
+
+    /// What leaves and is not plain (`lumps`, [`Self::acknowledge_alone`]).
+    #[inline(never)]
+    pub(super) fn transmit_the_rest(&mut self, now: Instant, out: &mut impl Outlet) {
+        while !self.is_quiet
+            && let Some(transmit) = self.next_transmit(now)
+        {
+            out.take(transmit);
+        }
     }
 
     /// Whether what was processed asks for an acknowledgement of its own now.
@@ -60,6 +71,7 @@ impl Tcp {
     }
 
     /// Nothing may leave before the next input.
+    #[inline]
     pub(super) fn fall_quiet(&mut self) {
         self.is_quiet = true;
         if self.buffer.take_due() {
@@ -75,6 +87,7 @@ impl Tcp {
 
     /// tcp_check_space, after what an acknowledgement released has left: a buffer that keeps the application waiting grows where
     /// `cwnd` has room all the same, and with each step of congestion avoidance, as a kernel's was seen to do (docs/model.md).
+    #[inline(always)]
     fn check_room(&mut self) {
         let window = self.controller.window();
         let (cwnd, slow_start) = (window.whole_packets(), window.in_slow_start());
@@ -126,7 +139,7 @@ impl Tcp {
     }
 
     /// Whether there is no data to send or to watch over: as at an end that only receives.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_mute(&self) -> bool {
         let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.sent_since_drained;
         let persisting = self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0;
@@ -297,7 +310,14 @@ impl Tcp {
     }
 
     /// All that may leave has left: notes whether `cwnd` was the limit, and keeps the persist timer.
-    pub(super) fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
+    #[inline(never)]
+    fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
+        self.drain(cwnd_limited, held, now);
+    }
+
+    /// As [`Self::on_drained`], put where it stands.
+    #[inline(always)]
+    pub(super) fn drain(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
         let sent = core::mem::take(&mut self.sent_since_drained);
         if cwnd_limited || sent {
             let window = self.controller.window();
@@ -310,11 +330,10 @@ impl Tcp {
             };
             self.usage.on_drained(limited, outstanding, self.sender.snd_una(), self.sender.snd_max());
             self.validate_window(outstanding, now);
-            if sent && self.selective.enabled && self.sender.is_waiting() {
-                self.arm(now, false);
-            }
         }
-        if self.selective.probe.progressed {
+        if sent && self.selective.enabled && self.sender.is_waiting() {
+            self.arm(now, false);
+        } else if self.selective.probe.progressed {
             self.arm(now, true);
         }
         if held == Held::Receiver && !self.sender.is_waiting() {
@@ -328,6 +347,7 @@ impl Tcp {
     }
 
     /// tcp_cwnd_validate, in windows that count packets: the application, and not a full send buffer, left room for an RTO.
+    #[inline(always)]
     fn validate_window(&mut self, outstanding: u64, now: Instant) {
         let window = self.controller.window();
         if window.counting() != Counting::Packets || self.config.steers {
@@ -378,6 +398,7 @@ impl Tcp {
         // The SYN took offset 0.
         let payload = PayloadRange::Stream { start: start - 1, end: start - 1 + u64::from(sent.payload) };
         Transmit {
+            wire_size: segment.wire_size(),
             packet: Packet::Tcp(segment),
             ecn: Ecn::NotEct,
             payload: Some(payload),
@@ -394,15 +415,25 @@ impl Tcp {
     }
 
     /// A segment with the ACK bit: what has arrived is acknowledged, and the window offered.
-    pub(super) fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
+    #[inline(never)]
+    fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
+        let tells = self.selective.enabled && self.receiver.report.option_size() > 0;
+        self.segment_here((offset, payload), flags, tells, now)
+    }
+
+    /// As [`Self::segment`], put where it stands: of so much payload from an offset on, with SACK blocks where it `tells`.
+    #[inline(always)]
+    pub(super) fn segment_here(
+        &mut self,
+        (offset, payload): (u64, u32),
+        flags: Flags,
+        tells: bool,
+        now: Instant,
+    ) -> Segment {
         let rcv_nxt = self.receiver.rcv_nxt();
         let window = self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
         self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
-        let tells = self.selective.enabled && self.receiver.report.option_size() > 0;
-        let (sack, sack_count) = if tells { self.sack_option(payload) } else { NO_BLOCKS };
-        Segment {
-            sack,
-            sack_count,
+        let mut segment = Segment {
             seq: self.iss.wrapping_add(offset as u32),
             ack: self.irs.wrapping_add(rcv_nxt as u32),
             flags,
@@ -410,7 +441,11 @@ impl Tcp {
             payload,
             timestamps: self.timestamps.then(|| (timestamp(now), self.ts_recent)),
             ..Segment::default()
+        };
+        if tells {
+            (segment.sack, segment.sack_count) = self.sack_option(payload);
         }
+        segment
     }
 
     /// What arrived beyond a gap; a segment sent again has its size already and takes what fits beside it.
@@ -458,10 +493,15 @@ impl Tcp {
     }
 }
 
-/// No SACK option.
-const NO_BLOCKS: ([SackBlock; 3], u8) = ([SackBlock { left: SeqNum::new(0), right: SeqNum::new(0) }; 3], 0);
-
 /// A segment without application data.
-const fn bare(segment: Segment) -> Transmit {
-    Transmit { packet: Packet::Tcp(segment), ecn: Ecn::NotEct, payload: None, retransmission: false }
+#[inline]
+pub(super) const fn bare(segment: Segment) -> Transmit {
+    let wire_size = segment.wire_size();
+    Transmit {
+        packet: Packet::Tcp(segment),
+        ecn: Ecn::NotEct,
+        payload: None,
+        retransmission: false,
+        wire_size,
+    }
 }

@@ -175,6 +175,7 @@ impl RttEstimator {
     }
 
     /// Takes a sample of a segment that was sent once (RFC 6298 §3, Karn) or that a timestamp identifies.
+    #[inline(always)]
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
         match self.rule {
@@ -223,6 +224,7 @@ impl RttEstimator {
     }
 
     /// Linux's tcp_rtt_estimator.
+    #[inline(always)]
     fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) {
         let floor = self.min_rto.as_nanos();
         if self.srtt_x8 == 0 {

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use talkpath_units::{Duration, Instant};
 
+use super::grown::Told;
 use super::rack::Rack;
 use super::send::{Sender, SentSegment};
 
@@ -42,17 +43,18 @@ pub(crate) struct Scoreboard {
     /// Segments acknowledged so far: the index of the first one in flight.
     pub(super) popped: u64,
     /// Ends of what was sent again, and when, in that order; entries that no longer hold are passed over.
-    resent: VecDeque<(u64, Instant)>,
+    pub(super) resent: VecDeque<(u64, Instant)>,
     /// Segments that were ever marked as lost.
     pub(super) losses: u64,
     /// No segment before this waits to be sent again.
     lost_hint: u64,
     /// Every segment before this is sacked, lost, or was sent again.
-    settled: u64,
-    /// The last acknowledgement's blocks, which need no second look.
-    seen: [(u64, u64); 3],
+    pub(super) settled: u64,
+    /// The last acknowledgement's blocks, which need no second look, and as they stood there.
+    pub(super) seen: [(u64, u64); 3],
+    pub(super) told: Told,
     /// The segment behind the one that was sacked last: most blocks grow there.
-    sack_hint: u64,
+    pub(super) sack_hint: u64,
 }
 
 /// What one acknowledgement brought.
@@ -138,7 +140,7 @@ impl News {
 }
 
 impl Tally {
-    const fn add(&mut self, segment: &SentSegment) {
+    pub(super) const fn add(&mut self, segment: &SentSegment) {
         self.segments += 1;
         self.bytes += segment.size();
     }
@@ -187,6 +189,12 @@ impl Scoreboard {
     #[inline]
     pub(crate) const fn has_work(&self) -> bool {
         self.lost.segments > self.again.segments && !self.hold_lost
+    }
+
+    /// Whether a lost segment has to leave again before new data, or would have to but for that new data is to be tried first.
+    #[inline]
+    pub(super) const fn waits(&self) -> bool {
+        self.lost.segments > self.again.segments || self.hold_lost
     }
 
     fn mark_lost(&mut self, segment: &mut SentSegment, index: u64) {
@@ -364,25 +372,28 @@ impl Sender {
     /// next one still has.
     pub(crate) fn mark_by_time(&mut self, rack: &Rack, window: Duration, now: Instant) -> Option<Duration> {
         let mut wait = None;
-        let mut index = self.board.settled.saturating_sub(self.board.popped) as usize;
-        let mut settling = true;
-        while let Some(segment) = self.segments.get_mut(index) {
+        let mut index = self.board.settled.max(self.board.popped);
+        // The first that still waits.
+        let mut waiting = None;
+        let settled = ((index - self.board.popped) as usize).min(self.segments.len());
+        for segment in self.segments.range_mut(settled..) {
             if segment.marks.is_clean() {
                 if !rack.is_after(segment) {
                     break;
                 }
                 match rack.remaining(segment, window, now) {
-                    None => self.board.mark_lost(segment, self.board.popped + index as u64),
+                    None => self.board.mark_lost(segment, index),
                     Some(left) => {
                         wait = wait.max(Some(left));
-                        settling = false;
+                        waiting = waiting.or(Some(index));
                     }
                 }
             }
             index += 1;
-            if settling {
-                self.board.settled = self.board.popped + index as u64;
-            }
+        }
+        self.board.settled = self.board.settled.max(waiting.unwrap_or(index));
+        if self.board.resent.is_empty() {
+            return wait;
         }
         self.mark_resent_by_time(rack, window, now).max(wait)
     }

@@ -19,6 +19,7 @@ use talkpath_units::{Duration, Instant, SeqNum};
 
 use super::connection::Tcp;
 use super::feedback::Measured;
+use super::grown::Told;
 use super::input::relative;
 use super::probe::{Pending, Probe};
 use super::prr::{Progress, Prr};
@@ -37,7 +38,7 @@ pub(super) struct Selective {
     /// Both SYNs permitted SACK.
     pub(super) enabled: bool,
     /// Losses are told by time.
-    by_time: bool,
+    pub(super) by_time: bool,
     /// A timeout happened, and whether it was needed is being found out (RFC 5682).
     frto: bool,
     /// RFC 6675: acknowledgements with news and no progress, in a row.
@@ -145,6 +146,7 @@ impl Tcp {
             }
         }
         let highest = self.sender.board.highest;
+        self.sender.board.told = Told::new(segment, !duplicate && blocks[0].0 < blocks[0].1);
         self.sender.sack(blocks, news);
         self.note_reordering(news, highest);
         duplicate
@@ -308,7 +310,8 @@ impl Tcp {
     }
 
     /// RFC 8985 §6.2 step 5; returns whether a timer was set for what may be late soon.
-    fn mark_by_time(&mut self, now: Instant) -> bool {
+    #[inline]
+    pub(super) fn mark_by_time(&mut self, now: Instant) -> bool {
         let in_recovery = self.recovery.state() != RecoveryState::Open;
         let rack = &self.selective.rack;
         let window = rack.window(in_recovery, self.sender.board.sacked.segments, self.rtt.srtt());
@@ -435,7 +438,7 @@ impl Tcp {
     }
 
     /// Leads `cwnd` towards `ssthresh` as PRR does.
-    fn reduce(&mut self, delivered: u64, advanced: bool, losses: u64) {
+    pub(super) fn reduce(&mut self, delivered: u64, advanced: bool, losses: u64) {
         if self.config.stack != Stack::Linux || self.config.steers {
             return;
         }

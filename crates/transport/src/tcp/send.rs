@@ -178,7 +178,8 @@ impl Sender {
 
     /// The far end's window (SND.WND), in full segments.
     pub(crate) fn offered_packets(&self) -> f64 {
-        self.offered_bytes() as f64 / f64::from(self.smss)
+        // Smaller than 2^63, which converts in one step.
+        self.offered_bytes().cast_signed() as f64 / f64::from(self.smss)
     }
 
     /// The far end's window (SND.WND).
@@ -187,7 +188,7 @@ impl Sender {
     }
 
     /// Whether there is new data and the far end's window has room for some.
-    pub(crate) const fn can_send_new(&self) -> bool {
+    pub(crate) fn can_send_new(&self) -> bool {
         self.unsent() > 0 && self.window.edge() > self.snd_max
     }
 
@@ -211,6 +212,7 @@ impl Sender {
     }
 
     /// Bytes in the network.
+    #[inline(always)]
     pub(crate) fn flight_bytes(&self) -> u64 {
         let board = &self.board;
         self.snd_nxt() - self.snd_una + board.again.bytes - board.sacked.bytes - board.lost.bytes
@@ -234,9 +236,9 @@ impl Sender {
     }
 
     /// Bytes written and not acknowledged.
-    pub(crate) const fn queued(&self) -> u64 {
+    pub(crate) fn queued(&self) -> u64 {
         // A FIN that was sent and acknowledged stands one above `written`.
-        self.written.saturating_sub(if self.snd_una == 0 { 1 } else { self.snd_una })
+        self.written.saturating_sub(self.snd_una.max(1))
     }
 
     /// What the send buffer is charged for.
@@ -251,8 +253,9 @@ impl Sender {
     }
 
     /// Bytes written and never sent.
-    pub(crate) const fn unsent(&self) -> u64 {
-        self.written.saturating_sub(if self.snd_max == 0 { 1 } else { self.snd_max })
+    #[inline]
+    pub(crate) fn unsent(&self) -> u64 {
+        self.written.saturating_sub(self.snd_max.max(1))
     }
 
     pub(crate) const fn is_closing(&self) -> bool {

@@ -83,10 +83,11 @@ impl Tuning {
     }
 
     /// A full segment echoed `echo`, sent `rtt` ago (tcp_rcv_rtt_measure_ts).
-    pub(super) fn on_echo(&mut self, echo: u32, rtt: Duration) {
+    #[inline]
+    pub(super) fn on_echo(&mut self, echo: u32, rtt: impl FnOnce() -> Duration) {
         if echo != self.last_echo {
             self.last_echo = echo;
-            self.on_rtt(rtt);
+            self.on_rtt(rtt());
         }
     }
 
@@ -101,6 +102,7 @@ impl Tuning {
     }
 
     /// The application has read up to `read`; `missing` bytes beyond a gap have arrived.
+    #[inline(always)]
     pub(super) fn on_read(&mut self, read: u64, missing: u64, now: Instant) {
         if self.rtt_x8.is_zero() || now.since(self.since) < self.rtt_x8 / 8 {
             return;

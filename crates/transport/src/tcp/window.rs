@@ -31,8 +31,11 @@ pub(crate) struct ReceiveWindow {
     buffer: u64,
     /// How much of the buffer is in use so far.
     pub(super) tuning: Tuning,
-    /// What the latest field was found for, and the field: data that leaves one after the other offers the same.
-    latest: (Basis, u16),
+    /// What the latest window was found for, and the window: data that leaves one after the other offers the same, and an
+    /// acknowledgement what was found when it was decided on.
+    latest: (Basis, u64),
+    /// Whether that was offered since, which moved the edge.
+    latest_is_offered: bool,
 }
 
 impl ReceiveWindow {
@@ -43,7 +46,16 @@ impl ReceiveWindow {
             OfferRule::Rfc9293 => Tuning::fixed(buffer),
             OfferRule::Linux => Tuning::growing(buffer),
         };
-        Self { rule, buffer, shift, scaled: false, edge: 0, tuning, latest: NOTHING_FOUND }
+        Self {
+            rule,
+            buffer,
+            shift,
+            scaled: false,
+            edge: 0,
+            tuning,
+            latest: NOTHING_FOUND,
+            latest_is_offered: false,
+        }
     }
 
     /// The window scale option's value on our SYN.
@@ -75,16 +87,35 @@ impl ReceiveWindow {
     }
 
     /// The field of a segment that leaves now, given what has arrived and what of it was read; moves the edge.
+    #[inline(always)]
     pub(crate) fn offer(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u16 {
-        let from = (rcv_nxt, read, mss, self.full(), self.tuning.threshold());
-        if self.latest.0 == from {
-            return self.latest.1;
+        let from = self.basis(rcv_nxt, read, mss);
+        if self.latest.0 != from {
+            self.latest = (from, self.select(rcv_nxt, read, mss));
         }
+        self.latest_is_offered = true;
         let shift = self.shift_in_use();
-        let field = (self.select(rcv_nxt, read, mss) >> shift).min(u64::from(u16::MAX));
+        let field = (self.latest.1 >> shift).min(u64::from(u16::MAX));
         self.edge = self.edge.max(rcv_nxt + (field << shift));
-        self.latest = (from, field as u16);
         field as u16
+    }
+
+    /// As [`Self::select`]; an offer of the same that follows at once need not find it again.
+    #[inline(always)]
+    pub(crate) fn select_first(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
+        let from = self.basis(rcv_nxt, read, mss);
+        if self.latest.0 == from {
+            // What was offered since has moved the edge, and scaling may have cut some of it off.
+            return if self.latest_is_offered { self.select(rcv_nxt, read, mss) } else { self.latest.1 };
+        }
+        self.latest = (from, self.select(rcv_nxt, read, mss));
+        self.latest_is_offered = false;
+        self.latest.1
+    }
+
+    #[inline]
+    const fn basis(&self, rcv_nxt: u64, read: u64, mss: u32) -> Basis {
+        (rcv_nxt, read, mss, self.full(), self.tuning.threshold())
     }
 
     /// The window that the rule would offer now, in bytes: at least what was offered and not used.
@@ -164,6 +195,7 @@ impl SendWindow {
 
     /// RFC 9293 §3.10.7.4: takes the window of a segment that is not older than the last one. Returns whether the
     /// window changed.
+    #[inline(always)]
     pub(crate) fn update(&mut self, field: u16, seq: u64, ack: u64) -> bool {
         if seq < self.from_seq || (seq == self.from_seq && ack < self.from_ack) {
             return false;
@@ -189,7 +221,7 @@ impl SendWindow {
 /// What an offered window follows from: RCV.NXT, what was read, the segment size, and how much of the buffer is in use.
 type Basis = (u64, u64, u32, u64, u64);
 /// No buffer is empty.
-const NOTHING_FOUND: (Basis, u16) = ((0, 0, 0, 0, 0), 0);
+const NOTHING_FOUND: (Basis, u64) = ((0, 0, 0, 0, 0), 0);
 /// RFC 7323 §2.3: a larger shift is taken as this.
 pub(crate) const MAX_SHIFT: u8 = 14;
 /// RFC 7323 §2.2: 2^30.

@@ -150,8 +150,10 @@ impl Transport for Udp {
         let datagram = self.outbox.pop_front()?;
         self.outbox_size -= Bytes::new(u64::from(datagram.payload));
         self.counters.data_packets += 1;
+        let packet = Packet::Udp(datagram);
         Some(Transmit {
-            packet: Packet::Udp(datagram),
+            wire_size: packet.wire_size().get() as u32,
+            packet,
             ecn: Ecn::NotEct,
             payload: Some(PayloadRange::Message { seq: datagram.seq }),
             retransmission: false,

@@ -31,6 +31,7 @@ pub(super) enum Pushed {
 
 impl AckPolicy {
     /// __tcp_ack_snd_check, then tcp_send_delayed_ack.
+    #[inline(always)]
     pub(super) fn check_linux(&mut self, context: &AckContext, timers: &mut Timers) -> bool {
         let more_than_one = context.rcv_nxt - self.acked_to > u64::from(self.rcv_mss);
         if more_than_one && (context.unread == 0 || context.selectable >= self.window_sent) {
@@ -42,6 +43,7 @@ impl AckPolicy {
         self.delay_linux(context, timers)
     }
 
+    #[inline(always)]
     pub(super) fn delay_linux(&self, context: &AckContext, timers: &mut Timers) -> bool {
         let mut ato = self.linux.ato;
         if ato > DELACK_MIN {
@@ -96,6 +98,7 @@ impl AckPolicy {
     }
 
     /// tcp_event_data_recv.
+    #[inline(always)]
     pub(super) fn adapt_ato(&mut self, context: &AckContext) {
         let gap = self.since_received(context.now);
         self.linux.last_received = context.now;
@@ -112,6 +115,7 @@ impl AckPolicy {
     }
 
     /// The time since data last came, by a clock that counts jiffies.
+    #[inline(always)]
     pub(super) fn since_received(&self, now: Instant) -> Duration {
         let read = |at: Instant| self.clock.read(at).as_nanos();
         let (now, then) = (read(now), read(self.linux.last_received));
@@ -124,6 +128,7 @@ impl AckPolicy {
 
     /// tcp_measure_rcv_mss: the largest segment counts as full; a smaller one does where two in a row are equal and
     /// it is not the end of a write.
+    #[inline(always)]
     pub(super) fn measure_rcv_mss(&mut self, payload: u32, pushed: bool) {
         let last = core::mem::take(&mut self.linux.last_segment);
         if payload >= self.rcv_mss {

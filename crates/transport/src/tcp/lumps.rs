@@ -1,0 +1,169 @@
+//! Full segments of new data that the windows let go, one behind the other: what nearly all leaving data is.
+//!
+//! It does what [`Tcp::next_transmit`] would do for each of them (tcp_write_xmit in Linux, whose loop asks the same before each
+//! segment), with what is the same for all of them found once: their header but for its sequence number, the timer that the first one
+//! starts. In a repair too, as long as nothing of what is lost has to leave first. Whatever is not certain to be such a segment, or to
+//! be held by `cwnd`, is left to `output`.
+
+use talkpath_units::Instant;
+
+use super::connection::{State, Tcp};
+use super::offload::Lump;
+use super::scoreboard::Marks;
+use super::send::{Held, Sender, SentSegment};
+use super::timer::TimerKind;
+use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, Transmit};
+
+impl Tcp {
+    /// Sends as many full segments of new data as may leave one after the other, if nothing has to leave before them.
+    #[inline(always)]
+    pub(super) fn transmit_plainly(&mut self, now: Instant, out: &mut impl Outlet) {
+        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
+        let asked = asked | !self.repairs.is_empty() | self.acks.leads();
+        let is_special = asked | self.pacing.is_enabled() | self.config.steers;
+        if is_special || self.state != State::Established || self.receiver.report.option_size() > 0 {
+            return;
+        }
+        self.sender.leave_room(0);
+        let mut next = if self.sender.sends_plainly() { self.plain_lump(now) } else { self.plain_repair() };
+        if let Plain::Leaves(segments) = next {
+            next = self.send_lumps(segments, now, out);
+        }
+        if let Plain::Held { cwnd_limited } = next
+            && !self.acks.is_pending()
+        {
+            self.pacing.end_burst();
+            self.drain(cwnd_limited, Held::NoData, now);
+            self.fall_quiet();
+        }
+    }
+
+    /// What waits to be sent again: where `cwnd` has no room, nothing leaves.
+    #[inline]
+    fn plain_repair(&self) -> Plain {
+        let is_held = self.selective.enabled
+            && self.sender.board.has_work()
+            && self.sender.flight_segments() > 0
+            && self.room_in_cwnd().0 == 0;
+        if is_held { Plain::Held { cwnd_limited: true } } else { Plain::Unclear }
+    }
+
+    /// Sends a lump of `left` full segments, and what may leave behind it; returns why no more do.
+    #[inline(always)]
+    fn send_lumps(&mut self, mut left: u32, now: Instant, out: &mut impl Outlet) -> Plain {
+        let payload = self.sender.smss();
+        let mut segment = self.segment_here((self.sender.snd_max(), payload), Flags::ACK, false, now);
+        let wire_size = segment.wire_size();
+        self.acks.on_data_sent(now);
+        self.sent_since_drained = true;
+        if !self.timers.is_running(TimerKind::Retransmit) {
+            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
+        }
+        let first = self.sender.outstanding_segments();
+        let mut follows = false;
+        let next = loop {
+            left -= 1;
+            let start = self.sender.snd_max();
+            self.sender.send_plainly(follows, now);
+            self.pacing.on_sent();
+            segment.seq = self.iss.wrapping_add(start as u32);
+            if self.sender.unsent() == 0 {
+                segment.flags = Flags::ACK.with(Flags::PSH);
+            }
+            // The SYN took offset 0.
+            let payload = PayloadRange::Stream { start: start - 1, end: start - 1 + u64::from(payload) };
+            out.take(Transmit {
+                packet: Packet::Tcp(segment),
+                ecn: Ecn::NotEct,
+                payload: Some(payload),
+                retransmission: false,
+                wire_size,
+            });
+            follows = left > 0;
+            if left > 0 && !self.sender.has_full_segment() {
+                break if self.sender.unsent() == 0 { NO_DATA } else { Plain::Unclear };
+            }
+            if left == 0 {
+                match self.plain_lump(now) {
+                    Plain::Leaves(segments) => left = segments,
+                    held => break held,
+                }
+            }
+        };
+        let sent = self.sender.outstanding_segments() - first;
+        self.counters.data_packets += sent;
+        if self.selective.enabled {
+            self.selective.prr.on_sent(sent);
+        }
+        next
+    }
+
+    /// What may leave next, where that is plain to see.
+    #[inline(always)]
+    fn plain_lump(&mut self, now: Instant) -> Plain {
+        if self.sender.unsent() == 0 {
+            return NO_DATA;
+        }
+        if !self.sender.has_full_segment() {
+            return Plain::Unclear;
+        }
+        let (room, cwnd) = self.room_in_cwnd();
+        if room == 0 {
+            let is_final = self.selective.enabled || !self.config.limited_transmit;
+            return if is_final { Plain::Held { cwnd_limited: true } } else { Plain::Unclear };
+        }
+        if !self.pacing.in_bursts() {
+            return Plain::Leaves(1);
+        }
+        match self.lump_within(room, cwnd, false, now) {
+            Lump::Leaves(segments) => {
+                self.pacing.begin(segments, false, now);
+                Plain::Leaves(segments)
+            }
+            Lump::Waits { cwnd_limited } => Plain::Held { cwnd_limited },
+        }
+    }
+}
+
+impl Sender {
+    /// Whether something is in flight, and nothing of it has to leave again before new data.
+    #[inline]
+    fn sends_plainly(&self) -> bool {
+        self.is_waiting() && self.next == self.segments.len() && !self.board.waits() && !self.is_closing()
+    }
+
+    /// Whether a full segment of new data was written and the far end's window takes it.
+    #[inline]
+    fn has_full_segment(&self) -> bool {
+        let full = u64::from(self.full_payload());
+        self.unsent() >= full && self.window.edge().saturating_sub(self.snd_max) >= full
+    }
+
+    /// [`Self::send_new`] of a full segment.
+    #[inline]
+    fn send_plainly(&mut self, follows: bool, now: Instant) {
+        let end = self.snd_max + u64::from(self.full_payload());
+        let (pushed, marks) = (u64::from(self.full_payload()) == self.unsent(), Marks::default());
+        let payload = self.full_payload();
+        let segment = SentSegment { end, sent_at: now, payload, fin: false, follows, pushed, marks };
+        self.segments.push_back(segment);
+        self.lumps += u64::from(!follows);
+        self.snd_max = end;
+        self.next = self.segments.len();
+        self.last_sent = now;
+    }
+}
+
+/// What full segments of new data may do.
+#[derive(Clone, Copy)]
+enum Plain {
+    /// So many leave together.
+    Leaves(u32),
+    /// None does before the next input.
+    Held { cwnd_limited: bool },
+    /// It takes a longer look.
+    Unclear,
+}
+
+/// All that was written has left.
+const NO_DATA: Plain = Plain::Held { cwnd_limited: false };
