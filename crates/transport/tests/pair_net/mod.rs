@@ -3,7 +3,8 @@
 //! At every step it holds TCP to what must always be true: no byte beyond the window that was offered, no new data
 //! beyond `cwnd` and limited transmit's two segments, and a running timer while anything is unacknowledged. While something
 //! is sacked, what is certainly in flight is held to `cwnd`: what was sent after the latest of all that has arrived, for
-//! neither RFC 6675 nor RFC 8985 may take that for lost.
+//! neither RFC 6675 nor RFC 8985 may take that for lost. Of two segments sent at the same instant the one with the higher offsets
+//! counts as the later one, in whatever order they left (RFC 8985 §6.2, RACK_sent_after).
 #![allow(dead_code, reason = "shared by several test binaries, none of which uses everything")]
 
 use std::cmp::Reverse;
@@ -73,11 +74,10 @@ struct Watch {
     sack: bool,
     /// What is unacknowledged, in order of its offsets.
     flight: Vec<Sent>,
-    transmissions: u64,
     /// Recoveries that had begun.
     recoveries: u64,
-    /// The number of the last transmission of all that has arrived, or that was before a timeout.
-    newest: u64,
+    /// The latest of all that has arrived, or of what was sent before a timeout: when it was last sent, and where it ends.
+    newest: (Instant, u64),
 }
 
 /// A segment on the wire.
@@ -85,8 +85,8 @@ struct Watch {
 struct Sent {
     end: u64,
     size: u64,
-    /// The number of its last transmission.
-    number: u64,
+    /// When it was last sent.
+    at: Instant,
     arrived: bool,
 }
 
@@ -204,7 +204,7 @@ impl Pair {
         assert!(end <= watch.edge, "byte {end} is beyond the window, {watch:?}");
         if timeouts != watch.timeouts {
             watch.timeouts = timeouts;
-            watch.newest = watch.transmissions;
+            watch.newest = watch.newest.max(watch.latest());
             if watch.sack {
                 watch.gap_end = watch.gap_end.max(watch.next);
             } else {
@@ -212,7 +212,7 @@ impl Pair {
             }
         }
         watch.next = watch.next.max(end);
-        watch.on_sent(start, end);
+        watch.on_sent(start, end, self.now);
         // The first retransmission of a recovery does not wait for room (RFC 6675 §5 step 4.3).
         let begins = core::mem::replace(&mut watch.recoveries, recoveries) != recoveries;
         if watch.sack && !self.timer_fired && !begins {
@@ -259,9 +259,8 @@ impl Pair {
 }
 
 impl Watch {
-    fn on_sent(&mut self, start: u64, end: u64) {
-        self.transmissions += 1;
-        let sent = Sent { end, size: end - start, number: self.transmissions, arrived: false };
+    fn on_sent(&mut self, start: u64, end: u64, at: Instant) {
+        let sent = Sent { end, size: end - start, at, arrived: false };
         match self.flight.binary_search_by_key(&end, |sent| sent.end) {
             Ok(index) => self.flight[index] = sent,
             Err(index) => self.flight.insert(index, sent),
@@ -272,14 +271,19 @@ impl Watch {
         for sent in &mut self.flight {
             if start <= sent.end - sent.size && sent.end <= end {
                 sent.arrived = true;
-                self.newest = self.newest.max(sent.number);
+                self.newest = self.newest.max((sent.at, sent.end));
             }
         }
     }
 
+    /// The latest of what is unacknowledged.
+    fn latest(&self) -> (Instant, u64) {
+        self.flight.iter().map(|sent| (sent.at, sent.end)).max().unwrap_or_default()
+    }
+
     /// Bytes sent after whatever has arrived, that have not.
     fn certainly_in_flight(&self) -> u64 {
-        let sent = self.flight.iter().filter(|sent| !sent.arrived && sent.number > self.newest);
+        let sent = self.flight.iter().filter(|sent| !sent.arrived && (sent.at, sent.end) > self.newest);
         sent.map(|sent| sent.size).sum()
     }
 }
