@@ -352,7 +352,14 @@ impl Application {
         }
         // While older messages wait there is no room for newer ones.
         while let Some(message) = self.workload.as_mut().and_then(|workload| {
-            let room = if self.backlog.is_empty() { transport.writable() } else { Bytes::ZERO };
+            let mut room = if self.backlog.is_empty() { transport.writable() } else { Bytes::ZERO };
+            if room > Bytes::ZERO
+                && let Some(size) = workload.waits_for()
+                && room < size
+                && transport.takes(size)
+            {
+                room = size;
+            }
             workload.poll_message(room, now)
         }) {
             taps.forward.on_due(message.seq, message.size, message.due);

@@ -277,10 +277,6 @@ fn what_a_transport_can_never_carry_is_refused() {
         &["5:12: flow.call.workload: | messages of 160 B | never find room in a receiving socket of 100 B"],
     );
     check(
-        &with("{ kind = \"tcp\", send_buffer = \"2 KiB\" }", big),
-        &["5:12: flow.call.workload: | messages of 65508 B | never find room in a send buffer of 2048 B"],
-    );
-    check(
         &with("{ kind = \"tcp\", mss = \"1461 B\" }", "\"bulk\""),
         &["4:35: flow.call.transport.mss: found 1461 B, expected at most 1460 B | `mtu` | 1500 B"],
     );

@@ -173,3 +173,29 @@ fn a_receiver_whose_work_is_by_the_read_keeps_up_with_a_stream_and_not_with_data
     assert!(last_arrival("\"udp\"").as_nanos() > 10_380_000_000);
     assert!(last_arrival("\"tcp-nodelay\"").as_nanos() < 10_100_000_000);
 }
+
+#[test]
+fn a_message_larger_than_the_whole_send_buffer_is_written_as_room_comes() {
+    for transport in [
+        r#""tcp""#,
+        r#"{ kind = "tcp", send_buffer = "20 kB" }"#,
+        r#"{ kind = "tcp", rwnd = "1 kB" }"#,
+        r#"{ kind = "tcp", stack = "bsd-reno", send_buffer = "8 kB" }"#,
+    ] {
+        let record = common::run(&format!(
+            r#"
+            name = "large writes"
+            duration = "30 s"
+            [path]
+            up = {{ rate = "50 Mbps", delay = "10 ms" }}
+            down = {{ rate = "50 Mbps", delay = "10 ms" }}
+            [flow.t]
+            transport = {transport}
+            workload = {{ kind = "burst", count = 2, size = "300 kB" }}
+            "#
+        ));
+        let messages = &record.flows[0].forward.messages;
+        assert_eq!(messages.len(), 2, "{transport}");
+        assert!(messages.iter().all(|row| row.fate == Fate::Delivered), "{transport}: {messages:?}");
+    }
+}

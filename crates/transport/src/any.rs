@@ -147,6 +147,10 @@ impl Transport for AnyTransport {
         each!(self, transport => transport.writable())
     }
 
+    fn takes(&self, size: Bytes) -> bool {
+        each!(self, transport => transport.takes(size))
+    }
+
     #[inline]
     fn observe(&self) -> Observation {
         each!(self, transport => transport.observe())

@@ -217,6 +217,11 @@ pub trait Transport {
     fn poll_timeout(&self) -> Option<Instant>;
     /// "May I send now?": room for the next message. Zero while not open.
     fn writable(&self) -> Bytes;
+    /// Whether a message of `size` may be written now: there is room for it, or for a part where even an empty buffer would
+    /// not have room for all.
+    fn takes(&self, size: Bytes) -> bool {
+        self.writable() >= size
+    }
     /// The state to plot.
     fn observe(&self) -> Observation;
     /// The part of the state that is averaged.

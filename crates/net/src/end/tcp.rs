@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::SendFlags;
 use rustix::time::Timespec;
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::Instant;
 
 use super::Base;
 use crate::log::Sample;
@@ -276,7 +276,8 @@ impl Stream {
             return false;
         }
         let (is_writable, now) = (self.is_writable(), base.clock.now());
-        let room = if is_writable { ROOM.get() } else { 0 };
+        // What the kernel has no room for waits here, begun.
+        let room = if is_writable { u64::MAX } else { 0 };
         let Some((message, row)) = base.poll_message(room, now) else {
             let waits_for_clock = base.workload_timeout().is_some() || base.is_workload_finished();
             if !is_writable && !waits_for_clock {
@@ -412,8 +413,6 @@ fn outgoing() -> &'static [u8] {
     BYTES.get_or_init(|| filling(2 * READ))
 }
 
-/// The largest message of a greedy workload: 64 KiB.
-const ROOM: Bytes = Bytes::new(64 * 1024);
 /// Bytes that one read asks for.
 const READ: usize = 64 * 1024;
 /// Reads, and writes, before another flow gets its turn (chosen: a millisecond or so of copying).

@@ -1,6 +1,7 @@
 //! Bursts: `count` messages as fast as the transport takes them, `repeat` times, `gap` apart.
 //!
-//! A message is due when the transport was found to have room for the whole of it. The gap runs from the due time of a
+//! A message is due when the transport was found to have room for the whole of it, or for its beginning where it is larger than
+//! the transport's whole buffer. The gap runs from the due time of a
 //! burst's last message to the first of the next; where the transport has room when the gap ends, that message is due
 //! at the gap's end however late it is asked for (a late poll must not hide a delay).
 
@@ -39,6 +40,11 @@ impl Burst {
     pub const fn new(count: u64, size: Bytes, repeat: u64, gap: Duration, stop: Instant) -> Self {
         let bursts_left = repeat.saturating_sub(1);
         Self { count, size, gap, stop, state: State::Closed, messages_left: count, bursts_left, seq: 0 }
+    }
+
+    /// Payload of a message.
+    pub(super) const fn size(&self) -> Bytes {
+        self.size
     }
 
     fn message(&mut self, due: Instant) -> Message {

@@ -80,6 +80,14 @@ impl AnyWorkload {
             other => other,
         }
     }
+
+    /// How large the message is for which room is waited for, where the workload says it and not the room.
+    pub const fn waits_for(&self) -> Option<Bytes> {
+        match self {
+            Self::Burst(burst) => Some(burst.size()),
+            Self::Voice(_) | Self::Cbr(_) | Self::Bulk(_) => None,
+        }
+    }
 }
 
 impl Workload for AnyWorkload {

@@ -15,7 +15,9 @@
 //! How large a head is depends on how the kernel was built: one with wireless networks or tunnels keeps 320 B free for headers
 //! (MAX_TCP_HEADER, `header_room`), another 192 B; a full segment of Ethernet's size counts 4352 B or 2304 B then.
 //!
-//! A message is taken whole where it fits, and by an empty buffer of Linux's if it is no larger than what was asked for. Winsock's buffer takes one, however large, as long as it holds less than its
+//! A message is taken whole where it fits. A kernel takes what it has room for of one that not even an empty buffer holds, and the rest
+//! as room comes; here such a message is taken whole as soon as the buffer is writable, which sends the same bytes at the same
+//! times and counts as queued what there waits in the application. Winsock's buffer takes one, however large, as long as it holds less than its
 //! room (`overfill`): a send completes while the socket is within its SO_SNDBUF quota (Microsoft, "Design issues: Sending
 //! small data segments over TCP with Winsock", KB 214397). Left out of that: the one send more that is taken beyond the quota
 //! while a single earlier one is unfinished.
@@ -32,8 +34,6 @@ pub(crate) struct SendBuffer {
     overfill: bool,
     /// What a kernel reckons with.
     memory: Option<Memory>,
-    /// The largest message.
-    largest: u64,
     /// An acknowledgement has come since the capacity was last looked at.
     is_due: bool,
     /// The application wrote until there was no room (SOCK_NOSPACE), and has not been told of any since.
@@ -71,23 +71,22 @@ impl SendBuffer {
     /// The buffer that `config` asks for, with a congestion control that `steers` (BBR) or not.
     pub(crate) const fn new(config: &TcpConfig, steers: bool) -> Self {
         let room = config.header_room.get();
-        let (capacity, memory, largest) = match config.send_buffer {
+        let (capacity, memory) = match config.send_buffer {
             None => {
                 let windows = if steers { BBR_WINDOWS } else { WINDOWS };
-                (WMEM_DEFAULT, Some(Memory::new(room, windows)), WMEM_MAX)
+                (WMEM_DEFAULT, Some(Memory::new(room, windows)))
             }
             Some(asked) if matches!(config.stack, Stack::Linux) && !config.overfill => {
                 let doubled = asked.get().saturating_mul(2);
                 let capacity = if doubled < SOCK_MIN_SNDBUF { SOCK_MIN_SNDBUF } else { doubled };
-                (capacity, Some(Memory::new(room, 0)), asked.get())
+                (capacity, Some(Memory::new(room, 0)))
             }
-            Some(capacity) => (capacity.get(), None, capacity.get()),
+            Some(capacity) => (capacity.get(), None),
         };
         Self {
             capacity,
             overfill: config.overfill,
             memory,
-            largest,
             is_due: false,
             keeps_waiting: false,
             known_full: false,
@@ -165,19 +164,25 @@ impl SendBuffer {
         core::mem::replace(&mut self.is_due, false)
     }
 
-    /// The largest message that could ever fit.
-    pub(crate) const fn largest_message(&self) -> Bytes {
-        if self.overfill { Bytes::MAX } else { Bytes::new(self.largest) }
+    /// Whether a message is taken beside the `queue`.
+    pub(crate) fn fits(&self, queue: Queue, size: u64) -> bool {
+        if self.overfill {
+            return queue.bytes < self.capacity;
+        }
+        size <= self.room(queue) || (!self.holds(queue, size) && self.writable(queue) > Bytes::ZERO)
     }
 
-    /// Whether a message fits beside the `queue`.
-    pub(crate) fn fits(&self, queue: Queue, size: u64) -> bool {
+    fn room(&self, queue: Queue) -> u64 {
         match self.memory {
-            _ if self.overfill => queue.bytes < self.capacity,
-            Some(memory) if memory.windows == 0 && queue.bytes == 0 => true,
-            Some(memory) => size <= memory.room(self.capacity, queue),
-            None => queue.bytes.saturating_add(size) <= self.capacity,
+            Some(memory) => memory.room(self.capacity, queue),
+            None => self.capacity.saturating_sub(queue.bytes),
         }
+    }
+
+    /// Whether the buffer would hold a message of `size` if nothing of the `queue` were in it.
+    pub(crate) fn holds(&self, queue: Queue, size: u64) -> bool {
+        let empty = Queue { bytes: 0, unsent: 0, lumps: 0, ..queue };
+        self.overfill || size <= self.room(empty)
     }
 
     /// Room to report: none until a third of the buffer is free (sk_stream_is_writeable), so that a writer is not
@@ -202,7 +207,7 @@ impl SendBuffer {
         if free < charged / 2 {
             return Bytes::ZERO;
         }
-        Bytes::new(self.memory.map_or(free, |memory| memory.room(self.capacity, queue)))
+        Bytes::new(self.room(queue))
     }
 }
 
@@ -310,9 +315,25 @@ mod tests {
         let mut buffer = auto(LEAN);
         buffer.expand(10, 1460);
         assert_eq!(buffer.writable(queue(0, 0, 0)), Bytes::new(2 * 31_856));
-        assert!(buffer.fits(queue(0, 0, 0), 63_712) && !buffer.fits(queue(0, 0, 0), 63_713));
         assert_eq!(buffer.writable(queue(51_000, 30_000, 10)), Bytes::ZERO);
-        assert!(buffer.fits(queue(51_000, 30_000, 10), 1856));
+        assert!(
+            buffer.fits(queue(51_000, 30_000, 10), 1856) && !buffer.fits(queue(51_000, 30_000, 10), 1857)
+        );
+    }
+
+    /// tcp_sendmsg_locked copies what it has room for, and goes on when it is woken.
+    #[test]
+    fn a_message_that_no_empty_buffer_holds_is_begun_when_the_buffer_is_writable() {
+        let mut buffer = auto(LEAN);
+        buffer.expand(10, 1460);
+        let half = queue(30_000, 0, 20);
+        assert!(buffer.fits(queue(0, 0, 0), 63_712) && buffer.fits(queue(0, 0, 0), 4 << 20));
+        assert!(buffer.writable(half) == Bytes::ZERO && !buffer.fits(half, 63_713));
+        let few = queue(10_000, 0, 7);
+        assert!(
+            buffer.fits(few, 63_713) && !buffer.fits(few, 63_712),
+            "what fits an empty one waits for that"
+        );
     }
 
     /// tcp_new_space grows the buffer before sk_stream_write_space asks whether it is writable.
@@ -349,7 +370,7 @@ mod tests {
     fn a_size_that_linux_is_asked_for_is_doubled_and_charged_for_memory() {
         let mut buffer = fixed(48_000, Stack::Linux, false);
         buffer.expand(1000, 1460);
-        assert_eq!((buffer.capacity, buffer.largest_message()), (96_000, Bytes::new(48_000)));
+        assert_eq!(buffer.capacity, 96_000);
         let sent = |lumps| queue(lumps * 1448, 0, lumps);
         assert!(buffer.writable(sent(28)) > Bytes::ZERO);
         assert_eq!(buffer.writable(sent(29)), Bytes::ZERO);

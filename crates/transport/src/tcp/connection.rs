@@ -302,12 +302,8 @@ impl Transport for Tcp {
         matches!(self.state, State::Established | State::CloseWait) && !self.sender.is_closing()
     }
 
-    /// A message is taken whole or not at all: the send buffer has room for all of it, or it is refused.
+    /// A message is taken whole or not at all ([`super::buffer`]); none is too large for a stream.
     fn handle_message(&mut self, message: Message, _now: Instant) -> Result<(), Refused> {
-        let limit = self.buffer.largest_message();
-        if message.size > limit {
-            return Err(Refused::TooLarge { limit });
-        }
         if !self.is_open() {
             return Err(Refused::NotOpen);
         }
@@ -430,6 +426,11 @@ impl Transport for Tcp {
         } else {
             Bytes::ZERO
         }
+    }
+
+    fn takes(&self, size: Bytes) -> bool {
+        let writable = self.writable();
+        writable >= size || (writable > Bytes::ZERO && !self.buffer.holds(self.sender.queue(), size.get()))
     }
 
     #[inline]
