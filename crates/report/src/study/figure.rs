@@ -36,7 +36,9 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
         },
     };
     let mut svg = Svg::new(WIDTH, TOP + height + BOTTOM);
-    panel.vertical_axis(&mut svg, 4, tick_label);
+    // There is no half a packet in a row.
+    let counts_runs = !figure.loss_runs.is_empty();
+    panel.vertical_axis(&mut svg, if counts_runs { y.1.clamp(1.0, 4.0) as usize } else { 4 }, tick_label);
     panel.horizontal_axis(&mut svg, 8, Some(&figure.x_title));
     svg.text_upwards("title", (13.0, TOP + height / 2.0), &figure.y_title);
     if figure.is_quantiles {
@@ -103,7 +105,8 @@ fn ranges(figure: &FigureOutcome) -> ((f64, f64), (f64, f64)) {
         return (range, range);
     }
     let (low, high) = extent(points().map(|point| point.x));
-    let x = figure.seconds.unwrap_or(if low.is_finite() { (0.0, high) } else { (0.0, 1.0) });
+    // A little room behind the last point, for its interval.
+    let x = figure.seconds.unwrap_or(if low.is_finite() { (0.0, 1.03 * high) } else { (0.0, 1.0) });
     let steps = figure.steps.iter().flat_map(|line| &line.points).map(|point| point.1);
     let runs = figure.loss_runs.iter().map(|run| run.length as f64);
     let medians = points().map(|point| point.ci95.map_or(point.median, |it| it.1) * scale(figure));
@@ -122,4 +125,46 @@ fn steps(points: &[(f64, f64)], panel: &Panel, end: f64) -> String {
         data.step_to(x, y);
     }
     data.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkpath_study::{FigureLine, LossRun};
+
+    fn empty(y_title: &str) -> FigureOutcome {
+        FigureOutcome {
+            number: "8".to_owned(),
+            title: "title".to_owned(),
+            x_title: "x".to_owned(),
+            y_title: y_title.to_owned(),
+            steps: Vec::new(),
+            loss_runs: Vec::new(),
+            lines: Vec::new(),
+            is_quantiles: false,
+            seconds: None,
+        }
+    }
+
+    #[test]
+    fn packets_lost_in_a_row_are_counted_in_whole_numbers() {
+        for length in 1..=9 {
+            let run = LossRun { flow: "call".to_owned(), at_s: 1.0, length };
+            let figure = FigureOutcome {
+                loss_runs: vec![run],
+                seconds: Some((0.0, 10.0)),
+                ..empty("packets lost in a row")
+            };
+            let svg = draw(&figure).svg;
+            assert!(!svg.contains(".5</text>"), "{length}: {svg}");
+        }
+    }
+
+    #[test]
+    fn the_last_point_and_its_interval_stand_within_the_frame() {
+        let points = [80.0, 320.0].map(|x| FigurePoint { x, median: 1.0, ci95: Some((0.5, 1.5)) }).to_vec();
+        let lines = vec![FigureLine { label: "6 TCPs".to_owned(), points }];
+        let figure = FigureOutcome { lines, ..empty("voice packets lost") };
+        assert!(ranges(&figure).0.1 > 320.0);
+    }
 }

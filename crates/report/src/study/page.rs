@@ -56,9 +56,12 @@ fn overview(outcome: &Outcome) -> String {
         true => format!("here, in {}, under the base assumptions", outcome.arena),
         false => "here, under the base assumptions".to_owned(),
     };
+    // About a hundredth of the width for a character: no claim's name is cut in two.
+    let longest = outcome.claims.iter().map(|claim| claim.id.chars().count()).max().unwrap_or(0);
+    let claim = (longest as u32 + 2).clamp(7, 14);
     table(
         "Verdicts",
-        &[("claim", 7), ("verdict", 17), ("what it says", 24), ("published", 20), (&here, 32)],
+        &[("claim", claim), ("verdict", 17), ("what it says", 31 - claim), ("published", 20), (&here, 32)],
         &rows,
     )
 }
