@@ -86,18 +86,31 @@ pub(crate) fn glued(text: &str) -> String {
 /// U+00A0.
 pub(crate) const NO_BREAK: char = '\u{a0}';
 
-/// `a`, `a and b`, `a, b and c`.
+/// `a`, `a and b`, `a, b and c`; `a, x; b, y and c, z` where the items have commas of their own.
 pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [first @ .., last] => {
+            let between = if items.iter().any(|item| item.contains(',')) { "; " } else { ", " };
+            format!("{} and {last}", first.join(between))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_items_with_commas_is_parted_by_semicolons() {
+        let of = |items: &[&str]| list(&items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(
+            of(&["UDP, loss = 0.0", "TCP", "UDP, loss = 0.1"]),
+            "UDP, loss = 0.0; TCP and UDP, loss = 0.1"
+        );
+    }
 
     #[test]
     fn one_lost_message_in_a_million_is_not_printed_as_none() {

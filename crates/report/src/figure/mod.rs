@@ -115,6 +115,7 @@ pub(crate) fn shared(panels: usize) -> &'static str {
 pub(crate) fn left_out(count: usize, what: &str) -> String {
     match count {
         0 => String::new(),
+        1 => format!(" 1 more {} is not drawn; the tables have all.", what.trim_end_matches('s')),
         count => format!(" {count} more {what} are not drawn; the tables have all."),
     }
 }
