@@ -1,6 +1,6 @@
 //! One finished repetition on disk, and how all of them become a run's files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -193,13 +193,44 @@ fn percentiles(experiment: &Experiment<'_>) -> &'static str {
     if keeps_rows { "exact" } else { sketch::PERCENTILES }
 }
 
-/// Each warning once, in the order in which they first came; the file's own first.
+/// The file's warnings, then the repetitions'.
 fn warnings(plan: &Plan, parts: &[Part]) -> Vec<String> {
-    let mut seen = BTreeSet::new();
     let of_file =
         plan.warnings.iter().map(|warning| format!("{SCENARIO}: {}: {}", warning.key, warning.message));
-    let of_parts = parts.iter().flat_map(|part| part.warnings.iter().cloned());
-    of_file.chain(of_parts).filter(|warning| seen.insert(warning.clone())).collect()
+    let of_parts: Vec<_> = parts
+        .iter()
+        .map(|part| {
+            let RunSummary { cell, repetition, .. } = part.summary;
+            let label = label(plan, cell);
+            let name = match (label.is_empty(), plan.repeat > 1) {
+                (true, _) => format!("repetition {repetition}"),
+                (false, false) => label.to_owned(),
+                (false, true) => format!("{label}, repetition {repetition}"),
+            };
+            (name, part.warnings.as_slice())
+        })
+        .collect();
+    of_file.chain(told_once(&of_parts)).collect()
+}
+
+/// Each warning once, in the order in which they first came; one that a single one of several repetitions has, with its name.
+fn told_once(parts: &[(String, &[String])]) -> Vec<String> {
+    let all = || parts.iter().flat_map(|(name, warnings)| warnings.iter().map(move |it| (it, name)));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    all().for_each(|(warning, _)| *counts.entry(warning).or_default() += 1);
+    let mut seen = BTreeSet::new();
+    all()
+        .filter(|(warning, _)| seen.insert(warning.as_str()))
+        .map(|(warning, name)| match counts[warning.as_str()] == 1 && parts.len() > 1 {
+            true => format!("{warning} ({name})"),
+            false => warning.clone(),
+        })
+        .collect()
+}
+
+/// What tells a cell from the others; empty where there is one.
+fn label(plan: &Plan, cell: u64) -> &str {
+    plan.cells.iter().find(|it| it.index == cell).map_or("", |it| it.label.as_str())
 }
 
 /// One run has one clock entry: an untrusted one speaks for all, else the least certain.
@@ -224,8 +255,7 @@ fn missing(plan: &Plan, parts: &[(PartId, bool)]) -> Vec<PartId> {
 
 fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -> String {
     let name = |id: &PartId| {
-        let label =
-            plan.cells.iter().find(|cell| cell.index == id.cell).map_or("", |cell| cell.label.as_str());
+        let label = label(plan, id.cell);
         let cell = if label.is_empty() { String::new() } else { format!("{label} ") };
         format!("{cell}repetition {}", id.repetition)
     };
@@ -289,3 +319,17 @@ const MAX_NAMED: usize = 5;
 
 /// Chosen: nobody looks through more cells than this on one page, and the tables hold them all.
 const MAX_DRAWN: u64 = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_repetition_warns_of_is_named_after_it_and_what_several_do_is_told_once() {
+        let (late, ignored) = ("sent late: p99 2 ms".to_owned(), "mss is ignored".to_owned());
+        let (both, one) = ([ignored.clone(), late.clone()], [ignored.clone()]);
+        let parts = [("transport = udp".to_owned(), &one[..]), ("transport = tcp".to_owned(), &both[..])];
+        assert_eq!(told_once(&parts), [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]);
+        assert_eq!(told_once(&parts[1..]), [ignored, late], "alone it needs no name");
+    }
+}
