@@ -302,7 +302,7 @@ impl Transport for Tcp {
         matches!(self.state, State::Established | State::CloseWait) && !self.sender.is_closing()
     }
 
-    /// A message is taken whole or not at all ([`super::buffer`]); none is too large for a stream.
+    /// A message is taken whole or not at all (see `buffer.rs`); none is too large for a stream.
     fn handle_message(&mut self, message: Message, _now: Instant) -> Result<(), Refused> {
         if !self.is_open() {
             return Err(Refused::NotOpen);
