@@ -8,7 +8,8 @@
 //! before the next write, which is why an echo of three writes meets Nagle's algorithm otherwise than one write of all.
 //!
 //! A sleeping application may take a while to wake up when something comes (`wake_up`): whatever comes meanwhile is processed by
-//! the transport before the application reads and writes, which decides what Nagle's algorithm finds in flight.
+//! the transport before the application reads and writes, which decides what Nagle's algorithm finds in flight. It may be late to its
+//! own clock, too (`clock_jitter`): what was due then keeps its due time.
 
 use std::collections::VecDeque;
 
@@ -39,6 +40,8 @@ pub(crate) struct Application {
     workload: Option<AnyWorkload>,
     /// How long at most the application takes to wake up, and where that is drawn from; `None` reads at once.
     wake_up: Option<Box<(Duration, Stream)>>,
+    /// How it is late to its clock; `None` never is.
+    late: Option<Box<Late>>,
     /// Messages that the application wants to write and the transport had no room for.
     backlog: VecDeque<Message>,
     /// What an echo per read over a stream has still to write.
@@ -47,6 +50,15 @@ pub(crate) struct Application {
     blocked: Duration,
     /// Blocked time counts inside this window only.
     window: (Instant, Instant),
+}
+
+/// An application that is late to its own clock.
+struct Late {
+    most: Duration,
+    stream: Stream,
+    /// What it waits for, and when it will have woken up for that.
+    due: Instant,
+    until: Instant,
 }
 
 /// An echo of a stream's bytes as they were read, whatever messages they belong to.
@@ -88,6 +100,7 @@ impl Application {
             stream_echo: StreamEcho::default(),
             receiver,
             wake_up: None,
+            late: None,
             blocked_since: None,
             blocked: Duration::ZERO,
             window,
@@ -97,6 +110,12 @@ impl Application {
     /// It wakes up a time uniform in [0, `most`) after something came, and answers another such time after that.
     pub(crate) fn wake_up_within(&mut self, most: Duration, stream: Stream) {
         self.wake_up = (!most.is_zero()).then(|| Box::new((most, stream)));
+    }
+
+    /// It writes what its clock says a time uniform in [0, `most`) after that was due.
+    pub(crate) fn late_by(&mut self, most: Duration, stream: Stream) {
+        let (due, until) = (Instant::MAX, Instant::MAX);
+        self.late = (!most.is_zero()).then(|| Box::new(Late { most, stream, due, until }));
     }
 
     /// `packet` is coming to the transport.
@@ -124,9 +143,20 @@ impl Application {
         if self.workload_open
             && let Some(due) = self.workload.as_ref().and_then(AnyWorkload::poll_timeout)
         {
-            deadline = deadline.min(due);
+            let late = self.late.as_ref().filter(|late| late.due == due);
+            deadline = deadline.min(late.map_or(due, |late| late.until));
         }
         deadline
+    }
+
+    /// Whether it has not woken up for its clock's next message, or that is not due.
+    fn oversleeps(&mut self, now: Instant) -> bool {
+        let Some(late) = &mut self.late else { return false };
+        let Some(due) = self.workload.as_ref().and_then(AnyWorkload::poll_timeout) else { return false };
+        if due != late.due {
+            (late.due, late.until) = (due, due + late.stream.span(Duration::ZERO, late.most));
+        }
+        now < late.until
     }
 
     /// Gives what has come at `now` to the transport, and moves everything that can move then; returns when there is more to do,
@@ -351,17 +381,19 @@ impl Application {
             self.workload_open = true;
         }
         // While older messages wait there is no room for newer ones.
-        while let Some(message) = self.workload.as_mut().and_then(|workload| {
-            let mut room = if self.backlog.is_empty() { transport.writable() } else { Bytes::ZERO };
-            if room > Bytes::ZERO
-                && let Some(size) = workload.waits_for()
-                && room < size
-                && transport.takes(size)
-            {
-                room = size;
-            }
-            workload.poll_message(room, now)
-        }) {
+        while !self.oversleeps(now)
+            && let Some(message) = self.workload.as_mut().and_then(|workload| {
+                let mut room = if self.backlog.is_empty() { transport.writable() } else { Bytes::ZERO };
+                if room > Bytes::ZERO
+                    && let Some(size) = workload.waits_for()
+                    && room < size
+                    && transport.takes(size)
+                {
+                    room = size;
+                }
+                workload.poll_message(room, now)
+            })
+        {
             taps.forward.on_due(message.seq, message.size, message.due);
             self.backlog.push_back(message);
             self.write_backlog(transport, taps, now, out);

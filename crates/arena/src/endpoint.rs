@@ -63,6 +63,13 @@ impl Endpoint {
         self
     }
 
+    /// The same, with an application that writes what its clock says a time uniform in [0, `most`) late, drawn from `stream`.
+    #[must_use]
+    pub fn late_by(mut self, most: Duration, stream: Stream) -> Self {
+        self.application.late_by(most, stream);
+        self
+    }
+
     /// Begins to connect.
     pub fn open(&mut self, now: Instant) {
         self.transport.open(now);

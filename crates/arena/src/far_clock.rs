@@ -43,6 +43,7 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
         return_route,
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
         receiver: Receiver::default(),
     });
     Some(probed)

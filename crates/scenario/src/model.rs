@@ -95,6 +95,8 @@ pub struct Flow {
     pub send_jitter: Duration,
     /// How long at most either application takes to wake up when something comes, uniform; the simulator's hosts alone.
     pub wake_up: Duration,
+    /// How late at most the sender's application is to its own clock, uniform; the simulator's hosts alone.
+    pub clock_jitter: Duration,
     /// How the receiving application reads.
     pub receiver: Receiver,
 }

@@ -106,7 +106,8 @@ fn build_flow(
         is_stream,
         has_timeouts: !matches!(transport, TransportConfig::Udp(_)),
         near: Endpoint::near(end(Role::Active, None), workload, window)
-            .waking_up_within(flow.wake_up, sleep("near")),
+            .waking_up_within(flow.wake_up, sleep("near"))
+            .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
         far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window)
             .waking_up_within(flow.wake_up, sleep("far")),
         taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| LegTap::new()) },

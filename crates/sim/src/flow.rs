@@ -133,7 +133,14 @@ impl SimFlow {
 
     /// The flow's record as of `now`, and its series.
     pub(crate) fn finish(mut self, now: Instant, series: &mut Vec<Series>) -> FlowRecord {
-        let counted = self.near.counters();
+        let mut counted = self.near.counters();
+        if self.taps.echo.is_some() {
+            // The echoing end sends messages too.
+            let echoing = self.far.counters();
+            counted.data_packets += echoing.data_packets;
+            counted.retransmissions += echoing.retransmissions;
+            counted.timeouts += echoing.timeouts;
+        }
         let send_buffer = self.meter.send_buffer.finish(now);
         let counters = FlowCounters {
             data_packets: Some(counted.data_packets),

@@ -232,6 +232,7 @@ fn flood() -> Scenario {
         return_route: vec![LinkIndex(1)],
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
         receiver: Receiver::default(),
     };
     Scenario {

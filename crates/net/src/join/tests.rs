@@ -24,6 +24,7 @@ fn flow() -> Flow {
         return_route: Vec::new(),
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
         receiver: Receiver::default(),
     }
 }

@@ -58,6 +58,7 @@ pub fn voice(name: &str, transport: &str) -> Flow {
         return_route: Vec::new(),
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
         receiver: Receiver::default(),
     }
 }

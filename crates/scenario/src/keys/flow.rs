@@ -54,6 +54,12 @@ const FLOW_KEYS: &[Key] = &[
         Default::Is("\"0 s\""),
         "how long at most an application sleeps on when something comes, uniform from 0 to this; real hosts take their own time",
     ),
+    key(
+        "clock_jitter",
+        quantity(ANY_DURATION),
+        Default::Is("\"0 s\""),
+        "how late at most the sender's application is to its own clock, uniform from 0 to this; real hosts have their own",
+    ),
     key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
 ];
 

@@ -209,6 +209,7 @@ fn one(
     let start = start(section, duration, log);
     let send_jitter = section.duration("send_jitter", log);
     let wake_up = section.duration("wake_up", log);
+    let clock_jitter = section.duration("clock_jitter", log);
     let receiver = receiver(section, log);
     if let (Some(transport), Some((load, _))) = (&transport, &load) {
         fit(section, &transport.config, load, receiver, mtu, log);
@@ -228,6 +229,7 @@ fn one(
         return_route: Vec::new(),
         send_jitter: send_jitter?,
         wake_up: wake_up?,
+        clock_jitter: clock_jitter?,
         receiver: receiver?,
     })
 }

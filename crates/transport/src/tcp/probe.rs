@@ -86,23 +86,17 @@ impl Tcp {
             Some(srtt) => srtt + srtt + TIMER_SLACK,
             None => INITIAL_WAIT,
         };
-        let rto = self.rtt.rto();
-        let deadline = match self.sender.first_sent_at() {
-            Some(sent_at) if !progress => self.sooner_of(self.rtt.after(wait, now), rto, sent_at, now),
-            _ => self.rtt.after(wait.min(rto), now),
-        };
+        let left = if progress { self.rtt.rto() } else { self.left_of_rto(now) };
+        let wait = if left.is_zero() { wait } else { wait.min(left) };
         self.selective.probe.pending = Pending::Probe;
-        self.timers.set(TimerKind::Retransmit, deadline);
+        self.timers.set(TimerKind::Retransmit, self.rtt.after(wait, now));
     }
 
-    /// The `probe`, or the timeout after `rto` of what was sent at `sent_at`, if that is to come and sooner.
-    #[inline]
-    fn sooner_of(&self, probe: Instant, rto: Duration, sent_at: Instant, now: Instant) -> Instant {
-        if self.rtt.is_never_early() && probe <= sent_at.saturating_add(rto) {
-            return probe;
-        }
-        let retransmission = self.rtt.after(rto, sent_at);
-        if retransmission > now { probe.min(retransmission) } else { probe }
+    /// What is left of the RTO that began when the first segment was sent; nothing once that is over (tcp_rto_delta_us). A timer for it
+    /// is set anew, and rounded up to jiffies once more.
+    fn left_of_rto(&self, now: Instant) -> Duration {
+        let rto = self.rtt.rto();
+        self.sender.first_sent_at().map_or(rto, |sent_at| sent_at.saturating_add(rto).since(now))
     }
 
     /// When the retransmission timer fires that starts now; where it ran for something else meanwhile, an RTO after the first
@@ -111,8 +105,7 @@ impl Tcp {
         if self.selective.probe.pending == Pending::Retransmission {
             return self.rtt.deadline(now);
         }
-        let sent_at = self.sender.first_sent_at().unwrap_or(now);
-        self.rtt.after(self.rtt.rto(), sent_at).max(self.rtt.after(SOON, now))
+        self.rtt.after(self.left_of_rto(now).max(SOON), now)
     }
 
     /// The probe's time has come (tcp_send_loss_probe): one at a time.
@@ -138,5 +131,54 @@ impl Tcp {
 
 /// TCP_TIMEOUT_INIT.
 const INITIAL_WAIT: Duration = Duration::from_secs(1);
-/// A jiffy.
-const SOON: Duration = Duration::from_millis(1);
+/// tcp_rearm_rto: no timer is set for a time that has passed.
+const SOON: Duration = Duration::from_micros(1);
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::{Bytes, Seed};
+
+    use super::*;
+    use crate::{Role, Stack, TcpConfig};
+
+    const JIFFY: Duration = Duration::from_millis(4);
+
+    /// A sender with a round trip of 10 ms and jiffies of 4 ms, so an RTO of 212 ms, that sent one segment at 100.5 ms and another one
+    /// `later`, and arms its timer then.
+    fn armed(later: Duration) -> Instant {
+        let config = TcpConfig { timer_granularity: JIFFY, ..TcpConfig::preset(Stack::Linux, false) };
+        let mut tcp = Tcp::new(&config, Role::Active, Bytes::new(1500), Seed::new(1), None);
+        tcp.sender.on_syn_sent();
+        tcp.sender.on_established(1448);
+        tcp.sender.window.start(u16::MAX, 0, 0, 7);
+        tcp.sender.write(1608);
+        tcp.selective.enabled = true;
+        tcp.rtt.on_sample(Duration::from_millis(10), 0, 0);
+        let first = Instant::from_micros(100_500);
+        tcp.sender.send_new(160, false, false, first);
+        tcp.sender.send_new(1448, false, false, first + later);
+        tcp.arm(first + later, false);
+        assert_eq!(
+            (tcp.selective.probe.pending, tcp.rtt.rto()),
+            (Pending::Probe, Duration::from_millis(212))
+        );
+        tcp.timers.next().expect("it runs")
+    }
+
+    /// tcp_schedule_loss_probe: what is left of the RTO is rounded up to jiffies, and the timer counts them from the present one.
+    #[test]
+    fn what_is_left_of_the_rto_is_rounded_up_once_more() {
+        // In the jiffy that began at 300 ms three jiffies are left, and no timer is early; a moment sooner they are four.
+        assert_eq!(armed(Duration::from_millis(200)), Instant::from_millis(300 + 3 * 4 + 4));
+        assert_eq!(armed(Duration::from_micros(199_990)), Instant::from_millis(300 + 4 * 4 + 4));
+        assert_eq!(armed(Duration::from_micros(200_010)), Instant::from_millis(300 + 3 * 4 + 4));
+        // Two round trips and 2 ms come sooner.
+        assert_eq!(armed(Duration::from_millis(20)), Instant::from_millis(120 + 6 * 4 + 4));
+    }
+
+    /// tcp_rearm_rto: a timeout whose time has passed comes with the next jiffy.
+    #[test]
+    fn an_rto_that_is_over_is_no_bound_for_a_probe() {
+        assert_eq!(armed(Duration::from_millis(400)), Instant::from_millis(500 + 6 * 4 + 4));
+    }
+}

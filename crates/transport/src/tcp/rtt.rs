@@ -112,12 +112,6 @@ impl RttEstimator {
         self.after(if interval > self.max_rto { self.max_rto } else { interval }, now)
     }
 
-    /// Whether [`Self::after`] gives no time before the span is over: BSD's clock counts from the last tick.
-    #[inline]
-    pub(crate) fn is_never_early(&self) -> bool {
-        self.rule == RttRule::Linux
-    }
-
     /// `span` after `now` by this clock, which rounds up to its ticks.
     #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {

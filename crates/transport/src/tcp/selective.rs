@@ -324,7 +324,6 @@ impl Tcp {
     /// The reordering window of something has passed (tcp_rack_reo_timeout).
     pub(super) fn on_reordering_timeout(&mut self, now: Instant) {
         let losses = self.sender.board.losses;
-        self.selective.probe.pending = Pending::Retransmission;
         let waits = self.mark_by_time(now);
         if self.sender.board.losses > losses && self.recovery.state() != RecoveryState::Fast {
             self.enter_fast();
@@ -332,6 +331,7 @@ impl Tcp {
         }
         if !waits {
             let deadline = self.deadline_of_first(now);
+            self.selective.probe.pending = Pending::Retransmission;
             self.timers.set(TimerKind::Retransmit, deadline);
         }
     }

@@ -44,6 +44,7 @@ fn scenario() -> Scenario {
         return_route: vec![LinkIndex(2)],
         send_jitter: Duration::from_millis(2),
         wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
         receiver: Receiver::default(),
     };
     Scenario {
