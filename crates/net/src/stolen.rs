@@ -22,6 +22,11 @@ impl StolenTime {
         Self(Ticks::now())
     }
 
+    /// Counts from the machine's start.
+    pub(crate) const fn since_boot() -> Self {
+        Self(Some(Ticks { stolen: 0, all: 0 }))
+    }
+
     /// The share of all processors' time since then, 0 to 1; `None` where the kernel does not tell or no tick has passed.
     pub(crate) fn share(self) -> Option<f64> {
         self.0?.share_until(Ticks::now()?)

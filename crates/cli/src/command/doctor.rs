@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use serde::Serialize;
+use talkpath_measure::STOLEN_SHARE_TOLD;
 use talkpath_net::emu::{Capabilities, Means, Preemption, probe};
 
 use crate::args::Common;
@@ -55,6 +56,7 @@ fn findings() -> Vec<Finding> {
         emu(&machine),
         real_time(&machine),
         preemption(&machine),
+        hypervisor(&machine),
         kernel_stamps(&machine),
         clock_source(&machine),
         ip("IPv4", UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_ok()),
@@ -150,6 +152,23 @@ fn preemption(machine: &Capabilities) -> Finding {
         false => "take a kernel with CONFIG_PREEMPT or PREEMPT_LAZY, or leave the machine alone during a run",
     };
     Finding { subject, state: state.to_owned(), advice: is_late.then_some(advice) }
+}
+
+/// What no thread of this machine can do anything about.
+fn hypervisor(machine: &Capabilities) -> Finding {
+    let subject = "hypervisor";
+    let (state, is_late) = match machine.stolen_share {
+        None => ("unknown".to_owned(), false),
+        Some(0.0) => ("ready: none, or it has taken no processor time".to_owned(), false),
+        Some(share) => {
+            let state =
+                format!("has given {:.1} % of the processors' time to others since the start", share * 100.0);
+            (state, share >= STOLEN_SHARE_TOLD)
+        }
+    };
+    let advice =
+        "real-time runs tell how much it took of each; one packet in a hundred late is its doing from 1 % on";
+    Finding { subject, state, advice: is_late.then_some(advice) }
 }
 
 fn kernel_stamps(machine: &Capabilities) -> Finding {

@@ -55,7 +55,7 @@ fn the_doctors_findings_come_as_json_too() {
     let told = seen.succeeds().summary();
     let subjects: Vec<_> =
         told["findings"].as_array().unwrap().iter().map(|it| it["subject"].as_str().unwrap()).collect();
-    for subject in ["sim", "live", "emu", "real time", "preemption", "TCP cc"] {
+    for subject in ["sim", "live", "emu", "real time", "preemption", "hypervisor", "TCP cc"] {
         assert!(subjects.contains(&subject), "{subject} in {subjects:?}");
     }
     assert!(told["findings"][0]["state"].as_str().unwrap().starts_with("ready: "), "{told}");

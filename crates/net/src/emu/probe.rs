@@ -8,10 +8,11 @@ use talkpath_arena::ArenaError;
 
 use super::preemption::{PreemptionModel, preemption};
 use super::world::{Means, World};
+use crate::stolen::StolenTime;
 use crate::sys::{SocketSwitch, become_real_time, switch_on};
 
 /// What this machine can do. `Err` says what is missing and how to get it, in words for a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Capabilities {
     /// Network namespaces with a cable between each and us: all that the emulated arena needs, and by which means.
     pub emulation: Result<Means, String>,
@@ -21,6 +22,8 @@ pub struct Capabilities {
     pub real_time: Result<(), String>,
     /// When a real-time thread gets the processor from a neighbour's system call; `None` where nothing tells.
     pub preemption: Option<PreemptionModel>,
+    /// Share of all processors' time since the start that a hypervisor gave to others, 0 to 1; `None` where nothing tells.
+    pub stolen_share: Option<f64>,
     /// Whether the kernel stamps arriving datagrams.
     pub kernel_stamps: Result<(), String>,
     /// The congestion controls that a socket may ask for here; more may be modules.
@@ -46,6 +49,7 @@ pub fn probe() -> Capabilities {
         user_namespaces: user_namespaces(),
         real_time: real_time(),
         preemption: preemption(),
+        stolen_share: StolenTime::since_boot().share(),
         kernel_stamps: kernel_stamps().map_err(|error| error.to_string()),
         congestion_controls: congestion_controls
             .map(|names| names.split_ascii_whitespace().map(str::to_owned).collect())
