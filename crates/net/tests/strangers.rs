@@ -47,6 +47,9 @@ fn assert_serves(server: &Serving) {
     assert_eq!(record.flows[0].forward.arrivals.len(), 5);
 }
 
+/// The server's version of the protocol.
+const VERSION: u32 = 4;
+
 fn hello(version: u32, filling: usize) -> String {
     format!(
         "{{\"hello\":{{\"version\":{version},\"nonce\":\"{}\",\"filling\":\"{}\"}}}}\n",
@@ -69,7 +72,7 @@ fn garbage_over_tcp_is_answered_by_silence() {
         b"{\"stop\":null}\n\"ask\"\n",
         b"{\"proof\":{\"proof\":\"00\"}}\n",
         unknown.as_bytes(),
-        hello(3, 10).as_bytes(),
+        hello(VERSION, 10).as_bytes(),
     ] {
         let (got, is_closed) = answer(server.address, bytes, 1500);
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned();
@@ -97,7 +100,7 @@ fn who_dawdles_is_dropped_after_two_seconds() {
     let mut stream = TcpStream::connect(server.address).unwrap();
     let begun = Instant::now();
     let mut is_closed = false;
-    for byte in hello(3, 512).bytes() {
+    for byte in hello(VERSION, 512).bytes() {
         // A byte at a time keeps the connection busy but not the door open.
         if stream.write_all(&[byte]).is_err() {
             is_closed = true;
@@ -130,7 +133,7 @@ fn idle_connections_beyond_the_cap_push_out_the_oldest_and_hold_no_session() {
     let closed = idle.iter_mut().take(6).filter_map(|stream| read_for(stream, 60).1.then_some(())).count();
     assert_eq!(closed, 6, "the oldest went");
     // A client that says hello and nothing more has no session either.
-    let (got, _) = answer(server.address, hello(3, 512).as_bytes(), 100);
+    let (got, _) = answer(server.address, hello(VERSION, 512).as_bytes(), 100);
     assert!(!got.is_empty());
     assert_serves(&server);
 }
@@ -168,7 +171,7 @@ fn a_spray_of_datagrams_is_answered_by_nothing() {
 fn a_flow_answers_only_the_address_of_its_client_and_only_its_own_messages() {
     let server = Serving::loopback();
     let mut control = TcpStream::connect(server.address).unwrap();
-    control.write_all(hello(3, 512).as_bytes()).unwrap();
+    control.write_all(hello(VERSION, 512).as_bytes()).unwrap();
     assert!(!read_for(&mut control, 200).0.is_empty());
     let session = r#"{"session":{"flows":[{"transport":{"udp":{"receive_buffer":null}},"workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true,"start_ns":0}],"warm_up_ns":0,"duration_ns":1000000000,"drain_ns":0}}"#;
     writeln!(control, "{session}").unwrap();
