@@ -20,6 +20,7 @@ use talkpath_transport::{Delivery, Message, Outlet, Packet, PayloadRange, Refuse
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::endpoint::{Exchange, FlowTaps, Side};
+use crate::late::Late;
 
 /// What runs on one end's transport. What each step looks at comes first in memory, as in [`talkpath_transport::tcp::Tcp`].
 #[repr(C)]
@@ -50,15 +51,6 @@ pub(crate) struct Application {
     blocked: Duration,
     /// Blocked time counts inside this window only.
     window: (Instant, Instant),
-}
-
-/// An application that is late to its own clock.
-struct Late {
-    most: Duration,
-    stream: Stream,
-    /// What it waits for, and when it will have woken up for that.
-    due: Instant,
-    until: Instant,
 }
 
 /// An echo of a stream's bytes as they were read, whatever messages they belong to.
@@ -114,8 +106,7 @@ impl Application {
 
     /// It writes what its clock says a time uniform in [0, `most`) after that was due.
     pub(crate) fn late_by(&mut self, most: Duration, stream: Stream) {
-        let (due, until) = (Instant::MAX, Instant::MAX);
-        self.late = (!most.is_zero()).then(|| Box::new(Late { most, stream, due, until }));
+        self.late = (!most.is_zero()).then(|| Box::new(Late::new(most, stream)));
     }
 
     /// `packet` is coming to the transport.
@@ -143,8 +134,7 @@ impl Application {
         if self.workload_open
             && let Some(due) = self.workload.as_ref().and_then(AnyWorkload::poll_timeout)
         {
-            let late = self.late.as_ref().filter(|late| late.due == due);
-            deadline = deadline.min(late.map_or(due, |late| late.until));
+            deadline = deadline.min(self.late.as_ref().map_or(due, |late| late.wakes(due)));
         }
         deadline
     }
@@ -152,11 +142,7 @@ impl Application {
     /// Whether it has not woken up for its clock's next message, or that is not due.
     fn oversleeps(&mut self, now: Instant) -> bool {
         let Some(late) = &mut self.late else { return false };
-        let Some(due) = self.workload.as_ref().and_then(AnyWorkload::poll_timeout) else { return false };
-        if due != late.due {
-            (late.due, late.until) = (due, due + late.stream.span(Duration::ZERO, late.most));
-        }
-        now < late.until
+        self.workload.as_ref().and_then(AnyWorkload::poll_timeout).is_some_and(|due| late.sleeps(due, now))
     }
 
     /// Gives what has come at `now` to the transport, and moves everything that can move then; returns when there is more to do,

@@ -3,6 +3,7 @@
 mod application;
 mod endpoint;
 pub mod far_clock;
+mod late;
 pub mod links;
 pub mod offset;
 
