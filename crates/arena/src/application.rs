@@ -175,9 +175,7 @@ impl Application {
         now: Instant,
         out: &mut impl Outlet,
     ) {
-        if transport.may_transmit() {
-            self.transmit_here(transport, taps, now, out);
-        }
+        self.transmit_all(transport, taps, now, out);
         if taps.read_by(self.side).is_some() && self.read(transport, taps, now) {
             // A read may open the window or send an acknowledgement.
             self.transmit_all(transport, taps, now, out);
@@ -211,18 +209,6 @@ impl Application {
 
     #[inline(never)]
     fn transmit_what_may<T: Transport>(
-        &self,
-        transport: &mut T,
-        taps: &mut FlowTaps,
-        now: Instant,
-        out: &mut impl Outlet,
-    ) {
-        self.transmit_here(transport, taps, now, out);
-    }
-
-    /// As [`Self::transmit_what_may`], put where it stands: where most packets leave.
-    #[inline(always)]
-    fn transmit_here<T: Transport>(
         &self,
         transport: &mut T,
         taps: &mut FlowTaps,
