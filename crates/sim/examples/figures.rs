@@ -1,8 +1,8 @@
 //! One line a seed with a run's figures, in the words of the programs that run the same dumbbell in other simulators.
 //!
 //! `figures SCENARIO.toml [KEY=VALUE]... [seed=N] [seeds=N]` prints `seed=1 loss=0.02 queue=9.1 ...` for each of `seeds` seeds from `seed`
-//! on; every other key is the scenario's. `cargo xtask peers` sets these lines beside those of ns-2 and ns-3
-//! (studies/sawashima-1997/peers). Streams are judged together, and so are the messages of all clocked flows; the queue is
+//! on; `records=none` keeps no rows and no series, for a run whose cost is asked, and every other key is the scenario's. `cargo xtask
+//! peers` sets these lines beside those of ns-2 and ns-3 (studies/sawashima-1997/peers). Streams are judged together, and so are the messages of all clocked flows; the queue is
 //! that of the link `wan`.
 
 use std::process::ExitCode;
@@ -30,13 +30,14 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<(), String> {
     let (path, keys) = arguments.split_first().ok_or("usage: figures SCENARIO.toml [KEY=VALUE]...")?;
     let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
-    let (mut seed, mut seeds, mut set) = (1, 1, Vec::new());
+    let (mut seed, mut seeds, mut keep, mut set) = (1, 1, true, Vec::new());
     for pair in keys {
         let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair}: expected KEY=VALUE"))?;
         let number = || value.parse::<u64>().map_err(|why| format!("{pair}: {why}"));
         match key {
             "seed" => seed = number()?,
             "seeds" => seeds = number()?,
+            "records" if value == "none" => keep = false,
             _ => set.push((key.to_owned(), value.to_owned())),
         }
     }
@@ -45,19 +46,20 @@ fn run(arguments: &[String]) -> Result<(), String> {
         load(&source, &Options { set, ..Options::default() }).map_err(|mistakes| mistakes.to_string())?;
     let scenario = &plan.cells.first().ok_or("the scenario has no cell")?.scenario;
     for seed in seed..seed.saturating_add(seeds) {
-        println!("seed={seed}{}", figures(&one(scenario, Seed::new(seed))?, scenario));
+        println!("seed={seed}{}", figures(&one(scenario, Seed::new(seed), keep)?, scenario));
     }
     Ok(())
 }
 
-fn one(scenario: &Scenario, seed: Seed) -> Result<RunRecord, String> {
+/// One run, with every row and series where `keep` says so.
+fn one(scenario: &Scenario, seed: Seed, keep: bool) -> Result<RunRecord, String> {
     let interrupt = AtomicBool::new(false);
     let plan = RunPlan {
         cell: 0,
         repetition: 0,
         seed,
-        series: true,
-        rows: true,
+        series: keep,
+        rows: keep,
         interrupt: &interrupt,
         progress: &|_| {},
     };
