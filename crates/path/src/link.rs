@@ -224,13 +224,13 @@ impl<T: Carried> Link<T> {
         self.pipe.poll_timeout()
     }
 
-    /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`, with the new
-    /// [`Link::poll_timeout`] ([`Instant::MAX`] where there is none). `None` does not say that there is nothing else.
+    /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`. `None` does not say that there
+    /// is nothing else.
     #[inline(always)]
-    pub fn poll_arrival(&mut self, now: Instant) -> Option<(T, Instant)> {
+    pub fn poll_arrival(&mut self, now: Instant) -> Option<T> {
         let out = self.pipe.poll_arrival(now)?;
         self.counts.forwarded += u64::from(self.counts.window.contains(out.arrival));
-        Some((out.packet, self.poll_timeout().unwrap_or(Instant::MAX)))
+        Some(out.packet)
     }
 
     /// What came out by `now`, one a call, in order of time; to be called until `None`.

@@ -12,7 +12,7 @@ use talkpath_units::{Duration, Instant};
 
 use crate::flow::{FlowMeter, SimFlow};
 use crate::network::{Network, Parcels, Routes, Ticket};
-use crate::queue::EventQueue;
+use crate::queue::{Entity, EventQueue};
 use crate::simulation::Simulation;
 
 /// The simulation of `scenario`.
@@ -39,6 +39,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     Simulation {
         network: Network {
             queue: EventQueue::new(links.len() + 2 * flows.len(), apart(scenario)),
+            awake: Entity::NONE,
             links,
             queue_series,
             parcels: Parcels::default(),

@@ -14,6 +14,8 @@ use crate::queue::{Entity, EventQueue};
 /// The links, and what happens when.
 pub(crate) struct Network {
     pub(crate) queue: EventQueue,
+    /// Who was woken and has not settled yet: a link then says itself when its next packet comes out.
+    pub(crate) awake: Entity,
     /// Those of the scenario, then the hosts' own delays. A link is the entity of its index.
     pub(crate) links: Vec<Link<Ticket>>,
     /// By link: its queue over time, where the plan asks for it.
@@ -85,8 +87,8 @@ impl Network {
             return self.enter_at_length(index, ticket, now);
         }
         match link.handle_packet(ticket, now) {
-            Ok(Some(at)) => self.queue.arm(Entity(index), at),
-            Ok(None) => {}
+            Ok(Some(at)) if index != self.awake.0 => self.queue.schedule(Entity(index), at),
+            Ok(_) => {}
             Err(Dropped { packet, .. }) => self.dropped.push(packet),
         }
         self.observe_queue(index, now);
@@ -96,6 +98,7 @@ impl Network {
     #[inline(never)]
     fn enter_at_length(&mut self, index: u32, ticket: Ticket, now: Instant) {
         let link = &mut self.links[index as usize];
+        let before = link.poll_timeout();
         if ticket.wire_size() > link.mtu() {
             self.enter_in_pieces(index, ticket, now);
         } else {
@@ -107,8 +110,13 @@ impl Network {
             }
         }
         self.observe_queue(index, now);
-        if let Some(at) = self.links[index as usize].poll_timeout() {
-            self.queue.arm(Entity(index), at);
+        let (entity, after) = (Entity(index), self.links[index as usize].poll_timeout());
+        match (before, after) {
+            _ if entity == self.awake => {}
+            (None, Some(at)) => self.queue.schedule(entity, at),
+            // It overtakes.
+            (Some(before), Some(at)) if at < before => self.queue.reschedule(entity, before, at),
+            _ => {}
         }
     }
 

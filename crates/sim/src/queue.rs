@@ -13,10 +13,12 @@
 //! never ticks: a bit for each slot that holds something, and one for each 64 of those, lead to the next entry at once.
 //! A slot that is reached in a higher level moves down to where its entries' next digits say, which an entry pays for once
 //! in most runs. The cost of an entry thus depends on how close events follow each
-//! other and not on how many wait. Slots are lists through the entities themselves: nothing is allocated.
+//! other and not on how many wait. A slot of the lowest level, which most entries meet alone, holds its one entry itself; more
+//! than one, and those of higher levels, are lists through the entities. Nothing is allocated.
 //!
-//! Arming an entity for a later time than it is armed for does nothing: it is woken at the earlier one, finds nothing
-//! due and arms itself again. A retransmission timer that every ACK pushes back thus costs nothing per ACK.
+//! A link is scheduled when it has something to come out ([`EventQueue::schedule`]). An endpoint is armed: for a later time than it
+//! is armed for does nothing ([`EventQueue::arm`]); it is woken at the earlier one, finds nothing due and is armed again. A
+//! retransmission timer that every ACK pushes back thus costs nothing per ACK.
 //!
 //! Ties are broken by the order of insertion, so a run is the same on every machine. No number is kept for it: a list holds the
 //! latest first, since what is inserted goes to its front, and what moves down does so in that order into lists that are
@@ -28,6 +30,11 @@ use talkpath_units::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entity(pub(crate) u32);
 
+impl Entity {
+    /// None of them.
+    pub(crate) const NONE: Self = Self(NOBODY);
+}
+
 /// Who is woken when.
 pub(crate) struct EventQueue {
     /// The latest wake, in nanoseconds, or the beginning of the slot that was moved down last; no entry is earlier.
@@ -37,10 +44,14 @@ pub(crate) struct EventQueue {
     /// A bit for each level that holds something, but for the lowest.
     levels: u32,
     occupied: [Occupied; LEVELS],
-    /// By level and slot: the first entity of its list, which is the latest inserted.
-    heads: Box<[[u32; SLOTS]; LEVELS]>,
-    /// By entity.
+    /// The lowest level, by slot; stale where nothing is in it.
+    near: Box<[Near; SLOTS]>,
+    /// The other levels, by level and slot: the first entity of its list, which is the latest inserted.
+    far: Box<[[u32; SLOTS]; LEVELS - 1]>,
+    /// By entity, for those in a list.
     entries: Vec<Entry>,
+    /// By entity, for those that are armed: when, in nanoseconds; [`UNARMED`] where it is not.
+    armed: Vec<u64>,
 }
 
 /// Which slots of a level hold something: a bit for each, and one for each word of those.
@@ -50,21 +61,23 @@ struct Occupied {
     slots: [u64; WORDS],
 }
 
-/// When an entity is woken, and its place in a list.
+/// What a slot of the lowest level holds: one entry, as the entity and the lower half of its time, whose upper half is that of the
+/// present, or the first entity of a list.
+#[derive(Clone, Copy)]
+struct Near(u64);
+
+/// When an entity in a list is woken, in nanoseconds, and the next one there, inserted before this one.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Nanoseconds; [`UNARMED`] where it is not armed.
     at: u64,
-    /// The next entity of the list, inserted before this one.
     next: u32,
-    /// Which list: level and slot.
-    place: u32,
 }
 
 /// A tick is as long as events are apart, halved so many times and rounded down to a power of two. Chosen by measurement: a slot
 /// of the lowest level then rarely holds two, and most of what is armed is on that level.
 const TICK_SHIFT: u32 = 3;
-/// The bounds of a tick, as powers of two of nanoseconds: 256 ns and 1 ms.
+/// The bounds of a tick, as powers of two of nanoseconds: 256 ns and 1 ms. With the latter the lowest level spans all of
+/// [`Near`]'s half of a time.
 const TICK_BITS: (u32, u32) = (8, 20);
 /// Slots of a level, as a power of two: as many as two machine words' bits lead to.
 const SLOT_BITS: u32 = 12;
@@ -76,17 +89,49 @@ const LEVELS: usize = (u64::BITS - TICK_BITS.0).div_ceil(SLOT_BITS) as usize;
 /// The end of a list.
 const NOBODY: u32 = u32::MAX;
 const UNARMED: u64 = u64::MAX;
+const _: () = assert!(TICK_BITS.1 + SLOT_BITS <= u32::BITS, "the lowest level lies within half of a time");
+
+impl Near {
+    /// Set where this is a list.
+    const SEVERAL: u64 = 1 << 31;
+
+    #[inline(always)]
+    const fn one(entity: u32, at: u64) -> Self {
+        Self(at << 32 | entity as u64)
+    }
+
+    const fn list(first: u32) -> Self {
+        Self(Self::SEVERAL | first as u64)
+    }
+
+    #[inline(always)]
+    const fn is_list(self) -> bool {
+        self.0 & Self::SEVERAL != 0
+    }
+
+    /// The entity, or the first of the list.
+    #[inline(always)]
+    const fn entity(self) -> u32 {
+        (self.0 & (Self::SEVERAL - 1)) as u32
+    }
+
+    /// When the one entry is woken.
+    #[inline(always)]
+    const fn at(self, now: u64) -> u64 {
+        now >> 32 << 32 | self.0 >> 32
+    }
+}
 
 impl Occupied {
     /// The first slot that holds something; some slot does.
-    #[inline]
+    #[inline(always)]
     fn first(&self) -> usize {
         let word = self.words.trailing_zeros() as usize % WORDS;
         (word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS
     }
 
     /// Takes out `slot`, which is the first.
-    #[inline]
+    #[inline(always)]
     fn remove_first(&mut self, slot: usize) {
         let slots = &mut self.slots[slot >> WORD_BITS];
         *slots &= slots.wrapping_sub(1);
@@ -95,10 +140,15 @@ impl Occupied {
         }
     }
 
-    #[inline]
-    fn add(&mut self, slot: usize) {
-        self.slots[slot >> WORD_BITS] |= 1 << (slot % (1 << WORD_BITS));
+    /// Returns whether it was in already.
+    #[inline(always)]
+    fn add(&mut self, slot: usize) -> bool {
+        let bit = 1 << (slot % (1 << WORD_BITS));
+        let slots = &mut self.slots[slot >> WORD_BITS];
+        let before = *slots;
+        *slots = before | bit;
         self.words |= 1 << (slot >> WORD_BITS);
+        before & bit != 0
     }
 
     /// Returns whether that was the last one.
@@ -114,22 +164,22 @@ impl Occupied {
 }
 
 impl EventQueue {
-    /// A queue for `entities` entities, none of them armed, whose events are about `apart` from each other.
+    /// A queue for `entities` entities that waits for none of them, and whose events are about `apart` from each other.
     pub(crate) fn new(entities: usize, apart: Duration) -> Self {
-        assert!(entities < NOBODY as usize, "a scenario has fewer than 2^32 links and endpoints");
-        let entry = Entry { at: UNARMED, next: NOBODY, place: 0 };
+        assert!(entities < Near::SEVERAL as usize, "a scenario has fewer than 2^31 links and endpoints");
         Self {
             now: 0,
             tick_bits: (apart.as_nanos() >> TICK_SHIFT).max(1).ilog2().clamp(TICK_BITS.0, TICK_BITS.1),
             levels: 0,
             occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
-            heads: Box::new([[NOBODY; SLOTS]; LEVELS]),
-            entries: vec![entry; entities],
+            near: Box::new([Near(0); SLOTS]),
+            far: Box::new([[NOBODY; SLOTS]; LEVELS - 1]),
+            entries: vec![Entry { at: 0, next: NOBODY }; entities],
+            armed: vec![UNARMED; entities],
         }
     }
 
-    /// The next entity to wake and the time. [`EventQueue::settle`] must follow its waking; until then it counts as armed
-    /// for this time.
+    /// The first entity to wake and the time. [`EventQueue::settle`] must follow its waking.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<(Instant, Entity)> {
         // Most of what comes next is on the lowest level.
@@ -139,15 +189,40 @@ impl EventQueue {
             return found;
         }
         let slot = self.occupied[0].first();
-        let first = self.heads[0][slot];
-        let Entry { at, next, .. } = self.entries[first as usize];
-        if next != NOBODY {
+        let held = self.near[slot];
+        if held.is_list() {
             return Some(self.next_of_several(slot));
         }
-        self.heads[0][slot] = NOBODY;
+        self.occupied[0].remove_first(slot);
+        self.now = held.at(self.now);
+        Some((Instant::from_nanos(self.now), Entity(held.entity())))
+    }
+
+    /// The entity that was woken last wants to be woken again at `again`, or not ([`Instant::MAX`]). Returns the next one to
+    /// wake and the time, as [`Self::next`] would: that one itself where nothing comes up to then.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, entity: Entity, again: Instant) -> Option<(Instant, Entity)> {
+        let slot = self.occupied[0].first();
+        let held = self.near[slot];
+        if self.occupied[0].words == 0 || held.is_list() {
+            return self.settle_at_length(entity, again);
+        }
+        let at = held.at(self.now);
+        if again.as_nanos() < at {
+            self.now = again.as_nanos();
+            return Some((again, entity));
+        }
         self.occupied[0].remove_first(slot);
         self.now = at;
-        Some((Instant::from_nanos(at), Entity(first)))
+        self.schedule(entity, again);
+        Some((Instant::from_nanos(at), Entity(held.entity())))
+    }
+
+    /// As `settle`, whatever comes next.
+    #[inline(never)]
+    fn settle_at_length(&mut self, entity: Entity, again: Instant) -> Option<(Instant, Entity)> {
+        self.schedule(entity, again);
+        self.next()
     }
 
     /// As `next`, where nothing is on the lowest level; `None` where something is now.
@@ -159,8 +234,8 @@ impl EventQueue {
             }
             let level = self.levels.trailing_zeros() as usize % LEVELS;
             let slot = self.occupied[level].first();
-            let first = self.heads[level][slot];
-            let Entry { at, next, .. } = self.entries[first as usize];
+            let first = self.far[level - 1][slot];
+            let Entry { at, next } = self.entries[first as usize];
             if next == NOBODY {
                 self.empty(level, slot);
                 self.now = at;
@@ -174,91 +249,151 @@ impl EventQueue {
     /// Wakes `entity` at `at` or before.
     #[inline(always)]
     pub(crate) fn arm(&mut self, entity: Entity, at: Instant) {
-        let armed = self.entries[entity.0 as usize].at;
+        let armed = self.armed[entity.0 as usize];
         if at.as_nanos() < armed {
-            if armed != UNARMED {
-                self.unlink(entity.0);
-            }
+            self.arm_earlier(entity, at);
+        }
+    }
+
+    #[inline(never)]
+    fn arm_earlier(&mut self, entity: Entity, at: Instant) {
+        let armed = core::mem::replace(&mut self.armed[entity.0 as usize], at.as_nanos());
+        if armed != UNARMED {
+            self.unlink(entity.0, armed);
+        }
+        self.insert(entity.0, at.as_nanos());
+    }
+
+    /// The armed `entity` was woken and will want to be woken again at `again`, or not, as [`EventQueue::settle`] will be told.
+    #[inline]
+    pub(crate) fn arm_again(&mut self, entity: Entity, again: Instant) {
+        self.armed[entity.0 as usize] = again.as_nanos();
+    }
+
+    /// Wakes `entity` at `at` ([`Instant::MAX`] is never). It is never armed, waits for nothing, and is not the one that was woken
+    /// last, unless that is settled.
+    #[inline(always)]
+    pub(crate) fn schedule(&mut self, entity: Entity, at: Instant) {
+        if at < Instant::MAX {
             self.insert(entity.0, at.as_nanos());
         }
     }
 
-    /// The entity that `next` named was woken: it wants to be woken again at `at`, or not ([`Instant::MAX`]).
-    #[inline(always)]
-    pub(crate) fn settle(&mut self, entity: Entity, at: Instant) {
-        match at {
-            Instant::MAX => self.entries[entity.0 as usize].at = UNARMED,
-            at => self.insert(entity.0, at.as_nanos()),
-        }
+    /// Wakes `entity`, which was scheduled for `before`, at the earlier time `at`.
+    #[cold]
+    pub(crate) fn reschedule(&mut self, entity: Entity, before: Instant, at: Instant) {
+        self.unlink(entity.0, before.as_nanos());
+        self.insert(entity.0, at.as_nanos());
     }
 
     #[inline(always)]
     fn insert(&mut self, entity: u32, at: u64) {
         debug_assert!(at >= self.now, "time went back");
-        let differs = (at ^ self.now) >> self.tick_bits;
         // Told apart so that the usual case, the next milliseconds, is all constants.
-        if differs < SLOTS as u64 {
-            self.put(entity, 0, at);
-        } else {
-            self.put_above(entity, (differs.ilog2() / SLOT_BITS) as usize, at);
+        if (at ^ self.now) >> self.tick_bits >= SLOTS as u64 {
+            return self.insert_above(entity, at);
         }
+        let slot = (at >> self.tick_bits) as usize % SLOTS;
+        if self.occupied[0].add(slot) {
+            return self.insert_beside(entity, at, slot);
+        }
+        self.near[slot] = Near::one(entity, at);
     }
 
     #[inline(never)]
-    fn put_above(&mut self, entity: u32, level: usize, at: u64) {
+    fn insert_above(&mut self, entity: u32, at: u64) {
+        let (level, slot) = self.place(at);
         self.levels |= 1 << level;
-        self.put(entity, level, at);
-    }
-
-    #[inline(always)]
-    fn put(&mut self, entity: u32, level: usize, at: u64) {
-        let slot = (at >> (self.tick_bits + level as u32 * SLOT_BITS)) as usize % SLOTS;
-        let next = core::mem::replace(&mut self.heads[level][slot], entity);
-        self.entries[entity as usize] = Entry { at, next, place: (level * SLOTS + slot) as u32 };
+        let next = core::mem::replace(&mut self.far[level - 1][slot], entity);
+        self.entries[entity as usize] = Entry { at, next };
         self.occupied[level].add(slot);
     }
 
-    /// Takes all out of a list.
+    /// Into a slot of the lowest level that holds something.
+    #[inline(never)]
+    fn insert_beside(&mut self, entity: u32, at: u64, slot: usize) {
+        let held = self.near[slot];
+        if !held.is_list() {
+            self.entries[held.entity() as usize] = Entry { at: held.at(self.now), next: NOBODY };
+        }
+        self.entries[entity as usize] = Entry { at, next: held.entity() };
+        self.near[slot] = Near::list(entity);
+    }
+
+    /// The level and the slot of what is to be woken at `at`: as the present goes on, these stay the same until the slot moves down.
+    fn place(&self, at: u64) -> (usize, usize) {
+        let differs = (at ^ self.now) >> self.tick_bits;
+        let level = (differs | 1).ilog2() / SLOT_BITS;
+        (level as usize, (at >> (self.tick_bits + level * SLOT_BITS)) as usize % SLOTS)
+    }
+
+    /// Takes all out of a list of a higher level.
     #[inline]
     fn empty(&mut self, level: usize, slot: usize) {
-        self.heads[level][slot] = NOBODY;
+        self.far[level - 1][slot] = NOBODY;
         if self.occupied[level].remove(slot) {
             self.levels &= !(1 << level);
         }
     }
 
-    /// Takes `entity` out of its list.
+    /// Takes out `entity`, which waits for `at`.
     #[inline(never)]
-    fn unlink(&mut self, entity: u32) {
-        let Entry { next, place, .. } = self.entries[entity as usize];
-        let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
-        let mut before = self.heads[level][slot];
-        if before != entity {
-            while self.entries[before as usize].next != entity {
-                before = self.entries[before as usize].next;
-            }
-            self.entries[before as usize].next = next;
+    fn unlink(&mut self, entity: u32, at: u64) {
+        let (level, slot) = self.place(at);
+        if level == 0 {
+            return self.unlink_near(entity, slot);
+        }
+        let next = self.entries[entity as usize].next;
+        let first = self.far[level - 1][slot];
+        if first != entity {
+            self.pass_over(first, entity);
         } else if next == NOBODY {
             self.empty(level, slot);
         } else {
-            self.heads[level][slot] = next;
+            self.far[level - 1][slot] = next;
         }
     }
 
-    /// As `next`, from a list of more than one on the lowest level.
+    /// As `unlink`, from the lowest level.
+    fn unlink_near(&mut self, entity: u32, slot: usize) {
+        let held = self.near[slot];
+        if !held.is_list() {
+            self.occupied[0].remove(slot);
+            return;
+        }
+        let mut first = held.entity();
+        if first == entity {
+            first = self.entries[entity as usize].next;
+        } else {
+            self.pass_over(first, entity);
+        }
+        let Entry { at, next } = self.entries[first as usize];
+        self.near[slot] = if next == NOBODY { Near::one(first, at) } else { Near::list(first) };
+    }
+
+    /// Takes `entity` out of the list that begins with `first`, another one.
+    fn pass_over(&mut self, first: u32, entity: u32) {
+        let mut before = first;
+        while self.entries[before as usize].next != entity {
+            before = self.entries[before as usize].next;
+        }
+        self.entries[before as usize].next = self.entries[entity as usize].next;
+    }
+
+    /// As `next`, from a list on the lowest level.
     #[inline(never)]
     fn next_of_several(&mut self, slot: usize) -> (Instant, Entity) {
-        let mut entity = self.heads[0][slot];
+        let mut entity = self.near[slot].entity();
         let (mut foremost, mut earliest) = (entity, UNARMED);
         while entity != NOBODY {
-            let Entry { at, next, .. } = self.entries[entity as usize];
+            let Entry { at, next } = self.entries[entity as usize];
             // Of two at one time the later in the list was inserted first.
             if at <= earliest {
                 (foremost, earliest) = (entity, at);
             }
             entity = next;
         }
-        self.unlink(foremost);
+        self.unlink_near(foremost, slot);
         self.now = earliest;
         (Instant::from_nanos(earliest), Entity(foremost))
     }
@@ -266,7 +401,7 @@ impl EventQueue {
     /// Nothing is left before this list of a higher level: the present moves to where its slot begins, and what is in it
     /// differs from that in a lower digit.
     fn move_down(&mut self, level: usize, slot: usize) {
-        let mut entity = self.heads[level][slot];
+        let mut entity = self.far[level - 1][slot];
         self.empty(level, slot);
         let within = self.tick_bits + level as u32 * SLOT_BITS;
         self.now = self.entries[entity as usize].at >> within << within;
@@ -276,7 +411,7 @@ impl EventQueue {
             oldest = core::mem::replace(&mut entity, next);
         }
         while oldest != NOBODY {
-            let Entry { at, next, .. } = self.entries[oldest as usize];
+            let Entry { at, next } = self.entries[oldest as usize];
             self.insert(oldest, at);
             oldest = next;
         }
@@ -284,86 +419,4 @@ impl EventQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::from_millis(ms)
-    }
-
-    /// Takes the foremost entry out.
-    fn pop(queue: &mut EventQueue) -> Option<(Instant, Entity)> {
-        let (at, entity) = queue.next()?;
-        queue.settle(entity, Instant::MAX);
-        Some((at, entity))
-    }
-
-    #[test]
-    fn entities_wake_in_time_order_and_ties_in_order_of_arming() {
-        let mut queue = EventQueue::new(3, Duration::from_micros(8));
-        queue.arm(Entity(2), at(5));
-        queue.arm(Entity(1), at(5));
-        queue.arm(Entity(0), at(1));
-        let order: Vec<_> = core::iter::from_fn(|| pop(&mut queue)).map(|(_, entity)| entity.0).collect();
-        assert_eq!(order, [0, 2, 1]);
-    }
-
-    #[test]
-    fn an_earlier_wake_supersedes_and_a_later_one_is_lazy() {
-        let mut queue = EventQueue::new(1, Duration::from_micros(8));
-        queue.arm(Entity(0), at(9));
-        queue.arm(Entity(0), at(4));
-        queue.arm(Entity(0), at(7));
-        assert_eq!(pop(&mut queue), Some((at(4), Entity(0))));
-        assert_eq!(pop(&mut queue), None);
-    }
-
-    #[test]
-    fn the_end_of_time_can_be_waited_for() {
-        let mut queue = EventQueue::new(2, Duration::from_micros(8));
-        let late = Instant::from_nanos(u64::MAX - 1);
-        queue.arm(Entity(0), late);
-        queue.arm(Entity(1), Instant::from_nanos(1));
-        assert_eq!(pop(&mut queue), Some((Instant::from_nanos(1), Entity(1))));
-        assert_eq!(pop(&mut queue), Some((late, Entity(0))));
-    }
-
-    proptest! {
-        /// The same wakes as a sorted list of (time, insertion number) would give.
-        #[test]
-        fn it_wakes_as_a_sorted_list_would(steps in proptest::collection::vec((0_u32..20, 0_u64..50, 0_u32..40, any::<bool>()), 1..300), apart in 0_u32..40) {
-            let mut queue = EventQueue::new(20, Duration::from_nanos(1 << apart));
-            let mut list: Vec<(Instant, u64, Entity)> = Vec::new();
-            let mut now = 0;
-            for (number, (entity, later, scale, wake)) in steps.into_iter().enumerate() {
-                let entity = Entity(entity);
-                // From ties to days.
-                let later = later << scale;
-                if wake {
-                    list.sort();
-                    let expected = (!list.is_empty()).then(|| list.remove(0)).map(|(at, _, entity)| (at, entity));
-                    prop_assert_eq!(queue.next(), expected);
-                    let Some((woken, entity)) = expected else { continue };
-                    now = woken.as_nanos();
-                    let again = number % 2 == 0;
-                    let next = Instant::from_nanos(now + later);
-                    queue.settle(entity, if again { next } else { Instant::MAX });
-                    if again {
-                        list.push((next, number as u64, entity));
-                    }
-                } else {
-                    let next = Instant::from_nanos(now + later);
-                    queue.arm(entity, next);
-                    let armed = list.iter().position(|&(_, _, other)| other == entity);
-                    if armed.is_none_or(|index| next < list[index].0) {
-                        if let Some(index) = armed {
-                            list.remove(index);
-                        }
-                        list.push((next, number as u64, entity));
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -55,16 +55,18 @@ impl Simulation {
     ) -> (Instant, bool) {
         self.arm_flows();
         let mut now = Instant::ZERO;
-        let mut events: u64 = 0;
-        while let Some((at, entity)) = self.network.queue.next() {
+        let mut until_look = EVENTS_BETWEEN_LOOKS;
+        let mut next = self.network.queue.next();
+        while let Some((at, entity)) = next {
             if at > self.duration && self.is_over(at) {
                 break;
             }
             now = at;
             let again = self.wake(entity, now);
-            self.network.queue.settle(entity, again);
-            events += 1;
-            if events.is_multiple_of(EVENTS_BETWEEN_LOOKS) {
+            next = self.network.queue.settle(entity, again);
+            until_look -= 1;
+            if until_look == 0 {
+                until_look = EVENTS_BETWEEN_LOOKS;
                 self.show(see);
                 (plan.progress)(now);
                 if plan.interrupt.load(Ordering::Relaxed) {
@@ -126,32 +128,27 @@ impl Simulation {
     /// Wakes a link or an endpoint; returns when it wants to be woken again; [`Instant::MAX`] is never.
     #[inline(always)]
     pub(crate) fn wake(&mut self, entity: Entity, now: Instant) -> Instant {
+        self.network.awake = entity;
         let index = entity.0 as usize;
         if index < self.network.links.len() {
             return self.wake_link(entity.0, now);
         }
         let index = index - self.network.links.len();
         let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
-        self.wake_endpoint(index / 2, direction, now)
+        let again = self.wake_endpoint(index / 2, direction, now);
+        self.network.queue.arm_again(entity, again);
+        again
     }
 
     #[inline(always)]
     fn wake_link(&mut self, index: u32, now: Instant) -> Instant {
         loop {
-            let mut next = match self.network.links[index as usize].poll_arrival(now) {
-                Some((ticket, next)) => {
-                    self.carry_on(ticket, now);
-                    next
-                }
-                None => {
-                    self.carry_on_otherwise(index, now);
-                    Instant::MAX
-                }
-            };
-            if next == Instant::MAX {
-                // Where a route has the link twice in a row, the packet may be in it again.
-                next = self.network.links[index as usize].poll_timeout().unwrap_or(Instant::MAX);
+            match self.network.links[index as usize].poll_arrival(now) {
+                Some(ticket) => self.carry_on(ticket, now),
+                None => self.carry_on_otherwise(index, now),
             }
+            // Looked at last: what came out may have come in again.
+            let next = self.network.links[index as usize].poll_timeout().unwrap_or(Instant::MAX);
             if next > now {
                 self.network.observe_queue(index, now);
                 return next;
@@ -353,4 +350,4 @@ impl Outlet for Passage<'_> {
 }
 
 /// How many events pass between two looks at the interrupt; a look costs more than an event. Chosen.
-const EVENTS_BETWEEN_LOOKS: u64 = 1 << 14;
+const EVENTS_BETWEEN_LOOKS: u32 = 1 << 14;
