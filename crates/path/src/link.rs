@@ -157,6 +157,13 @@ impl<T: Carried> Link<T> {
         self
     }
 
+    /// The same link, of whose packets none is plain ([`Link::is_plain_for`]): its owner looks at each one's entry.
+    #[must_use]
+    pub fn looked_at(mut self) -> Self {
+        self.plain_below = Bytes::ZERO;
+        self
+    }
+
     /// The largest packet that the link takes whole; a larger one is to be fragmented before `handle_packet`.
     pub fn mtu(&self) -> Bytes {
         self.rare.mtu
@@ -193,7 +200,7 @@ impl<T: Carried> Link<T> {
         match self.serve(size, self.rare.framing.on_wire(size), now) {
             Some(finish) => {
                 let lost = self.rare.loss.eats();
-                Ok(self.pipe.enter(packet, lost, finish))
+                Ok(self.pipe.enter(packet, lost, finish, now))
             }
             None => Err(Dropped { packet, cause: DropCause::QueueFull }),
         }
@@ -204,18 +211,19 @@ impl<T: Carried> Link<T> {
     #[inline(always)]
     fn serve(&mut self, size: Bytes, on_wire: Bytes, now: Instant) -> Option<Instant> {
         let Queue::DropTail(queue) = &mut self.queue;
-        queue.settle(now);
+        queue.settle(&self.pipe, now);
         let free_at = self.serialiser.free_at();
         if free_at <= now {
             self.counts.idle_ns += self.counts.window.overlap(free_at, now);
             queue.pass(size);
-        } else if queue.has_room(size) {
-            queue.admit(size, free_at, now);
-        } else {
-            self.rare.losses.dropped += u64::from(self.counts.window.contains(now));
-            return None;
+            return Some(self.serialiser.serve_at_once(on_wire, now));
         }
-        Some(self.serialiser.serve(on_wire, now).finish)
+        if queue.has_room(size) {
+            queue.admit(size, free_at, now);
+            return Some(self.serialiser.serve_next(on_wire, now));
+        }
+        self.rare.losses.dropped += u64::from(self.counts.window.contains(now));
+        None
     }
 
     /// When [`Link::poll_output`] next has something to do, if ever.
@@ -252,7 +260,7 @@ impl<T: Carried> Link<T> {
     #[inline]
     pub fn waiting(&self, now: Instant) -> u64 {
         match &self.queue {
-            Queue::DropTail(queue) => queue.waiting(now),
+            Queue::DropTail(queue) => queue.waiting(&self.pipe, now),
         }
     }
 
@@ -262,7 +270,7 @@ impl<T: Carried> Link<T> {
     #[inline]
     pub fn marks(&self, now: Instant) -> bool {
         match &self.queue {
-            Queue::DropTail(queue) => queue.marks(now),
+            Queue::DropTail(queue) => queue.marks(&self.pipe, now),
         }
     }
 
@@ -276,12 +284,12 @@ impl<T: Carried> Link<T> {
         let (window, free_at) = (self.counts.window, self.serialiser.free_at());
         let levels = match &mut self.queue {
             Queue::DropTail(queue) => {
-                queue.settle(now);
+                queue.settle(&self.pipe, now);
                 queue.levels(now)
             }
         };
         // All that was accepted by `now` keeps the serialiser busy from then to `free_at` without a gap.
-        let idle_ns = self.counts.idle_ns + window.overlap(free_at, now);
+        let idle_ns = self.counts.idle_ns + window.overlap(free_at.min(now), now);
         let measured_ns = window.overlap(Instant::ZERO, now);
         LinkReport {
             queue_packets_mean: levels.mean,

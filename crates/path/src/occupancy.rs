@@ -48,9 +48,18 @@ impl Window {
         at.as_nanos().wrapping_sub(self.from.as_nanos()) < self.span_ns
     }
 
-    /// Nanoseconds that [`from`, `to`) has in common with the window.
-    #[inline]
-    pub(crate) fn overlap(self, from: Instant, to: Instant) -> u64 {
+    /// Nanoseconds that [`from`, `to`) has in common with the window; `from` is not after `to`.
+    #[inline(always)]
+    pub(crate) fn overlap(&self, from: Instant, to: Instant) -> u64 {
+        if from >= self.from && to <= self.to {
+            to.as_nanos() - from.as_nanos()
+        } else {
+            self.clipped(from, to)
+        }
+    }
+
+    #[inline(never)]
+    fn clipped(&self, from: Instant, to: Instant) -> u64 {
         to.min(self.to).since(from.max(self.from)).as_nanos()
     }
 }
@@ -76,17 +85,25 @@ impl Occupancy {
 
     /// `level` packets waited from the end of the last call's span until `until`.
     #[inline]
-    pub(crate) fn hold(&mut self, level: usize, until: Instant) {
-        let until = until.min(self.to);
+    pub(crate) fn hold(&mut self, level: u32, until: Instant) {
+        if until > self.to {
+            return self.hold_to_the_end(level);
+        }
         if until <= self.since {
             return;
         }
         let held_ns = until.since(self.since).as_nanos();
         self.since = until;
-        match self.held_ns.get_mut(level) {
+        match self.held_ns.get_mut(level as usize) {
             Some(account) => *account += held_ns,
-            None => self.open(level, held_ns),
+            None => self.open(level as usize, held_ns),
         }
+    }
+
+    /// As `hold`, beyond the window.
+    #[cold]
+    fn hold_to_the_end(&mut self, level: u32) {
+        self.hold(level, self.to);
     }
 
     /// The figures up to the last `hold`.

@@ -9,10 +9,11 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use talkpath_units::{Duration, Instant, Stream};
+use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::config::DelayVariation;
 use crate::delay_variation::Variation;
+use crate::link::Carried;
 use crate::ring::Ring;
 
 /// Propagation delay and its variation.
@@ -32,6 +33,8 @@ struct Varied<T> {
     variation: Variation,
     /// Where packets may overtake: they, and how many there were.
     overtaking: Option<(BinaryHeap<Numbered<T>>, u64)>,
+    /// The sizes of packets that entered and when they were on the wire, which their arrivals do not tell here.
+    entered: Ring<(Bytes, Instant)>,
 }
 
 /// What leaves the pipe.
@@ -60,7 +63,7 @@ struct Numbered<T> {
     traveller: Traveller<T>,
 }
 
-impl<T: Copy> Pipe<T> {
+impl<T: Carried> Pipe<T> {
     /// An empty pipe.
     pub(crate) fn new(delay: Duration, model: &DelayVariation, stream: Stream) -> Self {
         let may_overtake = match *model {
@@ -72,16 +75,22 @@ impl<T: Copy> Pipe<T> {
         };
         let varied = may_overtake.map(|may| {
             let overtaking = may.then(|| (BinaryHeap::new(), 0));
-            Box::new(Varied { variation: Variation::new(delay, model, stream), overtaking })
+            Box::new(Varied {
+                variation: Variation::new(delay, model, stream),
+                overtaking,
+                entered: Ring::new(),
+            })
         });
         Self { in_order: InOrder::new(), delay, varied }
     }
 
-    /// A packet is on the wire, whole, at `at`. Where that makes it the next one to leave the pipe, returns when.
-    pub(crate) fn enter(&mut self, packet: T, lost: bool, at: Instant) -> Option<Instant> {
+    /// A packet that came at `now` is on the wire, whole, at `at`. Where that makes it the next one to leave the pipe, returns when.
+    pub(crate) fn enter(&mut self, packet: T, lost: bool, at: Instant, now: Instant) -> Option<Instant> {
         let Some(varied) = &mut self.varied else {
             return self.in_order.enter(Traveller { arrival: at.saturating_add(self.delay), lost, packet });
         };
+        while varied.entered.pop_front_if(|&(_, before)| before <= now).is_some() {}
+        varied.entered.push_back((packet.wire_size(), at));
         let traveller = Traveller { arrival: at.saturating_add(varied.variation.delay()), lost, packet };
         let Some((heap, entered)) = &mut varied.overtaking else {
             return self.in_order.enter(traveller);
@@ -99,6 +108,21 @@ impl<T: Copy> Pipe<T> {
     pub(crate) fn enter_plain(&mut self, packet: T, at: Instant) -> Option<Instant> {
         let arrival = at.saturating_add(self.delay);
         self.in_order.enter_last(Traveller { arrival, lost: false, packet })
+    }
+
+    /// Of the `back`-th last packet that entered, 1 being the last, its size and when it was or will be on the wire, whole. It is
+    /// known as long as that time had not come when the last one entered.
+    #[inline(always)]
+    pub(crate) fn entered(&self, back: u32) -> Option<(Bytes, Instant)> {
+        if let Some(varied) = &self.varied {
+            return varied.entered.put_before(back).copied();
+        }
+        let traveller = self.in_order.ring.put_before(back)?;
+        let at = match traveller.arrival {
+            Instant::MAX => Instant::MAX,
+            arrival => arrival.saturating_sub(self.delay),
+        };
+        Some((traveller.packet.wire_size(), at))
     }
 
     /// When the next packet leaves the pipe, if any ever does.
@@ -199,6 +223,37 @@ mod tests {
         Instant::from_millis(ms)
     }
 
+    #[derive(Clone, Copy)]
+    struct Frame(u64);
+
+    impl Carried for Frame {
+        fn wire_size(&self) -> Bytes {
+            Bytes::new(100 + self.0)
+        }
+    }
+
+    /// Whatever the pipe adds to its delay.
+    #[test]
+    fn when_a_packet_was_on_the_wire_is_known_until_the_next_one_enters() {
+        for jitter in [
+            DelayVariation::None,
+            DelayVariation::Uniform { max: Duration::from_millis(7), reorder: false },
+            DelayVariation::Uniform { max: Duration::from_millis(7), reorder: true },
+        ] {
+            let mut pipe =
+                Pipe::new(Duration::from_millis(1), &jitter, talkpath_units::Seed::new(1).stream("x"));
+            for number in 0..40 {
+                // Three are on their way to the wire at any time.
+                pipe.enter(Frame(number), false, at(number + 3), at(number));
+                while pipe.poll_output(at(number)).is_some() {}
+                for back in 0..3.min(number + 1) {
+                    let expected = (Bytes::new(100 + number - back), at(number + 3 - back));
+                    assert_eq!(pipe.entered(back as u32 + 1), Some(expected), "{jitter:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_ring_holds_a_packet_until_its_predecessor_has_arrived() {
         let mut ring = InOrder::new();
@@ -219,10 +274,10 @@ mod tests {
         let mut pipe =
             Pipe::new(Duration::from_millis(1), &reordering, talkpath_units::Seed::new(1).stream("x"));
         for packet in 0..20 {
-            pipe.enter(packet, false, at(5));
+            pipe.enter(Frame(packet), false, at(5), at(0));
         }
-        pipe.enter(20, false, at(3));
-        let out: Vec<_> = std::iter::from_fn(|| pipe.poll_output(at(6))).map(|out| out.packet).collect();
+        pipe.enter(Frame(20), false, at(3), at(0));
+        let out: Vec<_> = std::iter::from_fn(|| pipe.poll_output(at(6))).map(|out| out.packet.0).collect();
         assert_eq!(out, std::iter::once(20).chain(0..20).collect::<Vec<_>>());
     }
 
@@ -233,7 +288,7 @@ mod tests {
             &DelayVariation::None,
             talkpath_units::Seed::new(1).stream("x"),
         );
-        pipe.enter((), false, Instant::MAX);
+        pipe.enter(Frame(0), false, Instant::MAX, at(0));
         assert_eq!((pipe.poll_timeout(), pipe.len()), (None, 1));
     }
 }

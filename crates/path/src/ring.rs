@@ -69,18 +69,11 @@ impl<T: Copy> Ring<T> {
         self.put = self.put.wrapping_add(1);
     }
 
-    /// How many from the front on are `before`; in order, all those that are come first.
-    pub(crate) fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if before(&self.slots[self.place(self.taken.wrapping_add(middle as u32))]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+    /// The `back`-th last that was put in, 1 being the last. It may have been taken out since the last one was put in; what had been
+    /// by then may be another item. `None` where nothing was ever put in.
+    #[inline(always)]
+    pub(crate) fn put_before(&self, back: u32) -> Option<&T> {
+        self.slots.get(self.place(self.put.wrapping_sub(back)))
     }
 
     #[inline]
@@ -119,7 +112,7 @@ mod tests {
                 taken += 1;
             }
             assert_eq!((ring.front(), ring.len()), (Some(&taken), put - taken));
-            assert_eq!(ring.partition_point(|&item| item < taken + 2), 2.min(put - taken));
+            assert_eq!((ring.put_before(1), ring.put_before(2)), (Some(&(put - 1)), Some(&(put - 2))));
         }
         assert!(ring.slots.len() > FIRST_SIZE && ring.slots.len().is_power_of_two());
     }
@@ -127,8 +120,9 @@ mod tests {
     #[test]
     fn an_empty_ring_gives_nothing() {
         let mut ring = Ring::<u8>::new();
-        assert_eq!((ring.front(), ring.len()), (None, 0));
+        assert_eq!((ring.front(), ring.put_before(1), ring.len()), (None, None, 0));
         ring.push_back(1);
         assert_eq!((ring.pop_front(), ring.pop_front()), (Some(1), None));
+        assert_eq!(ring.put_before(1), Some(&1));
     }
 }

@@ -17,21 +17,14 @@ use crate::rate_trace::TraceClock;
 pub(crate) struct Serialiser {
     /// When the last accepted packet's service ends, rounded up.
     free_at: Instant,
-    /// At a fixed rate: the fraction of the exact end, of which `free_at` is the next whole nanosecond.
-    fraction: u64,
+    /// At a fixed rate: by how much `free_at` is later than the exact end, in 1/rate ns.
+    surplus: u64,
     /// The sizes of two packets, the former that of the last one, and their service times: traffic comes in runs of
     /// one size or alternates between two, and a division is slow.
     known: [(Bytes, Exact); 2],
+    /// Bits a second, where that is fixed.
+    bps: u64,
     model: Model,
-}
-
-/// When one packet is in service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Service {
-    /// Its first bit leaves.
-    pub(crate) start: Instant,
-    /// Its last bit has left.
-    pub(crate) finish: Instant,
 }
 
 #[derive(Debug)]
@@ -51,14 +44,14 @@ struct Exact {
 impl Serialiser {
     /// An idle serialiser.
     pub(crate) fn new(model: &RateModel) -> Self {
-        let model = match model {
-            RateModel::Unlimited => Model::Unlimited,
-            RateModel::Fixed(rate) => Model::Fixed(*rate),
-            RateModel::Trace(trace) => Model::Trace(Box::new(TraceClock::new(trace.clone()))),
+        let (model, bps) = match model {
+            RateModel::Unlimited => (Model::Unlimited, 0),
+            RateModel::Fixed(rate) => (Model::Fixed(*rate), rate.as_bps()),
+            RateModel::Trace(trace) => (Model::Trace(Box::new(TraceClock::new(trace.clone()))), 0),
         };
         // No packet has this size.
         let known = [(Bytes::MAX, Exact::MAX); 2];
-        Self { free_at: Instant::ZERO, fraction: 0, known, model }
+        Self { free_at: Instant::ZERO, surplus: 0, known, bps, model }
     }
 
     /// When all accepted packets are out; idle from then on. [`Instant::MAX`] is never.
@@ -67,22 +60,31 @@ impl Serialiser {
         self.free_at
     }
 
-    /// Serves a packet of `size` that came at `now`, after all that came before.
+    /// Serves a packet of `size` that came at `now`, when nothing was in service: returns when its last bit has left.
     #[inline(always)]
-    pub(crate) fn serve(&mut self, size: Bytes, now: Instant) -> Service {
-        let (start, fraction) = if self.free_at <= now { (now, 0) } else { (self.free_at, self.fraction) };
+    pub(crate) fn serve_at_once(&mut self, size: Bytes, now: Instant) -> Instant {
+        self.serve_from(now, 0, size, now)
+    }
+
+    /// Serves a packet of `size` that came at `now`, after all that came before: returns when its last bit has left.
+    #[inline(always)]
+    pub(crate) fn serve_next(&mut self, size: Bytes, now: Instant) -> Instant {
+        self.serve_from(self.free_at, self.surplus, size, now)
+    }
+
+    /// The first bit leaves `surplus` before `start`.
+    #[inline(always)]
+    fn serve_from(&mut self, start: Instant, surplus: u64, size: Bytes, now: Instant) -> Instant {
         if size != self.known[0].0 && !self.learn(size) {
-            return self.serve_at_length(start, size, now);
+            return self.serve_by_trace(start, size, now);
         }
-        let service = self.known[0].1;
-        self.free_at = if fraction | service.fraction == 0 {
-            // Most rates serve most packets in whole nanoseconds.
-            self.fraction = 0;
-            Instant::from_nanos(start.as_nanos().saturating_add(service.whole))
-        } else {
-            self.carry(start, fraction, service)
-        };
-        Service { start, finish: self.free_at }
+        let Exact { whole, fraction } = self.known[0].1;
+        // What was rounded up before is served first; where it does not last for the fraction, one more nanosecond is begun.
+        let (left, begun) = surplus.overflowing_sub(fraction);
+        self.surplus = if begun { left.wrapping_add(self.bps) } else { left };
+        // A service that has a fraction is shorter than never.
+        self.free_at = Instant::from_nanos(start.as_nanos().saturating_add(whole + u64::from(begun)));
+        self.free_at
     }
 
     /// Finds the service time of `size` and puts it last; returns whether it has one whatever the time is.
@@ -98,21 +100,13 @@ impl Serialiser {
         true
     }
 
-    /// As `serve`, where the service time depends on when it is.
-    fn serve_at_length(&mut self, start: Instant, size: Bytes, now: Instant) -> Service {
+    /// As `serve_from`, where the service time depends on when it is.
+    #[inline(never)]
+    fn serve_by_trace(&mut self, start: Instant, size: Bytes, now: Instant) -> Instant {
         if let Model::Trace(clock) = &mut self.model {
             self.free_at = start.max(clock.serve(size, now));
         }
-        Service { start, finish: self.free_at }
-    }
-
-    /// The end of a service that lasts `service` and begins `fraction` before `start`, rounded up.
-    fn carry(&mut self, start: Instant, fraction: u64, service: Exact) -> Instant {
-        let Model::Fixed(rate) = self.model else { return start };
-        let begin = Exact { whole: start.as_nanos() - u64::from(fraction > 0), fraction };
-        let end = begin.plus(service, rate);
-        self.fraction = end.fraction;
-        Instant::from_nanos(end.rounded_up())
+        self.free_at
     }
 }
 
@@ -128,8 +122,10 @@ fn service_time(size: Bytes, rate: Rate) -> Exact {
         (None, rate) => {
             let bit_nanos = u128::from(size.get()) * u128::from(BIT_NANOS_PER_BYTE);
             match u64::try_from(bit_nanos / u128::from(rate)) {
-                Ok(whole) => Exact { whole, fraction: (bit_nanos % u128::from(rate)) as u64 },
-                Err(_) => Exact::MAX,
+                Ok(whole) if whole < u64::MAX => {
+                    Exact { whole, fraction: (bit_nanos % u128::from(rate)) as u64 }
+                }
+                Ok(_) | Err(_) => Exact::MAX,
             }
         }
     }
@@ -138,23 +134,6 @@ fn service_time(size: Bytes, rate: Rate) -> Exact {
 impl Exact {
     /// Stands for never.
     const MAX: Self = Self { whole: u64::MAX, fraction: 0 };
-
-    /// The sum of two mixed numbers over the same rate; its whole part stops at never.
-    #[inline]
-    fn plus(self, other: Self, rate: Rate) -> Self {
-        // Written so that nothing overflows at any rate: the sum of the fractions may not fit.
-        let until_carry = rate.as_bps() - other.fraction;
-        let (carry, fraction) = match self.fraction >= until_carry {
-            true => (1, self.fraction - until_carry),
-            false => (0, self.fraction + other.fraction),
-        };
-        Self { whole: self.whole.saturating_add(other.whole).saturating_add(carry), fraction }
-    }
-
-    #[inline]
-    fn rounded_up(self) -> u64 {
-        self.whole.saturating_add(u64::from(self.fraction > 0))
-    }
 }
 
 #[cfg(test)]
@@ -169,30 +148,34 @@ mod tests {
         Serialiser::new(&RateModel::Fixed(Rate::from_bps(bps)))
     }
 
+    impl Serialiser {
+        /// When the last bit has left of a packet of `size` that came at `now`.
+        fn serve(&mut self, size: Bytes, now: Instant) -> Instant {
+            if self.free_at <= now { self.serve_at_once(size, now) } else { self.serve_next(size, now) }
+        }
+    }
+
     #[test]
     fn the_fraction_is_carried_while_busy_and_forgotten_while_idle() {
         // One byte at 3 bps takes 2 666 666 666 2/3 ns.
         let mut serialiser = fixed(3);
         let byte = Bytes::new(1);
-        assert_eq!(serialiser.serve(byte, at(0)).finish, at(2_666_666_667));
-        assert_eq!(serialiser.serve(byte, at(5)).finish, at(5_333_333_334));
-        assert_eq!(serialiser.serve(byte, at(6)).finish, at(8_000_000_000));
+        assert_eq!(serialiser.serve(byte, at(0)), at(2_666_666_667));
+        assert_eq!(serialiser.serve(byte, at(5)), at(5_333_333_334));
+        assert_eq!(serialiser.serve(byte, at(6)), at(8_000_000_000));
         // Idle, then a new busy period from a whole nanosecond.
-        assert_eq!(serialiser.serve(byte, at(9_000_000_000)).finish, at(11_666_666_667));
+        assert_eq!(serialiser.serve(byte, at(9_000_000_000)), at(11_666_666_667));
         // At the very end of service the serialiser is idle: a new period, no fraction.
-        assert_eq!(serialiser.serve(byte, at(11_666_666_667)).finish, at(14_333_333_334));
+        assert_eq!(serialiser.serve(byte, at(11_666_666_667)), at(14_333_333_334));
         // One nanosecond earlier it is not.
-        assert_eq!(
-            serialiser.serve(byte, at(14_333_333_333)),
-            Service { start: at(14_333_333_334), finish: at(17_000_000_001) }
-        );
+        assert_eq!(serialiser.serve(byte, at(14_333_333_333)), at(17_000_000_001));
     }
 
     #[test]
     fn an_unlimited_rate_takes_no_time() {
         let mut serialiser = Serialiser::new(&RateModel::Unlimited);
         for ns in [3, 3, 10] {
-            assert_eq!(serialiser.serve(Bytes::new(1500), at(ns)), Service { start: at(ns), finish: at(ns) });
+            assert_eq!(serialiser.serve(Bytes::new(1500), at(ns)), at(ns));
         }
     }
 
@@ -201,13 +184,13 @@ mod tests {
         for (bps, size) in [(0, 1), (0, 0), (1, u64::MAX)] {
             let mut serialiser = fixed(bps);
             for _ in 0..2 {
-                assert_eq!(serialiser.serve(Bytes::new(size), at(1)).finish, Instant::MAX);
+                assert_eq!(serialiser.serve(Bytes::new(size), at(1)), Instant::MAX);
             }
         }
         // At the highest rate a byte takes 4.3e-10 ns: a thousand of them share the one nanosecond of rounding up.
         let mut fastest = fixed(u64::MAX);
         for _ in 0..1000 {
-            assert_eq!(fastest.serve(Bytes::new(1), at(7)).finish, at(8));
+            assert_eq!(fastest.serve(Bytes::new(1), at(7)), at(8));
         }
     }
 }

@@ -11,7 +11,7 @@ use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, T
 use talkpath_units::{Duration, Instant};
 
 use crate::flow::{FlowMeter, SimFlow};
-use crate::network::{Network, Parcels, Routes, Ticket};
+use crate::network::{Direction, Network, Parcels, Routes, Step, Ticket};
 use crate::queue::{Entity, EventQueue};
 use crate::simulation::Simulation;
 
@@ -21,8 +21,10 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     let link_names: Vec<String> = scenario.links.iter().map(|link| link.name.clone()).collect();
     let series = if plan.series { link_names.as_slice() } else { &[] };
     let queue_series = series.iter().map(|name| SeriesTap::new(name, SeriesKind::Queue)).collect();
-    let measured =
-        |link: &NamedLink| Link::new(&link.config, plan.seed, &link.name).measuring(window.0, window.1);
+    let measured = |link: &NamedLink| {
+        let measured = Link::new(&link.config, plan.seed, &link.name).measuring(window.0, window.1);
+        if plan.series { measured.looked_at() } else { measured }
+    };
     let mut links: Vec<Link<Ticket>> = scenario.links.iter().map(measured).collect();
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let mut routes = Routes::default();
@@ -33,7 +35,10 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
             out_route.insert(0, links.len() as u32);
             links.push(host_delay(flow, plan.seed));
         }
-        let ends = [routes.add(&out_route), routes.add(&indices(&flow.return_route))];
+        let ends = [
+            routes.add(&out_route, flows.len(), Direction::Back),
+            routes.add(&indices(&flow.return_route), flows.len(), Direction::Out),
+        ];
         flows.push(build_flow(scenario, flow, &transport, ends, window, plan));
     }
     Simulation {
@@ -88,7 +93,7 @@ fn build_flow(
     scenario: &Scenario,
     flow: &Flow,
     transport: &TransportConfig,
-    routes: [u32; 2],
+    routes: [Step; 2],
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {

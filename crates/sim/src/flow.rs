@@ -9,11 +9,13 @@ use talkpath_path::Reassembly;
 use talkpath_transport::{Levels, Observation};
 use talkpath_units::{Duration, Instant, Rate};
 
+use crate::network::Step;
+
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step looks at lies side by side.
 #[repr(C, align(64))]
 pub(crate) struct SimFlow {
-    /// Where the routes begin, from the near end to the far one and back.
-    pub(crate) routes: [u32; 2],
+    /// The first steps of the routes from the near end to the far one and back.
+    pub(crate) routes: [Step; 2],
     /// The next identification of each end (RFC 791 §3.1).
     pub(crate) identifications: [u32; 2],
     /// Takes the settled rows out of `taps` while the run goes on, where none are kept.

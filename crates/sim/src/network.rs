@@ -1,7 +1,9 @@
 //! What lies between the ends: the links, the packets on them, and the event queue.
 //!
-//! Packets are plain records in a slab that nobody looks at between the two ends. A link's rings hold
-//! tickets: the slot, and beside it the little that a router needs, the size and the next link.
+//! Packets are plain records in a slab that nobody looks at between the two ends. A link's ring holds
+//! tickets: the slot, and beside it the little that a router needs, the size and the next link, or the end where the route does.
+
+use core::num::NonZeroU64;
 
 use talkpath_measure::series::SeriesTap;
 use talkpath_path::{Carried, Dropped, FragmentRange, Link};
@@ -37,16 +39,6 @@ pub(crate) enum Direction {
     Back,
 }
 
-impl Direction {
-    #[inline]
-    pub(crate) const fn opposite(self) -> Self {
-        match self {
-            Self::Out => Self::Back,
-            Self::Back => Self::Out,
-        }
-    }
-}
-
 /// A packet, or a fragment of one.
 #[derive(Clone, Debug)]
 pub(crate) struct Parcel {
@@ -60,28 +52,79 @@ pub(crate) struct Parcel {
     pub(crate) part: Option<FragmentRange>,
 }
 
-/// A parcel on a link: its slot, and beside it what a router needs to send it on.
+/// A parcel on a link: its slot, and beside it what a router needs to send it on. Two words, which fit into registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
-    pub(crate) slot: u32,
-    pub(crate) wire_size: u32,
-    /// Where in [`Routes`] the next link stands.
-    pub(crate) next_hop: u32,
+    /// From the lowest bit on: one that is set, so that there may be no ticket in as many words; the slot; whether the parcel is a
+    /// piece of a packet; the size.
+    parcel: NonZeroU64,
+    pub(crate) next: Step,
+}
+
+/// A step of a route: where it leads, and where in [`Routes`] it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step(u64);
+
+/// Where a step leads.
+pub(crate) enum Place {
+    Link(u32),
+    /// The end of `flow` whose packets travel in this direction.
+    End(usize, Direction),
+}
+
+impl Ticket {
+    /// Set where the parcel is a piece of a packet; below it is the slot, and below that a bit that is always set.
+    const PIECE: u64 = 1 << 31;
+
+    #[inline(always)]
+    fn new(slot: u32, is_piece: bool, wire_size: u32, next: Step) -> Self {
+        let piece = if is_piece { Self::PIECE } else { 0 };
+        let parcel = NonZeroU64::MIN | u64::from(wire_size) << 32 | piece | u64::from(slot) << 1;
+        Self { parcel, next }
+    }
+
+    #[inline(always)]
+    const fn slot(self) -> usize {
+        ((self.parcel.get() & (Self::PIECE - 1)) >> 1) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_piece(self) -> bool {
+        self.parcel.get() & Self::PIECE != 0
+    }
+}
+
+impl Step {
+    /// Set where the step leads to an end.
+    const END: u64 = 1 << 31;
+
+    /// Where it leads.
+    #[inline(always)]
+    pub(crate) const fn place(self) -> Place {
+        if self.0 & Self::END == 0 {
+            return Place::Link(self.0 as u32);
+        }
+        let direction = if self.0 & 1 == 0 { Direction::Out } else { Direction::Back };
+        Place::End((self.0 & (Self::END - 1)) as usize / 2, direction)
+    }
 }
 
 impl Network {
     /// A parcel leaves its host by its first link.
     #[inline(always)]
-    pub(crate) fn depart(&mut self, link: u32, ticket: Ticket, now: Instant) {
+    pub(crate) fn depart(&mut self, ticket: Ticket, now: Instant) {
         if let Some(tap) = &mut self.tap {
             tap.on_departure(self.parcels.get(ticket), now);
         }
-        self.enter(link, ticket, now);
+        if let Place::Link(link) = ticket.next.place() {
+            self.enter(link, ticket, now);
+        }
     }
 
-    /// A parcel comes to a link.
+    /// A parcel comes to the link that is its next step. Returns whether `dropped` holds something.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, index: u32, ticket: Ticket, now: Instant) {
+    pub(crate) fn enter(&mut self, index: u32, ticket: Ticket, now: Instant) -> bool {
+        let ticket = Ticket { next: self.routes.after(ticket.next), ..ticket };
         let link = &mut self.links[index as usize];
         if !link.is_plain_for(ticket.wire_size()) {
             return self.enter_at_length(index, ticket, now);
@@ -89,14 +132,18 @@ impl Network {
         match link.handle_packet(ticket, now) {
             Ok(Some(at)) if index != self.awake.0 => self.queue.schedule(Entity(index), at),
             Ok(_) => {}
-            Err(Dropped { packet, .. }) => self.dropped.push(packet),
+            Err(Dropped { packet, .. }) => {
+                self.dropped.push(packet);
+                return true;
+            }
         }
-        self.observe_queue(index, now);
+        false
     }
 
-    /// As [`Self::enter`]; in pieces where the link's MTU asks for it.
+    /// As [`Self::enter`]; in pieces where the link's MTU asks for it. All packets of a link whose queue is a series come this way
+    /// ([`Link::looked_at`]).
     #[inline(never)]
-    fn enter_at_length(&mut self, index: u32, ticket: Ticket, now: Instant) {
+    fn enter_at_length(&mut self, index: u32, ticket: Ticket, now: Instant) -> bool {
         let link = &mut self.links[index as usize];
         let before = link.poll_timeout();
         if ticket.wire_size() > link.mtu() {
@@ -118,6 +165,7 @@ impl Network {
             (Some(before), Some(at)) if at < before => self.queue.reschedule(entity, before, at),
             _ => {}
         }
+        !self.dropped.is_empty()
     }
 
     fn enter_in_pieces(&mut self, index: u32, ticket: Ticket, now: Instant) {
@@ -128,7 +176,7 @@ impl Network {
             let ticket = self.parcels.admit(
                 Parcel { part: Some(part), ..parcel.clone() },
                 part.wire_size().get() as u32,
-                ticket.next_hop,
+                ticket.next,
             );
             if let Err(Dropped { packet, .. }) = link.handle_packet(ticket, now) {
                 self.dropped.push(packet);
@@ -160,7 +208,7 @@ impl Network {
 impl Carried for Ticket {
     #[inline]
     fn wire_size(&self) -> Bytes {
-        Bytes::new(u64::from(self.wire_size))
+        Bytes::new(self.parcel.get() >> 32)
     }
 }
 
@@ -172,9 +220,10 @@ pub(crate) struct Parcels {
 }
 
 impl Parcels {
-    /// Takes a packet in, or a piece of one, of `wire_size` bytes, whose next link stands at `next_hop` of [`Routes`].
+    /// Takes a packet in, or a piece of one, of `wire_size` bytes, that goes on as `next` says.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, parcel: Parcel, wire_size: u32, next_hop: u32) -> Ticket {
+    pub(crate) fn admit(&mut self, parcel: Parcel, wire_size: u32, next: Step) -> Ticket {
+        let is_piece = parcel.part.is_some();
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = parcel;
@@ -182,11 +231,15 @@ impl Parcels {
             }
             None => self.admit_one_more(parcel),
         };
-        Ticket { slot, wire_size, next_hop }
+        Ticket::new(slot, is_piece, wire_size, next)
     }
 
     #[inline(never)]
     fn admit_one_more(&mut self, parcel: Parcel) -> u32 {
+        assert!(
+            self.slots.len() < Ticket::PIECE as usize,
+            "fewer than 2^31 packets are under way: they would need 180 GB"
+        );
         self.slots.push(parcel);
         (self.slots.len() - 1) as u32
     }
@@ -194,14 +247,14 @@ impl Parcels {
     /// The parcel of a ticket.
     #[inline]
     pub(crate) fn get(&self, ticket: Ticket) -> &Parcel {
-        &self.slots[ticket.slot as usize]
+        &self.slots[ticket.slot()]
     }
 
     /// A queue marks the parcel: Congestion Experienced, where its ends take marks (RFC 3168 §5). Pieces of a packet are
     /// not marked.
     #[cold]
     pub(crate) fn mark(&mut self, ticket: Ticket) {
-        let parcel = &mut self.slots[ticket.slot as usize];
+        let parcel = &mut self.slots[ticket.slot()];
         if matches!(parcel.ecn, Ecn::Ect0 | Ecn::Ect1) {
             parcel.ecn = Ecn::Ce;
         }
@@ -222,32 +275,31 @@ impl Parcels {
     /// The parcel has left the network: its slot is free again.
     #[inline]
     pub(crate) fn release(&mut self, ticket: Ticket) {
-        self.free.push(ticket.slot);
+        self.free.push(ticket.slot() as u32);
     }
 }
 
-/// All routes, one after the other, each with [`Routes::END`] behind its last link.
+/// All routes, one after the other, each with the end where it leads behind its last link.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    links: Vec<u32>,
+    steps: Vec<Step>,
 }
 
 impl Routes {
-    /// Behind a route's last link: the parcel has arrived.
-    pub(crate) const END: u32 = u32::MAX;
-
-    /// Adds a route; returns where it begins.
-    pub(crate) fn add(&mut self, links: &[u32]) -> u32 {
+    /// Adds the route of what travels through `links` to the end of `flow` whose packets travel in `answers`; returns its first step.
+    pub(crate) fn add(&mut self, links: &[u32], flow: usize, answers: Direction) -> Step {
         assert!(!links.is_empty(), "a scenario's route has at least one link");
-        let start = self.links.len() as u32;
-        self.links.extend_from_slice(links);
-        self.links.push(Self::END);
-        start
+        let first = self.steps.len();
+        let end = Step::END | (2 * flow as u64) | answers as u64;
+        for place in links.iter().map(|&link| u64::from(link)).chain([end]) {
+            self.steps.push(Step((self.steps.len() as u64) << 32 | place));
+        }
+        self.steps[first]
     }
 
-    /// The link at `place`, or [`Routes::END`].
-    #[inline]
-    pub(crate) fn link(&self, place: u32) -> u32 {
-        self.links[place as usize]
+    /// The step after `step`, which leads to a link.
+    #[inline(always)]
+    fn after(&self, step: Step) -> Step {
+        self.steps[(step.0 >> 32) as usize + 1]
     }
 }

@@ -24,6 +24,8 @@
 //! latest first, since what is inserted goes to its front, and what moves down does so in that order into lists that are
 //! empty. (Once a slot's entries have moved down, nothing is inserted above them for a time within that slot.)
 
+use core::num::NonZeroU64;
+
 use talkpath_units::{Duration, Instant};
 
 /// Index of a link or an endpoint.
@@ -61,8 +63,8 @@ struct Occupied {
     slots: [u64; WORDS],
 }
 
-/// What a slot of the lowest level holds: one entry, as the entity and the lower half of its time, whose upper half is that of the
-/// present, or the first entity of a list.
+/// What a slot of the lowest level holds: one entry, as the entity and the lower half of its time, which is less than 2^32 ns
+/// away, or the first entity of a list.
 #[derive(Clone, Copy)]
 struct Near(u64);
 
@@ -92,7 +94,7 @@ const UNARMED: u64 = u64::MAX;
 const _: () = assert!(TICK_BITS.1 + SLOT_BITS <= u32::BITS, "the lowest level lies within half of a time");
 
 impl Near {
-    /// Set where this is a list.
+    /// Set where this is a list: the sign of the lower half.
     const SEVERAL: u64 = 1 << 31;
 
     #[inline(always)]
@@ -106,7 +108,7 @@ impl Near {
 
     #[inline(always)]
     const fn is_list(self) -> bool {
-        self.0 & Self::SEVERAL != 0
+        (self.0 as u32).cast_signed() < 0
     }
 
     /// The entity, or the first of the list.
@@ -118,16 +120,16 @@ impl Near {
     /// When the one entry is woken.
     #[inline(always)]
     const fn at(self, now: u64) -> u64 {
-        now >> 32 << 32 | self.0 >> 32
+        now.wrapping_add(((self.0 >> 32) as u32).wrapping_sub(now as u32) as u64)
     }
 }
 
 impl Occupied {
-    /// The first slot that holds something; some slot does.
+    /// The first slot that holds something.
     #[inline(always)]
-    fn first(&self) -> usize {
-        let word = self.words.trailing_zeros() as usize % WORDS;
-        (word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS
+    fn first(&self) -> Option<usize> {
+        let word = NonZeroU64::new(self.words)?.trailing_zeros() as usize % WORDS;
+        Some((word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS)
     }
 
     /// Takes out `slot`, which is the first.
@@ -179,71 +181,65 @@ impl EventQueue {
         }
     }
 
-    /// The first entity to wake and the time. [`EventQueue::settle`] must follow its waking.
+    /// The first entity to wake and the time; [`Entity::NONE`] where nothing is waited for. [`EventQueue::settle`] must follow its
+    /// waking.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Option<(Instant, Entity)> {
+    pub(crate) fn next(&mut self) -> (Instant, Entity) {
         // Most of what comes next is on the lowest level.
-        if self.occupied[0].words == 0
-            && let Some(found) = self.next_from_above()
-        {
-            return found;
-        }
-        let slot = self.occupied[0].first();
+        let Some(slot) = self.occupied[0].first() else { return self.next_from_above() };
         let held = self.near[slot];
         if held.is_list() {
-            return Some(self.next_of_several(slot));
+            return self.next_of_several(slot);
         }
         self.occupied[0].remove_first(slot);
         self.now = held.at(self.now);
-        Some((Instant::from_nanos(self.now), Entity(held.entity())))
+        (Instant::from_nanos(self.now), Entity(held.entity()))
     }
 
     /// The entity that was woken last wants to be woken again at `again`, or not ([`Instant::MAX`]). Returns the next one to
     /// wake and the time, as [`Self::next`] would: that one itself where nothing comes up to then.
     #[inline(always)]
-    pub(crate) fn settle(&mut self, entity: Entity, again: Instant) -> Option<(Instant, Entity)> {
-        let slot = self.occupied[0].first();
+    pub(crate) fn settle(&mut self, entity: Entity, again: Instant) -> (Instant, Entity) {
+        let Some(slot) = self.occupied[0].first() else { return self.settle_at_length(entity, again) };
         let held = self.near[slot];
-        if self.occupied[0].words == 0 || held.is_list() {
+        if held.is_list() {
             return self.settle_at_length(entity, again);
         }
         let at = held.at(self.now);
         if again.as_nanos() < at {
             self.now = again.as_nanos();
-            return Some((again, entity));
+            return (again, entity);
         }
         self.occupied[0].remove_first(slot);
         self.now = at;
         self.schedule(entity, again);
-        Some((Instant::from_nanos(at), Entity(held.entity())))
+        (Instant::from_nanos(at), Entity(held.entity()))
     }
 
     /// As `settle`, whatever comes next.
     #[inline(never)]
-    fn settle_at_length(&mut self, entity: Entity, again: Instant) -> Option<(Instant, Entity)> {
+    fn settle_at_length(&mut self, entity: Entity, again: Instant) -> (Instant, Entity) {
         self.schedule(entity, again);
         self.next()
     }
 
-    /// As `next`, where nothing is on the lowest level; `None` where something is now.
+    /// As `next`, where nothing is on the lowest level.
     #[inline(never)]
-    fn next_from_above(&mut self) -> Option<Option<(Instant, Entity)>> {
+    fn next_from_above(&mut self) -> (Instant, Entity) {
         while self.occupied[0].words == 0 {
-            if self.levels == 0 {
-                return Some(None);
-            }
-            let level = self.levels.trailing_zeros() as usize % LEVELS;
-            let slot = self.occupied[level].first();
+            // Where none holds anything the highest does not either.
+            let level = (self.levels.trailing_zeros() as usize).clamp(1, LEVELS - 1);
+            let Some(slot) = self.occupied[level].first() else { return (Instant::MAX, Entity::NONE) };
             let first = self.far[level - 1][slot];
             let Entry { at, next } = self.entries[first as usize];
             if next == NOBODY {
                 self.empty(level, slot);
                 self.now = at;
-                return Some(Some((Instant::from_nanos(at), Entity(first))));
+                return (Instant::from_nanos(at), Entity(first));
             }
             self.move_down(level, slot);
         }
-        None
+        self.next()
     }
 
     /// Wakes `entity` at `at` or before.

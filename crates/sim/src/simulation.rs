@@ -23,7 +23,7 @@ use talkpath_units::{Duration, Instant};
 
 use crate::capture::Sighting;
 use crate::flow::SimFlow;
-use crate::network::{Direction, Network, Parcel, Routes, Ticket};
+use crate::network::{Direction, Network, Parcel, Place, Step, Ticket};
 use crate::queue::Entity;
 
 /// A run under way.
@@ -56,14 +56,14 @@ impl Simulation {
         self.arm_flows();
         let mut now = Instant::ZERO;
         let mut until_look = EVENTS_BETWEEN_LOOKS;
-        let mut next = self.network.queue.next();
-        while let Some((at, entity)) = next {
+        let (mut at, mut entity) = self.network.queue.next();
+        while entity != Entity::NONE {
             if at > self.duration && self.is_over(at) {
                 break;
             }
             now = at;
             let again = self.wake(entity, now);
-            next = self.network.queue.settle(entity, again);
+            (at, entity) = self.network.queue.settle(entity, again);
             until_look -= 1;
             if until_look == 0 {
                 until_look = EVENTS_BETWEEN_LOOKS;
@@ -190,26 +190,23 @@ impl Simulation {
     /// A parcel is at the end of a link: the next link takes it, or the endpoint.
     #[inline(always)]
     fn carry_on(&mut self, ticket: Ticket, now: Instant) {
-        let link = self.network.routes.link(ticket.next_hop);
-        if link == Routes::END {
-            return self.deliver(ticket, now);
-        }
-        self.network.enter(link, Ticket { next_hop: ticket.next_hop + 1, ..ticket }, now);
-        if !self.network.dropped.is_empty() {
+        let link = match ticket.next.place() {
+            Place::Link(link) => link,
+            Place::End(flow, answers) => return self.deliver(ticket, flow, answers, now),
+        };
+        if self.network.enter(link, ticket, now) {
             self.record_drops();
         }
     }
 
+    /// A parcel has come to the end of `flow` whose packets travel in the direction of `answers`.
     #[inline(always)]
-    fn deliver(&mut self, ticket: Ticket, now: Instant) {
-        if self.network.parcels.get(ticket).part.is_some() && !self.put_together(ticket, now) {
+    fn deliver(&mut self, ticket: Ticket, flow: usize, answers: Direction, now: Instant) {
+        if ticket.is_piece() && !self.put_together(ticket, now) {
             return;
         }
-        let parcel = self.network.parcels.get(ticket);
-        // What travels out arrives at the far end, whose packets travel back.
-        let (index, answers) = (parcel.flow as usize, parcel.direction.opposite());
-        let deadline = self.step(index, answers, Some(ticket), now);
-        self.network.queue.arm(self.network.endpoint(index, answers), deadline);
+        let deadline = self.step(flow, answers, Some(ticket), now);
+        self.network.queue.arm(self.network.endpoint(flow, answers), deadline);
     }
 
     /// A fragment has arrived; returns whether it made its packet whole. Otherwise the parcel is gone.
@@ -249,7 +246,7 @@ impl Simulation {
             network,
             arrived,
             identification: &mut flow.identifications[direction as usize],
-            first_hop: flow.routes[direction as usize],
+            first: flow.routes[direction as usize],
             flow: index as u32,
             direction,
             now,
@@ -310,8 +307,8 @@ struct Passage<'a> {
     network: &'a mut Network,
     arrived: Option<Ticket>,
     identification: &'a mut u32,
-    /// Where the route of what leaves begins.
-    first_hop: u32,
+    /// Of the route of what leaves.
+    first: Step,
     flow: u32,
     direction: Direction,
     now: Instant,
@@ -344,8 +341,8 @@ impl Outlet for Passage<'_> {
         );
         let (flow, direction, identification) = (self.flow, self.direction, *self.identification);
         let parcel = Parcel { packet, ecn, direction, flow, identification, part: None };
-        let ticket = self.network.parcels.admit(parcel, wire_size, self.first_hop + 1);
-        self.network.depart(self.network.routes.link(self.first_hop), ticket, self.now);
+        let ticket = self.network.parcels.admit(parcel, wire_size, self.first);
+        self.network.depart(ticket, self.now);
     }
 }
 
