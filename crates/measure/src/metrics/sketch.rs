@@ -6,11 +6,15 @@
 //!   ├─ 2,048 buckets ─┼─ 1,024 buckets ─┼─ 1,024 buckets ─┼─ ...          each twice as wide as those before
 //! ```
 //!
-//! Only the buckets that hold something are kept, in order, six bytes each: the delays of a flow lie in a few hundred of the ten
-//! thousand that a table from nothing to the longest would have, and there are as many tables as flows.
+//! Only the buckets that hold something are kept, six bytes each: the delays of a flow lie in a few hundred of the ten
+//! thousand that a table from nothing to the longest would have, and there are as many tables as flows. They stand where the lower
+//! bits of their numbers say or right behind (linear probing, in a table of at least a third more), since neighbours are common:
+//! most are found at once. They are put in order when somebody reads them.
 //!
 //! Count, smallest, largest and mean are exact; percentiles are nearest rank among the buckets, told as the largest value
 //! of the bucket, at most [`RELATIVE_ERROR`] or half a microsecond above the exact one, whichever is more.
+
+use core::fmt;
 
 use talkpath_units::SignedDuration;
 
@@ -29,75 +33,126 @@ const LEAST_BITS: u32 = 9;
 const HALF_BITS: u32 = 10;
 
 /// A multitude of delays.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct Sketch {
-    /// The numbers of the buckets that hold something, in order. Values are nanoseconds; a negative one counts as none at all.
-    buckets: Vec<u16>,
+    /// The numbers of the buckets that hold something, or [`NO_BUCKET`]; as many as a power of two, or none. Values are
+    /// nanoseconds; a negative one counts as none at all.
+    buckets: Box<[u16]>,
     /// How many each of those holds.
-    counts: Vec<u32>,
+    counts: Box<[u32]>,
+    /// Buckets that hold something.
+    held: usize,
     count: u64,
     sum_ns: i128,
     least: SignedDuration,
     most: SignedDuration,
 }
 
+/// No bucket has this number.
+const NO_BUCKET: u16 = u16::MAX;
+/// The first size of a table. Chosen.
+const FIRST_SIZE: usize = 8;
+
 impl Sketch {
     /// No delays yet.
-    pub const fn new() -> Self {
-        let (least, most) = (SignedDuration::from_nanos(i64::MAX), SignedDuration::from_nanos(i64::MIN));
-        Self { buckets: Vec::new(), counts: Vec::new(), count: 0, sum_ns: 0, least, most }
+    pub fn new() -> Self {
+        Self {
+            buckets: Box::default(),
+            counts: Box::default(),
+            held: 0,
+            count: 0,
+            sum_ns: 0,
+            least: SignedDuration::from_nanos(i64::MAX),
+            most: SignedDuration::from_nanos(i64::MIN),
+        }
     }
 
     /// One more delay.
     pub fn record(&mut self, delay: SignedDuration) {
-        let bucket = bucket_of(u64::try_from(delay.as_nanos()).unwrap_or(0));
-        match self.buckets.binary_search(&bucket) {
-            Ok(place) => self.counts[place] = self.counts[place].saturating_add(1),
-            Err(place) => {
-                self.buckets.insert(place, bucket);
-                self.counts.insert(place, 1);
-            }
-        }
+        self.hold(bucket_of(u64::try_from(delay.as_nanos()).unwrap_or(0)), 1);
         self.count += 1;
         self.sum_ns += i128::from(delay.as_nanos());
         self.least = self.least.min(delay);
         self.most = self.most.max(delay);
     }
 
+    /// `more` delays in a bucket.
+    #[inline]
+    fn hold(&mut self, bucket: u16, more: u32) {
+        let last = self.buckets.len().wrapping_sub(1);
+        let mut place = usize::from(bucket) & last;
+        // A quarter of the places is free, so that an end comes.
+        while let (Some(there), Some(count)) = (self.buckets.get(place), self.counts.get_mut(place)) {
+            if *there == bucket {
+                *count = count.saturating_add(more);
+                return;
+            }
+            if *there == NO_BUCKET {
+                break;
+            }
+            place = (place + 1) & last;
+        }
+        self.open(bucket, more, place);
+    }
+
+    /// Holds the first `more` delays of a bucket, at `place` where the table has room for another one.
+    #[inline(never)]
+    fn open(&mut self, bucket: u16, more: u32, place: usize) {
+        if 4 * (self.held + 1) > 3 * self.buckets.len() {
+            self.grow();
+            return self.hold(bucket, more);
+        }
+        self.buckets[place] = bucket;
+        self.counts[place] = more;
+        self.held += 1;
+    }
+
+    fn grow(&mut self) {
+        let size = (2 * self.buckets.len()).max(FIRST_SIZE);
+        let buckets = core::mem::replace(&mut self.buckets, vec![NO_BUCKET; size].into());
+        let counts = core::mem::replace(&mut self.counts, vec![0; size].into());
+        self.held = 0;
+        for (&bucket, &held) in buckets.iter().zip(&counts).filter(|&(&bucket, _)| bucket != NO_BUCKET) {
+            self.hold(bucket, held);
+        }
+    }
+
     /// The largest value of the bucket in which the delay of rank `share` of them all lies, within what was recorded.
-    fn at_ms(&self, share: f64) -> f64 {
+    fn at_ms(&self, share: f64, held: &[(u16, u32)]) -> f64 {
         let rank = (libm::ceil(share * self.count as f64) as u64).max(1);
         let mut told = 0;
-        let reached = self.held().find(|&(_, held)| {
+        let reached = held.iter().find(|&&(_, held)| {
             told += u64::from(held);
             told >= rank
         });
-        let ns = reached.map_or(0, |(bucket, _)| largest_of(bucket));
+        let ns = reached.map_or(0, |&(bucket, _)| largest_of(bucket));
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         SignedDuration::from_nanos(ns).clamp(self.least, self.most).as_millis_f64()
     }
 
     /// The statistics of what was recorded; `None` of nothing.
     pub fn delay_ms(&self) -> Option<DelayMs> {
+        let held = self.held();
         (self.count > 0).then(|| DelayMs {
             min: self.least.as_millis_f64(),
             mean: self.sum_ns as f64 / self.count as f64 / 1e6,
-            p50: self.at_ms(0.5),
-            p90: self.at_ms(0.9),
-            p95: self.at_ms(0.95),
-            p99: self.at_ms(0.99),
-            p999: self.at_ms(0.999),
+            p50: self.at_ms(0.5, &held),
+            p90: self.at_ms(0.9, &held),
+            p95: self.at_ms(0.95, &held),
+            p99: self.at_ms(0.99, &held),
+            p999: self.at_ms(0.999, &held),
             max: self.most.as_millis_f64(),
         })
     }
 
     /// The same of delay variation.
     pub fn ipdv_ms(&self) -> Option<IpdvMs> {
+        let held = self.held();
         (self.count > 0).then(|| IpdvMs {
-            p50: self.at_ms(0.5),
-            p90: self.at_ms(0.9),
-            p95: self.at_ms(0.95),
-            p99: self.at_ms(0.99),
+            p50: self.at_ms(0.5, &held),
+            p90: self.at_ms(0.9, &held),
+            p95: self.at_ms(0.95, &held),
+            p99: self.at_ms(0.99, &held),
             max: self.most.as_millis_f64(),
         })
     }
@@ -110,12 +165,37 @@ impl Sketch {
             let later = decided.saturating_sub(told) as f64 / decided as f64;
             (largest_of(bucket).min(self.most.as_nanos().max(0) as u64) as f64 / 1e6, later)
         };
-        self.held().map(point).collect()
+        self.held().into_iter().map(point).collect()
     }
 
-    /// The buckets that hold something, and how many each.
-    fn held(&self) -> impl Iterator<Item = (u16, u32)> {
-        self.buckets.iter().copied().zip(self.counts.iter().copied())
+    /// The buckets that hold something, in order, and how many each.
+    fn held(&self) -> Vec<(u16, u32)> {
+        let all = self.buckets.iter().copied().zip(self.counts.iter().copied());
+        let mut held: Vec<_> = all.filter(|&(bucket, _)| bucket != NO_BUCKET).collect();
+        held.sort_unstable();
+        held
+    }
+}
+
+/// The same delays, whatever their order was.
+impl PartialEq for Sketch {
+    fn eq(&self, other: &Self) -> bool {
+        let told = |sketch: &Self| (sketch.count, sketch.sum_ns, sketch.least, sketch.most);
+        told(self) == told(other) && self.held() == other.held()
+    }
+}
+
+impl fmt::Debug for Sketch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (buckets, counts): (Vec<_>, Vec<_>) = self.held().into_iter().unzip();
+        f.debug_struct("Sketch")
+            .field("buckets", &buckets)
+            .field("counts", &counts)
+            .field("count", &self.count)
+            .field("sum_ns", &self.sum_ns)
+            .field("least", &self.least)
+            .field("most", &self.most)
+            .finish()
     }
 }
 
@@ -143,6 +223,8 @@ impl Default for Sketch {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use talkpath_units::Seed;
 
     use super::*;
@@ -191,6 +273,28 @@ mod tests {
             before = (bucket, ns);
         }
         assert_eq!(largest_of(bucket_of(u64::MAX)), u64::MAX);
+    }
+
+    /// Beside a map, in an order that makes tables grow with buckets out of their places.
+    #[test]
+    fn the_table_holds_what_a_sorted_map_would_whatever_the_order() {
+        let mut stream = Seed::new(7).stream("buckets");
+        let delays: Vec<_> = (0..3_000)
+            .map(|_| SignedDuration::from_nanos((stream.bits() >> (24 + stream.bits() % 40)) as i64))
+            .collect();
+        let (mut sketch, mut back, mut map) = (Sketch::new(), Sketch::new(), BTreeMap::new());
+        for (&delay, &later) in delays.iter().zip(delays.iter().rev()) {
+            sketch.record(delay);
+            back.record(later);
+            *map.entry(bucket_of(delay.as_nanos() as u64)).or_insert(0) += 1;
+            assert!(4 * sketch.held <= 3 * sketch.buckets.len());
+        }
+        assert_eq!(sketch.held(), map.into_iter().collect::<Vec<_>>());
+        assert!(sketch.held > 500, "{}", sketch.held);
+        assert_eq!(sketch, back);
+        assert_eq!(format!("{sketch:?}"), format!("{back:?}"));
+        back.record(delays[0]);
+        assert_ne!(sketch, back);
     }
 
     #[test]
