@@ -84,7 +84,7 @@ impl Occupancy {
     }
 
     /// `level` packets waited from the end of the last call's span until `until`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hold(&mut self, level: u32, until: Instant) {
         if until > self.to {
             return self.hold_to_the_end(level);
@@ -102,6 +102,7 @@ impl Occupancy {
 
     /// As `hold`, beyond the window.
     #[cold]
+    #[inline(never)]
     fn hold_to_the_end(&mut self, level: u32) {
         self.hold(level, self.to);
     }

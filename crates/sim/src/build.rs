@@ -56,7 +56,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         flows,
         duration: window.1,
         drain: scenario.drain,
-        pending: 0,
+        pending: None,
         last_delivery: Instant::ZERO,
     }
 }

@@ -36,8 +36,9 @@ pub(crate) struct Simulation {
     pub(crate) duration: Instant,
     /// After that the run ends when nothing was delivered for so long.
     pub(crate) drain: Duration,
-    /// Messages and echoes of all flows that are still to be delivered.
-    pub(crate) pending: u64,
+    /// Messages and echoes of all flows that are still to be delivered. Known once sending has stopped: nobody asks before.
+    pub(crate) pending: Option<u64>,
+    /// The latest after sending has stopped.
     pub(crate) last_delivery: Instant,
 }
 
@@ -121,8 +122,10 @@ impl Simulation {
 
     /// Whether the run has ended by `at`, which lies beyond its duration.
     #[cold]
-    pub(crate) fn is_over(&self, at: Instant) -> bool {
-        self.pending == 0 || at > self.duration.max(self.last_delivery).saturating_add(self.drain)
+    pub(crate) fn is_over(&mut self, at: Instant) -> bool {
+        let count = || self.flows.iter().map(|flow| flow.taps.pending()).sum();
+        *self.pending.get_or_insert_with(count) == 0
+            || at > self.duration.max(self.last_delivery).saturating_add(self.drain)
     }
 
     /// Wakes a link or an endpoint; returns when it wants to be woken again; [`Instant::MAX`] is never.
@@ -234,7 +237,7 @@ impl Simulation {
     #[inline(never)]
     fn step(&mut self, index: usize, direction: Direction, arrived: Option<Ticket>, now: Instant) -> Instant {
         let (flow, network) = (&mut self.flows[index], &mut self.network);
-        let pending_before = flow.taps.pending();
+        let pending_before = self.pending.map(|_| flow.taps.pending());
         let endpoint = match direction {
             Direction::Out => &mut flow.near,
             Direction::Back => &mut flow.far,
@@ -255,16 +258,27 @@ impl Simulation {
         if direction == Direction::Out {
             flow.meter.read(endpoint, now);
         }
-        let pending = flow.taps.pending();
-        flow.tally();
-        if pending < pending_before {
-            self.last_delivery = now;
+        if direction == Direction::Back {
+            // Messages arrive at the far end, and for each that comes back as an echo one arrived there.
+            flow.tally();
         }
-        self.pending = self.pending + pending - pending_before;
+        if let Some(before) = pending_before {
+            self.note_pending(index, before, now);
+        }
         if !self.network.dropped.is_empty() {
             self.record_drops();
         }
         deadline
+    }
+
+    /// A flow had so many messages pending `before` its step.
+    #[cold]
+    fn note_pending(&mut self, index: usize, before: u64, now: Instant) {
+        let after = self.flows[index].taps.pending();
+        if after < before {
+            self.last_delivery = now;
+        }
+        self.pending = self.pending.map(|pending| pending + after - before);
     }
 
     /// Tells flows what queues had no room for.
@@ -298,7 +312,7 @@ impl Simulation {
                 }
             }
         }
-        self.pending = self.pending + taps.pending() - before;
+        self.pending = self.pending.map(|pending| pending + taps.pending() - before);
     }
 }
 
