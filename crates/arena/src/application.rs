@@ -32,7 +32,11 @@ pub(crate) struct Application {
     /// Whether the application ever writes: it has a workload or an echo.
     writes: bool,
     workload_open: bool,
+    /// The application neither takes a while to wake up nor to read.
+    is_prompt: bool,
     echo: Option<EchoWrite>,
+    /// A greedy workload that found no room, and waits for nothing else, would write before this; zero where none waits so.
+    wants_room_until: Instant,
     /// When the application next looks; zero where nothing keeps it from it.
     reading_again_at: Instant,
     /// When what was read is answered; zero where nothing waits for it.
@@ -84,6 +88,8 @@ impl Application {
             reads_plainly: is_stream && receiver.service.is_zero() && echo.is_none() && side == Side::Far,
             writes,
             workload_open: false,
+            is_prompt: receiver.service.is_zero(),
+            wants_room_until: Instant::ZERO,
             workload,
             echo,
             reading_again_at: Instant::ZERO,
@@ -102,6 +108,7 @@ impl Application {
     /// It wakes up a time uniform in [0, `most`) after something came, and answers another such time after that.
     pub(crate) fn wake_up_within(&mut self, most: Duration, stream: Stream) {
         self.wake_up = (!most.is_zero()).then(|| Box::new((most, stream)));
+        self.is_prompt &= self.wake_up.is_none();
     }
 
     /// It writes what its clock says a time uniform in [0, `most`) after that was due.
@@ -124,6 +131,14 @@ impl Application {
     /// When it wants to look again, or its next message is due; [`Instant::MAX`] where it waits for the transport alone.
     #[inline]
     pub(crate) fn next(&self) -> Instant {
+        if self.is_prompt & (!self.workload_open | (self.wants_room_until > Instant::ZERO)) {
+            return Instant::MAX;
+        }
+        self.next_at_length()
+    }
+
+    #[inline]
+    fn next_at_length(&self) -> Instant {
         let mut deadline = Instant::MAX;
         if self.reading_again_at > Instant::ZERO {
             deadline = self.reading_again_at;
@@ -140,6 +155,7 @@ impl Application {
     }
 
     /// Whether it has not woken up for its clock's next message, or that is not due.
+    #[inline]
     fn oversleeps(&mut self, now: Instant) -> bool {
         let Some(late) = &mut self.late else { return false };
         self.workload.as_ref().and_then(AnyWorkload::poll_timeout).is_some_and(|due| late.sleeps(due, now))
@@ -180,10 +196,17 @@ impl Application {
             // A read may open the window or send an acknowledgement.
             self.transmit_all(transport, taps, now, out);
         }
-        if self.writes && self.may_answer(now) {
+        if self.writes && !self.still_wants_room(transport, now) && self.may_answer(now) {
             self.write(transport, taps, now, out);
             self.account_blocking(now);
         }
+    }
+
+    /// Whether a greedy workload that waited for room still does: then [`Self::write`] would change nothing, nor would
+    /// [`Self::account_blocking`].
+    #[inline(always)]
+    fn still_wants_room<T: Transport>(&self, transport: &T, now: Instant) -> bool {
+        now < self.wants_room_until && transport.writable() == Bytes::ZERO
     }
 
     /// Time inside the window during which it had a message and the transport no room, up to `now`.
@@ -430,7 +453,11 @@ impl Application {
                 .workload
                 .as_ref()
                 .is_some_and(|workload| !workload.is_finished() && workload.poll_timeout().is_none());
-        let is_blocked = !self.backlog.is_empty() || self.stream_echo.unwritten > Bytes::ZERO || greedy_waits;
+        let owes = !self.backlog.is_empty() || self.stream_echo.unwritten > Bytes::ZERO;
+        let is_blocked = owes || greedy_waits;
+        let greedy_until = self.workload.as_ref().map_or(Instant::ZERO, AnyWorkload::wants_room_until);
+        let wants_room_alone = greedy_waits && !owes && self.late.is_none();
+        self.wants_room_until = if wants_room_alone { greedy_until } else { Instant::ZERO };
         match (self.blocked_since, is_blocked) {
             (None, true) => self.blocked_since = Some(now),
             (Some(since), false) => {

@@ -142,7 +142,7 @@ impl Segment {
     ///
     /// The layout is Linux's: on a SYN, SACK-permitted fills the padding before the timestamps; elsewhere
     /// timestamps take 12 bytes and SACK blocks 4 + 8 n.
-    #[inline]
+    #[inline(always)]
     pub const fn options_size(&self) -> u64 {
         let sack = if self.sack_count > 0 { 4 + 8 * self.sack_count as u64 } else { 0 };
         if self.flags.contains(Flags::SYN) {
@@ -151,6 +151,7 @@ impl Segment {
         sack + if self.timestamps.is_some() { 12 } else { 0 }
     }
 
+    #[inline(never)]
     const fn syn_options_size(&self) -> u64 {
         let mut size = 0;
         if self.mss.is_some() {

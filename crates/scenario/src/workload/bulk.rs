@@ -43,6 +43,15 @@ impl Bulk {
     }
 }
 
+impl Bulk {
+    /// As [`AnyWorkload::wants_room_until`](super::AnyWorkload::wants_room_until).
+    pub(super) fn wants_room_until(&self) -> Instant {
+        let wants =
+            self.state == State::Open && self.remaining != Some(Bytes::ZERO) && self.largest > Bytes::ZERO;
+        if wants { self.stop } else { Instant::ZERO }
+    }
+}
+
 impl Workload for Bulk {
     fn open(&mut self, _now: Instant) {
         self.state = State::Open;

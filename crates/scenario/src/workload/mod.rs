@@ -90,6 +90,16 @@ impl AnyWorkload {
     }
 }
 
+impl AnyWorkload {
+    /// Until when a poll without room changes nothing, and nothing but room is waited for; zero where that is not so.
+    pub fn wants_room_until(&self) -> Instant {
+        match self {
+            Self::Bulk(bulk) => bulk.wants_room_until(),
+            Self::Voice(_) | Self::Cbr(_) | Self::Burst(_) => Instant::ZERO,
+        }
+    }
+}
+
 impl Workload for AnyWorkload {
     fn open(&mut self, now: Instant) {
         match self {

@@ -18,6 +18,7 @@ use super::{Ack, CongestionControl, RecoveryAck, RttSample, Window};
 
 /// RFC 9438.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Cubic {
     window: Window,
     /// `W_max` after fast convergence, in packets; zero while none is known.

@@ -10,6 +10,7 @@ use super::{Ack, CongestionControl, Counting, RecoveryAck, Window};
 
 /// RFC 6582.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct NewReno {
     window: Window,
 }

@@ -9,6 +9,7 @@ use super::{Ack, CongestionControl, RecoveryAck, Window};
 
 /// RFC 5681.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Reno {
     window: Window,
 }

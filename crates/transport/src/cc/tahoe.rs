@@ -10,6 +10,7 @@ use super::{Ack, CongestionControl, RecoveryAck, Window};
 
 /// 4.3BSD-Tahoe.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Tahoe {
     window: Window,
 }

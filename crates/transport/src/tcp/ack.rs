@@ -176,12 +176,18 @@ impl AckPolicy {
     }
 
     /// Our data left, and with it an acknowledgement of everything.
+    #[inline(always)]
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         // tcp_event_data_sent: an answer within the timeout makes the connection interactive. One is enough
-        // (net.ipv4.tcp_pingpong_thresh = 1).
-        if self.kind == DelayedAck::Linux && !self.linux.ping_pong && !self.linux.ato.is_zero() {
-            self.linux.ping_pong = self.since_received(now) < self.linux.ato;
+        // (net.ipv4.tcp_pingpong_thresh = 1). Where no data has come there is no timeout.
+        if !self.linux.ato.is_zero() && self.kind == DelayedAck::Linux && !self.linux.ping_pong {
+            self.note_answer(now);
         }
+    }
+
+    #[inline(never)]
+    fn note_answer(&mut self, now: Instant) {
+        self.linux.ping_pong = self.since_received(now) < self.linux.ato;
     }
 
     /// A segment with the ACK bit left, acknowledging `rcv_nxt` and offering a window.

@@ -458,10 +458,16 @@ impl Transport for Tcp {
         }
     }
 
-    /// The segment size changes with the handshake alone, and with it the window offered.
+    /// The segment size changes with the handshake alone, and with it the window offered; of which what `cwnd` does not fill makes no
+    /// difference.
     #[inline]
     fn windows_key(&self) -> (u64, u64) {
-        (self.controller.window().cwnd(), self.sender.offered_bytes())
+        let window = self.controller.window();
+        let cwnd = match window.counting() {
+            Counting::Bytes { .. } => window.cwnd(),
+            Counting::Packets => window.cwnd().saturating_mul(u64::from(self.sender.smss())),
+        };
+        (window.cwnd(), self.sender.offered_bytes().min(cwnd))
     }
 
     #[inline]

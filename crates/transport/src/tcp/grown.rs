@@ -65,7 +65,7 @@ impl Tcp {
         self.note_timestamp(segment, start);
         self.sender.window.update(segment.window, start, self.sender.snd_una());
         // Were all of it here already, its acknowledgement would leave all the same.
-        self.receiver.on_segment(start, segment.payload, false);
+        self.receiver.take_beyond(start, segment.payload);
         self.acks.on_gap(segment.payload, segment.flags.contains(Flags::PSH));
         if self.receiver.window.tuning.is_growing() {
             self.grow_window(segment, now);

@@ -263,7 +263,7 @@ impl Tcp {
     }
 
     /// Data arrived, and the offered window is not all that it may be yet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn grow_window(&mut self, segment: &Segment, now: Instant) {
         let unread = self.receiver.unread();
         let tuning = &mut self.receiver.window.tuning;

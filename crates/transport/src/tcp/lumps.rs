@@ -5,6 +5,8 @@
 //! starts. In a repair too, as long as nothing of what is lost has to leave first. Whatever is not certain to be such a segment, or to
 //! be held by `cwnd`, is left to `output`.
 
+use core::hint::black_box;
+
 use talkpath_units::Instant;
 
 use super::connection::{State, Tcp};
@@ -12,7 +14,7 @@ use super::offload::Lump;
 use super::scoreboard::Marks;
 use super::send::{Held, Sender, SentSegment};
 use super::timer::TimerKind;
-use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, Transmit};
+use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, Segment, Transmit};
 
 impl Tcp {
     /// Sends as many full segments of new data as may leave one after the other, if nothing has to leave before them.
@@ -25,10 +27,7 @@ impl Tcp {
             return;
         }
         self.sender.leave_room(0);
-        let mut next = if self.sender.sends_plainly() { self.plain_lump(now) } else { self.plain_repair() };
-        if let Plain::Leaves(segments) = next {
-            next = self.send_lumps(segments, now, out);
-        }
+        let next = if self.sender.sends_plainly() { self.send_lumps(now, out) } else { self.plain_repair() };
         if let Plain::Held { cwnd_limited } = next
             && !self.acks.is_pending()
         {
@@ -48,30 +47,28 @@ impl Tcp {
         if is_held { Plain::Held { cwnd_limited: true } } else { Plain::Unclear }
     }
 
-    /// Sends a lump of `left` full segments, and what may leave behind it; returns why no more do.
+    /// Sends lumps of full segments as long as they may leave; returns why no more do.
     #[inline(always)]
-    fn send_lumps(&mut self, mut left: u32, now: Instant, out: &mut impl Outlet) -> Plain {
-        let payload = self.sender.smss();
-        let mut segment = self.segment_here((self.sender.snd_max(), payload), Flags::ACK, false, now);
-        let wire_size = segment.wire_size();
-        self.acks.on_data_sent(now);
-        self.sent_since_drained = true;
-        if !self.timers.is_running(TimerKind::Retransmit) {
-            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
-        }
+    fn send_lumps(&mut self, now: Instant, out: &mut impl Outlet) -> Plain {
+        let mut left = match self.plain_lump(now) {
+            Plain::Leaves(segments) => segments,
+            held => return held,
+        };
+        let (mut segment, wire_size) = self.first_header(now);
         let first = self.sender.outstanding_segments();
         let mut follows = false;
         let next = loop {
-            left -= 1;
-            let start = self.sender.snd_max();
-            self.sender.send_plainly(follows, now);
-            self.pacing.on_sent();
-            segment.seq = self.iss.wrapping_add(start as u32);
-            if self.sender.unsent() == 0 {
+            // Each turn finds its fields anew: kept from turn to turn, their addresses take longer to store than to find.
+            let tcp = black_box(&mut *self);
+            let start = tcp.sender.snd_max();
+            tcp.sender.send_plainly(follows, now);
+            tcp.pacing.on_sent();
+            segment.seq = tcp.iss.wrapping_add(start as u32);
+            if tcp.sender.unsent() == 0 {
                 segment.flags = Flags::ACK.with(Flags::PSH);
             }
             // The SYN took offset 0.
-            let payload = PayloadRange::Stream { start: start - 1, end: start - 1 + u64::from(payload) };
+            let payload = PayloadRange::Stream { start: start - 1, end: tcp.sender.snd_max() - 1 };
             out.take(Transmit {
                 packet: Packet::Tcp(segment),
                 ecn: Ecn::NotEct,
@@ -79,15 +76,15 @@ impl Tcp {
                 retransmission: false,
                 wire_size,
             });
+            left -= 1;
             follows = left > 0;
-            if left > 0 && !self.sender.has_full_segment() {
-                break if self.sender.unsent() == 0 { NO_DATA } else { Plain::Unclear };
-            }
-            if left == 0 {
-                match self.plain_lump(now) {
+            if !follows {
+                match tcp.plain_lump(now) {
                     Plain::Leaves(segments) => left = segments,
                     held => break held,
                 }
+            } else if !tcp.sender.has_full_segment() {
+                break if tcp.sender.unsent() == 0 { NO_DATA } else { Plain::Unclear };
             }
         };
         let sent = self.sender.outstanding_segments() - first;
@@ -96,6 +93,20 @@ impl Tcp {
             self.selective.prr.on_sent(sent);
         }
         next
+    }
+
+    /// The header of the first full segment that leaves, and its size on the wire; what leaves behind it has the same but for its
+    /// number.
+    #[inline(always)]
+    fn first_header(&mut self, now: Instant) -> (Segment, u32) {
+        let payload = self.sender.smss();
+        let segment = self.segment_here((self.sender.snd_max(), payload), Flags::ACK, false, now);
+        self.acks.on_data_sent(now);
+        self.sent_since_drained = true;
+        if !self.timers.is_running(TimerKind::Retransmit) {
+            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
+        }
+        (segment, segment.wire_size())
     }
 
     /// What may leave next, where that is plain to see.

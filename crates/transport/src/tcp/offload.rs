@@ -30,6 +30,7 @@ pub(super) enum Lump {
 
 impl Tcp {
     /// Congestion control admits a new segment: how many may leave with it. `ends` with the last that there will ever be.
+    #[inline(never)]
     pub(super) fn lump(&self, ends: bool, now: Instant) -> Lump {
         let (room, cwnd) = self.room_in_cwnd();
         self.lump_within(room.max(1), cwnd, ends, now)
@@ -51,13 +52,13 @@ impl Tcp {
         }
         // No burst is smaller than the least, and finding how large it is takes the longest.
         if quota > u64::from(self.controller.least_burst()) {
-            quota = quota.min(u64::from(self.pace_now().burst()));
+            quota = quota.min(self.burst_now());
         }
         Lump::Leaves(u32::try_from(quota).unwrap_or(u32::MAX).max(1))
     }
 
     /// tcp_tso_should_defer, for `room` of `cwnd` segments; what is found soonest comes first.
-    #[inline]
+    #[inline(always)]
     fn is_lump_worth_waiting(&self, room: u64, cwnd: u64, now: Instant) -> bool {
         if self.recovery.state() != RecoveryState::Open || now.since(self.pacing.departs()) > RECENTLY {
             return false;
@@ -74,7 +75,15 @@ impl Tcp {
         let full = u64::from(self.sender.full_payload());
         let limit = self.sender.usable().min(room * full);
         let window = self.sender.window.edge().saturating_sub(self.sender.snd_una()).min(cwnd * full);
-        limit < window / WINDOW_DIVISOR && limit < u64::from(self.pace_now().burst()) * full
+        // No burst is smaller than the least.
+        let is_least = limit < u64::from(self.controller.least_burst()) * full;
+        limit < window / WINDOW_DIVISOR && (is_least || limit < self.burst_now() * full)
+    }
+
+    /// How many segments a burst has now.
+    #[inline(never)]
+    fn burst_now(&self) -> u64 {
+        u64::from(self.pace_now().burst())
     }
 
     /// Segments that `cwnd` has room for, and `cwnd`.

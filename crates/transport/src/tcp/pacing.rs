@@ -139,22 +139,22 @@ impl Pace {
         if let Some(rate) = self.rate {
             return Some((rate.as_bps() / 8) >> BURST_SHIFT);
         }
-        Some((self.bytes_in_srtt_seconds() / self.srtt?.as_micros().max(1)) >> BURST_SHIFT)
+        let bytes = self.segments_in_srtt_seconds().saturating_mul(u64::from(self.smss));
+        Some((bytes / self.srtt?.as_micros().max(1)) >> BURST_SHIFT)
     }
 
     /// What the pacing rate is in as many seconds as the round trip has microseconds.
-    const fn bytes_in_srtt_seconds(&self) -> u64 {
+    const fn segments_in_srtt_seconds(&self) -> u64 {
         let segments = if self.cwnd > self.outstanding { self.cwnd } else { self.outstanding };
-        let window = if segments == 0 { 1 } else { segments }.saturating_mul(self.smss as u64);
-        // Percent of a window a microsecond, to bytes a second.
-        window.saturating_mul(self.percent() * (MICROS_IN_S / 100))
+        // Percent of a window a microsecond, to segments a second.
+        (if segments == 0 { 1 } else { segments }).saturating_mul(self.percent() * (MICROS_IN_S / 100))
     }
 
     /// Whether less leaves in 2^-10 s than `least_burst` and one more: what most rates are, told without a division.
     fn is_below_one_more(&self) -> bool {
         let (None, Some(srtt)) = (self.rate, self.srtt) else { return false };
-        let one_more = ((u64::from(self.least_burst) + 1) * u64::from(self.smss.max(1))) << BURST_SHIFT;
-        self.bytes_in_srtt_seconds() < one_more.saturating_mul(srtt.as_micros().max(1))
+        let one_more = (u64::from(self.least_burst) + 1) << BURST_SHIFT;
+        self.segments_in_srtt_seconds() < one_more.saturating_mul(srtt.as_micros().max(1))
     }
 
     /// Windows a round trip, in percent.

@@ -86,6 +86,7 @@ impl Tcp {
             Some(srtt) => srtt + srtt + TIMER_SLACK,
             None => INITIAL_WAIT,
         };
+        // An RTO that begins now is longer.
         let left = if progress { self.rtt.rto() } else { self.left_of_rto(now) };
         let wait = if left.is_zero() { wait } else { wait.min(left) };
         self.selective.probe.pending = Pending::Probe;

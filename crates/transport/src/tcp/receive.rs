@@ -86,6 +86,16 @@ impl Receiver {
         self.rcv_nxt += u64::from(payload);
     }
 
+    /// [`Self::on_segment`] of data beyond a gap that fits the window.
+    #[inline]
+    pub(crate) fn take_beyond(&mut self, start: u64, payload: u32) {
+        let end = start + u64::from(payload);
+        self.report.on_out_of_order(start, end);
+        if !self.insert(start, end) {
+            self.report.on_duplicate(start, end);
+        }
+    }
+
     /// Takes the data `start..start + payload` and a FIN behind it, as far as the window allows.
     pub(crate) fn on_segment(&mut self, start: u64, payload: u32, fin: bool) -> Arrival {
         let data_end = start.saturating_add(u64::from(payload));
@@ -143,12 +153,17 @@ impl Receiver {
     }
 
     /// Adds an island, merged with those that it touches; false where all of it was here.
+    #[inline]
     fn insert(&mut self, start: u64, end: u64) -> bool {
         // Most of it follows the last one.
         if let Some(last) = self.islands.last_mut().filter(|last| last.1 == start) {
             last.1 = end;
             return true;
         }
+        self.insert_among(start, end)
+    }
+
+    fn insert_among(&mut self, start: u64, end: u64) -> bool {
         let first = self.islands.partition_point(|&(_, island_end)| island_end < start);
         let behind = self.islands.partition_point(|&(island_start, _)| island_start <= end);
         if first == behind {

@@ -172,17 +172,32 @@ impl RttEstimator {
     #[inline(always)]
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
-        match self.rule {
+        let rto = match self.rule {
             RttRule::Ticks if self.granularity.as_nanos() > 0 => self.update_ticks(rtt),
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
+        };
+        if !self.stands_for(rto) {
+            self.set(rto);
         }
+    }
+
+    /// Whether the RTO is what [`Self::set`] would make of `rto`, as that of most samples is: they round up to the same jiffy.
+    #[inline]
+    fn stands_for(&self, rto: Duration) -> bool {
+        let (rto, base) = (rto.as_nanos(), self.base_rto.as_nanos());
+        self.granularity.as_nanos() == JIFFY && self.backoff == 0 && rto <= base && base - rto < JIFFY
+    }
+
+    /// The RTO is `rto`, rounded up to the clock's ticks, without back-off.
+    fn set(&mut self, rto: Duration) {
+        self.base_rto = self.bounded(rto);
         self.backoff = 0;
         self.follow();
     }
 
     /// RFC 6298 §2.2 and §2.3, alpha = 1/8, beta = 1/4, K = 4.
-    fn update_rfc(&mut self, rtt: u64) {
+    fn update_rfc(&mut self, rtt: u64) -> Duration {
         if self.srtt_x8 == 0 {
             self.srtt_x8 = rtt.saturating_mul(8);
             self.variance_term = rtt.saturating_mul(2);
@@ -193,12 +208,12 @@ impl RttEstimator {
         }
         let term = self.variance_term.max(self.granularity.as_nanos());
         let rto = Duration::from_nanos(self.srtt_x8 / 8).saturating_add(Duration::from_nanos(term));
-        self.base_rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
+        if rto < self.min_rto { self.min_rto } else { rto }
     }
 
     /// tcp_xmit_timer: t_srtt is 8 SRTT and t_rttvar 4 RTTVAR, in ticks; shifts truncate. A first sample counts the tick that it
     /// began in, later ones do not.
-    fn update_ticks(&mut self, rtt: u64) {
+    fn update_ticks(&mut self, rtt: u64) -> Duration {
         let (sample, srtt, rttvar) = match self.granularity.as_nanos() {
             JIFFY => (rtt / JIFFY, self.srtt_x8 / JIFFY, self.variance_term / JIFFY),
             SLOW_TICK => (rtt / SLOW_TICK, self.srtt_x8 / SLOW_TICK, self.variance_term / SLOW_TICK),
@@ -214,12 +229,12 @@ impl RttEstimator {
         self.srtt_x8 = srtt.saturating_mul(tick);
         self.variance_term = rttvar.saturating_mul(tick);
         let rto = self.granularity.saturating_mul(srtt / 8 + rttvar);
-        self.base_rto = self.bounded(if rto < self.min_rto { self.min_rto } else { rto });
+        if rto < self.min_rto { self.min_rto } else { rto }
     }
 
     /// Linux's tcp_rtt_estimator.
     #[inline(always)]
-    fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) {
+    fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
         let floor = self.min_rto.as_nanos();
         if self.srtt_x8 == 0 {
             self.srtt_x8 = rtt.saturating_mul(8);
@@ -240,8 +255,7 @@ impl RttEstimator {
                 self.mdev_max = floor;
             }
         }
-        let rto = Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.variance_term));
-        self.base_rto = self.bounded(rto);
+        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.variance_term))
     }
 
     /// Linux: a quarter of the new deviation, or a thirty-second where the round trip fell and the deviation grew by
@@ -277,7 +291,10 @@ pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
         JIFFY => (now.as_nanos() / JIFFY, span.as_nanos().div_ceil(JIFFY)),
         tick => (now.as_nanos() / tick, span.as_nanos().div_ceil(tick)),
     };
-    let (mut shift, mut reach) = (0, WHEEL_REACH);
+    if delta < WHEEL_REACH {
+        return Instant::from_nanos((now + delta + 1).saturating_mul(tick));
+    }
+    let (mut shift, mut reach) = (3, WHEEL_REACH * 8);
     while delta >= reach && shift < WHEEL_COARSEST {
         (shift, reach) = (shift + 3, reach * 8);
     }

@@ -21,6 +21,7 @@ pub(crate) struct SackReport {
 
 impl SackReport {
     /// `start..end` arrived beyond a gap.
+    #[inline]
     pub(crate) fn on_out_of_order(&mut self, start: u64, end: u64) {
         let [latest, others @ ..] = &mut self.blocks[..self.count] else {
             self.blocks[0] = (start, end);
@@ -35,6 +36,7 @@ impl SackReport {
         self.merge(start, end);
     }
 
+    #[inline(never)]
     fn merge(&mut self, start: u64, end: u64) {
         let mut merged = (start, end);
         let mut kept = 0;
@@ -88,15 +90,19 @@ impl SackReport {
     pub(crate) fn take(&mut self, irs: SeqNum, room: u32) -> ([SackBlock; BLOCKS], u8) {
         let fits = (room.saturating_sub(OPTION_HEADER) / BLOCK).min(BLOCKS as u32) as usize;
         let mut option = [SackBlock::default(); BLOCKS];
+        let number = |offset: u64| irs.wrapping_add(offset as u32);
         let mut count = 0;
-        let duplicate = if fits > 0 { self.duplicate.take() } else { None };
-        let ranges = duplicate.iter().chain(&self.blocks[..self.count]);
-        for (block, &(left, right)) in option[..fits].iter_mut().zip(ranges) {
-            let number = |offset: u64| irs.wrapping_add(offset as u32);
+        if fits > 0
+            && let Some((left, right)) = self.duplicate.take()
+        {
+            option[0] = SackBlock { left: number(left), right: number(right) };
+            count = 1;
+        }
+        for (block, &(left, right)) in option[count..fits].iter_mut().zip(&self.blocks[..self.count]) {
             *block = SackBlock { left: number(left), right: number(right) };
             count += 1;
         }
-        (option, count)
+        (option, count as u8)
     }
 }
 

@@ -73,6 +73,7 @@ impl Tuning {
 
     /// A segment of `payload` bytes arrived, of at most `smss`, with `unread` bytes before the application; returns whether
     /// the window grows.
+    #[inline]
     pub(super) fn on_data(&mut self, payload: u32, smss: u32, unread: u64) -> bool {
         let room = self.clamp.saturating_sub(unread).saturating_sub(self.threshold);
         if payload < LEAST_COUNTED || room == 0 {
@@ -92,6 +93,7 @@ impl Tuning {
     }
 
     /// tcp_rcv_rtt_update.
+    #[inline]
     pub(super) fn on_rtt(&mut self, rtt: Duration) {
         let sample = rtt.saturating_mul(8);
         self.rtt_x8 = if self.rtt_x8.is_zero() || sample < self.rtt_x8 {

@@ -34,8 +34,8 @@ pub(crate) struct ReceiveWindow {
     /// What the latest window was found for, and the window: data that leaves one after the other offers the same, and an
     /// acknowledgement what was found when it was decided on.
     latest: (Basis, u64),
-    /// Whether that was offered since, which moved the edge.
-    latest_is_offered: bool,
+    /// As what that was offered since, which moved the edge.
+    latest_field: Option<u16>,
 }
 
 impl ReceiveWindow {
@@ -54,7 +54,7 @@ impl ReceiveWindow {
             edge: 0,
             tuning,
             latest: NOTHING_FOUND,
-            latest_is_offered: false,
+            latest_field: None,
         }
     }
 
@@ -92,11 +92,14 @@ impl ReceiveWindow {
         let from = self.basis(rcv_nxt, read, mss);
         if self.latest.0 != from {
             self.latest = (from, self.select(rcv_nxt, read, mss));
+        } else if let Some(field) = self.latest_field {
+            // The edge has moved already.
+            return field;
         }
-        self.latest_is_offered = true;
         let shift = self.shift_in_use();
         let field = (self.latest.1 >> shift).min(u64::from(u16::MAX));
         self.edge = self.edge.max(rcv_nxt + (field << shift));
+        self.latest_field = Some(field as u16);
         field as u16
     }
 
@@ -106,10 +109,10 @@ impl ReceiveWindow {
         let from = self.basis(rcv_nxt, read, mss);
         if self.latest.0 == from {
             // What was offered since has moved the edge, and scaling may have cut some of it off.
-            return if self.latest_is_offered { self.select(rcv_nxt, read, mss) } else { self.latest.1 };
+            return if self.latest_field.is_some() { self.select(rcv_nxt, read, mss) } else { self.latest.1 };
         }
         self.latest = (from, self.select(rcv_nxt, read, mss));
-        self.latest_is_offered = false;
+        self.latest_field = None;
         self.latest.1
     }
 

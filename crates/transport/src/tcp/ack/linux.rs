@@ -100,6 +100,13 @@ impl AckPolicy {
     /// tcp_event_data_recv.
     #[inline(always)]
     pub(super) fn adapt_ato(&mut self, context: &AckContext) {
+        // A gap in jiffies is less than a jiffy longer than the time that has passed.
+        let passed = context.now.since(self.linux.last_received);
+        if passed + self.tick <= ATO_MIN / 2 && !self.linux.ato.is_zero() {
+            self.linux.last_received = context.now;
+            self.linux.ato = self.linux.ato / 2 + ATO_MIN / 2;
+            return;
+        }
         let gap = self.since_received(context.now);
         self.linux.last_received = context.now;
         if self.linux.ato.is_zero() {
