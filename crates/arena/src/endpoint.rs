@@ -141,14 +141,21 @@ impl Endpoint {
 pub struct FlowTaps {
     /// Messages on their way out.
     pub forward: LegTap,
-    /// Echoes on their way back; `None` without echo.
-    pub echo: Option<LegTap>,
+    /// Echoes on their way back; `None` without echo. Apart, since each step asks whether it is there, and few flows have one.
+    pub echo: Option<Box<LegTap>>,
 }
 
 impl FlowTaps {
     /// Messages and echoes that are neither delivered nor known to be dropped nor refused.
+    #[inline]
     pub fn pending(&self) -> u64 {
-        self.forward.pending() + self.echo.as_ref().map_or(0, LegTap::pending)
+        if self.echo.is_some() { self.pending_both_ways() } else { self.forward.pending() }
+    }
+
+    /// Apart, as few flows have an echo.
+    #[inline(never)]
+    fn pending_both_ways(&self) -> u64 {
+        self.forward.pending() + self.echo.as_deref().map_or(0, LegTap::pending)
     }
 }
 
@@ -166,14 +173,14 @@ impl FlowTaps {
     pub(crate) fn written_by(&mut self, side: Side) -> Option<&mut LegTap> {
         match side {
             Side::Near => Some(&mut self.forward),
-            Side::Far => self.echo.as_mut(),
+            Side::Far => self.echo.as_deref_mut(),
         }
     }
 
     #[inline]
     pub(crate) fn read_by(&mut self, side: Side) -> Option<&mut LegTap> {
         match side {
-            Side::Near => self.echo.as_mut(),
+            Side::Near => self.echo.as_deref_mut(),
             Side::Far => Some(&mut self.forward),
         }
     }

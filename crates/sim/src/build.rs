@@ -116,7 +116,7 @@ fn build_flow(
             .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
         far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window)
             .waking_up_within(flow.wake_up, sleep("far")),
-        taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| LegTap::new()) },
+        taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| Box::new(LegTap::new())) },
         routes,
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),

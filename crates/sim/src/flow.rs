@@ -127,9 +127,9 @@ impl SimFlow {
     #[inline]
     pub(crate) fn tally(&mut self) {
         if let Some(tally) = &mut self.tally
-            && FlowTally::is_due(&self.taps.forward, self.taps.echo.as_ref())
+            && FlowTally::is_due(&self.taps.forward, self.taps.echo.as_deref())
         {
-            tally.take(&mut self.taps.forward, self.taps.echo.as_mut());
+            tally.take(&mut self.taps.forward, self.taps.echo.as_deref_mut());
         }
     }
 
@@ -172,7 +172,7 @@ impl SimFlow {
         let (forward, echo) = match &mut self.tally {
             Some(tally) => {
                 let no_rows = echo.is_some().then(LegRecord::default);
-                tally.finish(forward, echo, ending);
+                tally.finish(forward, echo.map(|tap| *tap), ending);
                 (LegRecord::default(), no_rows)
             }
             None => (forward.finish(ending), echo.map(|tap| tap.finish(ending))),

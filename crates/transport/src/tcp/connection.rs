@@ -64,6 +64,9 @@ pub struct Tcp {
     pub(super) is_quiet: bool,
     /// Nothing may leave but an acknowledgement, which is to leave now.
     pub(super) owes_ack: bool,
+    /// It was found that nothing is to leave or to be watched over but acknowledgements ([`Self::only_receives`]), and nothing has
+    /// happened since but that data came.
+    pub(super) is_receiver: bool,
     /// The first unacknowledged segment has to be sent again whatever the window says.
     pub(super) resend_first: bool,
     /// The persist timer fired.
@@ -191,6 +194,7 @@ impl Tcp {
             repairs: VecDeque::new(),
             sent_since_drained: false,
             is_quiet: false,
+            is_receiver: false,
             owes_ack: false,
             probe_due: false,
             persist_backoff: 0,
@@ -276,6 +280,13 @@ impl Tcp {
     /// Something comes from outside: a poll has to look, and what was found of the send buffer may no longer hold.
     #[inline]
     const fn stir(&mut self) {
+        self.is_receiver = false;
+        self.stir_by_packet();
+    }
+
+    /// As [`Self::stir`]; whether there is something to send is decided by what the packet is.
+    #[inline]
+    const fn stir_by_packet(&mut self) {
         self.is_quiet = false;
         self.owes_ack = false;
         self.buffer.forget_full();
@@ -323,7 +334,7 @@ impl Transport for Tcp {
 
     #[inline]
     fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, now: Instant) {
-        self.stir();
+        self.stir_by_packet();
         match packet {
             Packet::Tcp(segment) if self.state == State::Established => {
                 self.on_synchronized_here(segment, now);
@@ -400,8 +411,7 @@ impl Transport for Tcp {
                 self.acks.on_read(&context);
                 if self.acks.is_pending() {
                     // What was quiet before has nothing else to send.
-                    self.owes_ack =
-                        self.is_quiet && self.acks.is_immediate() && self.is_alone() && self.is_mute();
+                    self.owes_ack = self.is_quiet && self.acks.is_immediate() && self.only_receives();
                     self.is_quiet = false;
                 }
             }

@@ -58,7 +58,7 @@ impl Tcp {
             && start + u64::from(segment.payload) <= self.receiver.window.edge()
             && segment.ack == self.iss.wrapping_add(self.sender.snd_una() as u32)
             && !self.is_old_duplicate(segment)
-            && self.is_mute();
+            && (self.is_receiver || self.is_mute());
         if !is_beyond {
             return false;
         }
@@ -70,7 +70,7 @@ impl Tcp {
         if self.receiver.window.tuning.is_growing() {
             self.grow_window(segment, now);
         }
-        self.owes_ack = self.is_alone();
+        self.owes_ack = self.is_receiver || self.is_alone();
         true
     }
 

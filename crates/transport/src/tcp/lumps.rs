@@ -84,7 +84,7 @@ impl Tcp {
                     held => break held,
                 }
             } else if !tcp.sender.has_full_segment() {
-                break if tcp.sender.unsent() == 0 { NO_DATA } else { Plain::Unclear };
+                break tcp.sender.no_full_segment();
             }
         };
         let sent = self.sender.outstanding_segments() - first;
@@ -112,15 +112,14 @@ impl Tcp {
     /// What may leave next, where that is plain to see.
     #[inline(always)]
     fn plain_lump(&mut self, now: Instant) -> Plain {
-        if self.sender.unsent() == 0 {
-            return NO_DATA;
-        }
         if !self.sender.has_full_segment() {
-            return Plain::Unclear;
+            return self.sender.no_full_segment();
         }
         let (room, cwnd) = self.room_in_cwnd();
         if room == 0 {
-            let is_final = self.selective.enabled || !self.config.limited_transmit;
+            let is_final = self.selective.enabled
+                || !self.config.limited_transmit
+                || self.recovery.limited_transmit() == 0;
             return if is_final { Plain::Held { cwnd_limited: true } } else { Plain::Unclear };
         }
         if !self.pacing.in_bursts() {
@@ -150,6 +149,16 @@ impl Sender {
         self.unsent() >= full && self.window.edge().saturating_sub(self.snd_max) >= full
     }
 
+    /// Why not [`Self::has_full_segment`]: of too little data Nagle's algorithm has its say, as the persist timer has of a window that
+    /// closed with nothing in flight. A window in which there is no room for a segment is not filled by halves (RFC 9293 §3.8.6.2.1).
+    #[inline]
+    fn no_full_segment(&self) -> Plain {
+        let (unsent, usable) = (self.unsent(), self.usable());
+        let is_far_end =
+            unsent >= u64::from(self.full_payload()) && usable < (self.window.largest() / 2).max(1);
+        if unsent == 0 || is_far_end { Plain::Held { cwnd_limited: false } } else { Plain::Unclear }
+    }
+
     /// [`Self::send_new`] of a full segment.
     #[inline]
     fn send_plainly(&mut self, follows: bool, now: Instant) {
@@ -175,6 +184,3 @@ enum Plain {
     /// It takes a longer look.
     Unclear,
 }
-
-/// All that was written has left.
-const NO_DATA: Plain = Plain::Held { cwnd_limited: false };

@@ -32,9 +32,8 @@ impl Tcp {
         }
         if segment.payload > 0 {
             segment.sack_count == 0
-                && if self.is_plain_data(segment, start) {
-                    self.on_plain_data(segment, start, now);
-                    true
+                && if start == self.receiver.rcv_nxt() {
+                    self.takes_plain_data(segment, start, now)
                 } else {
                     self.takes_data_beyond(segment, start, now)
                 }
@@ -56,8 +55,12 @@ impl Tcp {
             && !self.is_old_duplicate(segment)
     }
 
-    #[inline(always)]
-    fn on_plain_data(&mut self, segment: &Segment, start: u64, now: Instant) {
+    /// The data expected next: whether the end has nothing in flight, and so it has been dealt with.
+    #[inline(never)]
+    fn takes_plain_data(&mut self, segment: &Segment, start: u64, now: Instant) -> bool {
+        if !self.is_plain_data(segment, start) {
+            return false;
+        }
         self.note_timestamp(segment, start);
         self.sender.window.update(segment.window, start, self.sender.snd_una());
         self.receiver.take_whole(segment.payload);
@@ -66,13 +69,30 @@ impl Tcp {
         if self.receiver.window.tuning.is_growing() {
             self.grow_window(segment, now);
         }
-        if self.is_alone() && self.is_mute() {
+        if self.only_receives() {
             let asks = self.acks.check_asks_window(self.receiver.rcv_nxt());
             let context =
                 if asks { AckContext { selectable: self.selectable(), ..context } } else { context };
             self.owes_ack = self.acks.check(&context, &mut self.timers);
             self.is_quiet = !self.owes_ack;
         }
+        true
+    }
+
+    /// Whether nothing is to leave, or to be watched over, but acknowledgements: what is found so stays so while nothing but data comes,
+    /// of which no other code hears.
+    #[inline(always)]
+    pub(super) fn only_receives(&mut self) -> bool {
+        debug_assert!(!self.is_receiver || (self.is_alone() && self.is_mute()), "it sends something");
+        if !self.is_receiver {
+            self.is_receiver = self.find_only_receives();
+        }
+        self.is_receiver
+    }
+
+    #[inline(never)]
+    fn find_only_receives(&self) -> bool {
+        self.is_alone() && self.is_mute()
     }
 
     /// Whether nothing was decided on that is still to leave or to be done after the last packet that leaves.
@@ -104,7 +124,7 @@ impl Tcp {
         let Some(run) = self.sender.plain_run(ack) else { return false };
         self.note_timestamp(segment, start);
         self.sender.window.update(segment.window, start, ack);
-        let bytes = self.sender.acknowledge_plainly(ack, run.segments);
+        let bytes = self.sender.acknowledge_plainly(ack, &run);
         let snd_max = self.sender.snd_max();
         let rtt = self.rtt.measure(run.first_sent, now);
         self.rtt.on_sample(rtt, ack, snd_max);
@@ -155,46 +175,49 @@ struct PlainRun {
     first_sent: Instant,
     last_sent: Instant,
     segments: u64,
+    /// Of these, those that did not follow another one at once.
+    lumps: u64,
 }
 
 impl Sender {
     /// What `ack` acknowledges, where it does so to the last byte and everything in flight up to the segment behind was sent once, and
-    /// in order.
-    #[inline]
+    /// in order. What reaches beyond the queue's first piece of memory is left to the longer way.
+    #[inline(always)]
     fn plain_run(&self, ack: u64) -> Option<PlainRun> {
         let is_calm = self.next == self.segments.len()
             && self.board.is_clean()
             && !self.board.hold_lost
             && self.board.highest <= self.snd_una;
-        let first = self.segments.front().filter(|_| is_calm)?;
-        let (mut segment, mut last, mut segments) = (first, first, 0);
-        while segment.marks.is_clean() {
-            if segment.end > ack {
-                break;
-            }
-            (last, segments) = (segment, segments + 1);
-            match self.segments.get(segments) {
-                Some(next) => segment = next,
-                None => break,
+        let (flight, beyond) = self.segments.as_slices();
+        let first = flight.first().filter(|_| is_calm)?;
+        let mut run = PlainRun { first_sent: first.sent_at, last_sent: first.sent_at, segments: 0, lumps: 0 };
+        let mut end = self.snd_una;
+        let mut behind = flight.iter();
+        loop {
+            match behind.next() {
+                Some(segment) if !segment.marks.is_clean() => return None,
+                Some(segment) if segment.end > ack => break,
+                Some(segment) => {
+                    (run.last_sent, end) = (segment.sent_at, segment.end);
+                    run.segments += 1;
+                    run.lumps += u64::from(!segment.follows);
+                }
+                None if beyond.is_empty() => break,
+                None => return None,
             }
         }
-        let is_plain = segment.marks.is_clean() && segments > 0 && last.end == ack;
-        is_plain.then_some(PlainRun {
-            first_sent: first.sent_at,
-            last_sent: last.sent_at,
-            segments: segments as u64,
-        })
+        (run.segments > 0 && end == ack).then_some(run)
     }
 
-    /// Everything before `ack`, the `segments` of a [`Self::plain_run`], has arrived; returns how many bytes that was.
-    #[inline]
-    fn acknowledge_plainly(&mut self, ack: u64, segments: u64) -> u64 {
-        for _ in 0..segments {
-            let follows = self.segments.pop_front().is_some_and(|segment| segment.follows);
-            self.lumps -= u64::from(!follows);
+    /// Everything before `ack`, a [`Self::plain_run`], has arrived; returns how many bytes that was.
+    #[inline(always)]
+    fn acknowledge_plainly(&mut self, ack: u64, run: &PlainRun) -> u64 {
+        for _ in 0..run.segments {
+            self.segments.pop_front();
         }
+        self.lumps -= run.lumps;
         self.next = self.segments.len();
-        self.board.popped += segments;
+        self.board.popped += run.segments;
         let bytes = ack - self.snd_una;
         self.snd_una = ack;
         self.board.forget_resent(ack);

@@ -95,6 +95,7 @@ impl Tcp {
 
     /// What is left of the RTO that began when the first segment was sent; nothing once that is over (tcp_rto_delta_us). A timer for it
     /// is set anew, and rounded up to jiffies once more.
+    #[inline]
     fn left_of_rto(&self, now: Instant) -> Duration {
         let rto = self.rtt.rto();
         self.sender.first_sent_at().map_or(rto, |sent_at| sent_at.saturating_add(rto).since(now))

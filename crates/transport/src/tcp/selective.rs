@@ -202,6 +202,7 @@ impl Tcp {
     }
 
     /// Whether something is being repaired or looks as if it had to be (beyond tcp_ca_state TCP_CA_Open).
+    #[inline]
     pub(super) fn is_disordered(&self) -> bool {
         self.recovery.state() != RecoveryState::Open
             || !self.sender.board.is_clean()

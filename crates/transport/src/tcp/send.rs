@@ -207,6 +207,7 @@ impl Sender {
     }
 
     /// One past the last offset that is taken to be in the network.
+    #[inline]
     pub(crate) fn snd_nxt(&self) -> u64 {
         self.segments.get(self.next).map_or(self.snd_max, SentSegment::start)
     }
