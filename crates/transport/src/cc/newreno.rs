@@ -49,7 +49,8 @@ impl CongestionControl for NewReno {
     }
 
     /// RFC 6582 §3.2 step 3. Of the two windows that a full acknowledgement may leave, the RFC's own counting takes
-    /// the first, Linux (tcp_end_cwnd_reduction) the second.
+    /// the first, Linux (tcp_end_cwnd_reduction) the second. Where each acknowledgement opens the window the full one does too, as BSD's
+    /// and ns-2's do, which treat it like any other once recovery is over.
     fn on_recovery_ack(&mut self, ack: Ack, full: bool) -> RecoveryAck {
         if !full {
             self.window.deflate_partially(ack.acked);
@@ -59,6 +60,7 @@ impl CongestionControl for NewReno {
             Counting::Bytes { .. } => self.window.deflate_without_burst(ack.flight_size),
             Counting::Packets => self.window.deflate(),
         }
+        self.window.grow_after_recovery(ack);
         RecoveryAck::Leave
     }
 
@@ -83,6 +85,7 @@ mod tests {
     use talkpath_units::{Instant, Packets};
 
     use super::*;
+    use crate::cc::Growth;
 
     fn ack(acked: u64, flight_size: u64) -> Ack {
         Ack { acked, flight_size, cwnd_limited: true, now: Instant::ZERO }
@@ -102,6 +105,19 @@ mod tests {
         assert_eq!(newreno.window().cwnd(), 10_000);
         assert_eq!(newreno.on_recovery_ack(ack(9_000, 2_000), true), RecoveryAck::Leave);
         assert_eq!(newreno.window().cwnd(), 3_000);
+    }
+
+    /// BSD's tcp_input and ns-2's recv_newack_helper: 1,000 B of 5,000 B more, a share of 200 B.
+    #[test]
+    fn where_each_acknowledgement_opens_the_window_the_full_one_does_too() {
+        let counting = Counting::Bytes { smss: 1000 };
+        for (growth, cwnd) in [(Growth::Counted, 5_000), (Growth::EachAck, 5_200)] {
+            let window = Window::new(counting, Packets::new(10), None).with_growth(growth);
+            let mut newreno = NewReno::new(window);
+            newreno.on_loss(10_000);
+            assert_eq!(newreno.on_recovery_ack(ack(9_000, 6_000), true), RecoveryAck::Leave);
+            assert_eq!(newreno.window().cwnd(), cwnd, "{growth:?}");
+        }
     }
 
     /// tcp_slow_start, tcp_reno_ssthresh, tcp_end_cwnd_reduction.

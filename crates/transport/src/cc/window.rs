@@ -241,7 +241,7 @@ impl Window {
         self.cwnd = self.ssthresh;
     }
 
-    /// The acknowledgement that ended Reno's recovery: where each one opens the window, this one does too (tcp_input).
+    /// The acknowledgement that ended a recovery: where each one opens the window, this one does too (BSD's tcp_input).
     pub fn grow_after_recovery(&mut self, ack: Ack) {
         if self.growth != Growth::Counted {
             self.grow(ack);
