@@ -94,9 +94,7 @@ impl FlowTally {
             }
             highest = highest.max(Some(seq));
         }
-        for &(at, bytes) in &reads {
-            self.on_delivery(at, bytes);
-        }
+        self.on_reads(&reads);
         forward.take_room(arrivals, reads);
         if let (Some(echo), Some((arrivals, reads))) = (&mut echo, back) {
             echo.take_room(arrivals, reads);
@@ -104,8 +102,11 @@ impl FlowTally {
         while let Some((seq, row)) = forward.first() {
             let back = echo.as_deref().and_then(|echo| echo.get(seq));
             let Some(row) = row.filter(|row| is_settled(row, echo.is_some(), back)) else { break };
-            let (row, back) = (decided(*row), back.copied().map(decided));
-            self.add(&row, back.as_ref());
+            if row.fate == Fate::Unfinished || back.is_some_and(|back| back.fate == Fate::Unfinished) {
+                self.add(&decided(*row), back.copied().map(decided).as_ref());
+            } else {
+                self.add(row, back);
+            }
             forward.give_first();
             if let Some(echo) = &mut echo {
                 echo.give_first();
@@ -185,12 +186,25 @@ impl FlowTally {
     }
 
     fn on_delivery(&mut self, at: Instant, bytes: Bytes) {
-        self.last_delivery = self.last_delivery.max(Some(at));
-        if at >= self.from && (self.bounded || at <= self.window.end) {
-            self.bytes += u128::from(bytes.get());
+        self.on_reads(&[(at, bytes)]);
+    }
+
+    #[inline]
+    fn on_reads(&mut self, reads: &[(Instant, Bytes)]) {
+        let counted = self.from..=if self.bounded { Instant::MAX } else { self.window.end };
+        let (mut last, mut sum) = (Instant::ZERO, 0);
+        for &(at, bytes) in reads {
+            last = last.max(at);
+            if counted.contains(&at) {
+                sum += u128::from(bytes.get());
+            }
         }
+        if !reads.is_empty() {
+            self.last_delivery = self.last_delivery.max(Some(last));
+        }
+        self.bytes += sum;
         if let Some(seconds) = &mut self.seconds {
-            seconds.deliver(at, bytes);
+            reads.iter().for_each(|&(at, bytes)| seconds.deliver(at, bytes));
         }
     }
 }

@@ -73,8 +73,10 @@ impl Interarrivals {
         self.delta = Some((least.min(delta), most.max(delta)));
         let estimate = self.jitter.unwrap_or(0.0);
         let jitter = estimate + (magnitude(transit - earlier).as_millis_f64() - estimate) / GAIN;
+        // Never undefined, so that plain comparisons do.
         let (least, most) = if self.jitter.is_some() { self.jitters } else { (jitter, jitter) };
-        self.jitters = (least.min(jitter), most.max(jitter));
+        self.jitters =
+            (if jitter < least { jitter } else { least }, if jitter > most { jitter } else { most });
         self.jitter_sum += jitter;
         self.jitter = Some(jitter);
     }

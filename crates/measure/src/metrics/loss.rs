@@ -47,7 +47,7 @@ impl LossCounts {
             Outcome::Refused => &mut self.refused,
         };
         *count += 1;
-        self.sent = self.received + self.lost() + self.unfinished;
+        self.sent += u64::from(trip.outcome != Outcome::Refused);
     }
 
     /// Missing on either leg.
