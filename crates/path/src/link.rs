@@ -12,6 +12,8 @@
 //! A link layer's framing takes time on the wire only; its medium access and retransmissions are left out. Sizes are those
 //! of IP packets everywhere else.
 
+use core::ops::Range;
+
 use talkpath_units::{Bytes, Instant, Seed};
 
 use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind};
@@ -123,6 +125,11 @@ pub struct LinkReport {
 }
 
 impl<T: Carried> Link<T> {
+    /// The bytes of a link that a plain packet's arrival at the far end looks at, for who wants to ask memory for them beforehand.
+    pub const AT_EXIT: Range<usize> = 0..128;
+    /// The same of a plain packet's entry.
+    pub const AT_ENTRY: Range<usize> = 0..256;
+
     /// The link called `name`, empty, measuring from the run's beginning without end.
     ///
     /// Its random streams are `link/NAME/loss` and `link/NAME/jitter`.
@@ -230,6 +237,12 @@ impl<T: Carried> Link<T> {
     #[inline(always)]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.pipe.poll_timeout()
+    }
+
+    /// The packet that comes out next, where there is one that nothing overtakes.
+    #[inline(always)]
+    pub fn next(&self) -> Option<&T> {
+        self.pipe.next()
     }
 
     /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`. `None` does not say that there

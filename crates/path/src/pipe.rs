@@ -125,6 +125,12 @@ impl<T: Carried> Pipe<T> {
         Some((traveller.packet.wire_size(), at))
     }
 
+    /// The next packet to leave the pipe, where none overtakes.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> Option<&T> {
+        self.in_order.ring.front().map(|next| &next.packet)
+    }
+
     /// When the next packet leaves the pipe, if any ever does.
     #[inline(always)]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

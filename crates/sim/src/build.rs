@@ -12,6 +12,7 @@ use talkpath_units::{Duration, Instant};
 
 use crate::flow::{FlowMeter, SimFlow};
 use crate::network::{Direction, Network, Parcels, Routes, Step, Ticket};
+use crate::prefetch;
 use crate::queue::{Entity, EventQueue};
 use crate::simulation::Simulation;
 
@@ -58,6 +59,8 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         drain: scenario.drain,
         pending: None,
         last_delivery: Instant::ZERO,
+        looks_ahead: prefetch::pays_for(scenario.flows.len()),
+        expected: None,
     }
 }
 

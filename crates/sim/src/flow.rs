@@ -1,5 +1,7 @@
 //! One flow in the simulator: both ends, their taps, and the state of the sender over time.
 
+use core::mem::offset_of;
+
 use talkpath_arena::{Endpoint, FlowTaps};
 use talkpath_measure::series::{SeriesTap, TimeWeighted};
 use talkpath_measure::{
@@ -9,7 +11,8 @@ use talkpath_path::Reassembly;
 use talkpath_transport::{Levels, Observation};
 use talkpath_units::{Duration, Instant, Rate};
 
-use crate::network::Step;
+use crate::network::{Direction, Step};
+use crate::prefetch::{LINE, ask_for};
 
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step looks at lies side by side.
 #[repr(C, align(64))]
@@ -123,6 +126,20 @@ impl FlowSeries {
 }
 
 impl SimFlow {
+    /// Asks memory for what a step of the end looks at whose packets travel in `direction`.
+    #[inline(always)]
+    pub(crate) fn ask_for(&self, direction: Direction) {
+        match direction {
+            // Everything before the far end.
+            Direction::Out => ask_for(self, 0..offset_of!(Self, far)),
+            Direction::Back => {
+                ask_for(self, 0..LINE);
+                ask_for(self, offset_of!(Self, taps)..offset_of!(Self, near));
+                ask_for(self, offset_of!(Self, far)..offset_of!(Self, info));
+            }
+        }
+    }
+
     /// Takes out of the taps what is settled, where no rows are kept and enough has come together.
     #[inline]
     pub(crate) fn tally(&mut self) {

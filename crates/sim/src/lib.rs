@@ -7,6 +7,7 @@ mod build;
 pub mod capture;
 mod flow;
 mod network;
+mod prefetch;
 #[cfg(test)]
 mod properties;
 mod queue;

@@ -11,6 +11,7 @@ use talkpath_transport::{Ecn, Packet};
 use talkpath_units::{Bytes, Instant};
 
 use crate::capture::Tap;
+use crate::prefetch;
 use crate::queue::{Entity, EventQueue};
 
 /// The links, and what happens when.
@@ -248,6 +249,14 @@ impl Parcels {
     #[inline]
     pub(crate) fn get(&self, ticket: Ticket) -> &Parcel {
         &self.slots[ticket.slot()]
+    }
+
+    /// Asks memory for the parcel of a ticket.
+    #[inline(always)]
+    pub(crate) fn ask_for(&self, ticket: Ticket) {
+        if let Some(parcel) = self.slots.get(ticket.slot()) {
+            prefetch::ask_for(parcel, 0..size_of::<Parcel>());
+        }
     }
 
     /// A queue marks the parcel: Congestion Experienced, where its ends take marks (RFC 3168 §5). Pieces of a packet are

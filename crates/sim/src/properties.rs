@@ -157,4 +157,22 @@ proptest! {
         }
         prop_assert!(steps > 5);
     }
+
+    #[test]
+    fn asking_memory_for_what_comes_next_changes_nothing(
+        links in proptest::collection::vec(any_link(), 1..4),
+        flows in proptest::collection::vec((0_usize..4, 0..TRANSPORTS.len(), 0..WORKLOADS.len()), 1..5),
+    ) {
+        let source = Source { name: "any.toml".to_owned(), text: scenario(&links, &flows) };
+        let plan = load(&source, &Options::default()).expect("the scenario is valid");
+        let interrupt = AtomicBool::new(false);
+        let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: false, rows: true, interrupt: &interrupt, progress: &|_| {} };
+        let [without, with] = [false, true].map(|looks_ahead| {
+            let mut simulation = build(&plan.cells[0].scenario, &run);
+            simulation.looks_ahead = looks_ahead;
+            let (end, _) = simulation.run(&run);
+            format!("{:?}", simulation.finish(end, &run, &plan.cells[0].scenario))
+        });
+        prop_assert_eq!(without, with);
+    }
 }

@@ -196,6 +196,13 @@ impl EventQueue {
         (Instant::from_nanos(self.now), Entity(held.entity()))
     }
 
+    /// Who is woken next, as far as that is known without a search: where several share a slot, one of them.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> Option<Entity> {
+        let slot = self.occupied[0].first()?;
+        Some(Entity(self.near[slot].entity()))
+    }
+
     /// The entity that was woken last wants to be woken again at `again`, or not ([`Instant::MAX`]). Returns the next one to
     /// wake and the time, as [`Self::next`] would: that one itself where nothing comes up to then.
     #[inline(always)]

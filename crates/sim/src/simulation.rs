@@ -16,7 +16,7 @@ use talkpath_arena::links::link_record;
 use talkpath_arena::{Exchange, RunPlan};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{DropCause, RunRecord};
-use talkpath_path::{PathOutput, Reassembled};
+use talkpath_path::{Link, PathOutput, Reassembled};
 use talkpath_scenario::Scenario;
 use talkpath_transport::{Ecn, Outlet, Packet, Transmit};
 use talkpath_units::{Duration, Instant};
@@ -24,6 +24,7 @@ use talkpath_units::{Duration, Instant};
 use crate::capture::Sighting;
 use crate::flow::SimFlow;
 use crate::network::{Direction, Network, Parcel, Place, Step, Ticket};
+use crate::prefetch::ask_for;
 use crate::queue::Entity;
 
 /// A run under way.
@@ -40,6 +41,10 @@ pub(crate) struct Simulation {
     pub(crate) pending: Option<u64>,
     /// The latest after sending has stopped.
     pub(crate) last_delivery: Instant,
+    /// Whether there are so many flows that memory is asked for what comes next ([`crate::prefetch`]).
+    pub(crate) looks_ahead: bool,
+    /// The flow whose near end was asked for last, until its first link is, too: where that lies stands in the flow.
+    pub(crate) expected: Option<u32>,
 }
 
 impl Simulation {
@@ -63,6 +68,9 @@ impl Simulation {
                 break;
             }
             now = at;
+            if self.looks_ahead {
+                self.look_at_next();
+            }
             let again = self.wake(entity, now);
             (at, entity) = self.network.queue.settle(entity, again);
             until_look -= 1;
@@ -147,7 +155,12 @@ impl Simulation {
     fn wake_link(&mut self, index: u32, now: Instant) -> Instant {
         loop {
             match self.network.links[index as usize].poll_arrival(now) {
-                Some(ticket) => self.carry_on(ticket, now),
+                Some(ticket) => {
+                    if self.looks_ahead {
+                        self.look_ahead(index);
+                    }
+                    self.carry_on(ticket, now);
+                }
                 None => self.carry_on_otherwise(index, now),
             }
             // Looked at last: what came out may have come in again.
@@ -156,6 +169,38 @@ impl Simulation {
                 self.network.observe_queue(index, now);
                 return next;
             }
+        }
+    }
+
+    /// Asks for the end that the next packet of link `index` goes to, and for that packet. By the time it arrives several others
+    /// have been dealt with, since there are many flows.
+    #[inline(never)]
+    fn look_ahead(&mut self, index: u32) {
+        if let Some(&next) = self.network.links[index as usize].next()
+            && let Place::End(index, answers) = next.next.place()
+            && let Some(flow) = self.flows.get(index)
+        {
+            self.network.parcels.ask_for(next);
+            flow.ask_for(answers);
+            if answers == Direction::Out {
+                self.expected = Some(index as u32);
+            }
+        }
+    }
+
+    /// Asks for the link that is woken next, and for the one by which an end leaves that was asked for some time ago.
+    #[inline(always)]
+    fn look_at_next(&mut self) {
+        let next = self.network.queue.peek();
+        if let Some(link) = next.and_then(|next| self.network.links.get(next.0 as usize)) {
+            ask_for(link, Link::<Ticket>::AT_EXIT);
+        }
+        if let Some(index) = self.expected.take()
+            && let Some(flow) = self.flows.get(index as usize)
+            && let Place::Link(link) = flow.routes[Direction::Out as usize].place()
+            && let Some(link) = self.network.links.get(link as usize)
+        {
+            ask_for(link, Link::<Ticket>::AT_ENTRY);
         }
     }
 
