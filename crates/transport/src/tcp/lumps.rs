@@ -12,7 +12,7 @@ use talkpath_units::Instant;
 use super::connection::{State, Tcp};
 use super::offload::Lump;
 use super::scoreboard::Marks;
-use super::send::{Held, Sender, SentSegment};
+use super::send::{Held, Next, Sender, SentSegment};
 use super::timer::TimerKind;
 use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, Segment, Transmit};
 
@@ -156,7 +156,11 @@ impl Sender {
         let (unsent, usable) = (self.unsent(), self.usable());
         let is_far_end =
             unsent >= u64::from(self.full_payload()) && usable < (self.window.largest() / 2).max(1);
-        if unsent == 0 || is_far_end { Plain::Held { cwnd_limited: false } } else { Plain::Unclear }
+        if unsent > 0 && !is_far_end {
+            return Plain::Unclear;
+        }
+        debug_assert!(matches!(self.plan(), Next::Nothing(_)), "the longer way sends something");
+        Plain::Held { cwnd_limited: false }
     }
 
     /// [`Self::send_new`] of a full segment.

@@ -177,7 +177,9 @@ impl RttEstimator {
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
         };
-        if !self.stands_for(rto) {
+        if self.stands_for(rto) {
+            debug_assert_eq!(self.bounded(rto), self.base_rto, "it stands");
+        } else {
             self.set(rto);
         }
     }
