@@ -130,7 +130,9 @@ fn run(case: &Case) -> [u64; 2] {
     let mut opened = [false; 2];
     let mut closed = [false; 2];
     pair.schedule(pair.now, Event::App { at: A });
-    for _ in 0..2_000_000 {
+    // Through a window of one byte each takes a round trip of up to some twenty steps.
+    let bytes: u64 = case.writes.iter().flatten().sum();
+    for _ in 0..2_000_000 + 64 * bytes {
         let Some(event) = pair.step() else { break };
         let Event::App { .. } = event else { continue };
         let mut done = true;
