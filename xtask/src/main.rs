@@ -19,8 +19,8 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask tidy             borders between crates, words, file lengths, module docs
        cargo xtask citations        rule, code, test: where each RFC section is followed and tested
        cargo xtask timings [PAGE]   docs/building.md's table, from `cargo build --release --timings`
-       cargo xtask peers [seeds=N] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
-       cargo xtask peers speed [SCENARIO...]        what the same packets cost there and here
+       cargo xtask peers [seeds=N] [ns3=FOLDER] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
+       cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one";
 
 fn main() -> ExitCode {

@@ -26,12 +26,16 @@ struct Simulator {
 /// Every run's figures, by name.
 type Figures = BTreeMap<String, Vec<f64>>;
 
-/// Compares figures, or with `speed` the cost.
+/// Compares figures, or with `speed` the cost. `ns3=FOLDER` takes ns-3 from there, the folder of a build of its sources (cmake -B), and not
+/// from the Python package.
 ///
 /// # Errors
 /// What is wrong with the arguments, or why nothing could be compared.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
-    let (peers, absent) = peers(root);
+    let (of_ns3, arguments): (Vec<_>, Vec<_>) =
+        arguments.iter().cloned().partition(|word| word.starts_with("ns3="));
+    let built = of_ns3.last().and_then(|word| word.strip_prefix("ns3=")).map(Path::new);
+    let (peers, absent) = peers(root, built);
     for why in &absent {
         println!("skipped: {why}");
     }
@@ -42,7 +46,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     if arguments.first().is_some_and(|word| word == "speed") {
         return speed::run(root, &ours, &peers, &arguments[1..]);
     }
-    compare(root, &ours, &peers, arguments)
+    compare(root, &ours, &peers, &arguments)
 }
 
 /// `[seeds=N] [duration=S] [CELL-PREFIX...]`: medians and ranges over so many seeds.
@@ -150,9 +154,9 @@ fn ours(root: &Path) -> Result<Simulator, String> {
 }
 
 /// What is installed, and for the rest why not and what to do.
-fn peers(root: &Path) -> (Vec<Simulator>, Vec<String>) {
+fn peers(root: &Path, ns3_built: Option<&Path>) -> (Vec<Simulator>, Vec<String>) {
     let (mut found, mut absent) = (Vec::new(), Vec::new());
-    for peer in [ns2(root), ns3(root)] {
+    for peer in [ns2(root), ns3(root, ns3_built)] {
         match peer {
             Ok(simulator) => found.push(simulator),
             Err(why) => absent.push(why),
@@ -169,21 +173,21 @@ fn ns2(root: &Path) -> Result<Simulator, String> {
     Ok(Simulator { name: "ns-2", program, before: vec![script.display().to_string()] })
 }
 
-/// Compiled against the headers and libraries of the Python package, which is the only form of ns-3 that needs no build.
-fn ns3(root: &Path) -> Result<Simulator, String> {
-    const HOW: &str = "pip install ns3 (3.44; Debian's 3.37 has logging compiled in)";
+/// The study's script, compiled against the headers and libraries in `built` or else of the Python package, which is the only form of
+/// ns-3 that needs no build.
+fn ns3(root: &Path, built: Option<&Path>) -> Result<Simulator, String> {
+    const HOW: &str = "pip install ns3 (3.44; Debian's 3.37 has logging compiled in), or ns3=FOLDER of a build of its sources";
     let absent = |what: &str| format!("ns-3: {what}; {HOW}");
-    let out = Command::new("python3")
-        .args(["-c", "import importlib.util as u; print(u.find_spec('ns3').submodule_search_locations[0])"])
-        .output()
-        .map_err(|_| absent("no python3 to look for it"))?;
-    let home = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim());
-    let (headers, libraries) = (home.join("include"), home.join("lib64"));
-    if !out.status.success() || !headers.is_dir() {
-        return Err(absent("not installed"));
+    let (home, libraries, name) = match built {
+        Some(folder) => (folder.to_owned(), "lib", "ns3-dumbbell-built"),
+        None => (python_package()?, "lib64", "ns3-dumbbell"),
+    };
+    let (headers, libraries) = (home.join("include"), home.join(libraries));
+    if !headers.is_dir() {
+        return Err(absent(&format!("not installed (no folder {})", headers.display())));
     }
     let folder = target(root).join("peers");
-    let program = folder.join("ns3-dumbbell");
+    let program = folder.join(name);
     let source = root.join("studies/sawashima-1997/peers/dumbbell.cc");
     let age = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
     if age(&program).is_some_and(|built| age(&source).is_some_and(|written| built > written)) {
@@ -197,21 +201,35 @@ fn ns3(root: &Path) -> Result<Simulator, String> {
     for module in
         ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "bridge"]
     {
-        let library = fs::read_dir(&libraries).into_iter().flatten().flatten().find_map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let ending = format!("-{module}.so");
-            (name.starts_with("libns3") && name.ends_with(&ending)).then(|| format!("-l:{name}"))
-        });
+        let library = library(&libraries, module);
         compiler.arg(library.ok_or_else(|| absent(&format!("no library {module}")))?);
     }
-    let built = compiler
+    let compiled = compiler
         .status()
         .map_err(|_| "ns-3: no g++ to compile dumbbell.cc; apt-get install g++".to_owned())?;
-    if built.success() {
+    if compiled.success() {
         Ok(Simulator { name: "ns-3", program, before: Vec::new() })
     } else {
         Err("ns-3: studies/sawashima-1997/peers/dumbbell.cc does not compile against it".to_owned())
     }
+}
+
+/// Where the Python package of ns-3 is installed.
+fn python_package() -> Result<PathBuf, String> {
+    const FIND: &str = "import importlib.util as u; print(u.find_spec('ns3').submodule_search_locations[0])";
+    let out = Command::new("python3").args(["-c", FIND]).output();
+    let out = out.map_err(|_| "ns-3: no python3 to look for it".to_owned())?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&out.stdout).trim()))
+}
+
+/// The linker's word for the library of `module`: a profile's libraries end with its name (libns3.44-core-optimized.so).
+fn library(folder: &Path, module: &str) -> Option<String> {
+    let endings = [format!("-{module}.so"), format!("-{module}-optimized.so")];
+    fs::read_dir(folder).into_iter().flatten().flatten().find_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let fits = name.starts_with("libns3") && endings.iter().any(|ending| name.ends_with(ending));
+        fits.then(|| format!("-l:{name}"))
+    })
 }
 
 fn target(root: &Path) -> PathBuf {
