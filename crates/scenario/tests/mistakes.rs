@@ -289,6 +289,22 @@ fn what_a_transport_can_never_carry_is_refused() {
         &["5:38: flow.call.workload.count: | messages within `duration`"],
     );
     check(
+        &with("\"udp\"", "{ kind = \"burst\", count = 1000001, size = \"1 B\", repeat = 9, gap = \"1 s\" }"),
+        &[
+            "5:12: flow.call.workload: found 1000001 messages at one moment over `udp` | at most 1000000 | `gap`",
+        ],
+    );
+    check(
+        &with("\"udp\"", "{ kind = \"burst\", count = 500001, size = \"1000 B\", repeat = 2 }"),
+        &["5:12: flow.call.workload: | 1000002000 B at one moment over `udp`"],
+    );
+    check(
+        &with("\"udp\"", "{ kind = \"bulk\", bytes = \"1000000001 B\" }"),
+        &[
+            "5:12: flow.call.workload: found 1000000001 B at one moment over `udp` | at most 1000000000 B | `cbr`",
+        ],
+    );
+    check(
         &with("\"udp\"", "{ kind = \"voice\", ptime = \"2.5 ms\" }"),
         &["5:38: flow.call.workload.ptime: found 2500 us, expected a whole number of milliseconds"],
     );

@@ -286,6 +286,8 @@ fn fit(
                 )
                 .with_help("give it `bytes`, or use `cbr` with a rate");
                 flow.problem("workload", problem, log);
+            } else if let Some(problem) = flood(workload) {
+                flow.problem("workload", problem, log);
             }
             let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(udp.socket_buffer);
             if let Some(size) = size.filter(|size| *size > LARGEST_DATAGRAM) {
@@ -321,8 +323,42 @@ fn fit(
     }
 }
 
+/// What is wrong with so much written at one moment over UDP, which takes whatever it is given: all of it would be in memory at once.
+fn flood(workload: &WorkloadConfig) -> Option<Problem> {
+    let (messages, bytes) = match *workload {
+        WorkloadConfig::Burst { count, size, repeat, gap } => {
+            let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
+            (together, Bytes::new(size.get().saturating_mul(together)))
+        }
+        WorkloadConfig::Bulk { bytes: Some(bytes) } | WorkloadConfig::File { bytes, .. } => (1, bytes),
+        WorkloadConfig::Bulk { bytes: None } | WorkloadConfig::Voice { .. } | WorkloadConfig::Cbr { .. } => {
+            return None;
+        }
+    };
+    let found = if bytes > MOST_AT_ONCE {
+        format!("found {bytes} at one moment over `udp`, expected at most {MOST_AT_ONCE}")
+    } else if messages > MOST_MESSAGES_AT_ONCE {
+        format!(
+            "found {messages} messages at one moment over `udp`, expected at most {MOST_MESSAGES_AT_ONCE}"
+        )
+    } else {
+        return None;
+    };
+    Some(
+        Problem::new(found)
+            .with_help("nothing would hold it back: use `cbr` with a rate, or bursts with a `gap`"),
+    )
+}
+
 /// Flows of one cell, copies and directions counted. Chosen; see docs/scenario.md.
 const MOST_FLOWS: u64 = 10_000;
+
+/// Payload of a flow that UDP is given at one moment: a minute of 100 Mbps. Chosen, as the next, so that what waits stays below a few
+/// gigabytes of memory however small the path's packets are.
+const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
+
+/// Messages of a flow that UDP is given at one moment.
+const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
 
 /// The largest IPv4 packet less the IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
 const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);

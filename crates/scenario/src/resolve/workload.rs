@@ -37,7 +37,7 @@ pub(crate) fn resolve(
         _ => return None,
     };
     if let Some(duration) = duration {
-        bound(&workload, duration, &section, log);
+        bound(&workload, duration, &section, log)?;
     }
     let echo = matches!(kind, "voice" | "cbr") && section.flag("echo", log)?;
     let write = match section.choice("echo_write", log) {
@@ -83,8 +83,8 @@ fn burst(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
     Some(WorkloadConfig::Burst { count: count?, size: size?, repeat: repeat?, gap: gap? })
 }
 
-/// Refuses what no arena would ever finish.
-fn bound(workload: &WorkloadConfig, duration: Duration, section: &Section<'_>, log: &mut Log) {
+/// Refuses what no arena would ever finish: `None` then.
+fn bound(workload: &WorkloadConfig, duration: Duration, section: &Section<'_>, log: &mut Log) -> Option<()> {
     let duration_ns = u128::from(duration.as_nanos());
     let (key, messages) = match workload {
         WorkloadConfig::Voice { ptime, .. } => ("ptime", duration_ns / u128::from(ptime.as_nanos().max(1))),
@@ -92,7 +92,7 @@ fn bound(workload: &WorkloadConfig, duration: Duration, section: &Section<'_>, l
             let bit_nanos = u128::from(size.get().max(1)) * 8_000_000_000;
             ("rate", duration_ns.saturating_mul(u128::from(rate.as_bps())) / bit_nanos)
         }
-        WorkloadConfig::Bulk { .. } | WorkloadConfig::File { .. } => return,
+        WorkloadConfig::Bulk { .. } | WorkloadConfig::File { .. } => return Some(()),
         WorkloadConfig::Burst { count, repeat, gap, .. } => {
             // Bursts that the gaps push past the end never begin.
             let begun = match u128::from(gap.as_nanos()) {
@@ -106,7 +106,9 @@ fn bound(workload: &WorkloadConfig, duration: Duration, section: &Section<'_>, l
         let message =
             format!("found {messages} messages within `duration`, expected at most {MOST_MESSAGES}");
         section.problem(key, Problem::new(message), log);
+        return None;
     }
+    Some(())
 }
 
 /// ITU-T G.711: 8000 samples of one byte a second.
