@@ -21,7 +21,8 @@ use crate::arenas::{self, Place};
 use crate::args::{ArenaKind, Records};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::part::{Kept, Part, finish, json};
+use crate::journal::{self, Journal};
+use crate::part::{Fresh, Kept, Part, all_parts, finish, json};
 use crate::progress::Progress;
 use crate::run_dir::{PARTS, PLAN, PartId, RunDir, SCENARIO, read_json, write_bytes};
 use crate::stopwatch::{Stopwatch, stamps};
@@ -122,52 +123,60 @@ impl Experiment<'_> {
         watch: &Stopwatch,
         stop: &AtomicBool,
     ) -> Result<Outcome, Failure> {
-        let tasks = self.tasks(&dir)?;
-        let failure = self.run_tasks(&dir, &tasks, workers, stop);
-        let nothing_measured = dir.parts()?.is_empty();
+        let mut kept = journal::read(&dir)?;
+        let tasks = self.tasks(&dir, &kept)?;
+        let (mut fresh, failure) = self.run_tasks(&dir, &tasks, workers, stop);
+        kept.append(&mut fresh);
+        let nothing_measured = kept.is_empty() && dir.parts()?.is_empty();
         match failure {
             Some(failure @ (Failure::Usage(_) | Failure::Unavailable { .. })) if nothing_measured => {
                 dir.discard_if_new();
                 Err(failure)
             }
             failure => {
-                let failure = failure.map(|failure| self.with_way_on(failure, &dir));
-                let summary = finish(self, &dir, begun, watch, failure.as_ref())?;
+                let failure = failure.map(|failure| self.with_way_on(failure, &dir, &kept));
+                let summary = finish(self, &dir, kept, begun, watch, failure.as_ref())?;
                 Ok(Outcome { dir, summary, failure })
             }
         }
     }
 
-    /// Every repetition of every cell that `dir` does not hold yet, in the plan's order.
-    fn tasks(&self, dir: &RunDir) -> Result<Vec<(PartId, &Cell)>, Failure> {
-        let finished = dir.parts()?;
-        let is_missing = |id: &PartId| finished.binary_search(&(*id, false)).is_err();
+    /// Every repetition of every cell that neither `dir` holds yet nor is among the `kept`, in the plan's order.
+    fn tasks(&self, dir: &RunDir, kept: &Fresh) -> Result<Vec<(PartId, &Cell)>, Failure> {
+        let finished = all_parts(dir, kept)?;
+        let is_missing = |id: &PartId| !finished.contains(&(*id, false));
         let of_cell = |cell| (0..self.plan.repeat).map(move |repetition| (id(cell, repetition), cell));
         Ok(self.plan.cells.iter().flat_map(of_cell).filter(|(id, _)| is_missing(id)).collect())
     }
 
-    /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way.
+    /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way. Returns what was kept.
     fn run_tasks(
         &self,
         dir: &RunDir,
         tasks: &[(PartId, &Cell)],
         workers: &mut [arenas::Worker],
         stop: &AtomicBool,
-    ) -> Option<Failure> {
+    ) -> (Fresh, Option<Failure>) {
         let whole =
             tasks.iter().fold(Duration::ZERO, |sum, (_, cell)| sum.saturating_add(cell.scenario.duration));
         let progress = Progress::new(self.terminal, tasks.len() as u64, whole);
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = Mutex::new(Fresh::new());
         let work = |worker: &mut arenas::Worker| {
+            let mut journal = Journal::default();
             while first_failure().is_none() {
                 let Some(&(id, cell)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                let done = match stop.load(Ordering::Relaxed) {
-                    true => Err(arenas::interrupted()),
-                    false => self.run_task(dir, id, cell, worker, &progress, stop),
+                let (part, why) = match stop.load(Ordering::Relaxed) {
+                    true => (None, Some(arenas::interrupted())),
+                    false => self.run_task((dir, &mut journal), id, cell, worker, &progress, stop),
                 };
-                if let Err(why) = done {
+                if let Some(part) = part {
+                    let mut fresh = fresh.lock().unwrap_or_else(PoisonError::into_inner);
+                    fresh.insert((id, why.is_some()), part);
+                }
+                if let Some(why) = why {
                     first_failure().get_or_insert(why);
                 }
             }
@@ -178,18 +187,20 @@ impl Experiment<'_> {
             }
         });
         progress.finish();
-        first_failure().take()
+        let failure = first_failure().take();
+        (fresh.into_inner().unwrap_or_else(PoisonError::into_inner), failure)
     }
 
+    /// Runs one repetition; returns what is kept of it, and why it ended early if it did.
     fn run_task(
         &self,
-        dir: &RunDir,
+        (dir, journal): (&RunDir, &mut Journal),
         id: PartId,
         cell: &Cell,
         worker: &mut arenas::Worker,
         progress: &Progress,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    ) -> (Option<Part>, Option<Failure>) {
         let repetition = progress.repetition(cell.scenario.duration);
         let seed = cell.scenario.seed.repetition(id.repetition);
         let plan = RunPlan {
@@ -211,16 +222,25 @@ impl Experiment<'_> {
         };
         // In `sim` a repetition that was cut short is no repetition; over a network it is what there is.
         let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
-        if let Some(record) = record.filter(|_| keeps) {
+        let part = record.filter(|_| keeps).map(|record| {
             let kept = Kept { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
-            Part::new(&record, cell, stamp).save(dir, &record, &kept, self.records, failure.is_some())?;
-        }
+            let part = Part::new(&record, cell, stamp);
+            match self.records == Records::None && kept.capture.is_none() && failure.is_none() {
+                true => journal.append(dir, &part)?,
+                false => part.save(dir, &record, &kept, self.records, failure.is_some())?,
+            }
+            Ok(part)
+        });
+        let part = match part.transpose() {
+            Ok(part) => part,
+            Err(why) => return (None, Some(why)),
+        };
         if failure.is_none() {
             repetition.finish();
             let seed = seed.get();
             self.terminal.detail(&format!("cell {} repetition {} seed {seed}: done", id.cell, id.repetition));
         }
-        failure.map_or(Ok(()), Err)
+        (part, failure)
     }
 
     fn resumable(&self, started: String) -> Resumable {
@@ -233,8 +253,9 @@ impl Experiment<'_> {
         }
     }
 
-    fn with_way_on(&self, failure: Failure, dir: &RunDir) -> Failure {
-        let kept = dir.parts().map_or(0, |parts| parts.iter().filter(|(_, unfinished)| !unfinished).count());
+    fn with_way_on(&self, failure: Failure, dir: &RunDir, kept: &Fresh) -> Failure {
+        let parts = all_parts(dir, kept).unwrap_or_default();
+        let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
         let all = self.plan.cells.len() as u64 * self.plan.repeat;
         let path = dir.path().display();
         let way_on = format!("{kept} of {all} repetitions are kept\nhelp: talkpath run --resume {path}");

@@ -15,6 +15,7 @@ mod command;
 mod experiment;
 mod failure;
 mod interrupt;
+mod journal;
 mod part;
 mod progress;
 mod run_dir;

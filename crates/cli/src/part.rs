@@ -36,6 +36,15 @@ pub(crate) struct Part {
     figures: Option<CellFigures>,
 }
 
+/// Parts that need not be read from their folders, with whether each is unfinished: this process made them, or an earlier one's
+/// journal holds them.
+pub(crate) type Fresh = BTreeMap<(PartId, bool), Part>;
+
+/// Every part of `dir`, whether it has a folder or is only among the `fresh`, in order.
+pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId, bool)>, Failure> {
+    Ok(dir.parts()?.into_iter().chain(fresh.keys().copied()).collect())
+}
+
 impl Part {
     /// What is kept of `record`, a repetition of `cell` whose first instant `stamp` writes as a date and a time.
     pub(crate) fn new(record: &RunRecord, cell: &Cell, stamp: impl Fn(Instant) -> String) -> Self {
@@ -47,6 +56,11 @@ impl Part {
             log: log_txt(record, stamp),
             figures: is_drawn(record.cell, record.repetition).then(|| figures(record, &cell.label)),
         }
+    }
+
+    /// Which repetition it is.
+    pub(crate) const fn id(&self) -> PartId {
+        PartId { cell: self.summary.cell, repetition: self.summary.repetition }
     }
 
     /// Writes the part into `dir`, whole or not at all.
@@ -94,20 +108,23 @@ pub(crate) struct Kept {
 pub(crate) fn finish(
     experiment: &Experiment<'_>,
     dir: &RunDir,
+    mut fresh: Fresh,
     begun: &Resumable,
     watch: &Stopwatch,
     failure: Option<&Failure>,
 ) -> Result<Summary, Failure> {
-    let ids = dir.parts()?;
-    let folders: Vec<PathBuf> = ids.iter().map(|(id, unfinished)| dir.part(*id, *unfinished)).collect();
-    let mut parts = Vec::with_capacity(folders.len());
-    for folder in &folders {
-        parts.push(read_json::<Part>(&folder.join(PART))?);
+    let ids = all_parts(dir, &fresh)?;
+    let in_folders = dir.parts()?;
+    let mut parts = Vec::with_capacity(ids.len());
+    for &(id, unfinished) in &ids {
+        let read = || read_json::<Part>(&dir.part(id, unfinished).join(PART));
+        parts.push(fresh.remove(&(id, unfinished)).map_or_else(read, Ok)?);
     }
     let missing = missing(experiment.plan, &ids);
+    let folders: Vec<PathBuf> = in_folders.iter().map(|&(id, unfinished)| dir.part(id, unfinished)).collect();
     merge_records(dir, experiment.records, &folders)?;
-    keep_apart(dir, &ids, ARRIVALS)?;
-    keep_apart(dir, &ids, CAPTURES)?;
+    keep_apart(dir, &in_folders, ARRIVALS)?;
+    keep_apart(dir, &in_folders, CAPTURES)?;
     let log: String = parts.iter().map(|part| part.log.as_str()).collect();
     let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
     let summary = summary(experiment, begun, watch, parts, &missing, failure);
@@ -245,12 +262,12 @@ fn worst_clock(parts: &[Part]) -> Clock {
 }
 
 /// Repetitions that are not there whole.
-fn missing(plan: &Plan, parts: &[(PartId, bool)]) -> Vec<PartId> {
+fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
     let of_cell = |cell: &Cell| {
         let cell = cell.index;
         (0..plan.repeat).map(move |repetition| PartId { cell, repetition })
     };
-    plan.cells.iter().flat_map(of_cell).filter(|id| parts.binary_search(&(*id, false)).is_err()).collect()
+    plan.cells.iter().flat_map(of_cell).filter(|id| !parts.contains(&(*id, false))).collect()
 }
 
 fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -> String {

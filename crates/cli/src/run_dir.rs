@@ -6,6 +6,7 @@
 //!   traces/NAME                       the traces that it names, if any
 //!   parts/plan.json                   what --resume has to know; locked while a process works here
 //!   parts/CELL-REPETITION/            one finished repetition: its records, summary and figures
+//!   parts/figures-N.jsonl             finished repetitions without records, one a line (`journal.rs`)
 //!   summary.json packets.parquet ...  written at the end, when parts/ goes
 //! ```
 //!

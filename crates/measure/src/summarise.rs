@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use talkpath_units::{Duration, Instant};
 
+use self::numbers::Columns;
+pub use self::numbers::flow_metrics;
+use crate::metrics::confidence::Confidence;
 use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
-use crate::metrics::{confidence, delay, delay_variation, fairness, goodput, reordering, settling, trip};
+use crate::metrics::{delay, delay_variation, fairness, goodput, reordering, settling, trip};
 use crate::summary::{
     CellSummary, Clock, DelayMs, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs, LinkSummary,
     LossRuns, MachineSummary, MeanMax, QueuePackets, RunSummary, Settling,
@@ -157,53 +160,22 @@ pub fn cell_summaries(runs: &[RunSummary]) -> Vec<CellSummary> {
 }
 
 fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
-    let mut values: BTreeMap<&str, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
+    let mut flows: BTreeMap<&str, Columns> = BTreeMap::new();
     for run in runs {
         for (name, flow) in &run.flows {
-            let metrics = values.entry(name).or_default();
-            for (metric, value) in flow_metrics(flow) {
-                metrics.entry(metric).or_default().push(value);
-            }
+            flows.entry(name).or_default().add(flow);
         }
     }
-    let spreads = |metrics: BTreeMap<String, Vec<f64>>| {
-        metrics
-            .into_iter()
-            .filter_map(|(metric, values)| Some((metric, confidence::spread(&values)?)))
-            .collect()
+    let mut confidence = Confidence::default();
+    let mut spreads = |columns: &Columns| {
+        let spread = |(path, values): (&str, &[f64])| Some((path.to_owned(), confidence.spread(values)?));
+        columns.iter().filter_map(spread).collect()
     };
     CellSummary {
         cell,
         sweep: runs.first().map(|run| run.sweep.clone()).unwrap_or_default(),
         n: runs.len() as u64,
-        flows: values.into_iter().map(|(name, metrics)| (name.to_owned(), spreads(metrics))).collect(),
-    }
-}
-
-/// Every number of a flow's summary under its path in summary.json: `loss_rate`, `round_trip_delay_ms.p90`. Figures
-/// that are not known are absent.
-pub fn flow_metrics(flow: &FlowSummary) -> Vec<(String, f64)> {
-    let mut metrics = Vec::new();
-    let value = serde_json::to_value(flow).unwrap_or_default();
-    collect_numbers("", &value, &mut metrics);
-    metrics
-}
-
-fn collect_numbers(path: &str, value: &serde_json::Value, into: &mut Vec<(String, f64)>) {
-    match value {
-        serde_json::Value::Number(number) => {
-            into.extend(number.as_f64().map(|number| (path.to_owned(), number)));
-        }
-        serde_json::Value::Object(fields) => {
-            for (key, field) in fields {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                collect_numbers(&path, field, into);
-            }
-        }
-        serde_json::Value::Null
-        | serde_json::Value::Bool(_)
-        | serde_json::Value::String(_)
-        | serde_json::Value::Array(_) => {}
+        flows: flows.iter().map(|(&name, columns)| (name.to_owned(), spreads(columns))).collect(),
     }
 }
 
@@ -287,5 +259,6 @@ impl From<&ClockRecord> for Clock {
     }
 }
 
+mod numbers;
 #[cfg(test)]
 mod tests;

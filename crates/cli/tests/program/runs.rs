@@ -1,7 +1,7 @@
 //! Run directories: what is in them, that a seed repeats them byte for byte, and what a signal leaves.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -195,6 +195,39 @@ fn a_killed_run_leaves_whole_repetitions_and_resumes_to_the_same_bytes() {
     assert_same_records(&run, &whole);
     let runs = |run: &Path| read_json(&run.join("summary.json"))["runs"].clone();
     assert_eq!(runs(&run), runs(&whole));
+}
+
+/// As above, where nothing but figures is kept.
+#[test]
+fn a_killed_sweep_without_records_resumes_to_the_same_figures() {
+    let bench = Bench::new();
+    bench.file("long.toml", LONG);
+    let none = ["--records", "none"];
+    bench.run(&[&["run", "long.toml", "--out", "whole"][..], &none].concat()).succeeds();
+    let whole = entries(&bench.path("whole")).remove(0);
+    let mut child = bench.start(&[&["run", "long.toml", "--out", "killed"][..], &none].concat());
+    let run = || entries(&bench.path("killed")).remove(0);
+    let journal = |run: &Path| -> Vec<_> {
+        let is_journal = |path: &PathBuf| path.extension().is_some_and(|it| it == "jsonl");
+        entries(&run.join("parts")).into_iter().filter(is_journal).collect()
+    };
+    let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().matches('\n').count();
+    let kept =
+        || entries(&bench.path("killed")).first().map_or(0, |run| journal(run).iter().map(lines).sum());
+    for wanted in [1, 4, 9] {
+        wait_until("a finished repetition", || kept() >= wanted);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // As if it had been killed in the middle of a line.
+        let path = journal(&run()).remove(0);
+        let text = fs::read(&path).unwrap();
+        fs::write(&path, [&text[..], b"{\"summary\":{\"cell\":0"].concat()).unwrap();
+        child = bench.start(&["run", "--resume", run().to_str().unwrap()]);
+    }
+    Seen::of_child(child).succeeds();
+    assert_eq!(names(&run()), names(&whole));
+    let runs = |run: &Path| read_json(&run.join("summary.json"))["runs"].clone();
+    assert_eq!(runs(&run()), runs(&whole));
 }
 
 #[test]

@@ -6,23 +6,38 @@
 
 use crate::summary::Spread;
 
-/// The spread of `values` over repetitions; `None` where there is none. They must be finite.
-pub fn spread(values: &[f64]) -> Option<Spread> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let n = sorted.len();
-    let upper = *sorted.get(n / 2)?;
-    let median = if n % 2 == 1 { upper } else { (sorted[n / 2 - 1] + upper) / 2.0 };
-    // Summed in ascending order, so that the order of the repetitions cannot move a bit.
-    let mean = sorted.iter().sum::<f64>() / n as f64;
-    Some(Spread { median, mean, ci95: interval(&sorted, mean) })
+/// Finds spreads of many metrics, most of which have as many repetitions: their quantile is found once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Confidence {
+    /// The latest degrees of freedom, and their t(0.975).
+    quantile: Option<(usize, f64)>,
 }
 
-fn interval(values: &[f64], mean: f64) -> Option<(f64, f64)> {
-    let degrees = values.len().checked_sub(1).filter(|&degrees| degrees > 0)? as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    let half = student_t_quantile(0.975, degrees) * libm::sqrt(squares / degrees / (degrees + 1.0));
-    Some((mean - half, mean + half))
+impl Confidence {
+    /// The spread of `values` over repetitions; `None` where there is none. They must be finite.
+    pub fn spread(&mut self, values: &[f64]) -> Option<Spread> {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let n = sorted.len();
+        let upper = *sorted.get(n / 2)?;
+        let median = if n % 2 == 1 { upper } else { (sorted[n / 2 - 1] + upper) / 2.0 };
+        // Summed in ascending order, so that the order of the repetitions cannot move a bit.
+        let mean = sorted.iter().sum::<f64>() / n as f64;
+        Some(Spread { median, mean, ci95: self.interval(&sorted, mean) })
+    }
+
+    fn interval(&mut self, values: &[f64], mean: f64) -> Option<(f64, f64)> {
+        let degrees = values.len().checked_sub(1).filter(|&degrees| degrees > 0)?;
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let half = self.quantile(degrees) * libm::sqrt(squares / degrees as f64 / (degrees as f64 + 1.0));
+        Some((mean - half, mean + half))
+    }
+
+    fn quantile(&mut self, degrees: usize) -> f64 {
+        let known = self.quantile.filter(|known| known.0 == degrees);
+        let find = || (degrees, student_t_quantile(0.975, degrees as f64));
+        self.quantile.insert(known.unwrap_or_else(find)).1
+    }
 }
 
 /// The t that a Student variable of `degrees` degrees of freedom exceeds with probability 1 - `p`, for 0.5 <= `p` < 1
@@ -92,6 +107,10 @@ const LARGEST_T: f64 = 1e9;
 mod tests {
     use super::*;
 
+    fn spread(values: &[f64]) -> Option<Spread> {
+        Confidence::default().spread(values)
+    }
+
     /// (degrees of freedom, t(0.95), t(0.975), t(0.995)): NIST/SEMATECH e-Handbook §1.3.6.7.2.
     const TABLE: [(f64, f64, f64, f64); 12] = [
         (1.0, 6.314, 12.706, 63.657),
@@ -136,8 +155,12 @@ mod tests {
 
     #[test]
     fn the_interval_of_one_to_five_by_hand() {
+        let mut confidence = Confidence::default();
+        // Two values: t(1) = 12.7062, s/√2 = 0.5.
+        let (low, high) = confidence.spread(&[1.0, 2.0]).unwrap().ci95.unwrap();
+        assert!((low + 4.853_1).abs() < 1e-4 && (high - 7.853_1).abs() < 1e-4, "{low} {high}");
         // Mean 3, s = √2.5, s/√5 = 0.70711, t(4) = 2.77645: 3 ± 1.96324.
-        let spread = spread(&[4.0, 1.0, 5.0, 2.0, 3.0]).unwrap();
+        let spread = confidence.spread(&[4.0, 1.0, 5.0, 2.0, 3.0]).unwrap();
         assert_eq!((spread.median, spread.mean), (3.0, 3.0));
         let (low, high) = spread.ci95.unwrap();
         assert!((low - 1.036_76).abs() < 1e-4 && (high - 4.963_24).abs() < 1e-4, "{low} {high}");

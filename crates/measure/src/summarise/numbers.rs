@@ -1,0 +1,232 @@
+//! The numbers of a flow's summary under their paths in summary.json, without writing it.
+//!
+//! They are listed here by hand: as `serde_json::Value`s, with a string for each key, the numbers of a sweep's repetitions took
+//! longer than its shortest runs. A test holds the list against summary.json itself.
+
+use crate::summary::{
+    DelayMs, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, RtpStream, Settling,
+};
+
+/// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is not known, words and
+/// lists are left out; so is what JSON cannot write (RFC 8259 §6).
+pub fn flow_metrics(flow: &FlowSummary) -> Vec<(&'static str, f64)> {
+    let mut metrics = Vec::new();
+    each_number(flow, |path, value| metrics.push((path, value)));
+    metrics
+}
+
+fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
+    let mut tell = |path, value: f64| {
+        if value.is_finite() {
+            each(path, value);
+        }
+    };
+    macro_rules! counts { ($($field:ident),*) => { $(tell(stringify!($field), flow.$field as f64);)* } }
+    macro_rules! known { ($($field:ident),*) => { $(flow.$field.iter().for_each(|&it| tell(stringify!($field), it as f64));)* } }
+    /// The fields of a part of the summary, where there is one.
+    macro_rules! parts {
+        ($part:ident: $type:ident { $($field:ident),* }) => {
+            if let Some($type { $($field),* }) = &flow.$part {
+                $(tell(concat!(stringify!($part), ".", stringify!($field)), *$field as f64);)*
+            }
+        };
+    }
+    counts!(sent, received, lost);
+    known!(lost_forward, lost_return, loss_rate);
+    counts!(duplicates, reordered, unfinished, refused);
+    let LossRuns { max, mean, histogram: _ } = &flow.loss_runs;
+    tell("loss_runs.max", *max as f64);
+    mean.iter().for_each(|&mean| tell("loss_runs.mean", mean));
+    parts!(one_way_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
+    parts!(round_trip_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
+    parts!(ipdv_ms: IpdvMs { p50, p90, p95, p99, max });
+    known!(rtp_jitter_ms);
+    if let Some(RtpStream { delta_ms, jitter_ms }) = &flow.rtp_stream {
+        let paths = ["rtp_stream.delta_ms.min", "rtp_stream.delta_ms.mean", "rtp_stream.delta_ms.max"];
+        each_of(paths, delta_ms).for_each(|(path, value)| tell(path, value));
+        let paths = ["rtp_stream.jitter_ms.min", "rtp_stream.jitter_ms.mean", "rtp_stream.jitter_ms.max"];
+        each_of(paths, jitter_ms).for_each(|(path, value)| tell(path, value));
+    }
+    known!(goodput_bps);
+    if let Some(Settling { settled_after_s: Some(after), .. }) = &flow.settling {
+        tell("settling.settled_after_s", *after as f64);
+    }
+    if let Some(Settling { settled_after_s: _, peak_bps, peak_at_s, seconds_above, seconds_below }) =
+        &flow.settling
+    {
+        tell("settling.peak_bps", *peak_bps as f64);
+        tell("settling.peak_at_s", *peak_at_s as f64);
+        tell("settling.seconds_above", *seconds_above as f64);
+        tell("settling.seconds_below", *seconds_below as f64);
+    }
+    known!(net_rate_pps, error_adjusted_rate_pps, first_sent_to_last_received_ms);
+    known!(first_to_last_received_ms, blocked_ms, retransmit_rate, retransmissions, timeouts);
+    known!(cwnd_packets, window_packets);
+    parts!(send_buffer_bytes: MeanMax { mean, max });
+    if let Some(FileSummary { bytes, received_bytes, missing_ranges, .. }) = &flow.file {
+        tell("file.bytes", *bytes as f64);
+        received_bytes.iter().for_each(|&bytes| tell("file.received_bytes", bytes as f64));
+        tell("file.missing_ranges", *missing_ranges as f64);
+    }
+}
+
+fn each_of(paths: [&'static str; 3], of: &MinMeanMax) -> impl Iterator<Item = (&'static str, f64)> {
+    paths.into_iter().zip([of.min, of.mean, of.max])
+}
+
+/// The values of each metric over repetitions, by path.
+#[derive(Default)]
+pub(super) struct Columns {
+    /// In the order in which they came first.
+    columns: Vec<(&'static str, Vec<f64>)>,
+}
+
+impl Columns {
+    /// One more repetition's.
+    pub(super) fn add(&mut self, flow: &FlowSummary) {
+        // Most repetitions have the same ones, so each is looked for behind the one before.
+        let mut expected = 0;
+        each_number(flow, |path, value| {
+            let is_here = self.columns.get(expected).is_some_and(|(name, _)| *name == path);
+            let found = || self.columns.iter().position(|(name, _)| *name == path);
+            let place = if is_here { Some(expected) } else { found() };
+            let place = place.unwrap_or_else(|| {
+                self.columns.push((path, Vec::new()));
+                self.columns.len() - 1
+            });
+            self.columns[place].1.push(value);
+            expected = place + 1;
+        });
+    }
+
+    /// Each metric's values.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &[f64])> {
+        self.columns.iter().map(|(path, values)| (*path, values.as_slice()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collect(path: &str, value: &serde_json::Value, into: &mut Vec<(String, f64)>) {
+        match value {
+            serde_json::Value::Number(number) => into.push((path.to_owned(), number.as_f64().unwrap())),
+            serde_json::Value::Object(fields) => {
+                for (key, field) in fields {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    collect(&path, field, into);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A summary in which everything is known, each number another one.
+    fn all_known() -> FlowSummary {
+        let mut number = 0.0;
+        let mut next = || {
+            number += 1.0;
+            number
+        };
+        let mut three = || MinMeanMax { min: next(), mean: next(), max: next() };
+        let rtp_stream = Some(RtpStream { delta_ms: three(), jitter_ms: three() });
+        let mut delay = || DelayMs {
+            min: next(),
+            mean: next(),
+            p50: next(),
+            p90: next(),
+            p95: next(),
+            p99: next(),
+            p999: next(),
+            max: next(),
+        };
+        FlowSummary {
+            transport: "tcp".to_owned(),
+            cc: Some("cubic".to_owned()),
+            rtp_stream,
+            one_way_delay_ms: Some(delay()),
+            round_trip_delay_ms: Some(delay()),
+            ipdv_ms: Some(IpdvMs { p50: next(), p90: next(), p95: next(), p99: next(), max: next() }),
+            send_buffer_bytes: Some(MeanMax { mean: next(), max: next() }),
+            loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
+            settling: Some(Settling {
+                settled_after_s: Some(102),
+                peak_bps: 103,
+                peak_at_s: 104,
+                seconds_above: 105,
+                seconds_below: 106,
+            }),
+            file: Some(FileSummary {
+                bytes: 107,
+                received_bytes: Some(108),
+                missing: vec![(1, 2)],
+                missing_ranges: 109,
+                ..FileSummary::default()
+            }),
+            sent: 110,
+            received: 111,
+            lost: 112,
+            lost_forward: Some(113),
+            lost_return: Some(114),
+            loss_rate: Some(next()),
+            duplicates: 115,
+            reordered: 116,
+            unfinished: 117,
+            refused: 118,
+            rtp_jitter_ms: Some(next()),
+            goodput_bps: Some(next()),
+            net_rate_pps: Some(next()),
+            error_adjusted_rate_pps: Some(next()),
+            first_sent_to_last_received_ms: Some(next()),
+            first_to_last_received_ms: Some(next()),
+            blocked_ms: Some(next()),
+            retransmit_rate: Some(next()),
+            retransmissions: Some(119),
+            timeouts: Some(120),
+            cwnd_packets: Some(next()),
+            window_packets: Some(next()),
+            verdict: "great".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_numbers_are_those_of_summary_json_in_its_order() {
+        for flow in
+            [all_known(), FlowSummary { loss_rate: None, file: None, ..all_known() }, FlowSummary::default()]
+        {
+            let mut written = Vec::new();
+            collect("", &serde_json::to_value(&flow).unwrap(), &mut written);
+            let listed: Vec<_> =
+                flow_metrics(&flow).iter().map(|&(path, value)| (path.to_owned(), value)).collect();
+            assert_eq!(listed, written);
+        }
+        // Nothing is null where all is known, so that nothing is missing from the list.
+        assert!(
+            !serde_json::to_string(&FlowSummary { file: None, ..all_known() })
+                .unwrap()
+                .replace("\"file\":null", "")
+                .contains("null")
+        );
+    }
+
+    #[test]
+    fn a_metric_that_some_repetitions_lack_has_fewer_values_and_none_is_mixed_up() {
+        let mut columns = Columns::default();
+        let without = |loss_rate| FlowSummary { loss_rate, ..all_known() };
+        for flow in [without(None), all_known(), without(None), without(Some(0.25)), all_known()] {
+            columns.add(&flow);
+        }
+        for (path, values) in columns.iter() {
+            let expected = match path {
+                "loss_rate" => vec![all_known().loss_rate.unwrap(), 0.25, all_known().loss_rate.unwrap()],
+                _ => vec![values[0]; 5],
+            };
+            assert_eq!(values, expected, "{path}");
+        }
+        let mut paths: Vec<_> = columns.iter().map(|(path, _)| path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), columns.iter().count());
+    }
+}
