@@ -2,8 +2,7 @@
 
 use super::flow::BUFFER;
 use super::{
-    ANY_DURATION, Default, Dimension, Key, Kind, LARGEST_SIZE, Measure, Tagged, Variant, Words, key, measure,
-    quantity,
+    ANY_DURATION, Default, Dimension, Key, Kind, Measure, Tagged, Variant, Words, key, measure, quantity,
 };
 
 /// A transport.
@@ -350,8 +349,9 @@ const RWND: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30), measure(Dimens
 /// Chosen: past any path in packets.
 const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
 
-/// At least what a bulk transfer waits for.
-const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::workload::LEAST_ROOM_BYTES, LARGEST_SIZE)];
+/// At least what a bulk transfer waits for, and at most as large as the largest window: Linux takes no more for SO_SNDBUF either
+/// (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
+const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::workload::LEAST_ROOM_BYTES, 1 << 30)];
 
 /// Up to a minute; BSD's was 500 ms.
 const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];
