@@ -167,16 +167,18 @@ impl Application {
     pub(crate) fn step<T: Transport>(
         &mut self,
         transport: &mut T,
+        side: Side,
         taps: &mut FlowTaps,
         now: Instant,
         exchange: &mut impl Exchange,
     ) -> Instant {
+        debug_assert!(side == self.side, "the end is on the other side");
         if let Some((packet, ecn)) = exchange.arrived() {
             self.on_packet(packet, now);
             transport.handle_packet(packet, ecn, now);
             exchange.release();
         }
-        self.advance(transport, taps, now, exchange);
+        self.advance(transport, side, taps, now, exchange);
         self.next().min(transport.poll_timeout().unwrap_or(Instant::MAX))
     }
 
@@ -187,14 +189,15 @@ impl Application {
     fn advance<T: Transport>(
         &mut self,
         transport: &mut T,
+        side: Side,
         taps: &mut FlowTaps,
         now: Instant,
         out: &mut impl Outlet,
     ) {
-        self.transmit_all(transport, taps, now, out);
-        if taps.read_by(self.side).is_some() && self.read(transport, taps, now) {
+        self.transmit_all(transport, side, taps, now, out);
+        if taps.read_by(side).is_some() && self.read(transport, side, taps, now) {
             // A read may open the window or send an acknowledgement.
-            self.transmit_all(transport, taps, now, out);
+            self.transmit_all(transport, side, taps, now, out);
         }
         if self.writes && !self.still_wants_room(transport, now) && self.may_answer(now) {
             self.write(transport, taps, now, out);
@@ -217,33 +220,21 @@ impl Application {
         self.blocked
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit_all<T: Transport>(
         &self,
         transport: &mut T,
+        side: Side,
         taps: &mut FlowTaps,
         now: Instant,
         out: &mut impl Outlet,
     ) {
         if transport.may_transmit() {
-            self.transmit_what_may(transport, taps, now, out);
-        }
-    }
-
-    #[inline(never)]
-    fn transmit_what_may<T: Transport>(
-        &self,
-        transport: &mut T,
-        taps: &mut FlowTaps,
-        now: Instant,
-        out: &mut impl Outlet,
-    ) {
-        while let Some(seq) = transport.poll_discarded() {
-            if let Some(tap) = taps.written_by(self.side) {
-                tap.on_dropped(seq, DropCause::SendQueue);
+            match side {
+                Side::Near => transmit_what_may::<T, false>(transport, taps, now, out),
+                Side::Far => transmit_what_may::<T, true>(transport, taps, now, out),
             }
         }
-        transport.transmit_all(now, &mut Tapped { taps, side: self.side, now, out });
     }
 
     /// Whether an application that answers has come so far.
@@ -256,9 +247,16 @@ impl Application {
     }
 
     /// Reads what the application is ready for; returns whether anything was read.
-    #[inline]
-    fn read<T: Transport>(&mut self, transport: &mut T, taps: &mut FlowTaps, now: Instant) -> bool {
-        if !self.reads_plainly || now < self.reading_again_at {
+    #[inline(always)]
+    fn read<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        side: Side,
+        taps: &mut FlowTaps,
+        now: Instant,
+    ) -> bool {
+        // Only the far end's application does.
+        if side == Side::Near || !self.reads_plainly || now < self.reading_again_at {
             return self.read_at_length(transport, taps, now);
         }
         self.reading_again_at = Instant::ZERO;
@@ -415,7 +413,7 @@ impl Application {
                     Err(_) => tap.on_refused(message.seq),
                 }
             }
-            self.transmit_all(transport, taps, now, out);
+            self.transmit_all(transport, self.side, taps, now, out);
         }
     }
 
@@ -443,7 +441,7 @@ impl Application {
                 tap.on_sent_stream(seq, now);
             }
         }
-        self.transmit_all(transport, taps, now, out);
+        self.transmit_all(transport, self.side, taps, now, out);
     }
 
     #[inline]
@@ -469,19 +467,39 @@ impl Application {
     }
 }
 
+/// Gives all that may leave to `out`; at the `FAR` end or at the near one.
+#[inline(never)]
+fn transmit_what_may<T: Transport, const FAR: bool>(
+    transport: &mut T,
+    taps: &mut FlowTaps,
+    now: Instant,
+    out: &mut impl Outlet,
+) {
+    let mut out = Tapped::<_, FAR> { taps, now, out };
+    while let Some(seq) = transport.poll_discarded() {
+        if let Some(tap) = out.taps.written_by(Tapped::<(), FAR>::SIDE) {
+            tap.on_dropped(seq, DropCause::SendQueue);
+        }
+    }
+    transport.transmit_all(now, &mut out);
+}
+
 /// Notes what leaves, on its way to `out`.
-struct Tapped<'a, O> {
+struct Tapped<'a, O, const FAR: bool> {
     taps: &'a mut FlowTaps,
-    side: Side,
     now: Instant,
     out: &'a mut O,
 }
 
-impl<O: Outlet> Outlet for Tapped<'_, O> {
+impl<O, const FAR: bool> Tapped<'_, O, FAR> {
+    const SIDE: Side = if FAR { Side::Far } else { Side::Near };
+}
+
+impl<O: Outlet, const FAR: bool> Outlet for Tapped<'_, O, FAR> {
     #[inline(always)]
     fn take(&mut self, transmit: Transmit) {
         if let Some(payload) = transmit.payload
-            && let Some(tap) = self.taps.written_by(self.side)
+            && let Some(tap) = self.taps.written_by(Self::SIDE)
         {
             match payload {
                 PayloadRange::Stream { start, end } => tap.on_wire_stream(start, end, self.now),

@@ -89,15 +89,22 @@ impl Endpoint {
     }
 
     /// Takes in what has arrived, and moves everything that can move at `now`; returns when [`Endpoint::handle_timeout`] wants to be
-    /// called, which may be at once, or [`Instant::MAX`] where never.
+    /// called, which may be at once, or [`Instant::MAX`] where never. On which `side` of its flow it is, the caller knows when it is
+    /// compiled, so that what only the other one does is not asked for.
     #[inline(always)]
-    pub fn step(&mut self, taps: &mut FlowTaps, now: Instant, exchange: &mut impl Exchange) -> Instant {
+    pub fn step(
+        &mut self,
+        side: Side,
+        taps: &mut FlowTaps,
+        now: Instant,
+        exchange: &mut impl Exchange,
+    ) -> Instant {
         let application = &mut self.application;
         // Told apart once for the whole step.
         match &mut self.transport {
-            AnyTransport::Tcp(tcp) => application.step(tcp, taps, now, exchange),
-            AnyTransport::Udp(udp) => application.step(udp, taps, now, exchange),
-            AnyTransport::Dccp(dccp) => application.step(&mut **dccp, taps, now, exchange),
+            AnyTransport::Tcp(tcp) => application.step(tcp, side, taps, now, exchange),
+            AnyTransport::Udp(udp) => application.step(udp, side, taps, now, exchange),
+            AnyTransport::Dccp(dccp) => application.step(&mut **dccp, side, taps, now, exchange),
         }
     }
 

@@ -13,7 +13,7 @@
 use core::sync::atomic::Ordering;
 
 use talkpath_arena::links::link_record;
-use talkpath_arena::{Exchange, RunPlan};
+use talkpath_arena::{Exchange, RunPlan, Side};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{DropCause, RunRecord};
 use talkpath_path::{Link, PathOutput, Reassembled};
@@ -279,13 +279,38 @@ impl Simulation {
 
     /// Takes in what `arrived` and moves everything that can move at the end whose packets travel in `direction`; returns its
     /// next deadline, now or later; [`Instant::MAX`] is never.
-    #[inline(never)]
+    #[inline(always)]
     fn step(&mut self, index: usize, direction: Direction, arrived: Option<Ticket>, now: Instant) -> Instant {
+        match direction {
+            Direction::Out => self.step_near(index, arrived, now),
+            Direction::Back => self.step_far(index, arrived, now),
+        }
+    }
+
+    #[inline(never)]
+    fn step_near(&mut self, index: usize, arrived: Option<Ticket>, now: Instant) -> Instant {
+        self.step_here(index, Direction::Out, arrived, now)
+    }
+
+    #[inline(never)]
+    fn step_far(&mut self, index: usize, arrived: Option<Ticket>, now: Instant) -> Instant {
+        self.step_here(index, Direction::Back, arrived, now)
+    }
+
+    /// As [`Self::step`], for an end that is known where it is compiled.
+    #[inline(always)]
+    fn step_here(
+        &mut self,
+        index: usize,
+        direction: Direction,
+        arrived: Option<Ticket>,
+        now: Instant,
+    ) -> Instant {
         let (flow, network) = (&mut self.flows[index], &mut self.network);
         let pending_before = self.pending.map(|_| flow.taps.pending());
-        let endpoint = match direction {
-            Direction::Out => &mut flow.near,
-            Direction::Back => &mut flow.far,
+        let (endpoint, side) = match direction {
+            Direction::Out => (&mut flow.near, Side::Near),
+            Direction::Back => (&mut flow.far, Side::Far),
         };
         if let (Some(tap), Some(ticket)) = (&mut network.tap, arrived) {
             tap.on_arrival(network.parcels.get(ticket), now);
@@ -299,7 +324,7 @@ impl Simulation {
             direction,
             now,
         };
-        let deadline = endpoint.step(&mut flow.taps, now, &mut passage).max(now);
+        let deadline = endpoint.step(side, &mut flow.taps, now, &mut passage).max(now);
         if direction == Direction::Out {
             flow.meter.read(endpoint, now);
         }

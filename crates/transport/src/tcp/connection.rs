@@ -332,7 +332,7 @@ impl Transport for Tcp {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, now: Instant) {
         self.stir_by_packet();
         match packet {
