@@ -67,6 +67,9 @@ pub struct Tcp {
     /// It was found that nothing is to leave or to be watched over but acknowledgements ([`Self::only_receives`]), and nothing has
     /// happened since but that data came.
     pub(super) is_receiver: bool,
+    /// It was found that nothing is amiss and nothing special to leave ([`Self::find_plain`]), and nothing has happened since but
+    /// plain segments, writes and reads.
+    pub(super) is_plain: bool,
     /// The first unacknowledged segment has to be sent again whatever the window says.
     pub(super) resend_first: bool,
     /// The persist timer fired.
@@ -195,6 +198,7 @@ impl Tcp {
             sent_since_drained: false,
             is_quiet: false,
             is_receiver: false,
+            is_plain: false,
             owes_ack: false,
             probe_due: false,
             persist_backoff: 0,
@@ -257,7 +261,7 @@ impl Tcp {
     #[inline]
     pub(super) fn selectable(&mut self) -> u64 {
         let (rcv_nxt, read) = (self.receiver.rcv_nxt(), self.receiver.read_to());
-        self.receiver.window.select_first(rcv_nxt, read, self.acks.window_mss())
+        self.receiver.window.select(rcv_nxt, read, self.acks.window_mss())
     }
 
     /// As [`Self::ack_context`] where nobody looks at `selectable`, which takes the longest to find: at an arrival, and
@@ -301,6 +305,7 @@ impl Tcp {
 
 impl Transport for Tcp {
     fn open(&mut self, _now: Instant) {
+        self.is_plain = false;
         self.stir();
         if self.role == Role::Active && self.state == State::Closed && self.syn_transmissions == 0 {
             self.state = State::SynSent;
@@ -345,6 +350,7 @@ impl Transport for Tcp {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.is_plain = false;
         self.stir();
         while let Some(kind) = self.timers.take_expired(now) {
             self.on_timer(kind, now);
@@ -352,6 +358,7 @@ impl Transport for Tcp {
     }
 
     fn close(&mut self, _now: Instant) {
+        self.is_plain = false;
         self.stir();
         match self.state {
             State::Listen | State::SynSent => {

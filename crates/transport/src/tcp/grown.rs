@@ -62,6 +62,7 @@ impl Tcp {
         if !is_beyond {
             return false;
         }
+        self.is_plain = false;
         self.note_timestamp(segment, start);
         self.sender.window.update(segment.window, start, self.sender.snd_una());
         // Were all of it here already, its acknowledgement would leave all the same.

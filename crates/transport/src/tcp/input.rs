@@ -13,7 +13,7 @@ use crate::{Flags, Segment, Stack};
 impl Tcp {
     #[inline(never)]
     pub(super) fn on_segment(&mut self, segment: &Segment, now: Instant) {
-        self.is_receiver = false;
+        (self.is_receiver, self.is_plain) = (false, false);
         match self.state {
             State::Closed => {
                 if !segment.flags.contains(Flags::RST) {
@@ -54,7 +54,7 @@ impl Tcp {
     /// A segment that [`Self::is_predicted`] does not deal with; apart, so that the plain case stays short.
     #[inline(never)]
     fn on_unforeseen(&mut self, segment: &Segment, start: u64, now: Instant) {
-        self.is_receiver = false;
+        (self.is_receiver, self.is_plain) = (false, false);
         if !self.is_acceptable(segment, start, now) {
             return;
         }

@@ -20,14 +20,13 @@ impl Tcp {
     /// Sends as many full segments of new data as may leave one after the other, if nothing has to leave before them.
     #[inline(always)]
     pub(super) fn transmit_plainly(&mut self, now: Instant, out: &mut impl Outlet) {
-        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
-        let asked = asked | !self.repairs.is_empty() | self.acks.leads();
-        let is_special = asked | self.pacing.is_enabled() | self.config.steers;
-        if is_special || self.state != State::Established || self.receiver.report.option_size() > 0 {
+        debug_assert!(!self.is_plain || self.find_plain(), "something has to leave first");
+        if self.acks.leads() || !(self.is_plain || self.may_send_plainly()) {
             return;
         }
         self.sender.leave_room(0);
-        let next = if self.sender.sends_plainly() { self.send_lumps(now, out) } else { self.plain_repair() };
+        let is_plain = self.is_plain || self.sender.sends_plainly();
+        let next = if is_plain { self.send_lumps(now, out) } else { self.plain_repair() };
         if let Plain::Held { cwnd_limited } = next
             && !self.acks.is_pending()
         {
@@ -35,6 +34,14 @@ impl Tcp {
             self.drain(cwnd_limited, Held::NoData, now);
             self.fall_quiet();
         }
+    }
+
+    /// Whether nothing that goes another way than new data has to leave before it.
+    #[inline(never)]
+    fn may_send_plainly(&self) -> bool {
+        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
+        let is_special = asked | !self.repairs.is_empty() | self.pacing.is_enabled() | self.config.steers;
+        !is_special && self.state == State::Established && self.receiver.report.option_size() == 0
     }
 
     /// What waits to be sent again: where `cwnd` has no room, nothing leaves.
@@ -125,7 +132,7 @@ impl Tcp {
         if !self.pacing.in_bursts() {
             return Plain::Leaves(1);
         }
-        match self.lump_within(room, cwnd, false, now) {
+        match self.lump_here(room, cwnd, false, now) {
             Lump::Leaves(segments) => {
                 self.pacing.begin(segments, false, now);
                 Plain::Leaves(segments)
@@ -136,10 +143,10 @@ impl Tcp {
 }
 
 impl Sender {
-    /// Whether something is in flight, and nothing of it has to leave again before new data.
+    /// Whether nothing in flight has to leave again before new data.
     #[inline]
     fn sends_plainly(&self) -> bool {
-        self.is_waiting() && self.next == self.segments.len() && !self.board.waits() && !self.is_closing()
+        self.next == self.segments.len() && !self.board.waits() && !self.is_closing()
     }
 
     /// Whether a full segment of new data was written and the far end's window takes it.

@@ -33,12 +33,12 @@ impl Tcp {
     #[inline(never)]
     pub(super) fn lump(&self, ends: bool, now: Instant) -> Lump {
         let (room, cwnd) = self.room_in_cwnd();
-        self.lump_within(room.max(1), cwnd, ends, now)
+        self.lump_here(room.max(1), cwnd, ends, now)
     }
 
     /// As [`Self::lump`], where `cwnd` is so many segments and has `room` for some.
-    #[inline(never)]
-    pub(super) fn lump_within(&self, room: u64, cwnd: u64, ends: bool, now: Instant) -> Lump {
+    #[inline(always)]
+    pub(super) fn lump_here(&self, room: u64, cwnd: u64, ends: bool, now: Instant) -> Lump {
         let full = u64::from(self.sender.full_payload());
         let (unsent, usable) = (self.sender.unsent(), self.sender.usable());
         if unsent > full && !ends && self.is_lump_worth_waiting(room, cwnd, now) {

@@ -114,11 +114,16 @@ impl Tcp {
     /// what is left of [`Self::on_ack_with_sack`] and [`Self::on_new_ack`] then.
     #[inline(never)]
     fn takes_plain_ack(&mut self, segment: &Segment, start: u64, now: Instant) -> bool {
-        let is_calm = !self.config.steers
-            && !self.selective.probe.is_out()
-            && self.recovery.state() == RecoveryState::Open;
-        if !is_calm {
-            return false;
+        debug_assert!(!self.is_plain || self.find_plain(), "something is amiss");
+        if !self.is_plain {
+            let is_calm = !self.config.steers
+                && !self.selective.probe.is_out()
+                && self.recovery.state() == RecoveryState::Open
+                && self.sender.is_calm();
+            if !is_calm {
+                return false;
+            }
+            self.is_plain = self.find_plain();
         }
         let ack = relative(segment.ack, self.iss).extend(self.sender.snd_una());
         let Some(run) = self.sender.plain_run(ack) else { return false };
@@ -152,6 +157,22 @@ impl Tcp {
         true
     }
 
+    /// Whether neither a loss, a probe or a repair is known of, nor anything has to leave before new data or in another way than that,
+    /// but for an acknowledgement: of this no plain segment changes anything, nor do a write or a read.
+    #[inline(never)]
+    pub(super) fn find_plain(&self) -> bool {
+        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
+        let is_special = asked | !self.repairs.is_empty() | self.pacing.is_enabled() | self.config.steers;
+        self.state == State::Established
+            && !is_special
+            && self.receiver.report.option_size() == 0
+            && self.recovery.state() == RecoveryState::Open
+            && !self.selective.probe.is_out()
+            && self.sender.is_calm()
+            && !self.sender.board.waits()
+            && !self.sender.is_closing()
+    }
+
     /// RFC 6298 §5.2 and §5.3, after progress.
     #[inline]
     fn restart_timer(&mut self, now: Instant) {
@@ -180,16 +201,21 @@ struct PlainRun {
 }
 
 impl Sender {
-    /// What `ack` acknowledges, where it does so to the last byte and everything in flight up to the segment behind was sent once, and
-    /// in order. What reaches beyond the queue's first piece of memory is left to the longer way.
-    #[inline(always)]
-    fn plain_run(&self, ack: u64) -> Option<PlainRun> {
-        let is_calm = self.next == self.segments.len()
+    /// Whether nothing in flight is known or taken to be lost, nor to have arrived beyond a gap.
+    #[inline]
+    fn is_calm(&self) -> bool {
+        self.next == self.segments.len()
             && self.board.is_clean()
             && !self.board.hold_lost
-            && self.board.highest <= self.snd_una;
+            && self.board.highest <= self.snd_una
+    }
+
+    /// What `ack` acknowledges, where it does so to the last byte and everything in flight up to the segment behind was sent once, and
+    /// in order, in a flight that [`Self::is_calm`]. What reaches beyond the queue's first piece of memory is left to the longer way.
+    #[inline(always)]
+    fn plain_run(&self, ack: u64) -> Option<PlainRun> {
         let (flight, beyond) = self.segments.as_slices();
-        let first = flight.first().filter(|_| is_calm)?;
+        let first = flight.first()?;
         let mut run = PlainRun { first_sent: first.sent_at, last_sent: first.sent_at, segments: 0, lumps: 0 };
         let mut end = self.snd_una;
         let mut behind = flight.iter();

@@ -31,11 +31,8 @@ pub(crate) struct ReceiveWindow {
     buffer: u64,
     /// How much of the buffer is in use so far.
     pub(super) tuning: Tuning,
-    /// What the latest window was found for, and the window: data that leaves one after the other offers the same, and an
-    /// acknowledgement what was found when it was decided on.
+    /// What the latest room was found for by Linux's rule with scaling, and that room: it is the same for most segments.
     latest: (Basis, u64),
-    /// As what that was offered since, which moved the edge.
-    latest_field: Option<u16>,
 }
 
 impl ReceiveWindow {
@@ -46,16 +43,7 @@ impl ReceiveWindow {
             OfferRule::Rfc9293 => Tuning::fixed(buffer),
             OfferRule::Linux => Tuning::growing(buffer),
         };
-        Self {
-            rule,
-            buffer,
-            shift,
-            scaled: false,
-            edge: 0,
-            tuning,
-            latest: NOTHING_FOUND,
-            latest_field: None,
-        }
+        Self { rule, buffer, shift, scaled: false, edge: 0, tuning, latest: NOTHING_FOUND }
     }
 
     /// The window scale option's value on our SYN.
@@ -89,59 +77,52 @@ impl ReceiveWindow {
     /// The field of a segment that leaves now, given what has arrived and what of it was read; moves the edge.
     #[inline(always)]
     pub(crate) fn offer(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u16 {
-        let from = self.basis(rcv_nxt, read, mss);
-        if self.latest.0 != from {
-            self.latest = (from, self.select(rcv_nxt, read, mss));
-        } else if let Some(field) = self.latest_field {
-            // The edge has moved already.
-            return field;
-        }
+        let window = self.select(rcv_nxt, read, mss);
         let shift = self.shift_in_use();
-        let field = (self.latest.1 >> shift).min(u64::from(u16::MAX));
+        let field = (window >> shift).min(u64::from(u16::MAX));
         self.edge = self.edge.max(rcv_nxt + (field << shift));
-        self.latest_field = Some(field as u16);
         field as u16
     }
 
-    /// As [`Self::select`]; an offer of the same that follows at once need not find it again.
-    #[inline(always)]
-    pub(crate) fn select_first(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
-        let from = self.basis(rcv_nxt, read, mss);
-        if self.latest.0 == from {
-            // What was offered since has moved the edge, and scaling may have cut some of it off.
-            return if self.latest_field.is_some() { self.select(rcv_nxt, read, mss) } else { self.latest.1 };
-        }
-        self.latest = (from, self.select(rcv_nxt, read, mss));
-        self.latest_field = None;
-        self.latest.1
-    }
-
-    #[inline]
-    const fn basis(&self, rcv_nxt: u64, read: u64, mss: u32) -> Basis {
-        (rcv_nxt, read, mss, self.full(), self.tuning.threshold())
-    }
-
     /// The window that the rule would offer now, in bytes: at least what was offered and not used.
-    pub(crate) fn select(&self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
+    #[inline(always)]
+    pub(crate) fn select(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
         let offered = self.offered(rcv_nxt);
-        let free = self.free(rcv_nxt, read);
-        let mss = u64::from(mss).min(self.full());
         let window = match self.rule {
-            OfferRule::Rfc9293 => {
-                if free.saturating_sub(offered) >= mss.min(self.buffer / 2) {
-                    free
-                } else {
-                    offered
-                }
-            }
-            OfferRule::Linux => self.select_linux(free, offered, mss),
+            OfferRule::Rfc9293 => self.select_rfc(self.free(rcv_nxt, read), offered, mss),
+            OfferRule::Linux => self.select_linux(rcv_nxt, read, mss),
         };
         let largest = u64::from(u16::MAX) << self.shift_in_use();
         window.max(offered).min(largest)
     }
 
-    fn select_linux(&self, free: u64, offered: u64, mss: u64) -> u64 {
-        let full = self.full();
+    /// RFC 9293 §3.8.6.2.2.
+    #[inline(always)]
+    fn select_rfc(&self, free: u64, offered: u64, mss: u32) -> u64 {
+        let mss = u64::from(mss).min(self.full());
+        if free.saturating_sub(offered) >= mss.min(self.buffer / 2) { free } else { offered }
+    }
+
+    /// __tcp_select_window. With scaling it follows from what is unread and from the buffer alone, which most segments find as the one
+    /// before did.
+    #[inline(always)]
+    fn select_linux(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
+        let from = (rcv_nxt.wrapping_sub(read), mss, self.full(), self.tuning.threshold());
+        if self.latest.0 != from {
+            let window = self.find_linux(rcv_nxt, read, mss);
+            if self.shift_in_use() == 0 {
+                return window;
+            }
+            self.latest = (from, window);
+        }
+        debug_assert_eq!(self.latest.1, self.find_linux(rcv_nxt, read, mss), "the same buffer, another window");
+        self.latest.1
+    }
+
+    #[inline(never)]
+    fn find_linux(&self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
+        let (full, free, offered) = (self.full(), self.free(rcv_nxt, read), self.offered(rcv_nxt));
+        let mss = u64::from(mss).min(full);
         if free < full / 16 || free < mss {
             return 0;
         }
@@ -182,6 +163,8 @@ pub(crate) struct SendWindow {
     from_ack: u64,
     /// The far end's shift.
     shift: u8,
+    /// The field that the window was shifted from.
+    field: Option<u16>,
     /// Max(SND.WND): the largest window ever offered.
     largest: u64,
 }
@@ -194,6 +177,7 @@ impl SendWindow {
         self.from_ack = ack;
         self.largest = field as u64;
         self.shift = shift;
+        self.field = None;
     }
 
     /// RFC 9293 §3.10.7.4: takes the window of a segment that is not older than the last one. Returns whether the
@@ -203,8 +187,14 @@ impl SendWindow {
         if seq < self.from_seq || (seq == self.from_seq && ack < self.from_ack) {
             return false;
         }
+        // Most data comes with the same.
+        if ack == self.from_ack && self.field == Some(field) {
+            self.from_seq = seq;
+            return false;
+        }
         let window = u64::from(field) << self.shift;
         let before = self.edge - self.from_ack;
+        self.field = Some(field);
         self.from_seq = seq;
         self.from_ack = ack;
         self.edge = ack + window;
@@ -221,10 +211,10 @@ impl SendWindow {
     }
 }
 
-/// What an offered window follows from: RCV.NXT, what was read, the segment size, and how much of the buffer is in use.
-type Basis = (u64, u64, u32, u64, u64);
+/// What the room in a buffer follows from: what is unread, the segment size, and how much of the buffer is in use.
+type Basis = (u64, u32, u64, u64);
 /// No buffer is empty.
-const NOTHING_FOUND: (Basis, u64) = ((0, 0, 0, 0, 0), 0);
+const NOTHING_FOUND: (Basis, u64) = ((0, 0, 0, 0), 0);
 /// RFC 7323 §2.3: a larger shift is taken as this.
 pub(crate) const MAX_SHIFT: u8 = 14;
 /// RFC 7323 §2.2: 2^30.

@@ -139,6 +139,9 @@ impl AckPolicy {
     pub(super) fn measure_rcv_mss(&mut self, payload: u32, pushed: bool) {
         let last = core::mem::take(&mut self.linux.last_segment);
         if payload >= self.rcv_mss {
+            if payload == self.rcv_mss && !pushed {
+                return;
+            }
             self.rcv_mss = payload.min(self.full_segment.max(LINUX_MIN_RCV_MSS));
             if pushed && self.linux.pushed == Pushed::None {
                 self.linux.pushed = Pushed::Once;
