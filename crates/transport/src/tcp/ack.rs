@@ -220,9 +220,11 @@ impl AckPolicy {
                 DelayedAck::Linux => self.immediate = self.check_linux(context, timers),
                 DelayedAck::Off => self.acknowledge_after_read(context, timers),
                 _ if self.filled_gap => self.acknowledge_after_read(context, timers),
-                DelayedAck::After { timeout } => self.check_second(context, timers, context.now + timeout),
+                DelayedAck::After { timeout } => {
+                    self.check_second(context, timers, |_| context.now + timeout)
+                }
                 DelayedAck::Tick { period } => {
-                    let due = self.clock.when(next_tick(period, self.clock.read(context.now)));
+                    let due = |clock: HostClock| clock.when(next_tick(period, clock.read(context.now)));
                     self.check_second(context, timers, due);
                 }
             }
@@ -241,11 +243,17 @@ impl AckPolicy {
     }
 
     /// RFC 5681 §4.2: at the second full segment, or at the `deadline`.
-    fn check_second(&mut self, context: &AckContext, timers: &mut Timers, deadline: Instant) {
+    #[inline(always)]
+    fn check_second(
+        &mut self,
+        context: &AckContext,
+        timers: &mut Timers,
+        deadline: impl FnOnce(HostClock) -> Instant,
+    ) {
         if context.rcv_nxt - self.acked_to >= 2 * u64::from(self.full_segment) {
             self.acknowledge_after_read(context, timers);
         } else if !timers.is_running(TimerKind::DelayedAck) {
-            timers.set(TimerKind::DelayedAck, deadline);
+            timers.set(TimerKind::DelayedAck, deadline(self.clock));
         }
     }
 
@@ -313,10 +321,16 @@ impl AckPolicy {
     }
 }
 
+/// BSD's tcp_fasttimo: 200 ms.
+const FAST_TICK: u64 = 200_000_000;
+
 /// The next tick of a clock that shows `now`.
 fn next_tick(period: Duration, now: Instant) -> Instant {
-    let period = period.as_nanos().max(1);
-    Instant::from_nanos((now.as_nanos() / period + 1).saturating_mul(period))
+    match period.as_nanos() {
+        // A division by a constant is a multiplication.
+        FAST_TICK => Instant::from_nanos((now.as_nanos() / FAST_TICK + 1).saturating_mul(FAST_TICK)),
+        period => Instant::from_nanos((now.as_nanos() / period.max(1) + 1).saturating_mul(period.max(1))),
+    }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Tcp {
         let is_held = self.selective.enabled
             && self.sender.board.has_work()
             && self.sender.flight_segments() > 0
-            && self.room_in_cwnd().0 == 0;
+            && !self.has_room();
         if is_held { Plain::Held { cwnd_limited: true } } else { Plain::Unclear }
     }
 
@@ -122,8 +122,7 @@ impl Tcp {
         if !self.sender.has_full_segment() {
             return self.sender.no_full_segment();
         }
-        let (room, cwnd) = self.room_in_cwnd();
-        if room == 0 {
+        if !self.has_room() {
             let is_final = self.selective.enabled
                 || !self.config.limited_transmit
                 || self.recovery.limited_transmit() == 0;
@@ -132,6 +131,7 @@ impl Tcp {
         if !self.pacing.in_bursts() {
             return Plain::Leaves(1);
         }
+        let (room, cwnd) = self.room_in_cwnd();
         match self.lump_here(room, cwnd, false, now) {
             Lump::Leaves(segments) => {
                 self.pacing.begin(segments, false, now);

@@ -86,6 +86,17 @@ impl Tcp {
         u64::from(self.pace_now().burst())
     }
 
+    /// Whether `cwnd` has room for a full segment.
+    #[inline(always)]
+    pub(super) fn has_room(&self) -> bool {
+        match self.controller.allowance() {
+            Allowance::Window(cwnd) => {
+                cwnd.get().saturating_sub(self.sender.flight_bytes()) >= u64::from(self.sender.smss())
+            }
+            Allowance::WindowPackets(cwnd) => cwnd.get() > self.sender.flight_segments(),
+        }
+    }
+
     /// Segments that `cwnd` has room for, and `cwnd`.
     #[inline(always)]
     pub(super) fn room_in_cwnd(&self) -> (u64, u64) {

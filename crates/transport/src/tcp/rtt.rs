@@ -162,7 +162,10 @@ impl RttEstimator {
         let tick = self.granularity.as_nanos();
         if self.rule == RttRule::Ticks && tick > 0 {
             // tcp_slowtimo counts t_rtt up at each tick between the two.
-            let ticks = |at: Instant| self.clock.read(at).as_nanos() / tick;
+            let ticks = |at: Instant| match tick {
+                SLOW_TICK => self.clock.read(at).as_nanos() / SLOW_TICK,
+                tick => self.clock.read(at).as_nanos() / tick,
+            };
             return Duration::from_nanos(ticks(now).saturating_sub(ticks(sent)) * tick);
         }
         now.since(sent)
@@ -173,7 +176,10 @@ impl RttEstimator {
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
         let rto = match self.rule {
-            RttRule::Ticks if self.granularity.as_nanos() > 0 => self.update_ticks(rtt),
+            RttRule::Ticks if self.granularity.as_nanos() > 0 => match self.update_ticks(rtt) {
+                Some(rto) => rto,
+                None => return,
+            },
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
         };
@@ -214,8 +220,9 @@ impl RttEstimator {
     }
 
     /// tcp_xmit_timer: t_srtt is 8 SRTT and t_rttvar 4 RTTVAR, in ticks; shifts truncate. A first sample counts the tick that it
-    /// began in, later ones do not.
-    fn update_ticks(&mut self, rtt: u64) -> Duration {
+    /// began in, later ones do not. `None` where all is as the sample before left it, and so the RTO too: most do.
+    #[inline(never)]
+    fn update_ticks(&mut self, rtt: u64) -> Option<Duration> {
         let (sample, srtt, rttvar) = match self.granularity.as_nanos() {
             JIFFY => (rtt / JIFFY, self.srtt_x8 / JIFFY, self.variance_term / JIFFY),
             SLOW_TICK => (rtt / SLOW_TICK, self.srtt_x8 / SLOW_TICK, self.variance_term / SLOW_TICK),
@@ -228,10 +235,14 @@ impl RttEstimator {
             ((srtt - srtt / 8 + sample).max(1), (rttvar - rttvar / 4 + error).max(1))
         };
         let tick = self.granularity.as_nanos();
-        self.srtt_x8 = srtt.saturating_mul(tick);
-        self.variance_term = rttvar.saturating_mul(tick);
-        let rto = self.granularity.saturating_mul(srtt / 8 + rttvar);
-        if rto < self.min_rto { self.min_rto } else { rto }
+        let found = (srtt.saturating_mul(tick), rttvar.saturating_mul(tick));
+        let rto = self.granularity.saturating_mul(srtt / 8 + rttvar).max(self.min_rto);
+        if found == (self.srtt_x8, self.variance_term) && self.backoff == 0 {
+            debug_assert_eq!(self.bounded(rto), self.base_rto, "it follows from the two");
+            return None;
+        }
+        (self.srtt_x8, self.variance_term) = found;
+        Some(rto)
     }
 
     /// Linux's tcp_rtt_estimator.
@@ -278,6 +289,7 @@ impl RttEstimator {
     fn bounded(&self, rto: Duration) -> Duration {
         let rto = match self.granularity.as_nanos() {
             JIFFY => rto.round_up_to(Duration::from_nanos(JIFFY)),
+            SLOW_TICK => rto.round_up_to(Duration::from_nanos(SLOW_TICK)),
             _ => rto.round_up_to(self.granularity),
         };
         if rto > self.max_rto { self.max_rto } else { rto }

@@ -115,7 +115,11 @@ impl ReceiveWindow {
             }
             self.latest = (from, window);
         }
-        debug_assert_eq!(self.latest.1, self.find_linux(rcv_nxt, read, mss), "the same buffer, another window");
+        debug_assert_eq!(
+            self.latest.1,
+            self.find_linux(rcv_nxt, read, mss),
+            "the same buffer, another window"
+        );
         self.latest.1
     }
 
