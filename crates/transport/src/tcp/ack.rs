@@ -211,6 +211,12 @@ impl AckPolicy {
         timers.clear(TimerKind::DelayedAck);
     }
 
+    /// Whether [`Self::on_ack_sent`] would change nothing.
+    pub(crate) fn has_told(&self, rcv_nxt: u64, offered: u64) -> bool {
+        let owes = self.scheduled | self.immediate | self.unchecked | self.after_read | self.filled_gap;
+        !owes && (self.acked_to, self.window_sent) == (rcv_nxt, offered) && self.linux.pushed == Pushed::None
+    }
+
     /// What a processed segment released has left: decides on an acknowledgement of its own. True when a pure one
     /// has to leave now.
     #[inline(always)]
@@ -221,7 +227,7 @@ impl AckPolicy {
                 DelayedAck::Off => self.acknowledge_after_read(context, timers),
                 _ if self.filled_gap => self.acknowledge_after_read(context, timers),
                 DelayedAck::After { timeout } => {
-                    self.check_second(context, timers, |_| context.now + timeout)
+                    self.check_second(context, timers, |_| context.now + timeout);
                 }
                 DelayedAck::Tick { period } => {
                     let due = |clock: HostClock| clock.when(next_tick(period, clock.read(context.now)));
@@ -268,7 +274,11 @@ impl AckPolicy {
     /// Whether [`Self::on_read`] may look at `selectable`.
     #[inline]
     pub(crate) const fn read_asks_window(&self, offered: u64, buffer: u64) -> bool {
-        !matches!(self.kind, DelayedAck::Linux) || 2 * offered <= buffer
+        match self.kind {
+            DelayedAck::Linux => 2 * offered <= buffer,
+            // What waited for the read leaves in any case.
+            DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => !self.after_read,
+        }
     }
 
     /// Whether a read may have to be told of at all, as far as that can be seen at once: something waits to be acknowledged, or

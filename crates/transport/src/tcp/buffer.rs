@@ -174,7 +174,10 @@ impl SendBuffer {
 
     fn room(&self, queue: Queue) -> u64 {
         match self.memory {
-            Some(memory) => memory.room(self.capacity, queue),
+            Some(memory) => {
+                let largest = memory.largest_lump(queue);
+                memory.room(self.capacity.saturating_sub(memory.charge(queue, largest)), queue, largest)
+            }
             None => self.capacity.saturating_sub(queue.bytes),
         }
     }
@@ -199,7 +202,8 @@ impl SendBuffer {
 
     #[inline(never)]
     fn writable_room(&self, queue: Queue) -> Bytes {
-        let charged = self.memory.map_or(queue.bytes, |memory| memory.charge(queue));
+        let largest = self.memory.map_or(0, |memory| memory.largest_lump(queue));
+        let charged = self.memory.map_or(queue.bytes, |memory| memory.charge(queue, largest));
         let free = self.capacity.saturating_sub(charged);
         if self.overfill {
             return if free > 0 { Bytes::MAX } else { Bytes::ZERO };
@@ -207,7 +211,7 @@ impl SendBuffer {
         if free < charged / 2 {
             return Bytes::ZERO;
         }
-        Bytes::new(self.room(queue))
+        Bytes::new(self.memory.map_or(free, |memory| memory.room(free, queue, largest)))
     }
 }
 
@@ -216,17 +220,17 @@ impl Memory {
         Self { header_room, head: SK_BUFF + small_head(header_room), windows }
     }
 
-    /// What the queue is charged (sk_wmem_queued).
-    fn charge(self, queue: Queue) -> u64 {
-        let lumps = queue.lumps + queue.unsent.div_ceil(self.largest_lump(queue));
+    /// What the queue is charged (sk_wmem_queued), with lumps of the `largest` size.
+    fn charge(self, queue: Queue, largest: u64) -> u64 {
+        let lumps = queue.lumps + queue.unsent.div_ceil(largest);
         queue.bytes + lumps * self.head
     }
 
-    /// What tcp_sendmsg_locked would take: the last lump is filled up, and new ones begin while less than `capacity` is charged.
-    fn room(self, capacity: u64, queue: Queue) -> u64 {
-        let largest = self.largest_lump(queue);
+    /// What tcp_sendmsg_locked would take: the last lump is filled up, and new ones begin while something is `free` that is not
+    /// charged.
+    fn room(self, free: u64, queue: Queue, largest: u64) -> u64 {
         let beside = queue.unsent.next_multiple_of(largest) - queue.unsent;
-        let free = capacity.saturating_sub(self.charge(queue) + beside);
+        let free = free.saturating_sub(beside);
         beside + free.div_ceil(largest + self.head) * largest
     }
 
@@ -302,8 +306,8 @@ mod tests {
     fn each_lump_is_charged_its_head() {
         let memory = Memory::new(192, 2);
         assert_eq!(memory.largest_lump(queue(0, 0, 0)), 31_856);
-        assert_eq!(memory.charge(queue(14_480 + 31_856, 31_856, 5)), 51_328);
-        assert_eq!(memory.charge(queue(28_960 + 2896, 2896, 10)), 41_008);
+        assert_eq!(memory.charge(queue(14_480 + 31_856, 31_856, 5), 31_856), 51_328);
+        assert_eq!(memory.charge(queue(28_960 + 2896, 2896, 10), 31_856), 41_008);
         let later = Queue { largest_window: 1 << 20, ..queue(0, 0, 0) };
         assert_eq!(memory.largest_lump(later), 45 * 1448);
         assert_eq!(Memory::new(320, 2).head, 896);

@@ -76,6 +76,10 @@ pub struct Tcp {
     pub(super) probe_due: bool,
     /// Something was sent since `usage` was last told.
     pub(super) sent_since_drained: bool,
+    /// Nothing has arrived nor was read since the last segment left: the next one tells the same ([`Self::acknowledge`]).
+    pub(super) has_told: bool,
+    /// The window field of the last segment that left.
+    pub(super) told_window: u16,
     /// Our initial sequence number and the far end's.
     pub(super) iss: SeqNum,
     pub(super) irs: SeqNum,
@@ -196,6 +200,8 @@ impl Tcp {
             resend_first: false,
             repairs: VecDeque::new(),
             sent_since_drained: false,
+            has_told: false,
+            told_window: 0,
             is_quiet: false,
             is_receiver: false,
             is_plain: false,
@@ -305,7 +311,7 @@ impl Tcp {
 
 impl Transport for Tcp {
     fn open(&mut self, _now: Instant) {
-        self.is_plain = false;
+        (self.is_plain, self.has_told) = (false, false);
         self.stir();
         if self.role == Role::Active && self.state == State::Closed && self.syn_transmissions == 0 {
             self.state = State::SynSent;
@@ -350,7 +356,7 @@ impl Transport for Tcp {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.is_plain = false;
+        (self.is_plain, self.has_told) = (false, false);
         self.stir();
         while let Some(kind) = self.timers.take_expired(now) {
             self.on_timer(kind, now);
@@ -407,6 +413,7 @@ impl Transport for Tcp {
         if bytes == 0 {
             return None;
         }
+        self.has_told = false;
         if matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             self.receiver.tune(now);
             let window = &self.receiver.window;

@@ -62,7 +62,7 @@ impl Tcp {
         if !is_beyond {
             return false;
         }
-        self.is_plain = false;
+        (self.is_plain, self.has_told) = (false, false);
         self.note_timestamp(segment, start);
         self.sender.window.update(segment.window, start, self.sender.snd_una());
         // Were all of it here already, its acknowledgement would leave all the same.
@@ -89,6 +89,7 @@ impl Tcp {
         }
         let Some(sent_at) = self.sender.sack_one_more(segment) else { return false };
         self.sender.board.hold_lost = false;
+        self.has_told = false;
         self.note_timestamp(segment, start);
         self.sender.window.update(segment.window, start, ack);
         let (losses, snd_max) = (self.sender.board.losses, self.sender.snd_max());

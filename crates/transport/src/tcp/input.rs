@@ -13,7 +13,7 @@ use crate::{Flags, Segment, Stack};
 impl Tcp {
     #[inline(never)]
     pub(super) fn on_segment(&mut self, segment: &Segment, now: Instant) {
-        (self.is_receiver, self.is_plain) = (false, false);
+        (self.is_receiver, self.is_plain, self.has_told) = (false, false, false);
         match self.state {
             State::Closed => {
                 if !segment.flags.contains(Flags::RST) {
@@ -54,7 +54,7 @@ impl Tcp {
     /// A segment that [`Self::is_predicted`] does not deal with; apart, so that the plain case stays short.
     #[inline(never)]
     fn on_unforeseen(&mut self, segment: &Segment, start: u64, now: Instant) {
-        (self.is_receiver, self.is_plain) = (false, false);
+        (self.is_receiver, self.is_plain, self.has_told) = (false, false, false);
         if !self.is_acceptable(segment, start, now) {
             return;
         }
@@ -239,6 +239,8 @@ impl Tcp {
         if segment.payload == 0 && !fin {
             return;
         }
+        // A repair may have left before.
+        self.has_told = false;
         match self.state {
             State::Established | State::FinWait1 | State::FinWait2 => {}
             // The far end has sent its FIN: this is a repetition.

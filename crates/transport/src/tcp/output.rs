@@ -430,14 +430,15 @@ impl Tcp {
         tells: bool,
         now: Instant,
     ) -> Segment {
-        let rcv_nxt = self.receiver.rcv_nxt();
-        let window = self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
-        self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
+        if !self.has_told {
+            self.acknowledge();
+        }
+        debug_assert!(self.would_tell_the_same(), "the next segment tells otherwise");
         let mut segment = Segment {
             seq: self.iss.wrapping_add(offset as u32),
-            ack: self.irs.wrapping_add(rcv_nxt as u32),
+            ack: self.irs.wrapping_add(self.receiver.rcv_nxt() as u32),
             flags,
-            window,
+            window: self.told_window,
             payload,
             timestamps: self.timestamps.then(|| (timestamp(now), self.ts_recent)),
             ..Segment::default()
@@ -446,6 +447,27 @@ impl Tcp {
             (segment.sack, segment.sack_count) = self.sack_option(payload);
         }
         segment
+    }
+
+    /// A segment leaves that acknowledges all that has arrived: finds the window that it offers.
+    #[inline(always)]
+    fn acknowledge(&mut self) {
+        let rcv_nxt = self.receiver.rcv_nxt();
+        self.told_window =
+            self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
+        self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
+        self.has_told = true;
+    }
+
+    /// Whether [`Self::acknowledge`] would change nothing.
+    fn would_tell_the_same(&self) -> bool {
+        let mut receiver = self.receiver.clone();
+        let (rcv_nxt, mss) = (receiver.rcv_nxt(), self.acks.window_mss());
+        let read = receiver.read_to();
+        receiver.window.offer(rcv_nxt, read, mss) == self.told_window
+            && receiver.window.edge() == self.receiver.window.edge()
+            && self.acks.has_told(rcv_nxt, receiver.window.offered(rcv_nxt))
+            && !self.timers.is_running(TimerKind::DelayedAck)
     }
 
     /// What arrived beyond a gap; a segment sent again has its size already and takes what fits beside it.

@@ -64,6 +64,7 @@ impl Tcp {
         self.note_timestamp(segment, start);
         self.sender.window.update(segment.window, start, self.sender.snd_una());
         self.receiver.take_whole(segment.payload);
+        self.has_told = false;
         let context = self.arrival_context(now);
         self.acks.on_data(segment.payload, segment.flags.contains(Flags::PSH), false, &context);
         if self.receiver.window.tuning.is_growing() {

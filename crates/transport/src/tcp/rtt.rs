@@ -302,7 +302,8 @@ impl RttEstimator {
 #[inline]
 pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
     let (now, delta) = match tick {
-        JIFFY => (now.as_nanos() / JIFFY, span.as_nanos().div_ceil(JIFFY)),
+        // Rounded up; no timer is near the end of time.
+        JIFFY => (now.as_nanos() / JIFFY, span.as_nanos().saturating_add(JIFFY - 1) / JIFFY),
         tick => (now.as_nanos() / tick, span.as_nanos().div_ceil(tick)),
     };
     if delta < WHEEL_REACH {
@@ -313,7 +314,7 @@ pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
         (shift, reach) = (shift + 3, reach * 8);
     }
     let expires = now.saturating_add(delta);
-    Instant::from_nanos(((expires >> shift) + 1).saturating_mul(1 << shift).saturating_mul(tick))
+    Instant::from_nanos(((expires >> shift) + 1).saturating_mul(tick.saturating_mul(1 << shift)))
 }
 
 /// As [`RttEstimator::after`], by a clock whose tick is known when this is compiled.
