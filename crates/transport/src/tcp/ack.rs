@@ -20,6 +20,7 @@ use talkpath_units::{Duration, Instant};
 
 use self::linux::{ATO_MIN, LINUX_FIRST_RCV_MSS, LINUX_MIN_RCV_MSS, LinuxState, Pushed};
 use super::clock::HostClock;
+use super::rtt::whole_ticks;
 use super::timer::{TimerKind, Timers};
 use super::window::MAX_SHIFT;
 use crate::DelayedAck;
@@ -331,16 +332,10 @@ impl AckPolicy {
     }
 }
 
-/// BSD's tcp_fasttimo: 200 ms.
-const FAST_TICK: u64 = 200_000_000;
-
 /// The next tick of a clock that shows `now`.
 fn next_tick(period: Duration, now: Instant) -> Instant {
-    match period.as_nanos() {
-        // A division by a constant is a multiplication.
-        FAST_TICK => Instant::from_nanos((now.as_nanos() / FAST_TICK + 1).saturating_mul(FAST_TICK)),
-        period => Instant::from_nanos((now.as_nanos() / period.max(1) + 1).saturating_mul(period.max(1))),
-    }
+    let period = period.as_nanos().max(1);
+    Instant::from_nanos((whole_ticks(now.as_nanos(), period) + 1).saturating_mul(period))
 }
 
 #[cfg(test)]

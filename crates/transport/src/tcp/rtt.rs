@@ -162,11 +162,12 @@ impl RttEstimator {
         let tick = self.granularity.as_nanos();
         if self.rule == RttRule::Ticks && tick > 0 {
             // tcp_slowtimo counts t_rtt up at each tick between the two.
-            let ticks = |at: Instant| match tick {
-                SLOW_TICK => self.clock.read(at).as_nanos() / SLOW_TICK,
-                tick => self.clock.read(at).as_nanos() / tick,
+            let (now, sent) = (self.clock.read(now).as_nanos(), self.clock.read(sent).as_nanos());
+            let ticks = match tick {
+                SLOW_TICK => (now / SLOW_TICK).saturating_sub(sent / SLOW_TICK),
+                tick => divide(now, tick).saturating_sub(divide(sent, tick)),
             };
-            return Duration::from_nanos(ticks(now).saturating_sub(ticks(sent)) * tick);
+            return Duration::from_nanos(ticks * tick);
         }
         now.since(sent)
     }
@@ -223,20 +224,23 @@ impl RttEstimator {
     /// began in, later ones do not. `None` where all is as the sample before left it, and so the RTO too: most do.
     #[inline(never)]
     fn update_ticks(&mut self, rtt: u64) -> Option<Duration> {
-        let (sample, srtt, rttvar) = match self.granularity.as_nanos() {
-            JIFFY => (rtt / JIFFY, self.srtt_x8 / JIFFY, self.variance_term / JIFFY),
-            SLOW_TICK => (rtt / SLOW_TICK, self.srtt_x8 / SLOW_TICK, self.variance_term / SLOW_TICK),
-            tick => (rtt / tick, self.srtt_x8 / tick, self.variance_term / tick),
-        };
+        match self.granularity.as_nanos() {
+            SLOW_TICK => self.update_by(SLOW_TICK, rtt, |nanos| nanos / SLOW_TICK),
+            tick => self.update_by(tick, rtt, |nanos| divide(nanos, tick)),
+        }
+    }
+
+    #[inline(always)]
+    fn update_by(&mut self, tick: u64, rtt: u64, in_ticks: impl Fn(u64) -> u64) -> Option<Duration> {
+        let (sample, srtt, rttvar) = (in_ticks(rtt), in_ticks(self.srtt_x8), in_ticks(self.variance_term));
         let (srtt, rttvar) = if srtt == 0 {
             (8 * (sample + 1), 2 * (sample + 1))
         } else {
             let error = (srtt / 8).abs_diff(sample);
             ((srtt - srtt / 8 + sample).max(1), (rttvar - rttvar / 4 + error).max(1))
         };
-        let tick = self.granularity.as_nanos();
         let found = (srtt.saturating_mul(tick), rttvar.saturating_mul(tick));
-        let rto = self.granularity.saturating_mul(srtt / 8 + rttvar).max(self.min_rto);
+        let rto = Duration::from_nanos(tick.saturating_mul(srtt / 8 + rttvar)).max(self.min_rto);
         if found == (self.srtt_x8, self.variance_term) && self.backoff == 0 {
             debug_assert_eq!(self.bounded(rto), self.base_rto, "it follows from the two");
             return None;
@@ -301,10 +305,11 @@ impl RttEstimator {
 /// below 63 jiffies, and eight times as wide with each eightfold of that.
 #[inline]
 pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
+    // Rounded up; no timer is near the end of time.
+    let span = span.as_nanos().saturating_add(tick - 1);
     let (now, delta) = match tick {
-        // Rounded up; no timer is near the end of time.
-        JIFFY => (now.as_nanos() / JIFFY, span.as_nanos().saturating_add(JIFFY - 1) / JIFFY),
-        tick => (now.as_nanos() / tick, span.as_nanos().div_ceil(tick)),
+        JIFFY => (now.as_nanos() / JIFFY, span / JIFFY),
+        tick => (divide(now.as_nanos(), tick), divide(span, tick)),
     };
     if delta < WHEEL_REACH {
         return Instant::from_nanos((now + delta + 1).saturating_mul(tick));
@@ -315,6 +320,22 @@ pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
     }
     let expires = now.saturating_add(delta);
     Instant::from_nanos(((expires >> shift) + 1).saturating_mul(tick.saturating_mul(1 << shift)))
+}
+
+/// How many whole ticks, of more than no time, are in `nanos`: of those that the presets have, without a division.
+#[inline(always)]
+pub(crate) fn whole_ticks(nanos: u64, tick: u64) -> u64 {
+    match tick {
+        FAST_TICK => nanos / FAST_TICK,
+        JIFFY => nanos / JIFFY,
+        tick => divide(nanos, tick),
+    }
+}
+
+/// Apart, so that the compiler does not join it with the divisions by constants, which are multiplications.
+#[inline(never)]
+const fn divide(nanos: u64, tick: u64) -> u64 {
+    nanos / tick
 }
 
 /// As [`RttEstimator::after`], by a clock whose tick is known when this is compiled.
@@ -331,6 +352,8 @@ const WHEEL_COARSEST: u32 = 24;
 /// Linux at HZ = 1000, and BSD's tcp_slowtimo: each ACK counts in ticks, and dividing by a constant is a multiplication.
 pub(crate) const JIFFY: u64 = 1_000_000;
 const SLOW_TICK: u64 = 500_000_000;
+/// BSD's tcp_fasttimo: 200 ms.
+const FAST_TICK: u64 = 200_000_000;
 /// RFC 6298 §2.1; Linux's TCP_TIMEOUT_INIT. BSD took 6 s, before RFC 2988.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 §5.7; Linux's TCP_TIMEOUT_FALLBACK.
