@@ -152,24 +152,41 @@ impl FlowTally {
             return;
         }
         let out = one_way_trip(row);
-        let trip = if self.round_trip.is_some() { round_trip(row, back) } else { out };
-        self.counts.add(&trip);
-        self.runs.add(&trip);
-        self.stamps.add(&trip);
-        let size = trip.size.get();
-        self.sizes = Some(self.sizes.map_or((size, size), |(least, most)| (least.min(size), most.max(size))));
         if let Some(delay) = out.delay() {
             self.one_way.record(delay);
         }
-        if let (Some(sketch), Some(delay)) = (&mut self.round_trip, trip.delay()) {
-            sketch.record(delay);
+        if self.round_trip.is_some() {
+            return self.add_trip(&round_trip(row, back));
         }
-        if let Some(before) = self.before.filter(|before| before.seq.checked_add(1) == Some(trip.seq))
-            && let (Some(delay), Some(earlier)) = (trip.delay(), before.delay())
-        {
-            self.ipdv.record(magnitude(delay - earlier));
+        self.add_trip(&out);
+    }
+
+    /// The next trip, there and back where it is an echo's.
+    #[inline]
+    fn add_trip(&mut self, trip: &Trip) {
+        self.counts.add(trip);
+        self.runs.add(trip);
+        self.stamps.add(trip);
+        let size = trip.size.get();
+        match &mut self.sizes {
+            Some((least, most)) if *least <= size && size <= *most => {}
+            sizes => {
+                let (least, most) = sizes.unwrap_or((size, size));
+                *sizes = Some((least.min(size), most.max(size)));
+            }
         }
-        self.before = Some(trip);
+        if let Some(delay) = trip.delay() {
+            if let Some(sketch) = &mut self.round_trip {
+                sketch.record(delay);
+            }
+            if let Some(before) = &self.before
+                && before.seq.checked_add(1) == Some(trip.seq)
+                && let Some(earlier) = before.delay()
+            {
+                self.ipdv.record(magnitude(delay - earlier));
+            }
+        }
+        self.before = Some(*trip);
     }
 
     /// A message came to the end of its way, in the order of arrival.
@@ -185,10 +202,19 @@ impl FlowTally {
         }
     }
 
+    /// A message came that no stream carried.
+    #[inline]
     fn on_delivery(&mut self, at: Instant, bytes: Bytes) {
-        self.on_reads(&[(at, bytes)]);
+        if self.from <= at && (self.bounded || at <= self.window.end) {
+            self.bytes += u128::from(bytes.get());
+        }
+        self.last_delivery = self.last_delivery.max(Some(at));
+        if let Some(seconds) = &mut self.seconds {
+            seconds.deliver(at, bytes);
+        }
     }
 
+    /// What was read of a stream.
     #[inline]
     fn on_reads(&mut self, reads: &[(Instant, Bytes)]) {
         let counted = self.from..=if self.bounded { Instant::MAX } else { self.window.end };

@@ -64,15 +64,7 @@ impl LegTap {
     pub fn on_due(&mut self, seq: u64, size: Bytes, due: Instant) {
         let Some(index) = seq.checked_sub(self.first_row) else { return };
         let index = usize::try_from(index).expect("a run has fewer messages than memory has bytes");
-        if self.rows.len() <= index {
-            self.rows.resize(index + 1, None);
-        }
-        // A duplicated request is echoed again: the first one keeps the row.
-        if self.rows[index].is_some() {
-            return;
-        }
-        self.pending += 1;
-        self.rows[index] = Some(MessageRecord {
+        let row = Some(MessageRecord {
             seq,
             size,
             due,
@@ -84,6 +76,20 @@ impl LegTap {
             copies: 0,
             transmissions: 0,
         });
+        // Most are due in order.
+        if self.rows.len() == index {
+            self.rows.push_back(row);
+        } else {
+            if self.rows.len() <= index {
+                self.rows.resize(index + 1, None);
+            }
+            // A duplicated request is echoed again: the first one keeps the row.
+            if self.rows[index].is_some() {
+                return;
+            }
+            self.rows[index] = row;
+        }
+        self.pending += 1;
     }
 
     /// The transport took message `seq`.
@@ -130,29 +136,28 @@ impl LegTap {
     fn on_wire_beyond(&mut self, start: u64, end: u64, now: Instant) {
         // New data starts in the message before the cursor or in the one behind it; a retransmission lies further back
         // and is found by search.
-        let cursor = self.on_wire;
-        let before = cursor
-            .checked_sub(1)
-            .and_then(|before| Some((self.first_byte(before), self.accepted_at(before)?.1)));
-        let mut position = match before {
-            Some((first, end)) if first <= start && start < end => cursor - 1,
-            Some((_, end)) if start == end => cursor,
-            None if start == 0 => 0,
-            _ => self.holding(start),
+        let (cursor, before) = (self.on_wire, self.wire_span);
+        let (mut position, mut first) = match cursor.checked_sub(1) {
+            Some(last) if before.0 <= start && start < before.1 => (last, before.0),
+            _ if start == before.1 => (cursor, start),
+            _ => {
+                let position = self.holding(start);
+                (position, self.first_byte(position))
+            }
         };
-        while let Some((seq, _)) = self.accepted_at(position)
-            && self.first_byte(position) < end
+        while first < end
+            && let Some((seq, past)) = self.accepted_at(position)
         {
-            if self.first_byte(position) >= start {
+            if first >= start {
                 self.on_wire(seq, now);
             }
+            if position >= cursor {
+                self.wire_span = (first, past);
+            }
+            first = past;
             position += 1;
         }
-        self.on_wire = self.on_wire.max(position);
-        let before = self.on_wire.checked_sub(1);
-        self.wire_span = before
-            .and_then(|before| Some((self.first_byte(before), self.accepted_at(before)?.1)))
-            .unwrap_or_default();
+        self.on_wire = cursor.max(position);
     }
 
     /// The far application read message `seq`.

@@ -245,13 +245,14 @@ impl<T: Carried> Link<T> {
         self.pipe.next()
     }
 
-    /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`. `None` does not say that there
-    /// is nothing else.
+    /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`, and when the next one does,
+    /// which nothing that enters until then changes; [`Instant::MAX`] where there is none yet. `None` does not say that there is
+    /// nothing else.
     #[inline(always)]
-    pub fn poll_arrival(&mut self, now: Instant) -> Option<T> {
-        let out = self.pipe.poll_arrival(now)?;
+    pub fn poll_arrival(&mut self, now: Instant) -> Option<(T, Instant)> {
+        let (out, next) = self.pipe.poll_arrival(now)?;
         self.counts.forwarded += u64::from(self.counts.window.contains(out.arrival));
-        Some(out.packet)
+        Some((out.packet, next))
     }
 
     /// What came out by `now`, one a call, in order of time; to be called until `None`.

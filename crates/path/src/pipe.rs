@@ -141,10 +141,12 @@ impl<T: Carried> Pipe<T> {
         (next < Instant::MAX).then_some(next)
     }
 
-    /// The next packet that left the pipe by `now`, where it was not lost and none overtakes.
+    /// The next packet that left the pipe by `now`, where it was not lost and none overtakes, and when the one behind it leaves;
+    /// [`Instant::MAX`] where there is none.
     #[inline(always)]
-    pub(crate) fn poll_arrival(&mut self, now: Instant) -> Option<Traveller<T>> {
-        self.in_order.ring.pop_front_if(|next| next.arrival <= now && !next.lost)
+    pub(crate) fn poll_arrival(&mut self, now: Instant) -> Option<(Traveller<T>, Instant)> {
+        let out = self.in_order.ring.pop_front_if(|next| next.arrival <= now && !next.lost)?;
+        Some((out, self.in_order.ring.front().map_or(Instant::MAX, |next| next.arrival)))
     }
 
     /// The next packet that left the pipe by `now`.

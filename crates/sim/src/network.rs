@@ -17,7 +17,8 @@ use crate::queue::{Entity, EventQueue};
 /// The links, and what happens when.
 pub(crate) struct Network {
     pub(crate) queue: EventQueue,
-    /// Who was woken and has not settled yet: a link then says itself when its next packet comes out.
+    /// The link that is asked, packet after packet, when its next one comes out, and need not be scheduled meanwhile. Others say
+    /// it as they are woken.
     pub(crate) awake: Entity,
     /// Those of the scenario, then the hosts' own delays. A link is the entity of its index.
     pub(crate) links: Vec<Link<Ticket>>,
@@ -131,8 +132,11 @@ impl Network {
             return self.enter_at_length(index, ticket, now);
         }
         match link.handle_packet(ticket, now) {
-            Ok(Some(at)) if index != self.awake.0 => self.queue.schedule(Entity(index), at),
-            Ok(_) => {}
+            Ok(Some(at)) => {
+                debug_assert!(index != self.awake.0, "what comes out of a plain link is a plain arrival");
+                self.queue.schedule(Entity(index), at);
+            }
+            Ok(None) => {}
             Err(Dropped { packet, .. }) => {
                 self.dropped.push(packet);
                 return true;

@@ -145,7 +145,7 @@ proptest! {
                 break;
             }
             before = now;
-            let again = simulation.wake(entity, now);
+            let again = simulation.wake::<true>(entity, now);
             prop_assert!(again >= now, "{} at {}", again, now);
             next = simulation.network.queue.settle(entity, again);
             steps += 1;

@@ -59,19 +59,34 @@ impl Simulation {
         plan: &RunPlan<'_>,
         see: &mut dyn FnMut(&Sighting),
     ) -> (Instant, bool) {
+        match self.looks_ahead || !self.network.queue_series.is_empty() {
+            true => self.run_looking::<true>(plan, see),
+            false => self.run_looking::<false>(plan, see),
+        }
+    }
+
+    /// As [`Self::run_seeing`]; `LOOKS` where memory is asked for what comes next or a queue is a series, so that other runs need not
+    /// ask.
+    fn run_looking<const LOOKS: bool>(
+        &mut self,
+        plan: &RunPlan<'_>,
+        see: &mut dyn FnMut(&Sighting),
+    ) -> (Instant, bool) {
         self.arm_flows();
         let mut now = Instant::ZERO;
         let mut until_look = EVENTS_BETWEEN_LOOKS;
+        // Where nothing is waited for, what comes next is never.
+        let last = self.duration.min(BEFORE_NEVER);
         let (mut at, mut entity) = self.network.queue.next();
-        while entity != Entity::NONE {
-            if at > self.duration && self.is_over(at) {
+        loop {
+            if at > last && (entity == Entity::NONE || self.is_over(at)) {
                 break;
             }
             now = at;
-            if self.looks_ahead {
+            if LOOKS && self.looks_ahead {
                 self.look_at_next();
             }
-            let again = self.wake(entity, now);
+            let again = self.wake::<LOOKS>(entity, now);
             (at, entity) = self.network.queue.settle(entity, again);
             until_look -= 1;
             if until_look == 0 {
@@ -138,11 +153,10 @@ impl Simulation {
 
     /// Wakes a link or an endpoint; returns when it wants to be woken again; [`Instant::MAX`] is never.
     #[inline(always)]
-    pub(crate) fn wake(&mut self, entity: Entity, now: Instant) -> Instant {
-        self.network.awake = entity;
+    pub(crate) fn wake<const LOOKS: bool>(&mut self, entity: Entity, now: Instant) -> Instant {
         let index = entity.0 as usize;
         if index < self.network.links.len() {
-            return self.wake_link(entity.0, now);
+            return self.wake_link::<LOOKS>(entity.0, now);
         }
         let index = index - self.network.links.len();
         let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
@@ -151,21 +165,42 @@ impl Simulation {
         again
     }
 
+    /// When the next packet comes out is known before the one that did goes on: packets come out in order. Where none is left,
+    /// one that comes in again by what this one brings about is scheduled as it enters.
     #[inline(always)]
-    fn wake_link(&mut self, index: u32, now: Instant) -> Instant {
+    fn wake_link<const LOOKS: bool>(&mut self, index: u32, now: Instant) -> Instant {
         loop {
-            match self.network.links[index as usize].poll_arrival(now) {
-                Some(ticket) => {
-                    if self.looks_ahead {
-                        self.look_ahead(index);
-                    }
-                    self.carry_on(ticket, now);
+            let Some((ticket, next)) = self.network.links[index as usize].poll_arrival(now) else {
+                return self.wake_link_otherwise(index, now);
+            };
+            if LOOKS && self.looks_ahead {
+                self.look_ahead(index);
+            }
+            self.carry_on(ticket, now);
+            if next > now {
+                if LOOKS {
+                    self.network.observe_queue(index, now);
                 }
-                None => self.carry_on_otherwise(index, now),
+                return next;
+            }
+        }
+    }
+
+    /// A link has something to tell that is no plain arrival.
+    #[inline(never)]
+    fn wake_link_otherwise(&mut self, index: u32, now: Instant) -> Instant {
+        self.network.awake = Entity(index);
+        loop {
+            match self.network.links[index as usize].poll_output(now) {
+                Some(PathOutput::Arrived(ticket)) => self.carry_on(ticket, now),
+                Some(PathOutput::Lost(ticket)) => self.record_drop(ticket, DropCause::Loss),
+                Some(PathOutput::Dropped(ticket, _)) => self.record_drop(ticket, DropCause::Queue),
+                None => {}
             }
             // Looked at last: what came out may have come in again.
             let next = self.network.links[index as usize].poll_timeout().unwrap_or(Instant::MAX);
             if next > now {
+                self.network.awake = Entity::NONE;
                 self.network.observe_queue(index, now);
                 return next;
             }
@@ -201,17 +236,6 @@ impl Simulation {
             && let Some(link) = self.network.links.get(link as usize)
         {
             ask_for(link, Link::<Ticket>::AT_ENTRY);
-        }
-    }
-
-    /// A link has something to tell that is no plain arrival.
-    #[inline(never)]
-    fn carry_on_otherwise(&mut self, index: u32, now: Instant) {
-        match self.network.links[index as usize].poll_output(now) {
-            Some(PathOutput::Arrived(ticket)) => self.carry_on(ticket, now),
-            Some(PathOutput::Lost(ticket)) => self.record_drop(ticket, DropCause::Loss),
-            Some(PathOutput::Dropped(ticket, _)) => self.record_drop(ticket, DropCause::Queue),
-            None => {}
         }
     }
 
@@ -430,5 +454,7 @@ impl Outlet for Passage<'_> {
     }
 }
 
+/// The last instant at which something can happen.
+const BEFORE_NEVER: Instant = Instant::from_nanos(u64::MAX - 1);
 /// How many events pass between two looks at the interrupt; a look costs more than an event. Chosen.
 const EVENTS_BETWEEN_LOOKS: u32 = 1 << 14;

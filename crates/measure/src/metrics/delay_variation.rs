@@ -64,19 +64,36 @@ impl Interarrivals {
     }
 
     /// The next arrival.
+    #[inline]
     pub fn add(&mut self, received: Instant, transit: SignedDuration) {
         self.arrivals += 1;
+        let (Some(before), Some(delta), Some(jitter)) = (&mut self.before, &mut self.delta, &mut self.jitter)
+        else {
+            return self.add_early(received, transit);
+        };
+        let (at, earlier) = core::mem::replace(before, (received, transit));
+        let since = received.signed_since(at);
+        *delta = (delta.0.min(since), delta.1.max(since));
+        *jitter = next_jitter(*jitter, transit, earlier);
+        // Never undefined, so that plain comparisons do.
+        if *jitter < self.jitters.0 {
+            self.jitters.0 = *jitter;
+        }
+        if *jitter > self.jitters.1 {
+            self.jitters.1 = *jitter;
+        }
+        self.jitter_sum += *jitter;
+    }
+
+    /// One of the first two.
+    #[cold]
+    fn add_early(&mut self, received: Instant, transit: SignedDuration) {
         self.first.get_or_insert(received);
         let Some((at, earlier)) = self.before.replace((received, transit)) else { return };
-        let delta = received.signed_since(at);
-        let (least, most) = self.delta.unwrap_or((delta, delta));
-        self.delta = Some((least.min(delta), most.max(delta)));
-        let estimate = self.jitter.unwrap_or(0.0);
-        let jitter = estimate + (magnitude(transit - earlier).as_millis_f64() - estimate) / GAIN;
-        // Never undefined, so that plain comparisons do.
-        let (least, most) = if self.jitter.is_some() { self.jitters } else { (jitter, jitter) };
-        self.jitters =
-            (if jitter < least { jitter } else { least }, if jitter > most { jitter } else { most });
+        let since = received.signed_since(at);
+        self.delta = Some((since, since));
+        let jitter = next_jitter(0.0, transit, earlier);
+        self.jitters = (jitter, jitter);
         self.jitter_sum += jitter;
         self.jitter = Some(jitter);
     }
@@ -105,6 +122,12 @@ impl Interarrivals {
     }
 }
 
+/// J after an arrival whose transit took so long, where the one before it took `earlier`.
+fn next_jitter(estimate: f64, transit: SignedDuration, earlier: SignedDuration) -> f64 {
+    estimate + (magnitude(transit - earlier).as_millis_f64() - estimate) / GAIN
+}
+
+#[inline]
 pub(crate) fn magnitude(difference: SignedDuration) -> SignedDuration {
     SignedDuration::from_nanos(difference.as_nanos().saturating_abs())
 }

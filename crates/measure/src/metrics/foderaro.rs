@@ -24,13 +24,10 @@ pub struct Stamps {
 
 impl Stamps {
     /// One more trip.
+    #[inline]
     pub fn add(&mut self, trip: &Trip) {
-        let earlier = |stamp: Option<Instant>, at: Option<Instant>| match (stamp, at) {
-            (Some(stamp), Some(at)) => Some(stamp.min(at)),
-            (stamp, at) => stamp.or(at),
-        };
-        self.first_sent = earlier(self.first_sent, trip.sent);
-        self.first_received = earlier(self.first_received, trip.received());
+        earliest(&mut self.first_sent, trip.sent);
+        earliest(&mut self.first_received, trip.received());
         self.last_received = self.last_received.max(trip.received());
     }
 
@@ -51,6 +48,16 @@ impl Stamps {
     /// From the first send to the last arrival, in nanoseconds; negative only where two clocks disagree.
     pub fn first_sent_to_last_received_ns(&self) -> Option<i64> {
         Some(self.last_received?.signed_since(self.first_sent?).as_nanos())
+    }
+}
+
+/// Moves `stamp` to `at` where that is earlier.
+#[inline]
+fn earliest(stamp: &mut Option<Instant>, at: Option<Instant>) {
+    if let Some(at) = at
+        && stamp.is_none_or(|stamp| at < stamp)
+    {
+        *stamp = Some(at);
     }
 }
 

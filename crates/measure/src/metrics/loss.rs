@@ -37,6 +37,7 @@ impl LossCounts {
     }
 
     /// One more.
+    #[inline]
     pub fn add(&mut self, trip: &Trip) {
         self.duplicates += u64::from(trip.copies.saturating_sub(1));
         let count = match trip.outcome {
@@ -85,9 +86,11 @@ pub struct RunCounter {
 
 impl RunCounter {
     /// The next trip.
+    #[inline]
     pub fn add(&mut self, trip: &Trip) {
         match trip.outcome {
             Outcome::MissingForward | Outcome::MissingReturn => self.length += 1,
+            Outcome::Received(_) if self.length == 0 => {}
             Outcome::Received(_) => close_run(&mut self.runs, core::mem::take(&mut self.length)),
             Outcome::Unfinished | Outcome::Refused => {}
         }
@@ -103,6 +106,7 @@ impl RunCounter {
     }
 }
 
+#[cold]
 fn close_run(runs: &mut LossRuns, length: usize) {
     let Some(index) = length.checked_sub(1) else { return };
     if runs.histogram.len() <= index {

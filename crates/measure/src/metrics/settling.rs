@@ -60,9 +60,13 @@ impl Seconds {
         Self::add(&mut self.delivered, self.from, &self.window, at, bytes);
     }
 
+    #[inline]
     fn add(to: &mut Vec<u64>, from: Option<Instant>, window: &Range<Instant>, at: Instant, bytes: Bytes) {
         let Some(second) = from.and_then(|from| second_of(at, from)) else { return };
-        if from.is_some_and(|from| second < whole_seconds(from, window.end)) {
+        // Only whole seconds were ever opened.
+        if let Some(bits) = to.get_mut(second) {
+            *bits += bytes.get() * 8;
+        } else if from.is_some_and(|from| second < whole_seconds(from, window.end)) {
             to.resize(to.len().max(second + 1), 0);
             to[second] += bytes.get() * 8;
         }

@@ -68,6 +68,7 @@ impl Sketch {
     }
 
     /// One more delay.
+    #[inline]
     pub fn record(&mut self, delay: SignedDuration) {
         self.hold(bucket_of(u64::try_from(delay.as_nanos()).unwrap_or(0)), 1);
         self.count += 1;

@@ -43,11 +43,13 @@ pub enum Outcome {
 
 impl Trip {
     /// From `due` to the trip's end; `None` where it has none. Negative where two clocks disagree by more than the delay.
+    #[inline]
     pub fn delay(&self) -> Option<SignedDuration> {
         self.received().map(|at| at.signed_since(self.due))
     }
 
     /// When it came to its end.
+    #[inline]
     pub fn received(&self) -> Option<Instant> {
         match self.outcome {
             Outcome::Received(at) => Some(at),
@@ -75,6 +77,7 @@ pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
 }
 
 /// The way out of one message.
+#[inline]
 pub(crate) fn one_way_trip(row: &MessageRecord) -> Trip {
     Trip { outcome: one_way_outcome(row), copies: row.copies, ..untold(row) }
 }
@@ -114,11 +117,13 @@ fn in_window<'a>(
     leg.messages.iter().filter(|row| window.contains(&row.due))
 }
 
+#[inline]
 fn untold(row: &MessageRecord) -> Trip {
     let MessageRecord { seq, size, due, sent, .. } = *row;
     Trip { seq, size, due, sent, outcome: Outcome::Unfinished, copies: 0 }
 }
 
+#[inline]
 fn one_way_outcome(row: &MessageRecord) -> Outcome {
     match (row.fate, row.received) {
         (Fate::Delivered, Some(at)) => Outcome::Received(at),
