@@ -96,6 +96,7 @@ impl SendBuffer {
 
     /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such windows. It never
     /// shrinks.
+    #[inline(never)]
     pub(crate) fn expand(&mut self, cwnd: u64, mss: u32) {
         if let Some(memory) = self.memory.filter(|memory| memory.windows > 0) {
             let segment = (u64::from(mss) + memory.header_room + SHARED_INFO).next_power_of_two() + SK_BUFF;
@@ -122,6 +123,7 @@ impl SendBuffer {
 
     /// tcp_check_space, tcp_new_space: grows for an application that waits, where it `may_grow`; then the application is told of
     /// the room that is left beside `queue`.
+    #[inline(always)]
     pub(crate) fn check(&mut self, queue: Queue, may_grow: bool, cwnd: u64, mss: u32) {
         if !self.keeps_waiting {
             return;

@@ -31,6 +31,7 @@ impl WindowUsage {
     }
 
     /// After [`Self::on_drained`], with `outstanding` unacknowledged: how much of a window that was not full for `rto` was used.
+    #[inline(always)]
     pub(crate) fn unused(
         &mut self,
         window: &Window,
