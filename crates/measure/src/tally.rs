@@ -10,12 +10,12 @@ use core::ops::Range;
 
 use talkpath_units::{Bytes, Instant};
 
-use crate::metrics::delay_variation::{Interarrivals, magnitude};
+use crate::metrics::delay_variation::{Interarrivals, apart};
 use crate::metrics::foderaro::Stamps;
 use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
-use crate::metrics::trip::{Trip, one_way_trip, round_trip};
+use crate::metrics::trip::{Outcome, Trip, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 
 /// What one flow's messages came to.
@@ -151,18 +151,31 @@ impl FlowTally {
         if !self.window.contains(&row.due) {
             return;
         }
+        if self.round_trip.is_none()
+            && let (Fate::Delivered, Some(at)) = (row.fate, row.received)
+        {
+            // As it says of itself, and told here so that nothing below needs to ask.
+            self.add_trip(&Trip { outcome: Outcome::Received(at), ..one_way_trip(row) });
+        } else {
+            self.add_other(row, back);
+        }
+    }
+
+    /// As `add`, for a message of the window that did not simply arrive.
+    #[inline(never)]
+    fn add_other(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
         let out = one_way_trip(row);
+        if self.round_trip.is_none() {
+            return self.add_trip(&out);
+        }
         if let Some(delay) = out.delay() {
             self.one_way.record(delay);
         }
-        if self.round_trip.is_some() {
-            return self.add_trip(&round_trip(row, back));
-        }
-        self.add_trip(&out);
+        self.add_trip(&round_trip(row, back));
     }
 
     /// The next trip, there and back where it is an echo's.
-    #[inline]
+    #[inline(always)]
     fn add_trip(&mut self, trip: &Trip) {
         self.counts.add(trip);
         self.runs.add(trip);
@@ -176,14 +189,12 @@ impl FlowTally {
             }
         }
         if let Some(delay) = trip.delay() {
-            if let Some(sketch) = &mut self.round_trip {
-                sketch.record(delay);
-            }
+            self.round_trip.as_mut().unwrap_or(&mut self.one_way).record(delay);
             if let Some(before) = &self.before
                 && before.seq.checked_add(1) == Some(trip.seq)
                 && let Some(earlier) = before.delay()
             {
-                self.ipdv.record(magnitude(delay - earlier));
+                self.ipdv.record(apart(delay, earlier));
             }
         }
         self.before = Some(*trip);
@@ -217,18 +228,15 @@ impl FlowTally {
     /// What was read of a stream.
     #[inline]
     fn on_reads(&mut self, reads: &[(Instant, Bytes)]) {
+        let (Some(&(first, _)), Some(&(last, _))) = (reads.first(), reads.last()) else { return };
+        debug_assert!(reads.is_sorted_by_key(|read| read.0), "time goes on");
         let counted = self.from..=if self.bounded { Instant::MAX } else { self.window.end };
-        let (mut last, mut sum) = (Instant::ZERO, 0);
-        for &(at, bytes) in reads {
-            last = last.max(at);
-            if counted.contains(&at) {
-                sum += u128::from(bytes.get());
-            }
-        }
-        if !reads.is_empty() {
-            self.last_delivery = self.last_delivery.max(Some(last));
-        }
-        self.bytes += sum;
+        let sum: u64 = match counted.contains(&first) && counted.contains(&last) {
+            true => reads.iter().map(|read| read.1.get()).sum(),
+            false => reads.iter().filter(|read| counted.contains(&read.0)).map(|read| read.1.get()).sum(),
+        };
+        self.bytes += u128::from(sum);
+        self.last_delivery = self.last_delivery.max(Some(last));
         if let Some(seconds) = &mut self.seconds {
             reads.iter().for_each(|&(at, bytes)| seconds.deliver(at, bytes));
         }

@@ -120,7 +120,8 @@ impl<T: Carried> Pipe<T> {
         let traveller = self.in_order.ring.put_before(back)?;
         let at = match traveller.arrival {
             Instant::MAX => Instant::MAX,
-            arrival => arrival.saturating_sub(self.delay),
+            // It entered with the delay added.
+            arrival => Instant::from_nanos(arrival.as_nanos() - self.delay.as_nanos()),
         };
         Some((traveller.packet.wire_size(), at))
     }

@@ -19,7 +19,7 @@ pub(crate) struct Serialiser {
     free_at: Instant,
     /// At a fixed rate: by how much `free_at` is later than the exact end, in 1/rate ns.
     surplus: u64,
-    /// The sizes of two packets, the former that of the last one, and their service times: traffic comes in runs of
+    /// The sizes of two packets, the former learned last, and their service times: traffic comes in runs of
     /// one size or alternates between two, and a division is slow.
     known: [(Bytes, Exact); 2],
     /// Bits a second, where that is fixed.
@@ -75,10 +75,16 @@ impl Serialiser {
     /// The first bit leaves `surplus` before `start`.
     #[inline(always)]
     fn serve_from(&mut self, start: Instant, surplus: u64, size: Bytes, now: Instant) -> Instant {
-        if size != self.known[0].0 && !self.learn(size) {
+        let [(last, its), (other, others)] = self.known;
+        let Exact { whole, fraction } = if size == last {
+            its
+        } else if size == other {
+            others
+        } else if let Some(learned) = self.learn(size) {
+            learned
+        } else {
             return self.serve_by_trace(start, size, now);
-        }
-        let Exact { whole, fraction } = self.known[0].1;
+        };
         // What was rounded up before is served first; where it does not last for the fraction, one more nanosecond is begun.
         let (left, begun) = surplus.overflowing_sub(fraction);
         self.surplus = if begun { left.wrapping_add(self.bps) } else { left };
@@ -87,17 +93,16 @@ impl Serialiser {
         self.free_at
     }
 
-    /// Finds the service time of `size` and puts it last; returns whether it has one whatever the time is.
-    fn learn(&mut self, size: Bytes) -> bool {
-        self.known.swap(0, 1);
-        if self.known[0].0 != size {
-            self.known[0] = match &self.model {
-                Model::Unlimited => (size, Exact { whole: 0, fraction: 0 }),
-                Model::Fixed(rate) => (size, service_time(size, *rate)),
-                Model::Trace(_) => return false,
-            };
-        }
-        true
+    /// Finds the service time of `size` and puts it in the older one's place; `None` where it depends on when it is.
+    #[inline(never)]
+    fn learn(&mut self, size: Bytes) -> Option<Exact> {
+        let learned = match &self.model {
+            Model::Unlimited => Exact { whole: 0, fraction: 0 },
+            Model::Fixed(rate) => service_time(size, *rate),
+            Model::Trace(_) => return None,
+        };
+        self.known = [(size, learned), self.known[0]];
+        Some(learned)
     }
 
     /// As `serve_from`, where the service time depends on when it is.

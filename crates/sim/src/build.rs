@@ -40,7 +40,8 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
             routes.add(&out_route, flows.len(), Direction::Back),
             routes.add(&indices(&flow.return_route), flows.len(), Direction::Out),
         ];
-        flows.push(build_flow(scenario, flow, &transport, ends, window, plan));
+        let after_first = ends.map(|first| routes.after(first));
+        flows.push(build_flow(scenario, flow, &transport, (ends, after_first), window, plan));
     }
     Simulation {
         network: Network {
@@ -96,7 +97,7 @@ fn build_flow(
     scenario: &Scenario,
     flow: &Flow,
     transport: &TransportConfig,
-    routes: [Step; 2],
+    (routes, after_first): ([Step; 2], [Step; 2]),
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
@@ -121,6 +122,7 @@ fn build_flow(
             .waking_up_within(flow.wake_up, sleep("far")),
         taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| Box::new(LegTap::new())) },
         routes,
+        after_first,
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         identifications: [0; 2],

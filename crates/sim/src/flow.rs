@@ -19,6 +19,8 @@ use crate::prefetch::{LINE, ask_for};
 pub(crate) struct SimFlow {
     /// The first steps of the routes from the near end to the far one and back.
     pub(crate) routes: [Step; 2],
+    /// The steps after those.
+    pub(crate) after_first: [Step; 2],
     /// The next identification of each end (RFC 791 §3.1).
     pub(crate) identifications: [u32; 2],
     /// Takes the settled rows out of `taps` while the run goes on, where none are kept.

@@ -112,14 +112,14 @@ impl Step {
 }
 
 impl Network {
-    /// A parcel leaves its host by its first link.
+    /// A parcel leaves its host by the link of its route's `first` step; its next step is the one after that.
     #[inline(always)]
-    pub(crate) fn depart(&mut self, ticket: Ticket, now: Instant) {
+    pub(crate) fn depart(&mut self, first: Step, ticket: Ticket, now: Instant) {
         if let Some(tap) = &mut self.tap {
             tap.on_departure(self.parcels.get(ticket), now);
         }
-        if let Place::Link(link) = ticket.next.place() {
-            self.enter(link, ticket, now);
+        if let Place::Link(link) = first.place() {
+            self.enter_on_its_way(link, ticket, now);
         }
     }
 
@@ -127,6 +127,12 @@ impl Network {
     #[inline(always)]
     pub(crate) fn enter(&mut self, index: u32, ticket: Ticket, now: Instant) -> bool {
         let ticket = Ticket { next: self.routes.after(ticket.next), ..ticket };
+        self.enter_on_its_way(index, ticket, now)
+    }
+
+    /// As [`Self::enter`], for a parcel whose next step is the one after that link.
+    #[inline(always)]
+    fn enter_on_its_way(&mut self, index: u32, ticket: Ticket, now: Instant) -> bool {
         let link = &mut self.links[index as usize];
         if !link.is_plain_for(ticket.wire_size()) {
             return self.enter_at_length(index, ticket, now);
@@ -312,7 +318,7 @@ impl Routes {
 
     /// The step after `step`, which leads to a link.
     #[inline(always)]
-    fn after(&self, step: Step) -> Step {
+    pub(crate) fn after(&self, step: Step) -> Step {
         self.steps[(step.0 >> 32) as usize + 1]
     }
 }

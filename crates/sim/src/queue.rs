@@ -305,7 +305,17 @@ impl EventQueue {
 
     #[inline(never)]
     fn insert_above(&mut self, entity: u32, at: u64) {
+        // Most that are not on the lowest level are on the next one, which is told apart as well.
+        let within = self.tick_bits + SLOT_BITS;
+        if (at ^ self.now) >> within < SLOTS as u64 {
+            return self.insert_on(1, (at >> within) as usize % SLOTS, entity, at);
+        }
         let (level, slot) = self.place(at);
+        self.insert_on(level, slot, entity, at);
+    }
+
+    #[inline(always)]
+    fn insert_on(&mut self, level: usize, slot: usize, entity: u32, at: u64) {
         self.levels |= 1 << level;
         let next = core::mem::replace(&mut self.far[level - 1][slot], entity);
         self.entries[entity as usize] = Entry { at, next };

@@ -343,7 +343,7 @@ impl Simulation {
             network,
             arrived,
             identification: &mut flow.identifications[direction as usize],
-            first: flow.routes[direction as usize],
+            route: (flow.routes[direction as usize], flow.after_first[direction as usize]),
             flow: index as u32,
             direction,
             now,
@@ -415,8 +415,8 @@ struct Passage<'a> {
     network: &'a mut Network,
     arrived: Option<Ticket>,
     identification: &'a mut u32,
-    /// Of the route of what leaves.
-    first: Step,
+    /// The first two steps of what leaves.
+    route: (Step, Step),
     flow: u32,
     direction: Direction,
     now: Instant,
@@ -449,8 +449,9 @@ impl Outlet for Passage<'_> {
         );
         let (flow, direction, identification) = (self.flow, self.direction, *self.identification);
         let parcel = Parcel { packet, ecn, direction, flow, identification, part: None };
-        let ticket = self.network.parcels.admit(parcel, wire_size, self.first);
-        self.network.depart(ticket, self.now);
+        let (first, next) = self.route;
+        let ticket = self.network.parcels.admit(parcel, wire_size, next);
+        self.network.depart(first, ticket, self.now);
     }
 }
 

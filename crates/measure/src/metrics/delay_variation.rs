@@ -15,7 +15,7 @@ pub fn sorted_ipdv(trips: &[Trip]) -> Vec<SignedDuration> {
     let mut differences: Vec<_> = trips
         .windows(2)
         .filter(|pair| pair[0].seq.checked_add(1) == Some(pair[1].seq))
-        .filter_map(|pair| Some(magnitude(pair[1].delay()? - pair[0].delay()?)))
+        .filter_map(|pair| Some(apart(pair[1].delay()?, pair[0].delay()?)))
         .collect();
     differences.sort_unstable();
     differences
@@ -124,12 +124,14 @@ impl Interarrivals {
 
 /// J after an arrival whose transit took so long, where the one before it took `earlier`.
 fn next_jitter(estimate: f64, transit: SignedDuration, earlier: SignedDuration) -> f64 {
-    estimate + (magnitude(transit - earlier).as_millis_f64() - estimate) / GAIN
+    estimate + (apart(transit, earlier).as_millis_f64() - estimate) / GAIN
 }
 
+/// How far two delays are apart.
 #[inline]
-pub(crate) fn magnitude(difference: SignedDuration) -> SignedDuration {
-    SignedDuration::from_nanos(difference.as_nanos().saturating_abs())
+pub(crate) fn apart(delay: SignedDuration, other: SignedDuration) -> SignedDuration {
+    let nanos = delay.as_nanos().abs_diff(other.as_nanos());
+    SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
 }
 
 /// RFC 3550 §6.4.1: "the gain parameter 1/16".

@@ -51,24 +51,26 @@ impl Seconds {
     }
 
     /// A message was due.
+    #[inline(always)]
     pub fn offer(&mut self, due: Instant, size: Bytes) {
         Self::add(&mut self.offered, self.from, &self.window, due, size);
     }
 
     /// The far application had `bytes` at `at`.
+    #[inline(always)]
     pub fn deliver(&mut self, at: Instant, bytes: Bytes) {
         Self::add(&mut self.delivered, self.from, &self.window, at, bytes);
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(to: &mut Vec<u64>, from: Option<Instant>, window: &Range<Instant>, at: Instant, bytes: Bytes) {
-        let Some(second) = from.and_then(|from| second_of(at, from)) else { return };
+        let Some(from) = from else { return };
+        let Some(second) = second_of(at, from) else { return };
         // Only whole seconds were ever opened.
-        if let Some(bits) = to.get_mut(second) {
-            *bits += bytes.get() * 8;
-        } else if from.is_some_and(|from| second < whole_seconds(from, window.end)) {
-            to.resize(to.len().max(second + 1), 0);
-            to[second] += bytes.get() * 8;
+        match to.get_mut(second) {
+            Some(bits) => *bits += bytes.get() * 8,
+            None if second < whole_seconds(from, window.end) => open(to, second, bytes),
+            None => {}
         }
     }
 
@@ -98,12 +100,20 @@ impl Seconds {
     }
 }
 
+/// The first `bytes` of a second.
+#[cold]
+fn open(to: &mut Vec<u64>, second: usize, bytes: Bytes) {
+    to.resize(second + 1, 0);
+    to[second] = bytes.get() * 8;
+}
+
 /// How many whole seconds lie between the two.
 fn whole_seconds(from: Instant, to: Instant) -> usize {
     usize::try_from(to.since(from).as_nanos() / Duration::from_secs(1).as_nanos()).unwrap_or(usize::MAX)
 }
 
 /// The whole second after `from` in which `at` lies; `None` before it.
+#[inline]
 fn second_of(at: Instant, from: Instant) -> Option<usize> {
     let nanos = at.as_nanos().checked_sub(from.as_nanos())?;
     usize::try_from(nanos / Duration::from_secs(1).as_nanos()).ok()
