@@ -236,9 +236,7 @@ impl Sender {
     /// Everything before `ack`, a [`Self::plain_run`], has arrived; returns how many bytes that was.
     #[inline(always)]
     fn acknowledge_plainly(&mut self, ack: u64, run: &PlainRun) -> u64 {
-        for _ in 0..run.segments {
-            self.segments.pop_front();
-        }
+        self.segments.drain(..run.segments as usize);
         self.lumps -= run.lumps;
         self.next = self.segments.len();
         self.board.popped += run.segments;
