@@ -331,10 +331,9 @@ impl Tcp {
             self.usage.on_drained(limited, outstanding, self.sender.snd_una(), self.sender.snd_max());
             self.validate_window(outstanding, now);
         }
-        if sent && self.selective.enabled && self.sender.is_waiting() {
-            self.arm(now, false);
-        } else if self.selective.probe.progressed {
-            self.arm(now, true);
+        let sends = sent && self.selective.enabled && self.sender.is_waiting();
+        if sends || self.selective.probe.progressed {
+            self.arm(now, !sends);
         }
         if held == Held::Receiver && !self.sender.is_waiting() {
             if !self.timers.is_running(TimerKind::Persist) {

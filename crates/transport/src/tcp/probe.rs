@@ -69,6 +69,7 @@ impl Probe {
 impl Tcp {
     /// Starts the timer anew after progress, or after new data has left: for a probe where one is allowed
     /// (tcp_set_xmit_timer, tcp_schedule_loss_probe).
+    #[inline(never)]
     pub(super) fn arm(&mut self, now: Instant, progress: bool) {
         self.selective.probe.progressed = false;
         let allowed = self.selective.probe.allowed && self.selective.enabled;
