@@ -11,6 +11,8 @@
 //! the transport before the application reads and writes, which decides what Nagle's algorithm finds in flight. It may be late to its
 //! own clock, too (`clock_jitter`): what was due then keeps its due time.
 
+use core::mem::offset_of;
+use core::ops::Range;
 use std::collections::VecDeque;
 
 use talkpath_measure::DropCause;
@@ -22,8 +24,9 @@ use talkpath_units::{Bytes, Duration, Instant, Stream};
 use crate::endpoint::{Exchange, FlowTaps, Side};
 use crate::late::Late;
 
-/// What runs on one end's transport. What each step looks at comes first in memory, as in [`talkpath_transport::tcp::Tcp`].
-#[repr(C)]
+/// What runs on one end's transport. What each step looks at comes first in memory, as in [`talkpath_transport::tcp::Tcp`], and fills
+/// one cache line (64 B on most machines).
+#[repr(C, align(64))]
 pub(crate) struct Application {
     side: Side,
     is_stream: bool,
@@ -42,11 +45,11 @@ pub(crate) struct Application {
     /// When what was read is answered; zero where nothing waits for it.
     answering_at: Instant,
     blocked_since: Option<Instant>,
-    workload: Option<AnyWorkload>,
     /// How long at most the application takes to wake up, and where that is drawn from; `None` reads at once.
     wake_up: Option<Box<(Duration, Stream)>>,
     /// How it is late to its clock; `None` never is.
     late: Option<Box<Late>>,
+    workload: Option<AnyWorkload>,
     /// Messages that the application wants to write and the transport had no room for.
     backlog: VecDeque<Message>,
     /// What an echo per read over a stream has still to write.
@@ -73,6 +76,10 @@ struct StreamEcho {
 }
 
 impl Application {
+    /// What a step looks at of a sender's application, and of a receiver's.
+    pub(crate) const AT_NEAR_STEP: Range<usize> = 0..offset_of!(Self, backlog);
+    pub(crate) const AT_FAR_STEP: Range<usize> = 0..offset_of!(Self, workload);
+
     pub(crate) fn new(
         side: Side,
         is_stream: bool,

@@ -8,9 +8,13 @@
 //!
 //! What the application does in one step, and in which order, is told in `application`.
 
+use core::mem::offset_of;
+use core::ops::Range;
+
 use talkpath_measure::LegTap;
 use talkpath_scenario::workload::AnyWorkload;
 use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_transport::tcp::Tcp;
 use talkpath_transport::{AnyTransport, Counters, Ecn, Levels, Observation, Outlet, Packet, Transport};
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
@@ -68,6 +72,23 @@ impl Endpoint {
     pub fn late_by(mut self, most: Duration, stream: Stream) -> Self {
         self.application.late_by(most, stream);
         self
+    }
+
+    /// The bytes of an end that a sender's step looks at, for who wants to ask memory for them beforehand.
+    pub const AT_NEAR_STEP: [Range<usize>; 2] = [Application::AT_NEAR_STEP, Self::transport(Tcp::AT_SENDING)];
+    /// The same of a receiver's.
+    pub const AT_FAR_STEP: [Range<usize>; 2] = [Application::AT_FAR_STEP, Self::transport(Tcp::AT_RECEIVING)];
+
+    /// Where in an end those bytes of a TCP are: what stands before it in the [`AnyTransport`], its kind, is looked at, too.
+    const fn transport(tcp: Range<usize>) -> Range<usize> {
+        let start = offset_of!(Self, transport);
+        start + tcp.start..start + (size_of::<AnyTransport>() - size_of::<Tcp>()) + tcp.end
+    }
+
+    /// Where in memory lies what most steps look at and is not in here, for who wants to ask for it beforehand.
+    #[inline]
+    pub fn places(&self) -> [*const u8; 2] {
+        self.transport.places()
     }
 
     /// Begins to connect.
@@ -145,11 +166,12 @@ impl Endpoint {
 
 /// The taps of one flow: both ends write to them.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct FlowTaps {
-    /// Messages on their way out.
-    pub forward: LegTap,
     /// Echoes on their way back; `None` without echo. Apart, since each step asks whether it is there, and few flows have one.
     pub echo: Option<Box<LegTap>>,
+    /// Messages on their way out.
+    pub forward: LegTap,
 }
 
 impl FlowTaps {

@@ -18,16 +18,18 @@ pub struct LegTap {
     read: u64,
     /// No message is whole before so many bytes were read.
     whole_at: u64,
-    /// How many of `accepted` were read whole.
-    read_whole: usize,
-    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
-    pending: u64,
+    /// How many reads and arrivals are noted below.
+    waiting: usize,
     reads: Vec<(Instant, Bytes)>,
-    arrivals: Vec<u64>,
     /// The first byte of the message before `on_wire`, and one past its last: most packets lie within it.
     wire_span: (u64, u64),
     /// Index into `accepted` of the message that holds the first byte not on the wire yet.
     on_wire: usize,
+    /// How many of `accepted` were read whole.
+    read_whole: usize,
+    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
+    pending: u64,
+    arrivals: Vec<u64>,
     /// By `seq`, from `first_row` on; `None` where the far application never wrote that echo.
     rows: VecDeque<Option<MessageRecord>>,
     /// Rows before this were given away ([`crate::FlowTally`]).
@@ -163,6 +165,7 @@ impl LegTap {
     /// The far application read message `seq`.
     pub fn on_received(&mut self, seq: u64, now: Instant) {
         self.arrivals.push(seq);
+        self.waiting += 1;
         if let Some(row) = self.row(seq) {
             let was_pending = is_pending(row);
             row.copies = row.copies.saturating_add(1);
@@ -179,6 +182,7 @@ impl LegTap {
     #[inline]
     pub fn on_read(&mut self, bytes: Bytes, now: Instant) -> core::ops::Range<usize> {
         self.reads.push((now, bytes));
+        self.waiting += 1;
         self.read += bytes.get();
         if self.read < self.whole_at { self.read_whole..self.read_whole } else { self.on_read_whole(now) }
     }
@@ -215,6 +219,12 @@ impl LegTap {
             row.drop_cause = Some(cause);
             self.pending -= 1;
         }
+    }
+
+    /// Where in memory the next read is noted, for who wants to ask for it beforehand.
+    #[inline]
+    pub fn place(&self) -> *const u8 {
+        self.reads.as_ptr_range().end.cast()
     }
 
     /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
@@ -273,7 +283,7 @@ impl LegTap {
 
     /// How much waits to be given away.
     pub(crate) fn waiting(&self) -> usize {
-        self.arrivals.len() + self.reads.len()
+        self.waiting
     }
 
     /// Takes the room of what [`LegTap::give_events`] gave back.
@@ -285,6 +295,7 @@ impl LegTap {
 
     /// Gives away the arrivals and the reads since the last time.
     pub(crate) fn give_events(&mut self) -> (Vec<u64>, Vec<(Instant, Bytes)>) {
+        self.waiting = 0;
         (core::mem::take(&mut self.arrivals), core::mem::take(&mut self.reads))
     }
 

@@ -127,8 +127,6 @@ pub struct LinkReport {
 impl<T: Carried> Link<T> {
     /// The bytes of a link that a plain packet's arrival at the far end looks at, for who wants to ask memory for them beforehand.
     pub const AT_EXIT: Range<usize> = 0..128;
-    /// The same of a plain packet's entry.
-    pub const AT_ENTRY: Range<usize> = 0..256;
 
     /// The link called `name`, empty, measuring from the run's beginning without end.
     ///
@@ -239,10 +237,17 @@ impl<T: Carried> Link<T> {
         self.pipe.poll_timeout()
     }
 
-    /// The packet that comes out next, where there is one that nothing overtakes.
+    /// The packet that comes out after `ahead` others, where there is one that nothing overtakes.
     #[inline(always)]
-    pub fn next(&self) -> Option<&T> {
-        self.pipe.next()
+    pub fn ahead(&self, ahead: u32) -> Option<&T> {
+        self.pipe.ahead(ahead).map(|traveller| &traveller.packet)
+    }
+
+    /// Where in memory the next plain packet comes from and where it is put, for who wants to ask for it beforehand; no part of what
+    /// the link holds can be told from it.
+    #[inline(always)]
+    pub fn places(&self) -> [Option<&impl Sized>; 2] {
+        [self.pipe.ahead(0), self.pipe.free_place()]
     }
 
     /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`, and when the next one does,

@@ -126,10 +126,16 @@ impl<T: Carried> Pipe<T> {
         Some((traveller.packet.wire_size(), at))
     }
 
-    /// The next packet to leave the pipe, where none overtakes.
+    /// The packet that leaves the pipe after `ahead` others, where none overtakes.
     #[inline(always)]
-    pub(crate) fn next(&self) -> Option<&T> {
-        self.in_order.ring.front().map(|next| &next.packet)
+    pub(crate) fn ahead(&self, ahead: u32) -> Option<&Traveller<T>> {
+        self.in_order.ring.ahead(ahead)
+    }
+
+    /// Where the next packet that enters is put, as long as there is room.
+    #[inline(always)]
+    pub(crate) fn free_place(&self) -> Option<&Traveller<T>> {
+        self.in_order.ring.free_place()
     }
 
     /// When the next packet leaves the pipe, if any ever does.

@@ -42,6 +42,21 @@ impl<T: Copy> Ring<T> {
         self.slots.get(self.place(self.taken))
     }
 
+    /// The one that is taken out after `ahead` others.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, ahead: u32) -> Option<&T> {
+        if self.len() <= ahead as usize {
+            return None;
+        }
+        self.slots.get(self.place(self.taken.wrapping_add(ahead)))
+    }
+
+    /// Where the next one is put, unless that needs more room: it holds an older one, or none.
+    #[inline(always)]
+    pub(crate) fn free_place(&self) -> Option<&T> {
+        self.slots.get(self.place(self.put))
+    }
+
     /// Takes the oldest out.
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<T> {
@@ -112,6 +127,11 @@ mod tests {
                 taken += 1;
             }
             assert_eq!((ring.front(), ring.len()), (Some(&taken), put - taken));
+            let last = ring.len() as u32 - 1;
+            assert_eq!(
+                (ring.ahead(0), ring.ahead(last), ring.ahead(last + 1)),
+                (Some(&taken), Some(&(put - 1)), None)
+            );
             assert_eq!((ring.put_before(1), ring.put_before(2)), (Some(&(put - 1)), Some(&(put - 2))));
         }
         assert!(ring.slots.len() > FIRST_SIZE && ring.slots.len().is_power_of_two());

@@ -1,6 +1,7 @@
 //! One flow in the simulator: both ends, their taps, and the state of the sender over time.
 
 use core::mem::offset_of;
+use core::ops::Range;
 
 use talkpath_arena::{Endpoint, FlowTaps};
 use talkpath_measure::series::{SeriesTap, TimeWeighted};
@@ -12,7 +13,7 @@ use talkpath_transport::{Levels, Observation};
 use talkpath_units::{Duration, Instant, Rate};
 
 use crate::network::{Direction, Step};
-use crate::prefetch::{LINE, ask_for};
+use crate::prefetch::{LINE, ask_for, ask_for_line};
 
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step looks at lies side by side.
 #[repr(C, align(64))]
@@ -25,8 +26,9 @@ pub(crate) struct SimFlow {
     pub(crate) identifications: [u32; 2],
     /// Takes the settled rows out of `taps` while the run goes on, where none are kept.
     pub(crate) tally: Option<Box<FlowTally>>,
-    pub(crate) meter: FlowMeter,
     pub(crate) taps: FlowTaps,
+    pub(crate) meter: FlowMeter,
+    pub(crate) opened: bool,
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
@@ -37,7 +39,6 @@ pub(crate) struct SimFlow {
     pub(crate) far_reassembly: Reassembly<u32>,
     /// The moment at which the connection opens, drawn within the scenario's range.
     pub(crate) start: Instant,
-    pub(crate) opened: bool,
 }
 
 /// The sender's state over time.
@@ -132,13 +133,27 @@ impl SimFlow {
     #[inline(always)]
     pub(crate) fn ask_for(&self, direction: Direction) {
         match direction {
-            // Everything before the far end.
-            Direction::Out => ask_for(self, 0..offset_of!(Self, far)),
-            Direction::Back => {
-                ask_for(self, 0..LINE);
-                ask_for(self, offset_of!(Self, taps)..offset_of!(Self, near));
-                ask_for(self, offset_of!(Self, far)..offset_of!(Self, info));
+            Direction::Out => {
+                ask_for(self, Self::SHARED);
+                ask_for(self, offset_of!(Self, meter)..offset_of!(Self, opened));
+                Endpoint::AT_NEAR_STEP.into_iter().for_each(|part| ask_for(&self.near, part));
             }
+            Direction::Back => {
+                ask_for(self, Self::SHARED);
+                Endpoint::AT_FAR_STEP.into_iter().for_each(|part| ask_for(&self.far, part));
+            }
+        }
+    }
+
+    /// Both ends look at its first two lines: routes, and what the taps count of plain packets.
+    const SHARED: Range<usize> = 0..2 * LINE;
+
+    /// Asks memory for what that step looks at elsewhere. What [`Self::ask_for`] asked for should have come.
+    #[inline(always)]
+    pub(crate) fn ask_for_behind(&self, direction: Direction) {
+        match direction {
+            Direction::Out => self.near.places().into_iter().for_each(ask_for_line),
+            Direction::Back => ask_for_line(self.taps.forward.place()),
         }
     }
 

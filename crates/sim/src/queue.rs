@@ -28,6 +28,8 @@ use core::num::NonZeroU64;
 
 use talkpath_units::{Duration, Instant};
 
+use crate::prefetch;
+
 /// Index of a link or an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entity(pub(crate) u32);
@@ -68,11 +70,13 @@ struct Occupied {
 #[derive(Clone, Copy)]
 struct Near(u64);
 
-/// When an entity in a list is woken, in nanoseconds, and the next one there, inserted before this one.
+/// When an entity in a list is woken, in nanoseconds, and its neighbours there: the next one was inserted before this one, the
+/// previous one after it. With both it is taken out without a walk, of which each step would wait for memory.
 #[derive(Clone, Copy)]
 struct Entry {
     at: u64,
     next: u32,
+    previous: u32,
 }
 
 /// A tick is as long as events are apart, halved so many times and rounded down to a power of two. Chosen by measurement: a slot
@@ -132,6 +136,19 @@ impl Occupied {
         Some((word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS)
     }
 
+    /// The slot after `first`, which is the first.
+    #[inline(always)]
+    fn after(&self, first: usize) -> Option<usize> {
+        let word = first >> WORD_BITS;
+        let rest = self.slots[word] & self.slots[word].wrapping_sub(1);
+        if rest != 0 {
+            return Some((word << WORD_BITS | rest.trailing_zeros() as usize) % SLOTS);
+        }
+        let words = NonZeroU64::new(self.words & self.words.wrapping_sub(1))?;
+        let word = words.trailing_zeros() as usize % WORDS;
+        Some((word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS)
+    }
+
     /// Takes out `slot`, which is the first.
     #[inline(always)]
     fn remove_first(&mut self, slot: usize) {
@@ -176,7 +193,7 @@ impl EventQueue {
             occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
             near: Box::new([Near(0); SLOTS]),
             far: Box::new([[NOBODY; SLOTS]; LEVELS - 1]),
-            entries: vec![Entry { at: 0, next: NOBODY }; entities],
+            entries: vec![Entry { at: 0, next: NOBODY, previous: NOBODY }; entities],
             armed: vec![UNARMED; entities],
         }
     }
@@ -196,11 +213,22 @@ impl EventQueue {
         (Instant::from_nanos(self.now), Entity(held.entity()))
     }
 
-    /// Who is woken next, as far as that is known without a search: where several share a slot, one of them.
+    /// Who is woken next and after that, as far as that is known without a search: of those that share a slot one is told, and none
+    /// of higher levels.
     #[inline(always)]
-    pub(crate) fn peek(&self) -> Option<Entity> {
-        let slot = self.occupied[0].first()?;
-        Some(Entity(self.near[slot].entity()))
+    pub(crate) fn peek(&self) -> [Option<Entity>; 2] {
+        let entity = |slot: usize| Entity(self.near[slot].entity());
+        let occupied = &self.occupied[0];
+        let Some(first) = occupied.first() else { return [None; 2] };
+        [Some(entity(first)), occupied.after(first).map(entity)]
+    }
+
+    /// Asks memory for when `entity` is armed.
+    #[inline(always)]
+    pub(crate) fn ask_for(&self, entity: Entity) {
+        if let Some(armed) = self.armed.get(entity.0 as usize) {
+            prefetch::ask_for_first(armed);
+        }
     }
 
     /// The entity that was woken last wants to be woken again at `again`, or not ([`Instant::MAX`]). Returns the next one to
@@ -238,7 +266,7 @@ impl EventQueue {
             let level = (self.levels.trailing_zeros() as usize).clamp(1, LEVELS - 1);
             let Some(slot) = self.occupied[level].first() else { return (Instant::MAX, Entity::NONE) };
             let first = self.far[level - 1][slot];
-            let Entry { at, next } = self.entries[first as usize];
+            let Entry { at, next, .. } = self.entries[first as usize];
             if next == NOBODY {
                 self.empty(level, slot);
                 self.now = at;
@@ -318,7 +346,7 @@ impl EventQueue {
     fn insert_on(&mut self, level: usize, slot: usize, entity: u32, at: u64) {
         self.levels |= 1 << level;
         let next = core::mem::replace(&mut self.far[level - 1][slot], entity);
-        self.entries[entity as usize] = Entry { at, next };
+        self.put_first(entity, at, next);
         self.occupied[level].add(slot);
     }
 
@@ -327,10 +355,20 @@ impl EventQueue {
     fn insert_beside(&mut self, entity: u32, at: u64, slot: usize) {
         let held = self.near[slot];
         if !held.is_list() {
-            self.entries[held.entity() as usize] = Entry { at: held.at(self.now), next: NOBODY };
+            self.entries[held.entity() as usize] =
+                Entry { at: held.at(self.now), next: NOBODY, previous: NOBODY };
         }
-        self.entries[entity as usize] = Entry { at, next: held.entity() };
+        self.put_first(entity, at, held.entity());
         self.near[slot] = Near::list(entity);
+    }
+
+    /// `entity` comes first in a list that began with `next`.
+    #[inline(always)]
+    fn put_first(&mut self, entity: u32, at: u64, next: u32) {
+        self.entries[entity as usize] = Entry { at, next, previous: NOBODY };
+        if next != NOBODY {
+            self.entries[next as usize].previous = entity;
+        }
     }
 
     /// The level and the slot of what is to be woken at `at`: as the present goes on, these stay the same until the slot moves down.
@@ -356,14 +394,9 @@ impl EventQueue {
         if level == 0 {
             return self.unlink_near(entity, slot);
         }
-        let next = self.entries[entity as usize].next;
-        let first = self.far[level - 1][slot];
-        if first != entity {
-            self.pass_over(first, entity);
-        } else if next == NOBODY {
-            self.empty(level, slot);
-        } else {
-            self.far[level - 1][slot] = next;
+        match self.take_out(entity, self.far[level - 1][slot]) {
+            NOBODY => self.empty(level, slot),
+            first => self.far[level - 1][slot] = first,
         }
     }
 
@@ -374,23 +407,23 @@ impl EventQueue {
             self.occupied[0].remove(slot);
             return;
         }
-        let mut first = held.entity();
-        if first == entity {
-            first = self.entries[entity as usize].next;
-        } else {
-            self.pass_over(first, entity);
-        }
-        let Entry { at, next } = self.entries[first as usize];
+        let first = self.take_out(entity, held.entity());
+        let Entry { at, next, .. } = self.entries[first as usize];
         self.near[slot] = if next == NOBODY { Near::one(first, at) } else { Near::list(first) };
     }
 
-    /// Takes `entity` out of the list that begins with `first`, another one.
-    fn pass_over(&mut self, first: u32, entity: u32) {
-        let mut before = first;
-        while self.entries[before as usize].next != entity {
-            before = self.entries[before as usize].next;
+    /// Takes `entity` out of the list that begins with `first`; returns what it begins with then.
+    #[inline(always)]
+    fn take_out(&mut self, entity: u32, first: u32) -> u32 {
+        let Entry { next, previous, .. } = self.entries[entity as usize];
+        if next != NOBODY {
+            self.entries[next as usize].previous = previous;
         }
-        self.entries[before as usize].next = self.entries[entity as usize].next;
+        if previous == NOBODY {
+            return next;
+        }
+        self.entries[previous as usize].next = next;
+        first
     }
 
     /// As `next`, from a list on the lowest level.
@@ -399,7 +432,7 @@ impl EventQueue {
         let mut entity = self.near[slot].entity();
         let (mut foremost, mut earliest) = (entity, UNARMED);
         while entity != NOBODY {
-            let Entry { at, next } = self.entries[entity as usize];
+            let Entry { at, next, .. } = self.entries[entity as usize];
             // Of two at one time the later in the list was inserted first.
             if at <= earliest {
                 (foremost, earliest) = (entity, at);
@@ -424,7 +457,7 @@ impl EventQueue {
             oldest = core::mem::replace(&mut entity, next);
         }
         while oldest != NOBODY {
-            let Entry { at, next } = self.entries[oldest as usize];
+            let Entry { at, next, .. } = self.entries[oldest as usize];
             self.insert(oldest, at);
             oldest = next;
         }

@@ -24,7 +24,7 @@ use talkpath_units::{Duration, Instant};
 use crate::capture::Sighting;
 use crate::flow::SimFlow;
 use crate::network::{Direction, Network, Parcel, Place, Step, Ticket};
-use crate::prefetch::ask_for;
+use crate::prefetch::{ask_for, ask_for_first};
 use crate::queue::Entity;
 
 /// A run under way.
@@ -43,7 +43,7 @@ pub(crate) struct Simulation {
     pub(crate) last_delivery: Instant,
     /// Whether there are so many flows that memory is asked for what comes next ([`crate::prefetch`]).
     pub(crate) looks_ahead: bool,
-    /// The flow whose near end was asked for last, until its first link is, too: where that lies stands in the flow.
+    /// The link that was asked for last, until the place of its next packet is, too: where that lies stands in the link.
     pub(crate) expected: Option<u32>,
 }
 
@@ -207,35 +207,56 @@ impl Simulation {
         }
     }
 
-    /// Asks for the end that the next packet of link `index` goes to, and for that packet. By the time it arrives several others
-    /// have been dealt with, since there are many flows.
+    /// Asks for the end that the packet after next of link `index` goes to, and for that packet; and for what the next packet's end,
+    /// which came that way meanwhile, will look at elsewhere. By the time they arrive several others have been dealt with, since
+    /// there are many flows.
     #[inline(never)]
     fn look_ahead(&mut self, index: u32) {
-        if let Some(&next) = self.network.links[index as usize].next()
-            && let Place::End(index, answers) = next.next.place()
-            && let Some(flow) = self.flows.get(index)
+        let (network, flows) = (&self.network, &self.flows);
+        let link = &network.links[index as usize];
+        let Some(&next) = link.ahead(0) else { return };
+        if let Place::End(index, answers) = next.next.place()
+            && let Some(flow) = flows.get(index)
         {
-            self.network.parcels.ask_for(next);
+            flow.ask_for_behind(answers);
+            if answers == Direction::Out
+                && let Place::Link(first) = flow.routes[Direction::Out as usize].place()
+                && let Some(link) = network.links.get(first as usize)
+            {
+                ask_for(link, 0..size_of::<Link<Ticket>>());
+                self.expected = Some(first);
+            }
+        }
+        let Some(&later) = link.ahead(1) else { return };
+        if let Place::End(index, answers) = later.next.place()
+            && let Some(flow) = flows.get(index)
+        {
+            network.parcels.ask_for(later);
+            network.queue.ask_for(network.endpoint(index, answers));
             flow.ask_for(answers);
-            if answers == Direction::Out {
-                self.expected = Some(index as u32);
+            if let Some(ticket) = link.ahead(TICKETS_AHEAD) {
+                ask_for_first(ticket);
             }
         }
     }
 
-    /// Asks for the link that is woken next, and for the one by which an end leaves that was asked for some time ago.
+    /// Asks for the link that is woken after next, for the packet of the next one, and for where the link that was asked for some time ago
+    /// puts its next packet.
     #[inline(always)]
     fn look_at_next(&mut self) {
-        let next = self.network.queue.peek();
-        if let Some(link) = next.and_then(|next| self.network.links.get(next.0 as usize)) {
-            ask_for(link, Link::<Ticket>::AT_EXIT);
+        let [next, later] = self.network.queue.peek();
+        let link = |entity: Option<Entity>| self.network.links.get(entity?.0 as usize);
+        if let Some(later) = link(later) {
+            ask_for(later, Link::<Ticket>::AT_EXIT);
         }
-        if let Some(index) = self.expected.take()
-            && let Some(flow) = self.flows.get(index as usize)
-            && let Place::Link(link) = flow.routes[Direction::Out as usize].place()
-            && let Some(link) = self.network.links.get(link as usize)
+        if let Some([Some(first), _]) = link(next).map(Link::places) {
+            ask_for_first(first);
+        }
+        if let Some(expected) = self.expected.take()
+            && let Some(link) = self.network.links.get(expected as usize)
+            && let [_, Some(free)] = link.places()
         {
-            ask_for(link, Link::<Ticket>::AT_ENTRY);
+            ask_for_first(free);
         }
     }
 
@@ -457,5 +478,8 @@ impl Outlet for Passage<'_> {
 
 /// The last instant at which something can happen.
 const BEFORE_NEVER: Instant = Instant::from_nanos(u64::MAX - 1);
+/// So many packets before its turn a link's ticket is asked for: most links' rings are in the cache anyway, but for those of a
+/// bottleneck that thousands of flows share. Chosen.
+const TICKETS_AHEAD: u32 = 8;
 /// How many events pass between two looks at the interrupt; a look costs more than an event. Chosen.
 const EVENTS_BETWEEN_LOOKS: u32 = 1 << 14;

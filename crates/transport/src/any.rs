@@ -56,6 +56,16 @@ impl AnyTransport {
         }
     }
 
+    /// Where in memory lies what most steps look at and is not in here (null where nothing is), for who wants to ask for it
+    /// beforehand.
+    #[inline]
+    pub fn places(&self) -> [*const u8; 2] {
+        match self {
+            Self::Tcp(tcp) => tcp.places(),
+            Self::Udp(_) | Self::Dccp(_) => [core::ptr::null(); 2],
+        }
+    }
+
     /// Whether messages become bytes of one stream; a datagram transport keeps them apart.
     pub const fn is_stream(&self) -> bool {
         match self {

@@ -49,6 +49,21 @@ fn the_end_of_time_can_be_waited_for() {
     assert_eq!(pop(&mut queue), Some((late, Entity(0))));
 }
 
+/// In words of their own and in one, and with one or none left.
+#[test]
+fn who_is_woken_next_and_after_that_is_known_beforehand() {
+    let mut queue = EventQueue::new(3, Duration::from_micros(8));
+    assert_eq!(queue.peek(), [None; 2]);
+    for (entity, micros) in [(1, 500), (2, 2), (0, 5)] {
+        queue.schedule(Entity(entity), Instant::from_micros(micros));
+    }
+    assert_eq!(queue.peek(), [Some(Entity(2)), Some(Entity(0))]);
+    queue.next();
+    assert_eq!(queue.peek(), [Some(Entity(0)), Some(Entity(1))]);
+    queue.next();
+    assert_eq!(queue.peek(), [Some(Entity(1)), None]);
+}
+
 #[test]
 fn what_comes_first_again_is_woken_again_but_after_what_ties_with_it() {
     let mut queue = EventQueue::new(2, Duration::from_micros(8));

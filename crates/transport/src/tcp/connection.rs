@@ -1,5 +1,7 @@
 //! One end of a connection: its states (RFC 9293 §3.3.2), its parts, and the contract of [`Transport`].
 
+use core::mem::offset_of;
+use core::ops::Range;
 use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
@@ -92,9 +94,9 @@ pub struct Tcp {
     pub(super) repairs: VecDeque<Transmit>,
     pub(super) receiver: Receiver,
     pub(super) acks: AckPolicy,
-    pub(super) sender: Sender,
-    pub(super) buffer: SendBuffer,
     pub(super) rtt: RttEstimator,
+    pub(super) buffer: SendBuffer,
+    pub(super) sender: Sender,
     pub(super) selective: Selective,
     pub(super) recovery: Recovery,
     pub(super) config: Config,
@@ -218,6 +220,17 @@ impl Tcp {
     pub const fn with_initial_sequence(mut self, iss: SeqNum) -> Self {
         self.iss = iss;
         self
+    }
+
+    /// The bytes that most data in order and the acknowledgement of it look at, for who wants to ask memory for them beforehand.
+    pub const AT_RECEIVING: Range<usize> = 0..offset_of!(Self, sender) + Sender::AT_RECEIVING;
+    /// The same of an acknowledgement, and of what it lets go.
+    pub const AT_SENDING: Range<usize> = 0..offset_of!(Self, counters);
+
+    /// Where in memory lies what a step looks at and is not in here, for who wants to ask for it beforehand.
+    #[inline]
+    pub fn places(&self) -> [*const u8; 2] {
+        self.sender.places()
     }
 
     /// Whether an acknowledgement may open the congestion window. Without validation each does, as long as the window is below

@@ -106,7 +106,8 @@ impl Tcp {
     #[inline(always)]
     pub(super) fn acknowledge_alone(&mut self, now: Instant, out: &mut impl Outlet) {
         (self.owes_ack, self.is_quiet) = (false, true);
-        let tells = self.selective.enabled && self.receiver.report.option_size() > 0;
+        // Looked at in this order, since the latter lies further off.
+        let tells = self.receiver.report.option_size() > 0 && self.selective.enabled;
         let segment = self.segment_here((self.sender.snd_max(), 0), Flags::ACK, tells, now);
         out.take(bare(segment));
     }

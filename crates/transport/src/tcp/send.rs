@@ -11,6 +11,7 @@
 //! unsent tail; sent ones keep theirs, and are sent again as they were. After a timeout everything in flight is
 //! taken for lost and sent again in order (go-back-N): `next` returns to the first segment.
 
+use core::mem::offset_of;
 use std::collections::VecDeque;
 
 use talkpath_units::Instant;
@@ -111,6 +112,9 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    /// So many bytes from the beginning on an end looks at that only receives.
+    pub(super) const AT_RECEIVING: usize = offset_of!(Self, next);
+
     pub(crate) fn new(nagle: NagleKind) -> Self {
         Self {
             snd_una: 0,
@@ -154,6 +158,13 @@ impl Sender {
 
     pub(crate) const fn snd_max(&self) -> u64 {
         self.snd_max
+    }
+
+    /// Where in memory the first segment in flight is, and where the next one goes.
+    pub(crate) fn places(&self) -> [*const u8; 2] {
+        let (first, second) = self.segments.as_slices();
+        let last = if second.is_empty() { first } else { second };
+        [first.as_ptr().cast(), last.as_ptr_range().end.cast()]
     }
 
     /// When the first segment in flight was last sent.
