@@ -21,6 +21,7 @@ mod progress;
 mod run_dir;
 mod scenario_file;
 mod stopwatch;
+mod summary_file;
 mod terminal;
 
 use std::process::ExitCode;

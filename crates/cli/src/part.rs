@@ -22,6 +22,7 @@ use crate::experiment::{Experiment, Resumable};
 use crate::failure::Failure;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
+use crate::summary_file::summary_json;
 
 /// What is kept of one repetition, beside its rows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -127,9 +128,9 @@ pub(crate) fn finish(
     keep_apart(dir, &in_folders, CAPTURES)?;
     let log: String = parts.iter().map(|part| part.log.as_str()).collect();
     let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
-    let summary = summary(experiment, begun, watch, parts, &missing, failure);
+    let mut summary = summary(experiment, begun, watch, parts, &missing, failure);
     write_bytes(&dir.file(LOG), log.as_bytes())?;
-    write_bytes(&dir.file(SUMMARY), &json(&summary))?;
+    write_bytes(&dir.file(SUMMARY), &summary_json(&mut summary, experiment.jobs))?;
     let page = page_text(dir, experiment.plan, &summary, &drawn, begun);
     write_bytes(&dir.file(REPORT), page.as_bytes())?;
     if missing.is_empty() {
