@@ -57,7 +57,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
 const CCID2_KEYS: &[Key] = &[
     key(
         "initial_window",
-        Kind::Quantity { measures: WINDOW, words: &["default"] },
+        Kind::Quantity { measures: INITIAL_WINDOW, words: &["default"] },
         Default::Is("\"default\""),
         "congestion window at the beginning; `default` is RFC 3390's, two to four packets",
     ),
@@ -288,7 +288,12 @@ const TCP_KEYS: &[Key] = &[
         BY_STACK,
         "whether the clocks that timers fall on (`timer_granularity`, `delayed_ack = { tick = ... }`) tick in each host's own phase, as those of hosts that were not started together (`own`), or all at once (`common`)",
     ),
-    key("initial_window", quantity(WINDOW), BY_STACK, "congestion window at the beginning (RFC 6928)"),
+    key(
+        "initial_window",
+        quantity(INITIAL_WINDOW),
+        BY_STACK,
+        "congestion window at the beginning (RFC 6928)",
+    ),
     key(
         "initial_ssthresh",
         Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
@@ -348,6 +353,9 @@ const RWND: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30), measure(Dimens
 
 /// Chosen: past any path in packets.
 const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
+
+/// Chosen: a greedy flow without a receiver's window (DCCP) sends so much at one moment, which memory has to hold.
+const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000)];
 
 /// At least what a bulk transfer waits for, and at most as large as the largest window: Linux takes no more for SO_SNDBUF either
 /// (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
