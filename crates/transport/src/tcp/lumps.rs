@@ -38,7 +38,7 @@ impl Tcp {
 
     /// Whether nothing that goes another way than new data has to leave before it.
     #[inline(never)]
-    fn may_send_plainly(&self) -> bool {
+    pub(super) fn may_send_plainly(&self) -> bool {
         let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
         let is_special = asked | !self.repairs.is_empty() | self.pacing.is_enabled() | self.config.steers;
         !is_special && self.state == State::Established && self.receiver.report.option_size() == 0
@@ -145,7 +145,7 @@ impl Tcp {
 impl Sender {
     /// Whether nothing in flight has to leave again before new data.
     #[inline]
-    fn sends_plainly(&self) -> bool {
+    pub(super) fn sends_plainly(&self) -> bool {
         self.next == self.segments.len() && !self.board.waits() && !self.is_closing()
     }
 

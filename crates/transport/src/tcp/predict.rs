@@ -163,16 +163,11 @@ impl Tcp {
     /// but for an acknowledgement: of this no plain segment changes anything, nor do a write or a read.
     #[inline(never)]
     pub(super) fn find_plain(&self) -> bool {
-        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.control.is_some();
-        let is_special = asked | !self.repairs.is_empty() | self.pacing.is_enabled() | self.config.steers;
-        self.state == State::Established
-            && !is_special
-            && self.receiver.report.option_size() == 0
+        self.may_send_plainly()
             && self.recovery.state() == RecoveryState::Open
             && !self.selective.probe.is_out()
             && self.sender.is_calm()
-            && !self.sender.board.waits()
-            && !self.sender.is_closing()
+            && self.sender.sends_plainly()
     }
 
     /// RFC 6298 §5.2 and §5.3, after progress.
