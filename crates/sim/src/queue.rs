@@ -41,8 +41,9 @@ impl Entity {
 
 /// Who is woken when.
 pub(crate) struct EventQueue {
-    /// The latest wake, in nanoseconds, or the beginning of the slot that was moved down last; no entry is earlier.
-    now: u64,
+    /// Where the lowest level begins, in nanoseconds: the present in its higher digits, which change only as something is taken from a
+    /// higher level. No entry is earlier.
+    base: u64,
     /// Nanoseconds in a tick, as a power of two.
     tick_bits: u32,
     /// A bit for each level that holds something, but for the lowest.
@@ -65,8 +66,8 @@ struct Occupied {
     slots: [u64; WORDS],
 }
 
-/// What a slot of the lowest level holds: one entry, as the entity and the lower half of its time, which is less than 2^32 ns
-/// away, or the first entity of a list.
+/// What a slot of the lowest level holds: one entry, as the entity and how long after the level's beginning it is woken, which is less
+/// than 2^32 ns, or the first entity of a list.
 #[derive(Clone, Copy)]
 struct Near(u64);
 
@@ -82,8 +83,8 @@ struct Entry {
 /// A tick is as long as events are apart, halved so many times and rounded down to a power of two. Chosen by measurement: a slot
 /// of the lowest level then rarely holds two, and most of what is armed is on that level.
 const TICK_SHIFT: u32 = 3;
-/// The bounds of a tick, as powers of two of nanoseconds: 256 ns and 1 ms. With the latter the lowest level spans all of
-/// [`Near`]'s half of a time.
+/// The bounds of a tick, as powers of two of nanoseconds: 256 ns and 1 ms. With the latter the lowest level spans all that
+/// half of a [`Near`] can tell.
 const TICK_BITS: (u32, u32) = (8, 20);
 /// Slots of a level, as a power of two: as many as two machine words' bits lead to.
 const SLOT_BITS: u32 = 12;
@@ -102,8 +103,8 @@ impl Near {
     const SEVERAL: u64 = 1 << 31;
 
     #[inline(always)]
-    const fn one(entity: u32, at: u64) -> Self {
-        Self(at << 32 | entity as u64)
+    const fn one(entity: u32, after_base: u64) -> Self {
+        Self(after_base << 32 | entity as u64)
     }
 
     const fn list(first: u32) -> Self {
@@ -123,8 +124,8 @@ impl Near {
 
     /// When the one entry is woken.
     #[inline(always)]
-    const fn at(self, now: u64) -> u64 {
-        now.wrapping_add(((self.0 >> 32) as u32).wrapping_sub(now as u32) as u64)
+    const fn at(self, base: u64) -> u64 {
+        base + (self.0 >> 32)
     }
 }
 
@@ -187,7 +188,7 @@ impl EventQueue {
     pub(crate) fn new(entities: usize, apart: Duration) -> Self {
         assert!(entities < Near::SEVERAL as usize, "a scenario has fewer than 2^31 links and endpoints");
         Self {
-            now: 0,
+            base: 0,
             tick_bits: (apart.as_nanos() >> TICK_SHIFT).max(1).ilog2().clamp(TICK_BITS.0, TICK_BITS.1),
             levels: 0,
             occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
@@ -209,8 +210,7 @@ impl EventQueue {
             return self.next_of_several(slot);
         }
         self.occupied[0].remove_first(slot);
-        self.now = held.at(self.now);
-        (Instant::from_nanos(self.now), Entity(held.entity()))
+        (Instant::from_nanos(held.at(self.base)), Entity(held.entity()))
     }
 
     /// Who is woken next and after that, as far as that is known without a search: of those that share a slot one is told, and none
@@ -240,13 +240,11 @@ impl EventQueue {
         if held.is_list() {
             return self.settle_at_length(entity, again);
         }
-        let at = held.at(self.now);
+        let at = held.at(self.base);
         if again.as_nanos() < at {
-            self.now = again.as_nanos();
             return (again, entity);
         }
         self.occupied[0].remove_first(slot);
-        self.now = at;
         self.schedule(entity, again);
         (Instant::from_nanos(at), Entity(held.entity()))
     }
@@ -269,7 +267,7 @@ impl EventQueue {
             let Entry { at, next, .. } = self.entries[first as usize];
             if next == NOBODY {
                 self.empty(level, slot);
-                self.now = at;
+                self.base = self.span_begin(at, 1);
                 return (Instant::from_nanos(at), Entity(first));
             }
             self.move_down(level, slot);
@@ -319,23 +317,25 @@ impl EventQueue {
 
     #[inline(always)]
     fn insert(&mut self, entity: u32, at: u64) {
-        debug_assert!(at >= self.now, "time went back");
+        debug_assert!(at >= self.base, "time went back");
         // Told apart so that the usual case, the next milliseconds, is all constants.
-        if (at ^ self.now) >> self.tick_bits >= SLOTS as u64 {
+        let after_base = at - self.base;
+        let slot = after_base >> self.tick_bits;
+        if slot >= SLOTS as u64 {
             return self.insert_above(entity, at);
         }
-        let slot = (at >> self.tick_bits) as usize % SLOTS;
+        let slot = slot as usize;
         if self.occupied[0].add(slot) {
             return self.insert_beside(entity, at, slot);
         }
-        self.near[slot] = Near::one(entity, at);
+        self.near[slot] = Near::one(entity, after_base);
     }
 
     #[inline(never)]
     fn insert_above(&mut self, entity: u32, at: u64) {
         // Most that are not on the lowest level are on the next one, which is told apart as well.
         let within = self.tick_bits + SLOT_BITS;
-        if (at ^ self.now) >> within < SLOTS as u64 {
+        if (at ^ self.base) >> within < SLOTS as u64 {
             return self.insert_on(1, (at >> within) as usize % SLOTS, entity, at);
         }
         let (level, slot) = self.place(at);
@@ -356,7 +356,7 @@ impl EventQueue {
         let held = self.near[slot];
         if !held.is_list() {
             self.entries[held.entity() as usize] =
-                Entry { at: held.at(self.now), next: NOBODY, previous: NOBODY };
+                Entry { at: held.at(self.base), next: NOBODY, previous: NOBODY };
         }
         self.put_first(entity, at, held.entity());
         self.near[slot] = Near::list(entity);
@@ -373,9 +373,16 @@ impl EventQueue {
 
     /// The level and the slot of what is to be woken at `at`: as the present goes on, these stay the same until the slot moves down.
     fn place(&self, at: u64) -> (usize, usize) {
-        let differs = (at ^ self.now) >> self.tick_bits;
+        let differs = (at ^ self.base) >> self.tick_bits;
         let level = (differs | 1).ilog2() / SLOT_BITS;
         (level as usize, (at >> (self.tick_bits + level * SLOT_BITS)) as usize % SLOTS)
+    }
+
+    /// Where that slot of `level` begins in which `at` lies.
+    #[inline]
+    const fn span_begin(&self, at: u64, level: u32) -> u64 {
+        let within = self.tick_bits + level * SLOT_BITS;
+        at >> within << within
     }
 
     /// Takes all out of a list of a higher level.
@@ -409,7 +416,7 @@ impl EventQueue {
         }
         let first = self.take_out(entity, held.entity());
         let Entry { at, next, .. } = self.entries[first as usize];
-        self.near[slot] = if next == NOBODY { Near::one(first, at) } else { Near::list(first) };
+        self.near[slot] = if next == NOBODY { Near::one(first, at - self.base) } else { Near::list(first) };
     }
 
     /// Takes `entity` out of the list that begins with `first`; returns what it begins with then.
@@ -440,7 +447,6 @@ impl EventQueue {
             entity = next;
         }
         self.unlink_near(foremost, slot);
-        self.now = earliest;
         (Instant::from_nanos(earliest), Entity(foremost))
     }
 
@@ -449,8 +455,7 @@ impl EventQueue {
     fn move_down(&mut self, level: usize, slot: usize) {
         let mut entity = self.far[level - 1][slot];
         self.empty(level, slot);
-        let within = self.tick_bits + level as u32 * SLOT_BITS;
-        self.now = self.entries[entity as usize].at >> within << within;
+        self.base = self.span_begin(self.entries[entity as usize].at, level as u32);
         let mut oldest = NOBODY;
         while entity != NOBODY {
             let next = core::mem::replace(&mut self.entries[entity as usize].next, oldest);
