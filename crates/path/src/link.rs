@@ -19,7 +19,7 @@ use talkpath_units::{Bytes, Instant, Seed};
 use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind};
 use crate::loss::Loss;
 use crate::occupancy::Window;
-use crate::pipe::Pipe;
+use crate::pipe::{Fate, Pipe};
 use crate::queue::DropTail;
 use crate::serialiser::Serialiser;
 
@@ -240,37 +240,42 @@ impl<T: Carried> Link<T> {
     /// The packet that comes out after `ahead` others, where there is one that nothing overtakes.
     #[inline(always)]
     pub fn ahead(&self, ahead: u32) -> Option<&T> {
-        self.pipe.ahead(ahead).map(|traveller| &traveller.packet)
+        self.pipe.ahead(ahead)
     }
 
-    /// Where in memory the next plain packet comes from and where it is put, for who wants to ask for it beforehand; no part of what
-    /// the link holds can be told from it.
+    /// Where in memory the plain packet behind the next one is, and where the next one that enters is put unless it is alone, for who
+    /// wants to ask for it beforehand; no part of what the link holds can be told from it.
     #[inline(always)]
     pub fn places(&self) -> [Option<&impl Sized>; 2] {
-        [self.pipe.ahead(0), self.pipe.free_place()]
+        [self.pipe.second_place(), self.pipe.free_place()]
     }
 
-    /// As [`Link::poll_output`], for what comes first on most links: a packet that arrived by `now`, and when the next one does,
-    /// which nothing that enters until then changes; [`Instant::MAX`] where there is none yet. `None` does not say that there is
-    /// nothing else.
+    /// As [`Link::poll_output`], for what comes first on most links, and only to be called when [`Link::poll_timeout`] has come: a
+    /// packet that has arrived, and when the next one does, which nothing that enters until then changes; [`Instant::MAX`] where
+    /// there is none yet. `None` does not say that there is nothing else.
     #[inline(always)]
     pub fn poll_arrival(&mut self, now: Instant) -> Option<(T, Instant)> {
-        let (out, next) = self.pipe.poll_arrival(now)?;
-        self.counts.forwarded += u64::from(self.counts.window.contains(out.arrival));
-        Some((out.packet, next))
+        debug_assert!(self.poll_timeout().is_some_and(|at| at <= now), "nothing has arrived");
+        let (packet, arrival, next) = self.pipe.poll_arrival()?;
+        self.counts.forwarded += u64::from(self.counts.window.contains(arrival));
+        Some((packet, next))
     }
 
     /// What came out by `now`, one a call, in order of time; to be called until `None`.
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         let out = self.pipe.poll_output(now)?;
         let counted = u64::from(self.counts.window.contains(out.arrival));
-        Some(if out.lost {
-            self.rare.losses.lost += counted;
-            PathOutput::Lost(out.packet)
-        } else {
-            self.counts.forwarded += counted;
-            PathOutput::Arrived(out.packet)
-        })
+        match out.fate {
+            Fate::Arrives(packet) => {
+                self.counts.forwarded += counted;
+                Some(PathOutput::Arrived(packet))
+            }
+            Fate::Lost(packet) => {
+                self.rare.losses.lost += counted;
+                Some(PathOutput::Lost(packet))
+            }
+            Fate::Nothing => None,
+        }
     }
 
     /// Packets that wait for the serialiser at `now`, the one in service not counted.

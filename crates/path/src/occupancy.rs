@@ -21,7 +21,7 @@ pub(crate) struct Occupancy {
     /// Up to here the accounts are complete; within the window.
     since: Instant,
     /// Nanoseconds within the window at each level: as long as the fullest queue, so bounded by what the queue held.
-    held_ns: Vec<u64>,
+    held_ns: Box<[u64]>,
 }
 
 /// What the accounts say.
@@ -80,7 +80,7 @@ impl Default for Occupancy {
 impl Occupancy {
     /// Empty accounts for `window`.
     pub(crate) fn new(window: Window) -> Self {
-        Self { to: window.to, since: window.from, held_ns: Vec::new() }
+        Self { to: window.to, since: window.from, held_ns: Box::default() }
     }
 
     /// `level` packets waited from the end of the last call's span until `until`.
@@ -115,7 +115,7 @@ impl Occupancy {
         }
         let mut levels = Levels::default();
         let (mut weighted, mut below, mut p99) = (0_u128, 0_u128, None);
-        for (level, &ns) in (0_u64..).zip(&self.held_ns).filter(|(_, ns)| **ns > 0) {
+        for (level, &ns) in (0_u64..).zip(&*self.held_ns).filter(|(_, ns)| **ns > 0) {
             weighted += u128::from(level) * u128::from(ns);
             below += u128::from(ns);
             if below * 100 >= total * 99 {
@@ -131,8 +131,10 @@ impl Occupancy {
     /// The first time at a level that is higher than all before.
     #[cold]
     fn open(&mut self, level: usize, held_ns: u64) {
-        self.held_ns.resize(level + 1, 0);
-        self.held_ns[level] = held_ns;
+        let mut accounts = core::mem::take(&mut self.held_ns).into_vec();
+        accounts.resize((level + 1).next_power_of_two(), 0);
+        accounts[level] = held_ns;
+        self.held_ns = accounts.into_boxed_slice();
     }
 }
 

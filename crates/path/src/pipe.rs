@@ -3,8 +3,8 @@
 //! Lost packets travel too and are told as lost where they would have arrived: nobody can know earlier, and what a
 //! loss model eats changes nobody else's delay.
 //!
-//! In order, a packet arrives at the later of its own arrival and its predecessor's, so a ring holds them all. Where
-//! overtaking is asked for, a heap ordered by (arrival, number) does.
+//! In order, a packet arrives at the later of its own arrival and its predecessor's. The foremost is held by the pipe itself, as on
+//! most links it is alone, and those behind it by a ring. Where overtaking is asked for, a heap ordered by (arrival, number) holds all.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -39,18 +39,30 @@ struct Varied<T> {
 
 /// What leaves the pipe.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Traveller<T> {
     /// When it is at the far end; [`Instant::MAX`] is never.
     pub(crate) arrival: Instant,
-    /// Whether the wire ate it.
-    pub(crate) lost: bool,
-    pub(crate) packet: T,
+    pub(crate) fate: Fate<T>,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fate<T> {
+    Arrives(T),
+    /// The wire ate it.
+    Lost(T),
+    /// There is no packet.
+    Nothing,
 }
 
 /// Packets that arrive in the order in which they entered.
 #[derive(Debug)]
 #[repr(C)]
 struct InOrder<T> {
+    /// The next one to arrive.
+    foremost: Traveller<T>,
+    /// Those behind it.
     ring: Ring<Traveller<T>>,
     /// The latest arrival given out, but to those that took the plain way in.
     latest: Instant,
@@ -86,12 +98,13 @@ impl<T: Carried> Pipe<T> {
 
     /// A packet that came at `now` is on the wire, whole, at `at`. Where that makes it the next one to leave the pipe, returns when.
     pub(crate) fn enter(&mut self, packet: T, lost: bool, at: Instant, now: Instant) -> Option<Instant> {
+        let fate = if lost { Fate::Lost(packet) } else { Fate::Arrives(packet) };
         let Some(varied) = &mut self.varied else {
-            return self.in_order.enter(Traveller { arrival: at.saturating_add(self.delay), lost, packet });
+            return self.in_order.enter(Traveller { arrival: at.saturating_add(self.delay), fate });
         };
         while varied.entered.pop_front_if(|&(_, before)| before <= now).is_some() {}
         varied.entered.push_back((packet.wire_size(), at));
-        let traveller = Traveller { arrival: at.saturating_add(varied.variation.delay()), lost, packet };
+        let traveller = Traveller { arrival: at.saturating_add(varied.variation.delay()), fate };
         let Some((heap, entered)) = &mut varied.overtaking else {
             return self.in_order.enter(traveller);
         };
@@ -107,11 +120,12 @@ impl<T: Carried> Pipe<T> {
     #[inline(always)]
     pub(crate) fn enter_plain(&mut self, packet: T, at: Instant) -> Option<Instant> {
         let arrival = at.saturating_add(self.delay);
-        self.in_order.enter_last(Traveller { arrival, lost: false, packet })
+        self.in_order.enter_last(Traveller { arrival, fate: Fate::Arrives(packet) })
     }
 
     /// Of the `back`-th last packet that entered, 1 being the last, its size and when it was or will be on the wire, whole. It is
-    /// known as long as that time had not come when the last one entered.
+    /// known as long as that time had not come when the last one entered, of packets that found another in the pipe: as all do that
+    /// had to wait before it.
     #[inline(always)]
     pub(crate) fn entered(&self, back: u32) -> Option<(Bytes, Instant)> {
         if let Some(varied) = &self.varied {
@@ -123,16 +137,26 @@ impl<T: Carried> Pipe<T> {
             // It entered with the delay added.
             arrival => Instant::from_nanos(arrival.as_nanos() - self.delay.as_nanos()),
         };
-        Some((traveller.packet.wire_size(), at))
+        Some((traveller.fate.packet()?.wire_size(), at))
     }
 
     /// The packet that leaves the pipe after `ahead` others, where none overtakes.
     #[inline(always)]
-    pub(crate) fn ahead(&self, ahead: u32) -> Option<&Traveller<T>> {
-        self.in_order.ring.ahead(ahead)
+    pub(crate) fn ahead(&self, ahead: u32) -> Option<&T> {
+        let traveller = match ahead.checked_sub(1) {
+            None => &self.in_order.foremost,
+            Some(behind) => self.in_order.ring.ahead(behind)?,
+        };
+        traveller.fate.packet()
     }
 
-    /// Where the next packet that enters is put, as long as there is room.
+    /// Where the second of the packets is that leave the pipe next.
+    #[inline(always)]
+    pub(crate) fn second_place(&self) -> Option<&Traveller<T>> {
+        self.in_order.ring.front()
+    }
+
+    /// Where the next packet that enters is put, as long as there is room and it is not the only one.
     #[inline(always)]
     pub(crate) fn free_place(&self) -> Option<&Traveller<T>> {
         self.in_order.ring.free_place()
@@ -141,32 +165,37 @@ impl<T: Carried> Pipe<T> {
     /// When the next packet leaves the pipe, if any ever does.
     #[inline(always)]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let next = match self.in_order.ring.front() {
-            Some(next) => next.arrival,
-            None => self.overtaking()?.peek()?.traveller.arrival,
+        let next = match self.in_order.foremost {
+            Traveller { fate: Fate::Nothing, .. } => self.overtaking()?.peek()?.traveller.arrival,
+            Traveller { arrival, .. } => arrival,
         };
         (next < Instant::MAX).then_some(next)
     }
 
-    /// The next packet that left the pipe by `now`, where it was not lost and none overtakes, and when the one behind it leaves;
-    /// [`Instant::MAX`] where there is none.
+    /// The packet whose time to leave the pipe has come, and when it was, where it was not lost and none overtakes; and when the one
+    /// behind it leaves, [`Instant::MAX`] where there is none. Only to be called when [`Self::poll_timeout`] has come.
     #[inline(always)]
-    pub(crate) fn poll_arrival(&mut self, now: Instant) -> Option<(Traveller<T>, Instant)> {
-        let out = self.in_order.ring.pop_front_if(|next| next.arrival <= now && !next.lost)?;
-        Some((out, self.in_order.ring.front().map_or(Instant::MAX, |next| next.arrival)))
+    pub(crate) fn poll_arrival(&mut self) -> Option<(T, Instant, Instant)> {
+        let Traveller { arrival, fate: Fate::Arrives(packet) } = self.in_order.foremost else { return None };
+        Some((packet, arrival, self.in_order.advance()))
     }
 
     /// The next packet that left the pipe by `now`.
     pub(crate) fn poll_output(&mut self, now: Instant) -> Option<Traveller<T>> {
-        match self.in_order.ring.pop_front_if(|next| next.arrival <= now) {
-            Some(next) => Some(next),
-            None => self.overtaking_output(now),
+        let next = self.in_order.foremost;
+        if matches!(next.fate, Fate::Nothing) {
+            return self.overtaking_output(now);
         }
+        if next.arrival > now {
+            return None;
+        }
+        self.in_order.advance();
+        Some(next)
     }
 
     /// Packets inside.
     pub(crate) fn len(&self) -> usize {
-        self.in_order.ring.len() + self.overtaking().map_or(0, BinaryHeap::len)
+        self.in_order.len() + self.overtaking().map_or(0, BinaryHeap::len)
     }
 
     fn overtaking(&self) -> Option<&BinaryHeap<Numbered<T>>> {
@@ -182,10 +211,26 @@ impl<T: Carried> Pipe<T> {
     }
 }
 
+impl<T> Fate<T> {
+    /// The packet, if there is one.
+    #[inline(always)]
+    const fn packet(&self) -> Option<&T> {
+        match self {
+            Self::Arrives(packet) | Self::Lost(packet) => Some(packet),
+            Self::Nothing => None,
+        }
+    }
+}
+
 impl<T: Copy> InOrder<T> {
-    /// An empty ring.
+    /// Without packets.
     fn new() -> Self {
-        Self { ring: Ring::new(), latest: Instant::ZERO }
+        let foremost = Traveller { arrival: Instant::MAX, fate: Fate::Nothing };
+        Self { foremost, ring: Ring::new(), latest: Instant::ZERO }
+    }
+
+    fn len(&self) -> usize {
+        self.foremost.fate.packet().map_or(0, |_| 1 + self.ring.len())
     }
 
     /// Holds the packet until its arrival, or its predecessor's where that is later. Where it is the next one to arrive, returns when.
@@ -197,9 +242,27 @@ impl<T: Copy> InOrder<T> {
     /// As [`Self::enter`], for a packet that does not arrive before its predecessor.
     #[inline(always)]
     fn enter_last(&mut self, traveller: Traveller<T>) -> Option<Instant> {
-        let is_next = self.ring.is_empty() && traveller.arrival < Instant::MAX;
-        self.ring.push_back(traveller);
-        is_next.then_some(traveller.arrival)
+        if !matches!(self.foremost.fate, Fate::Nothing) {
+            self.ring.push_back(traveller);
+            return None;
+        }
+        self.foremost = traveller;
+        (traveller.arrival < Instant::MAX).then_some(traveller.arrival)
+    }
+
+    /// The foremost has left: returns when the one behind it does, if any.
+    #[inline(always)]
+    fn advance(&mut self) -> Instant {
+        match self.ring.pop_front() {
+            Some(next) => {
+                self.foremost = next;
+                next.arrival
+            }
+            None => {
+                self.foremost.fate = Fate::Nothing;
+                Instant::MAX
+            }
+        }
     }
 }
 
@@ -261,7 +324,8 @@ mod tests {
                 // Three are on their way to the wire at any time.
                 pipe.enter(Frame(number), false, at(number + 3), at(number));
                 while pipe.poll_output(at(number)).is_some() {}
-                for back in 0..3.min(number + 1) {
+                // The first one found the pipe empty.
+                for back in 0..3.min(number) {
                     let expected = (Bytes::new(100 + number - back), at(number + 3 - back));
                     assert_eq!(pipe.entered(back as u32 + 1), Some(expected), "{jitter:?}");
                 }
@@ -270,17 +334,21 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_holds_a_packet_until_its_predecessor_has_arrived() {
-        let mut ring = InOrder::new();
+    fn in_order_a_packet_arrives_not_before_its_predecessor() {
+        let mut in_order = InOrder::new();
         for (packet, arrival) in [(0, at(9)), (1, at(4)), (2, at(12))] {
-            ring.enter(Traveller { arrival, lost: false, packet });
+            in_order.enter(Traveller { arrival, fate: Fate::Arrives(packet) });
         }
-        assert!(ring.ring.pop_front_if(|next| next.arrival <= at(8)).is_none());
-        let out: Vec<_> = std::iter::from_fn(|| ring.ring.pop_front_if(|next| next.arrival <= at(9)))
-            .map(|out| (out.packet, out.arrival))
+        let held = in_order.len();
+        let arrivals: Vec<_> = (0..3)
+            .map(|_| {
+                let Traveller { arrival, fate } = in_order.foremost;
+                in_order.advance();
+                (fate.packet().copied(), arrival)
+            })
             .collect();
-        assert_eq!(out, [(0, at(9)), (1, at(9))]);
-        assert_eq!(ring.ring.len(), 1);
+        assert_eq!(arrivals, [(Some(0), at(9)), (Some(1), at(9)), (Some(2), at(12))]);
+        assert_eq!((held, in_order.len(), in_order.advance()), (3, 0, Instant::MAX));
     }
 
     #[test]
@@ -292,7 +360,9 @@ mod tests {
             pipe.enter(Frame(packet), false, at(5), at(0));
         }
         pipe.enter(Frame(20), false, at(3), at(0));
-        let out: Vec<_> = std::iter::from_fn(|| pipe.poll_output(at(6))).map(|out| out.packet.0).collect();
+        let out: Vec<_> = std::iter::from_fn(|| pipe.poll_output(at(6)))
+            .filter_map(|out| out.fate.packet().map(|frame| frame.0))
+            .collect();
         assert_eq!(out, std::iter::once(20).chain(0..20).collect::<Vec<_>>());
     }
 

@@ -22,36 +22,36 @@ pub(crate) struct Serialiser {
     /// The sizes of two packets, the former learned last, and their service times: traffic comes in runs of
     /// one size or alternates between two, and a division is slow.
     known: [(Bytes, Exact); 2],
-    /// Bits a second, where that is fixed.
+    /// Bits a second, where that is fixed; else one, so that nothing has a fraction.
     bps: u64,
-    model: Model,
+    model: Box<Model>,
 }
 
 #[derive(Debug)]
 enum Model {
     Unlimited,
     Fixed(Rate),
-    Trace(Box<TraceClock>),
+    Trace(TraceClock),
 }
 
-/// Nanoseconds as a mixed number: `whole` + `fraction` / rate, with `fraction` < rate.
+/// Nanoseconds, rounded up, and by how much that is too many, in 1/rate ns: less than one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Exact {
-    whole: u64,
-    fraction: u64,
+    rounded_up: u64,
+    surplus: u64,
 }
 
 impl Serialiser {
     /// An idle serialiser.
     pub(crate) fn new(model: &RateModel) -> Self {
         let (model, bps) = match model {
-            RateModel::Unlimited => (Model::Unlimited, 0),
-            RateModel::Fixed(rate) => (Model::Fixed(*rate), rate.as_bps()),
-            RateModel::Trace(trace) => (Model::Trace(Box::new(TraceClock::new(trace.clone()))), 0),
+            RateModel::Unlimited => (Model::Unlimited, 1),
+            RateModel::Fixed(rate) => (Model::Fixed(*rate), rate.as_bps().max(1)),
+            RateModel::Trace(trace) => (Model::Trace(TraceClock::new(trace.clone())), 1),
         };
         // No packet has this size.
         let known = [(Bytes::MAX, Exact::MAX); 2];
-        Self { free_at: Instant::ZERO, surplus: 0, known, bps, model }
+        Self { free_at: Instant::ZERO, surplus: 0, known, bps, model: Box::new(model) }
     }
 
     /// When all accepted packets are out; idle from then on. [`Instant::MAX`] is never.
@@ -63,41 +63,48 @@ impl Serialiser {
     /// Serves a packet of `size` that came at `now`, when nothing was in service: returns when its last bit has left.
     #[inline(always)]
     pub(crate) fn serve_at_once(&mut self, size: Bytes, now: Instant) -> Instant {
-        self.serve_from(now, 0, size, now)
+        let Some(Exact { rounded_up, surplus }) = self.service(size) else {
+            return self.serve_by_trace(now, size, now);
+        };
+        self.surplus = surplus;
+        self.free_at = Instant::from_nanos(now.as_nanos().saturating_add(rounded_up));
+        self.free_at
     }
 
     /// Serves a packet of `size` that came at `now`, after all that came before: returns when its last bit has left.
     #[inline(always)]
     pub(crate) fn serve_next(&mut self, size: Bytes, now: Instant) -> Instant {
-        self.serve_from(self.free_at, self.surplus, size, now)
+        let Some(Exact { rounded_up, surplus }) = self.service(size) else {
+            return self.serve_by_trace(self.free_at, size, now);
+        };
+        // What was rounded up here and before is a nanosecond too many where it comes to one.
+        let short_of_one = self.bps - surplus;
+        let (left, is_less) = self.surplus.overflowing_sub(short_of_one);
+        self.surplus = if is_less { self.surplus + surplus } else { left };
+        // A service that is rounded up is at least one, and shorter than never.
+        let service = rounded_up - u64::from(!is_less);
+        self.free_at = Instant::from_nanos(self.free_at.as_nanos().saturating_add(service));
+        self.free_at
     }
 
-    /// The first bit leaves `surplus` before `start`.
+    /// How long a packet of `size` takes, where that is always the same.
     #[inline(always)]
-    fn serve_from(&mut self, start: Instant, surplus: u64, size: Bytes, now: Instant) -> Instant {
+    fn service(&mut self, size: Bytes) -> Option<Exact> {
         let [(last, its), (other, others)] = self.known;
-        let Exact { whole, fraction } = if size == last {
-            its
+        if size == last {
+            Some(its)
         } else if size == other {
-            others
-        } else if let Some(learned) = self.learn(size) {
-            learned
+            Some(others)
         } else {
-            return self.serve_by_trace(start, size, now);
-        };
-        // What was rounded up before is served first; where it does not last for the fraction, one more nanosecond is begun.
-        let (left, begun) = surplus.overflowing_sub(fraction);
-        self.surplus = if begun { left.wrapping_add(self.bps) } else { left };
-        // A service that has a fraction is shorter than never.
-        self.free_at = Instant::from_nanos(start.as_nanos().saturating_add(whole + u64::from(begun)));
-        self.free_at
+            self.learn(size)
+        }
     }
 
     /// Finds the service time of `size` and puts it in the older one's place; `None` where it depends on when it is.
     #[inline(never)]
     fn learn(&mut self, size: Bytes) -> Option<Exact> {
-        let learned = match &self.model {
-            Model::Unlimited => Exact { whole: 0, fraction: 0 },
+        let learned = match &*self.model {
+            Model::Unlimited => Exact { rounded_up: 0, surplus: 0 },
             Model::Fixed(rate) => service_time(size, *rate),
             Model::Trace(_) => return None,
         };
@@ -105,10 +112,10 @@ impl Serialiser {
         Some(learned)
     }
 
-    /// As `serve_from`, where the service time depends on when it is.
+    /// Serves from `start` on, where the service time depends on when it is.
     #[inline(never)]
     fn serve_by_trace(&mut self, start: Instant, size: Bytes, now: Instant) -> Instant {
-        if let Model::Trace(clock) = &mut self.model {
+        if let Model::Trace(clock) = &mut *self.model {
             self.free_at = start.max(clock.serve(size, now));
         }
         self.free_at
@@ -123,12 +130,15 @@ fn service_time(size: Bytes, rate: Rate) -> Exact {
     match (size.get().checked_mul(BIT_NANOS_PER_BYTE), rate.as_bps()) {
         // Nothing ever leaves a link of rate zero.
         (_, 0) => Exact::MAX,
-        (Some(bit_nanos), rate) => Exact { whole: bit_nanos / rate, fraction: bit_nanos % rate },
+        (Some(bit_nanos), rate) => {
+            Exact { rounded_up: bit_nanos.div_ceil(rate), surplus: (rate - bit_nanos % rate) % rate }
+        }
         (None, rate) => {
-            let bit_nanos = u128::from(size.get()) * u128::from(BIT_NANOS_PER_BYTE);
-            match u64::try_from(bit_nanos / u128::from(rate)) {
-                Ok(whole) if whole < u64::MAX => {
-                    Exact { whole, fraction: (bit_nanos % u128::from(rate)) as u64 }
+            let (bit_nanos, rate) =
+                (u128::from(size.get()) * u128::from(BIT_NANOS_PER_BYTE), u128::from(rate));
+            match u64::try_from(bit_nanos.div_ceil(rate)) {
+                Ok(rounded_up) if rounded_up < u64::MAX => {
+                    Exact { rounded_up, surplus: ((rate - bit_nanos % rate) % rate) as u64 }
                 }
                 Ok(_) | Err(_) => Exact::MAX,
             }
@@ -138,7 +148,7 @@ fn service_time(size: Bytes, rate: Rate) -> Exact {
 
 impl Exact {
     /// Stands for never.
-    const MAX: Self = Self { whole: u64::MAX, fraction: 0 };
+    const MAX: Self = Self { rounded_up: u64::MAX, surplus: 0 };
 }
 
 #[cfg(test)]

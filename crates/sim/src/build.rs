@@ -60,6 +60,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         drain: scenario.drain,
         pending: None,
         last_delivery: Instant::ZERO,
+        ended: window.1,
         looks_ahead: prefetch::pays_for(scenario.flows.len()),
         expected: None,
     }

@@ -322,3 +322,5 @@ impl Routes {
         self.steps[(step.0 >> 32) as usize + 1]
     }
 }
+
+const _: () = assert!(size_of::<Link<Ticket>>() == 5 * prefetch::LINE, "a link has grown by a cache line");

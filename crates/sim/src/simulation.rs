@@ -41,6 +41,8 @@ pub(crate) struct Simulation {
     pub(crate) pending: Option<u64>,
     /// The latest after sending has stopped.
     pub(crate) last_delivery: Instant,
+    /// When sending stopped, or the latest wake after that.
+    pub(crate) ended: Instant,
     /// Whether there are so many flows that memory is asked for what comes next ([`crate::prefetch`]).
     pub(crate) looks_ahead: bool,
     /// The link that was asked for last, until the place of its next packet is, too: where that lies stands in the link.
@@ -73,21 +75,14 @@ impl Simulation {
         see: &mut dyn FnMut(&Sighting),
     ) -> (Instant, bool) {
         self.arm_flows();
-        let mut now = Instant::ZERO;
         let mut until_look = EVENTS_BETWEEN_LOOKS;
         // Where nothing is waited for, what comes next is never.
         let last = self.duration.min(BEFORE_NEVER);
-        let (mut at, mut entity) = self.network.queue.next();
+        let (mut now, mut entity) = self.network.queue.next();
         loop {
-            if at > last && (entity == Entity::NONE || self.is_over(at)) {
+            if now > last && (entity == Entity::NONE || self.is_over(now)) {
                 break;
             }
-            now = at;
-            if LOOKS && self.looks_ahead {
-                self.look_at_next();
-            }
-            let again = self.wake::<LOOKS>(entity, now);
-            (at, entity) = self.network.queue.settle(entity, again);
             until_look -= 1;
             if until_look == 0 {
                 until_look = EVENTS_BETWEEN_LOOKS;
@@ -97,9 +92,14 @@ impl Simulation {
                     return (now, true);
                 }
             }
+            if LOOKS && self.looks_ahead {
+                self.look_at_next();
+            }
+            let again = self.wake::<LOOKS>(entity, now);
+            (now, entity) = self.network.queue.settle(entity, again);
         }
         self.show(see);
-        (now.max(self.duration), false)
+        (self.ended, false)
     }
 
     /// Shows what came by the tap.
@@ -143,22 +143,25 @@ impl Simulation {
         }
     }
 
-    /// Whether the run has ended by `at`, which lies beyond its duration.
+    /// Whether the run has ended by `at`, the next wake, which lies beyond its duration.
     #[cold]
     pub(crate) fn is_over(&mut self, at: Instant) -> bool {
         let count = || self.flows.iter().map(|flow| flow.taps.pending()).sum();
-        *self.pending.get_or_insert_with(count) == 0
-            || at > self.duration.max(self.last_delivery).saturating_add(self.drain)
+        let is_over = *self.pending.get_or_insert_with(count) == 0
+            || at > self.duration.max(self.last_delivery).saturating_add(self.drain);
+        if !is_over {
+            self.ended = at;
+        }
+        is_over
     }
 
     /// Wakes a link or an endpoint; returns when it wants to be woken again; [`Instant::MAX`] is never.
     #[inline(always)]
     pub(crate) fn wake<const LOOKS: bool>(&mut self, entity: Entity, now: Instant) -> Instant {
-        let index = entity.0 as usize;
-        if index < self.network.links.len() {
+        if (entity.0 as usize) < self.network.links.len() {
             return self.wake_link::<LOOKS>(entity.0, now);
         }
-        let index = index - self.network.links.len();
+        let index = entity.0 as usize - self.network.links.len();
         let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
         let again = self.wake_endpoint(index / 2, direction, now);
         self.network.queue.arm_again(entity, again);
