@@ -199,6 +199,7 @@ impl<T: Carried> Link<T> {
     }
 
     /// As [`Self::handle_packet`], whatever the link does to it.
+    #[cold]
     #[inline(never)]
     fn handle_at_length(&mut self, packet: T, now: Instant) -> Result<Option<Instant>, Dropped<T>> {
         let size = packet.wire_size();

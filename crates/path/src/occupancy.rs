@@ -58,6 +58,7 @@ impl Window {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn clipped(&self, from: Instant, to: Instant) -> u64 {
         to.min(self.to).since(from.max(self.from)).as_nanos()

@@ -15,6 +15,7 @@ use crate::config::DelayVariation;
 use crate::delay_variation::Variation;
 use crate::link::Carried;
 use crate::ring::Ring;
+use crate::serialiser::later;
 
 /// Propagation delay and its variation.
 #[derive(Debug)]
@@ -119,7 +120,7 @@ impl<T: Carried> Pipe<T> {
     /// neither does the arrival.
     #[inline(always)]
     pub(crate) fn enter_plain(&mut self, packet: T, at: Instant) -> Option<Instant> {
-        let arrival = at.saturating_add(self.delay);
+        let arrival = later(at, self.delay.as_nanos());
         self.in_order.enter_last(Traveller { arrival, fate: Fate::Arrives(packet) })
     }
 
@@ -253,16 +254,10 @@ impl<T: Copy> InOrder<T> {
     /// The foremost has left: returns when the one behind it does, if any.
     #[inline(always)]
     fn advance(&mut self) -> Instant {
-        match self.ring.pop_front() {
-            Some(next) => {
-                self.foremost = next;
-                next.arrival
-            }
-            None => {
-                self.foremost.fate = Fate::Nothing;
-                Instant::MAX
-            }
+        if !self.ring.pop_front_into(&mut self.foremost) {
+            self.foremost = Traveller { arrival: Instant::MAX, fate: Fate::Nothing };
         }
+        self.foremost.arrival
     }
 }
 

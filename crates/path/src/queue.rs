@@ -22,7 +22,7 @@ pub(crate) struct DropTail {
     waiting: u32,
     /// Whether the packet in service counts against `limit`.
     in_service: bool,
-    /// When the first of them goes into service.
+    /// When the first of them goes into service; never where none waits.
     next_start: Instant,
     /// Bytes of those that wait.
     waiting_bytes: Bytes,
@@ -57,13 +57,14 @@ impl DropTail {
     #[inline(always)]
     pub(crate) fn settle<T: Carried>(&mut self, pipe: &Pipe<T>, now: Instant) {
         // Nothing waits on most links, most of the time.
-        while self.waiting > 0 && self.next_start <= now {
+        while self.next_start <= now {
+            let Some(left) = self.waiting.checked_sub(1) else { return };
             let Some((size, finish)) = pipe.entered(self.waiting) else { return };
             self.occupancy.hold(self.waiting, self.next_start);
-            self.waiting -= 1;
+            self.waiting = left;
             self.waiting_bytes -= size;
             self.serving = size;
-            self.next_start = finish;
+            self.next_start = if left > 0 { finish } else { Instant::MAX };
         }
     }
 
@@ -99,7 +100,7 @@ impl DropTail {
     /// Packets that wait at `now`, which is at or after the last settling.
     #[inline]
     pub(crate) fn waiting<T: Carried>(&self, pipe: &Pipe<T>, now: Instant) -> u64 {
-        if self.waiting == 0 || self.next_start > now {
+        if self.next_start > now {
             return u64::from(self.waiting);
         }
         // One goes into service as the one before it leaves: those wait still before which one is not out.

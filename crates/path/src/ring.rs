@@ -74,6 +74,15 @@ impl<T: Copy> Ring<T> {
         Some(front)
     }
 
+    /// Takes the oldest out and puts it `into` a place; returns whether there was one.
+    #[inline(always)]
+    pub(crate) fn pop_front_into(&mut self, into: &mut T) -> bool {
+        let Some(front) = self.front() else { return false };
+        *into = *front;
+        self.taken = self.taken.wrapping_add(1);
+        true
+    }
+
     #[inline(always)]
     pub(crate) fn push_back(&mut self, item: T) {
         if self.len() == self.slots.len() {

@@ -67,7 +67,7 @@ impl Serialiser {
             return self.serve_by_trace(now, size, now);
         };
         self.surplus = surplus;
-        self.free_at = Instant::from_nanos(now.as_nanos().saturating_add(rounded_up));
+        self.free_at = later(now, rounded_up);
         self.free_at
     }
 
@@ -83,7 +83,7 @@ impl Serialiser {
         self.surplus = if is_less { self.surplus + surplus } else { left };
         // A service that is rounded up is at least one, and shorter than never.
         let service = rounded_up - u64::from(!is_less);
-        self.free_at = Instant::from_nanos(self.free_at.as_nanos().saturating_add(service));
+        self.free_at = later(self.free_at, service);
         self.free_at
     }
 
@@ -101,6 +101,7 @@ impl Serialiser {
     }
 
     /// Finds the service time of `size` and puts it in the older one's place; `None` where it depends on when it is.
+    #[cold]
     #[inline(never)]
     fn learn(&mut self, size: Bytes) -> Option<Exact> {
         let learned = match &*self.model {
@@ -113,6 +114,7 @@ impl Serialiser {
     }
 
     /// Serves from `start` on, where the service time depends on when it is.
+    #[cold]
     #[inline(never)]
     fn serve_by_trace(&mut self, start: Instant, size: Bytes, now: Instant) -> Instant {
         if let Model::Trace(clock) = &mut *self.model {
@@ -120,6 +122,19 @@ impl Serialiser {
         }
         self.free_at
     }
+}
+
+/// So many nanoseconds after `start`; never is as late as it gets.
+#[inline(always)]
+pub(crate) fn later(start: Instant, nanos: u64) -> Instant {
+    start.as_nanos().checked_add(nanos).map_or_else(never, Instant::from_nanos)
+}
+
+/// Apart, so that an addition need only look whether it has come to that.
+#[cold]
+#[inline(never)]
+const fn never() -> Instant {
+    Instant::MAX
 }
 
 /// Nanoseconds in a second, times bits in a byte.

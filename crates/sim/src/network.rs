@@ -153,6 +153,7 @@ impl Network {
 
     /// As [`Self::enter`]; in pieces where the link's MTU asks for it. All packets of a link whose queue is a series come this way
     /// ([`Link::looked_at`]).
+    #[cold]
     #[inline(never)]
     fn enter_at_length(&mut self, index: u32, ticket: Ticket, now: Instant) -> bool {
         let link = &mut self.links[index as usize];
@@ -245,6 +246,7 @@ impl Parcels {
         Ticket::new(slot, is_piece, wire_size, next)
     }
 
+    #[cold]
     #[inline(never)]
     fn admit_one_more(&mut self, parcel: Parcel) -> u32 {
         assert!(

@@ -250,6 +250,7 @@ impl EventQueue {
     }
 
     /// As `settle`, whatever comes next.
+    #[cold]
     #[inline(never)]
     fn settle_at_length(&mut self, entity: Entity, again: Instant) -> (Instant, Entity) {
         self.schedule(entity, again);
@@ -284,6 +285,7 @@ impl EventQueue {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn arm_earlier(&mut self, entity: Entity, at: Instant) {
         let armed = core::mem::replace(&mut self.armed[entity.0 as usize], at.as_nanos());
@@ -331,6 +333,7 @@ impl EventQueue {
         self.near[slot] = Near::one(entity, after_base);
     }
 
+    #[cold]
     #[inline(never)]
     fn insert_above(&mut self, entity: u32, at: u64) {
         // Most that are not on the lowest level are on the next one, which is told apart as well.
@@ -351,6 +354,7 @@ impl EventQueue {
     }
 
     /// Into a slot of the lowest level that holds something.
+    #[cold]
     #[inline(never)]
     fn insert_beside(&mut self, entity: u32, at: u64, slot: usize) {
         let held = self.near[slot];

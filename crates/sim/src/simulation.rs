@@ -158,8 +158,11 @@ impl Simulation {
     /// Wakes a link or an endpoint; returns when it wants to be woken again; [`Instant::MAX`] is never.
     #[inline(always)]
     pub(crate) fn wake<const LOOKS: bool>(&mut self, entity: Entity, now: Instant) -> Instant {
-        if (entity.0 as usize) < self.network.links.len() {
-            return self.wake_link::<LOOKS>(entity.0, now);
+        if let Some(link) = self.network.links.get_mut(entity.0 as usize) {
+            let Some((ticket, next)) = link.poll_arrival(now) else {
+                return self.wake_link_otherwise(entity.0, now);
+            };
+            return self.wake_link::<LOOKS>(entity.0, ticket, next, now);
         }
         let index = entity.0 as usize - self.network.links.len();
         let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
@@ -168,10 +171,33 @@ impl Simulation {
         again
     }
 
-    /// When the next packet comes out is known before the one that did goes on: packets come out in order. Where none is left,
-    /// one that comes in again by what this one brings about is scheduled as it enters.
+    /// A link has something to tell: the parcel of `ticket` comes out. When the `next` one does is known before that one goes on:
+    /// packets come out in order. Where none is left, one that comes in again by what this one brings about is scheduled as it enters.
     #[inline(always)]
-    fn wake_link<const LOOKS: bool>(&mut self, index: u32, now: Instant) -> Instant {
+    fn wake_link<const LOOKS: bool>(
+        &mut self,
+        index: u32,
+        ticket: Ticket,
+        next: Instant,
+        now: Instant,
+    ) -> Instant {
+        if LOOKS && self.looks_ahead {
+            self.look_ahead(index);
+        }
+        self.carry_on(ticket, now);
+        if next <= now {
+            return self.wake_link_again::<LOOKS>(index, now);
+        }
+        if LOOKS {
+            self.network.observe_queue(index, now);
+        }
+        next
+    }
+
+    /// More comes out of a link at the same instant.
+    #[cold]
+    #[inline(never)]
+    fn wake_link_again<const LOOKS: bool>(&mut self, index: u32, now: Instant) -> Instant {
         loop {
             let Some((ticket, next)) = self.network.links[index as usize].poll_arrival(now) else {
                 return self.wake_link_otherwise(index, now);
@@ -179,7 +205,7 @@ impl Simulation {
             if LOOKS && self.looks_ahead {
                 self.look_ahead(index);
             }
-            self.carry_on(ticket, now);
+            self.carry_on_apart(ticket, now);
             if next > now {
                 if LOOKS {
                     self.network.observe_queue(index, now);
@@ -189,7 +215,15 @@ impl Simulation {
         }
     }
 
+    /// As [`Self::carry_on`], for where that is rare.
+    #[cold]
+    #[inline(never)]
+    fn carry_on_apart(&mut self, ticket: Ticket, now: Instant) {
+        self.carry_on(ticket, now);
+    }
+
     /// A link has something to tell that is no plain arrival.
+    #[cold]
     #[inline(never)]
     fn wake_link_otherwise(&mut self, index: u32, now: Instant) -> Instant {
         self.network.awake = Entity(index);
@@ -400,6 +434,7 @@ impl Simulation {
     }
 
     /// Tells flows what queues had no room for.
+    #[cold]
     #[inline(never)]
     fn record_drops(&mut self) {
         for place in 0..self.network.dropped.len() {
