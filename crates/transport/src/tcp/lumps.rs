@@ -63,17 +63,16 @@ impl Tcp {
         };
         let (mut segment, wire_size) = self.first_header(now);
         let first = self.sender.outstanding_segments();
+        (self.sender.last_sent, self.sender.lumps) = (now, self.sender.lumps + 1);
         let mut follows = false;
         let next = loop {
             // Each turn finds its fields anew: kept from turn to turn, their addresses take longer to store than to find.
             let tcp = black_box(&mut *self);
             let start = tcp.sender.snd_max();
-            tcp.sender.send_plainly(follows, now);
-            tcp.pacing.on_sent();
-            segment.seq = tcp.iss.wrapping_add(start as u32);
-            if tcp.sender.unsent() == 0 {
+            if tcp.sender.send_plainly(follows, now) {
                 segment.flags = Flags::ACK.with(Flags::PSH);
             }
+            segment.seq = tcp.iss.wrapping_add(start as u32);
             // The SYN took offset 0.
             let payload = PayloadRange::Stream { start: start - 1, end: tcp.sender.snd_max() - 1 };
             out.take(Transmit {
@@ -87,13 +86,17 @@ impl Tcp {
             follows = left > 0;
             if !follows {
                 match tcp.plain_lump(now) {
-                    Plain::Leaves(segments) => left = segments,
+                    Plain::Leaves(segments) => {
+                        left = segments;
+                        tcp.sender.lumps += 1;
+                    }
                     held => break held,
                 }
             } else if !tcp.sender.has_full_segment() {
                 break tcp.sender.no_full_segment();
             }
         };
+        self.pacing.leave(left);
         let sent = self.sender.outstanding_segments() - first;
         self.counters.data_packets += sent;
         if self.selective.enabled {
@@ -170,18 +173,19 @@ impl Sender {
         Plain::Held { cwnd_limited: false }
     }
 
-    /// [`Self::send_new`] of a full segment.
-    #[inline]
-    fn send_plainly(&mut self, follows: bool, now: Instant) {
-        let end = self.snd_max + u64::from(self.full_payload());
-        let (pushed, marks) = (u64::from(self.full_payload()) == self.unsent(), Marks::default());
-        let payload = self.full_payload();
+    /// [`Self::send_new`] of a full segment; returns whether it is the last that was written. Lumps and the time of the latest segment
+    /// are the caller's, who knows them once for several.
+    #[inline(always)]
+    fn send_plainly(&mut self, follows: bool, now: Instant) -> bool {
+        let (payload, marks) = (self.full_payload(), Marks::default());
+        let end = self.snd_max + u64::from(payload);
+        self.unsent -= u64::from(payload);
+        let pushed = self.unsent == 0;
         let segment = SentSegment { end, sent_at: now, payload, fin: false, follows, pushed, marks };
+        self.next = self.segments.len() + 1;
         self.segments.push_back(segment);
-        self.lumps += u64::from(!follows);
         self.snd_max = end;
-        self.next = self.segments.len();
-        self.last_sent = now;
+        pushed
     }
 }
 

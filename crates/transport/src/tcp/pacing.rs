@@ -103,6 +103,12 @@ impl Pacing {
         self.burst = self.burst.saturating_sub(1);
     }
 
+    /// Of the burst so many segments are left.
+    #[inline]
+    pub(super) const fn leave(&mut self, segments: u32) {
+        self.burst = segments;
+    }
+
     /// It carries `payload` bytes, which take their time.
     pub(super) fn pace(&mut self, payload: u32, pace: &Pace) {
         if self.unpaced > 0 {

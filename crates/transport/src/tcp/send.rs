@@ -95,6 +95,8 @@ pub(crate) struct Sender {
     pub(super) snd_max: u64,
     /// One past the last byte written.
     written: u64,
+    /// Bytes written and never sent, which follow from `written` and `snd_max`.
+    pub(super) unsent: u64,
     /// Payload of a full segment, and of one that carries SACK blocks now.
     smss: u32,
     full: u32,
@@ -120,6 +122,7 @@ impl Sender {
             snd_una: 0,
             snd_max: 0,
             written: 1,
+            unsent: 0,
             segments: VecDeque::new(),
             next: 0,
             lumps: 0,
@@ -267,7 +270,8 @@ impl Sender {
     /// Bytes written and never sent.
     #[inline]
     pub(crate) fn unsent(&self) -> u64 {
-        self.written.saturating_sub(self.snd_max.max(1))
+        debug_assert_eq!(self.unsent, self.written.saturating_sub(self.snd_max.max(1)), "bytes never sent");
+        self.unsent
     }
 
     pub(crate) const fn is_closing(&self) -> bool {
@@ -284,6 +288,7 @@ impl Sender {
 
     pub(crate) const fn write(&mut self, bytes: u64) {
         self.written += bytes;
+        self.unsent += bytes;
     }
 
     pub(crate) const fn queue_fin(&mut self) {
@@ -329,6 +334,7 @@ impl Sender {
     pub(crate) fn send_new(&mut self, payload: u32, fin: bool, follows: bool, now: Instant) -> SentSegment {
         let end = self.snd_max + u64::from(payload) + u64::from(fin);
         let pushed = payload > 0 && u64::from(payload) == self.unsent();
+        self.unsent -= u64::from(payload);
         let marks = Marks::default();
         let segment = SentSegment { end, sent_at: now, payload, fin, follows, pushed, marks };
         if payload > 0 && payload < self.full {
