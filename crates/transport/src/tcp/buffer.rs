@@ -136,6 +136,12 @@ impl SendBuffer {
         self.known_full = self.keeps_waiting;
     }
 
+    /// Whether the application waits for room: else [`Self::check`] does nothing.
+    #[inline]
+    pub(crate) const fn keeps_waiting(&self) -> bool {
+        self.keeps_waiting
+    }
+
     /// Whether there is known to be no room, without another look.
     #[inline]
     pub(crate) const fn is_known_full(&self) -> bool {
@@ -192,7 +198,7 @@ impl SendBuffer {
 
     /// Room to report: none until a third of the buffer is free (sk_stream_is_writeable), so that a writer is not
     /// woken for every segment.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn writable(&self, queue: Queue) -> Bytes {
         // What was sent already often takes all the room; that is found without a division.
         let least = queue.bytes + self.memory.map_or(0, |memory| queue.lumps * memory.head);

@@ -74,7 +74,7 @@ impl Tcp {
     #[inline]
     pub(super) fn fall_quiet(&mut self) {
         self.is_quiet = true;
-        if self.buffer.take_due() {
+        if self.buffer.take_due() && self.buffer.keeps_waiting() {
             self.check_room();
         }
     }

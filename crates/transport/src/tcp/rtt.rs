@@ -46,6 +46,8 @@ pub(crate) struct RttEstimator {
     backoff: u32,
     /// The RTO with its back-off.
     rto: Duration,
+    /// In ticks: a sample of so many nanoseconds changed nothing, nor would it now; zero where none is known, since none is so short.
+    idle_sample: u64,
 }
 
 impl RttEstimator {
@@ -69,6 +71,7 @@ impl RttEstimator {
             base_rto: INITIAL_RTO,
             backoff: 0,
             rto: INITIAL_RTO,
+            idle_sample: 0,
         }
     }
 
@@ -145,6 +148,7 @@ impl RttEstimator {
     /// RFC 6298 §5.5.
     pub(crate) const fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
+        self.idle_sample = 0;
         self.follow();
     }
 
@@ -177,10 +181,16 @@ impl RttEstimator {
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
         let rto = match self.rule {
-            RttRule::Ticks if self.granularity.as_nanos() > 0 => match self.update_ticks(rtt) {
-                Some(rto) => rto,
-                None => return,
-            },
+            RttRule::Ticks if self.granularity.as_nanos() > 0 => {
+                if rtt == self.idle_sample {
+                    debug_assert!(self.clone().update_ticks(rtt).is_none(), "it changes something");
+                    return;
+                }
+                match self.update_ticks(rtt) {
+                    Some(rto) => rto,
+                    None => return,
+                }
+            }
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
         };
@@ -243,9 +253,11 @@ impl RttEstimator {
         let rto = Duration::from_nanos(tick.saturating_mul(srtt / 8 + rttvar)).max(self.min_rto);
         if found == (self.srtt_x8, self.variance_term) && self.backoff == 0 {
             debug_assert_eq!(self.bounded(rto), self.base_rto, "it follows from the two");
+            self.idle_sample = rtt;
             return None;
         }
         (self.srtt_x8, self.variance_term) = found;
+        self.idle_sample = 0;
         Some(rto)
     }
 
