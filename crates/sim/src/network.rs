@@ -41,18 +41,21 @@ pub(crate) enum Direction {
     Back,
 }
 
-/// A packet, or a fragment of one.
+/// A packet, or a fragment of one: one cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Parcel {
     pub(crate) packet: Packet,
-    pub(crate) ecn: Ecn,
-    pub(crate) direction: Direction,
-    pub(crate) flow: u32,
+    pub(crate) sender: Sender,
     /// Identification field (RFC 791 §3.1), counted by the sending endpoint; only fragments use it.
     pub(crate) identification: u32,
-    /// Which part of the packet this is, where it is not all of it.
-    pub(crate) part: Option<FragmentRange>,
 }
+
+const _: () = assert!(size_of::<Parcel>() == prefetch::LINE, "a parcel is one cache line");
+
+/// Who sent a packet and how it is marked, from the lowest bit on: the ECN field, the direction, the flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender(u32);
 
 /// A parcel on a link: its slot, and beside it what a router needs to send it on. Two words, which fit into registers.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +111,35 @@ impl Step {
         }
         let direction = if self.0 & 1 == 0 { Direction::Out } else { Direction::Back };
         Place::End((self.0 & (Self::END - 1)) as usize / 2, direction)
+    }
+}
+
+impl Sender {
+    const ECN: u32 = 3;
+    const DIRECTION_BITS: u32 = 2;
+    const FLOW_BITS: u32 = 3;
+
+    #[inline(always)]
+    pub(crate) const fn new(flow: u32, direction: Direction, ecn: Ecn) -> Self {
+        Self(flow << Self::FLOW_BITS | (direction as u32) << Self::DIRECTION_BITS | ecn as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn ecn(self) -> Ecn {
+        match self.0 & Self::ECN {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect0,
+            2 => Ecn::Ect1,
+            _ => Ecn::Ce,
+        }
+    }
+
+    pub(crate) const fn direction(self) -> Direction {
+        if self.0 >> Self::DIRECTION_BITS & 1 == 0 { Direction::Out } else { Direction::Back }
+    }
+
+    pub(crate) const fn flow(self) -> u32 {
+        self.0 >> Self::FLOW_BITS
     }
 }
 
@@ -185,11 +217,7 @@ impl Network {
         self.parcels.release(ticket);
         let link = &mut self.links[index as usize];
         for part in whole.fragments(link.mtu()) {
-            let ticket = self.parcels.admit(
-                Parcel { part: Some(part), ..parcel.clone() },
-                part.wire_size().get() as u32,
-                ticket.next,
-            );
+            let ticket = self.parcels.admit_piece(parcel.clone(), part, ticket.next);
             if let Err(Dropped { packet, .. }) = link.handle_packet(ticket, now) {
                 self.dropped.push(packet);
             }
@@ -229,21 +257,37 @@ impl Carried for Ticket {
 pub(crate) struct Parcels {
     slots: Vec<Parcel>,
     free: Vec<u32>,
+    /// By slot, as far as there were pieces of packets: which part of its packet one is. Stale where the slot holds a whole one.
+    parts: Vec<FragmentRange>,
 }
 
 impl Parcels {
-    /// Takes a packet in, or a piece of one, of `wire_size` bytes, that goes on as `next` says.
+    /// Takes a packet in, of `wire_size` bytes, that goes on as `next` says.
     #[inline(always)]
     pub(crate) fn admit(&mut self, parcel: Parcel, wire_size: u32, next: Step) -> Ticket {
-        let is_piece = parcel.part.is_some();
-        let slot = match self.free.pop() {
+        Ticket::new(self.slot_for(parcel), false, wire_size, next)
+    }
+
+    /// Takes a piece of a packet in, that goes on as `next` says.
+    #[inline(never)]
+    fn admit_piece(&mut self, parcel: Parcel, part: FragmentRange, next: Step) -> Ticket {
+        let slot = self.slot_for(parcel);
+        if self.parts.len() <= slot as usize {
+            self.parts.resize(self.slots.len(), part);
+        }
+        self.parts[slot as usize] = part;
+        Ticket::new(slot, true, part.wire_size().get() as u32, next)
+    }
+
+    #[inline(always)]
+    fn slot_for(&mut self, parcel: Parcel) -> u32 {
+        match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = parcel;
                 slot
             }
             None => self.admit_one_more(parcel),
-        };
-        Ticket::new(slot, is_piece, wire_size, next)
+        }
     }
 
     #[cold]
@@ -251,7 +295,7 @@ impl Parcels {
     fn admit_one_more(&mut self, parcel: Parcel) -> u32 {
         assert!(
             self.slots.len() < Ticket::PIECE as usize,
-            "fewer than 2^31 packets are under way: they would need 180 GB"
+            "fewer than 2^31 packets are under way: they would need 128 GB"
         );
         self.slots.push(parcel);
         (self.slots.len() - 1) as u32
@@ -267,7 +311,7 @@ impl Parcels {
     #[inline(always)]
     pub(crate) fn ask_for(&self, ticket: Ticket) {
         if let Some(parcel) = self.slots.get(ticket.slot()) {
-            prefetch::ask_for(parcel, 0..size_of::<Parcel>());
+            prefetch::ask_for_first(parcel);
         }
     }
 
@@ -276,15 +320,18 @@ impl Parcels {
     #[cold]
     pub(crate) fn mark(&mut self, ticket: Ticket) {
         let parcel = &mut self.slots[ticket.slot()];
-        if matches!(parcel.ecn, Ecn::Ect0 | Ecn::Ect1) {
-            parcel.ecn = Ecn::Ce;
+        let sender = parcel.sender;
+        if matches!(sender.ecn(), Ecn::Ect0 | Ecn::Ect1) {
+            parcel.sender = Sender::new(sender.flow(), sender.direction(), Ecn::Ce);
         }
     }
 
     /// The part of its packet that a parcel is.
     pub(crate) fn part(&self, ticket: Ticket) -> FragmentRange {
-        let parcel = self.get(ticket);
-        parcel.part.unwrap_or_else(|| FragmentRange::whole(parcel.packet.wire_size()))
+        if ticket.is_piece() {
+            return self.parts[ticket.slot()];
+        }
+        FragmentRange::whole(ticket.wire_size())
     }
 
     /// How many parcels are under way.

@@ -23,7 +23,7 @@ use talkpath_units::{Duration, Instant};
 
 use crate::capture::Sighting;
 use crate::flow::SimFlow;
-use crate::network::{Direction, Network, Parcel, Place, Step, Ticket};
+use crate::network::{Direction, Network, Parcel, Place, Sender, Step, Ticket};
 use crate::prefetch::{ask_for, ask_for_first};
 use crate::queue::Entity;
 
@@ -344,8 +344,8 @@ impl Simulation {
     fn put_together(&mut self, ticket: Ticket, now: Instant) -> bool {
         let parcels = &mut self.network.parcels;
         let (parcel, part) = (parcels.get(ticket), parcels.part(ticket));
-        let flow = &mut self.flows[parcel.flow as usize];
-        let reassembly = match parcel.direction {
+        let flow = &mut self.flows[parcel.sender.flow() as usize];
+        let reassembly = match parcel.sender.direction() {
             Direction::Out => &mut flow.far_reassembly,
             Direction::Back => &mut flow.near_reassembly,
         };
@@ -454,10 +454,10 @@ impl Simulation {
             Packet::Dccp(packet) if packet.payload > 0 => packet.message,
             Packet::Dccp(_) | Packet::Tcp(_) => return,
         };
-        let taps = &mut self.flows[parcel.flow as usize].taps;
+        let taps = &mut self.flows[parcel.sender.flow() as usize].taps;
         let before = taps.pending();
         let cause = if is_whole { cause } else { DropCause::Fragment };
-        match parcel.direction {
+        match parcel.sender.direction() {
             Direction::Out => taps.forward.on_dropped(seq, cause),
             Direction::Back => {
                 if let Some(tap) = &mut taps.echo {
@@ -485,7 +485,7 @@ impl Exchange for Passage<'_> {
     #[inline(always)]
     fn arrived(&self) -> Option<(&Packet, Ecn)> {
         let parcel = self.network.parcels.get(self.arrived?);
-        Some((&parcel.packet, parcel.ecn))
+        Some((&parcel.packet, parcel.sender.ecn()))
     }
 
     #[inline(always)]
@@ -507,7 +507,7 @@ impl Outlet for Passage<'_> {
             "what made the packet knows its size"
         );
         let (flow, direction, identification) = (self.flow, self.direction, *self.identification);
-        let parcel = Parcel { packet, ecn, direction, flow, identification, part: None };
+        let parcel = Parcel { packet, sender: Sender::new(flow, direction, ecn), identification };
         let (first, next) = self.route;
         let ticket = self.network.parcels.admit(parcel, wire_size, next);
         self.network.depart(first, ticket, self.now);

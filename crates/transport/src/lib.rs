@@ -25,7 +25,7 @@ pub use config::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Role, Stack, TcpConfig,
     Ticks, TransportConfig, UdpConfig,
 };
-pub use packet::{Datagram, Ecn, Flags, Packet, SackBlock, Segment};
+pub use packet::{Datagram, Ecn, Flags, Packet, SackBlock, Segment, SegmentOptions};
 
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 

@@ -37,18 +37,23 @@ pub struct Segment {
     pub window: u16,
     /// Payload bytes.
     pub payload: u32,
-    /// Maximum segment size option, on SYN only (RFC 9293 §3.7.1).
-    pub mss: Option<u16>,
-    /// Window scale option, on SYN only (RFC 7323 §2).
-    pub window_scale: Option<u8>,
-    /// SACK-permitted option, on SYN only (RFC 2018 §2).
-    pub sack_permitted: bool,
-    /// Timestamps option: TSval and TSecr (RFC 7323 §3).
-    pub timestamps: Option<(u32, u32)>,
     /// SACK blocks, the first `sack_count` of them (RFC 2018 §3).
     pub sack: [SackBlock; 3],
     /// How many of `sack` are there.
     pub sack_count: u8,
+    /// The other options.
+    pub options: SegmentOptions,
+}
+
+/// The options of a segment but SACK. They have no room for their absence, one byte says which are there: a packet and what a
+/// network notes of it are then one cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentOptions {
+    /// As [`SegmentOptions::MSS`] and the like say. What is not there is 0.
+    has: u8,
+    window_scale: u8,
+    mss: u16,
+    timestamps: (u32, u32),
 }
 
 /// One block of a SACK option: received bytes `left..right`.
@@ -108,6 +113,45 @@ impl Flags {
     }
 }
 
+impl SegmentOptions {
+    const MSS: u8 = 1;
+    const WINDOW_SCALE: u8 = 2;
+    const SACK_PERMITTED: u8 = 4;
+    const TIMESTAMPS: u8 = 8;
+
+    /// These, and the maximum segment size.
+    #[must_use]
+    pub const fn with_mss(self, mss: u16) -> Self {
+        Self { mss, has: self.has | Self::MSS, ..self }
+    }
+
+    /// These, and the window scale where it is given.
+    #[must_use]
+    pub const fn with_window_scale(self, shift: Option<u8>) -> Self {
+        match shift {
+            Some(window_scale) => Self { window_scale, has: self.has | Self::WINDOW_SCALE, ..self },
+            None => self,
+        }
+    }
+
+    /// These with SACK-permitted, or without it.
+    #[must_use]
+    pub const fn with_sack_permitted(self, permitted: bool) -> Self {
+        let others = self.has & !Self::SACK_PERMITTED;
+        Self { has: if permitted { others | Self::SACK_PERMITTED } else { others }, ..self }
+    }
+
+    /// These, and the timestamps where they are given.
+    #[inline(always)]
+    #[must_use]
+    pub const fn with_timestamps(self, timestamps: Option<(u32, u32)>) -> Self {
+        match timestamps {
+            Some(timestamps) => Self { timestamps, has: self.has | Self::TIMESTAMPS, ..self },
+            None => self,
+        }
+    }
+}
+
 impl Packet {
     /// Bytes of application data.
     pub const fn payload(&self) -> Bytes {
@@ -132,6 +176,29 @@ impl Packet {
 }
 
 impl Segment {
+    /// Maximum segment size option, on SYN only (RFC 9293 §3.7.1).
+    pub const fn mss(&self) -> Option<u16> {
+        if self.options.has & SegmentOptions::MSS != 0 { Some(self.options.mss) } else { None }
+    }
+
+    /// Window scale option, on SYN only (RFC 7323 §2).
+    pub const fn window_scale(&self) -> Option<u8> {
+        let is_there = self.options.has & SegmentOptions::WINDOW_SCALE != 0;
+        if is_there { Some(self.options.window_scale) } else { None }
+    }
+
+    /// SACK-permitted option, on SYN only (RFC 2018 §2).
+    pub const fn sack_permitted(&self) -> bool {
+        self.options.has & SegmentOptions::SACK_PERMITTED != 0
+    }
+
+    /// Timestamps option: TSval and TSecr (RFC 7323 §3).
+    #[inline(always)]
+    pub const fn timestamps(&self) -> Option<(u32, u32)> {
+        let is_there = self.options.has & SegmentOptions::TIMESTAMPS != 0;
+        if is_there { Some(self.options.timestamps) } else { None }
+    }
+
     /// As [`Packet::wire_size`], in bytes: an IPv4 packet has at most 65,535 (RFC 791 §3.1).
     #[inline]
     pub const fn wire_size(&self) -> u32 {
@@ -148,21 +215,21 @@ impl Segment {
         if self.flags.contains(Flags::SYN) {
             return self.syn_options_size() + sack;
         }
-        sack + if self.timestamps.is_some() { 12 } else { 0 }
+        sack + if self.timestamps().is_some() { 12 } else { 0 }
     }
 
     #[inline(never)]
     const fn syn_options_size(&self) -> u64 {
         let mut size = 0;
-        if self.mss.is_some() {
+        if self.mss().is_some() {
             size += 4;
         }
-        if self.timestamps.is_some() {
+        if self.timestamps().is_some() {
             size += 12;
-        } else if self.sack_permitted {
+        } else if self.sack_permitted() {
             size += 4;
         }
-        if self.window_scale.is_some() {
+        if self.window_scale().is_some() {
             size += 4;
         }
         size
@@ -183,16 +250,15 @@ mod tests {
 
     #[test]
     fn wire_sizes_count_headers_and_padded_options() {
-        let data = Segment { payload: 1448, timestamps: Some((1, 2)), ..Segment::default() };
+        let stamped = SegmentOptions::default().with_timestamps(Some((1, 2)));
+        let data = Segment { payload: 1448, options: stamped, ..Segment::default() };
         assert_eq!(Packet::Tcp(data).wire_size(), Bytes::new(1500));
-        let syn = Segment {
-            flags: Flags::SYN,
-            mss: Some(1460),
-            window_scale: Some(7),
-            sack_permitted: true,
-            timestamps: Some((1, 0)),
-            ..Segment::default()
-        };
+        let options = SegmentOptions::default()
+            .with_mss(1460)
+            .with_window_scale(Some(7))
+            .with_sack_permitted(true)
+            .with_timestamps(Some((1, 0)));
+        let syn = Segment { flags: Flags::SYN, options, ..Segment::default() };
         assert_eq!(Packet::Tcp(syn).wire_size(), Bytes::new(60));
         assert_eq!(Packet::Udp(Datagram { seq: 0, payload: 160 }).wire_size(), Bytes::new(188));
     }

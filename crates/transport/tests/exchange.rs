@@ -248,7 +248,7 @@ impl Script {
             match word {
                 "syn" => {
                     segment.flags = segment.flags.with(Flags::SYN);
-                    segment.sack_permitted = self.config.sack;
+                    segment.options = segment.options.with_sack_permitted(self.config.sack);
                     has_ack = false;
                     seq = 0;
                 }
@@ -261,8 +261,12 @@ impl Script {
                     has_ack = true;
                 }
                 "window" => self.far_window = number(&mut words)?,
-                "mss" => segment.mss = Some(number(&mut words)?),
-                "scale" => segment.window_scale = self.config.timestamps.then_some(number(&mut words)?),
+                "mss" => segment.options = segment.options.with_mss(number(&mut words)?),
+                "scale" => {
+                    let shift = number(&mut words)?;
+                    let shift = self.config.timestamps.then_some(shift);
+                    segment.options = segment.options.with_window_scale(shift);
+                }
                 "ts" => timestamps = Some((number(&mut words)?, number(&mut words)?)),
                 "sack" => {
                     let (left, right) = parse_range(words.next().ok_or("sack what?")?)?;
@@ -287,7 +291,7 @@ impl Script {
         self.far_seq = self.far_seq.max(seq + segment.payload + syn_fin);
         segment.seq = SeqNum::new(self.far_iss).wrapping_add(seq);
         segment.window = self.far_window;
-        segment.timestamps = timestamps;
+        segment.options = segment.options.with_timestamps(timestamps);
         Ok(segment)
     }
 
@@ -318,10 +322,10 @@ impl Script {
                 "seq" => same &= seq == number(&mut words)?,
                 "ack" => same &= segment.flags.contains(Flags::ACK) && ack == number(&mut words)?,
                 "window" => same &= segment.window == number(&mut words)?,
-                "mss" => same &= segment.mss == Some(number(&mut words)?),
-                "scale" => same &= segment.window_scale == Some(number(&mut words)?),
-                "sackok" => same &= segment.sack_permitted,
-                "ts" => same &= segment.timestamps == Some((number(&mut words)?, number(&mut words)?)),
+                "mss" => same &= segment.mss() == Some(number(&mut words)?),
+                "scale" => same &= segment.window_scale() == Some(number(&mut words)?),
+                "sackok" => same &= segment.sack_permitted(),
+                "ts" => same &= segment.timestamps() == Some((number(&mut words)?, number(&mut words)?)),
                 "sack" => sack.push(parse_range(words.next().ok_or("sack what?")?)?),
                 range => {
                     let (start, end) = parse_range(range)?;
@@ -397,7 +401,9 @@ impl Script {
     fn flush(&mut self) {
         let now = self.now;
         while let Some(transmit) = self.tcp().poll_transmit(now) {
-            if let Packet::Tcp(Segment { timestamps: Some((value, _)), .. }) = transmit.packet {
+            if let Packet::Tcp(segment) = transmit.packet
+                && let Some((value, _)) = segment.timestamps()
+            {
                 self.last_timestamp = Some(value);
             }
             self.left.push_back((now, transmit));
@@ -428,7 +434,7 @@ impl Script {
         let ack = segment.ack.get().wrapping_sub(self.far_iss);
         let end = seq.wrapping_add(segment.payload);
         text += &format!("{seq}..{end} ack {ack} window {}", segment.window);
-        if let Some((value, echo)) = segment.timestamps {
+        if let Some((value, echo)) = segment.timestamps() {
             text += &format!(" ts {value} {echo}");
         }
         for (left, right) in self.blocks(&segment) {

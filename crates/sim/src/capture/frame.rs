@@ -133,19 +133,19 @@ fn tcp(segment: &Segment, envelope: &Envelope, pseudo: u32) -> Vec<u8> {
 /// As [`Segment::options_size`] counts them.
 fn tcp_options(segment: &Segment) -> Vec<u8> {
     let mut options = Vec::new();
-    if let Some(mss) = segment.mss {
+    if let Some(mss) = segment.mss() {
         options.extend([2, 4]);
         options.extend(mss.to_be_bytes());
     }
-    if let Some((value, echo)) = segment.timestamps {
-        options.extend(if segment.sack_permitted { [4, 2] } else { [1, 1] });
+    if let Some((value, echo)) = segment.timestamps() {
+        options.extend(if segment.sack_permitted() { [4, 2] } else { [1, 1] });
         options.extend([8, 10]);
         options.extend(value.to_be_bytes());
         options.extend(echo.to_be_bytes());
-    } else if segment.sack_permitted {
+    } else if segment.sack_permitted() {
         options.extend([1, 1, 4, 2]);
     }
-    if let Some(shift) = segment.window_scale {
+    if let Some(shift) = segment.window_scale() {
         options.extend([1, 3, 3, shift]);
     }
     if segment.sack_count > 0 {

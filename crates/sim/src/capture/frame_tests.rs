@@ -1,9 +1,9 @@
 //! Frames: their sizes, their checksums, and every packet that a state machine could ever speak of.
 
 use proptest::prelude::*;
-use talkpath_transport::SackBlock;
 use talkpath_transport::dccp::codec::decode;
 use talkpath_transport::dccp::{DccpOption, PacketKind, Reset, ResetCode, Seq, ServiceCode};
+use talkpath_transport::{SackBlock, SegmentOptions};
 use talkpath_units::SeqNum;
 
 use super::*;
@@ -21,14 +21,12 @@ fn checks(bytes: &[u8]) -> (u16, u16) {
 
 #[test]
 fn frames_have_the_sizes_that_the_simulator_counts_and_right_checksums() {
-    let syn = Segment {
-        flags: Flags::SYN,
-        mss: Some(1460),
-        window_scale: Some(7),
-        sack_permitted: true,
-        timestamps: Some((1, 0)),
-        ..Segment::default()
-    };
+    let options = SegmentOptions::default()
+        .with_mss(1460)
+        .with_window_scale(Some(7))
+        .with_sack_permitted(true)
+        .with_timestamps(Some((1, 0)));
+    let syn = Segment { flags: Flags::SYN, options, ..Segment::default() };
     let data = Segment { flags: Flags::ACK, payload: 333, sack_count: 2, ..Segment::default() };
     let ack = DccpPacket { payload: 161, ..DccpPacket::new(PacketKind::DataAck, Seq::new(5), Seq::new(9)) };
     let packets = [
@@ -116,19 +114,18 @@ fn any_segment() -> impl Strategy<Value = Segment> {
                 flags = flags.with(Flags::FIN);
             }
             let block = SackBlock { left: SeqNum::new(ack), right: SeqNum::new(ack.wrapping_add(9)) };
+            let stamped = SegmentOptions::default().with_timestamps(stamps.then_some((seq, ack)));
+            let on_syn = stamped.with_mss(1460).with_window_scale(Some(7)).with_sack_permitted(sacks);
             Segment {
                 seq: SeqNum::new(seq),
                 ack: SeqNum::new(ack),
                 flags,
                 window,
                 payload: if syn { 0 } else { payload },
-                mss: syn.then_some(1460),
-                window_scale: syn.then_some(7),
-                sack_permitted: syn && sacks,
-                timestamps: stamps.then_some((seq, ack)),
                 sack: [block; 3],
                 // Three blocks and timestamps fill the 40 B that there are (RFC 9293 §3.1).
                 sack_count: if syn { 0 } else { blocks },
+                options: if syn { on_syn } else { stamped },
             }
         },
     )

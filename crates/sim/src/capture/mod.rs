@@ -57,7 +57,8 @@ pub(crate) struct Tap {
 impl Tap {
     /// `parcel` leaves its sender.
     pub(crate) fn on_departure(&mut self, parcel: &Parcel, now: Instant) {
-        let sender = if parcel.direction == Direction::Out { CaptureEnd::Near } else { CaptureEnd::Far };
+        let sender =
+            if parcel.sender.direction() == Direction::Out { CaptureEnd::Near } else { CaptureEnd::Far };
         if sender == self.end {
             self.see(parcel, now);
         }
@@ -65,7 +66,8 @@ impl Tap {
 
     /// `parcel` has arrived whole.
     pub(crate) fn on_arrival(&mut self, parcel: &Parcel, now: Instant) {
-        let receiver = if parcel.direction == Direction::Out { CaptureEnd::Far } else { CaptureEnd::Near };
+        let receiver =
+            if parcel.sender.direction() == Direction::Out { CaptureEnd::Far } else { CaptureEnd::Near };
         if receiver == self.end {
             self.see(parcel, now);
         }
@@ -75,9 +77,9 @@ impl Tap {
         self.seen.push(Sighting {
             at: now,
             packet: parcel.packet.clone(),
-            ecn: parcel.ecn,
-            outward: parcel.direction == Direction::Out,
-            flow: parcel.flow,
+            ecn: parcel.sender.ecn(),
+            outward: parcel.sender.direction() == Direction::Out,
+            flow: parcel.sender.flow(),
             identification: parcel.identification,
         });
     }

@@ -72,16 +72,16 @@ impl Tcp {
     fn accept_syn(&mut self, segment: &Segment) {
         self.irs = segment.seq;
         self.receiver.on_syn();
-        let shift = if self.config.timestamps { segment.window_scale } else { None };
+        let shift = if self.config.timestamps { segment.window_scale() } else { None };
         if shift.is_some() {
             self.receiver.window.enable_scaling();
         }
         self.sender.window.start(segment.window, 0, 1, shift.map_or(0, |shift| shift.min(MAX_SHIFT)));
-        self.timestamps = self.config.timestamps && segment.timestamps.is_some();
-        self.ts_recent = segment.timestamps.map_or(0, |(value, _)| value);
+        self.timestamps = self.config.timestamps && segment.timestamps().is_some();
+        self.ts_recent = segment.timestamps().map_or(0, |(value, _)| value);
         // RFC 2018 §2.
-        self.selective.enabled = self.config.sack && segment.sack_permitted;
-        self.far_mss = segment.mss.map_or(DEFAULT_MSS, u32::from);
+        self.selective.enabled = self.config.sack && segment.sack_permitted();
+        self.far_mss = segment.mss().map_or(DEFAULT_MSS, u32::from);
     }
 
     /// Our SYN is acknowledged: data may flow.
@@ -129,7 +129,7 @@ impl Tcp {
 
     /// The round trip that an echoed timestamp tells of (RFC 7323 §4.1); at least one tick of its clock.
     pub(super) fn timestamp_sample(&self, segment: &Segment, now: Instant) -> Option<Duration> {
-        let (_, echo) = segment.timestamps.filter(|_| self.timestamps)?;
+        let (_, echo) = segment.timestamps().filter(|_| self.timestamps)?;
         let ticks = timestamp(now).wrapping_sub(echo);
         // An echo from the future is none of ours.
         (ticks < u32::MAX / 2).then(|| TIMESTAMP_TICK.saturating_mul(u64::from(ticks.max(1))))

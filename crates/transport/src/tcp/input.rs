@@ -125,7 +125,7 @@ impl Tcp {
     /// PAWS (RFC 7323 §5.3), on data alone: acknowledgements without data may overtake each other
     /// (tcp_disordered_ack).
     pub(super) fn is_old_duplicate(&self, segment: &Segment) -> bool {
-        match segment.timestamps {
+        match segment.timestamps() {
             Some((value, _)) if self.timestamps && segment.payload > 0 => {
                 SeqNum::new(value).is_before(SeqNum::new(self.ts_recent))
             }
@@ -135,7 +135,7 @@ impl Tcp {
 
     /// RFC 7323 §4.3: echo the timestamp of the segment that the next acknowledgement is owed to.
     pub(super) fn note_timestamp(&mut self, segment: &Segment, start: u64) {
-        if let Some((value, _)) = segment.timestamps
+        if let Some((value, _)) = segment.timestamps()
             && start <= self.acks.acked_to()
             && !SeqNum::new(value).is_before(SeqNum::new(self.ts_recent))
         {
@@ -277,7 +277,7 @@ impl Tcp {
         if segment.payload < self.acks.window_mss() {
             return;
         }
-        match segment.timestamps.filter(|_| self.timestamps) {
+        match segment.timestamps().filter(|_| self.timestamps) {
             Some((_, echo)) => tuning.on_echo(echo, || {
                 let ticks = timestamp(now).wrapping_sub(echo).max(1);
                 TIMESTAMP_TICK.saturating_mul(u64::from(ticks))

@@ -14,7 +14,7 @@ use super::probe::Pending;
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
 use crate::cc::{Allowance, CongestionControl, Counting};
-use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, SackBlock, Segment, Stack, Transmit};
+use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, SackBlock, Segment, SegmentOptions, Stack, Transmit};
 
 impl Tcp {
     /// The next segment to leave; after `None` all is quiet until the next input.
@@ -439,9 +439,11 @@ impl Tcp {
             flags,
             window: self.told_window,
             payload,
-            timestamps: self.timestamps.then(|| (timestamp(now), self.ts_recent)),
             ..Segment::default()
         };
+        if self.timestamps {
+            segment.options = segment.options.with_timestamps(Some((timestamp(now), self.ts_recent)));
+        }
         if tells {
             (segment.sack, segment.sack_count) = self.sack_option(payload);
         }
@@ -484,7 +486,7 @@ impl Tcp {
             Control::SynAck => {
                 // RFC 7323 §2.2 and §3.2: an option is answered only where it was offered.
                 let mut segment = self.syn(Flags::SYN.with(Flags::ACK), self.timestamps, now);
-                segment.sack_permitted = self.selective.enabled;
+                segment.options = segment.options.with_sack_permitted(self.selective.enabled);
                 let rcv_nxt = self.receiver.rcv_nxt();
                 segment.ack = self.irs.wrapping_add(rcv_nxt as u32);
                 self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
@@ -501,16 +503,12 @@ impl Tcp {
         let rcv_nxt = self.receiver.rcv_nxt();
         let window = self.receiver.window.offer_on_syn(rcv_nxt.max(1));
         let timestamps = timestamps && self.config.timestamps;
-        Segment {
-            seq: self.iss,
-            flags,
-            window,
-            mss: Some(self.config.mss as u16),
-            window_scale: timestamps.then(|| self.receiver.window.shift()),
-            sack_permitted: self.config.sack,
-            timestamps: timestamps.then(|| (timestamp(now), self.ts_recent)),
-            ..Segment::default()
-        }
+        let options = SegmentOptions::default()
+            .with_mss(self.config.mss as u16)
+            .with_window_scale(timestamps.then(|| self.receiver.window.shift()))
+            .with_sack_permitted(self.config.sack)
+            .with_timestamps(timestamps.then(|| (timestamp(now), self.ts_recent)));
+        Segment { seq: self.iss, flags, window, options, ..Segment::default() }
     }
 }
 

@@ -81,7 +81,7 @@ impl Tcp {
     }
 
     fn echo(&self, segment: &Segment) -> Option<u32> {
-        segment.timestamps.filter(|_| self.timestamps).map(|(_, echo)| echo)
+        segment.timestamps().filter(|_| self.timestamps).map(|(_, echo)| echo)
     }
 
     /// tcp_try_undo_partial. Returns whether recovery needs nothing more now.

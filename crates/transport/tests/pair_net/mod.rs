@@ -235,8 +235,8 @@ impl Pair {
         let watch = &mut self.watches[to];
         if segment.flags.contains(Flags::SYN) {
             watch.edge = watch.edge.max(u64::from(segment.window));
-            watch.shift = segment.window_scale.unwrap_or(0);
-            watch.sack = segment.sack_permitted;
+            watch.shift = segment.window_scale().unwrap_or(0);
+            watch.sack = segment.sack_permitted();
             return;
         }
         if segment.flags.contains(Flags::RST) {
