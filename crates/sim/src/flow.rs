@@ -133,16 +133,23 @@ impl SimFlow {
     #[inline(always)]
     pub(crate) fn ask_for(&self, direction: Direction) {
         match direction {
-            Direction::Out => {
-                ask_for(self, Self::SHARED);
-                ask_for(self, offset_of!(Self, meter)..offset_of!(Self, opened));
-                Endpoint::AT_NEAR_STEP.into_iter().for_each(|part| ask_for(&self.near, part));
-            }
-            Direction::Back => {
-                ask_for(self, Self::SHARED);
-                Endpoint::AT_FAR_STEP.into_iter().for_each(|part| ask_for(&self.far, part));
-            }
+            Direction::Out => self.ask_for_near(),
+            Direction::Back => self.ask_for_far(),
         }
+    }
+
+    /// Apart, and [`Self::ask_for_far`] too: a compiler that sees both makes one list of them and finds each of its addresses first.
+    #[inline(never)]
+    fn ask_for_near(&self) {
+        ask_for(self, Self::SHARED);
+        ask_for(self, offset_of!(Self, meter)..offset_of!(Self, opened));
+        Endpoint::AT_NEAR_STEP.into_iter().for_each(|part| ask_for(&self.near, part));
+    }
+
+    #[inline(never)]
+    fn ask_for_far(&self) {
+        ask_for(self, Self::SHARED);
+        Endpoint::AT_FAR_STEP.into_iter().for_each(|part| ask_for(&self.far, part));
     }
 
     /// Both ends look at its first two lines: routes, and what the taps count of plain packets.

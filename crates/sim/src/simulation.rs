@@ -289,11 +289,13 @@ impl Simulation {
         if let Some([Some(first), _]) = link(next).map(Link::places) {
             ask_for_first(first);
         }
-        if let Some(expected) = self.expected.take()
-            && let Some(link) = self.network.links.get(expected as usize)
-            && let [_, Some(free)] = link.places()
-        {
-            ask_for_first(free);
+        if let Some(expected) = self.expected {
+            self.expected = None;
+            if let Some(link) = self.network.links.get(expected as usize)
+                && let [_, Some(free)] = link.places()
+            {
+                ask_for_first(free);
+            }
         }
     }
 

@@ -165,9 +165,8 @@ impl Sender {
 
     /// Where in memory the first segment in flight is, and where the next one goes.
     pub(crate) fn places(&self) -> [*const u8; 2] {
-        let (first, second) = self.segments.as_slices();
-        let last = if second.is_empty() { first } else { second };
-        [first.as_ptr().cast(), last.as_ptr_range().end.cast()]
+        let place = |segment: Option<&SentSegment>| segment.map_or(core::ptr::null(), core::ptr::from_ref);
+        [place(self.segments.front()).cast(), place(self.segments.back()).wrapping_add(1).cast()]
     }
 
     /// When the first segment in flight was last sent.
