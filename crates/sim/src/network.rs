@@ -29,7 +29,7 @@ pub(crate) struct Network {
     /// What queues had no room for and whose flows were not told yet, in order.
     pub(crate) dropped: Vec<Ticket>,
     /// Where a capture is made of the run.
-    pub(crate) tap: Option<Tap>,
+    pub(crate) tap: Option<Box<Tap>>,
 }
 
 /// Which way a packet travels in its flow.

@@ -365,10 +365,18 @@ impl Simulation {
     /// next deadline, now or later; [`Instant::MAX`] is never.
     #[inline(always)]
     fn step(&mut self, index: usize, direction: Direction, arrived: Option<Ticket>, now: Instant) -> Instant {
-        match direction {
-            Direction::Out => self.step_near(index, arrived, now),
-            Direction::Back => self.step_far(index, arrived, now),
+        let deadline = if self.pending.is_some() {
+            self.step_pending(index, direction, arrived, now)
+        } else {
+            match direction {
+                Direction::Out => self.step_near(index, arrived, now),
+                Direction::Back => self.step_far(index, arrived, now),
+            }
+        };
+        if !self.network.dropped.is_empty() {
+            self.record_drops();
         }
+        deadline
     }
 
     #[inline(never)]
@@ -381,6 +389,25 @@ impl Simulation {
         self.step_here(index, Direction::Back, arrived, now)
     }
 
+    /// As [`Self::step`] once sending has stopped, when what is still pending is told.
+    #[cold]
+    #[inline(never)]
+    fn step_pending(
+        &mut self,
+        index: usize,
+        direction: Direction,
+        arrived: Option<Ticket>,
+        now: Instant,
+    ) -> Instant {
+        let before = self.flows[index].taps.pending();
+        let deadline = match direction {
+            Direction::Out => self.step_near(index, arrived, now),
+            Direction::Back => self.step_far(index, arrived, now),
+        };
+        self.note_pending(index, before, now);
+        deadline
+    }
+
     /// As [`Self::step`], for an end that is known where it is compiled.
     #[inline(always)]
     fn step_here(
@@ -391,12 +418,13 @@ impl Simulation {
         now: Instant,
     ) -> Instant {
         let (flow, network) = (&mut self.flows[index], &mut self.network);
-        let pending_before = self.pending.map(|_| flow.taps.pending());
         let (endpoint, side) = match direction {
             Direction::Out => (&mut flow.near, Side::Near),
             Direction::Back => (&mut flow.far, Side::Far),
         };
-        if let (Some(tap), Some(ticket)) = (&mut network.tap, arrived) {
+        if let Some(tap) = &mut network.tap
+            && let Some(ticket) = arrived
+        {
             tap.on_arrival(network.parcels.get(ticket), now);
         }
         let mut passage = Passage {
@@ -415,12 +443,6 @@ impl Simulation {
         if direction == Direction::Back {
             // Messages arrive at the far end, and for each that comes back as an echo one arrived there.
             flow.tally();
-        }
-        if let Some(before) = pending_before {
-            self.note_pending(index, before, now);
-        }
-        if !self.network.dropped.is_empty() {
-            self.record_drops();
         }
         deadline
     }
@@ -492,7 +514,8 @@ impl Exchange for Passage<'_> {
 
     #[inline(always)]
     fn release(&mut self) {
-        if let Some(ticket) = self.arrived.take() {
+        // Asked once: an end takes one packet a step.
+        if let Some(ticket) = self.arrived {
             self.network.parcels.release(ticket);
         }
     }

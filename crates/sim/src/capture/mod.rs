@@ -104,7 +104,7 @@ pub fn capture(
     let scenario = probed.as_ref().unwrap_or(scenario);
     pcapng::begin(out, &[name])?;
     let mut simulation = build::build(scenario, plan);
-    simulation.network.tap = Some(Tap { end: options.end, seen: Vec::new() });
+    simulation.network.tap = Some(Box::new(Tap { end: options.end, seen: Vec::new() }));
     let mut written = Ok(());
     simulation.run_seeing(plan, &mut |sighting| {
         if written.is_ok() {
