@@ -395,8 +395,12 @@ impl Application {
             })
         {
             taps.forward.on_due(message.seq, message.size, message.due);
-            self.backlog.push_back(message);
-            self.write_backlog(transport, taps, now, out);
+            if !self.backlog.is_empty() {
+                self.backlog.push_back(message);
+                self.write_backlog(transport, taps, now, out);
+            } else if !self.write_one(message, transport, taps, now, out) {
+                self.backlog.push_back(message);
+            }
         }
     }
 
@@ -407,21 +411,36 @@ impl Application {
         now: Instant,
         out: &mut impl Outlet,
     ) {
-        while let Some(&message) = self.backlog.front() {
-            let outcome = transport.handle_message(message, now);
-            if outcome == Err(Refused::NoRoom) {
-                break;
-            }
+        while let Some(&message) = self.backlog.front()
+            && self.write_one(message, transport, taps, now, out)
+        {
             self.backlog.pop_front();
-            if let Some(tap) = taps.written_by(self.side) {
-                match outcome {
-                    Ok(()) if self.is_stream => tap.on_sent_stream(message.seq, now),
-                    Ok(()) => tap.on_sent(message.seq, now),
-                    Err(_) => tap.on_refused(message.seq),
-                }
-            }
-            self.transmit_all(transport, self.side, taps, now, out);
         }
+    }
+
+    /// Writes a message; returns whether it need not wait for room, as it was written or the transport will never take it.
+    #[inline(always)]
+    fn write_one<T: Transport>(
+        &self,
+        message: Message,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        out: &mut impl Outlet,
+    ) -> bool {
+        let outcome = transport.handle_message(message, now);
+        if outcome == Err(Refused::NoRoom) {
+            return false;
+        }
+        if let Some(tap) = taps.written_by(self.side) {
+            match outcome {
+                Ok(()) if self.is_stream => tap.on_sent_stream(message.seq, now),
+                Ok(()) => tap.on_sent(message.seq, now),
+                Err(_) => tap.on_refused(message.seq),
+            }
+        }
+        self.transmit_all(transport, self.side, taps, now, out);
+        true
     }
 
     fn write_stream_echo<T: Transport>(

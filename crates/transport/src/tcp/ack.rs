@@ -22,7 +22,6 @@ use self::linux::{ATO_MIN, LINUX_FIRST_RCV_MSS, LINUX_MIN_RCV_MSS, LinuxState, P
 use super::clock::HostClock;
 use super::rtt::whole_ticks;
 use super::timer::{TimerKind, Timers};
-use super::window::MAX_SHIFT;
 use crate::DelayedAck;
 
 /// What the policy needs to know of the connection.
@@ -283,9 +282,15 @@ impl AckPolicy {
     }
 
     /// Whether a read may have to be told of at all, as far as that can be seen at once: something waits to be acknowledged, or
-    /// half of the receive buffer, or nearly all that was offered, is used up.
+    /// half of the receive buffer, or nearly all that was offered, is used up. Offers are counted in `unit`s.
     #[inline]
-    pub(crate) const fn read_may_acknowledge(&self, rcv_nxt: u64, offered: u64, buffer: u64) -> bool {
+    pub(crate) const fn read_may_acknowledge(
+        &self,
+        rcv_nxt: u64,
+        offered: u64,
+        buffer: u64,
+        unit: u64,
+    ) -> bool {
         match self.kind {
             DelayedAck::Linux => {
                 let more_than_one = rcv_nxt - self.acked_to > self.rcv_mss as u64;
@@ -294,7 +299,7 @@ impl AckPolicy {
             }
             DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
                 // Scaling may round an offer up.
-                let growth = buffer.saturating_sub(offered) + (1 << MAX_SHIFT);
+                let growth = buffer.saturating_sub(offered) + unit;
                 self.after_read || offered < self.full_segment as u64 || growth >= buffer / 2
             }
         }

@@ -432,7 +432,7 @@ impl Transport for Tcp {
             let window = &self.receiver.window;
             let rcv_nxt = self.receiver.rcv_nxt();
             let offered = window.offered(rcv_nxt);
-            if self.acks.read_may_acknowledge(rcv_nxt, offered, window.full()) {
+            if self.acks.read_may_acknowledge(rcv_nxt, offered, window.full(), window.unit()) {
                 let asks = self.acks.read_asks_window(offered, window.full());
                 let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
                 self.acks.on_read(&context);

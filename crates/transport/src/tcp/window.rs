@@ -133,7 +133,7 @@ impl ReceiveWindow {
         let free = free.min(self.tuning.threshold());
         if self.shift_in_use() > 0 {
             // Up to a multiple of what the field counts in.
-            let unit = 1_u64 << self.shift;
+            let unit = self.unit();
             return (free + (unit - 1)) & !(unit - 1);
         }
         if offered + mss <= free || offered > free {
@@ -150,6 +150,11 @@ impl ReceiveWindow {
     /// Room in the buffer: data out of order lies inside the window and takes none of it.
     const fn free(&self, rcv_nxt: u64, read: u64) -> u64 {
         read.saturating_add(self.tuning.clamp()).saturating_sub(rcv_nxt)
+    }
+
+    /// What the field counts in.
+    pub(crate) const fn unit(&self) -> u64 {
+        1 << self.shift_in_use()
     }
 
     const fn shift_in_use(&self) -> u8 {
