@@ -7,7 +7,7 @@ use core::num::NonZeroU64;
 
 use talkpath_measure::series::SeriesTap;
 use talkpath_path::{Carried, Dropped, FragmentRange, Link};
-use talkpath_transport::{Ecn, Packet};
+use talkpath_transport::{Datagram, Ecn, Packet};
 use talkpath_units::{Bytes, Instant};
 
 use crate::capture::Tap;
@@ -283,23 +283,25 @@ impl Parcels {
 
     #[inline(always)]
     fn slot_for(&mut self, parcel: Parcel) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = parcel;
-                slot
-            }
-            None => self.admit_one_more(parcel),
-        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => self.one_more_slot(),
+        };
+        self.slots[slot as usize] = parcel;
+        slot
     }
 
+    /// Room for one more. What is put into it is no argument: as such it would lie on the stack, which would be aligned for it at each
+    /// packet.
     #[cold]
     #[inline(never)]
-    fn admit_one_more(&mut self, parcel: Parcel) -> u32 {
+    fn one_more_slot(&mut self) -> u32 {
         assert!(
             self.slots.len() < Ticket::PIECE as usize,
             "fewer than 2^31 packets are under way: they would need 128 GB"
         );
-        self.slots.push(parcel);
+        let packet = Packet::Udp(Datagram { seq: 0, payload: 0 });
+        self.slots.push(Parcel { packet, sender: Sender(0), identification: 0 });
         (self.slots.len() - 1) as u32
     }
 
