@@ -73,7 +73,8 @@ impl Tcp {
     pub(super) fn arm(&mut self, now: Instant, progress: bool) {
         self.selective.probe.progressed = false;
         let allowed = self.selective.probe.allowed && self.selective.enabled;
-        if !allowed || self.is_disordered() {
+        debug_assert!(!self.is_plain || !self.is_disordered(), "what is plain is in order");
+        if !allowed || (!self.is_plain && self.is_disordered()) {
             if progress || self.selective.probe.pending == Pending::Probe {
                 let deadline = self.deadline_of_first(now);
                 self.selective.probe.pending = Pending::Retransmission;
