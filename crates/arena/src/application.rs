@@ -77,7 +77,7 @@ struct StreamEcho {
 
 impl Application {
     /// What a step looks at of a sender's application, and of a receiver's.
-    pub(crate) const AT_NEAR_STEP: Range<usize> = 0..offset_of!(Self, backlog);
+    pub(crate) const AT_NEAR_STEP: Range<usize> = 0..offset_of!(Self, answering_at);
     pub(crate) const AT_FAR_STEP: Range<usize> = 0..offset_of!(Self, workload);
 
     pub(crate) fn new(

@@ -75,7 +75,10 @@ impl Endpoint {
     }
 
     /// The bytes of an end that a sender's step looks at, for who wants to ask memory for them beforehand.
-    pub const AT_NEAR_STEP: [Range<usize>; 2] = [Application::AT_NEAR_STEP, Self::transport(Tcp::AT_SENDING)];
+    pub const AT_NEAR_STEP: [Range<usize>; 3] = {
+        let [first, others] = Tcp::AT_SENDING;
+        [Application::AT_NEAR_STEP, Self::transport(first), Self::transport(others)]
+    };
     /// The same of a receiver's.
     pub const AT_FAR_STEP: [Range<usize>; 2] = [Application::AT_FAR_STEP, Self::transport(Tcp::AT_RECEIVING)];
 

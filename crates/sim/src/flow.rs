@@ -142,7 +142,7 @@ impl SimFlow {
     #[inline(never)]
     fn ask_for_near(&self) {
         ask_for(self, Self::SHARED);
-        ask_for(self, offset_of!(Self, meter)..offset_of!(Self, opened));
+        ask_for(&self.meter, 0..offset_of!(FlowMeter, cwnd));
         Endpoint::AT_NEAR_STEP.into_iter().for_each(|part| ask_for(&self.near, part));
     }
 

@@ -225,7 +225,8 @@ impl Tcp {
     /// The bytes that most data in order and the acknowledgement of it look at, for who wants to ask memory for them beforehand.
     pub const AT_RECEIVING: Range<usize> = 0..offset_of!(Self, sender) + Sender::AT_RECEIVING;
     /// The same of an acknowledgement, and of what it lets go.
-    pub const AT_SENDING: Range<usize> = 0..offset_of!(Self, counters);
+    pub const AT_SENDING: [Range<usize>; 2] =
+        [0..offset_of!(Self, receiver) + 1, offset_of!(Self, acks)..offset_of!(Self, counters)];
 
     /// Where in memory lies what a step looks at and is not in here, for who wants to ask for it beforehand.
     #[inline]
