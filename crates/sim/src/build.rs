@@ -11,7 +11,7 @@ use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, T
 use talkpath_units::{Duration, Instant};
 
 use crate::flow::{FlowMeter, SimFlow};
-use crate::network::{Direction, Network, Parcels, Routes, Step, Ticket};
+use crate::network::{Direction, Network, Origin, Parcels, Routes, Step, Ticket};
 use crate::prefetch;
 use crate::queue::{Entity, EventQueue};
 use crate::simulation::Simulation;
@@ -43,6 +43,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         let after_first = ends.map(|first| routes.after(first));
         flows.push(build_flow(scenario, flow, &transport, (ends, after_first), window, plan));
     }
+    assert!(flows.len() <= Origin::FLOWS, "a parcel has 29 bits for its flow: more flows would need 7 TB");
     Simulation {
         network: Network {
             queue: EventQueue::new(links.len() + 2 * flows.len(), apart(scenario)),

@@ -46,7 +46,7 @@ pub(crate) enum Direction {
 #[repr(align(64))]
 pub(crate) struct Parcel {
     pub(crate) packet: Packet,
-    pub(crate) sender: Sender,
+    pub(crate) origin: Origin,
     /// Identification field (RFC 791 §3.1), counted by the sending endpoint; only fragments use it.
     pub(crate) identification: u32,
 }
@@ -55,7 +55,7 @@ const _: () = assert!(size_of::<Parcel>() == prefetch::LINE, "a parcel is one ca
 
 /// Who sent a packet and how it is marked, from the lowest bit on: the ECN field, the direction, the flow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sender(u32);
+pub(crate) struct Origin(u32);
 
 /// A parcel on a link: its slot, and beside it what a router needs to send it on. Two words, which fit into registers.
 #[derive(Clone, Copy, Debug)]
@@ -116,10 +116,12 @@ impl Step {
     }
 }
 
-impl Sender {
+impl Origin {
     const ECN: u32 = 3;
     const DIRECTION_BITS: u32 = 2;
     const FLOW_BITS: u32 = 3;
+    /// So many flows can be told apart.
+    pub(crate) const FLOWS: usize = 1 << (u32::BITS - Self::FLOW_BITS);
 
     #[inline(always)]
     pub(crate) const fn new(flow: u32, direction: Direction, ecn: Ecn) -> Self {
@@ -301,7 +303,7 @@ impl Parcels {
             "fewer than 2^31 packets are under way: they would need 128 GB"
         );
         let packet = Packet::Udp(Datagram { seq: 0, payload: 0 });
-        self.slots.push(Parcel { packet, sender: Sender(0), identification: 0 });
+        self.slots.push(Parcel { packet, origin: Origin(0), identification: 0 });
         (self.slots.len() - 1) as u32
     }
 
@@ -324,9 +326,9 @@ impl Parcels {
     #[cold]
     pub(crate) fn mark(&mut self, ticket: Ticket) {
         let parcel = &mut self.slots[ticket.slot()];
-        let sender = parcel.sender;
-        if matches!(sender.ecn(), Ecn::Ect0 | Ecn::Ect1) {
-            parcel.sender = Sender::new(sender.flow(), sender.direction(), Ecn::Ce);
+        let origin = parcel.origin;
+        if matches!(origin.ecn(), Ecn::Ect0 | Ecn::Ect1) {
+            parcel.origin = Origin::new(origin.flow(), origin.direction(), Ecn::Ce);
         }
     }
 

@@ -16,15 +16,14 @@ use talkpath_arena::links::link_record;
 use talkpath_arena::{Exchange, RunPlan, Side};
 use talkpath_measure::series::SeriesTap;
 use talkpath_measure::{DropCause, RunRecord};
-use talkpath_path::{Link, PathOutput, Reassembled};
+use talkpath_path::{PathOutput, Reassembled};
 use talkpath_scenario::Scenario;
 use talkpath_transport::{Ecn, Outlet, Packet, Transmit};
 use talkpath_units::{Duration, Instant};
 
 use crate::capture::Sighting;
 use crate::flow::SimFlow;
-use crate::network::{Direction, Network, Parcel, Place, Sender, Step, Ticket};
-use crate::prefetch::{ask_for, ask_for_first};
+use crate::network::{Direction, Network, Origin, Parcel, Place, Step, Ticket};
 use crate::queue::Entity;
 
 /// A run under way.
@@ -244,61 +243,6 @@ impl Simulation {
         }
     }
 
-    /// Asks for the end that the packet after next of link `index` goes to, and for that packet; and for what the next packet's end,
-    /// which came that way meanwhile, will look at elsewhere. By the time they arrive several others have been dealt with, since
-    /// there are many flows.
-    #[inline(never)]
-    fn look_ahead(&mut self, index: u32) {
-        let (network, flows) = (&self.network, &self.flows);
-        let link = &network.links[index as usize];
-        let Some(&next) = link.ahead(0) else { return };
-        if let Place::End(index, answers) = next.next.place()
-            && let Some(flow) = flows.get(index)
-        {
-            flow.ask_for_behind(answers);
-            if answers == Direction::Out
-                && let Place::Link(first) = flow.routes[Direction::Out as usize].place()
-                && let Some(link) = network.links.get(first as usize)
-            {
-                ask_for(link, 0..size_of::<Link<Ticket>>());
-                self.expected = Some(first);
-            }
-        }
-        let Some(&later) = link.ahead(1) else { return };
-        if let Place::End(index, answers) = later.next.place()
-            && let Some(flow) = flows.get(index)
-        {
-            network.parcels.ask_for(later);
-            network.queue.ask_for(network.endpoint(index, answers));
-            flow.ask_for(answers);
-            if let Some(ticket) = link.ahead(TICKETS_AHEAD) {
-                ask_for_first(ticket);
-            }
-        }
-    }
-
-    /// Asks for the link that is woken after next, for the packet of the next one, and for where the link that was asked for some time ago
-    /// puts its next packet.
-    #[inline(always)]
-    fn look_at_next(&mut self) {
-        let [next, later] = self.network.queue.peek();
-        let link = |entity: Option<Entity>| self.network.links.get(entity?.0 as usize);
-        if let Some(later) = link(later) {
-            ask_for(later, Link::<Ticket>::AT_EXIT);
-        }
-        if let Some([Some(first), _]) = link(next).map(Link::places) {
-            ask_for_first(first);
-        }
-        if let Some(expected) = self.expected {
-            self.expected = None;
-            if let Some(link) = self.network.links.get(expected as usize)
-                && let [_, Some(free)] = link.places()
-            {
-                ask_for_first(free);
-            }
-        }
-    }
-
     #[inline(never)]
     fn wake_endpoint(&mut self, index: usize, direction: Direction, now: Instant) -> Instant {
         let flow = &mut self.flows[index];
@@ -346,8 +290,8 @@ impl Simulation {
     fn put_together(&mut self, ticket: Ticket, now: Instant) -> bool {
         let parcels = &mut self.network.parcels;
         let (parcel, part) = (parcels.get(ticket), parcels.part(ticket));
-        let flow = &mut self.flows[parcel.sender.flow() as usize];
-        let reassembly = match parcel.sender.direction() {
+        let flow = &mut self.flows[parcel.origin.flow() as usize];
+        let reassembly = match parcel.origin.direction() {
             Direction::Out => &mut flow.far_reassembly,
             Direction::Back => &mut flow.near_reassembly,
         };
@@ -478,10 +422,10 @@ impl Simulation {
             Packet::Dccp(packet) if packet.payload > 0 => packet.message,
             Packet::Dccp(_) | Packet::Tcp(_) => return,
         };
-        let taps = &mut self.flows[parcel.sender.flow() as usize].taps;
+        let taps = &mut self.flows[parcel.origin.flow() as usize].taps;
         let before = taps.pending();
         let cause = if is_whole { cause } else { DropCause::Fragment };
-        match parcel.sender.direction() {
+        match parcel.origin.direction() {
             Direction::Out => taps.forward.on_dropped(seq, cause),
             Direction::Back => {
                 if let Some(tap) = &mut taps.echo {
@@ -509,7 +453,7 @@ impl Exchange for Passage<'_> {
     #[inline(always)]
     fn arrived(&self) -> Option<(&Packet, Ecn)> {
         let parcel = self.network.parcels.get(self.arrived?);
-        Some((&parcel.packet, parcel.sender.ecn()))
+        Some((&parcel.packet, parcel.origin.ecn()))
     }
 
     #[inline(always)]
@@ -532,7 +476,7 @@ impl Outlet for Passage<'_> {
             "what made the packet knows its size"
         );
         let (flow, direction, identification) = (self.flow, self.direction, *self.identification);
-        let parcel = Parcel { packet, sender: Sender::new(flow, direction, ecn), identification };
+        let parcel = Parcel { packet, origin: Origin::new(flow, direction, ecn), identification };
         let (first, next) = self.route;
         let ticket = self.network.parcels.admit(parcel, wire_size, next);
         self.network.depart(first, ticket, self.now);
@@ -541,8 +485,5 @@ impl Outlet for Passage<'_> {
 
 /// The last instant at which something can happen.
 const BEFORE_NEVER: Instant = Instant::from_nanos(u64::MAX - 1);
-/// So many packets before its turn a link's ticket is asked for: most links' rings are in the cache anyway, but for those of a
-/// bottleneck that thousands of flows share. Chosen.
-const TICKETS_AHEAD: u32 = 8;
 /// How many events pass between two looks at the interrupt; a look costs more than an event. Chosen.
 const EVENTS_BETWEEN_LOOKS: u32 = 1 << 14;

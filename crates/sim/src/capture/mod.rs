@@ -58,7 +58,7 @@ impl Tap {
     /// `parcel` leaves its sender.
     pub(crate) fn on_departure(&mut self, parcel: &Parcel, now: Instant) {
         let sender =
-            if parcel.sender.direction() == Direction::Out { CaptureEnd::Near } else { CaptureEnd::Far };
+            if parcel.origin.direction() == Direction::Out { CaptureEnd::Near } else { CaptureEnd::Far };
         if sender == self.end {
             self.see(parcel, now);
         }
@@ -67,7 +67,7 @@ impl Tap {
     /// `parcel` has arrived whole.
     pub(crate) fn on_arrival(&mut self, parcel: &Parcel, now: Instant) {
         let receiver =
-            if parcel.sender.direction() == Direction::Out { CaptureEnd::Far } else { CaptureEnd::Near };
+            if parcel.origin.direction() == Direction::Out { CaptureEnd::Far } else { CaptureEnd::Near };
         if receiver == self.end {
             self.see(parcel, now);
         }
@@ -77,9 +77,9 @@ impl Tap {
         self.seen.push(Sighting {
             at: now,
             packet: parcel.packet.clone(),
-            ecn: parcel.sender.ecn(),
-            outward: parcel.sender.direction() == Direction::Out,
-            flow: parcel.sender.flow(),
+            ecn: parcel.origin.ecn(),
+            outward: parcel.origin.direction() == Direction::Out,
+            flow: parcel.origin.flow(),
             identification: parcel.identification,
         });
     }
