@@ -189,6 +189,7 @@ fn summary(
         warnings.push(missing_warning(experiment.plan, missing, failure));
     }
     let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
+    warnings.extend(alike_warning(&runs, |cell| label(experiment.plan, cell)));
     Summary {
         talkpath: env!("CARGO_PKG_VERSION").to_owned(),
         name: experiment.plan.name.clone(),
@@ -277,15 +278,43 @@ fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -
         let cell = if label.is_empty() { String::new() } else { format!("{label} ") };
         format!("{cell}repetition {}", id.repetition)
     };
-    let mut named: Vec<String> = missing.iter().take(MAX_NAMED).map(name).collect();
-    if missing.len() > MAX_NAMED {
-        named.push(format!("{} more", missing.len() - MAX_NAMED));
-    }
+    let named = named(missing.iter().map(name));
     let why = failure.map_or(String::new(), |failure| {
         format!(" ({})", failure.to_string().lines().next().unwrap_or_default())
     });
     let all = plan.cells.len() as u64 * plan.repeat;
-    format!("{} of {all} repetitions are missing or cut short{why}: {}", missing.len(), named.join("; "))
+    format!("{} of {all} repetitions are missing or cut short{why}: {named}", missing.len())
+}
+
+/// Where nothing random touches a cell its repetitions are one and the same, and an interval over them looks like certainty.
+fn alike_warning<'a>(runs: &[RunSummary], label: impl Fn(u64) -> &'a str) -> Option<String> {
+    let mut by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
+    runs.iter().for_each(|run| by_cell.entry(run.cell).or_default().push(run));
+    let same = |a: &RunSummary, b: &RunSummary| (&a.flows, &a.links) == (&b.flows, &b.links);
+    let all_alike = |runs: &[&RunSummary]| runs.len() > 1 && runs.iter().all(|run| same(run, runs[0]));
+    let cells = by_cell.len();
+    let alike: Vec<u64> =
+        by_cell.into_iter().filter(|(_, runs)| all_alike(runs)).map(|(cell, _)| cell).collect();
+    if alike.is_empty() {
+        return None;
+    }
+    let of_cells = match alike.len() == cells {
+        true => String::new(),
+        false => format!(" of {}", named(alike.iter().map(|&cell| label(cell).to_owned()))),
+    };
+    Some(format!(
+        "all repetitions{of_cells} are the same: nothing random touched them, and intervals over them say nothing; \
+         give a flow `start = {{ from = \"0 s\", to = \"1 s\" }}` or `send_jitter` to see how much hangs on chance"
+    ))
+}
+
+/// The first few of these, and how many more there are.
+fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
+    let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
+    if names.len() > 0 {
+        first.push(format!("{} more", names.len()));
+    }
+    first.join("; ")
 }
 
 fn page_text(
@@ -332,7 +361,7 @@ pub(crate) const ARRIVALS: &str = "arrivals";
 pub(crate) const CAPTURES: &str = "captures";
 const PART: &str = "part.json";
 
-/// Chosen: a warning names so many repetitions and counts the rest.
+/// Chosen: a warning names so many repetitions, or cells, and counts the rest.
 const MAX_NAMED: usize = 5;
 
 /// Chosen: nobody looks through more cells than this on one page, and the tables hold them all.
@@ -340,6 +369,8 @@ const MAX_DRAWN: u64 = 40;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::summary::FlowSummary;
+
     use super::*;
 
     #[test]
@@ -349,5 +380,28 @@ mod tests {
         let parts = [("transport = udp".to_owned(), &one[..]), ("transport = tcp".to_owned(), &both[..])];
         assert_eq!(told_once(&parts), [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]);
         assert_eq!(told_once(&parts[1..]), [ignored, late], "alone it needs no name");
+    }
+
+    #[test]
+    fn cells_whose_repetitions_are_all_the_same_are_named() {
+        let run = |cell, repetition, sent| RunSummary {
+            cell,
+            repetition,
+            seed: repetition,
+            sweep: BTreeMap::new(),
+            flows: [("call".to_owned(), FlowSummary { sent, ..FlowSummary::default() })].into(),
+            groups: BTreeMap::new(),
+            links: BTreeMap::new(),
+            machine: None,
+        };
+        let label = |cell| if cell == 0 { "loss = 0" } else { "loss = 0.01" };
+        let (first, second) = ([run(0, 0, 50), run(0, 1, 50)], [run(1, 0, 49), run(1, 1, 48)]);
+        let both = [first.clone(), second.clone()].concat();
+        let told = alike_warning(&both, label).expect("the first cell's are the same");
+        assert!(told.starts_with("all repetitions of loss = 0 are the same:"), "{told}");
+        let told = alike_warning(&first, label).expect("its only cell's are the same");
+        assert!(told.starts_with("all repetitions are the same:"), "{told}");
+        assert_eq!(alike_warning(&second, label), None);
+        assert_eq!(alike_warning(&first[..1], label), None, "one repetition has no interval");
     }
 }
