@@ -16,7 +16,7 @@ use super::rtt::{RttEstimator, RttRule};
 use super::selective::Selective;
 use super::send::Sender;
 use super::timer::Timers;
-use super::usage::WindowUsage;
+use super::usage::{Sent, WindowUsage};
 use super::window::{MAX_SHIFT, OfferRule};
 use crate::cc::{CongestionControl, Controller, Counting, Growth, Window};
 use crate::packet::{IPV4_HEADER, TCP_HEADER};
@@ -76,8 +76,8 @@ pub struct Tcp {
     pub(super) resend_first: bool,
     /// The persist timer fired.
     pub(super) probe_due: bool,
-    /// Something was sent since `usage` was last told.
-    pub(super) sent_since_drained: bool,
+    /// What was sent since `usage` was last told.
+    pub(super) sent_since_drained: Sent,
     /// Nothing has arrived nor was read since the last segment left: the next one tells the same ([`Self::acknowledge`]).
     pub(super) has_told: bool,
     /// The window field of the last segment that left.
@@ -201,7 +201,7 @@ impl Tcp {
             timers: Timers::new(),
             resend_first: false,
             repairs: VecDeque::new(),
-            sent_since_drained: false,
+            sent_since_drained: Sent::Nothing,
             has_told: false,
             told_window: 0,
             is_quiet: false,

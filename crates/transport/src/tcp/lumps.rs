@@ -14,6 +14,7 @@ use super::offload::Lump;
 use super::scoreboard::Marks;
 use super::send::{Held, Next, Sender, SentSegment};
 use super::timer::TimerKind;
+use super::usage::Sent;
 use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, Segment, Transmit};
 
 impl Tcp {
@@ -112,7 +113,7 @@ impl Tcp {
         let payload = self.sender.smss();
         let segment = self.segment_here((self.sender.snd_max(), payload), Flags::ACK, false, now);
         self.acks.on_data_sent(now);
-        self.sent_since_drained = true;
+        self.sent_since_drained = Sent::New;
         if !self.timers.is_running(TimerKind::Retransmit) {
             self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
         }

@@ -13,6 +13,7 @@ use super::offload::Lump;
 use super::probe::Pending;
 use super::send::{Held, Next, SentSegment};
 use super::timer::TimerKind;
+use super::usage::Sent;
 use crate::cc::{Allowance, CongestionControl, Counting};
 use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, SackBlock, Segment, SegmentOptions, Stack, Transmit};
 
@@ -141,7 +142,7 @@ impl Tcp {
     /// Whether there is no data to send or to watch over: as at an end that only receives.
     #[inline(always)]
     pub(super) fn is_mute(&self) -> bool {
-        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.sent_since_drained;
+        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.has_sent();
         let persisting = self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0;
         self.sender.is_idle() && !asked && !persisting
     }
@@ -193,7 +194,7 @@ impl Tcp {
             return None;
         }
         let sent = match plan {
-            Next::Nothing(_) if self.sender.board.hold_lost && !self.sent_since_drained => {
+            Next::Nothing(_) if self.sender.board.hold_lost && !self.has_sent() => {
                 self.stop_holding_lost();
                 return self.next_data(now);
             }
@@ -205,7 +206,8 @@ impl Tcp {
             Next::Again => {
                 if !self.admits(self.sender.smss(), 0) {
                     self.pacing.end_burst();
-                    self.on_drained(true, Held::NoData, now);
+                    // tcp_write_xmit is not called where there is nothing new to send.
+                    self.on_drained(self.sender.unsent() > 0, Held::NoData, now);
                     return None;
                 }
                 if self.pacing.in_bursts() && !self.pacing.goes_on(true) {
@@ -213,6 +215,7 @@ impl Tcp {
                 }
                 let sent = self.sender.send_again(now)?;
                 self.on_sent_again(&sent, now);
+                self.sent_since_drained = self.sent_since_drained.max(Sent::Again);
                 sent
             }
             Next::New { payload, fin } => {
@@ -226,10 +229,10 @@ impl Tcp {
                 if self.selective.enabled {
                     self.selective.prr.on_sent(1);
                 }
+                self.sent_since_drained = Sent::New;
                 self.sender.send_new(payload, fin, goes_on, now)
             }
         };
-        self.sent_since_drained = true;
         self.pacing.on_sent();
         if self.pacing.is_enabled() {
             let pace = self.pace_now();
@@ -309,6 +312,11 @@ impl Tcp {
         self.controller.on_flight_start(idle, now);
     }
 
+    /// Whether anything was sent since all that may leave had left.
+    fn has_sent(&self) -> bool {
+        self.sent_since_drained != Sent::Nothing
+    }
+
     /// All that may leave has left: notes whether `cwnd` was the limit, and keeps the persist timer.
     #[inline(never)]
     fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
@@ -318,8 +326,8 @@ impl Tcp {
     /// As [`Self::on_drained`], put where it stands.
     #[inline(always)]
     pub(super) fn drain(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
-        let sent = core::mem::take(&mut self.sent_since_drained);
-        if cwnd_limited || sent {
+        let sent = core::mem::replace(&mut self.sent_since_drained, Sent::Nothing);
+        if cwnd_limited || sent == Sent::New {
             let window = self.controller.window();
             let (flight_size, smss) = (self.flight_size(), window.counting().smss());
             let limited = cwnd_limited || flight_size + smss > window.cwnd();
@@ -331,7 +339,7 @@ impl Tcp {
             self.usage.on_drained(limited, outstanding, self.sender.snd_una(), self.sender.snd_max());
             self.validate_window(outstanding, now);
         }
-        let sends = sent && self.selective.enabled && self.sender.is_waiting();
+        let sends = sent != Sent::Nothing && self.selective.enabled && self.sender.is_waiting();
         if sends || self.selective.probe.progressed {
             self.arm(now, !sends);
         }

@@ -1,12 +1,23 @@
 //! Whether the congestion window was what held the sender back (tcp_cwnd_validate, tcp_is_cwnd_limited).
 //!
 //! A window that the application does not fill says nothing about the path and must not grow (RFC 7661 §1). Linux's
-//! rule is used wherever `cwnd_validation` is on: in slow start the window may grow to twice what was in flight, later only while it
-//! was full. Linux also takes back what was not used for a whole RTO (tcp_cwnd_application_limited; RFC 2861 §3.2).
+//! rule is used wherever `cwnd_validation` is on: the window may grow while it was full in the latest round trip, and in slow start to twice
+//! what was in flight. (Kernels before 6.1 forgot in slow start that it was full.) Linux also takes back what was not used for a whole RTO (tcp_cwnd_application_limited; RFC 2861 §3.2).
 
 use talkpath_units::{Duration, Instant};
 
 use crate::cc::Window;
+
+/// What was sent since all that may leave had left. What was sent again says nothing of the window (tcp_cwnd_validate is asked for new
+/// data alone).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sent {
+    Nothing,
+    /// Only what was sent before.
+    Again,
+    /// New data.
+    New,
+}
 
 /// How far the window was filled during the current round trip. Amounts are in the window's unit.
 #[derive(Clone, Debug, Default)]
@@ -54,11 +65,7 @@ impl WindowUsage {
 
     /// Whether `window` may grow.
     pub(crate) const fn is_limited(&self, window: &Window) -> bool {
-        if window.in_slow_start() {
-            window.cwnd() < self.largest_flight.saturating_mul(2)
-        } else {
-            self.limited
-        }
+        self.limited || (window.in_slow_start() && window.cwnd() < self.largest_flight.saturating_mul(2))
     }
 }
 
@@ -90,6 +97,18 @@ mod tests {
         assert_eq!(usage.unused(&window, 12, rto, at(1299)), None);
         assert_eq!(usage.unused(&window, 3, rto, at(1300)), Some(12));
         assert_eq!(usage.unused(&window, 3, rto, at(1301)), None);
+    }
+
+    /// The application pauses in the middle of a round trip in which the window was full.
+    #[test]
+    fn slow_start_goes_on_in_a_round_trip_in_which_the_window_was_full() {
+        let mut usage = WindowUsage::default();
+        let window = Window::new(Counting::Packets, Packets::new(100), None);
+        usage.on_drained(true, 45, 1, 46);
+        usage.on_drained(false, 62, 30, 108);
+        assert!(usage.is_limited(&window));
+        usage.on_drained(false, 49, 46, 108);
+        assert!(!usage.is_limited(&window));
     }
 
     #[test]
