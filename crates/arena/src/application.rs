@@ -52,6 +52,8 @@ pub(crate) struct Application {
     workload: Option<AnyWorkload>,
     /// Messages that the application wants to write and the transport had no room for.
     backlog: VecDeque<Message>,
+    /// A part of the first of them was written: its size is what is left of it.
+    is_begun: bool,
     /// What an echo per read over a stream has still to write.
     stream_echo: StreamEcho,
     receiver: Receiver,
@@ -102,6 +104,7 @@ impl Application {
             reading_again_at: Instant::ZERO,
             answering_at: Instant::ZERO,
             backlog: VecDeque::new(),
+            is_begun: false,
             stream_echo: StreamEcho::default(),
             receiver,
             wake_up: None,
@@ -395,11 +398,9 @@ impl Application {
             })
         {
             taps.forward.on_due(message.seq, message.size, message.due);
-            if !self.backlog.is_empty() {
+            if !self.backlog.is_empty() || !self.write_one(message, transport, taps, now, out) {
                 self.backlog.push_back(message);
                 self.write_backlog(transport, taps, now, out);
-            } else if !self.write_one(message, transport, taps, now, out) {
-                self.backlog.push_back(message);
             }
         }
     }
@@ -412,10 +413,47 @@ impl Application {
         out: &mut impl Outlet,
     ) {
         while let Some(&message) = self.backlog.front()
-            && self.write_one(message, transport, taps, now, out)
+            && ((!self.is_begun && self.write_one(message, transport, taps, now, out))
+                || self.write_part(transport, taps, now, out))
         {
             self.backlog.pop_front();
+            self.is_begun = false;
         }
+    }
+
+    /// Writes what a stream has room for of the message that waits first, if it is begun already or not even an empty buffer holds
+    /// it; returns whether that was the last of it.
+    fn write_part<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        taps: &mut FlowTaps,
+        now: Instant,
+        out: &mut impl Outlet,
+    ) -> bool {
+        let Some(&Message { seq, size, .. }) = self.backlog.front() else { return false };
+        if !(if self.is_begun { transport.writable() > Bytes::ZERO } else { transport.takes(size) }) {
+            return false;
+        }
+        let (mut left, mut written) = (size, Bytes::ZERO);
+        loop {
+            let part = transport.handle_part(left, written);
+            if part == Bytes::ZERO {
+                break;
+            }
+            if !self.is_begun
+                && let Some(tap) = taps.written_by(self.side)
+            {
+                tap.on_sent_stream(seq, now);
+            }
+            self.is_begun = true;
+            left -= part;
+            written += part;
+            self.transmit_all(transport, self.side, taps, now, out);
+        }
+        if let Some(first) = self.backlog.front_mut() {
+            first.size = left;
+        }
+        left == Bytes::ZERO
     }
 
     /// Writes a message; returns whether it need not wait for room, as it was written or the transport will never take it.

@@ -102,6 +102,10 @@ impl Transport for AnyTransport {
         each!(self, transport => transport.handle_message(message, now))
     }
 
+    fn handle_part(&mut self, rest: Bytes, written: Bytes) -> Bytes {
+        each!(self, transport => transport.handle_part(rest, written))
+    }
+
     #[inline]
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
         each!(self, transport => transport.handle_packet(packet, ecn, now));

@@ -3,7 +3,7 @@
 //! A transport takes messages, packets and the time; it gives packets, deliveries and its next deadline. It never
 //! knows which arena it is in. The order of calls is fixed, and the drivers in `arena` keep it:
 //!
-//! 1. one input: `open`, `handle_message`, `handle_packet`, `handle_timeout` or `close`;
+//! 1. one input: `open`, `handle_message`, `handle_part`, `handle_packet`, `handle_timeout` or `close`;
 //! 2. `poll_transmit` until `None` (what the input released leaves before the application looks);
 //! 3. `poll_delivery` until `None`, when the application is ready to read; then `poll_transmit` again;
 //! 4. `poll_timeout` once, for the next deadline; a deadline that has passed is answered by `handle_timeout`.
@@ -178,11 +178,17 @@ pub trait Transport {
     fn open(&mut self, now: Instant);
     /// Whether messages are taken.
     fn is_open(&self) -> bool;
-    /// Takes one message, as one write of the application.
+    /// Takes one message, as one write of the application, whole or not at all.
     ///
     /// # Errors
     /// [`Refused`] says why not; the transport's state is as before.
     fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused>;
+    /// Takes what there is room for of a message that [`Transport::handle_message`] does not take whole, `rest` of it being left, and
+    /// returns how much; zero from transports whose messages are whole. What leaves then may make room at once: an application goes on
+    /// until nothing is taken, and tells how much was `written` since it began to.
+    fn handle_part(&mut self, _rest: Bytes, _written: Bytes) -> Bytes {
+        Bytes::ZERO
+    }
     /// Takes one packet from the network.
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant);
     /// The deadline that `poll_timeout` gave has come.

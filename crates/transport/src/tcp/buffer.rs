@@ -15,11 +15,9 @@
 //! How large a head is depends on how the kernel was built: one with wireless networks or tunnels keeps 320 B free for headers
 //! (MAX_TCP_HEADER, `header_room`), another 192 B; a full segment of Ethernet's size counts 4352 B or 2304 B then.
 //!
-//! A message is taken whole where it fits. A kernel takes what it has room for of one that not even an empty buffer holds, and the rest
-//! as room comes; here such a message is taken whole as soon as the buffer is writable, which sends the same bytes at the same
-//! times and counts as queued what there waits in the application. Winsock's buffer takes one, however large, as long as it holds less than its
-//! room (`overfill`): a send completes while the socket is within its SO_SNDBUF quota (Microsoft, "Design issues: Sending
-//! small data segments over TCP with Winsock", KB 214397). Left out of that: the one send more that is taken beyond the quota
+//! A message is taken whole where it fits, and waits where an empty buffer would hold it. A larger one is written in parts ([`SendBuffer::part`])
+//! once the buffer is writable. Winsock's buffer takes one, however large, as long as it holds less than its room (`overfill`): a send
+//! completes while the socket is within its SO_SNDBUF quota (Microsoft, "Design issues: Sending small data segments over TCP with Winsock", KB 214397). Left out of that: the one send more that is taken beyond the quota
 //! while a single earlier one is unfinished.
 
 use talkpath_units::Bytes;
@@ -177,7 +175,7 @@ impl SendBuffer {
         if self.overfill {
             return queue.bytes < self.capacity;
         }
-        size <= self.room(queue) || (!self.holds(queue, size) && self.writable(queue) > Bytes::ZERO)
+        size <= self.room(queue)
     }
 
     fn room(&self, queue: Queue) -> u64 {
@@ -188,6 +186,32 @@ impl SendBuffer {
             }
             None => self.capacity.saturating_sub(queue.bytes),
         }
+    }
+
+    /// How much a write takes at once of what does not fit as a whole, before it may leave, `leaving` bytes at a time, and more is asked for;
+    /// `written` bytes were taken so since the application was told of room.
+    ///
+    /// Memory is asked for where a lump begins alone (tcp_sendmsg_locked). The last lump is filled up as long as it waits. One that
+    /// is cut up as it leaves is filled up again and again (tcp_push_one, tso_fragment), until one call has written more than half a
+    /// window, of which all is pushed (forced_push).
+    pub(crate) fn part(&self, queue: Queue, leaving: u64, written: Bytes) -> Bytes {
+        let Some(memory) = self.memory else { return Bytes::new(self.room(queue)) };
+        let largest = memory.largest_lump(queue);
+        let in_call = written.get() % WRITE;
+        let half = queue.largest_window / 2;
+        let part = if written == Bytes::ZERO && queue.unsent > largest {
+            // What was begun before has left in part, and the last lump is full.
+            0
+        } else if queue.unsent > 0 {
+            queue.unsent.next_multiple_of(largest) - queue.unsent
+        } else if leaving < largest && (1..=half).contains(&in_call) {
+            (half + 1 - in_call).next_multiple_of(leaving.max(1)).min(largest)
+        } else {
+            0
+        };
+        let is_free = memory.charge(queue, largest) < self.capacity;
+        let part = if part == 0 && is_free { largest } else { part };
+        Bytes::new(part.min(WRITE - in_call))
     }
 
     /// Whether the buffer would hold a message of `size` if nothing of the `queue` were in it.
@@ -254,6 +278,9 @@ impl Memory {
     }
 }
 
+/// What one call of an application writes: chosen, and the same as in the real arenas, since a full socket is asked again where a call
+/// ends.
+const WRITE: u64 = 128 << 10;
 /// net.ipv4.tcp_wmem[1].
 const WMEM_DEFAULT: u64 = 16 << 10;
 /// net.ipv4.tcp_wmem[2].
@@ -333,19 +360,45 @@ mod tests {
         );
     }
 
-    /// tcp_sendmsg_locked copies what it has room for, and goes on when it is woken.
     #[test]
-    fn a_message_that_no_empty_buffer_holds_is_begun_when_the_buffer_is_writable() {
+    fn what_an_empty_buffer_holds_waits_for_room_as_a_whole() {
         let mut buffer = auto(LEAN);
         buffer.expand(10, 1460);
-        let half = queue(30_000, 0, 20);
-        assert!(buffer.fits(queue(0, 0, 0), 63_712) && buffer.fits(queue(0, 0, 0), 4 << 20));
-        assert!(buffer.writable(half) == Bytes::ZERO && !buffer.fits(half, 63_713));
-        let few = queue(10_000, 0, 7);
-        assert!(
-            buffer.fits(few, 63_713) && !buffer.fits(few, 63_712),
-            "what fits an empty one waits for that"
-        );
+        let (empty, few) = (queue(0, 0, 0), queue(10_000, 0, 7));
+        assert!(buffer.fits(empty, 63_712) && !buffer.fits(empty, 63_713));
+        assert!(buffer.writable(few) > Bytes::ZERO && !buffer.fits(few, 63_712));
+        assert!(buffer.holds(few, 63_712) && !buffer.holds(few, 63_713));
+    }
+
+    /// Linux 6.18, SO_SNDBUF 64,000 B, ten segments of `cwnd`: a write of 128 KiB was taken, 10,832 B of the next, and no more.
+    #[test]
+    fn a_lump_that_is_cut_up_is_filled_up_without_asking_for_memory() {
+        let buffer = fixed(64_000, Stack::Linux, false);
+        let (mut written, mut sent, mut parts) = (0, 0, Vec::new());
+        loop {
+            let part =
+                buffer.part(queue(written, written - sent, sent / 2896), 2896, Bytes::new(written)).get();
+            if part == 0 {
+                break;
+            }
+            parts.push(part);
+            written += part;
+            sent = written.min(10 * 1448);
+        }
+        assert_eq!(parts, [31_856, 14_480, 31_856, 31_856, 21_024, 10_832]);
+    }
+
+    /// Linux 6.18, SO_SNDBUF 16,000 B, a largest window of some 150 kB and a `cwnd` of which more was free: 53 segments were taken.
+    #[test]
+    fn half_a_window_that_one_call_has_written_is_pushed_and_then_memory_is_asked_for() {
+        let buffer = fixed(16_000, Stack::Linux, false);
+        let sent = |bytes: u64| Queue { largest_window: 150_000, ..queue(bytes, 0, bytes / 2896) };
+        let first = buffer.part(sent(0), 2896, Bytes::ZERO).get();
+        let second = buffer.part(sent(first), 2896, Bytes::new(first)).get();
+        assert_eq!((first, first + second), (65_160, 53 * 1448));
+        assert_eq!(buffer.part(sent(first + second), 2896, Bytes::new(first + second)), Bytes::ZERO);
+        let whole = 45 * 1448;
+        assert_eq!(buffer.part(sent(whole), whole, Bytes::new(whole)), Bytes::ZERO, "nothing is cut up");
     }
 
     /// tcp_new_space grows the buffer before sk_stream_write_space asks whether it is writable.

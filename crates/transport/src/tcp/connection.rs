@@ -316,6 +316,17 @@ impl Tcp {
         self.buffer.forget_full();
     }
 
+    /// Takes `size` bytes of the application, for which there is room.
+    #[inline]
+    fn take(&mut self, size: Bytes) {
+        if self.config.steers {
+            self.note_app_limit();
+        }
+        self.stir();
+        self.sender.write(size.get());
+        self.buffer.on_write(self.sender.queue());
+    }
+
     /// The connection is gone: nothing more will happen.
     pub(super) fn shut(&mut self) {
         self.state = State::Closed;
@@ -348,13 +359,19 @@ impl Transport for Tcp {
             self.buffer.on_refused();
             return Err(Refused::NoRoom);
         }
-        if self.config.steers {
-            self.note_app_limit();
-        }
-        self.stir();
-        self.sender.write(message.size.get());
-        self.buffer.on_write(self.sender.queue());
+        self.take(message.size);
         Ok(())
+    }
+
+    fn handle_part(&mut self, rest: Bytes, written: Bytes) -> Bytes {
+        if !self.is_open() {
+            return Bytes::ZERO;
+        }
+        let size = rest.min(self.buffer.part(self.sender.queue(), self.lump_size(), written));
+        if size > Bytes::ZERO {
+            self.take(size);
+        }
+        size
     }
 
     #[inline(always)]

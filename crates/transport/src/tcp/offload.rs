@@ -86,6 +86,11 @@ impl Tcp {
         u64::from(self.pace_now().burst())
     }
 
+    /// How many bytes leave together at most.
+    pub(super) fn lump_size(&self) -> u64 {
+        self.burst_now() * u64::from(self.sender.full_payload())
+    }
+
     /// Whether `cwnd` has room for a full segment.
     #[inline(always)]
     pub(super) fn has_room(&self) -> bool {
