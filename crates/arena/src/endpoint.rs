@@ -75,17 +75,26 @@ impl Endpoint {
     }
 
     /// The bytes of an end that a sender's step looks at, for who wants to ask memory for them beforehand.
-    pub const AT_NEAR_STEP: [Range<usize>; 3] = {
-        let [first, others] = Tcp::AT_SENDING;
-        [Application::AT_NEAR_STEP, Self::transport(first), Self::transport(others)]
+    pub const AT_NEAR_STEP: [Range<usize>; 4] = {
+        let [first, flight, window] = Tcp::AT_SENDING;
+        [Application::AT_NEAR_STEP, Self::transport(first), Self::transport(flight), Self::transport(window)]
     };
+    /// What it looks at besides while something [`Self::is_amiss`].
+    pub const AT_REPAIR: Range<usize> = Self::transport(Tcp::AT_REPAIR);
     /// The same of a receiver's.
     pub const AT_FAR_STEP: [Range<usize>; 2] = [Application::AT_FAR_STEP, Self::transport(Tcp::AT_RECEIVING)];
 
     /// Where in an end those bytes of a TCP are: what stands before it in the [`AnyTransport`], its kind, is looked at, too.
     const fn transport(tcp: Range<usize>) -> Range<usize> {
-        let start = offset_of!(Self, transport);
-        start + tcp.start..start + (size_of::<AnyTransport>() - size_of::<Tcp>()) + tcp.end
+        let (start, kind) = (offset_of!(Self, transport), size_of::<AnyTransport>() - size_of::<Tcp>());
+        let before = if tcp.start == 0 { 0 } else { kind };
+        start + before + tcp.start..start + kind + tcp.end
+    }
+
+    /// Whether a step may look at [`Self::AT_REPAIR`].
+    #[inline]
+    pub const fn is_amiss(&self) -> bool {
+        self.transport.is_amiss()
     }
 
     /// Where in memory lies what most steps look at and is not in here, for who wants to ask for it beforehand.

@@ -159,7 +159,12 @@ impl SimFlow {
     #[inline(always)]
     pub(crate) fn ask_for_behind(&self, direction: Direction) {
         match direction {
-            Direction::Out => self.near.places().into_iter().for_each(ask_for_line),
+            Direction::Out => {
+                self.near.places().into_iter().for_each(ask_for_line);
+                if self.near.is_amiss() {
+                    ask_for(&self.near, Endpoint::AT_REPAIR);
+                }
+            }
             Direction::Back => ask_for_line(self.taps.forward.place()),
         }
     }
@@ -221,3 +226,17 @@ impl SimFlow {
         FlowRecord { info: self.info, forward, echo, counters, file: None, tally: self.tally }
     }
 }
+
+/// How many cache lines of an end hold these bytes.
+const fn lines(parts: &[Range<usize>]) -> usize {
+    let (mut lines, mut part) = (0, 0);
+    while part < parts.len() {
+        lines += parts[part].end.div_ceil(LINE) - parts[part].start / LINE;
+        part += 1;
+    }
+    lines
+}
+
+const _: () = assert!(align_of::<Endpoint>() == LINE, "an end begins a cache line");
+const _: () = assert!(lines(&Endpoint::AT_NEAR_STEP) == 18, "a sender's step looks at more lines");
+const _: () = assert!(lines(&Endpoint::AT_FAR_STEP) == 13, "a receiver's step looks at more lines");

@@ -9,7 +9,8 @@
 //! ```text
 //!   so many packets before    the ticket, in a bottleneck's long ring
 //!   two packets before        the end, the packet
-//!   one packet before         what the end's pointers lead to: segments in flight, the taps' rows; the link by which it sends
+//!   one packet before         what the end's pointers lead to: segments in flight, the taps' rows; the link by which it sends;
+//!                             of an end where something is amiss what repairs look at
 //!   one event later           where that link puts a packet behind others
 //!
 //!   two events before         the link that is woken

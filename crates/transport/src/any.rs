@@ -66,6 +66,12 @@ impl AnyTransport {
         }
     }
 
+    /// Whether a step may look at [`Tcp::AT_REPAIR`].
+    #[inline]
+    pub const fn is_amiss(&self) -> bool {
+        matches!(self, Self::Tcp(tcp) if tcp.is_amiss())
+    }
+
     /// Whether messages become bytes of one stream; a datagram transport keeps them apart.
     pub const fn is_stream(&self) -> bool {
         match self {

@@ -16,6 +16,7 @@ use super::rtt::{RttEstimator, RttRule};
 use super::selective::Selective;
 use super::send::Sender;
 use super::timer::Timers;
+use super::undo::Undo;
 use super::usage::{Sent, WindowUsage};
 use super::window::{MAX_SHIFT, OfferRule};
 use crate::cc::{CongestionControl, Controller, Counting, Growth, Window};
@@ -53,8 +54,9 @@ pub(super) enum Control {
 /// One end of a TCP connection. The passive end listens from the beginning.
 ///
 /// The order of the fields is that of memory, here and in the largest parts: where there are thousands of connections, each arrival
-/// waits for as many cache lines as what it looks at lies on. First what every segment needs, then what data, acknowledgements,
-/// repairs, and a connection's beginning do.
+/// waits for as many cache lines as what it looks at lies on. First what every segment needs, then what data and acknowledgements
+/// do; what only repairs look at, and then what only a connection's beginning does, in one piece, from the end of `sender` to that of
+/// `config`'s first fields; and what congestion control needs.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Tcp {
@@ -97,39 +99,41 @@ pub struct Tcp {
     pub(super) rtt: RttEstimator,
     pub(super) buffer: SendBuffer,
     pub(super) sender: Sender,
-    pub(super) selective: Selective,
+    pub(super) undo: Undo,
     pub(super) recovery: Recovery,
+    /// SND.UNA when the retransmission timer last fired.
+    pub(super) timed_out_at: Option<u64>,
     pub(super) config: Config,
+    pub(super) selective: Selective,
     pub(super) controller: Controller,
     pub(super) usage: WindowUsage,
     pub(super) pacing: Pacing,
     pub(super) counters: Counters,
-    /// SND.UNA when the retransmission timer last fired.
-    pub(super) timed_out_at: Option<u64>,
     /// The far end's MSS option.
     pub(super) far_mss: u32,
     pub(super) syn_transmissions: u32,
     pub(super) syn_sent_at: Instant,
 }
 
-/// What of [`TcpConfig`] is needed after construction.
+/// What of [`TcpConfig`] is needed after construction: first what only a connection's beginning asks for.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(super) struct Config {
-    pub(super) stack: Stack,
-    pub(super) cc: CongestionControlKind,
+    pub(super) initial_window: Packets,
+    pub(super) initial_ssthresh: Option<Packets>,
+    /// The flow's own.
+    seed: Seed,
     /// The MSS option's value.
     pub(super) mss: u32,
+    pub(super) stack: Stack,
+    pub(super) cc: CongestionControlKind,
     pub(super) timestamps: bool,
     pub(super) sack: bool,
     pub(super) limited_transmit: bool,
     pub(super) cwnd_validation: bool,
     pub(super) growth: Growth,
-    pub(super) initial_window: Packets,
-    pub(super) initial_ssthresh: Option<Packets>,
     /// Congestion control sets `cwnd` by itself ([`CongestionControl::steers`]).
     pub(super) steers: bool,
-    /// The flow's own.
-    seed: Seed,
 }
 
 impl Tcp {
@@ -193,6 +197,7 @@ impl Tcp {
             rtt: RttEstimator::new(rtt_rule(config.stack), config.timer_granularity, config.min_rto)
                 .with_clock(clock),
             recovery: Recovery::new(),
+            undo: Undo::default(),
             selective: Selective::new(config.stack, config.tlp),
             controller: kept.controller(mss, kept.initial_window),
             usage: WindowUsage::default(),
@@ -224,9 +229,21 @@ impl Tcp {
 
     /// The bytes that most data in order and the acknowledgement of it look at, for who wants to ask memory for them beforehand.
     pub const AT_RECEIVING: Range<usize> = 0..offset_of!(Self, sender) + Sender::AT_RECEIVING;
-    /// The same of an acknowledgement, and of what it lets go.
-    pub const AT_SENDING: [Range<usize>; 2] =
-        [0..offset_of!(Self, receiver) + 1, offset_of!(Self, acks)..offset_of!(Self, counters)];
+    /// The same of an acknowledgement while nothing is amiss, and of what it lets go.
+    pub const AT_SENDING: [Range<usize>; 3] = [
+        0..offset_of!(Self, receiver) + 1,
+        offset_of!(Self, acks)..offset_of!(Self, sender) + Sender::AT_PLAIN_SENDING,
+        offset_of!(Self, config) + offset_of!(Config, mss)..offset_of!(Self, counters) + 1,
+    ];
+    /// What an acknowledgement looks at besides while something [`Self::is_amiss`].
+    pub const AT_REPAIR: Range<usize> =
+        offset_of!(Self, sender) + Sender::AT_PLAIN_SENDING..offset_of!(Self, config);
+
+    /// Whether it is not known that nothing is lost, due, closing or to be repaired.
+    #[inline]
+    pub const fn is_amiss(&self) -> bool {
+        !self.is_plain
+    }
 
     /// Where in memory lies what a step looks at and is not in here, for who wants to ask for it beforehand.
     #[inline]

@@ -82,7 +82,7 @@ impl Tcp {
             && self.selective.by_time
             && !self.config.steers
             && !self.selective.probe.is_out()
-            && !self.selective.undo.is_proved_by_duplicates();
+            && !self.undo.is_proved_by_duplicates();
         let ack = relative(segment.ack, self.iss).extend(self.sender.snd_una());
         if !is_repair || ack != self.sender.snd_una() || self.recovery.covers(ack) {
             return false;

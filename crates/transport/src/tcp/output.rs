@@ -261,7 +261,7 @@ impl Tcp {
             return;
         }
         self.selective.prr.on_sent(1);
-        self.selective.undo.on_sent_again(timestamp(now));
+        self.undo.on_sent_again(timestamp(now));
         let is_first = sent.start() <= self.sender.snd_una();
         if is_first && self.selective.probe.pending != Pending::Reordering {
             self.selective.probe.pending = Pending::Retransmission;

@@ -30,7 +30,6 @@ pub(crate) struct RttEstimator {
     /// Whose ticks they are.
     clock: HostClock,
     min_rto: Duration,
-    max_rto: Duration,
     /// 8 SRTT in nanoseconds; zero before the first sample.
     srtt_x8: u64,
     /// 4 RTTVAR in nanoseconds: the term that is added to SRTT.
@@ -50,19 +49,24 @@ pub(crate) struct RttEstimator {
     idle_sample: u64,
 }
 
+impl RttRule {
+    /// No timeout is longer.
+    const fn max_rto(self) -> Duration {
+        match self {
+            Self::Rfc6298 => MAX_RTO_RFC,
+            Self::Ticks => MAX_RTO_BSD,
+            Self::Linux => MAX_RTO_LINUX,
+        }
+    }
+}
+
 impl RttEstimator {
     pub(crate) const fn new(rule: RttRule, granularity: Duration, min_rto: Duration) -> Self {
-        let max_rto = match rule {
-            RttRule::Rfc6298 => MAX_RTO_RFC,
-            RttRule::Ticks => MAX_RTO_BSD,
-            RttRule::Linux => MAX_RTO_LINUX,
-        };
         Self {
             rule,
             granularity,
             clock: HostClock::COMMON,
             min_rto,
-            max_rto,
             srtt_x8: 0,
             variance_term: 0,
             mdev: 0,
@@ -99,7 +103,8 @@ impl RttEstimator {
         let doublings = if self.backoff < MAX_BACKOFF { self.backoff } else { MAX_BACKOFF };
         let factor = 1_u64 << doublings;
         let rto = self.base_rto.saturating_mul(factor);
-        self.rto = if rto.as_nanos() > self.max_rto.as_nanos() { self.max_rto } else { rto };
+        let most = self.rule.max_rto();
+        self.rto = if rto.as_nanos() > most.as_nanos() { most } else { rto };
     }
 
     /// When a timer started `now` fires: after so many whole ticks of the clock, counted from the last tick.
@@ -112,7 +117,7 @@ impl RttEstimator {
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
         let base = if self.base_rto > self.min_rto { self.base_rto } else { self.min_rto };
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
-        self.after(if interval > self.max_rto { self.max_rto } else { interval }, now)
+        self.after(interval.min(self.rule.max_rto()), now)
     }
 
     /// `span` after `now` by this clock, which rounds up to its ticks.
@@ -308,7 +313,7 @@ impl RttEstimator {
             SLOW_TICK => rto.round_up_to(Duration::from_nanos(SLOW_TICK)),
             _ => rto.round_up_to(self.granularity),
         };
-        if rto > self.max_rto { self.max_rto } else { rto }
+        rto.min(self.rule.max_rto())
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! Left out: reneging (RFC 2018 §8); our receiver keeps what it has reported.
 
+use core::mem::offset_of;
 use std::collections::VecDeque;
 
 use talkpath_units::{Duration, Instant};
@@ -179,6 +180,9 @@ impl Marks {
 }
 
 impl Scoreboard {
+    /// So many bytes from the beginning on plain acknowledgements and plain sending look at.
+    pub(super) const AT_PLAIN_SENDING: usize = offset_of!(Self, losses);
+
     /// Whether no segment in flight is sacked or lost.
     #[inline]
     pub(crate) const fn is_clean(&self) -> bool {

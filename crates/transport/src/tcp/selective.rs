@@ -27,7 +27,6 @@ use super::rack::Rack;
 use super::recovery::RecoveryState;
 use super::scoreboard::{DUPLICATE_THRESHOLD, News};
 use super::timer::TimerKind;
-use super::undo::Undo;
 use crate::cc::{Ack, CongestionControl, Counting, RttSample};
 use crate::{Segment, Stack};
 
@@ -46,7 +45,6 @@ pub(super) struct Selective {
     pub(super) probe: Probe,
     pub(super) rack: Rack,
     pub(super) prr: Prr,
-    pub(super) undo: Undo,
 }
 
 /// The acknowledgement being processed.
@@ -69,7 +67,6 @@ impl Selective {
             by_time: stack == Stack::Linux || tlp,
             rack: Rack::new(),
             prr: Prr::default(),
-            undo: Undo::default(),
             probe: Probe::new(tlp),
             frto: false,
             duplicates: 0,
@@ -136,7 +133,7 @@ impl Tcp {
             segment.sack_count > 1 && second.0 <= first.0 && first.1 <= second.1 && first != second;
         let duplicate = first.0 < ack || within_second;
         if duplicate && first.1 <= max {
-            self.selective.undo.on_duplicate(first.1);
+            self.undo.on_duplicate(first.1);
             self.selective.rack.on_duplicate(una, max);
         }
         // What was never sent, or is no range, tells nothing.
@@ -215,7 +212,7 @@ impl Tcp {
         match self.recovery.state() {
             RecoveryState::Open => {
                 if self.sender.board.again.segments == 0 && !self.sender.first_is_again() {
-                    self.selective.undo.forget_retransmissions();
+                    self.undo.forget_retransmissions();
                 }
             }
             RecoveryState::Fast if self.recovery.covers(arrived.ack) => self.leave_fast(arrived),
@@ -363,7 +360,7 @@ impl Tcp {
         let window = self.controller.window();
         let prior = (window.cwnd(), window.remembered_ssthresh());
         let again = self.sender.board.again.segments + self.selective.probe.retransmissions();
-        self.selective.undo.begin(self.sender.snd_una(), again, prior);
+        self.undo.begin(self.sender.snd_una(), again, prior);
     }
 
     /// All that was sent when the loss was noticed has arrived (tcp_try_undo_recovery, tcp_end_cwnd_reduction).
@@ -374,7 +371,7 @@ impl Tcp {
             self.selective.rack.on_recovered();
         }
         self.recovery.leave();
-        if self.config.stack == Stack::Linux && self.selective.undo.stands() && !self.config.steers {
+        if self.config.stack == Stack::Linux && self.undo.stands() && !self.config.steers {
             let ssthresh = self.controller.window().ssthresh();
             self.controller.window_mut().set_cwnd(ssthresh);
         }

@@ -107,15 +107,17 @@ pub(crate) struct Sender {
     pub(super) next: usize,
     /// Of the segments, those that did not follow another one at once.
     pub(super) lumps: u64,
-    pub(super) board: Scoreboard,
     /// When data was last sent.
     pub(super) last_sent: Instant,
+    pub(super) board: Scoreboard,
     nagle: Nagle,
 }
 
 impl Sender {
     /// So many bytes from the beginning on an end looks at that only receives.
     pub(super) const AT_RECEIVING: usize = offset_of!(Self, next);
+    /// So many from the beginning on plain acknowledgements and plain sending look at; those behind only a repair does.
+    pub(super) const AT_PLAIN_SENDING: usize = offset_of!(Self, board) + Scoreboard::AT_PLAIN_SENDING;
 
     pub(crate) fn new(nagle: NagleKind) -> Self {
         Self {

@@ -75,7 +75,7 @@ impl Undo {
 impl Tcp {
     /// tcp_may_undo.
     pub(super) fn may_undo(&self, segment: &Segment) -> bool {
-        let undo = &self.selective.undo;
+        let undo = &self.undo;
         self.config.stack == Stack::Linux
             && (undo.is_proved_by_duplicates() || undo.is_proved_by_echo(self.echo(segment)))
     }
@@ -86,7 +86,7 @@ impl Tcp {
 
     /// tcp_try_undo_partial. Returns whether recovery needs nothing more now.
     pub(super) fn undo_partially(&mut self, segment: &Segment) -> bool {
-        let proved = self.selective.undo.is_proved_by_echo(self.echo(segment));
+        let proved = self.undo.is_proved_by_echo(self.echo(segment));
         if self.config.stack != Stack::Linux || !proved {
             return false;
         }
@@ -100,7 +100,7 @@ impl Tcp {
 
     /// tcp_try_undo_dsack.
     pub(super) fn undo_by_duplicates(&mut self) -> bool {
-        let undoes = self.config.stack == Stack::Linux && self.selective.undo.is_proved_by_duplicates();
+        let undoes = self.config.stack == Stack::Linux && self.undo.is_proved_by_duplicates();
         if undoes {
             self.take_back();
         }
@@ -109,7 +109,7 @@ impl Tcp {
 
     /// tcp_undo_cwnd_reduction.
     pub(super) fn take_back(&mut self) {
-        if let Some((cwnd, ssthresh)) = self.selective.undo.take() {
+        if let Some((cwnd, ssthresh)) = self.undo.take() {
             if self.config.steers {
                 self.controller.on_undo();
             } else {
