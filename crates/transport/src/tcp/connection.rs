@@ -80,7 +80,7 @@ pub struct Tcp {
     pub(super) probe_due: bool,
     /// What was sent since `usage` was last told.
     pub(super) sent_since_drained: Sent,
-    /// Nothing has arrived nor was read since the last segment left: the next one tells the same ([`Self::acknowledge`]).
+    /// No data has arrived nor was any read since the last segment left: the next one tells the same ([`Self::acknowledge`]).
     pub(super) has_told: bool,
     /// The window field of the last segment that left.
     pub(super) told_window: u16,

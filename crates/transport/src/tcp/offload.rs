@@ -60,7 +60,8 @@ impl Tcp {
     /// tcp_tso_should_defer, for `room` of `cwnd` segments; what is found soonest comes first.
     #[inline(always)]
     fn is_lump_worth_waiting(&self, room: u64, cwnd: u64, now: Instant) -> bool {
-        if self.recovery.state() != RecoveryState::Open || now.since(self.pacing.departs()) > RECENTLY {
+        let is_open = self.is_plain || self.recovery.state() == RecoveryState::Open;
+        if !is_open || now.since(self.pacing.departs()) > RECENTLY {
             return false;
         }
         let is_near = match (self.sender.first_sent_at(), self.rtt.srtt()) {
