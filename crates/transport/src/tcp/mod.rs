@@ -1,7 +1,7 @@
 //! TCP (RFC 9293) as a sans-IO state machine.
 //!
 //! ```text
-//!   connection   states, options, the Transport contract      output   which segment leaves next, and timers
+//!   connection   states and parts                          output   which segment leaves next, and timers
 //!   input        arriving segments: checks, ACKs, data, FIN   handshake  SYN, SYN-ACK, options agreed on
 //!   send         the stream out: written, in flight, lost     receive  the stream in: arrived, missing, read
 //!   recovery     duplicate ACKs, fast recovery, after RTO     ack      when to acknowledge
@@ -15,7 +15,7 @@
 //!   feedback     what BBR is told                              tuning   growth of the offered window
 //!   predict      what nearly all segments are, in short        clock    when a host's clock ticks
 //!   grown        the same of acknowledgements in a repair      lumps    the same of what leaves
-//!   offload      how many segments leave as one
+//!   offload      how many segments leave as one              contract   what is given to it and asked of it (Transport)
 //! ```
 //!
 //! Inside, offsets are 64 bits and count from the SYN; sequence numbers exist on packets alone.
@@ -28,6 +28,7 @@ mod ack;
 mod buffer;
 mod clock;
 mod connection;
+mod contract;
 mod feedback;
 mod grown;
 mod handshake;
