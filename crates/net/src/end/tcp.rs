@@ -23,6 +23,7 @@ use std::sync::OnceLock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::SendFlags;
 use rustix::time::Timespec;
+use talkpath_transport::tcp::WRITE;
 use talkpath_units::Instant;
 
 use super::Base;
@@ -410,7 +411,7 @@ impl Stream {
 /// What streams carry.
 fn outgoing() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    BYTES.get_or_init(|| filling(2 * READ))
+    BYTES.get_or_init(|| filling(WRITE as usize))
 }
 
 /// Bytes that one read asks for.

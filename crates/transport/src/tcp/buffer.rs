@@ -17,8 +17,8 @@
 //!
 //! A message is taken whole where it fits, and waits where an empty buffer would hold it. A larger one is written in parts ([`SendBuffer::part`])
 //! once the buffer is writable. Winsock's buffer takes one, however large, as long as it holds less than its room (`overfill`): a send
-//! completes while the socket is within its SO_SNDBUF quota (Microsoft, "Design issues: Sending small data segments over TCP with Winsock", KB 214397). Left out of that: the one send more that is taken beyond the quota
-//! while a single earlier one is unfinished.
+//! completes while the socket is within its SO_SNDBUF quota (Microsoft, "Design issues: Sending small data segments over TCP with
+//! Winsock", KB 214397). Left out of that: the one send more that is taken beyond the quota while a single earlier one is unfinished.
 
 use talkpath_units::Bytes;
 
@@ -278,9 +278,8 @@ impl Memory {
     }
 }
 
-/// What one call of an application writes: chosen, and the same as in the real arenas, since a full socket is asked again where a call
-/// ends.
-const WRITE: u64 = 128 << 10;
+/// How many bytes one call of an application writes at most, in every arena: chosen. Where a call ends decides what a full socket takes.
+pub const WRITE: u64 = 128 << 10;
 /// net.ipv4.tcp_wmem[1].
 const WMEM_DEFAULT: u64 = 16 << 10;
 /// net.ipv4.tcp_wmem[2].

@@ -55,4 +55,5 @@ mod undo;
 pub(crate) mod usage;
 mod window;
 
+pub use buffer::WRITE;
 pub use connection::Tcp;

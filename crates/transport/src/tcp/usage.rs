@@ -2,7 +2,8 @@
 //!
 //! A window that the application does not fill says nothing about the path and must not grow (RFC 7661 §1). Linux's
 //! rule is used wherever `cwnd_validation` is on: the window may grow while it was full in the latest round trip, and in slow start to twice
-//! what was in flight. (Kernels before 6.1 forgot in slow start that it was full.) Linux also takes back what was not used for a whole RTO (tcp_cwnd_application_limited; RFC 2861 §3.2).
+//! what was in flight. (Kernels before 6.1 forgot in slow start that it was full.) Linux also takes back what was not used for a whole
+//! RTO (tcp_cwnd_application_limited; RFC 2861 §3.2).
 
 use talkpath_units::{Duration, Instant};
 
