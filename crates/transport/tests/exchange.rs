@@ -499,6 +499,8 @@ exchanges! {
     delayed_ack_waits_for_its_timeout
     bsd_acknowledges_at_its_tick
     bsd_halves_its_window_in_whole_segments
+    bsd_halves_its_window_at_the_third_duplicate
+    bsd_halves_its_window_with_limited_transmit_too
     acknowledgements_wait_for_the_read
     linux_acknowledges_quickly_then_with_answers
     out_of_order_data_is_acknowledged_at_once

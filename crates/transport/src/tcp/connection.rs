@@ -272,17 +272,19 @@ impl Tcp {
         }
     }
 
-    /// What a loss halves: what is in flight (RFC 5681 §3.1 eq. 4), or in BSD (tcp_input, tcp_timers) the smaller of `cwnd` and the
-    /// offered window, of which whole segments are left.
-    pub(super) fn loss_base(&self) -> u64 {
+    /// What a loss halves. RFC 5681 §3.1 eq. 4: FlightSize, without the `limited` that limited transmit sent (§3.2
+    /// step 2). BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the offered window, in whole pairs of
+    /// segments. Limited transmit goes beyond `cwnd`, so BSD's base never contains it.
+    pub(super) fn loss_base(&self, limited: u64) -> u64 {
         let window = self.controller.window();
+        let flight = self.flight_size().saturating_sub(limited);
         if self.config.stack != Stack::BsdReno {
-            return self.flight_size();
+            return flight;
         }
         let pair = 2 * window.counting().smss();
         match window.counting() {
             Counting::Bytes { .. } => window.cwnd().min(self.sender.offered_bytes()) / pair * pair,
-            Counting::Packets => self.flight_size(),
+            Counting::Packets => flight,
         }
     }
 

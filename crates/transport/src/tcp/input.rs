@@ -220,7 +220,7 @@ impl Tcp {
             DuplicateAck::InRecovery => self.controller.on_duplicate_ack(),
             DuplicateAck::Third => {
                 self.counters.fast_retransmits += 1;
-                self.controller.on_loss(self.loss_base().saturating_sub(self.recovery.limited()));
+                self.controller.on_loss(self.loss_base(self.recovery.limited()));
                 if self.controller.goes_back() {
                     self.recovery.enter_loss_by_duplicates(self.sender.snd_max());
                     self.sender.go_back();

@@ -128,7 +128,7 @@ impl Tcp {
                 } else {
                     // BSD halves at each timeout, RFC 5681 §3.1 once for a segment.
                     let halves = first || self.config.stack == Stack::BsdReno;
-                    self.controller.on_rto(self.loss_base(), halves);
+                    self.controller.on_rto(self.loss_base(0), halves);
                     self.recovery.enter_loss(self.sender.snd_max());
                     self.sender.go_back();
                 }
