@@ -12,6 +12,9 @@ use talkpath_measure::RunRecord;
 use talkpath_scenario::{Cell, Options, Source, load};
 use talkpath_sim::SimArena;
 
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 /// Name, text, and the shorter duration for callgrind.
 const SCENARIOS: [(&str, &str, u64); 3] = [
     ("12 TCP and a voice stream through 1.5 Mb/s, 2,000 s", include_str!("dumbbell.toml"), 50),
@@ -29,7 +32,7 @@ fn main() {
         && flag == "--once"
     {
         let text = SCENARIOS[name.parse::<usize>().expect("an index")].1;
-        println!("{}", hops(&run(text, seconds.parse().ok(), false)[0]));
+        println!("{}", hops(&run(text, seconds.parse().ok())[0]));
         return;
     }
     if let [_, flag, flows, seconds] = arguments.as_slice()
@@ -45,7 +48,7 @@ fn main() {
     println!("{:<56} {:>12} {:>8} {:>10} {:>14}", "scenario", "hops", "CPU s", "M hops/s", "instr./hop");
     for (index, (name, text, seconds)) in SCENARIOS.into_iter().enumerate() {
         let before = cpu_seconds();
-        let hops = hops(&run(text, None, false)[0]);
+        let hops = hops(&run(text, None)[0]);
         let spent = cpu_seconds() - before;
         let instructions = instructions_per_hop(index, seconds);
         let rate = hops as f64 / spent / 1e6;
@@ -54,7 +57,7 @@ fn main() {
 }
 
 /// Runs every cell of the scenario once, for `seconds` where given.
-fn run(text: &str, seconds: Option<u64>, series: bool) -> Vec<RunRecord> {
+fn run(text: &str, seconds: Option<u64>) -> Vec<RunRecord> {
     let set = seconds.map(|seconds| ("duration".to_owned(), format!("{seconds} s"))).into_iter().collect();
     let source = Source { name: "bench.toml".to_owned(), text: text.to_owned() };
     let plan = load(&source, &Options { set, ..Options::default() }).expect("the scenario is valid");
@@ -64,8 +67,8 @@ fn run(text: &str, seconds: Option<u64>, series: bool) -> Vec<RunRecord> {
             cell: 0,
             repetition: 0,
             seed: plan.seed,
-            series,
-            rows: series,
+            series: false,
+            rows: false,
             interrupt: &interrupt,
             progress: &|_| {},
         };
@@ -95,7 +98,7 @@ fn many(flows: u64, seconds: u64) {
     );
     let timed = |seconds: Option<u64>| {
         let before = cpu_seconds();
-        let hops = hops(&run(&text, seconds, false)[0]);
+        let hops = hops(&run(&text, seconds)[0]);
         (hops as f64, cpu_seconds() - before)
     };
     let ((fewer, less), (hops, spent)) = (timed(Some(seconds / 2)), timed(None));
@@ -109,17 +112,12 @@ fn many(flows: u64, seconds: u64) {
     );
 }
 
-/// Prints two numbers that change when anything in the records of the scenario in `file` does, with every row and series or
-/// with neither: what is made faster must still do the same.
+/// Prints the digests of the scenario in `file`, as `tests/digests.rs` compares them.
 #[expect(clippy::disallowed_methods, reason = "a bench reads its own scenario file")]
 fn digest(file: &str) {
     let text = std::fs::read_to_string(file).expect("a scenario file");
-    // FNV-1a, 64 bits.
-    let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    let digest = |everything: bool| {
-        format!("{:?}", run(&text, None, everything)).bytes().fold(0xcbf2_9ce4_8422_2325, fold)
-    };
-    println!("{:016x} with rows, {:016x} without {file}", digest(true), digest(false));
+    let [with, without] = common::digests(&text);
+    println!("{with:016x} with rows, {without:016x} without {file}");
 }
 
 fn instructions_per_hop(index: usize, seconds: u64) -> String {

@@ -1,5 +1,6 @@
 //! Runs scenarios from their text.
 
+use std::fmt::{self, Write as _};
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
@@ -43,6 +44,28 @@ pub(crate) fn run(text: &str) -> RunRecord {
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn run_without_rows(text: &str) -> RunRecord {
     only(run_each(text, false))
+}
+
+/// Two numbers that change when anything in the records of the scenario does: with every row and series, and without
+/// rows.
+#[allow(dead_code, reason = "each test file is a program of its own")]
+pub(crate) fn digests(text: &str) -> [u64; 2] {
+    [true, false].map(|rows| {
+        let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+        write!(digest, "{:?}", run_each(text, rows)).expect("a digest takes all text");
+        digest.0
+    })
+}
+
+/// FNV-1a, 64 bits, of the text that is written to it.
+struct Digest(u64);
+
+impl fmt::Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        self.0 = text.bytes().fold(self.0, fold);
+        Ok(())
+    }
 }
 
 fn only(mut records: Vec<RunRecord>) -> RunRecord {
