@@ -94,6 +94,7 @@ impl HostTcp {
             .map(|(flow, keys)| {
                 format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
             })
+            .chain(scenario.flows.iter().filter_map(loose_window))
             .chain(unmarked)
             .collect()
     }
@@ -123,6 +124,21 @@ impl HostTcp {
         }
         keys
     }
+}
+
+/// What to say of an `rwnd` that does not bound the window here. Linux takes TCP_WINDOW_CLAMP back as soon as it has
+/// measured how much memory a segment takes (tcp_measure_rcv_mss), and tunes the buffer from then on, unless SO_RCVBUF
+/// is set.
+fn loose_window(flow: &Flow) -> Option<String> {
+    let config = tcp(flow).filter(|config| config.rwnd != KERNEL.rwnd)?;
+    flow.receiver.socket_buffer.is_none().then(|| {
+        format!(
+            "flow {}: rwnd = \"{} B\" does not bound the window in `emu`: the kernel lets it grow to 64 KiB and more, \
+             so that goodput is not that of `sim`; receiver.socket_buffer bounds it",
+            flow.name,
+            config.rwnd.get()
+        )
+    })
 }
 
 /// The value that all have, if there are any.
@@ -224,6 +240,14 @@ mod tests {
         let both = scenario(", delayed_ack = \"100 ms\"", ", pacing = true");
         let warnings = HostTcp::of(&both).warnings(&both);
         assert!(warnings.len() == 1 && warnings[0].contains("delayed_ack"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_window_that_the_kernel_does_not_keep_to_is_warned_of() {
+        let first = scenario(", rwnd = \"16 kB\"", "");
+        let warnings = HostTcp::of(&first).warnings(&first);
+        let said = ["flow a", "rwnd = \"16000 B\"", "does not bound", "socket_buffer"];
+        assert!(warnings.len() == 1 && said.iter().all(|words| warnings[0].contains(words)), "{warnings:?}");
     }
 
     #[test]
