@@ -1,5 +1,5 @@
-//! Any bytes as a DCCP packet, native and in UDP: none panics, what is taken out is bounded, and what was decoded is
-//! encoded and decoded to the same again (RFC 4340 §5, RFC 6773).
+//! Any bytes as a DCCP packet, native and in UDP: none panics, what is taken out is bounded, and what was
+//! decoded is encoded and decoded to the same again (RFC 4340 §5, RFC 6773).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,9 +1,9 @@
-//! A peer that says what it likes, when it likes: an end of our DCCP does not panic, and neither its answers nor its
-//! deadlines come without end.
+//! A peer that says what it likes, when it likes: an end of our DCCP does not panic, and neither its answers
+//! nor its deadlines come without end.
 //!
-//! The first byte chooses CCID, role and keys; then each record is a wait in tenths of a millisecond (2 B), a length (1 B) and so many bytes
-//! of a packet inside UDP. With an even length the sequence numbers become those that the end expects, so that the fuzzer need not guess
-//! them.
+//! The first byte chooses CCID, role and keys; then each record is a wait in tenths of a millisecond (2 B), a
+//! length (1 B) and so many bytes of a packet inside UDP. With an even length the sequence numbers become
+//! those that the end expects, so that the fuzzer need not guess them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

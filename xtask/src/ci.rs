@@ -1,9 +1,9 @@
 //! What CI runs, so that it can be run at home: each step in order, the first failure ends it.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,27 +28,19 @@ pub(crate) fn run(root: &Path, chosen: &[String]) -> Result<String, String> {
 
 type Step = fn(&Path) -> Result<(), String>;
 
-const STEPS: [(&str, Step); 10] = [
+const STEPS: [(&str, Step); 8] = [
     ("test", |root| cargo(root, &["test", "--workspace"])),
     ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
     ("tidy", |root| crate::tidy::run(root).map(|closing| println!("{closing}"))),
     ("citations", |root| crate::citations::run(root).map(|closing| println!("{closing}"))),
-    ("kernel-peer", |root| crate::kernel_peer::run(root).map(|closing| println!("{closing}"))),
     ("smoke", smoke),
-    ("studies", |root| studies(root, &STUDIES)),
-    ("long-studies", |root| studies(root, &LONG_STUDIES)),
+    ("pages", |root| crate::docs::run(root, &["--check".to_owned()]).map(|closing| println!("{closing}"))),
 ];
 
-/// The measured papers whose short form the gate runs over the kernel's own stacks, two minutes each on an idle machine.
-const STUDIES: [&str; 2] = ["zhang-schulzrinne-2004", "foderaro-1995"];
-/// The others, with the same time for themselves. They run with `cargo xtask ci`, not in the gate.
-const LONG_STUDIES: [&str; 1] = ["spoor-2014"];
-/// What one step's studies may take together. A disturbed machine repeats runs, so that the time has no bound of its own.
-const STUDIES_TIME: Duration = Duration::from_secs(300);
-/// talkpath's exit code where an arena is not available.
-const UNAVAILABLE: i32 = 3;
+/// talkpath's exit code if an arena is not available.
+pub(crate) const UNAVAILABLE: i32 = 3;
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
     run_command(Command::new("cargo").current_dir(root).args(arguments))
@@ -60,57 +52,76 @@ fn docs(root: &Path) -> Result<(), String> {
     run_command(command.args(["doc", "--workspace", "--no-deps"]))
 }
 
-/// The README's first command, and: a debug build on one job writes the record files of a release build on two.
+/// One scenario in each arena, by the debug build that the tests have made. The simulator's record files are
+/// the same on one job and on two.
 fn smoke(root: &Path) -> Result<(), String> {
     let runs = root.join("target").join("ci-smoke");
     if runs.exists() {
         fs::remove_dir_all(&runs).map_err(|error| format!("{}: {error}", runs.display()))?;
     }
-    let release = runs.join("release");
-    let debug = runs.join("debug");
-    run_command(compare(root, &release).args(["run", "--release", "--", "compare", "--jobs", "2"]))?;
-    run_command(compare(root, &debug).args(["run", "--", "compare", "--jobs", "1"]).stdout(Stdio::null()))?;
+    cargo(root, &["build"])?;
+    let program = root.join("target").join("debug").join("talkpath");
+    fs::create_dir_all(&runs).map_err(|error| format!("{}: {error}", runs.display()))?;
+    let scenario = runs.join("call.toml");
+    fs::write(&scenario, SMOKE).map_err(|error| format!("{}: {error}", scenario.display()))?;
+    let run = |out: &str, arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("run").arg(&scenario).args(arguments).arg("--out").arg(runs.join(out));
+        command
+    };
+    run_command(&mut run("one", &["--jobs", "1"]))?;
+    run_command(run("two", &["--jobs", "2"]).stdout(Stdio::null()))?;
     for file in ["packets.parquet", "series.parquet"] {
-        let [left, right] = [read(&only_run(&release)?.join(file))?, read(&only_run(&debug)?.join(file))?];
+        let [left, right] = [
+            read(&only_run(&runs.join("one"))?.join(file))?,
+            read(&only_run(&runs.join("two"))?.join(file))?,
+        ];
         if left != right {
-            return Err(format!("{file}: the debug build's differs from the release build's"));
+            return Err(format!("{file}: differs on one job and on two"));
         }
-        println!(
-            "{file}: {} bytes, the same from a release build on 2 jobs and a debug build on 1",
-            left.len()
-        );
+        println!("{file}: {} bytes, the same on one job and on two", left.len());
     }
-    Ok(())
+    match exit_code(&mut run("emu", &["--arena", "emu", "--repeat", "1"]))? {
+        0 => {}
+        UNAVAILABLE => println!("ci: SKIP: the smoke run in emu: the arena is not available here"),
+        code => return Err(format!("the smoke run in emu: exit code {code}")),
+    }
+    let mut server = Command::new(&program);
+    server.args(["serve", "--open", "--bind", "127.0.0.1:0"]).stdout(Stdio::piped());
+    let mut server = server.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
+    let live = address_of(&mut server)
+        .and_then(|address| run_command(&mut run("live", &["--to", &address, "--repeat", "1"])));
+    server.kill().and_then(|()| server.wait()).map_err(|error| format!("serve: {error}"))?;
+    live
 }
 
-/// The short form of `studies` in the emulated arena, within [`STUDIES_TIME`] in all. What the machine disturbs has no
-/// verdict and fails nothing; what time or machine leave out is skipped, and says so.
-fn studies(root: &Path, studies: &[&str]) -> Result<(), String> {
-    cargo(root, &["build", "--release"])?;
-    let program = root.join("target").join("release").join("talkpath");
-    let out = root.join("target").join("ci-studies");
-    let deadline = Instant::now() + STUDIES_TIME;
-    for study in studies {
-        let began = Instant::now();
-        let mut command = Command::new(&program);
-        command
-            .current_dir(root)
-            .args(["study", "run", study, "--arena", "emu", "--quick", "--out"])
-            .arg(&out);
-        match exit_code_until(&mut command, deadline)? {
-            Some(0) => println!("ci: {study} in emu: as expected, {} s", began.elapsed().as_secs()),
-            Some(UNAVAILABLE) => {
-                println!("ci: SKIP: {study} in emu did not run: the arena is not available here");
-            }
-            Some(code) => return Err(format!("{study} in emu: exit code {code}")),
-            None => println!("ci: SKIP: {study} in emu has no verdict: it did not end within five minutes"),
-        }
-    }
-    Ok(())
+/// A second of a call over two transports.
+const SMOKE: &str = "\
+name = \"smoke\"
+duration = \"1 s\"
+drain = \"1 s\"
+repeat = 4
+path = \"home-adsl\"
+
+[flow.call]
+transport = \"udp\"
+workload = { kind = \"voice\", codec = \"g711\", echo = true }
+
+[sweep]
+\"flow.call.transport\" = [\"udp\", \"tcp\"]
+";
+
+/// The address on which a server that was just started listens.
+fn address_of(server: &mut Child) -> Result<String, String> {
+    let stdout = server.stdout.take().ok_or("serve: no output")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("serve: {error}"))?;
+    let address = line.trim().strip_prefix("listening on ");
+    address.map(str::to_owned).ok_or_else(|| format!("serve said {line:?}"))
 }
 
 /// Runs `command` to its end, or ends it at `deadline` and returns nothing.
-fn exit_code_until(command: &mut Command, deadline: Instant) -> Result<Option<i32>, String> {
+pub(crate) fn exit_code_until(command: &mut Command, deadline: Instant) -> Result<Option<i32>, String> {
     let shown = shown(command);
     println!("$ {shown}");
     let failed = |error: io::Error| format!("{shown}: {error}");
@@ -127,13 +138,7 @@ fn exit_code_until(command: &mut Command, deadline: Instant) -> Result<Option<i3
     }
 }
 
-fn compare(root: &Path, out: &Path) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(root).env("TALKPATH_OUT", out);
-    command
-}
-
-fn only_run(out: &Path) -> Result<PathBuf, String> {
+pub(crate) fn only_run(out: &Path) -> Result<PathBuf, String> {
     let mut entries = fs::read_dir(out).map_err(|error| format!("{}: {error}", out.display()))?;
     match (entries.next(), entries.next()) {
         (Some(Ok(entry)), None) => Ok(entry.path()),
@@ -141,7 +146,7 @@ fn only_run(out: &Path) -> Result<PathBuf, String> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 

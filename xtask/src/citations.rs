@@ -1,7 +1,8 @@
 //! `RFC 5681 §3.1 eq. 3`: collects such tags from code and tests and prints rule → code → test.
 //!
-//! A tag is `RFC`, a space, the number, and then ` §` with a section (`3.1`, `A.8`), all on one line. `RFC 768` alone
-//! names a document and is not a rule. Anything that looks like a tag and is not one fails, since nobody would find it.
+//! A tag is `RFC`, a space, the number, and then ` §` with a section (`3.1`, `A.8`), all on one line.
+//! `RFC 768` alone names a document and is not a rule. Anything that looks like a tag and is not one fails,
+//! since nobody would find it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

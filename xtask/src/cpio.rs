@@ -1,6 +1,7 @@
 //! An initramfs as the kernel unpacks it: a cpio archive in the "newc" form (Linux,
-//! Documentation/driver-api/early-userspace/buffer-format.rst): 110 B of header in hexadecimal, the name, the contents,
-//! each padded to 4 B. What it leaves out: owners, times, links and compression, none of which a boot needs.
+//! Documentation/driver-api/early-userspace/buffer-format.rst): 110 B of header in hexadecimal, the name, the
+//! contents, each padded to 4 B. What it leaves out: owners, times, links and compression, none of which a
+//! boot needs.
 
 /// An archive that grows file by file.
 pub(crate) struct Archive {
@@ -35,7 +36,8 @@ impl Archive {
         let (inode, links) = (self.entries, 1);
         let size = u32::try_from(contents.len()).unwrap_or(u32::MAX);
         let name_size = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
-        // Magic, inode, mode, uid, gid, links, mtime, size, device (2), special device (2), name's size, checksum.
+        // Magic, inode, mode, uid, gid, links, mtime, size, device (2), special device (2), name's size,
+        // checksum.
         self.bytes.extend_from_slice(b"070701");
         for field in [inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0] {
             self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());

@@ -1,15 +1,16 @@
 //! Our DCCP against the last kernels that had one: `cargo xtask kernel-peer`.
 //!
-//! Linux removed DCCP in 6.16, so no running kernel can be asked for it any more. Debian's 6.1 cloud kernel carries
-//! `dccp.ko` with CCID 2 and CCID 3; it boots under qemu without hardware support, without root and without a disk:
-//! its network card is a UDP socket on loopback that carries Ethernet frames. `guest.c` is its only process; our end
-//! is the example `dccp_kernel_peer` of `talkpath-net`.
+//! Linux removed DCCP in 6.16, so the running kernel may not have it. Debian's 6.1 cloud kernel carries
+//! `dccp.ko` with CCID 2 and CCID 3; it boots under qemu without hardware support, without root and without a
+//! disk: its network card is a UDP socket on loopback that carries Ethernet frames. `guest.c` is its only
+//! process; our end is the example `dccp_kernel_peer` of `talkpath-kernel`.
 //!
 //! ```text
 //!   guest.c ── DCCP of Linux 6.1 ── virtio-net ══ frames over UDP ══ dccp_kernel_peer ── our DCCP
 //! ```
 //!
-//! Where a part is missing (qemu, a C compiler, the packages), it says which and how to get it, and counts as skipped.
+//! If a part is missing (qemu, a C compiler, the packages), it says which and how to get it, and counts as
+//! skipped.
 
 use std::fs;
 use std::io::Read as _;
@@ -62,10 +63,12 @@ const SESSIONS: [Session; 4] = [
 /// Messages a session; the sender numbers them.
 const MESSAGES: u32 = 200;
 
-/// A boot takes 5 to 12 s of a free core, the messages 4 s. What hangs is to be told from what is slow: fifty times that.
+/// A boot takes 5 to 12 s of a free core, the messages 4 s. The limit is fifty times that, so that slow work
+/// is not taken for a hang.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Our end ends on its own within this of the machine's; chosen, and long for a machine that does much besides.
+/// Our end ends on its own within this of the machine's; chosen, and long for a machine that does much
+/// besides.
 const LINGER: Duration = Duration::from_secs(60);
 
 impl std::fmt::Display for Session {
@@ -80,7 +83,8 @@ struct Kernel {
     initramfs: PathBuf,
 }
 
-/// The kernel's image, taken out of its package, and an initramfs with its modules and our program; `Err` says what is missing.
+/// The kernel's image, taken out of its package, and an initramfs with its modules and our program; `Err`
+/// says what is missing.
 fn prepare(root: &Path, folder: &Path) -> Result<Kernel, String> {
     for (program, package) in
         [("qemu-system-x86_64", "qemu-system-x86"), ("cc", "gcc"), ("apt-get", "apt"), ("dpkg", "dpkg")]
@@ -111,7 +115,7 @@ fn prepare(root: &Path, folder: &Path) -> Result<Kernel, String> {
     Ok(Kernel { image, initramfs })
 }
 
-/// Downloads the kernel's package and takes it apart; nothing is installed.
+/// Downloads the kernel's package and unpacks it; nothing is installed.
 fn fetch_kernel(folder: &Path, unpacked: &Path) -> Result<(), String> {
     let package = match kernel_package() {
         Some(package) => package,
@@ -200,7 +204,7 @@ fn build_peer(root: &Path) -> Result<PathBuf, String> {
         "build",
         "-q",
         "-p",
-        "talkpath-net",
+        "talkpath-kernel",
         "--example",
         "dccp_kernel_peer",
         "--message-format=json",

@@ -1,13 +1,18 @@
-//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask citations`, `cargo xtask timings`,
-//! `cargo xtask peers`, `cargo xtask kernel-peer`.
+//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask docs`,
+//! `cargo xtask citations`, `cargo xtask timings`, `cargo xtask peers`, `cargo xtask kernel-peer`,
+//! `cargo xtask nightly`, `cargo xtask weekly`.
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
 
 mod ci;
+mod circles;
 mod citations;
 mod cpio;
+mod docs;
 mod kernel_peer;
+mod nightly;
 mod peers;
+mod rust;
 mod tidy;
 mod timings;
 mod tree;
@@ -16,9 +21,12 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see --list)
-       cargo xtask tidy             borders between crates, words, file lengths, module docs
+       cargo xtask nightly [--only NAME] [--fresh]     what takes long or judges the machine, at most 90 minutes (see --list)
+       cargo xtask weekly [--only NAME] [--fresh]      what takes longer than that
+       cargo xtask docs [--check]   writes into the pages what commands print, or names where they differ
+       cargo xtask tidy             borders, circles of files, unsafe code, words, file lengths, module docs
        cargo xtask citations        rule, code, test: where each RFC section is followed and tested
-       cargo xtask timings [PAGE]   docs/building.md's table, from `cargo build --release --timings`
+       cargo xtask timings [PAGE]   what each crate's build costs, from `cargo build --release --timings`
        cargo xtask peers [seeds=N] [ns3=FOLDER] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one";
@@ -28,6 +36,9 @@ fn main() -> ExitCode {
     let root = tree::workspace_root();
     let outcome = match arguments.first().map(String::as_str) {
         Some("ci") => ci::run(&root, &arguments[1..]),
+        Some("nightly") => nightly::nightly(&root, &arguments[1..]),
+        Some("weekly") => nightly::weekly(&root, &arguments[1..]),
+        Some("docs") => docs::run(&root, &arguments[1..]),
         Some("tidy") => tidy::run(&root),
         Some("citations") => citations::run(&root),
         Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),

@@ -1,9 +1,10 @@
-//! `cargo xtask peers`: the dumbbell of studies/sawashima-1997 in ns-2 and ns-3 beside ours, and what each costs in CPU time.
+//! `cargo xtask peers`: the dumbbell of studies/sawashima-1997 in ns-2 and ns-3 beside ours, and what each
+//! costs in CPU time.
 //!
 //! Three programs take the same questions and print the same lines (`seed=1 loss=0.02 queue=9.1 ...`): ours
-//! (crates/sim/examples/figures.rs), `dumbbell.tcl` for ns-2 and `dumbbell.cc` for ns-3, both beside the study. Neither simulator is part of
-//! this workspace; where one is not installed its column says so, with the way to get it, and without both nothing was compared
-//! and the exit code is no success.
+//! (crates/sim/examples/figures.rs), `dumbbell.tcl` for ns-2 and `dumbbell.cc` for ns-3, both beside the
+//! study. Neither simulator is part of this workspace; if one is not installed, its column says so, with the
+//! way to get it, and without both nothing was compared and the exit code is no success.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,8 +27,8 @@ struct Simulator {
 /// Every run's figures, by name.
 type Figures = BTreeMap<String, Vec<f64>>;
 
-/// Compares figures, or with `speed` the cost. `ns3=FOLDER` takes ns-3 from there, the folder of a build of its sources (cmake -B), and not
-/// from the Python package.
+/// Compares figures, or with `speed` the cost. `ns3=FOLDER` takes ns-3 from there, the folder of a build of
+/// its sources (cmake -B), and not from the Python package.
 ///
 /// # Errors
 /// What is wrong with the arguments, or why nothing could be compared.
@@ -49,7 +50,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     compare(root, &ours, &peers, &arguments)
 }
 
-/// `[seeds=N] [duration=S] [CELL-PREFIX...]`: medians and ranges over so many seeds.
+/// `[seeds=N] [duration=S] [CELL-PREFIX...]`: medians and ranges over N seeds.
 fn compare(
     root: &Path,
     ours: &Simulator,
@@ -173,8 +174,8 @@ fn ns2(root: &Path) -> Result<Simulator, String> {
     Ok(Simulator { name: "ns-2", program, before: vec![script.display().to_string()] })
 }
 
-/// The study's script, compiled against the headers and libraries in `built` or else of the Python package, which is the only form of
-/// ns-3 that needs no build.
+/// The study's script, compiled against the headers and libraries in `built` or else of the Python package,
+/// which is the only form of ns-3 that needs no build.
 fn ns3(root: &Path, built: Option<&Path>) -> Result<Simulator, String> {
     const HOW: &str = "pip install ns3 (3.44; Debian's 3.37 has logging compiled in), or ns3=FOLDER of a build of its sources";
     let absent = |what: &str| format!("ns-3: {what}; {HOW}");
@@ -214,7 +215,7 @@ fn ns3(root: &Path, built: Option<&Path>) -> Result<Simulator, String> {
     }
 }
 
-/// Where the Python package of ns-3 is installed.
+/// The folder in which the Python package of ns-3 is installed.
 fn python_package() -> Result<PathBuf, String> {
     const FIND: &str = "import importlib.util as u; print(u.find_spec('ns3').submodule_search_locations[0])";
     let out = Command::new("python3").args(["-c", FIND]).output();
@@ -222,7 +223,8 @@ fn python_package() -> Result<PathBuf, String> {
     Ok(PathBuf::from(String::from_utf8_lossy(&out.stdout).trim()))
 }
 
-/// The linker's word for the library of `module`: a profile's libraries end with its name (libns3.44-core-optimized.so).
+/// The linker's word for the library of `module`: a profile's libraries end with its name
+/// (libns3.44-core-optimized.so).
 fn library(folder: &Path, module: &str) -> Option<String> {
     let endings = [format!("-{module}.so"), format!("-{module}-optimized.so")];
     fs::read_dir(folder).into_iter().flatten().flatten().find_map(|entry| {

@@ -1,10 +1,13 @@
-//! What neither the compiler nor clippy holds: borders between crates, words, file lengths, module docs.
+//! What neither the compiler nor clippy holds: borders between crates, words, file lengths, module docs,
+//! circles of files, unsafe code.
 //!
-//! The borders are those of ARCHITECTURE.md's picture; this file is where the picture becomes a check.
+//! The borders are those of ARCHITECTURE.md's picture; this file turns the picture into a check.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::circles::circles;
+use crate::rust::{product_tokens, unsafe_lines};
 use crate::tree::{Source, sources};
 
 /// Checks the tree; the error lists every finding.
@@ -29,11 +32,14 @@ fn findings(tree: &[Source]) -> Vec<String> {
         white_space(source, &mut found);
         words(source, &mut found);
         length(source, &mut found);
+        comment_width(source, &mut found);
         module_docs(source, &mut found);
         os_access(source, &mut found);
         manifest(source, &mut found);
     }
     every_crate_has_its_borders(tree, &mut found);
+    circles(tree, &mut found);
+    unsafe_code(tree, &mut found);
     found
 }
 
@@ -73,6 +79,24 @@ fn length(source: &Source, found: &mut Vec<String>) {
     }
 }
 
+/// rustfmt keeps code to the width, but not comments. What a fence holds is drawn: it may be wider.
+fn comment_width(source: &Source, found: &mut Vec<String>) {
+    if !source.has_extension("rs") {
+        return;
+    }
+    let mut is_drawn = false;
+    for (number, line) in numbered(source) {
+        let comment = line.trim_start();
+        if !comment.starts_with("//") {
+            is_drawn = false;
+        } else if comment.trim_start_matches(['/', '!', ' ']).starts_with("```") {
+            is_drawn = !is_drawn;
+        } else if !is_drawn && line.chars().count() > MAX_WIDTH {
+            found.push(format!("{}:{number}: a comment wider than {MAX_WIDTH} columns", source.path));
+        }
+    }
+}
+
 fn module_docs(source: &Source, found: &mut Vec<String>) {
     let in_source = source.path.contains("/src/") && source.has_extension("rs") && !source.is_test_file();
     if in_source && !source.text.starts_with("//!") {
@@ -80,7 +104,7 @@ fn module_docs(source: &Source, found: &mut Vec<String>) {
     }
 }
 
-/// Invariant 1: only `net` and `cli` touch a clock, a socket, a file or the environment.
+/// Invariant 1: only `kernel`, `emu`, `live` and `cli` touch a clock, a socket, a file or the environment.
 fn os_access(source: &Source, found: &mut Vec<String>) {
     let Some(name) = source.crate_name() else { return };
     if OS_CRATES.contains(&name) || !source.path.contains("/src/") || !source.has_extension("rs") {
@@ -92,7 +116,11 @@ fn os_access(source: &Source, found: &mut Vec<String>) {
             continue;
         }
         for module in OS_MODULES.iter().filter(|module| line.contains(*module)) {
-            found.push(format!("{}:{number}: `{module}`: only net and cli touch the OS", source.path));
+            found.push(format!(
+                "{}:{number}: `{module}`: only {} touch the OS",
+                source.path,
+                OS_CRATES.join(", ")
+            ));
         }
     }
 }
@@ -131,6 +159,27 @@ fn every_crate_has_its_borders(tree: &[Source], found: &mut Vec<String>) {
     }
 }
 
+/// Unsafe code is in one crate, and little: a reader can go through all of it.
+fn unsafe_code(tree: &[Source], found: &mut Vec<String>) {
+    let mut places = Vec::new();
+    for source in tree.iter().filter(|source| source.has_extension("rs") && source.path.contains("src/")) {
+        if source.is_test_file() || source.path.ends_with("_tests.rs") {
+            continue;
+        }
+        for line in unsafe_lines(&product_tokens(&source.text)) {
+            let place = format!("{}:{line}", source.path);
+            if source.crate_name() != Some(SYSTEM_CRATE) {
+                found.push(format!("{place}: unsafe code: only {SYSTEM_CRATE} may have it"));
+            }
+            places.push(place);
+        }
+    }
+    if let Some(place) = places.get(MAX_UNSAFE) {
+        let count = places.len();
+        found.push(format!("{place}: {count} unsafe blocks outside of tests, more than {MAX_UNSAFE}"));
+    }
+}
+
 fn dependency_name(rest: &str) -> Option<&str> {
     rest.split(['.', ' ', '=']).next()
 }
@@ -139,7 +188,7 @@ fn numbered(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     source.text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
-/// Whether `word` stands in `line` with no letter or digit before it (nor after it, where it ends in one).
+/// Whether `word` stands in `line` with no letter or digit before it (nor after it, if it ends in one).
 fn contains_word(line: &str, word: &str) -> bool {
     let is_part = |character: Option<char>| character.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(start, _)| {
@@ -151,12 +200,19 @@ fn contains_word(line: &str, word: &str) -> bool {
 
 /// Files aim under 500 lines; past this one is two.
 const MAX_LINES: usize = 700;
+/// As rustfmt.toml has it for code.
+const MAX_WIDTH: usize = 110;
 
 /// Longer files, each with its reason.
 const LONG_FILES: [(&str, &str); 0] = [];
 
-/// Crates that may look at the world.
-const OS_CRATES: [&str; 2] = ["net", "cli"];
+/// Crates that may use the operating system.
+const OS_CRATES: [&str; 4] = ["kernel", "emu", "live", "cli"];
+
+/// The crate that may have unsafe code.
+const SYSTEM_CRATE: &str = "kernel";
+/// Unsafe blocks, functions and implementations outside of tests (chosen: an hour's reading).
+const MAX_UNSAFE: usize = 25;
 
 const OS_MODULES: [&str; 6] =
     ["std::net", "std::fs", "std::env::", "std::process", "std::time::", "std::thread::sleep"];
@@ -174,18 +230,37 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 11] = [
+const BORDERS: [(&str, &[&str]); 14] = [
     ("units", &[]),
     ("path", &["units"]),
     ("transport", &["units"]),
     ("scenario", &["units", "path", "transport"]),
     ("measure", &["units"]),
+    ("flow", &["units", "transport", "scenario", "measure"]),
     ("arena", &["units", "path", "transport", "scenario", "measure"]),
-    ("sim", &["units", "path", "transport", "scenario", "measure", "arena"]),
-    ("net", &["units", "path", "transport", "scenario", "measure", "arena"]),
+    ("sim", &["units", "path", "transport", "scenario", "measure", "flow", "arena"]),
+    ("kernel", &["units", "transport", "scenario", "measure", "flow"]),
+    ("emu", &["units", "path", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
+    ("live", &["units", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
     ("study", &["units", "path", "transport", "scenario", "measure"]),
     ("report", &["units", "measure", "study"]),
-    ("cli", &["units", "path", "transport", "scenario", "measure", "arena", "sim", "net", "study", "report"]),
+    (
+        "cli",
+        &[
+            "units",
+            "path",
+            "transport",
+            "scenario",
+            "measure",
+            "arena",
+            "sim",
+            "kernel",
+            "emu",
+            "live",
+            "study",
+            "report",
+        ],
+    ),
 ];
 
 #[cfg(test)]
@@ -221,7 +296,23 @@ mod tests {
     fn a_clock_in_a_model_is_found_but_not_in_its_tests() {
         let text = "//! Doc.\nuse std::time::Instant;\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
         let found = found_in("crates/path/src/link.rs", text);
-        assert_eq!(found, ["crates/path/src/link.rs:2: `std::time::`: only net and cli touch the OS"]);
+        assert_eq!(
+            found,
+            ["crates/path/src/link.rs:2: `std::time::`: only kernel, emu, live, cli touch the OS"]
+        );
+    }
+
+    #[test]
+    fn unsafe_code_is_found_outside_of_the_system_crate_and_above_the_limit() {
+        let block = concat!("    un", "safe { f() }\n");
+        let file = |count: usize| {
+            format!("//! Doc.\n{}#[cfg(test)]\nmod tests {{ {block} }}\n", block.repeat(count))
+        };
+        let found = found_in("crates/path/src/link.rs", &file(1));
+        assert_eq!(found, ["crates/path/src/link.rs:2: unsafe code: only kernel may have it"]);
+        assert!(found_in("crates/kernel/src/sys.rs", &file(MAX_UNSAFE)).is_empty());
+        let found = found_in("crates/kernel/src/sys.rs", &file(MAX_UNSAFE + 1));
+        assert_eq!(found, ["crates/kernel/src/sys.rs:27: 26 unsafe blocks outside of tests, more than 25"]);
     }
 
     #[test]
@@ -238,5 +329,12 @@ mod tests {
         assert_eq!(found_in("crates/path/src/x.rs", "fn f() {}\n").len(), 1);
         let long = format!("//! Doc.\n{}", "// x\n".repeat(MAX_LINES));
         assert_eq!(found_in("crates/path/src/x.rs", &long).len(), 1);
+    }
+    #[test]
+    fn a_wide_comment_is_found_but_not_in_a_fence() {
+        let wide = "x".repeat(MAX_WIDTH);
+        assert_eq!(found_in("crates/path/src/x.rs", &format!("//! {wide}\n")).len(), 1);
+        assert!(found_in("crates/path/src/x.rs", &format!("//! ```text\n//! {wide}\n//! ```\n")).is_empty());
+        assert!(found_in("crates/path/src/x.rs", &format!("//! Doc.\nlet x = {wide};\n")).is_empty());
     }
 }

@@ -1,11 +1,12 @@
-//! What the build costs, crate by crate: docs/building.md's table, from what `cargo build --timings` left.
+//! What the build costs, crate by crate, from what `cargo build --timings` left (docs/reference/building.md).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A Markdown table of the crates that cost most, read from `page` or the newest page of `cargo build --timings`.
+/// A Markdown table of the crates that cost most, read from `page` or the newest page of
+/// `cargo build --timings`.
 pub(crate) fn run(root: &Path, page: Option<&str>) -> Result<String, String> {
     let path = page.map_or_else(|| root.join("target/cargo-timings/cargo-timing.html"), Into::into);
     let page = fs::read_to_string(&path)

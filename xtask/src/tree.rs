@@ -29,7 +29,7 @@ impl Source {
             || self.path.ends_with("/tests.rs")
     }
 
-    /// The line (from 1) from which on the file holds its unit tests; past the end where it has none.
+    /// The line (from 1) from which on the file holds its unit tests; past the end if it has none.
     pub(crate) fn first_test_line(&self) -> usize {
         if self.is_test_file() {
             return 1;

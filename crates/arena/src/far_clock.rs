@@ -1,26 +1,27 @@
 //! A far host whose clock is wrong, as `far_clock` of a scenario has it, and what the tool can know of it.
 //!
 //! ```text
-//!  with_probes: the scenario and a flow of probes ─► the arena runs it ─► see_through: far stamps misread,
-//!                                                                         the clock estimated, stamps corrected
+//!  with_probes: the scenario and a flow of probes ─► the arena runs it
+//!      ─► see_through: far stamps misread, the clock estimated, stamps corrected
 //! ```
 //!
-//! Both arenas that own the path know the time at both ends. A scenario may ask what a measurement would make of a clock that
-//! is off: then a small echo travels beside its flows, as the exchanges of RFC 5905 §8 do; every stamp that the far
-//! host would take is read off its wrong clock; and all that is known of that clock from then on are those exchanges
-//! ([`Offset`]). The probes take their room on the path, and that of a run is another run without them.
+//! Both arenas that own the path know the time at both ends. A scenario may set an error of the far host's
+//! clock, to show what that error does to a measurement. A small echo flow then travels beside the scenario's
+//! flows, like the exchanges of RFC 5905 §8. Every stamp that the far host would take is read off its wrong
+//! clock. From then on, all that is known of that clock are those exchanges ([`Offset`]). The probes take
+//! their room on the path, and that of a run is another run without them.
 //!
-//! Left out: the far host's pace. A timer that runs 100 ppm fast sends a packet 2 us early each 20 ms, and clocks that are set
-//! do not bend a host's timers (clock_getres(2), CLOCK_MONOTONIC).
+//! Left out: the far host's pace. A timer that runs 100 ppm fast sends a packet 2 us early each 20 ms, and
+//! clocks that are set do not bend a host's timers (clock_getres(2), CLOCK_MONOTONIC).
 
 use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
 use talkpath_scenario::{Direction, EchoWrite, FarClock, Flow, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
-use crate::offset::{Offset, Probe};
+use crate::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};
 
-/// `scenario` with a flow of probes, where its far clock is wrong; `None` where both hosts read one clock.
+/// `scenario` with a flow of probes, if its far clock is wrong; `None` if both hosts read one clock.
 pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
     scenario.far_clock?;
     let first = scenario.flows.first()?;
@@ -49,8 +50,9 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
     Some(probed)
 }
 
-/// Reads the far host's stamps in `record`, a run of `scenario` [`with_probes`], off its wrong clock, and corrects them by what
-/// the probes tell. Takes the probes out of the record. Without a wrong clock nothing changes.
+/// Reads the far host's stamps in `record`, a run of `scenario` [`with_probes`], off its wrong clock, and
+/// corrects them by the offset that the probes measure. Takes the probes out of the record. Without a wrong
+/// clock nothing changes.
 pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
     let Some(clock) = scenario.far_clock else { return };
     let Some(place) = record.flows.iter().position(|flow| flow.info.name == PROBES) else { return };
@@ -75,6 +77,7 @@ pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
             misread(echo, !far_sends, &corrected);
         }
     }
+    withdraw_trust_in_impossible_delays(record);
 }
 
 /// What the far clock shows when `at` has passed since the run's beginning, ns.
@@ -107,7 +110,7 @@ fn probes(flow: &FlowRecord, clock: &FarClock) -> Vec<Probe> {
     probes
 }
 
-/// Corrects the stamps of `leg` that the far host took: its sender's where `far_sends`, else its receiver's.
+/// Corrects the stamps of `leg` that the far host took: its sender's if `far_sends`, else its receiver's.
 fn misread(leg: &mut LegRecord, far_sends: bool, corrected: &dyn Fn(Instant) -> Instant) {
     for message in &mut leg.messages {
         if far_sends {
@@ -127,7 +130,8 @@ fn misread(leg: &mut LegRecord, far_sends: bool, corrected: &dyn Fn(Instant) -> 
 const PROBES: &str = "clock probes";
 /// NTP's packet (RFC 5905 §7.3).
 const PROBE: Bytes = Bytes::new(48);
-/// One probe every 500 ms: as often as the live arena asks how far the far end is (docs/live.md).
+/// One probe every 500 ms, as often as the live arena queries the far end's progress
+/// (docs/models/live.md).
 const PROBE_RATE: Rate = Rate::from_bps(768);
 /// Exchanges that count as before and after the run: as many as the live arena makes.
 const FEW: usize = 8;

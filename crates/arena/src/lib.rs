@@ -1,13 +1,8 @@
-//! What every arena shares: the trait, the endpoint and its taps.
+//! What every arena shares: the trait, the errors, and the comparison of two hosts' clocks.
 
-mod application;
-mod endpoint;
 pub mod far_clock;
-mod late;
 pub mod links;
 pub mod offset;
-
-pub use endpoint::{Endpoint, Exchange, FlowTaps, Side};
 
 use core::sync::atomic::AtomicBool;
 
@@ -26,8 +21,8 @@ pub struct RunPlan<'a> {
     pub seed: Seed,
     /// Whether state over time is recorded.
     pub series: bool,
-    /// Whether a row a message is kept. An arena that can do without keeps a [`talkpath_measure::FlowTally`] instead,
-    /// and memory does not grow with the run; the others keep their rows.
+    /// Whether a row a message is kept. An arena that can do without keeps a [`talkpath_measure::FlowTally`]
+    /// instead, and memory does not grow with the run; the others keep their rows.
     pub rows: bool,
     /// Becomes true when the user wants to stop; the arena then ends the run and returns what it has.
     pub interrupt: &'a AtomicBool,
@@ -40,16 +35,17 @@ pub trait Arena {
     /// Runs one repetition.
     ///
     /// # Errors
-    /// [`ArenaError`] says what is missing, wrong or gone; what was measured before a far end went away is in it.
+    /// [`ArenaError`] says what is missing, wrong or gone; what was measured before a far end went away is in
+    /// it.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError>;
 
-    /// The last run's arrivals at its path and what became of them, once, where the arena owns a path whose decisions
-    /// can be computed again from them (`talkpath replay`).
+    /// The last run's arrivals at its path and what became of them, once, if the arena owns a path whose
+    /// decisions can be computed again from them (`talkpath replay`).
     fn take_arrival_log(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// The last run's packets as pcapng, once, where the arena was asked to keep them.
+    /// The last run's packets as pcapng, once, if the arena was set to keep them.
     fn take_capture(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -58,7 +54,7 @@ pub trait Arena {
 /// Why a run did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ArenaError {
-    /// The scenario asks for something that this arena cannot do.
+    /// The scenario needs something that this arena cannot do.
     #[error("{0}")]
     Unsupported(String),
     /// The arena is not available on this machine.

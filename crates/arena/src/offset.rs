@@ -1,13 +1,14 @@
-//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before and after the run, and during it where the
-//! arena has them.
+//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before and after the run, and
+//! during it if the arena has them.
 //!
-//! Of each set the probe with the smallest round trip counts: it waited least in queues. The true offset lies within
-//! half that round trip of the estimate, wherever the asymmetry of the path puts it, and no probe can tell where. The
-//! correction runs on a straight line from the estimate before to the one after. A probe during the run that cannot lie on
-//! that line, whatever the asymmetry of its path, says that the clock did not keep to it: it jumped, or wandered. Left
-//! out: to correct along more than one line (hulls over the probes).
+//! Of each set the probe with the smallest round trip counts: it waited least in queues. The true offset lies
+//! within half that round trip of the estimate, at a place that depends on the asymmetry of the path and that
+//! no probe can measure. The correction runs on a straight line from the estimate before to the one after. A
+//! probe during the run that cannot lie on that line, whatever the asymmetry of its path, says that the clock
+//! did not keep to it: it jumped, or wandered. Left out: to correct along more than one line (hulls over the
+//! probes).
 
-use talkpath_measure::ClockRecord;
+use talkpath_measure::{ClockRecord, RunRecord};
 use talkpath_units::{Instant, SignedDuration};
 
 /// One exchange: sent and received here, received and sent there, ns on each end's own clock.
@@ -25,18 +26,19 @@ pub struct Probe {
 
 impl Probe {
     /// Far clock minus ours (RFC 5905 §8: theta), rounded down.
-    pub const fn offset(&self) -> i64 {
-        let there = (self.far_received as i128) - (self.sent as i128);
-        let back = (self.far_sent as i128) - (self.received as i128);
-        (there + back).div_euclid(2) as i64
+    ///
+    /// A far end may send any stamps; the offset is at most 73 years either way.
+    pub fn offset(&self) -> i64 {
+        let there = i128::from(self.far_received) - i128::from(self.sent);
+        let back = i128::from(self.far_sent) - i128::from(self.received);
+        (there + back).div_euclid(2).clamp(-i128::from(FURTHEST_NS), i128::from(FURTHEST_NS)) as i64
     }
 
     /// Time on the way, both directions (RFC 5905 §8: delta); at least 0.
-    pub const fn round_trip(&self) -> i64 {
+    pub fn round_trip(&self) -> i64 {
         let here = self.received.saturating_sub(self.sent);
         let there = self.far_sent.saturating_sub(self.far_received);
-        let difference = here.saturating_sub(there);
-        if difference < 0 { 0 } else { difference }
+        here.saturating_sub(there).clamp(0, FURTHEST_NS)
     }
 }
 
@@ -45,7 +47,8 @@ impl Probe {
 pub struct Offset {
     before: Probe,
     after: Option<Probe>,
-    /// The probe between them that lies furthest off the line, beyond both its and the line's doubt: when, and by how much.
+    /// The probe between them that lies furthest off the line, beyond both its and the line's doubt: when,
+    /// and by how much.
     astray: Option<(i64, i64)>,
 }
 
@@ -69,13 +72,13 @@ impl Offset {
     }
 
     /// Far clock minus ours at the run's beginning, as known then.
-    pub const fn at_start(&self) -> i64 {
+    pub fn at_start(&self) -> i64 {
         self.before.offset()
     }
 
     /// Our clock's reading when the far clock reads `far_ns`.
     pub fn to_ours(self, far_ns: i64) -> i64 {
-        far_ns - self.line(far_ns - self.before.offset())
+        far_ns.saturating_sub(self.line(far_ns.saturating_sub(self.before.offset())))
     }
 
     /// Far clock minus ours when ours reads `ours`, on the line from the probes before to those after.
@@ -93,10 +96,10 @@ impl Offset {
     /// The run time here at which the far run clock, whose zero is `far_start`, reads `at`.
     pub fn correct(self, at: u64, far_start: i64, our_start: i64) -> Instant {
         let ours = self.to_ours(far_start.saturating_add_unsigned(at));
-        Instant::from_nanos(u64::try_from(ours - our_start).unwrap_or(0))
+        Instant::from_nanos(u64::try_from(ours.saturating_sub(our_start)).unwrap_or(0))
     }
 
-    /// What the record says of the clocks, also where no probe came back.
+    /// What the record says of the clocks, also if no probe came back.
     pub fn record_of(offset: Option<&Self>) -> ClockRecord {
         let unknown = || ClockRecord {
             offset_ms: None,
@@ -131,7 +134,7 @@ impl Offset {
         }
     }
 
-    /// The skew where it can be told, and why the clocks cannot be trusted, if they cannot.
+    /// The skew, if it can be measured, and why the clocks cannot be trusted, if they cannot.
     fn judge(&self, uncertainty: i64) -> (Option<f64>, Option<String>) {
         let Some(after) = self.after else {
             return (None, Some("the far end went away before the clocks were compared again".to_owned()));
@@ -139,7 +142,7 @@ impl Offset {
         let drift = after.offset() - self.before.offset();
         let span = (after.sent - self.before.sent).max(1);
         let slack = (self.before.round_trip() + after.round_trip()) / 2;
-        // What two good clocks may do in that time, on top of what the probes cannot tell.
+        // What two good clocks may drift in that time, added to the uncertainty of the probes.
         let allowed = slack.saturating_add(span / 1_000_000 * SKEW_LIMIT_PPM);
         let skew = (drift.abs() > slack).then(|| drift as f64 / span as f64 * 1e6);
         let doubt = if drift.abs() > allowed {
@@ -165,13 +168,43 @@ impl Offset {
     }
 }
 
-/// The largest frequency error of a clock that NTP still disciplines (RFC 5905 §7.3 and appendix A.1: PHI and MAXFREQ, 500 ppm).
+/// Withdraws the trust in the two clocks of `record` if a message arrived before it was sent, by more than
+/// the stated uncertainty: no path does that, so a clock was wrong in between.
+pub fn withdraw_trust_in_impossible_delays(record: &mut RunRecord) {
+    let Some(uncertainty_ms) = record.clock.uncertainty_ms.filter(|_| record.clock.trusted) else { return };
+    let delays = record.flows.iter().flat_map(|flow| {
+        let legs = core::iter::once(&flow.forward).chain(&flow.echo);
+        legs.flat_map(|leg| &leg.messages)
+            .filter_map(|row| Some((&flow.info.name, row.received?.signed_since(row.sent?))))
+    });
+    let Some((flow, shortest)) = delays.min_by_key(|(_, delay)| *delay) else { return };
+    let shortest_ms = shortest.as_millis_f64();
+    if shortest_ms >= -uncertainty_ms {
+        return;
+    }
+    record.clock.why = format!(
+        "a message of flow {flow} arrived {:.3} ms before it was sent, and the offset was thought to be known to \
+         {uncertainty_ms:.3} ms: a clock was set or ran unevenly in between",
+        -shortest_ms
+    );
+    record.clock.trusted = false;
+    record.flows.iter_mut().for_each(|flow| flow.info.clock_trusted = false);
+}
+
+/// The largest offset and round trip that a probe gives: 73 years, so that sums of a few do not overflow.
+const FURTHEST_NS: i64 = i64::MAX / 4;
+/// The largest frequency error of a clock that NTP still disciplines (RFC 5905 §7.3 and appendix A.1: PHI and
+/// MAXFREQ, 500 ppm).
 const SKEW_LIMIT_PPM: i64 = 500;
-/// Beyond this a one-way figure says little about a call (chosen; see docs/live.md).
+/// Beyond this a one-way figure says little about a call (chosen; see docs/models/live.md).
 const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::tap::Ending;
+    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegTap};
+    use talkpath_units::Bytes;
+
     use super::*;
 
     /// A probe at `at` over a path of `up` and `down`, to a clock ahead by `offset`; ms.
@@ -230,6 +263,50 @@ mod tests {
         assert!(record.why.starts_with("30.0 s after") && record.why.contains("35.000 ms"), "{}", record.why);
         assert_eq!(record.offset_ms, Some(200.0));
         assert!(!Offset::record_of(None).trusted);
+    }
+
+    #[test]
+    fn any_stamps_of_a_far_end_are_an_offset() {
+        for (far_received, far_sent) in [(i64::MIN, i64::MIN), (i64::MAX, i64::MIN), (i64::MAX, i64::MAX)] {
+            let wild = Probe { sent: 0, far_received, far_sent, received: 1 };
+            let after = probe(60_000, 1, 1, 0);
+            let offset = Offset::new(&[wild], &[after]).unwrap().with_probes_between(&[wild, after]);
+            assert!(!offset.record().trusted, "{far_received} {far_sent}");
+            assert!(offset.correct(u64::MAX, far_received, far_sent) >= Instant::ZERO);
+        }
+    }
+
+    #[test]
+    fn a_message_that_arrives_before_it_was_sent_withdraws_trust() {
+        let record_of = |received_ms: u64| {
+            let offset = Offset::new(&[probe(0, 1, 1, 0)], &[probe(60_000, 1, 1, 0)]).unwrap();
+            let mut tap = LegTap::new();
+            tap.on_due(0, Bytes::new(160), Instant::from_secs(1));
+            tap.on_sent(0, Instant::from_secs(1));
+            tap.on_received(0, Instant::from_millis(received_ms));
+            let forward = tap.finish(Ending::Datagrams { every_drop_known: false, is_queued: false });
+            let info = FlowInfo {
+                name: "call".to_owned(),
+                group: "call".to_owned(),
+                transport: "udp".to_owned(),
+                cc: None,
+                start: Instant::ZERO,
+                clocked: true,
+                bounded: false,
+                burst: false,
+                clock_trusted: true,
+            };
+            let counters = FlowCounters::default();
+            let flows = vec![FlowRecord { info, forward, echo: None, counters, file: None, tally: None }];
+            let mut record = RunRecord { clock: offset.record(), flows, ..RunRecord::default() };
+            withdraw_trust_in_impossible_delays(&mut record);
+            (record.clock, record.flows[0].info.clock_trusted)
+        };
+        let (within, is_trusted) = record_of(999);
+        assert!(within.trusted && is_trusted, "1 ms is the uncertainty: {}", within.why);
+        let (beyond, is_trusted) = record_of(700);
+        assert!(!beyond.trusted && !is_trusted);
+        assert!(beyond.why.contains("300.000 ms before it was sent"), "{}", beyond.why);
     }
 
     #[test]

@@ -4,13 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use talkpath_arena::{Arena, ArenaError};
+use talkpath_emu::EmuArena;
+use talkpath_live::{Key, LiveArena, LiveOptions};
 use talkpath_measure::RunRecord;
-use talkpath_net::emu::EmuArena;
-use talkpath_net::{Key, LiveArena, LiveOptions};
 use talkpath_sim::SimArena;
 
-use crate::args::{self, ArenaKind};
-use crate::experiment::flag_word;
+use crate::args::{self, ArenaKind, flag_word};
 use crate::failure::Failure;
 
 /// An arena of its own for one thread.
@@ -22,14 +21,14 @@ pub(crate) struct Place {
     pub(crate) arena: ArenaKind,
     /// The far end; only in `live`.
     pub(crate) to: Option<String>,
-    /// Where the key is that the far end asks for.
+    /// The file with the key that the far end demands.
     pub(crate) key_file: Option<PathBuf>,
     /// Bytes of each packet to keep; only in `emu`.
     pub(crate) capture: Option<u32>,
 }
 
 impl Place {
-    /// As asked for: `--to` alone means `live`.
+    /// As the command line says: `--to` alone means `live`.
     pub(crate) fn new(place: &args::Place) -> Result<Self, Failure> {
         let arena = match (place.arena, &place.to) {
             (Some(arena), _) => arena,
@@ -82,7 +81,8 @@ pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure
     }
 }
 
-/// As [`connect`], but for runs that stand beside each other in real time too: each has a path of its own in `emu`.
+/// As [`connect`], but for runs that stand beside each other in real time too: each has a path of its own in
+/// `emu`.
 pub(crate) fn connect_beside(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
     let mut workers = connect(place, jobs)?;
     if place.arena == ArenaKind::Emu {

@@ -1,4 +1,7 @@
-//! The command line, as docs/interface.md promises it. Every flag has a `TALKPATH_*` variable; the flag wins.
+//! The command line, as docs/reference/interface.md promises it. Every flag has a `TALKPATH_*` variable; the
+//! flag wins.
+
+mod study;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -8,12 +11,12 @@ use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-pub(crate) use crate::command::study::args::StudyArgs;
+pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
 
 /// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
 ///
-/// `talkpath compare` with no arguments runs one voice call over every transport on a home uplink beside a bulk upload
-/// and names the winner. `talkpath run SCENARIO.toml` runs your own experiment.
+/// `talkpath compare` with no arguments runs one voice call over every transport on a home uplink beside a
+/// bulk upload and names the winner. `talkpath run SCENARIO.toml` runs your own experiment.
 #[derive(Debug, Parser)]
 #[command(name = "talkpath", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -25,7 +28,7 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 --strict did not hold, or the results could not be written; 2 wrong \
 usage or a scenario that does not validate; 3 the arena is not available here; 4 the far end failed or went away; \
-130 interrupted. What was measured is kept in all of them.";
+130 interrupted. What was measured is always kept.";
 
 /// Flags of every command.
 #[derive(Debug, Args)]
@@ -39,13 +42,14 @@ pub(crate) struct Common {
     /// Print errors only
     #[arg(long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
     pub(crate) quiet: bool,
-    /// How many repetitions run at the same time in `sim` (default: one per core); of a study in `emu` at most so many cells
+    /// Repetitions at the same time in `sim` (default: one for each core); for a study in `emu`, the maximum
+    /// number of cells
     #[arg(long, global = true, value_name = "N", env = "TALKPATH_JOBS")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Say more about each repetition
     #[arg(long, short, global = true, env = "TALKPATH_VERBOSE", action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Which record files to write; summary.json is complete in all three
+    /// Which record files to write; summary.json is complete in each case
     #[arg(long, global = true, value_enum, env = "TALKPATH_RECORDS", default_value_t = Records::All)]
     pub(crate) records: Records,
 }
@@ -63,7 +67,7 @@ pub(crate) enum Records {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// One voice call over each transport: a table, the winner and why
+    /// Run one voice call over each transport: a table, the winner and why
     Compare(CompareArgs),
     /// Run a scenario file
     Run(RunArgs),
@@ -71,15 +75,15 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Be the far end for `--arena live` on another host
     Serve(ServeArgs),
-    /// A publication's claims, held against runs of its own scenarios
+    /// Hold a publication's claims against runs of its own scenarios
     Study(StudyArgs),
     /// Write report.html again from run directories
     Report(ReportArgs),
     /// Write a run's records as csv, jsonl or log
     Export(ExportArgs),
-    /// Recompute the emulator's decisions from its own log: no difference is allowed
+    /// Compute the emulator's decisions again from its own log: no difference is allowed
     Replay(ReplayArgs),
-    /// What this machine can do, and how to get what is missing
+    /// Print what this machine can do, and how to get what is missing
     Doctor,
     /// Print a completion script for a shell
     Completions {
@@ -104,7 +108,7 @@ pub(crate) enum ArenaKind {
 /// Where a run happens, and with which seeds: what `compare` and `run` share.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// Where to run (default: sim, or live where --to is given)
+    /// Where to run (default: sim, or live if --to is given)
     #[arg(long, value_enum, env = "TALKPATH_ARENA")]
     pub(crate) arena: Option<ArenaKind>,
     /// The host that runs `talkpath serve`; port 7160 unless given
@@ -116,7 +120,7 @@ pub(crate) struct Place {
     /// Seed of the first repetition
     #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
-    /// How many repetitions
+    /// How many repetitions (default: the scenario's; for `compare` 20 in sim, else 1)
     #[arg(long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub(crate) repeat: Option<u64>,
     /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
@@ -130,7 +134,7 @@ pub(crate) struct Place {
         env = "TALKPATH_CAPTURE"
     )]
     pub(crate) capture: Option<u32>,
-    /// Exit with 1 where the machine disturbed the run past its stated limits
+    /// Exit with 1 if the machine disturbed the run past its stated limits
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub(crate) strict: bool,
 }
@@ -139,13 +143,13 @@ pub(crate) struct Place {
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Transports to compare; by default all that the arena has
+    /// Transports to compare (default: all that the arena has)
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub(crate) transports: Vec<String>,
     /// Path preset for sim and emu; the files are under scenarios/paths/
     #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = HOME)]
     pub(crate) path: String,
-    /// Put a bulk upload beside the call in `live` too (`sim` and `emu` always do)
+    /// Add a bulk upload beside the call in `live` too (`sim` and `emu` always do)
     #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
     pub(crate) load: bool,
 }
@@ -154,7 +158,7 @@ pub(crate) struct CompareArgs {
 pub(crate) const HOME: &str = "home-adsl";
 
 impl CompareArgs {
-    /// The transports asked for, or all.
+    /// The transports that the user chose, or all.
     pub(crate) fn transports(&self) -> Vec<String> {
         if !self.transports.is_empty() {
             return self.transports.clone();
@@ -170,7 +174,7 @@ pub(crate) struct RunArgs {
     pub(crate) scenario: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Set a key of the scenario, as `path.up.rate=2 Mbps`; may be given again
+    /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
     /// Continue a run that was killed or interrupted: finished repetitions are kept
@@ -181,24 +185,32 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// The scenario file
-    #[arg(value_name = "SCENARIO.toml", required_unless_present = "schema")]
+    #[arg(value_name = "SCENARIO.toml", required_unless_present_any = ["schema", "keys"])]
     pub(crate) scenario: Option<PathBuf>,
     /// Print the JSON Schema of scenario files, for an editor
     #[arg(long, conflicts_with = "scenario")]
     pub(crate) schema: bool,
+    /// Print every key of scenario files as Markdown tables: values, default, meaning
+    #[arg(long, conflicts_with_all = ["scenario", "schema"])]
+    pub(crate) keys: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on, for UDP and TCP alike; may be given again (default: port 7160 of every address)
+    /// Address and port to listen on, for UDP and TCP alike; may be given again (default: port 7160 of
+    /// every address)
     #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = socket_address)]
     pub(crate) bind: Vec<SocketAddr>,
     /// Serve only those who hold the key in this file
     #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Keep files that arrive intact in this folder, under names that stay in it; without it none is kept
+    /// Keep files that arrive intact in this folder; without it no file is kept
     #[arg(long, value_name = "DIR", env = "TALKPATH_KEEP")]
     pub(crate) keep: Option<PathBuf>,
+    /// Run the threads that pace flows downwards in SCHED_FIFO, before everything else on this host; needs
+    /// the permission
+    #[arg(long, env = "TALKPATH_REAL_TIME", value_parser = FalseyValueParser::new())]
+    pub(crate) real_time: bool,
     /// Serve everybody who can reach this port (the default, which says so)
     #[arg(long, env = "TALKPATH_OPEN", value_parser = FalseyValueParser::new())]
     pub(crate) open: bool,
@@ -209,7 +221,8 @@ pub(crate) struct ReportArgs {
     /// Run directories
     #[arg(value_name = "RUN_DIR", required = true)]
     pub(crate) runs: Vec<PathBuf>,
-    /// Where to write it (default: report.html in the run directory); with several directories, one page that lays them side by side
+    /// Where to write it (default: report.html in the run directory); with several directories, one page with
+    /// all of them
     #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -238,7 +251,7 @@ pub(crate) struct ExportArgs {
     /// pcapng: at which end of the flows
     #[arg(long, value_enum, default_value_t = CaptureAt::Near)]
     pub(crate) at: CaptureAt,
-    /// pcapng: DCCP within UDP (RFC 6773), as it travels, instead of unwrapped to IP protocol 33
+    /// pcapng: leave DCCP within UDP (RFC 6773), instead of unwrapping it to IP protocol 33
     #[arg(long)]
     pub(crate) encapsulated: bool,
     /// Where to write it (default: standard output)
@@ -260,7 +273,8 @@ pub(crate) enum ExportFormat {
     Csv,
     /// One JSON object a message and line
     Jsonl,
-    /// Every packet as one end saw it, for tshark and its kin; a simulation is run again, an emulated run kept them
+    /// Every packet as one end saw it, for tshark; a simulation is run again, an emulated run kept its
+    /// packets
     Pcapng,
     /// Start, end, transfer time, packet size, received, expected, protocol
     Log,
@@ -270,7 +284,8 @@ pub(crate) enum ExportFormat {
 pub(crate) fn parse() -> Cli {
     let matches = Cli::command().get_matches();
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // A flag wins over a variable also where the two are not the same setting: `--arena sim` over TALKPATH_TO.
+    // A flag wins over a variable also if the two are not the same setting: `--arena sim` over
+    // TALKPATH_TO.
     if let (Some((_, matches)), Some(place)) = (matches.subcommand(), cli.command.place())
         && matches.value_source("arena") == Some(ValueSource::CommandLine)
         && matches.value_source("to") == Some(ValueSource::EnvVariable)
@@ -294,6 +309,11 @@ impl Command {
 /// An address and a port, as a socket has them.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected ADDR:PORT, as in 0.0.0.0:7160 or [::]:7160".to_owned())
+}
+
+/// A flag's value as its word on the command line.
+pub(crate) fn flag_word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
 }
 
 /// `KEY=VALUE`, split at the first `=`.

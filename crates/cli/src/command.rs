@@ -17,7 +17,8 @@ use std::thread;
 use crate::args::Common;
 use crate::experiment::Outcome;
 use crate::failure::Failure;
-use crate::part::{REPORT, json};
+use crate::json::json;
+use crate::part::REPORT;
 use crate::terminal::{self, Terminal};
 
 /// `--jobs`, or one for each core.

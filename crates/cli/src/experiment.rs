@@ -1,9 +1,12 @@
-//! A plan becomes a run directory: every repetition of every cell, in any order and on any number of jobs, then one
-//! summary over all of them in the plan's order.
+//! A plan becomes a run directory: every repetition of every cell, in any order and on any number of jobs,
+//! then one summary over all of them in the plan's order.
 //!
 //! ```text
-//! Plan ─► tasks ─► workers, each with an arena ─► parts ─► merge ─► summary.json, packets.parquet, ..., report.html
+//! Plan ─► tasks ─► workers, each with an arena ─► parts ─► merge
+//!      ─► summary.json, packets.parquet, ..., report.html
 //! ```
+
+mod merge;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,11 +21,12 @@ use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Duration;
 
 use crate::arenas::{self, Place};
-use crate::args::{ArenaKind, Records};
+use crate::args::{ArenaKind, Records, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::journal::{self, Journal};
-use crate::part::{Fresh, Kept, Part, all_parts, finish, json};
+use crate::json::json;
+use crate::part::{Fresh, Kept, Part, all_parts};
 use crate::progress::Progress;
 use crate::run_dir::{PARTS, PLAN, PartId, RunDir, SCENARIO, read_json, write_bytes};
 use crate::stopwatch::{Stopwatch, stamps};
@@ -135,13 +139,14 @@ impl Experiment<'_> {
             }
             failure => {
                 let failure = failure.map(|failure| self.with_way_on(failure, &dir, &kept));
-                let summary = finish(self, &dir, kept, begun, watch, failure.as_ref())?;
+                let summary = merge::finish(self, &dir, kept, begun, watch, failure.as_ref())?;
                 Ok(Outcome { dir, summary, failure })
             }
         }
     }
 
-    /// Every repetition of every cell that neither `dir` holds yet nor is among the `kept`, in the plan's order.
+    /// Every repetition of every cell that neither `dir` holds yet nor is among the `kept`, in the plan's
+    /// order.
     fn tasks(&self, dir: &RunDir, kept: &Fresh) -> Result<Vec<(PartId, &Cell)>, Failure> {
         let finished = all_parts(dir, kept)?;
         let is_missing = |id: &PartId| !finished.contains(&(*id, false));
@@ -149,7 +154,8 @@ impl Experiment<'_> {
         Ok(self.plan.cells.iter().flat_map(of_cell).filter(|(id, _)| is_missing(id)).collect())
     }
 
-    /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way. Returns what was kept.
+    /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way.
+    /// Returns what was kept.
     fn run_tasks(
         &self,
         dir: &RunDir,
@@ -269,11 +275,6 @@ impl Experiment<'_> {
 
 fn id(cell: &Cell, repetition: u64) -> PartId {
     PartId { cell: cell.index, repetition }
-}
-
-/// A flag's value as its word on the command line.
-pub(crate) fn flag_word(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
 }
 
 fn flag_value<T: ValueEnum>(word: &str) -> Result<T, Failure> {

@@ -1,9 +1,9 @@
-//! Everything that ends a command early, and the exit code that docs/interface.md promises for it.
+//! Everything that ends a command early, and the exit code that docs/reference/interface.md promises for it.
 
 use std::io;
 use std::path::Path;
 
-/// Why a command did not do what was asked. Its text is for a person, without `error:` before it.
+/// Why a command failed. Its text is for a person, without `error:` before it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// A threshold or `--strict` did not hold.

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks the run to stop and keep what it has, the second ends the process at once.
+//! Ctrl-C and SIGTERM: the first makes the run stop and keep what it has, the second ends the process at
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +13,8 @@ use crate::failure::Failure;
 pub(crate) fn install() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // Order matters: at the first signal the shutdown sees the flag still unset, and the next line sets it.
+        // Order matters: at the first signal the shutdown sees the flag still unset, and the next line sets
+        // it.
         flag::register_conditional_shutdown(signal, EXIT_INTERRUPTED, Arc::clone(&stop))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .map_err(|why| Failure::Write { what: "signal handlers".to_owned(), why })?;

@@ -1,10 +1,11 @@
 //! Repetitions of which only figures are kept (`--records none`): one a line, in a file a worker.
 //!
-//! A folder for each, as other parts have, takes two renames and is created and removed file by file: with repetitions of a
-//! few milliseconds that was a tenth of a sweep's time, much of it one after the other in the file system.
+//! A folder for each, as other parts have, takes two renames and is created and removed file by file: with
+//! repetitions of a few milliseconds that was a tenth of a sweep's time, much of it one after the other in
+//! the file system.
 //!
-//! A line is written in one go and counts once its line feed is there, so a process that is killed loses at most the repetition
-//! that it was writing down. The next process begins files of its own.
+//! A line is written in one go and counts once its line feed is there, so a process that is killed loses at
+//! most the repetition that it was writing down. The next process begins files of its own.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};

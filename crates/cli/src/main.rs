@@ -1,4 +1,4 @@
-//! The program `talkpath`: the commands of docs/interface.md over the crates below.
+//! The program `talkpath`: the commands of docs/reference/interface.md over the crates below.
 //!
 //! ```text
 //! args ─► command/* ─► scenario_file ─► experiment ─► run_dir, part ─► terminal
@@ -16,6 +16,7 @@ mod experiment;
 mod failure;
 mod interrupt;
 mod journal;
+mod json;
 mod part;
 mod progress;
 mod run_dir;
@@ -73,7 +74,7 @@ fn tell(failure: &Failure, terminal: Terminal) {
     }
 }
 
-/// Input never panics; where it does all the same, the user learns that it is not their mistake.
+/// Input never panics; if it does all the same, the user learns that it is not their mistake.
 fn say_whose_fault_a_panic_is() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -1,44 +1,39 @@
-//! One finished repetition on disk, and how all of them become a run's files.
+//! One finished repetition on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use talkpath_measure::RunRecord;
 use talkpath_measure::figures::{CellFigures, figures};
 use talkpath_measure::log::log_txt;
-use talkpath_measure::metrics::sketch;
-use talkpath_measure::record_file::{RecordError, merge_packets, merge_series, write_packets, write_series};
-use talkpath_measure::summarise::{cell_summaries, summarise};
-use talkpath_measure::summary::{Clock, RunSummary, Summary};
-use talkpath_measure::{ClockRecord, RunRecord};
-use talkpath_report::{Page, html};
-use talkpath_scenario::{Cell, Plan};
+use talkpath_measure::record_file::{RecordError, write_packets, write_series};
+use talkpath_measure::summarise::summarise;
+use talkpath_measure::summary::{Clock, RunSummary};
+use talkpath_scenario::Cell;
 use talkpath_units::Instant;
 
-use crate::args::{ArenaKind, Records};
-use crate::experiment::{Experiment, Resumable};
+use crate::args::Records;
 use crate::failure::Failure;
-use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
-use crate::stopwatch::Stopwatch;
-use crate::summary_file::summary_json;
+use crate::json::json;
+use crate::run_dir::{PartId, RunDir, write_bytes, write_whole};
 
 /// What is kept of one repetition, beside its rows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Part {
-    summary: RunSummary,
-    clock: Clock,
-    valid: bool,
-    warnings: Vec<String>,
+    pub(crate) summary: RunSummary,
+    pub(crate) clock: Clock,
+    pub(crate) valid: bool,
+    pub(crate) warnings: Vec<String>,
     /// Its part of log.txt.
-    log: String,
+    pub(crate) log: String,
     /// Of repetition 0: what the report draws.
-    figures: Option<CellFigures>,
+    pub(crate) figures: Option<CellFigures>,
 }
 
-/// Parts that need not be read from their folders, with whether each is unfinished: this process made them, or an earlier one's
-/// journal holds them.
+/// Parts that need not be read from their folders, with whether each is unfinished: this process made them,
+/// or an earlier one's journal holds them.
 pub(crate) type Fresh = BTreeMap<(PartId, bool), Part>;
 
 /// Every part of `dir`, whether it has a folder or is only among the `fresh`, in order.
@@ -47,7 +42,8 @@ pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId,
 }
 
 impl Part {
-    /// What is kept of `record`, a repetition of `cell` whose first instant `stamp` writes as a date and a time.
+    /// What is kept of `record`, a repetition of `cell` whose first instant `stamp` writes as a date and a
+    /// time.
     pub(crate) fn new(record: &RunRecord, cell: &Cell, stamp: impl Fn(Instant) -> String) -> Self {
         Self {
             summary: summarise(record, &cell.sweep),
@@ -105,239 +101,9 @@ pub(crate) struct Kept {
     pub(crate) capture: Option<Vec<u8>>,
 }
 
-/// Puts every part of `dir` together into the run's files, in the plan's order.
-pub(crate) fn finish(
-    experiment: &Experiment<'_>,
-    dir: &RunDir,
-    mut fresh: Fresh,
-    begun: &Resumable,
-    watch: &Stopwatch,
-    failure: Option<&Failure>,
-) -> Result<Summary, Failure> {
-    let ids = all_parts(dir, &fresh)?;
-    let in_folders = dir.parts()?;
-    let mut parts = Vec::with_capacity(ids.len());
-    for &(id, unfinished) in &ids {
-        let read = || read_json::<Part>(&dir.part(id, unfinished).join(PART));
-        parts.push(fresh.remove(&(id, unfinished)).map_or_else(read, Ok)?);
-    }
-    let missing = missing(experiment.plan, &ids);
-    let folders: Vec<PathBuf> = in_folders.iter().map(|&(id, unfinished)| dir.part(id, unfinished)).collect();
-    merge_records(dir, experiment.records, &folders)?;
-    keep_apart(dir, &in_folders, ARRIVALS)?;
-    keep_apart(dir, &in_folders, CAPTURES)?;
-    let log: String = parts.iter().map(|part| part.log.as_str()).collect();
-    let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
-    let mut summary = summary(experiment, begun, watch, parts, &missing, failure);
-    write_bytes(&dir.file(LOG), log.as_bytes())?;
-    write_bytes(&dir.file(SUMMARY), &summary_json(&mut summary, experiment.jobs))?;
-    let page = page_text(dir, experiment.plan, &summary, &drawn, begun);
-    write_bytes(&dir.file(REPORT), page.as_bytes())?;
-    if missing.is_empty() {
-        dir.remove_parts()?;
-    }
-    Ok(summary)
-}
-
-fn merge_records(dir: &RunDir, records: Records, folders: &[PathBuf]) -> Result<(), Failure> {
-    let parts = |name: &'static str| folders.iter().map(move |folder| open_part(folder, name));
-    if records >= Records::All {
-        let path = dir.file(PACKETS);
-        write_whole(&path, |writer| {
-            merge_packets(parts(PACKETS), writer).map_err(|why| unwritten(&path, why))
-        })?;
-    }
-    if records >= Records::Summary {
-        let path = dir.file(SERIES);
-        write_whole(&path, |writer| {
-            merge_series(parts(SERIES), writer).map_err(|why| unwritten(&path, why))
-        })?;
-    }
-    Ok(())
-}
-
-/// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
-fn keep_apart(dir: &RunDir, ids: &[(PartId, bool)], name: &str) -> Result<(), Failure> {
-    for &(id, unfinished) in ids {
-        let log = dir.part(id, unfinished).join(name);
-        if log.is_file() {
-            let folder = dir.file(name);
-            fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
-            let target = folder.join(id.file_name());
-            fs::copy(&log, &target).map_err(|why| Failure::write(&target, why))?;
-        }
-    }
-    Ok(())
-}
-
-fn open_part(folder: &Path, name: &str) -> io::Result<File> {
-    File::open(folder.join(name))
-}
-
-fn summary(
-    experiment: &Experiment<'_>,
-    begun: &Resumable,
-    watch: &Stopwatch,
-    parts: Vec<Part>,
-    missing: &[PartId],
-    failure: Option<&Failure>,
-) -> Summary {
-    let valid = parts.iter().all(|part| part.valid) && missing.is_empty() && failure.is_none();
-    let clock = worst_clock(&parts);
-    let mut warnings = warnings(experiment.plan, &parts);
-    if !missing.is_empty() {
-        warnings.push(missing_warning(experiment.plan, missing, failure));
-    }
-    let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
-    warnings.extend(alike_warning(&runs, |cell| label(experiment.plan, cell)));
-    Summary {
-        talkpath: env!("CARGO_PKG_VERSION").to_owned(),
-        name: experiment.plan.name.clone(),
-        arena: begun.arena_name().to_owned(),
-        started: begun.started.clone(),
-        wall_s: watch.wall_s(),
-        cpu_s: watch.cpu_s(),
-        valid,
-        warnings,
-        percentiles: percentiles(experiment).to_owned(),
-        clock,
-        cells: cell_summaries(&runs),
-        runs,
-    }
-}
-
-/// Where no rows are kept the simulator keeps none in memory either; a real-time arena has them anyway.
-fn percentiles(experiment: &Experiment<'_>) -> &'static str {
-    let keeps_rows = experiment.records >= Records::All || experiment.place.arena != ArenaKind::Sim;
-    if keeps_rows { "exact" } else { sketch::PERCENTILES }
-}
-
-/// The file's warnings, then the repetitions'.
-fn warnings(plan: &Plan, parts: &[Part]) -> Vec<String> {
-    let of_file =
-        plan.warnings.iter().map(|warning| format!("{SCENARIO}: {}: {}", warning.key, warning.message));
-    let of_parts: Vec<_> = parts
-        .iter()
-        .map(|part| {
-            let RunSummary { cell, repetition, .. } = part.summary;
-            let label = label(plan, cell);
-            let name = match (label.is_empty(), plan.repeat > 1) {
-                (true, _) => format!("repetition {repetition}"),
-                (false, false) => label.to_owned(),
-                (false, true) => format!("{label}, repetition {repetition}"),
-            };
-            (name, part.warnings.as_slice())
-        })
-        .collect();
-    of_file.chain(told_once(&of_parts)).collect()
-}
-
-/// Each warning once, in the order in which they first came; one that a single one of several repetitions has, with its name.
-fn told_once(parts: &[(String, &[String])]) -> Vec<String> {
-    let all = || parts.iter().flat_map(|(name, warnings)| warnings.iter().map(move |it| (it, name)));
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    all().for_each(|(warning, _)| *counts.entry(warning).or_default() += 1);
-    let mut seen = BTreeSet::new();
-    all()
-        .filter(|(warning, _)| seen.insert(warning.as_str()))
-        .map(|(warning, name)| match counts[warning.as_str()] == 1 && parts.len() > 1 {
-            true => format!("{warning} ({name})"),
-            false => warning.clone(),
-        })
-        .collect()
-}
-
-/// What tells a cell from the others; empty where there is one.
-fn label(plan: &Plan, cell: u64) -> &str {
-    plan.cells.iter().find(|it| it.index == cell).map_or("", |it| it.label.as_str())
-}
-
-/// One run has one clock entry: an untrusted one speaks for all, else the least certain.
-fn worst_clock(parts: &[Part]) -> Clock {
-    let doubt = |clock: &Clock| (!clock.trusted, clock.uncertainty_ms.unwrap_or(f64::INFINITY));
-    let worse = |a: &Clock, b: &Clock| {
-        let (a, b) = (doubt(a), doubt(b));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    };
-    let worst = parts.iter().map(|part| &part.clock).rev().max_by(|a, b| worse(a, b));
-    worst.cloned().unwrap_or_else(|| Clock::from(&ClockRecord::default()))
-}
-
-/// Repetitions that are not there whole.
-fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
-    let of_cell = |cell: &Cell| {
-        let cell = cell.index;
-        (0..plan.repeat).map(move |repetition| PartId { cell, repetition })
-    };
-    plan.cells.iter().flat_map(of_cell).filter(|id| !parts.contains(&(*id, false))).collect()
-}
-
-fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -> String {
-    let name = |id: &PartId| {
-        let label = label(plan, id.cell);
-        let cell = if label.is_empty() { String::new() } else { format!("{label} ") };
-        format!("{cell}repetition {}", id.repetition)
-    };
-    let named = named(missing.iter().map(name));
-    let why = failure.map_or(String::new(), |failure| {
-        format!(" ({})", failure.to_string().lines().next().unwrap_or_default())
-    });
-    let all = plan.cells.len() as u64 * plan.repeat;
-    format!("{} of {all} repetitions are missing or cut short{why}: {named}", missing.len())
-}
-
-/// Where nothing random touches a cell its repetitions are one and the same, and an interval over them looks like certainty.
-fn alike_warning<'a>(runs: &[RunSummary], label: impl Fn(u64) -> &'a str) -> Option<String> {
-    let mut by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
-    runs.iter().for_each(|run| by_cell.entry(run.cell).or_default().push(run));
-    let same = |a: &RunSummary, b: &RunSummary| (&a.flows, &a.links) == (&b.flows, &b.links);
-    let all_alike = |runs: &[&RunSummary]| runs.len() > 1 && runs.iter().all(|run| same(run, runs[0]));
-    let cells = by_cell.len();
-    let alike: Vec<u64> =
-        by_cell.into_iter().filter(|(_, runs)| all_alike(runs)).map(|(cell, _)| cell).collect();
-    if alike.is_empty() {
-        return None;
-    }
-    let of_cells = match alike.len() == cells {
-        true => String::new(),
-        false => format!(" of {}", named(alike.iter().map(|&cell| label(cell).to_owned()))),
-    };
-    Some(format!(
-        "all repetitions{of_cells} are the same: nothing random touched them, and intervals over them say nothing; \
-         give a flow `start = {{ from = \"0 s\", to = \"1 s\" }}` or `send_jitter` to see how much hangs on chance"
-    ))
-}
-
-/// The first few of these, and how many more there are.
-fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
-    let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
-    if names.len() > 0 {
-        first.push(format!("{} more", names.len()));
-    }
-    first.join("; ")
-}
-
-fn page_text(
-    dir: &RunDir,
-    plan: &Plan,
-    summary: &Summary,
-    figures: &[CellFigures],
-    begun: &Resumable,
-) -> String {
-    let command = begun.command(&dir.file(SCENARIO));
-    html(&Page { summary, figures, scenario_toml: &plan.resolved, command: &command })
-}
-
 /// Figures are kept of the first repetition, and of as many cells as a page can show.
 pub(crate) const fn is_drawn(cell: u64, repetition: u64) -> bool {
     repetition == 0 && cell < MAX_DRAWN
-}
-
-/// `value` as a file's bytes.
-pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
 }
 
 /// What a record that could not be written means.
@@ -349,7 +115,7 @@ pub(crate) fn unwritten(path: &Path, why: RecordError) -> Failure {
     Failure::write(path, why)
 }
 
-/// Names in a run directory, as docs/interface.md promises them.
+/// Names in a run directory, as docs/reference/interface.md promises them.
 pub(crate) const PACKETS: &str = "packets.parquet";
 pub(crate) const SERIES: &str = "series.parquet";
 pub(crate) const SUMMARY: &str = "summary.json";
@@ -359,49 +125,7 @@ pub(crate) const REPORT: &str = "report.html";
 pub(crate) const ARRIVALS: &str = "arrivals";
 /// The same of captures.
 pub(crate) const CAPTURES: &str = "captures";
-const PART: &str = "part.json";
+pub(crate) const PART: &str = "part.json";
 
-/// Chosen: a warning names so many repetitions, or cells, and counts the rest.
-const MAX_NAMED: usize = 5;
-
-/// Chosen: nobody looks through more cells than this on one page, and the tables hold them all.
+/// Chosen: nobody reads more cells than this on one page, and the tables hold them all.
 const MAX_DRAWN: u64 = 40;
-
-#[cfg(test)]
-mod tests {
-    use talkpath_measure::summary::FlowSummary;
-
-    use super::*;
-
-    #[test]
-    fn what_one_repetition_warns_of_is_named_after_it_and_what_several_do_is_told_once() {
-        let (late, ignored) = ("sent late: p99 2 ms".to_owned(), "mss is ignored".to_owned());
-        let (both, one) = ([ignored.clone(), late.clone()], [ignored.clone()]);
-        let parts = [("transport = udp".to_owned(), &one[..]), ("transport = tcp".to_owned(), &both[..])];
-        assert_eq!(told_once(&parts), [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]);
-        assert_eq!(told_once(&parts[1..]), [ignored, late], "alone it needs no name");
-    }
-
-    #[test]
-    fn cells_whose_repetitions_are_all_the_same_are_named() {
-        let run = |cell, repetition, sent| RunSummary {
-            cell,
-            repetition,
-            seed: repetition,
-            sweep: BTreeMap::new(),
-            flows: [("call".to_owned(), FlowSummary { sent, ..FlowSummary::default() })].into(),
-            groups: BTreeMap::new(),
-            links: BTreeMap::new(),
-            machine: None,
-        };
-        let label = |cell| if cell == 0 { "loss = 0" } else { "loss = 0.01" };
-        let (first, second) = ([run(0, 0, 50), run(0, 1, 50)], [run(1, 0, 49), run(1, 1, 48)]);
-        let both = [first.clone(), second.clone()].concat();
-        let told = alike_warning(&both, label).expect("the first cell's are the same");
-        assert!(told.starts_with("all repetitions of loss = 0 are the same:"), "{told}");
-        let told = alike_warning(&first, label).expect("its only cell's are the same");
-        assert!(told.starts_with("all repetitions are the same:"), "{told}");
-        assert_eq!(alike_warning(&second, label), None);
-        assert_eq!(alike_warning(&first[..1], label), None, "one repetition has no interval");
-    }
-}

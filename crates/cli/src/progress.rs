@@ -1,4 +1,4 @@
-//! A bar on standard error, only where a person watches.
+//! A bar on standard error, only if a person watches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -10,8 +10,9 @@
 //!   summary.json packets.parquet ...  written at the end, when parts/ goes
 //! ```
 //!
-//! Every file and every part is written under a name that begins with a dot and then renamed, so that a name which is
-//! there is whole, whenever the process died. A machine that loses power is another matter: nothing is synced.
+//! Every file and every part is written under a name that begins with a dot and then renamed, so that a name
+//! which is there is whole, whenever the process died. A machine that loses power is another matter: nothing
+//! is synced.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -46,7 +47,7 @@ impl RunDir {
     pub(crate) fn create(out: &Path, started: &str, name: &str) -> Result<Self, Failure> {
         fs::create_dir_all(out).map_err(|why| Failure::write(out, why))?;
         let base = format!("{started}-{}", slug(name));
-        // Two runs of one second tell themselves apart by a number; creating a directory is atomic.
+        // A number distinguishes runs that start in the same second; creating a directory is atomic.
         for attempt in 1..=MAX_SAME_SECOND {
             let folder = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
             let path = out.join(folder);

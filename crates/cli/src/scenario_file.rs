@@ -1,5 +1,5 @@
-//! Reading a scenario and the files that it names: one clear line for every way in which a file can be no scenario, and every
-//! mistake in one that is.
+//! Reading a scenario and the files that it names: one clear line for every way in which a file can be no
+//! scenario, and every mistake in one that is.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -47,7 +47,7 @@ impl Files for Beside {
 
     fn locate(&self, name: &str) -> Result<Located, String> {
         let path = self.folder.join(name).canonicalize().map_err(|why| phrase(&why))?;
-        // Opened, not only looked at: what may not be read cannot be sent.
+        // The file is opened, and not only its metadata read: a file without read permission cannot be sent.
         let meta = File::open(&path).and_then(|file| file.metadata()).map_err(|why| phrase(&why))?;
         if !meta.is_file() {
             return Err("no regular file".to_owned());
@@ -76,7 +76,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
         _ => Failure::read(path, &why),
     })?;
     let mut bytes = Vec::new();
-    // A pipe has no size to ask for: read no further than any scenario goes.
+    // A pipe has no size to check: read no further than the largest scenario.
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|why| match why.kind() {
         ErrorKind::IsADirectory => Failure::Usage(format!("{name}: a directory, not a scenario file")),
         _ => Failure::read(path, &why),

@@ -1,17 +1,18 @@
-//! summary.json's bytes, made by several threads: nearly all of it are the runs, one after the other, and with many short ones the rest of
-//! the machine would wait for one core that writes them down.
+//! summary.json's bytes, made by several threads: nearly all of it are the runs, one after the other, and
+//! with many short ones the rest of the machine would wait for one core that writes them down.
 //!
-//! Each thread writes some of the runs as the only ones of an object, which gives them their indentation, and what surrounds them there is
-//! cut off. JSON has no line feed in a string (RFC 8259 §7), so that the place where they belong is found for certain.
+//! Each thread writes some of the runs as the only ones of an object, which gives them their indentation, and
+//! what surrounds them there is cut off. JSON has no line feed in a string (RFC 8259 §7), so that the place
+//! where they belong is found for certain.
 
 use std::thread;
 
 use serde::Serialize;
 use talkpath_measure::summary::{RunSummary, Summary};
 
-use crate::part::json;
+use crate::json::json;
 
-/// `summary` as the bytes of its file, written by so many threads as may be `jobs`; the bytes do not depend on how many.
+/// `summary` as the bytes of its file, written by up to `jobs` threads; the bytes do not depend on how many.
 pub(crate) fn summary_json(summary: &mut Summary, jobs: usize) -> Vec<u8> {
     let runs = core::mem::take(&mut summary.runs);
     let around = json(summary);
@@ -44,7 +45,7 @@ pub(crate) fn summary_json(summary: &mut Summary, jobs: usize) -> Vec<u8> {
     bytes
 }
 
-/// `runs` as they stand in the file, without what surrounds them; nothing where that is not as expected.
+/// `runs` as they stand in the file, without what surrounds them; nothing if that is not as expected.
 fn runs_text(runs: &[RunSummary]) -> Vec<u8> {
     #[derive(Serialize)]
     struct Alone<'a> {
@@ -61,7 +62,7 @@ fn runs_text(runs: &[RunSummary]) -> Vec<u8> {
     text
 }
 
-/// The key and its value where there are no runs.
+/// The key and its value if there are no runs.
 const EMPTY: &[u8] = b"\n  \"runs\": []";
 const BEFORE: &[u8] = b"\n  \"runs\": [\n    ";
 const BETWEEN: &[u8] = b",\n    ";
@@ -106,6 +107,7 @@ mod tests {
                 clock: Clock::from(&ClockRecord::default()),
                 runs: (0..runs).map(run).collect(),
                 cells: Vec::new(),
+                comparisons: Vec::new(),
             };
             let expected = json(&summary);
             for jobs in [0, 1, 2, 3, 8] {

@@ -42,14 +42,14 @@ impl Terminal {
         if self.quiet { Ok(()) } else { print(text.as_bytes()) }
     }
 
-    /// What goes on.
+    /// A message about the progress.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
             self.say("", "", text);
         }
     }
 
-    /// What goes on, for those who asked.
+    /// A detail of the progress, printed with `--verbose` only.
     pub(crate) fn detail(self, text: &str) {
         if self.verbose {
             self.say("", "", text);
@@ -73,7 +73,7 @@ impl Terminal {
             true => format!("\x1b[1;{color}m{label}\x1b[0m"),
             false => label.to_owned(),
         };
-        // Where standard error is closed, there is nobody left to tell.
+        // If standard error is closed, nobody can read the message.
         let _ = writeln!(io::stderr().lock(), "{label}{text}");
     }
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use talkpath_units::{Instant, SignedDuration};
 
-use crate::metrics::{delay, loss, trip};
+use crate::metrics::{delay, loss};
 use crate::{FlowRecord, FlowTally, RunRecord, Series, SeriesKind};
 
 /// Everything drawn about one flow of one run (repetition 0 of a cell).
@@ -17,10 +17,11 @@ pub struct FlowFigures {
     pub transport: String,
     /// Whether `delay` and `cdf` are round trips (an echo flow) or one way.
     pub round_trip: bool,
-    /// Complementary distribution: (delay in ms, share of sent messages later than that or never), thinned to at most
-    /// 400 points spaced by rank so that the tail keeps its last messages. Loss stays as the floor.
+    /// Complementary distribution: (delay in ms, share of sent messages later than that or never), thinned to
+    /// at most 400 points spaced by rank so that the tail keeps its last messages. Loss stays as the floor.
     pub ccdf: Vec<(f64, f64)>,
-    /// (due in s, delay in ms) thinned to at most 1,500 points: the minimum and the maximum of each time bucket.
+    /// (due in s, delay in ms) thinned to at most 1,500 points: the minimum and the maximum of each time
+    /// bucket.
     pub delay: Vec<(f64, f64)>,
     /// Due times in s of missing messages, at most 1,500.
     pub losses: Vec<f64>,
@@ -44,7 +45,7 @@ pub struct StepLine {
 pub struct CellFigures {
     /// Index in the sweep.
     pub cell: u64,
-    /// What tells this cell from the others, for a legend: `udp`, `loss 0.01`; empty without a sweep.
+    /// What distinguishes this cell from the others, for a legend: `udp`, `loss 0.01`; empty without a sweep.
     pub label: String,
     /// By flow.
     pub flows: Vec<FlowFigures>,
@@ -52,10 +53,10 @@ pub struct CellFigures {
     pub lines: Vec<StepLine>,
 }
 
-/// What the report draws of one repetition; `label` tells its cell from the others.
+/// What the report draws of one repetition; `label` distinguishes its cell from the others.
 ///
-/// Only messages due in the window are drawn, so that a figure and the table beside it speak of the same messages; lines
-/// run from the start to the end.
+/// Only messages due in the window are drawn, so that a figure and the table beside it speak of the same
+/// messages; lines run from the start to the end.
 pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
     let window = record.window_start..record.window_end;
     CellFigures {
@@ -70,7 +71,7 @@ fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
     if let Some(tally) = &flow.tally {
         return tally_figures(flow, tally);
     }
-    let trips = trip::trips(flow, window);
+    let trips = flow.trips(window);
     let round_trip = flow.echo.is_some();
     let counts = loss::LossCounts::of(&trips);
     let (mut ccdf, mut delays) = (Vec::new(), Vec::new());
@@ -117,8 +118,8 @@ fn complementary(sorted: &[SignedDuration], decided: u64) -> Vec<(f64, f64)> {
     ranks(sorted.len(), MAX_CCDF_POINTS).into_iter().map(point).collect()
 }
 
-/// Up to `limit` indices below `count`, ascending: half of them even in rank, for the body, and half even in the
-/// logarithm of the rank from the end, for the tail. The first and the last are always among them.
+/// Up to `limit` indices below `count`, ascending: half of them even in rank, for the body, and half even in
+/// the logarithm of the rank from the end, for the tail. The first and the last are always among them.
 fn ranks(count: usize, limit: usize) -> Vec<usize> {
     if count <= limit {
         return (0..count).collect();
@@ -143,8 +144,8 @@ fn thin_evenly<T: Copy>(values: &[T], limit: usize) -> Vec<T> {
     (0..limit).map(|step| values[step * (values.len() - 1) / (limit - 1)]).collect()
 }
 
-/// (time in s, value): of each of `buckets` equal spans of time the smallest and the largest value, and the last one
-/// where asked for. Points that already fit stay as they are.
+/// (time in s, value): of each of `buckets` equal spans of time the smallest and the largest value, and the
+/// last value if `keep_last`. Points that already fit stay as they are.
 fn thin_extremes(points: &[(Instant, f64)], buckets: usize, keep_last: bool) -> Vec<(f64, f64)> {
     let seconds = |&(at, value): &(Instant, f64)| (at.as_secs_f64(), value);
     let per_bucket = if keep_last { 3 } else { 2 };

@@ -10,6 +10,7 @@
 pub mod export;
 pub mod figures;
 pub mod log;
+pub mod message;
 pub mod metrics;
 pub mod pcapng;
 #[cfg(test)]
@@ -24,9 +25,10 @@ pub mod tap;
 #[cfg(test)]
 mod testing;
 
+pub use message::{DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord};
 pub use record::{
-    ClockRecord, DropCause, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LatenessRecord, Leg,
-    LegRecord, LinkRecord, MachineRecord, MessageRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind,
+    ClockRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord, RunRecord,
+    STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

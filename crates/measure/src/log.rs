@@ -1,8 +1,8 @@
-//! `log.txt`: a run for a person, flow by flow, with the fields that Spoor's transfer log has (2014, appendix B): start and
-//! end stamps, transfer time, packet size, packets received and expected, protocol.
+//! `log.txt`: a run for a person, flow by flow, with the fields that Spoor's transfer log has (2014, appendix
+//! B): start and end stamps, transfer time, packet size, packets received and expected, protocol.
 //!
-//! All fields are about the messages that were due in the window, as in summary.json; for an echo flow a packet is received
-//! once its echo is back.
+//! All fields are about the messages that were due in the window, as in summary.json; for an echo flow a
+//! packet is received once its echo is back.
 
 use core::fmt::Write;
 
@@ -10,7 +10,7 @@ use talkpath_units::Instant;
 
 use crate::metrics::foderaro::Stamps;
 use crate::metrics::loss::LossCounts;
-use crate::metrics::trip::{Trip, trips};
+use crate::metrics::trip::Trip;
 use crate::{FileRecord, FlowRecord, RunRecord};
 
 /// The log of one repetition; `stamp` writes an instant of the run as a date and a time.
@@ -20,7 +20,7 @@ pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String 
         let (stamps, counts, sizes) = match &flow.tally {
             Some(tally) => (tally.stamps, tally.counts, tally.sizes),
             None => {
-                let trips = trips(flow, &(record.window_start..record.window_end));
+                let trips = flow.trips(&(record.window_start..record.window_end));
                 (Stamps::of(&trips), LossCounts::of(&trips), sizes(&trips))
             }
         };

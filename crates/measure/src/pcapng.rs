@@ -4,9 +4,9 @@
 //!   Section Header Block ─ Interface Description Block ... ─ Enhanced Packet Block ...
 //! ```
 //!
-//! Everything is little-endian, which the section's magic number tells. Times are nanoseconds since the run's start,
-//! read as since 1970. Packets begin with the IP header (LINKTYPE_RAW). What is read back is what is written here:
-//! other programs' files are none.
+//! Everything is little-endian, as the section's magic number says. Times are nanoseconds since the run's
+//! start, read as since 1970. Packets begin with the IP header (LINKTYPE_RAW). What is read back is what is
+//! written here: other programs' files are none.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub fn begin(out: &mut dyn Write, names: &[&str]) -> io::Result<()> {
     section.extend(BYTE_ORDER_MAGIC.to_le_bytes());
     section.extend(1_u16.to_le_bytes());
     section.extend(0_u16.to_le_bytes());
-    // The section's length is not told.
+    // The section's length is not specified.
     section.extend(u64::MAX.to_le_bytes());
     block(out, SECTION_HEADER, &section)?;
     for name in names {
@@ -73,7 +73,7 @@ pub struct Sighted<'a> {
     pub original: u32,
 }
 
-/// The packets of a file that was written here; `None`, once, where it is damaged.
+/// The packets of a file that was written here; `None`, once, if it is damaged.
 pub fn packets(file: &[u8]) -> impl Iterator<Item = Option<Sighted<'_>>> {
     let mut rest = Some(file);
     core::iter::from_fn(move || {

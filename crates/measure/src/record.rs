@@ -1,8 +1,13 @@
 //! The record of one repetition of one cell, as every arena writes it.
 
+use core::ops::Range;
+
 use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::FlowTally;
+use crate::metrics::settling::Seconds;
+use crate::metrics::trip::{Trip, one_way_trips, round_trips};
+use crate::summary::Settling;
+use crate::{FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,11 +20,12 @@ pub struct RunRecord {
     pub seed: u64,
     /// From here (`warm_up`) the figures count ...
     pub window_start: Instant,
-    /// ... to here (`duration`); what was due before but arrives while the run drains still counts as delivered.
+    /// ... to here (`duration`); what was due before but arrives while the run drains still counts as
+    /// delivered.
     pub window_end: Instant,
     /// One entry a flow, in the scenario's order.
     pub flows: Vec<FlowRecord>,
-    /// One entry a link, in the scenario's order; empty where the arena does not own the path.
+    /// One entry a link, in the scenario's order; empty if the arena does not own the path.
     pub links: Vec<LinkRecord>,
     /// State over time, sampled on change.
     pub series: Vec<Series>,
@@ -29,7 +35,7 @@ pub struct RunRecord {
     pub machine: Option<MachineRecord>,
     /// Two hosts' clocks; one clock is trusted and has offset 0.
     pub clock: ClockRecord,
-    /// False where the machine disturbed a real-time run past its stated limits.
+    /// False if the machine disturbed a real-time run past its stated limits.
     pub valid: bool,
     /// What disturbed or bent this run, in words for a person.
     pub warnings: Vec<String>,
@@ -70,109 +76,42 @@ pub struct FlowRecord {
     pub info: FlowInfo,
     /// From the sender to the receiver.
     pub forward: LegRecord,
-    /// The echo, where the flow has one; same sequence numbers.
+    /// The echo, if the flow has one; same sequence numbers.
     pub echo: Option<LegRecord>,
     /// What the transport counted.
     pub counters: FlowCounters,
-    /// The file that it carried, where the arena carries files.
+    /// The file that it carried, if the arena carries files.
     pub file: Option<FileRecord>,
-    /// What the messages came to, where no rows were kept: then both legs are empty.
+    /// What the messages came to, if no rows were kept: then both legs are empty.
     pub tally: Option<Box<FlowTally>>,
 }
 
-/// Who a flow is; enough to read its records without the scenario.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowInfo {
-    /// Name in the summary.
-    pub name: String,
-    /// Name shared by a flow's copies.
-    pub group: String,
-    /// Transport as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
-    pub transport: String,
-    /// Congestion control that ran, where there is one.
-    pub cc: Option<String>,
-    /// When the connection was to open.
-    pub start: Instant,
-    /// Whether messages come on a clock (voice, cbr) or as room allows (bulk, burst).
-    pub clocked: bool,
-    /// Whether the workload has an end of its own (burst, bulk with `bytes`): goodput then runs to the last delivery.
-    pub bounded: bool,
-    /// Whether one-way figures can be trusted: one clock, or two that were corrected.
-    pub clock_trusted: bool,
-}
+impl FlowRecord {
+    /// The trips of messages that were due within `window`, in order of `seq`: round trips if the flow has an
+    /// echo.
+    pub fn trips(&self, window: &Range<Instant>) -> Vec<Trip> {
+        match &self.echo {
+            None => one_way_trips(&self.forward, window),
+            Some(echo) => round_trips(&self.forward, echo, window),
+        }
+    }
 
-/// The messages of one direction. An echo leg has only the messages that the far application wrote back.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LegRecord {
-    /// One entry a message, in order of `seq`.
-    pub messages: Vec<MessageRecord>,
-    /// The order in which copies reached the far application: `seq` of each arrival, duplicates included.
-    pub arrivals: Vec<u64>,
-    /// Stream bytes that the far application read, with the time of each read, where the transport is a stream: a
-    /// message counts as delivered when its last byte is read, goodput counts bytes.
-    pub reads: Vec<(Instant, Bytes)>,
-}
-
-/// One message on one leg.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageRecord {
-    /// Number within the flow, from 0.
-    pub seq: u64,
-    /// Payload bytes.
-    pub size: Bytes,
-    /// When the workload wanted it sent; for an echo, when the far application read the original.
-    pub due: Instant,
-    /// When the transport took it; `None` where it was refused or never offered.
-    pub sent: Option<Instant>,
-    /// When its first byte left the host; `None` where unknown.
-    pub wire: Option<Instant>,
-    /// When the far application read its last byte, the first time, on the sender's clock.
-    pub received: Option<Instant>,
-    /// What became of it.
-    pub fate: Fate,
-    /// Why it did not arrive, where that is known.
-    pub drop_cause: Option<DropCause>,
-    /// How many times it reached the far application.
-    pub copies: u32,
-    /// How many times its first byte was put on the wire; 0 where unknown or never.
-    pub transmissions: u32,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// The far application read it.
-    Delivered,
-    /// It never arrived.
-    Missing,
-    /// It was still queued or in flight when the run ended.
-    Unfinished,
-    /// The transport would not take it.
-    Refused,
-}
-
-/// Where a message was dropped or lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropCause {
-    /// A queue had no room.
-    Queue,
-    /// The wire ate it.
-    Loss,
-    /// Another fragment of it was dropped or lost, so it could not be put together.
-    Fragment,
-    /// The receiving socket's buffer had no room.
-    SocketBuffer,
-    /// The sender's own queue had no room for it any more.
-    SendQueue,
-}
-
-/// Which way a message went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Leg {
-    /// From the sender to the receiver.
-    Forward,
-    /// The echo.
-    Return,
+    /// How the deliveries compare with what was offered, second by second; `None` for a flow without a clock
+    /// and if no whole second passed.
+    pub fn settling(&self, window: &Range<Instant>) -> Option<Settling> {
+        if !self.info.clocked {
+            return None;
+        }
+        let mut seconds = Seconds::new(window.clone());
+        seconds.begin(self.forward.messages.iter().map(|row| row.due));
+        for row in &self.forward.messages {
+            seconds.offer(row.due, row.size);
+        }
+        for (at, bytes) in self.forward.deliveries() {
+            seconds.deliver(at, Bytes::new(bytes));
+        }
+        seconds.settling()
+    }
 }
 
 /// What came of a file that a flow carried, as its receiver found it.
@@ -184,19 +123,20 @@ pub struct FileRecord {
     pub bytes: Bytes,
     /// The sender's SHA-256, in hexadecimal.
     pub sha256: String,
-    /// How much of it arrived, each byte counted once; `None` where the receiver went away.
+    /// How much of it arrived, each byte counted once; `None` if the receiver went away.
     pub received: Option<Bytes>,
-    /// Whether all of it arrived and the receiver's SHA-256 is the sender's; `None` where the receiver went away.
+    /// Whether all of it arrived and the receiver's SHA-256 is the sender's; `None` if the receiver went
+    /// away.
     pub intact: Option<bool>,
     /// Byte ranges that did not arrive, from and to (exclusive): the first hundred.
     pub missing: Vec<(u64, u64)>,
     /// How many such ranges there are in all.
     pub missing_ranges: u64,
-    /// Under which name the receiver kept it, where it was asked to.
+    /// Under which name the receiver kept it, if it was set to keep it.
     pub kept_as: Option<String>,
 }
 
-/// What a machine did to a real-time run; `None` where the arena cannot know, or nothing was measured.
+/// What a machine did to a real-time run; `None` if the arena cannot know, or nothing was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineRecord {
     /// From a packet's promised departure to the emulator's write.
@@ -211,17 +151,44 @@ pub struct MachineRecord {
     pub packets: Option<u64>,
     /// Packets that a device had no room for, or the emulator no memory.
     pub device_drops: Option<u64>,
-    /// Datagrams that found no room in a socket whose buffer the scenario leaves to the tool.
+    /// Lower bound of the datagrams that found no room in a socket whose buffer the scenario leaves to the
+    /// tool.
     pub socket_drops: Option<u64>,
+    /// UDP datagrams with a wrong checksum, of all sockets of this host (of both emulated hosts).
+    pub checksum_errors: Option<u64>,
+    /// The same of the far host.
+    pub far_checksum_errors: Option<u64>,
     /// Share of one processor that the emulator's thread took, 0 to 1.
     pub emulator_cpu_share: Option<f64>,
     /// Whether the timed threads had real-time priority.
     pub real_time: Option<bool>,
-    /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1 (proc_stat(5), "steal").
+    /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1 (proc_stat(5),
+    /// "steal").
     pub stolen_share: Option<f64>,
+    /// How long echoing hosts held messages, one entry a flow that was echoed.
+    pub turn_rounds: Vec<TurnRoundRecord>,
 }
 
-/// From this on a run says how much a hypervisor took: one packet in a hundred meets it, so it is seen in a 99th percentile.
+/// How long an echoing host held a flow's messages: from the kernel's receive stamp to the offer of the echo
+/// to the transport.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnRoundRecord {
+    /// The flow's name.
+    pub flow: String,
+    /// Echoes.
+    pub count: u64,
+    /// Half were held for longer.
+    pub p50: Duration,
+    /// One in ten was.
+    pub p90: Duration,
+    /// One in a hundred was.
+    pub p99: Duration,
+    /// The longest.
+    pub max: Duration,
+}
+
+/// From this on a run says how much a hypervisor took: one packet in a hundred meets it, so it is seen in a
+/// 99th percentile.
 pub const STOLEN_SHARE_TOLD: f64 = 0.01;
 
 impl MachineRecord {
@@ -242,7 +209,7 @@ pub struct LatenessRecord {
     pub max: Duration,
 }
 
-/// What a flow's transport counted, both ends together; `None` where the arena cannot know.
+/// What a flow's transport counted, both ends together; `None` if the arena cannot know.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowCounters {
     /// Packets with application data put on the wire by the sender, retransmissions included.
@@ -253,8 +220,8 @@ pub struct FlowCounters {
     pub timeouts: Option<u64>,
     /// Time-weighted mean of cwnd over the window, in packets.
     pub cwnd_packets_mean: Option<f64>,
-    /// Time-weighted mean over the window of what might be in flight: cwnd, or the receiver's window where that was
-    /// smaller, in packets.
+    /// Time-weighted mean over the window of what might be in flight: cwnd, or the receiver's window if that
+    /// was smaller, in packets.
     pub window_packets_mean: Option<f64>,
     /// Time-weighted mean of the send buffer over the window, in bytes.
     pub send_buffer_mean: Option<f64>,
@@ -315,60 +282,6 @@ pub enum SeriesKind {
     PacingRate,
     /// The bottleneck's rate as the congestion control sees it, bits a second.
     BottleneckRate,
-}
-
-impl Fate {
-    /// The word in the record files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Missing => "missing",
-            Self::Unfinished => "unfinished",
-            Self::Refused => "refused",
-        }
-    }
-
-    /// The fate of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Delivered, Self::Missing, Self::Unfinished, Self::Refused]
-            .into_iter()
-            .find(|it| it.name() == name)
-    }
-}
-
-impl DropCause {
-    /// The word in the record files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queue => "queue",
-            Self::Loss => "loss",
-            Self::Fragment => "fragment",
-            Self::SocketBuffer => "socket-buffer",
-            Self::SendQueue => "send-queue",
-        }
-    }
-
-    /// The cause of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Queue, Self::Loss, Self::Fragment, Self::SocketBuffer, Self::SendQueue]
-            .into_iter()
-            .find(|it| it.name() == name)
-    }
-}
-
-impl Leg {
-    /// The word in the record files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Return => "return",
-        }
-    }
-
-    /// The leg of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Forward, Self::Return].into_iter().find(|it| it.name() == name)
-    }
 }
 
 impl SeriesKind {

@@ -1,10 +1,10 @@
 //! State over time: what an arena calls after each packet to record a quantity and its time-weighted figures.
 //!
-//! A [`SeriesTap`] keeps the changes of one quantity in a bounded number of points. While they fit, each change is kept.
-//! When they do not, time is cut into equal steps, and of each step the first, the smallest, the largest and the last change
-//! are kept; the step doubles until half of the places are free, and again whenever they run out. What is kept depends on
-//! the changes alone, not on when places ran out, so two equal runs keep equal points; an extreme is never lost; and the
-//! value at the end of each step is right.
+//! A [`SeriesTap`] keeps the changes of one quantity in a bounded number of points. While they fit, each
+//! change is kept. When they do not, time is cut into equal steps, and of each step the first, the smallest,
+//! the largest and the last change are kept; the step doubles until half of the places are free, and again
+//! whenever they run out. What is kept depends on the changes alone, not on when places ran out, so two equal
+//! runs keep equal points; an extreme is never lost; and the value at the end of each step is right.
 
 use talkpath_units::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub struct SeriesTap {
 }
 
 impl SeriesTap {
-    /// The most points that a series keeps, unless told otherwise. Chosen: more than a screen is wide, and 64 KiB.
+    /// The most points that a series keeps by default. Chosen: more than a screen is wide, and 64 KiB.
     pub const LIMIT: usize = 4_096;
 
     /// A series of `kind` for the flow or link named `entity`.
@@ -45,7 +45,8 @@ impl SeriesTap {
         Self { entity: entity.into(), kind, pending: None, open: None, points, step_ns: 1, limit }
     }
 
-    /// The quantity is `value` as of `now`. Only a change is kept; an undefined value (NaN, infinity) is passed over.
+    /// The quantity is `value` as of `now`. Only a change is kept; an undefined value (NaN, infinity) is
+    /// passed over.
     #[inline]
     pub fn push(&mut self, value: f64, now: Instant) {
         match &mut self.pending {
@@ -98,7 +99,7 @@ impl SeriesTap {
         while self.points.len() + POINTS_A_STEP > self.limit {
             self.step_ns = self.step_ns.saturating_mul(2);
             self.merge_steps();
-            // Doubling goes on until half of the places are free, lest the next change begins it anew.
+            // Doubling continues until half of the places are free, lest the next change begins it anew.
             while self.points.len() > self.limit / 2 {
                 self.step_ns = self.step_ns.saturating_mul(2);
                 self.merge_steps();
@@ -106,8 +107,8 @@ impl SeriesTap {
         }
     }
 
-    /// Cuts the kept points into steps anew. No step takes more places than the points that it is made of, so it works
-    /// in place.
+    /// Cuts the kept points into steps anew. No step takes more places than the points that it is made of, so
+    /// it works in place.
     fn merge_steps(&mut self) {
         let mut kept = 0;
         let mut step: Option<Step> = None;
@@ -188,7 +189,7 @@ pub struct TimeWeighted {
 /// What a [`TimeWeighted`] found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weighted {
-    /// Mean over the part of the window in which the quantity had a value; `None` where it had none.
+    /// Mean over the part of the window in which the quantity had a value; `None` if it had none.
     pub mean: Option<f64>,
     /// Largest value that held for some time in the window.
     pub max: Option<f64>,
@@ -221,7 +222,7 @@ impl TimeWeighted {
         }
     }
 
-    /// Ends the accounting at `now` (or at the window's end, where that is earlier).
+    /// Ends the accounting at `now` (or at the window's end, if that is earlier).
     pub fn finish(mut self, now: Instant) -> Weighted {
         self.account(now);
         let any = !self.covered.is_zero();

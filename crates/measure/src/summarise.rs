@@ -13,21 +13,26 @@ use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
-use crate::metrics::{delay, delay_variation, fairness, goodput, reordering, settling, trip};
+use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, trip};
 use crate::summary::{
     CellSummary, Clock, DelayMs, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs, LinkSummary,
-    LossRuns, MachineSummary, MeanMax, QueuePackets, RunSummary, Settling,
+    LossRuns, MachineSummary, MeanMax, QueuePackets, RunSummary, Settling, TurnRoundMs,
 };
 use crate::{
     ClockRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,
-    RunRecord,
+    RunRecord, TurnRoundRecord,
 };
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
 pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>) -> RunSummary {
     let window = record.window_start..record.window_end;
-    let flows: BTreeMap<_, _> =
+    let mut flows: BTreeMap<_, _> =
         record.flows.iter().map(|flow| (flow.info.name.clone(), summarise_flow(flow, &window))).collect();
+    for turns in record.machine.iter().flat_map(|machine| &machine.turn_rounds) {
+        if let Some(flow) = flows.get_mut(&turns.flow) {
+            flow.turn_round_ms = Some(summarise_turns(turns));
+        }
+    }
     RunSummary {
         cell: record.cell,
         sweep: sweep.clone(),
@@ -54,7 +59,11 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         stamps.first_to_last_received().and_then(|span| foderaro::net_rate_pps(counts.received, span));
     let one_way_delay_ms = figures.one_way_delay_ms.filter(|_| flow.info.clock_trusted);
     let round_trip_delay_ms = figures.round_trip_delay_ms;
-    let verdict = Verdict::of_flow(counts.received, one_way_delay_ms.as_ref(), round_trip_delay_ms.as_ref());
+    let verdict =
+        || Verdict::of_flow(counts.received, one_way_delay_ms.as_ref(), round_trip_delay_ms.as_ref()).word();
+    let verdict = flow.info.burst.then(|| verdict().to_owned());
+    // Without a clock of its own a message is due when there is room for it: late says nothing then.
+    let is_timed = flow.info.clocked && trip_clock_trusted;
     FlowSummary {
         transport: flow.info.transport.clone(),
         cc: flow.info.cc.clone(),
@@ -69,8 +78,10 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         unfinished: counts.unfinished,
         refused: counts.refused,
         loss_runs: figures.loss_runs,
+        in_time: in_time::share(figures.in_time, &counts).filter(|_| is_timed),
         one_way_delay_ms,
         round_trip_delay_ms,
+        turn_round_ms: None,
         ipdv_ms: figures.ipdv_ms.filter(|_| trip_clock_trusted),
         rtp_jitter_ms: figures.interarrivals.jitter_ms().filter(|_| trip_clock_trusted),
         rtp_stream: figures.interarrivals.stream().filter(|_| trip_clock_trusted),
@@ -91,7 +102,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         cwnd_packets: flow.counters.cwnd_packets_mean.filter(|mean| mean.is_finite()),
         window_packets: flow.counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
-        verdict: verdict.word().to_owned(),
+        verdict,
         file: flow.file.as_ref().map(summarise_file),
     }
 }
@@ -99,6 +110,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
 /// What the metrics say of a flow's messages, wherever they come from.
 struct Figures {
     counts: LossCounts,
+    in_time: u64,
     loss_runs: LossRuns,
     stamps: Stamps,
     one_way_delay_ms: Option<DelayMs>,
@@ -111,7 +123,7 @@ struct Figures {
 }
 
 fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
-    let trips = trip::trips(flow, window);
+    let trips = flow.trips(window);
     let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
     let delays = delay::statistics(&delay::sorted_delays(&trips));
     let (one_way_delay_ms, round_trip_delay_ms) = match flow.echo {
@@ -123,6 +135,7 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
     };
     Figures {
         counts: LossCounts::of(&trips),
+        in_time: in_time::count(&trips, in_time::limit(flow.echo.is_some())),
         loss_runs: loss::runs(&trips),
         stamps: Stamps::of(&trips),
         one_way_delay_ms,
@@ -131,13 +144,14 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
         interarrivals: Interarrivals::of(&trips, arrivals),
         reordered: reordering::reordered(&trips, arrivals),
         goodput_bps: goodput::goodput_bps(flow, window),
-        settling: settling::settling(flow, window),
+        settling: flow.settling(window),
     }
 }
 
 fn of_tally(tally: &FlowTally) -> Figures {
     Figures {
         counts: tally.counts,
+        in_time: tally.in_time,
         loss_runs: tally.runs.clone().finish(),
         stamps: tally.stamps,
         one_way_delay_ms: tally.one_way.delay_ms(),
@@ -168,7 +182,16 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
     }
     let mut confidence = Confidence::default();
     let mut spreads = |columns: &Columns| {
-        let spread = |(path, values): (&str, &[f64])| Some((path.to_owned(), confidence.spread(values)?));
+        let spread = |(path, values): (&str, &[f64])| {
+            let mut spread = confidence.spread(values)?;
+            // Student's t knows no bounds: what was never below zero is not there by a few wide repetitions.
+            if let Some((low, _)) = &mut spread.ci95
+                && values.iter().all(|&value| value >= 0.0)
+            {
+                *low = low.max(0.0);
+            }
+            Some((path.to_owned(), spread))
+        };
         columns.iter().filter_map(spread).collect()
     };
     CellSummary {
@@ -224,10 +247,17 @@ fn summarise_machine(machine: &MachineRecord) -> MachineSummary {
         packets: machine.packets,
         device_drops: machine.device_drops,
         socket_drops: machine.socket_drops,
+        checksum_errors: machine.checksum_errors,
+        far_checksum_errors: machine.far_checksum_errors,
         emulator_cpu_share: machine.emulator_cpu_share.filter(|share| share.is_finite()),
         real_time: machine.real_time,
         stolen_share: machine.stolen_share.filter(|share| share.is_finite()),
     }
+}
+
+fn summarise_turns(turns: &TurnRoundRecord) -> TurnRoundMs {
+    let [p50, p90, p99, max] = [turns.p50, turns.p90, turns.p99, turns.max].map(Duration::as_millis_f64);
+    TurnRoundMs { p50, p90, p99, max }
 }
 
 fn summarise_file(file: &FileRecord) -> FileSummary {

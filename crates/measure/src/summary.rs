@@ -1,7 +1,7 @@
 //! The summary of a run directory: what the tables, the report and scripts read. Field names are a promise
-//! (docs/interface.md); a figure that an arena cannot know is `None`, written as `null`, never 0. The keys come in the order
-//! of the fields here; flows, groups and links in the order of their names. JSON has no NaN and no infinity: they would
-//! become `null` (RFC 8259 §6), and no metric makes them.
+//! (docs/reference/records.md). A figure that an arena cannot know is `None`, written as `null`, never 0. The
+//! keys come in the order of the fields here; flows, groups and links in the order of their names. JSON has
+//! no NaN and no infinity: they would become `null` (RFC 8259 §6), and no metric makes them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ pub struct Summary {
     pub wall_s: f64,
     /// CPU time of this process.
     pub cpu_s: f64,
-    /// False where the machine disturbed the run past its stated limits, or a repetition is missing.
+    /// False if the machine disturbed the run past its stated limits, or a repetition is missing.
     pub valid: bool,
     /// In words for a person.
     pub warnings: Vec<String>,
@@ -35,6 +35,9 @@ pub struct Summary {
     pub runs: Vec<RunSummary>,
     /// One entry a cell, over its repetitions.
     pub cells: Vec<CellSummary>,
+    /// Which transport served a flow best, one entry a group of cells that differ in nothing else.
+    #[serde(default)]
+    pub comparisons: Vec<Comparison>,
 }
 
 impl Summary {
@@ -47,13 +50,52 @@ impl Summary {
         out.write_all(b"\n")
     }
 
-    /// Reads `summary.json`; unknown keys are passed over, so that a newer version's summary can still be read.
+    /// Reads `summary.json`; unknown keys are passed over, so that a newer version's summary can still be
+    /// read.
     ///
     /// # Errors
-    /// Those of `from`, and [`io::ErrorKind::InvalidData`] with line and column where it is no summary.
+    /// Those of `from`, and [`io::ErrorKind::InvalidData`] with line and column if it is no summary.
     pub fn read_json(from: impl Read) -> io::Result<Self> {
         Ok(serde_json::from_reader(io::BufReader::new(from))?)
     }
+}
+
+/// One flow over the transports of some cells, and the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The flow, by the scenario's name.
+    pub flow: String,
+    /// The sweep's other keys and values, which the cells have in common.
+    pub sweep: BTreeMap<String, serde_json::Value>,
+    /// The cells that were compared, by index.
+    pub cells: Vec<u64>,
+    /// What came out.
+    pub answer: Answer,
+}
+
+/// Which transport is best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Transports as the scenario has them; more than one if their figures do not differ enough to decide.
+    pub best: Vec<String>,
+    /// How sure that is.
+    pub outcome: AnswerKind,
+    /// In words with figures, as the tables say it.
+    pub line: String,
+}
+
+/// How sure an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerKind {
+    /// One is best, and the repetitions agree on it.
+    Distinct,
+    /// Several are best, and differ by less than the tolerance.
+    Alike,
+    /// The repetitions do not decide which of several is best, or there was but one repetition.
+    Undecided,
+    /// Over none does more than half of the messages come in time.
+    Unusable,
 }
 
 /// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.
@@ -108,8 +150,15 @@ pub struct MachineSummary {
     pub packets: Option<u64>,
     /// Packets that a device had no room for, or the emulator no memory.
     pub device_drops: Option<u64>,
-    /// Datagrams that found no room in a socket whose buffer the scenario leaves to the tool.
+    /// Lower bound of the datagrams that found no room in a socket whose buffer the scenario leaves to the
+    /// tool.
     pub socket_drops: Option<u64>,
+    /// UDP datagrams with a wrong checksum, of all sockets of this host (of both emulated hosts).
+    #[serde(default)]
+    pub checksum_errors: Option<u64>,
+    /// The same of the far host.
+    #[serde(default)]
+    pub far_checksum_errors: Option<u64>,
     /// Share of one processor that the emulator's thread took, 0 to 1.
     pub emulator_cpu_share: Option<f64>,
     /// Whether the timed threads had real-time priority.
@@ -128,7 +177,7 @@ pub struct LateMs {
     pub max: f64,
 }
 
-/// Arrivals one after the other, as tshark's `-z rtp,streams` tells of them.
+/// Arrivals one after the other, as tshark's `-z rtp,streams` reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RtpStream {
     /// From one arrival to the next.
@@ -146,12 +195,12 @@ pub struct MinMeanMax {
     pub max: f64,
 }
 
-/// One flow in one repetition. Definitions are in docs/metrics.md.
+/// One flow in one repetition. Definitions are in docs/reference/metrics.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
     /// `udp`, `tcp`, `tcp-nodelay`, ...
     pub transport: String,
-    /// Congestion control, where there is one.
+    /// Congestion control, if there is one.
     pub cc: Option<String>,
     /// Messages sent after warm-up.
     pub sent: u64,
@@ -159,9 +208,9 @@ pub struct FlowSummary {
     pub received: u64,
     /// Of these, missing, by sequence number: a duplicate never hides a loss.
     pub lost: u64,
-    /// Missing on the way out; `None` where unknown.
+    /// Missing on the way out; `None` if unknown.
     pub lost_forward: Option<u64>,
-    /// Missing on the way back, for echo flows; `None` where unknown or without echo.
+    /// Missing on the way back, for echo flows; `None` if unknown or without echo.
     pub lost_return: Option<u64>,
     /// lost / sent, unfinished ones left out of both.
     pub loss_rate: Option<f64>,
@@ -175,10 +224,18 @@ pub struct FlowSummary {
     pub refused: u64,
     /// Runs of consecutive missing messages.
     pub loss_runs: LossRuns,
+    /// The exact share of the messages that came within 150 ms, or 300 ms there and back (ITU-T G.114); what
+    /// was lost, refused or unfinished did not. `None` for a workload without a clock, and one way between
+    /// clocks that are not trusted.
+    #[serde(default)]
+    pub in_time: Option<f64>,
     /// From due to read, forward leg.
     pub one_way_delay_ms: Option<DelayMs>,
     /// From due to the echo's read.
     pub round_trip_delay_ms: Option<DelayMs>,
+    /// Of a round trip, what the echoing host took; `None` in `sim` and without echo.
+    #[serde(default)]
+    pub turn_round_ms: Option<TurnRoundMs>,
     /// |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393, unsigned).
     pub ipdv_ms: Option<IpdvMs>,
     /// RFC 3550 §A.8 at the end.
@@ -216,8 +273,9 @@ pub struct FlowSummary {
     pub window_packets: Option<f64>,
     /// Written, unacknowledged bytes.
     pub send_buffer_bytes: Option<MeanMax>,
-    /// Foderaro's "real time performance" in words: great, good, bad, horrible.
-    pub verdict: String,
+    /// Foderaro's "real time performance" in words: great, good, bad, horrible; `None` if the workload is no
+    /// burst.
+    pub verdict: Option<String>,
     /// The file that it carried; `None` in `sim`, and for other workloads.
     #[serde(default)]
     pub file: Option<FileSummary>,
@@ -232,15 +290,15 @@ pub struct FileSummary {
     pub bytes: u64,
     /// The sender's SHA-256, in hexadecimal.
     pub sha256: String,
-    /// How much of it arrived, each byte counted once; `None` where the receiver went away.
+    /// How much of it arrived, each byte counted once; `None` if the receiver went away.
     pub received_bytes: Option<u64>,
-    /// Whether all of it arrived with the sender's SHA-256; `None` where the receiver went away.
+    /// Whether all of it arrived with the sender's SHA-256; `None` if the receiver went away.
     pub intact: Option<bool>,
     /// Byte ranges that did not arrive, from and to (exclusive): the first hundred.
     pub missing: Vec<(u64, u64)>,
     /// How many such ranges there are in all.
     pub missing_ranges: u64,
-    /// Under which name the receiver kept it, where it was asked to.
+    /// Under which name the receiver kept it, if it was set to keep it.
     pub kept_as: Option<String>,
 }
 
@@ -269,6 +327,16 @@ pub struct DelayMs {
     pub max: f64,
 }
 
+/// How long an echoing host held messages, milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct TurnRoundMs {
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
 /// Delay variation statistics, milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -283,7 +351,8 @@ pub struct IpdvMs {
 /// Deliveries second by second, against what the flow offered in the same second.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settling {
-    /// Seconds from the first message until no second is off by more than a tenth any more; `None` where the last is.
+    /// Seconds from the first message until no second is off by more than a tenth any more; `None` if the
+    /// last is.
     pub settled_after_s: Option<u64>,
     /// The largest second.
     pub peak_bps: u64,

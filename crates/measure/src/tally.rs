@@ -1,17 +1,18 @@
-//! A flow's figures without its rows: what has come to its end is counted and forgotten while the run goes on, so that
-//! memory depends on what is under way and not on how long the run is.
+//! A flow's figures without its rows: what has come to its end is counted and forgotten during the run, so
+//! that memory depends on what is under way and not on how long the run is.
 //!
-//! Now and then the arena hands the taps over. The settled rows at the front, those whose fate nothing can change any more,
-//! go through the same metrics as rows that are kept (`metrics/`), in the same order; delays go into a sketch
-//! (`metrics/sketch.rs`), which is where the figures differ from those of kept rows, by a stated error. What needs every
-//! row is left out: the record file, and the report's delays over time.
+//! Now and then the arena hands the taps over. The settled rows at the front, those whose fate nothing can
+//! change any more, go through the same metrics as rows that are kept (`metrics/`), in the same order; delays
+//! go into a sketch (`metrics/sketch.rs`), which is where the figures differ from those of kept rows, by a
+//! stated error. What needs every row is left out: the record file, and the report's delays over time.
 
 use core::ops::Range;
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Instant, SignedDuration};
 
 use crate::metrics::delay_variation::{Interarrivals, apart};
 use crate::metrics::foderaro::Stamps;
+use crate::metrics::in_time;
 use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
@@ -27,6 +28,10 @@ pub struct FlowTally {
     /// Goodput counts from here.
     from: Instant,
     pub(crate) counts: LossCounts,
+    /// A message is in time until then.
+    limit: SignedDuration,
+    /// Messages that were.
+    pub(crate) in_time: u64,
     pub(crate) runs: RunCounter,
     pub(crate) stamps: Stamps,
     /// Smallest and largest payload.
@@ -55,6 +60,8 @@ impl FlowTally {
             is_stream,
             from: window.start.max(info.start),
             counts: LossCounts::default(),
+            limit: in_time::limit(is_echo),
+            in_time: 0,
             runs: RunCounter::default(),
             stamps: Stamps::default(),
             sizes: None,
@@ -88,7 +95,8 @@ impl FlowTally {
         let trips = back.as_ref().map_or(&arrivals, |(back, _)| back);
         let mut highest = None;
         for (position, &seq) in trips.iter().enumerate() {
-            // Of two copies in one go the first counts; what came before was taken, or is told by its row's copies.
+            // Of two copies in one go the first counts; what came before was taken, or is counted in its
+            // row's copies.
             if Some(seq) > highest || !trips[..position].contains(&seq) {
                 self.on_arrival(seq, forward, echo.as_deref());
             }
@@ -154,7 +162,7 @@ impl FlowTally {
         if self.round_trip.is_none()
             && let (Fate::Delivered, Some(at)) = (row.fate, row.received)
         {
-            // As it says of itself, and told here so that nothing below needs to ask.
+            // The outcome is known already, and is set here so that no code below needs to compute it.
             self.add_trip(&Trip { outcome: Outcome::Received(at), ..one_way_trip(row) });
         } else {
             self.add_other(row, back);
@@ -174,7 +182,7 @@ impl FlowTally {
         self.add_trip(&round_trip(row, back));
     }
 
-    /// The next trip, there and back where it is an echo's.
+    /// The next trip, there and back if it is an echo's.
     #[inline(always)]
     fn add_trip(&mut self, trip: &Trip) {
         self.counts.add(trip);
@@ -189,6 +197,7 @@ impl FlowTally {
             }
         }
         if let Some(delay) = trip.delay() {
+            self.in_time += u64::from(delay <= self.limit);
             self.round_trip.as_mut().unwrap_or(&mut self.one_way).record(delay);
             if let Some(before) = &self.before
                 && before.seq.checked_add(1) == Some(trip.seq)
@@ -255,5 +264,6 @@ fn decided(row: MessageRecord) -> MessageRecord {
     MessageRecord { fate: if is_missing { Fate::Missing } else { row.fate }, ..row }
 }
 
-/// Chosen: so many that taking them costs little each, and so few that they stay in the processor's first cache.
+/// Chosen: enough that the cost of taking them is small per event, and few enough to stay in the processor's
+/// first-level cache.
 const EVENTS_AT_ONCE: usize = 32;

@@ -1,7 +1,18 @@
-//! Taps: what an arena calls as messages pass, to build one leg's record.
+//! Taps: what an application and its channel call as messages pass, to build one leg's record.
 //!
-//! Datagram transports name messages by `seq`. Stream transports name bytes: the tap keeps where each accepted message
-//! ends in the stream and translates, so that a message counts as sent with its first byte and received with its last.
+//! ```text
+//!  writing end ── due, sent, wire, refused, dropped ──► its half ──┐
+//!                                                                  ├─ join ─► LegRecord
+//!  reading end ── received, read, dropped in its inbox ─► its half ┘
+//! ```
+//!
+//! In the simulator both ends of a leg write into one tap, so the halves are joined as the run proceeds. Over
+//! real sockets each end has a tap of its own, and [`LegTap::join`] replays the reading end's half into the
+//! writing end's: the same code.
+//!
+//! Datagram transports name messages by `seq`. Stream transports name bytes: the tap keeps where each
+//! accepted message ends in the stream and translates, so that a message counts as sent with its first byte
+//! and received with its last.
 
 use std::collections::VecDeque;
 
@@ -9,14 +20,14 @@ use talkpath_units::{Bytes, Instant};
 
 use crate::{DropCause, Fate, LegRecord, MessageRecord};
 
-/// Builds the record of one leg. What each read looks at comes first in memory, then what each packet does: with thousands of flows
-/// it is waited for.
+/// Builds the record of one leg. What each read needs comes first in memory, then what each packet needs:
+/// with thousands of flows each cache line is waited for.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct LegTap {
     /// Stream bytes read by the far application.
     read: u64,
-    /// No message is whole before so many bytes were read.
+    /// No message is whole before this many bytes were read.
     whole_at: u64,
     /// How many reads and arrivals are noted below.
     waiting: usize,
@@ -30,18 +41,31 @@ pub struct LegTap {
     /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
     pending: u64,
     arrivals: Vec<u64>,
-    /// By `seq`, from `first_row` on; `None` where the far application never wrote that echo.
+    /// By `seq`, from `first_row` on; `None` if the far application never wrote that echo.
     rows: VecDeque<Option<MessageRecord>>,
     /// Rows before this were given away ([`crate::FlowTally`]).
     first_row: u64,
-    /// Stream transports: the accepted messages in order, each with the offset one past its last byte, from the
-    /// position `first_accepted` on.
+    /// Stream transports: the accepted messages in order, each with the offset one past its last byte, from
+    /// the position `first_accepted` on.
     accepted: VecDeque<(u64, u64)>,
     first_accepted: usize,
     /// One past the last byte accepted.
     accepted_end: u64,
     /// One past the last byte of the messages before `first_accepted`.
     forgotten_end: u64,
+    /// What the reading end keeps if the writing end has a tap of its own.
+    reading: Option<Box<ReadingHalf>>,
+}
+
+/// What a reading end keeps for [`LegTap::join`], besides arrivals and reads.
+#[derive(Clone, Debug, Default)]
+struct ReadingHalf {
+    /// Bytes of each of the stream's messages; zero for datagrams.
+    message_size: u64,
+    /// When each of the arrivals was read.
+    times: Vec<Instant>,
+    /// Messages that found no room in the receiving socket's buffer.
+    dropped: Vec<u64>,
 }
 
 /// What the end of the run means for a message that has not arrived.
@@ -51,8 +75,11 @@ pub enum Ending {
     Stream,
     /// Nobody sends it again.
     Datagrams {
-        /// Whether the arena reports every drop: then a datagram without one is still under way, and unfinished.
+        /// Whether the arena reports every drop: then a datagram without one is still under way, and
+        /// unfinished.
         every_drop_known: bool,
+        /// Whether a message without a wire stamp is still in its sender's own queue, and so unfinished.
+        is_queued: bool,
     },
 }
 
@@ -60,6 +87,32 @@ impl LegTap {
     /// A leg on which nothing has happened.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The reading end of a leg whose writing end has a tap of its own. A stream's messages have
+    /// `message_size` each; `None` for datagrams, which carry their number.
+    pub fn reading(message_size: Option<Bytes>) -> Self {
+        let message_size = message_size.map_or(0, |size| size.get().max(1));
+        let half = ReadingHalf { message_size, ..ReadingHalf::default() };
+        Self { whole_at: message_size, reading: Some(Box::new(half)), ..Self::default() }
+    }
+
+    /// Joins the writing end's half, which this is, with what `reader` saw at the other end. An arrival
+    /// counts only for a message that was sent: a far end may report anything.
+    #[must_use]
+    pub fn join(mut self, reader: &Self) -> Self {
+        for &(at, bytes) in &reader.reads {
+            self.on_read(bytes, at);
+        }
+        for (seq, at) in reader.arrival_times() {
+            if self.get(seq).is_some_and(|row| row.sent.is_some()) {
+                self.on_received(seq, at);
+            }
+        }
+        for &seq in reader.reading.iter().flat_map(|half| &half.dropped) {
+            self.on_dropped(seq, DropCause::SocketBuffer);
+        }
+        self
     }
 
     /// The workload (or the echoing application) wants message `seq` of `size` sent, as of `due`.
@@ -119,6 +172,16 @@ impl LegTap {
         }
     }
 
+    /// This host's kernel would not take the packet of message `seq`, of which nothing else will come.
+    pub fn on_unsent(&mut self, seq: u64) {
+        if let Some(row) = self.row(seq)
+            && is_pending(row)
+        {
+            row.fate = Fate::Missing;
+            self.pending -= 1;
+        }
+    }
+
     /// Message `seq` left the host.
     pub fn on_wire(&mut self, seq: u64, now: Instant) {
         if let Some(row) = self.row(seq) {
@@ -136,8 +199,8 @@ impl LegTap {
     }
 
     fn on_wire_beyond(&mut self, start: u64, end: u64, now: Instant) {
-        // New data starts in the message before the cursor or in the one behind it; a retransmission lies further back
-        // and is found by search.
+        // New data starts in the message before the cursor or in the one behind it; a retransmission lies
+        // further back and is found by search.
         let (cursor, before) = (self.on_wire, self.wire_span);
         let (mut position, mut first) = match cursor.checked_sub(1) {
             Some(last) if before.0 <= start && start < before.1 => (last, before.0),
@@ -174,11 +237,13 @@ impl LegTap {
             row.drop_cause = None;
             row.received.get_or_insert(now);
             self.pending -= u64::from(was_pending);
+        } else if let Some(half) = &mut self.reading {
+            half.times.push(now);
         }
     }
 
-    /// The far application read `bytes` more of the stream; returns the messages that this completed, as a range of
-    /// positions for [`LegTap::accepted_message`].
+    /// The far application read `bytes` more of the stream; returns the messages that this completed, as a
+    /// range of positions for [`LegTap::accepted_message`].
     #[inline]
     pub fn on_read(&mut self, bytes: Bytes, now: Instant) -> core::ops::Range<usize> {
         self.reads.push((now, bytes));
@@ -189,6 +254,11 @@ impl LegTap {
 
     fn on_read_whole(&mut self, now: Instant) -> core::ops::Range<usize> {
         let first = self.read_whole;
+        if let Some(size) = self.message_size() {
+            self.read_whole = usize::try_from(self.read / size).unwrap_or(usize::MAX);
+            self.whole_at = (self.read - self.read % size).saturating_add(size);
+            return first..self.read_whole;
+        }
         while let Some((seq, end)) = self.accepted_at(self.read_whole)
             && end <= self.read
         {
@@ -201,19 +271,27 @@ impl LegTap {
 
     /// How many of the stream's messages the far application has read at least one byte of.
     pub fn begun(&self) -> usize {
+        if let Some(size) = self.message_size() {
+            return usize::try_from(self.read.div_ceil(size)).unwrap_or(usize::MAX);
+        }
         let next = self.read_whole;
         next + usize::from(self.accepted_at(next).is_some() && self.first_byte(next) < self.read)
     }
 
     /// The `position`-th message that the stream took: its `seq` and size.
     pub fn accepted_message(&self, position: usize) -> Option<(u64, Bytes)> {
+        if let Some(size) = self.message_size() {
+            return Some((position as u64, Bytes::new(size)));
+        }
         let (seq, end) = self.accepted_at(position)?;
         Some((seq, Bytes::new(end - self.first_byte(position))))
     }
 
     /// Something dropped or lost a packet of message `seq` (datagram transports: nobody sends it again).
     pub fn on_dropped(&mut self, seq: u64, cause: DropCause) {
-        if let Some(row) = self.row(seq)
+        if let Some(half) = &mut self.reading {
+            half.dropped.push(seq);
+        } else if let Some(row) = self.row(seq)
             && is_pending(row)
         {
             row.drop_cause = Some(cause);
@@ -221,10 +299,14 @@ impl LegTap {
         }
     }
 
-    /// Where in memory the next read is noted, for who wants to ask for it beforehand.
-    #[inline]
-    pub fn place(&self) -> *const u8 {
-        self.reads.as_ptr_range().end.cast()
+    /// Message `seq` expired before it left the host, taken or not: a queue of the sender's own dropped it.
+    pub fn on_expired(&mut self, seq: u64) {
+        self.on_dropped(seq, DropCause::SendQueue);
+        if let Some(row) = self.row(seq)
+            && row.drop_cause.is_some()
+        {
+            row.fate = Fate::Missing;
+        }
     }
 
     /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
@@ -234,6 +316,9 @@ impl LegTap {
 
     /// Stream bytes still to be read until one more message is whole; at least 1.
     pub fn until_next_message(&self) -> Bytes {
+        if let Some(size) = self.message_size() {
+            return Bytes::new(size - self.read % size);
+        }
         let end = self.accepted_at(self.read_whole).map_or(u64::MAX, |(_, end)| end);
         Bytes::new(end.saturating_sub(self.read).max(1))
     }
@@ -245,8 +330,9 @@ impl LegTap {
         {
             let is_missing = match ending {
                 Ending::Stream => false,
-                Ending::Datagrams { every_drop_known: true } => row.drop_cause.is_some(),
-                Ending::Datagrams { every_drop_known: false } => true,
+                Ending::Datagrams { .. } if row.drop_cause.is_some() => true,
+                Ending::Datagrams { every_drop_known: true, .. } => false,
+                Ending::Datagrams { is_queued, .. } => !is_queued || row.wire.is_some(),
             };
             if is_missing {
                 row.fate = Fate::Missing;
@@ -259,7 +345,39 @@ impl LegTap {
         }
     }
 
-    /// The row of message `seq`, where there is one and it was not given away.
+    /// How many rows and events it holds.
+    pub fn held(&self) -> usize {
+        let dropped = self.reading.as_ref().map_or(0, |half| half.dropped.len());
+        self.rows.len() + self.arrivals.len() + self.reads.len() + dropped
+    }
+
+    /// Stream bytes that were read, and when.
+    pub fn reads(&self) -> &[(Instant, Bytes)] {
+        &self.reads
+    }
+
+    /// What a reading end with a tap of its own saw arrive, and when.
+    pub fn arrival_times(&self) -> impl Iterator<Item = (u64, Instant)> {
+        let times = self.reading.as_ref().map_or(&[][..], |half| &half.times);
+        self.arrivals.iter().copied().zip(times.iter().copied())
+    }
+
+    /// What a reading end with a tap of its own had no room for.
+    pub fn dropped_on_arrival(&self) -> &[u64] {
+        self.reading.as_ref().map_or(&[], |half| &half.dropped)
+    }
+
+    /// All rows that were not given away, in order.
+    pub fn rows(&self) -> impl Iterator<Item = &MessageRecord> {
+        self.rows.iter().flatten()
+    }
+
+    /// Bytes of each message, if only the reading end's half is here and it reads a stream.
+    fn message_size(&self) -> Option<u64> {
+        self.reading.as_ref().map(|half| half.message_size).filter(|size| *size > 0)
+    }
+
+    /// The row of message `seq`, if there is one and it was not given away.
     pub(crate) fn get(&self, seq: u64) -> Option<&MessageRecord> {
         self.rows.get(self.index(seq)?)?.as_ref()
     }
@@ -267,11 +385,6 @@ impl LegTap {
     /// The number of the first row that was not given away, and that row.
     pub(crate) fn first(&self) -> Option<(u64, Option<&MessageRecord>)> {
         Some((self.first_row, self.rows.front()?.as_ref()))
-    }
-
-    /// All rows that were not given away, in order.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &MessageRecord> {
-        self.rows.iter().flatten()
     }
 
     /// Gives the first row away; whatever happens to that message afterwards is passed over.
@@ -334,7 +447,7 @@ impl LegTap {
     }
 }
 
-/// Whether nothing has told yet what becomes of it.
+/// Whether it is still open what becomes of it.
 fn is_pending(row: &MessageRecord) -> bool {
     row.fate == Fate::Unfinished && row.drop_cause.is_none()
 }
@@ -378,7 +491,7 @@ mod tests {
         }
         tap.on_received(0, Instant::from_millis(1));
         tap.on_received(0, Instant::from_millis(2));
-        let leg = tap.finish(Ending::Datagrams { every_drop_known: false });
+        let leg = tap.finish(Ending::Datagrams { every_drop_known: false, is_queued: false });
         assert_eq!(leg.messages[0].copies, 2);
         assert_eq!(leg.messages[0].received, Some(Instant::from_millis(1)));
         assert_eq!(leg.messages[1].fate, Fate::Missing);
@@ -390,9 +503,68 @@ mod tests {
         tap.on_due(0, FRAME, Instant::ZERO);
         tap.on_sent(0, Instant::ZERO);
         assert_eq!(
-            tap.finish(Ending::Datagrams { every_drop_known: true }).messages[0].fate,
+            tap.finish(Ending::Datagrams { every_drop_known: true, is_queued: false }).messages[0].fate,
             Fate::Unfinished
         );
+    }
+
+    #[test]
+    fn halves_that_are_joined_afterwards_give_the_record_of_a_tap_that_both_ends_share() {
+        let read = |tap: &mut LegTap| {
+            for (bytes, at) in [(200, 30), (280, 50), (160, 70)] {
+                let _ = tap.on_read(Bytes::new(bytes), Instant::from_millis(at));
+            }
+        };
+        let mut shared = stream_of(5);
+        read(&mut shared);
+        let mut reader = LegTap::reading(Some(FRAME));
+        assert_eq!(reader.until_next_message(), FRAME);
+        read(&mut reader);
+        assert_eq!((reader.begun(), shared.begun()), (4, 4));
+        assert_eq!(reader.accepted_message(2), shared.accepted_message(2));
+        let joined = stream_of(5).join(&reader);
+        assert_eq!(joined.pending(), shared.pending());
+        let (joined, shared) = (joined.finish(Ending::Stream), shared.finish(Ending::Stream));
+        assert_eq!(joined.messages, shared.messages);
+        assert_eq!((joined.arrivals, joined.reads), (shared.arrivals, shared.reads));
+    }
+
+    #[test]
+    fn a_reading_end_may_report_anything_and_only_what_was_sent_arrives() {
+        let mut writer = LegTap::new();
+        for seq in 0..3 {
+            writer.on_due(seq, FRAME, Instant::ZERO);
+        }
+        writer.on_sent(0, Instant::ZERO);
+        writer.on_sent(1, Instant::ZERO);
+        writer.on_refused(2);
+        let mut reader = LegTap::reading(None);
+        for seq in [u64::MAX, 2, 7, 0] {
+            reader.on_received(seq, Instant::from_millis(9));
+        }
+        reader.on_dropped(1, DropCause::SocketBuffer);
+        let leg = writer.join(&reader).finish(Ending::Datagrams { every_drop_known: true, is_queued: false });
+        assert_eq!(leg.arrivals, [0]);
+        assert_eq!(leg.messages[0].received, Some(Instant::from_millis(9)));
+        assert_eq!(leg.messages[1].drop_cause, Some(DropCause::SocketBuffer));
+        assert_eq!(leg.messages[2].fate, Fate::Refused);
+    }
+
+    #[test]
+    fn what_never_left_its_senders_queue_is_unfinished_and_what_the_kernel_refused_is_missing() {
+        let mut tap = LegTap::new();
+        for seq in 0..4 {
+            tap.on_due(seq, FRAME, Instant::ZERO);
+            tap.on_sent(seq, Instant::ZERO);
+        }
+        tap.on_wire(0, Instant::ZERO);
+        tap.on_unsent(1);
+        tap.on_expired(2);
+        let leg = tap.finish(Ending::Datagrams { every_drop_known: false, is_queued: true });
+        let fates: Vec<_> = leg.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
+        let queue = Some(DropCause::SendQueue);
+        use Fate::{Missing, Unfinished};
+        assert_eq!(fates, [(Missing, None), (Missing, None), (Missing, queue), (Unfinished, None)]);
     }
 
     #[test]
@@ -403,7 +575,8 @@ mod tests {
             tap.on_sent(seq, Instant::ZERO);
         }
         assert_eq!(tap.pending(), 3);
-        // A copy of 0 is dropped and another comes through; 1 is refused, and a stranger answers it all the same.
+        // A copy of 0 is dropped and another comes through; 1 is refused, and a stranger answers it all the
+        // same.
         tap.on_dropped(0, DropCause::Queue);
         tap.on_received(0, Instant::from_millis(1));
         tap.on_dropped(0, DropCause::Loss);
@@ -413,7 +586,7 @@ mod tests {
         assert_eq!(tap.pending(), 1);
         tap.on_received(1, Instant::from_millis(2));
         assert_eq!(tap.pending(), 1);
-        let leg = tap.finish(Ending::Datagrams { every_drop_known: true });
+        let leg = tap.finish(Ending::Datagrams { every_drop_known: true, is_queued: false });
         assert_eq!((leg.messages[0].fate, leg.messages[0].drop_cause), (Fate::Delivered, None));
         assert_eq!(leg.messages[2].fate, Fate::Unfinished);
     }

@@ -52,6 +52,7 @@ pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
             start: Instant::ZERO,
             clocked: true,
             bounded: false,
+            burst: false,
             clock_trusted: true,
         },
         forward,

@@ -7,19 +7,29 @@ use talkpath_path::{
     Carried, DelayVariation, Framing, Link, LinkConfig, LossModel, PathOutput, QueueKind, QueueLimit,
     RateModel,
 };
-use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
-/// As large as a simulator's parcel: indices, a typed packet, a fragment range.
+/// Larger than what the arenas put on a link.
 #[derive(Clone, Copy)]
-struct Parcel {
+struct Frame {
     size: u64,
     _rest: [u64; 11],
 }
 
-impl Carried for Parcel {
+impl Carried for Frame {
     fn wire_size(&self) -> Bytes {
         Bytes::new(self.size)
     }
+
+    fn flow_id(&self) -> u32 {
+        0
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    fn set_ce(&mut self) {}
 }
 
 const PACKETS: u64 = 100_000;
@@ -70,15 +80,16 @@ fn main() {
 }
 
 /// Offers slightly more than the link can carry, one packet at a time, and takes out what arrives in between.
-fn push(link: &mut Link<Parcel>, now: &mut Instant, sizes: [u64; 4]) {
+fn push(link: &mut Link<Frame>, now: &mut Instant, sizes: [u64; 4]) {
     for size in sizes.into_iter().cycle().take(PACKETS as usize) {
         let offered_every = SERVICE * (99 * size) / (100 * 1500);
         *now += offered_every;
         while let Some(at) = link.poll_timeout().filter(|at| at <= now) {
-            if let Some(PathOutput::Arrived(parcel)) = link.poll_output(at) {
-                black_box(parcel.size);
+            if let Some(PathOutput::Arrived(frame)) = link.poll_output(at) {
+                black_box(frame.size);
             }
         }
-        let _ = black_box(link.handle_packet(Parcel { size, _rest: [0; 11] }, *now));
+        link.handle_packet(Frame { size, _rest: [0; 11] }, *now);
+        black_box(link.poll_drop());
     }
 }

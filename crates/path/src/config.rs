@@ -2,7 +2,8 @@
 
 use talkpath_units::{Bytes, Duration, Packets, Rate};
 
-use crate::{DelayTrace, LossTrace, RateTrace};
+use crate::packet_trace::{DelayTrace, LossTrace};
+use crate::rate_trace::RateTrace;
 
 /// One one-way link.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,18 +24,21 @@ pub struct LinkConfig {
     pub jitter: DelayVariation,
 }
 
-/// What a link layer puts around an IP packet. It takes time on the wire and no room in the queue, which holds IP packets.
+/// What a link layer puts around an IP packet. It takes time on the wire and no room in the queue, which
+/// holds IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
     /// Nothing: the rate is that of IP packets.
     #[default]
     None,
-    /// As many bytes around every packet: Ethernet's preamble, header, checksum and gap, SLIP's or PPP's framing.
+    /// As many bytes around every packet: Ethernet's preamble, header, checksum and gap, SLIP's or PPP's
+    /// framing.
     Bytes {
         /// How many.
         overhead: Bytes,
     },
-    /// AAL5 over ATM (ITU-T I.363.5, RFC 2684), as ADSL uses it: packet, encapsulation and trailer fill whole cells.
+    /// AAL5 over ATM (ITU-T I.363.5, RFC 2684), as ADSL uses it: packet, encapsulation and trailer fill whole
+    /// cells.
     Atm {
         /// The encapsulation's bytes: LLC/SNAP, Ethernet, PPP over Ethernet.
         overhead: Bytes,
@@ -82,7 +86,8 @@ pub enum QueueKind {
         limit: QueueLimit,
         /// Whether the packet in service counts against `limit`.
         in_service: bool,
-        /// An arrival that finds so many waiting is to be marked, where it can be (RFC 3168 §5); `None` never marks.
+        /// An arrival that finds so many waiting is to be marked, where it can be (RFC 3168 §5); `None` never
+        /// marks.
         mark_at: Option<Packets>,
     },
 }

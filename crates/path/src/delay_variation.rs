@@ -1,15 +1,16 @@
 //! What a pipe adds to its propagation delay, packet by packet.
 //!
-//! Every packet draws, lost or not, from the element's own stream (a trace: takes the next line). The whole delay never goes below zero: the normal
-//! variation is cut there, which shifts its mean where the standard deviation is not small against the delay.
-//! Draws are independent of each other; a wireless channel's correlation over time is left out. Where
-//! packets may not overtake (the default), a packet also waits for its predecessor, which makes close packets' delays
-//! dependent and longer than the distribution says (`pipe.rs`).
+//! Every packet draws, lost or not, from the element's own stream (a trace: takes the next line). The whole
+//! delay never goes below zero: the normal variation is cut there, which shifts its mean where the standard
+//! deviation is not small against the delay. Draws are independent of each other; a wireless channel's
+//! correlation over time is left out. Where packets may not overtake (the default), a packet also waits for
+//! its predecessor, which makes close packets' delays dependent and longer than the distribution says
+//! (`pipe.rs`).
 
 use talkpath_units::{Duration, Stream};
 
-use crate::DelayTrace;
 use crate::config::DelayVariation;
+use crate::packet_trace::DelayTrace;
 
 /// A propagation delay and its variation.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ enum Addition {
     Uniform {
         max: Duration,
     },
-    /// Lomax (1954), Pareto's second kind: survival (1 + x/λ)^-α with shape α and scale λ = mean (α - 1), drawn by
-    /// inversion.
+    /// Lomax (1954), Pareto's second kind: survival (1 + x/λ)^-α with shape α and scale λ = mean (α - 1),
+    /// drawn by inversion.
     Lomax {
         scale_ns: f64,
         exponent: f64,

@@ -6,15 +6,18 @@
 //!               more                        more                         last: more as the datagram had it
 //! ```
 //!
-//! Every fragment but the last carries a multiple of eight bytes, so that offsets fit the header's units. A fragment
-//! that meets a smaller link is fragmented again, and only the destination puts together (`reassembly.rs`).
+//! Every fragment but the last carries a multiple of eight bytes, so that offsets fit the header's units. A
+//! fragment that meets a smaller link is fragmented again, and only the destination puts together
+//! (`reassembly.rs`).
 //!
-//! Left out: header options, the don't-fragment bit and path MTU discovery (senders here know their path's MTU), and
-//! IPv6, where only the source fragments. Identification is the driver's: it keys what belongs together.
+//! Left out: header options, the don't-fragment bit and path MTU discovery (senders here know their path's
+//! MTU), and IPv6, where only the source fragments. Identification is the driver's: it keys what belongs
+//! together.
 
 use talkpath_units::Bytes;
 
-/// The part of a datagram's payload that one IPv4 packet carries. A whole datagram is the part from 0 to the end.
+/// The part of a datagram's payload that one IPv4 packet carries. A whole datagram is the part from 0 to the
+/// end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentRange {
     /// First byte of the payload, a multiple of 8.

@@ -1,97 +1,61 @@
-//! A one-way link: a queue, a serialiser and a pipe in a row, driven as one step machine.
+//! A one-way link: three places in a row, driven as one step machine.
 //!
-//! A first-in-first-out queue that decides at arrival leaves nothing to chance afterwards: when the packet enters, its
-//! service, its loss and its arrival at the far end are all known. So a packet costs one event a hop, its arrival,
-//! and the queue's occupancy is settled from the known service starts whenever somebody looks. A queue that decides
-//! at departure (CoDel, RFC 8289) will keep its packets and serve them from `poll_output`; the interface already
-//! has what it needs: `poll_timeout` may name a moment at which nothing comes out yet, and drops come out late.
+//! ```text
+//!  handle_packet ─► [ waiting ] ─► [ serialiser ] ─► [ pipe ] ─► poll_output
+//! ```
+//!
+//! **Services begin late.** A packet enters the pipe when its service begins: its end, its loss and its
+//! arrival at the far end are known then. As long as the serialiser is busy, the packet in service is thus in
+//! the pipe, and no packet that waits can arrive before it. So nobody needs to wake the link when a service
+//! begins: whatever is done with the link first begins all services that are due, each at its own time. A
+//! packet costs one event a link, its arrival.
+//!
+//! There are two exceptions, and then the link wakes up at each beginning of service as well. If packets may
+//! overtake in the pipe, the next arrival may be that of a packet that waits. If the discipline drops when
+//! service begins, the drop must come out in time.
 //!
 //! Of two things at one instant, the one that leaves goes before the one that comes: a packet that arrives as
 //! service ends finds the serialiser idle or the place free.
 //!
-//! A link layer's framing takes time on the wire only; its medium access and retransmissions are left out. Sizes are those
-//! of IP packets everywhere else.
-
-use core::ops::Range;
+//! A link layer's framing takes time on the wire only; its medium access and retransmissions are left out.
+//! Sizes are those of IP packets everywhere else.
 
 use talkpath_units::{Bytes, Instant, Seed};
 
-use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind};
+use crate::carried::{Carried, Dropped};
+use crate::config::{Framing, LinkConfig, LossModel};
 use crate::loss::Loss;
 use crate::occupancy::Window;
-use crate::pipe::{Fate, Pipe};
-use crate::queue::DropTail;
+use crate::pipe::{Pipe, Traveller};
 use crate::serialiser::Serialiser;
+use crate::waiting::Waiting;
 
-/// What a link carries: anything with the size of an IP packet.
-pub trait Carried: Copy {
-    /// Bytes of the IPv4 packet, header included.
-    fn wire_size(&self) -> Bytes;
-}
-
-/// A one-way link. See the module's documentation for its stages.
-///
-/// Laid out so that a plain packet's arrival at the far end touches two cache lines (64 B on most machines), and its
-/// entry into an idle link the next two as well.
+/// A one-way link. See the module's documentation for its places.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub struct Link<T> {
-    /// A smaller packet meets nothing but queue, serialiser and delay: no MTU, marks, framing, loss or variation. Nothing
-    /// is smaller where a link has one of the latter.
-    plain_below: Bytes,
-    pipe: Pipe<T>,
-    counts: Counts,
+    waiting: Waiting<T>,
     serialiser: Serialiser,
-    queue: Queue,
-    rare: Box<Rare>,
-}
-
-/// What a packet meets on few links, apart so that the others are small.
-#[derive(Debug)]
-struct Rare {
-    mtu: Bytes,
+    /// Size of the IP packet that went into service last.
+    in_service: Bytes,
+    pipe: Pipe<T>,
+    /// Boxed, since most links have none.
+    loss: Option<Box<Loss>>,
     framing: Framing,
-    loss: Loss,
-    losses: Losses,
-}
-
-/// Where packets wait; one arm a discipline.
-#[derive(Debug)]
-enum Queue {
-    DropTail(DropTail),
+    mtu: Bytes,
+    /// Whether the link wakes up when a service begins.
+    wakes_for_service: bool,
+    counts: Counts,
 }
 
 /// What the link counts within its measuring window.
-#[derive(Debug, Default)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     window: Window,
     forwarded: u64,
-    /// Nanoseconds during which the serialiser had nothing to send, up to its last start.
-    idle_ns: u64,
-}
-
-/// What it counts less often.
-#[derive(Debug, Default)]
-struct Losses {
     dropped: u64,
     lost: u64,
-}
-
-/// A packet that a queue turned away at its arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dropped<T> {
-    /// The packet.
-    pub packet: T,
-    /// Why.
-    pub cause: DropCause,
-}
-
-/// Why a queue dropped a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropCause {
-    /// The queue had no room for it.
-    QueueFull,
+    /// Nanoseconds during which the serialiser had nothing to send, up to its last start.
+    idle_ns: u64,
 }
 
 /// What comes out of a link.
@@ -99,10 +63,10 @@ pub enum DropCause {
 pub enum PathOutput<T> {
     /// The packet is at the far end.
     Arrived(T),
-    /// The wire ate the packet; told when it would have arrived.
+    /// The wire ate the packet; comes out when it would have arrived.
     Lost(T),
-    /// The queue dropped the packet after it had waited. Drop-tail never does.
-    Dropped(T, DropCause),
+    /// The queue dropped the packet, when it came or later.
+    Dropped(Dropped<T>),
 }
 
 /// What a link did within its measuring window.
@@ -116,7 +80,7 @@ pub struct LinkReport {
     pub queue_packets_max: u64,
     /// Packets that arrived at the far end.
     pub forwarded: u64,
-    /// Packets that the queue had no room for.
+    /// Packets that the queue dropped.
     pub dropped: u64,
     /// Packets that the wire ate, counted when they would have arrived.
     pub lost: u64,
@@ -125,30 +89,23 @@ pub struct LinkReport {
 }
 
 impl<T: Carried> Link<T> {
-    /// The bytes of a link that a plain packet's arrival at the far end looks at, for who wants to ask memory for them beforehand.
-    pub const AT_EXIT: Range<usize> = 0..128;
-
     /// The link called `name`, empty, measuring from the run's beginning without end.
     ///
     /// Its random streams are `link/NAME/loss` and `link/NAME/jitter`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
-        let QueueKind::DropTail { limit, in_service, mark_at } = config.queue;
-        let is_plain = mark_at.is_none()
-            && config.framing == Framing::None
-            && config.loss == LossModel::None
-            && config.jitter == DelayVariation::None;
+        let waiting = Waiting::new(&config.queue);
+        let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));
         Self {
-            plain_below: if is_plain { config.mtu.saturating_add(Bytes::new(1)) } else { Bytes::ZERO },
-            queue: Queue::DropTail(DropTail::new(limit, in_service, mark_at)),
+            wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
+            waiting,
             serialiser: Serialiser::new(&config.rate),
-            pipe: Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter"))),
+            in_service: Bytes::ZERO,
+            pipe,
+            loss: (config.loss != LossModel::None)
+                .then(|| Box::new(Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))))),
+            framing: config.framing,
+            mtu: config.mtu,
             counts: Counts::default(),
-            rare: Box::new(Rare {
-                mtu: config.mtu,
-                framing: config.framing,
-                loss: Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))),
-                losses: Losses::default(),
-            }),
         }
     }
 
@@ -156,177 +113,148 @@ impl<T: Carried> Link<T> {
     #[must_use]
     pub fn measuring(mut self, from: Instant, to: Instant) -> Self {
         self.counts.window = Window::new(from, to);
-        match &mut self.queue {
-            Queue::DropTail(queue) => queue.measure(self.counts.window),
-        }
+        self.waiting.measure(self.counts.window);
         self
     }
 
-    /// The same link, of whose packets none is plain ([`Link::is_plain_for`]): its owner looks at each one's entry.
-    #[must_use]
-    pub fn looked_at(mut self) -> Self {
-        self.plain_below = Bytes::ZERO;
-        self
+    /// Gives the link another discipline; before any packet.
+    #[cfg(test)]
+    pub(crate) fn set_queue(&mut self, queue: crate::queue::Queue<T>) {
+        self.waiting.set_queue(queue);
+        self.wakes_for_service = self.waiting.drops_at_dequeue() || self.pipe.may_overtake();
     }
 
     /// The largest packet that the link takes whole; a larger one is to be fragmented before `handle_packet`.
+    #[inline(always)]
     pub fn mtu(&self) -> Bytes {
-        self.rare.mtu
+        self.mtu
     }
 
-    /// Whether a packet of `size` is neither too large for the MTU nor ever marked: its owner need not ask [`Link::mtu`] and
-    /// [`Link::marks`]. Of one that is, this may also say no.
-    #[inline]
-    pub fn is_plain_for(&self, size: Bytes) -> bool {
-        size < self.plain_below
-    }
-
-    /// A packet comes to the link: it goes into service, waits, or is dropped. Where it is the next one to come out,
-    /// returns when: the new [`Link::poll_timeout`].
-    ///
-    /// # Errors
-    /// [`Dropped`] gives the packet back where the queue has no room for it.
+    /// A packet comes to the link: it goes into service, waits, or is dropped. A dropped packet comes out at
+    /// once.
     #[inline(always)]
-    pub fn handle_packet(&mut self, packet: T, now: Instant) -> Result<Option<Instant>, Dropped<T>> {
-        let size = packet.wire_size();
-        if !self.is_plain_for(size) {
-            return self.handle_at_length(packet, now);
-        }
-        match self.serve(size, size, now) {
-            Some(finish) => Ok(self.pipe.enter_plain(packet, finish)),
-            None => Err(Dropped { packet, cause: DropCause::QueueFull }),
-        }
-    }
-
-    /// As [`Self::handle_packet`], whatever the link does to it.
-    #[cold]
-    #[inline(never)]
-    fn handle_at_length(&mut self, packet: T, now: Instant) -> Result<Option<Instant>, Dropped<T>> {
-        let size = packet.wire_size();
-        match self.serve(size, self.rare.framing.on_wire(size), now) {
-            Some(finish) => {
-                let lost = self.rare.loss.eats();
-                Ok(self.pipe.enter(packet, lost, finish, now))
-            }
-            None => Err(Dropped { packet, cause: DropCause::QueueFull }),
-        }
-    }
-
-    /// When service of a packet of `size` ends that came at `now` and is `on_wire` long with its framing; `None` where the queue
-    /// has no room for it.
-    #[inline(always)]
-    fn serve(&mut self, size: Bytes, on_wire: Bytes, now: Instant) -> Option<Instant> {
-        let Queue::DropTail(queue) = &mut self.queue;
-        queue.settle(&self.pipe, now);
+    pub fn handle_packet(&mut self, packet: T, now: Instant) {
+        self.begin_services(now);
         let free_at = self.serialiser.free_at();
-        if free_at <= now {
+        if free_at > now {
+            return self.waiting.enqueue(packet, self.in_service, now);
+        }
+        if let Some(packet) = self.waiting.pass(packet, now) {
             self.counts.idle_ns += self.counts.window.overlap(free_at, now);
-            queue.pass(size);
-            return Some(self.serialiser.serve_at_once(on_wire, now));
+            let end = self.serialiser.serve_at_once(self.framing.on_wire(packet.wire_size()), now);
+            self.send(packet, end);
         }
-        if queue.has_room(size) {
-            queue.admit(size, free_at, now);
-            return Some(self.serialiser.serve_next(on_wire, now));
-        }
-        self.rare.losses.dropped += u64::from(self.counts.window.contains(now));
-        None
     }
 
     /// When [`Link::poll_output`] next has something to do, if ever.
     #[inline(always)]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.pipe.poll_timeout()
+        let next = self.next();
+        (next < Instant::MAX).then_some(next)
     }
 
-    /// The packet that comes out after `ahead` others, where there is one that nothing overtakes.
+    /// As [`Link::poll_timeout`]; [`Instant::MAX`] is never.
     #[inline(always)]
-    pub fn ahead(&self, ahead: u32) -> Option<&T> {
-        self.pipe.ahead(ahead)
+    pub(crate) fn next(&self) -> Instant {
+        let next = self.pipe.next().min(self.waiting.next_drop());
+        if self.wakes_for_service && self.waiting.len() > 0 {
+            return next.min(self.serialiser.free_at());
+        }
+        next
     }
 
-    /// Where in memory the plain packet behind the next one is, and where the next one that enters is put unless it is alone, for who
-    /// wants to ask for it beforehand; no part of what the link holds can be told from it.
+    /// What came out by `now`, one a call, in order of time; to be called until `None`. There may be nothing
+    /// though [`Link::poll_timeout`] has come: then only a service has begun.
     #[inline(always)]
-    pub fn places(&self) -> [Option<&impl Sized>; 2] {
-        [self.pipe.second_place(), self.pipe.free_place()]
-    }
-
-    /// As [`Link::poll_output`], for what comes first on most links, and only to be called when [`Link::poll_timeout`] has come: a
-    /// packet that has arrived, and when the next one does, which nothing that enters until then changes; [`Instant::MAX`] where
-    /// there is none yet. `None` does not say that there is nothing else.
-    #[inline(always)]
-    pub fn poll_arrival(&mut self, now: Instant) -> Option<(T, Instant)> {
-        debug_assert!(self.poll_timeout().is_some_and(|at| at <= now), "nothing has arrived");
-        let (packet, arrival, next) = self.pipe.poll_arrival()?;
-        self.counts.forwarded += u64::from(self.counts.window.contains(arrival));
-        Some((packet, next))
-    }
-
-    /// What came out by `now`, one a call, in order of time; to be called until `None`.
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
-        let out = self.pipe.poll_output(now)?;
-        let counted = u64::from(self.counts.window.contains(out.arrival));
-        match out.fate {
-            Fate::Arrives(packet) => {
-                self.counts.forwarded += counted;
-                Some(PathOutput::Arrived(packet))
-            }
-            Fate::Lost(packet) => {
-                self.rare.losses.lost += counted;
-                Some(PathOutput::Lost(packet))
-            }
-            Fate::Nothing => None,
+        self.begin_services(now);
+        let arrival = self.pipe.next();
+        let drop = self.waiting.next_drop();
+        if arrival.min(drop) > now {
+            return None;
         }
+        if drop <= arrival {
+            return self.poll_drop().map(PathOutput::Dropped);
+        }
+        let Traveller { packet, is_lost, .. } = self.pipe.pop()?;
+        let counted = u64::from(self.counts.window.contains(arrival));
+        if is_lost {
+            self.counts.lost += counted;
+            return Some(PathOutput::Lost(packet));
+        }
+        self.counts.forwarded += counted;
+        Some(PathOutput::Arrived(packet))
     }
 
-    /// Packets that wait for the serialiser at `now`, the one in service not counted.
-    ///
-    /// `now` is at or after the latest call's. Constant time right after `handle_packet` at the same `now`.
-    #[inline]
-    pub fn waiting(&self, now: Instant) -> u64 {
-        match &self.queue {
-            Queue::DropTail(queue) => queue.waiting(&self.pipe, now),
-        }
+    /// Whether a packet was dropped that has not come out.
+    #[inline(always)]
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.waiting.next_drop() < Instant::MAX
     }
 
-    /// Whether a packet that comes at `now`, to be given to [`Link::handle_packet`] next, finds a queue so long that it is to
-    /// be marked with Congestion Experienced, where its transport takes that (RFC 3168 §5). Marking is the owner's, who
-    /// knows the packet's header; whether there is room is asked afterwards.
-    #[inline]
-    pub fn marks(&self, now: Instant) -> bool {
-        match &self.queue {
-            Queue::DropTail(queue) => queue.marks(&self.pipe, now),
-        }
+    /// The first packet that was dropped and has not come out, at once: [`Link::poll_output`] would give it
+    /// in its order.
+    #[cold]
+    pub fn poll_drop(&mut self) -> Option<Dropped<T>> {
+        let (at, dropped) = self.waiting.pop_drop()?;
+        self.counts.dropped += u64::from(self.counts.window.contains(at));
+        Some(dropped)
     }
 
-    /// Packets inside the link: waiting, in service or in the pipe.
+    /// Packets that wait for the serialiser at `now`, the one in service not counted. `now` is at or after
+    /// the latest call's.
+    #[inline(always)]
+    pub fn waiting(&mut self, now: Instant) -> u64 {
+        self.begin_services(now);
+        u64::from(self.waiting.len())
+    }
+
+    /// Packets inside the link: waiting, in service or in the pipe, and dropped ones that have not come out.
     pub fn held(&self) -> usize {
-        self.pipe.len()
+        self.waiting.held() + self.pipe.len()
     }
 
     /// What happened within the measuring window up to `now`.
     pub fn report(&mut self, now: Instant) -> LinkReport {
-        let (window, free_at) = (self.counts.window, self.serialiser.free_at());
-        let levels = match &mut self.queue {
-            Queue::DropTail(queue) => {
-                queue.settle(&self.pipe, now);
-                queue.levels(now)
-            }
-        };
-        // All that was accepted by `now` keeps the serialiser busy from then to `free_at` without a gap.
-        let idle_ns = self.counts.idle_ns + window.overlap(free_at.min(now), now);
+        self.begin_services(now);
+        let levels = self.waiting.levels(now);
+        let Counts { window, forwarded, dropped, lost, idle_ns } = self.counts;
+        // Without a gap, the serialiser is busy from the last start to `free_at`.
+        let idle_ns = idle_ns + window.overlap(self.serialiser.free_at().min(now), now);
         let measured_ns = window.overlap(Instant::ZERO, now);
         LinkReport {
             queue_packets_mean: levels.mean,
             queue_packets_p99: levels.p99,
             queue_packets_max: levels.max,
-            forwarded: self.counts.forwarded,
-            dropped: self.rare.losses.dropped,
-            lost: self.rare.losses.lost,
+            forwarded,
+            dropped,
+            lost,
             utilisation: match measured_ns {
                 0 => 0.0,
                 _ => measured_ns.saturating_sub(idle_ns) as f64 / measured_ns as f64,
             },
         }
     }
+
+    /// Begins every service whose time has come, each at the end of the one before.
+    #[inline(always)]
+    fn begin_services(&mut self, now: Instant) {
+        while self.waiting.len() > 0 && self.serialiser.free_at() <= now {
+            let start = self.serialiser.free_at();
+            let Some(packet) = self.waiting.dequeue(start) else { return };
+            let end = self.serialiser.serve_next(self.framing.on_wire(packet.wire_size()));
+            self.send(packet, end);
+        }
+    }
+
+    /// A packet goes into service, which ends at `end`.
+    #[inline(always)]
+    fn send(&mut self, packet: T, end: Instant) {
+        self.in_service = packet.wire_size();
+        let is_lost = self.loss.as_mut().is_some_and(|loss| loss.eats());
+        self.pipe.enter(packet, is_lost, end);
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,14 @@
-//! What the wire eats. A lost packet has waited and was serialised: it took the room and the time of any other.
+//! What the wire eats. A lost packet has waited and was serialised: it took the room and the time of any
+//! other.
 //!
-//! Gilbert and Elliott's two states (Gilbert, *Capacity of a burst-noise channel*, 1960; Elliott, *Estimates of error
-//! rates for codes on burst-noise channels*, 1963) begin in the chain's stationary distribution, bad with probability
-//! p / (p + r), so that short runs expect the same loss rate as long ones. A packet meets the present state, then the
-//! state steps. With loss only and always in the bad state, the loss rate is p / (p + r) and a run of losses
-//! has mean length 1 / r.
+//! Gilbert and Elliott's two states (Gilbert, *Capacity of a burst-noise channel*, 1960; Elliott, *Estimates
+//! of error rates for codes on burst-noise channels*, 1963) begin in the chain's stationary distribution, bad
+//! with probability p / (p + r), so that short runs expect the same loss rate as long ones. A packet meets
+//! the present state, then the state steps. With loss only and always in the bad state, the loss rate is p /
+//! (p + r) and a run of losses has mean length 1 / r.
 //!
-//! A packet that was dropped before it reached the wire moves no state. Left out: loss in time rather than in packets
-//! (an outage eats more packets of a faster flow), and bit errors that grow with the packet's size.
+//! A packet that was dropped before it reached the wire moves no state. Left out: loss in time rather than in
+//! packets (an outage eats more packets of a faster flow), and bit errors that grow with the packet's size.
 
 use talkpath_units::Stream;
 

@@ -1,7 +1,8 @@
 //! How long each number of waiting packets held, within a measuring window, to the nanosecond.
 //!
-//! The number of waiting packets is a step function of time. Each step adds the time that its level held, clipped to
-//! the window, to that level's account; mean, percentile and maximum follow from the accounts alone.
+//! The number of waiting packets is a step function of time. Each step adds the time that its level held,
+//! clipped to the window, to that level's account; mean, percentile and maximum follow from the accounts
+//! alone.
 
 use talkpath_units::Instant;
 
@@ -20,7 +21,8 @@ pub(crate) struct Occupancy {
     to: Instant,
     /// Up to here the accounts are complete; within the window.
     since: Instant,
-    /// Nanoseconds within the window at each level: as long as the fullest queue, so bounded by what the queue held.
+    /// Nanoseconds within the window at each level: as long as the fullest queue, so bounded by what the
+    /// queue held.
     held_ns: Box<[u64]>,
 }
 

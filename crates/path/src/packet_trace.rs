@@ -2,11 +2,11 @@
 //!
 //! | trace | text | a packet takes |
 //! | --- | --- | --- |
-//! | [`LossTrace`] | `0` (it arrives) and `1` (it is lost), with or without white space between | the next mark |
+//! | [`LossTrace`] | `0` (it arrives) and `1` (it is lost), with or without space between | the next mark |
 //! | [`DelayTrace`] | one addition a line, milliseconds with up to six decimals | the next line |
 //!
-//! What follows `#` in a line is a remark. A trace begins with the link's first packet on the wire and repeats. The formats are
-//! this project's own: there is no common one (chosen; docs/path.md).
+//! What follows `#` in a line is a remark. A trace begins with the link's first packet on the wire and
+//! repeats. The formats are this project's own: there is no common one (chosen; docs/models/path.md).
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -1,15 +1,17 @@
-//! A rate as it was recorded: mahimahi's packet-delivery traces (Netravali et al., *Mahimahi: Accurate Record-and-Replay
-//! for HTTP*, 2015; the format is that of its `mm-link`).
+//! A rate as it was recorded: mahimahi's packet-delivery traces (Netravali et al., *Mahimahi: Accurate
+//! Record-and-Replay for HTTP*, 2015; the format is that of its `mm-link`).
 //!
-//! Each line is a moment in whole milliseconds from the trace's beginning, never lower than the line before, at which
-//! the link may deliver 1504 bytes; a moment stands once for each such opportunity. The trace repeats with the last
-//! line as its period. What is not used at an opportunity is gone. A packet may be spread over several
-//! opportunities and leaves with the last of them; packets that wait share what is left of one. A packet uses only
-//! opportunities after its arrival: mahimahi spends those of the present millisecond before it takes in a packet.
+//! Each line is a moment in whole milliseconds from the trace's beginning, never lower than the line before,
+//! at which the link may deliver 1504 bytes; a moment stands once for each such opportunity. The trace
+//! repeats with the last line as its period. What is not used at an opportunity is gone. A packet may be
+//! spread over several opportunities and leaves with the last of them; packets that wait share what is left
+//! of one. A packet uses only opportunities after its arrival: mahimahi spends those of the present
+//! millisecond before it takes in a packet.
 //!
-//! mahimahi counts four bytes of the TUN device's header with each packet, which is why 1504 bytes carry one packet of
-//! 1500; so does this. Unlike mahimahi, which lets a partly sent packet leave its queue's count and keeps an untouched
-//! head in it, the packet at the head here is always in service: `in_service = true` on a drop-tail queue counts it.
+//! mahimahi counts four bytes of the TUN device's header with each packet, which is why 1504 bytes carry one
+//! packet of 1500; so does this. Unlike mahimahi, which lets a partly sent packet leave its queue's count and
+//! keeps an untouched head in it, the packet at the head here is always in service: `in_service = true` on a
+//! drop-tail queue counts it.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -141,12 +143,16 @@ impl TraceClock {
         Self { trace, began: Instant::ZERO, next: 0, current: Instant::ZERO, left: Bytes::ZERO }
     }
 
-    /// When the last byte of a packet of `size` that came at `now` is delivered, after all that came before.
-    pub(crate) fn serve(&mut self, size: Bytes, now: Instant) -> Instant {
+    /// A packet comes at `now` and nothing is in service: it uses later opportunities only.
+    pub(crate) fn pass_by(&mut self, now: Instant) {
         if self.current <= now {
             self.left = Bytes::ZERO;
             self.skip_to_after(now);
         }
+    }
+
+    /// When the last byte of a packet of `size` is delivered, after all that was served before.
+    pub(crate) fn serve(&mut self, size: Bytes) -> Instant {
         let mut missing = size.saturating_add(TUN_HEADER);
         loop {
             let taken = missing.min(self.left);
@@ -193,6 +199,14 @@ mod tests {
         Instant::from_millis(ms)
     }
 
+    impl TraceClock {
+        /// When a packet of `size` that came at `came` is delivered.
+        fn serve_from(&mut self, size: Bytes, came: Instant) -> Instant {
+            self.pass_by(came);
+            self.serve(size)
+        }
+    }
+
     fn clock(text: &str) -> TraceClock {
         TraceClock::new(text.parse().expect("a good trace"))
     }
@@ -200,7 +214,7 @@ mod tests {
     #[test]
     fn full_packets_take_one_opportunity_each_and_the_trace_repeats() {
         let mut clock = clock("1\n1\n4\n10\n");
-        let finishes: Vec<Instant> = (0..9).map(|_| clock.serve(Bytes::new(1500), ms(0))).collect();
+        let finishes: Vec<Instant> = (0..9).map(|_| clock.serve_from(Bytes::new(1500), ms(0))).collect();
         assert_eq!(finishes, [1, 1, 4, 10, 11, 11, 14, 20, 21].map(ms));
     }
 
@@ -208,25 +222,25 @@ mod tests {
     fn small_packets_share_an_opportunity_and_large_ones_span_several() {
         let mut clock = clock("5\n");
         // 3 x (498 + 4) = 1506: the third needs two bytes of the second opportunity.
-        let finishes: Vec<Instant> = (0..3).map(|_| clock.serve(Bytes::new(498), ms(0))).collect();
+        let finishes: Vec<Instant> = (0..3).map(|_| clock.serve_from(Bytes::new(498), ms(0))).collect();
         assert_eq!(finishes, [5, 5, 10].map(ms));
         // 1502 are left there; 3000 + 4 take them and 1502 of the third.
-        assert_eq!(clock.serve(Bytes::new(3000), ms(0)), ms(15));
+        assert_eq!(clock.serve_from(Bytes::new(3000), ms(0)), ms(15));
     }
 
     #[test]
     fn what_nobody_waited_for_is_gone() {
         let mut clock = clock("5\n");
-        assert_eq!(clock.serve(Bytes::new(96), ms(0)), ms(5));
+        assert_eq!(clock.serve_from(Bytes::new(96), ms(0)), ms(5));
         // 1404 bytes are left, but a packet that arrives at that very moment has missed them.
-        assert_eq!(clock.serve(Bytes::new(96), ms(5)), ms(10));
+        assert_eq!(clock.serve_from(Bytes::new(96), ms(5)), ms(10));
         // One that came before has not.
-        assert_eq!(clock.serve(Bytes::new(96), ms(9)), ms(10));
+        assert_eq!(clock.serve_from(Bytes::new(96), ms(9)), ms(10));
         // A long silence passes by whole repetitions.
-        assert_eq!(clock.serve(Bytes::new(96), ms(5_000_001)), ms(5_000_005));
-        assert_eq!(clock.serve(Bytes::new(96), ms(6_000_000)), ms(6_000_005));
+        assert_eq!(clock.serve_from(Bytes::new(96), ms(5_000_001)), ms(5_000_005));
+        assert_eq!(clock.serve_from(Bytes::new(96), ms(6_000_000)), ms(6_000_005));
         // The moment of arrival itself is missed even where nobody used it.
-        assert_eq!(self::clock("5\n8\n").serve(Bytes::new(96), ms(5)), ms(8));
+        assert_eq!(self::clock("5\n8\n").serve_from(Bytes::new(96), ms(5)), ms(8));
     }
 
     #[test]

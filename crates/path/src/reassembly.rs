@@ -1,17 +1,17 @@
 //! Putting an IPv4 datagram together again at its destination (RFC 791 §3.2, RFC 1122 §3.3.2).
 //!
-//! A datagram is whole when every byte from 0 to the end of its last fragment is there, in whatever order and however
-//! often the parts came. A datagram that is not whole at its deadline is given up: one lost fragment costs
-//! all of it.
+//! A datagram is whole when every byte from 0 to the end of its last fragment is there, in whatever order and
+//! however often the parts came. A datagram that is not whole at its deadline is given up: one lost fragment
+//! costs all of it.
 //!
-//! RFC 1122 §3.3.2 wants a fixed timeout between 60 and 120 s; Linux takes 30 s (`net.ipv4.ipfrag_time`), and Linux is
-//! what the real-time arenas run on, so [`LINUX_TIMEOUT`] is the default here; the choice shows only in when a
-//! datagram is given up, unless identifications come round again within it. Memory is bounded as in Linux:
-//! where incomplete datagrams hold [`LINUX_MEMORY`] (`net.ipv4.ipfrag_high_thresh`), fragments of further datagrams are turned away.
-//! Linux counts its buffers, here payload bytes count.
+//! RFC 1122 §3.3.2 wants a fixed timeout between 60 and 120 s; Linux takes 30 s (`net.ipv4.ipfrag_time`), and
+//! Linux is what the real-time arenas run on, so [`LINUX_TIMEOUT`] is the default here; the choice shows only
+//! in when a datagram is given up, unless identifications come round again within it. Memory is bounded as in
+//! Linux: where incomplete datagrams hold [`LINUX_MEMORY`] (`net.ipv4.ipfrag_high_thresh`), fragments of
+//! further datagrams are turned away. Linux counts its buffers, here payload bytes count.
 //!
-//! Left out: the ICMP time-exceeded message, which no transport here listens to, and identification's 16 bits: keys
-//! never come round.
+//! Left out: the ICMP time-exceeded message, which no transport here listens to, and identification's 16
+//! bits: keys never come round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,8 @@ impl<K: Ord + Copy> Default for Reassembly<K> {
 }
 
 impl<K: Ord + Copy> Reassembly<K> {
-    /// Gives a datagram up `timeout` after its first fragment; holds at most `memory` and one fragment's bytes.
+    /// Gives a datagram up `timeout` after its first fragment; holds at most `memory` and one fragment's
+    /// bytes.
     pub fn new(timeout: Duration, memory: Bytes) -> Self {
         Self { timeout, memory, partial: BTreeMap::new(), deadlines: BTreeSet::new(), held: Bytes::ZERO }
     }

@@ -1,10 +1,12 @@
-//! The serialiser: puts one packet after the other on the wire, bit by bit, without drifting.
+//! The second of a link's three places, the serialiser: puts one packet after the other on the wire, bit by
+//! bit, without drifting.
 //!
-//! Service ends are exact rationals; what is told is the exact end **rounded up** to the nanosecond, because a packet
-//! is not out before its last bit is. The fraction that rounding hides is carried into the next service of the same
-//! busy period: the n-th packet of a period that began at t₀ ends at ⌈t₀ + total bits / rate⌉ for every n. Arrivals
-//! fall on whole nanoseconds, so "busy at the arrival" is the same question for the exact end and for the rounded one,
-//! and a busy period that begins at an arrival begins with fraction zero.
+//! Service ends are exact rationals; what it returns is the exact end **rounded up** to the nanosecond,
+//! because a packet is not out before its last bit is. The fraction that rounding hides is carried into the
+//! next service of the same busy period: the n-th packet of a period that began at t₀ ends at ⌈t₀ + total
+//! bits / rate⌉ for every n. Arrivals fall on whole nanoseconds, so "busy at the arrival" is the same
+//! question for the exact end and for the rounded one, and a busy period that begins at an arrival begins
+//! with fraction zero.
 
 use talkpath_units::{Bytes, Instant, Rate};
 
@@ -13,7 +15,6 @@ use crate::rate_trace::TraceClock;
 
 /// One packet at a time, in order.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Serialiser {
     /// When the last accepted packet's service ends, rounded up.
     free_at: Instant,
@@ -54,28 +55,30 @@ impl Serialiser {
         Self { free_at: Instant::ZERO, surplus: 0, known, bps, model: Box::new(model) }
     }
 
-    /// When all accepted packets are out; idle from then on. [`Instant::MAX`] is never.
-    #[inline]
+    /// When the packet in service is out; idle from then on. [`Instant::MAX`] is never.
+    #[inline(always)]
     pub(crate) fn free_at(&self) -> Instant {
         self.free_at
     }
 
-    /// Serves a packet of `size` that came at `now`, when nothing was in service: returns when its last bit has left.
+    /// Serves a packet of `size` that comes at `now` and finds nothing in service: returns when its last bit
+    /// has left.
     #[inline(always)]
     pub(crate) fn serve_at_once(&mut self, size: Bytes, now: Instant) -> Instant {
         let Some(Exact { rounded_up, surplus }) = self.service(size) else {
-            return self.serve_by_trace(now, size, now);
+            return self.serve_by_trace(size, Some(now));
         };
         self.surplus = surplus;
         self.free_at = later(now, rounded_up);
         self.free_at
     }
 
-    /// Serves a packet of `size` that came at `now`, after all that came before: returns when its last bit has left.
+    /// Serves a packet of `size` that has waited, when the one before it is out: returns when its last bit
+    /// has left.
     #[inline(always)]
-    pub(crate) fn serve_next(&mut self, size: Bytes, now: Instant) -> Instant {
+    pub(crate) fn serve_next(&mut self, size: Bytes) -> Instant {
         let Some(Exact { rounded_up, surplus }) = self.service(size) else {
-            return self.serve_by_trace(self.free_at, size, now);
+            return self.serve_by_trace(size, None);
         };
         // What was rounded up here and before is a nanosecond too many where it comes to one.
         let short_of_one = self.bps - surplus;
@@ -100,9 +103,9 @@ impl Serialiser {
         }
     }
 
-    /// Finds the service time of `size` and puts it in the older one's place; `None` where it depends on when it is.
+    /// Finds the service time of `size` and puts it in the older one's place; `None` where it depends on when
+    /// it is.
     #[cold]
-    #[inline(never)]
     fn learn(&mut self, size: Bytes) -> Option<Exact> {
         let learned = match &*self.model {
             Model::Unlimited => Exact { rounded_up: 0, surplus: 0 },
@@ -113,28 +116,24 @@ impl Serialiser {
         Some(learned)
     }
 
-    /// Serves from `start` on, where the service time depends on when it is.
+    /// Serves a packet whose service time depends on when it is. A packet that came to an idle serialiser did
+    /// so at `came`.
     #[cold]
-    #[inline(never)]
-    fn serve_by_trace(&mut self, start: Instant, size: Bytes, now: Instant) -> Instant {
+    fn serve_by_trace(&mut self, size: Bytes, came: Option<Instant>) -> Instant {
         if let Model::Trace(clock) = &mut *self.model {
-            self.free_at = start.max(clock.serve(size, now));
+            if let Some(came) = came {
+                clock.pass_by(came);
+            }
+            self.free_at = clock.serve(size);
         }
         self.free_at
     }
 }
 
-/// So many nanoseconds after `start`; never is as late as it gets.
+/// `nanos` after `start`; never is as late as it gets.
 #[inline(always)]
-pub(crate) fn later(start: Instant, nanos: u64) -> Instant {
-    start.as_nanos().checked_add(nanos).map_or_else(never, Instant::from_nanos)
-}
-
-/// Apart, so that an addition need only look whether it has come to that.
-#[cold]
-#[inline(never)]
-const fn never() -> Instant {
-    Instant::MAX
+fn later(start: Instant, nanos: u64) -> Instant {
+    start.as_nanos().checked_add(nanos).map_or(Instant::MAX, Instant::from_nanos)
 }
 
 /// Nanoseconds in a second, times bits in a byte.
@@ -179,9 +178,9 @@ mod tests {
     }
 
     impl Serialiser {
-        /// When the last bit has left of a packet of `size` that came at `now`.
+        /// When the last bit has left of a packet of `size` that comes at `now`.
         fn serve(&mut self, size: Bytes, now: Instant) -> Instant {
-            if self.free_at <= now { self.serve_at_once(size, now) } else { self.serve_next(size, now) }
+            if self.free_at <= now { self.serve_at_once(size, now) } else { self.serve_next(size) }
         }
     }
 
@@ -217,7 +216,8 @@ mod tests {
                 assert_eq!(serialiser.serve(Bytes::new(size), at(1)), Instant::MAX);
             }
         }
-        // At the highest rate a byte takes 4.3e-10 ns: a thousand of them share the one nanosecond of rounding up.
+        // At the highest rate a byte takes 4.3e-10 ns: a thousand of them share the one nanosecond of
+        // rounding up.
         let mut fastest = fixed(u64::MAX);
         for _ in 0..1000 {
             assert_eq!(fastest.serve(Bytes::new(1), at(7)), at(8));

@@ -1,7 +1,6 @@
-//! Writes the tests' made-up comparison, to look at: `cargo run -p talkpath-report --example fixture -- table 100 5`,
-//! or `... -- page > report.html` (or `single`, or `sweep 10`).
-#![expect(clippy::unwrap_used, reason = "the fixture is shared with the tests, which may")]
-
+//! Writes the tests' made-up comparison, to look at: `cargo run -p talkpath-report --example fixture -- table
+//! 100 5`, or `... -- page > report.html` (or `single`, or `sweep 10`).
+#[expect(dead_code, reason = "only the tests change what the fixture made")]
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 

@@ -1,6 +1,8 @@
-//! Every figure of every flow of one repetition: flows across, figures down. For the page, where there is room.
+//! Every figure of every flow of one repetition: flows across, figures down. For the page, if there is room.
 
-use talkpath_measure::summary::{DelayMs, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary};
+use talkpath_measure::summary::{
+    DelayMs, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary, TurnRoundMs,
+};
 
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
@@ -22,7 +24,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 56] = [
+const FIGURES: [FigureText; 61] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -37,6 +39,7 @@ const FIGURES: [FigureText; 56] = [
     ("refused", |f| count(f.refused)),
     ("longest run of missing messages", |f| count(f.loss_runs.max)),
     ("mean run of missing messages", |f| fixed(f.loss_runs.mean, 2)),
+    ("in time, %", |f| percent(f.in_time)),
     ("round trip min, ms", |f| rtt(f, |d| d.min)),
     ("round trip mean, ms", |f| rtt(f, |d| d.mean)),
     ("round trip p50, ms", |f| rtt(f, |d| d.p50)),
@@ -45,6 +48,10 @@ const FIGURES: [FigureText; 56] = [
     ("round trip p99, ms", |f| rtt(f, |d| d.p99)),
     ("round trip p99.9, ms", |f| rtt(f, |d| d.p999)),
     ("round trip max, ms", |f| rtt(f, |d| d.max)),
+    ("turn-round p50, ms", |f| turns(f, |t| t.p50)),
+    ("turn-round p90, ms", |f| turns(f, |t| t.p90)),
+    ("turn-round p99, ms", |f| turns(f, |t| t.p99)),
+    ("turn-round max, ms", |f| turns(f, |t| t.max)),
     ("one way min, ms", |f| owd(f, |d| d.min)),
     ("one way mean, ms", |f| owd(f, |d| d.mean)),
     ("one way p50, ms", |f| owd(f, |d| d.p50)),
@@ -75,7 +82,7 @@ const FIGURES: [FigureText; 56] = [
     ("mean send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.mean / 1e3), 1)),
     ("largest send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.max / 1e3), 1)),
     ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
-    ("in words (Foderaro 1995)", |f| printable(&f.verdict)),
+    ("in words (Foderaro 1995)", |f| f.verdict.as_deref().map_or_else(unknown, printable)),
     ("file bytes received", |f| {
         f.file.as_ref().and_then(|file| file.received_bytes).map_or_else(unknown, count)
     }),
@@ -98,6 +105,11 @@ fn rtt(flow: &FlowSummary, pick: fn(&DelayMs) -> f64) -> String {
 
 fn owd(flow: &FlowSummary, pick: fn(&DelayMs) -> f64) -> String {
     ms(flow.one_way_delay_ms.as_ref().map(pick))
+}
+
+/// With as many decimals as the lateness of the sender, which is listed beside it.
+fn turns(flow: &FlowSummary, pick: fn(&TurnRoundMs) -> f64) -> String {
+    fixed(flow.turn_round_ms.as_ref().map(pick), 3)
 }
 
 fn ipdv(flow: &FlowSummary, pick: fn(&IpdvMs) -> f64) -> String {
@@ -138,6 +150,7 @@ mod tests {
         let run = &mut summary.runs[0];
         let stream = |min, max| MinMeanMax { min, mean: 20.0, max };
         let call = run.flows.get_mut("call").unwrap();
+        call.turn_round_ms = Some(TurnRoundMs { p50: 0.05, p90: 0.1, p99: 0.25, max: 991.0 });
         call.rtp_stream = Some(RtpStream { delta_ms: stream(17.25, 24.0), jitter_ms: stream(0.0004, 31.0) });
         let run = &*run;
         let grid = details(run);
@@ -151,6 +164,8 @@ mod tests {
         assert_eq!(row("messages lost")[0], call.lost.to_string());
         let delay = call.round_trip_delay_ms.as_ref().unwrap();
         assert_eq!(row("round trip p99.9, ms"), [format!("{:.1}", delay.p999), "–".to_owned()]);
+        assert_eq!(row("turn-round p99, ms"), ["0.250", "–"]);
+        assert_eq!(row("turn-round max, ms")[0], "991.000");
         assert_eq!(row("one way max, ms"), ["–", "300.0"]);
         assert_eq!(row("RTP delta min / mean / max, ms")[0], "17.250 / 20.000 / 24.000");
         assert_eq!(row("RTP jitter min / mean / max, ms")[0], "0.000 / 20.000 / 31.000");

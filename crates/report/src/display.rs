@@ -1,23 +1,23 @@
-//! How each transport looks in every output: name, colours, dash and marker.
+//! The appearance of each transport in every output: name, colours, dash and marker.
 //!
-//! The colours start from Okabe and Ito's set ("Color Universal Design", 2002), which stays apart under the common
-//! forms of colour blindness; each hue is darkened for the light page and lightened for the dark one until it has
-//! WCAG 2.2 §1.4.11's contrast of 3:1 with both backgrounds (a test computes it). Dash and marker repeat what the
-//! colour says, for print and for those who see none.
+//! The colours start from Okabe and Ito's set ("Color Universal Design", 2002), whose colours stay distinct
+//! under the common forms of colour blindness; each hue is darkened for the light page and lightened for the
+//! dark one until it has WCAG 2.2 §1.4.11's contrast of 3:1 with both backgrounds (a test computes it). Dash
+//! and marker repeat what the colour says, for print and for those who see none.
 
 /// The page's background in the light theme, on which [`Display::light`] must stand out.
 pub(crate) const LIGHT_BACKGROUND: &str = "#ffffff";
 /// The page's background in the dark theme, on which [`Display::dark`] must stand out.
 pub(crate) const DARK_BACKGROUND: &str = "#15181d";
 
-/// One transport's looks.
+/// One transport's appearance.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Display {
     /// The transport's name in scenarios and summaries.
     pub kind: &'static str,
     /// Its name for people.
     pub name: &'static str,
-    /// What a reader who does not know it should know; empty where the name says it.
+    /// What a reader who does not know it should know; empty if the name says it.
     pub about: &'static str,
     /// Colour on the light page, `#rrggbb`.
     pub light: &'static str,
@@ -41,12 +41,12 @@ pub(crate) enum Marker {
     Cross,
 }
 
-/// The looks of the transport `kind`; unknown ones share the last entry.
+/// The appearance of the transport `kind`; unknown ones share the last entry.
 pub(crate) fn display(kind: &str) -> &'static Display {
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
-/// The looks of series number `index` of a figure whose series do not differ by transport.
+/// The appearance of series number `index` of a figure whose series do not differ by transport.
 pub(crate) fn by_index(index: usize) -> &'static Display {
     &TRANSPORTS[index % TRANSPORTS.len()]
 }
@@ -193,7 +193,7 @@ mod tests {
             for b in &kinds[..index] {
                 for pick in [|d: &Display| d.light, |d: &Display| d.dark] {
                     let apart = deuteranope_distance(pick(display(a)), pick(display(b)));
-                    // A fifth of the way from black to white is told apart in thin lines.
+                    // A fifth of the distance from black to white can be distinguished in thin lines.
                     assert!(apart > 0.2, "{a} against {b}: {apart:.2}");
                 }
             }
@@ -230,8 +230,8 @@ mod tests {
         })
     }
 
-    /// Distance in gamma-encoded RGB after the deuteranopia of Viénot, Brettel and Mollon (1999), where black to white
-    /// is the square root of 3.
+    /// Distance in gamma-encoded RGB after the deuteranopia of Viénot, Brettel and Mollon (1999), in which
+    /// black to white is the square root of 3.
     fn deuteranope_distance(a: &str, b: &str) -> f64 {
         let seen = |hex: &str| {
             let [r, g, b] = linear(hex);

@@ -1,9 +1,17 @@
-//! A table before it is text or HTML: columns in groups, rows of formatted cells. Both outputs are made from the same
-//! strings, so a number cannot differ between them.
+//! A table before it is text or HTML: columns in groups, rows of formatted cells. Both outputs are made from
+//! the same strings, so a number cannot differ between them.
 
-use crate::Style;
 use crate::display::Display;
 use crate::plot::svg::escape;
+
+/// What the terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal; tables leave columns out below about 80, and text wraps.
+    pub width: usize,
+    /// Whether ANSI colours may be used; the caller knows the terminal and `NO_COLOR`.
+    pub color: bool,
+}
 
 /// Columns and rows.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +29,7 @@ pub(crate) struct Column {
     pub head: String,
     /// Words stand left, numbers right.
     pub align: Align,
-    /// Where the terminal is too narrow, columns of the smallest value go first; 0 stays always.
+    /// If the terminal is too narrow, columns of the smallest value go first; 0 stays always.
     pub dispensable: u8,
 }
 
@@ -241,7 +249,7 @@ impl Role {
     }
 }
 
-/// `text` between ANSI codes, where colours are wanted.
+/// `text` between ANSI codes, if colours are wanted.
 pub(crate) fn paint(text: &str, code: &str, color: bool) -> String {
     if color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }

@@ -1,8 +1,11 @@
-//! The one-page report: self-contained (no file, font or script beside it), complete without scripts, light and dark.
+//! The one-page report: self-contained (no file, font or script beside it), complete without scripts, light
+//! and dark.
 //!
-//! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can take it apart.
+//! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can parse it.
 
-use crate::Page;
+use talkpath_measure::figures::CellFigures;
+use talkpath_measure::summary::Summary;
+
 use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
@@ -22,6 +25,19 @@ const DETAILED_CELLS: usize = 24;
 
 /// Conditions whose verdicts stand on top in full; with more, the sentences stand under their tables.
 const FULL_VERDICTS: usize = 3;
+
+/// What the one-page report shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Every table and sentence.
+    pub summary: &'a Summary,
+    /// Every figure, one entry a cell; cells without an entry have tables only.
+    pub figures: &'a [CellFigures],
+    /// The scenario as resolved, in full.
+    pub scenario_toml: &'a str,
+    /// The command that repeats the run.
+    pub command: &'a str,
+}
 
 /// The page.
 pub fn html(page: &Page<'_>) -> String {
@@ -88,14 +104,14 @@ fn validity(page: &Page<'_>) -> String {
     html
 }
 
-/// The verdict on top: in full, or where there are many conditions each one's winner by name.
+/// The verdict on top: in full, or if there are many conditions each one's winner by name.
 fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
     let in_full = judged.len() <= FULL_VERDICTS;
     let lines: Vec<String> = judged
         .iter()
         .filter_map(|(condition, verdict)| {
-            let winner = &verdict.as_ref()?.winner;
-            let text = escape(&glued(&if in_full { winner.sentence.clone() } else { winner.short() }));
+            let verdict = verdict.as_ref()?;
+            let text = escape(&glued(if in_full { &verdict.answer.line } else { &verdict.short }));
             Some(match condition.label.is_empty() {
                 true => format!("<p>{text}</p>\n"),
                 false => format!("<p><strong>{}</strong>: {text}</p>\n", escape(&condition.label)),
@@ -112,21 +128,20 @@ fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String 
     }
 }
 
-/// The comparison's tables, where anything is compared.
+/// The comparison's tables, if anything is compared.
 fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
     if judged.iter().all(|(condition, _)| condition.cells.len() < 2) {
         return String::new();
     }
     let mut tables = String::new();
     for (condition, verdict) in judged {
-        let best = verdict.as_ref().map_or(&[][..], |verdict| &verdict.best);
         let caption = match condition.label.is_empty() {
             true => format!("{flow} over each transport"),
             false => format!("{flow} over each transport, {}", condition.label),
         };
-        tables.push_str(&tables::comparison(condition, flow, best).html(&caption));
+        tables.push_str(&tables::comparison(condition, flow, verdict.as_ref()).html(&caption));
         if let Some(verdict) = verdict.as_ref().filter(|_| judged.len() > FULL_VERDICTS) {
-            tables.push_str(&format!("<p>{}</p>\n", escape(&glued(&verdict.winner.sentence))));
+            tables.push_str(&format!("<p>{}</p>\n", escape(&glued(&verdict.answer.line))));
         }
     }
     let list: Vec<&Condition<'_>> = judged.iter().map(|(condition, _)| *condition).collect();
@@ -165,7 +180,7 @@ fn everything(page: &Page<'_>) -> String {
         let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
         let n = counted(cell.cell.n, "repetition");
         tables.push_str(&tables::flows(cell).html(&format!("{label} ({n})")));
-        let Some(run) = cell.run else { continue };
+        let Some(run) = cell.run() else { continue };
         if cells.len() <= DETAILED_CELLS {
             let all =
                 details::details(run).html(&format!("Repetition {}, seed {}", run.repetition, run.seed));
@@ -241,8 +256,6 @@ mod tests {
     use super::*;
     use crate::fixture;
     use roxmltree::{Document, Node, ParsingOptions};
-    use talkpath_measure::figures::CellFigures;
-    use talkpath_measure::summary::Summary;
 
     const SVG: &str = "http://www.w3.org/2000/svg";
 
@@ -323,8 +336,8 @@ mod tests {
             assert_eq!(row[2], format!("{:.1}", delay.p90));
         }
         assert_eq!(rows.len(), 5);
-        let sentence = crate::winner(&summary, "call").unwrap().sentence;
-        assert!(text_of(document.root_element()).contains(&glued(&sentence)));
+        let sentence = &crate::comparisons(&summary)[0].answer.line;
+        assert!(text_of(document.root_element()).contains(&glued(sentence)));
     }
 
     #[test]

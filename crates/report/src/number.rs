@@ -1,10 +1,10 @@
-//! Numbers for people: as many digits as tell values apart, a figure that is not there as a dash, and a small loss
-//! never as no loss.
+//! Numbers for people: as many digits as are needed to distinguish values, a figure that is not there as a
+//! dash, and a small loss never as no loss.
 
-/// What stands where a figure is not known.
+/// What stands in place of an unknown figure.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// How many decimals milliseconds of this size need so that neighbours in a column can be told apart.
+/// How many decimals milliseconds of this size need so that neighbours in a column can be distinguished.
 pub(crate) fn decimals(largest: f64) -> usize {
     match largest.abs() {
         size if size < 1.0 => 3,
@@ -14,7 +14,7 @@ pub(crate) fn decimals(largest: f64) -> usize {
     }
 }
 
-/// `value` with so many decimals; a value that rounds to zero but is not zero says so.
+/// `value` with this number of decimals; a value that rounds to zero but is not zero says so.
 pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
     let Some(value) = value.filter(|value| value.is_finite()) else { return UNKNOWN.to_owned() };
     let text = format!("{value:.decimals$}");
@@ -52,11 +52,19 @@ pub(crate) fn rate(bps: f64) -> String {
     }
 }
 
-/// A percentage in a sentence, with the sign; whole where it is whole.
+/// A percentage in a sentence, with the sign; whole if it is whole, and never 100 % if something is missing.
 pub(crate) fn share(share: f64) -> String {
-    let text = fixed(Some(share * 100.0), 1);
+    let rounds_up =
+        |decimals: &usize| share < 1.0 && format!("{:.decimals$}", share * 100.0).starts_with("100");
+    let Some(decimals) = (1..=MOST_DECIMALS).find(|decimals| !rounds_up(decimals)) else {
+        return format!("over {:.MOST_DECIMALS$} %", 100.0 - 10f64.powi(-(MOST_DECIMALS as i32)));
+    };
+    let text = fixed(Some(share * 100.0), decimals);
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
+
+/// Of a share that is nearly all; chosen: one message of a million.
+const MOST_DECIMALS: usize = 4;
 
 /// A count with thin groups of three: `12 345`.
 pub(crate) fn count(value: u64) -> String {
@@ -86,7 +94,7 @@ pub(crate) fn glued(text: &str) -> String {
 /// U+00A0.
 pub(crate) const NO_BREAK: char = '\u{a0}';
 
-/// `a`, `a and b`, `a, b and c`; `a, x; b, y and c, z` where the items have commas of their own.
+/// `a`, `a and b`, `a, b and c`; `a, x; b, y and c, z` if the items have commas of their own.
 pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -134,6 +142,8 @@ mod tests {
         assert_eq!(rate(941_000.0 * 2.0), "1.88 Mb/s");
         assert_eq!(share(0.99), "99 %");
         assert_eq!(share(0.999), "99.9 %");
+        assert_eq!((share(0.9996).as_str(), share(1.0).as_str()), ("99.96 %", "100 %"));
+        assert_eq!(share(0.999_999_999), "over 99.9999 %");
     }
 
     #[test]

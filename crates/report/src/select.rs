@@ -1,12 +1,13 @@
-//! Which series a figure shows, what they are called and how they look.
+//! Which series a figure shows, their names and their styles.
 //!
-//! With a sweep a figure compares the main flow across cells; without one it shows every flow of the only cell.
+//! With a sweep a figure compares the main flow across cells; without one it shows every flow of the only
+//! cell.
 
 use talkpath_measure::figures::{CellFigures, FlowFigures};
 use talkpath_measure::summary::Summary;
 
 use crate::display::{self, Display};
-use crate::view::{CellView, RUN_KEY, transport_key};
+use crate::view::{CellView, DelayKind, RUN_KEY, is_copy, transport_key};
 
 /// One flow of one cell in a figure.
 #[derive(Clone, Debug)]
@@ -47,13 +48,20 @@ pub(crate) fn flows<'a>(
     let swept = figures.len() > 1;
     for cell in figures {
         let wanted =
-            cell.flows.iter().filter(|f| f.round_trip == round_trip && (!swept || is_copy(&f.flow, flow)));
+            cell.flows.iter().filter(|f| f.round_trip == round_trip && (!swept || is_drawn(&f.flow, flow)));
         for figures in wanted {
             let (label, display) = name(summary, cell, figures, swept, flow);
             shown.push(Series { label, display, flow: figures });
         }
     }
-    let left_out = shown.len().saturating_sub(MAX_LINES);
+    // Of a large sweep only some cells have figures: what is left out is counted in the tables' summary.
+    let kind = if round_trip { DelayKind::RoundTrip } else { DelayKind::OneWay };
+    let lines = |cell: &CellView<'_>| {
+        let flows = cell.run().into_iter().flat_map(|run| run.flows.keys());
+        flows.filter(|name| (!swept || is_drawn(name, flow)) && cell.delay_kind(name) == kind).count()
+    };
+    let all: usize = CellView::all(summary).iter().map(lines).sum();
+    let left_out = all.max(shown.len()).saturating_sub(MAX_LINES);
     shown.truncate(MAX_LINES);
     let kinds: Vec<&str> = shown.iter().map(|series| series.display.kind).collect();
     if repeats(&kinds) {
@@ -81,19 +89,19 @@ pub(crate) fn cells<'a>(
 ) -> Selection<CellSeries<'a>> {
     let swept = figures.len() > 1;
     let shown = figures.iter().take(MAX_PANELS).map(|cell| {
-        let main = cell.flows.iter().find(|figures| is_copy(&figures.flow, flow));
+        let main = cell.flows.iter().find(|figures| is_drawn(&figures.flow, flow));
         let (label, display) = match main {
             Some(main) if swept => name(summary, cell, main, swept, flow),
             _ => (cell.label.clone(), display::display("")),
         };
         CellSeries { label, display, cell }
     });
-    Selection { shown: shown.collect(), left_out: figures.len().saturating_sub(MAX_PANELS) }
+    Selection { shown: shown.collect(), left_out: summary.cells.len().saturating_sub(MAX_PANELS) }
 }
 
 /// Whether `name` is the flow or one of its copies.
-pub(crate) fn is_copy(name: &str, flow: &str) -> bool {
-    name.strip_prefix(flow).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+pub(crate) fn is_drawn(name: &str, flow: &str) -> bool {
+    name == flow || is_copy(name, flow)
 }
 
 fn name(
@@ -146,6 +154,15 @@ mod tests {
         assert_eq!((many.shown.len(), many.left_out), (MAX_LINES, 20 - MAX_LINES));
         let kinds: Vec<&str> = many.shown.iter().map(|series| series.display.kind).collect();
         assert!(!repeats(&kinds));
-        assert_eq!(cells(&summary, &figures, "call").left_out, 20 - MAX_PANELS);
+        assert_eq!(cells(&summary, &figures, "call").shown.len(), MAX_PANELS);
+    }
+
+    #[test]
+    fn lines_of_cells_that_have_no_figures_are_counted_among_those_not_drawn() {
+        let (summary, mut figures) = fixture::sweep(30);
+        figures.truncate(40);
+        let delays = flows(&summary, &figures, "call", true);
+        assert_eq!((delays.shown.len(), delays.left_out), (MAX_LINES, 90 - MAX_LINES));
+        assert_eq!(cells(&summary, &figures, "call").left_out, 90 - MAX_PANELS);
     }
 }

@@ -1,6 +1,7 @@
-//! Several runs on one page: one summary that holds every run's cells, told apart by a sweep key of its own, so that
-//! the same tables and figures lay them side by side. What differs between runs is what a reader looks for here (the
-//! simulator beside the emulator, this week beside last), so no transport is named the winner across them.
+//! Several runs on one page: one summary that holds every run's cells, distinguished by a sweep key of its
+//! own, so that the same tables and figures lay them side by side. What differs between runs is what a reader
+//! wants to see here (the simulator beside the emulator, this week beside last), so no transport is named the
+//! winner across them.
 
 use serde_json::Value;
 use talkpath_measure::figures::CellFigures;
@@ -11,7 +12,7 @@ use crate::view::RUN_KEY;
 /// One run of several.
 #[derive(Clone, Debug)]
 pub struct RunPart {
-    /// What tells it from the others: an arena, or its directory's name.
+    /// What distinguishes it from the others: an arena, or its directory's name.
     pub label: String,
     /// All its tables.
     pub summary: Summary,
@@ -95,6 +96,7 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         clock,
         runs: Vec::new(),
         cells: Vec::new(),
+        comparisons: Vec::new(),
     })
 }
 
@@ -138,7 +140,7 @@ mod tests {
         parts[1].summary.valid = false;
         parts[1].summary.warnings = vec!["late".to_owned()];
         let (summary, figures) = side_by_side(&parts).unwrap();
-        assert!(crate::winner(&summary, "call").is_none());
+        assert!(crate::comparisons(&summary).is_empty());
         let page = crate::html(&crate::Page {
             summary: &summary,
             figures: &figures,

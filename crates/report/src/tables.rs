@@ -4,13 +4,15 @@ use talkpath_measure::summary::RunSummary;
 
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{count, decimals, fixed, percent};
-use crate::view::{CellView, Condition, Figure, Metric, Quantile};
+use crate::verdict::Verdict;
+use crate::view::{CellView, Condition, Metric, Quantile};
 
 /// How many flows beside the compared one get columns of their own.
 const OTHER_FLOWS: usize = 2;
 
-/// The comparison of transports: one row a cell, and with repetitions two more for the ends of the 95 % interval.
-pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, best: &[usize]) -> Grid {
+/// The comparison of transports: one row a cell, and with repetitions that differ two more for the ends of
+/// the interval of its difference to the first of the answer.
+pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<&Verdict>) -> Grid {
     let kind = condition.delay_kind(flow);
     let others = condition.other_flows(flow);
     let others = &others[..others.len().min(OTHER_FLOWS)];
@@ -20,7 +22,6 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, best: &[usize]) 
         (None, Metric::Delay(kind, Quantile::P99), Scale::Ms),
         (None, Metric::Ipdv90, Scale::Ms),
         (None, Metric::LossRate, Scale::Percent),
-        (None, Metric::GoodputBps, Scale::Kbps),
     ];
     let delay = format!("{}, ms", kind.name());
     let mut columns = vec![Column::words("transport")];
@@ -28,7 +29,24 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, best: &[usize]) 
         .extend([("p50", 0), ("p90", 0), ("p99", 0)].map(|(head, keep)| Column::numbers(&delay, head, keep)));
     columns.push(Column::numbers("jitter", "ms", 4));
     columns.push(Column::numbers("loss", "%", 0));
+    let flow_of = |cell: &CellView<'_>, other: Option<&str>| match other {
+        Some(other) => other.to_owned(),
+        None => cell.resolve(flow).unwrap_or(flow).to_owned(),
+    };
+    if condition.cells.iter().any(|cell| cell.value(&flow_of(cell, None), Metric::InTime).is_some()) {
+        metrics.push((None, Metric::InTime, Scale::Percent));
+        columns.push(Column::numbers("in time", "%", 0));
+    }
+    metrics.push((None, Metric::GoodputBps, Scale::Kbps));
     columns.push(Column::numbers("goodput", "kb/s", 3));
+    let is_turned = |cell: &CellView<'_>| {
+        let name = cell.resolve(flow).unwrap_or(flow);
+        cell.value(name, Metric::TurnRound99).is_some()
+    };
+    if condition.cells.iter().any(is_turned) {
+        metrics.insert(3, (None, Metric::TurnRound99, Scale::Ms));
+        columns.insert(4, Column::numbers(TURN_ROUND, "p99", 6));
+    }
     for (index, other) in others.iter().enumerate() {
         let dispensable = if index == 0 { 5 } else { 1 };
         metrics.push((Some(other), Metric::GoodputBps, Scale::Mbps));
@@ -38,45 +56,68 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, best: &[usize]) 
         columns.push(Column::numbers(&name, "resent %", dispensable));
     }
     let rows = condition.cells.iter().map(|cell| {
-        let main = cell.resolve(flow).unwrap_or(flow);
-        metrics
-            .iter()
-            .map(|(other, metric, _)| cell.figure(other.unwrap_or(main), *metric))
-            .collect::<Vec<_>>()
+        let values = metrics.iter().map(|(other, metric, _)| cell.value(&flow_of(cell, *other), *metric));
+        values.collect::<Vec<_>>()
     });
-    let rows: Vec<Vec<Option<Figure>>> = rows.collect();
+    let rows: Vec<Vec<Option<f64>>> = rows.collect();
+    let first = verdict.and_then(|verdict| condition.cells.get(verdict.first));
+    // Column by column, how much more a cell has than the first of the answer.
+    let differences = |cell: &CellView<'_>| -> Vec<Option<(f64, f64)>> {
+        let of = |(other, metric, _): &(Option<&str>, Metric, Scale)| {
+            let (mine, its) = (flow_of(cell, *other), flow_of(first?, *other));
+            cell.difference(&mine, first?, &its, *metric)?.ci95
+        };
+        metrics.iter().map(of).collect()
+    };
+    let differences: Vec<_> = condition.cells.iter().map(differences).collect();
+    let is_random = differences.iter().flatten().flatten().any(|(low, high)| low < high);
     let decimals = column_decimals(&rows, &metrics.iter().map(|(_, _, scale)| *scale).collect::<Vec<_>>());
     let mut grid = Grid { columns, rows: Vec::new() };
-    for (index, (cell, figures)) in condition.cells.iter().zip(&rows).enumerate() {
+    for (index, (cell, values)) in condition.cells.iter().zip(&rows).enumerate() {
         let transport = cell.transport(flow);
-        let format = |pick: &dyn Fn(&Figure) -> Option<f64>| {
-            let cells = figures.iter().zip(&metrics).zip(&decimals);
-            cells
-                .map(|((figure, (_, _, scale)), decimals)| {
-                    scale.text(figure.as_ref().and_then(pick), *decimals)
-                })
-                .collect::<Vec<_>>()
+        let format = |values: &mut dyn Iterator<Item = Option<f64>>| {
+            let cells = values.zip(&metrics).zip(&decimals);
+            cells.map(|((value, (_, _, scale)), decimals)| scale.text(value, *decimals)).collect::<Vec<_>>()
         };
         let row = |name: &str, cells: Vec<String>, role| Row {
             cells: [name.to_owned()].into_iter().chain(cells).collect(),
             role,
             display: Some(transport.display),
         };
-        let role = if best.contains(&index) { Role::Best } else { Role::Plain };
-        grid.rows.push(row(&short(&transport.label), format(&|figure| Some(figure.value)), role));
-        if cell.cell.n > 1 {
-            let low = format(&|figure| figure.ci95.map(|ends| ends.0));
-            let high = format(&|figure| figure.ci95.map(|ends| ends.1));
-            grid.rows.push(row("  95 % from", low, Role::Interval));
-            grid.rows.push(row("         to", high, Role::Interval));
+        let is_best = verdict.is_some_and(|verdict| verdict.best.contains(&index));
+        let role = if is_best { Role::Best } else { Role::Plain };
+        grid.rows.push(row(&short(&transport.label), format(&mut values.iter().copied()), role));
+        if is_random && verdict.is_some_and(|verdict| verdict.first != index) {
+            let ends = |pick: fn((f64, f64)) -> f64| {
+                let values = || differences[index].iter().map(|ends| ends.map(pick));
+                let texts = format(&mut values()).into_iter().zip(values());
+                texts.map(|(text, value)| signed(&text, value)).collect::<Vec<_>>()
+            };
+            let name = first.map(|first| short(&first.transport(flow).label)).unwrap_or_default();
+            let (from, to) = (format!("  vs {name}, {FROM}"), "to");
+            let to = format!("{to:>width$}", width = from.chars().count());
+            grid.rows.push(row(&from, ends(|ends| ends.0), Role::Interval));
+            grid.rows.push(row(&to, ends(|ends| ends.1), Role::Interval));
         }
     }
     grid
 }
 
-/// Every flow of one cell.
+/// Ends the name of a row that holds the lower ends of differences.
+pub(crate) const FROM: &str = "95 % from";
+
+/// A difference has its sign, whichever it is, also if it is too small for a figure.
+fn signed(text: &str, value: Option<f64>) -> String {
+    match value {
+        Some(value) if value > 0.0 => format!("+{text}"),
+        Some(value) if value < 0.0 && !text.starts_with('-') => format!("-{text}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Every flow of one cell: with repetitions, their medians.
 pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
-    let columns = vec![
+    let mut columns = vec![
         Column::words("flow"),
         Column::words("transport"),
         Column::numbers("messages", "sent", 3),
@@ -89,9 +130,8 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         Column::numbers("jitter", "ms", 4),
         Column::numbers("goodput", "Mb/s", 0),
         Column::numbers("resent", "%", 5),
-        Column { dispensable: 1, ..Column::words("in words") },
     ];
-    let names = cell.run.map(|run| run.flows.keys().collect::<Vec<_>>()).unwrap_or_default();
+    let names = cell.run().map(|run| run.flows.keys().collect::<Vec<_>>()).unwrap_or_default();
     let values = names.iter().map(|name| {
         let kind = cell.delay_kind(name);
         [Quantile::P50, Quantile::P90, Quantile::P99]
@@ -104,26 +144,35 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     let largest =
         values.iter().flat_map(|row| row[..4].iter().flatten()).fold(0.0, |a: f64, b| a.max(b.abs()));
     let digits = decimals(largest);
+    let in_words = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
+    let has_words = names.iter().any(|name| in_words(name).is_some());
+    if has_words {
+        columns.push(Column { dispensable: 1, ..Column::words("in words") });
+    }
+    let messages = |name: &str, metric| {
+        let value = cell.value(name, metric);
+        value.map_or_else(String::new, |median| count(median.round() as u64))
+    };
     let mut grid = Grid { columns, rows: Vec::new() };
     for (name, values) in names.iter().zip(&values) {
         let transport = cell.transport(name);
-        let flow = cell.flow(name);
         let known = values[0].is_some();
         let mut cells = vec![short(name), short(&transport.label)];
-        cells.push(flow.map_or_else(String::new, |flow| count(flow.sent)));
-        cells.push(flow.map_or_else(String::new, |flow| count(flow.lost)));
+        cells.extend([Metric::Sent, Metric::Lost].map(|metric| messages(name, metric)));
         cells.push(percent(cell.value(name, Metric::LossRate)));
         cells.push(if known { cell.delay_kind(name).abbreviation().to_owned() } else { String::new() });
         cells.extend(values[..4].iter().map(|value| fixed(*value, digits)));
         cells.push(Scale::Mbps.text(values[4], 3));
         cells.push(percent(values[5]));
-        cells.push(flow.map_or_else(String::new, |flow| short(&flow.verdict)));
+        if has_words {
+            cells.push(in_words(name).map_or_else(String::new, short));
+        }
         grid.rows.push(Row { cells, role: Role::Plain, display: Some(transport.display) });
     }
     grid
 }
 
-/// Every group of copies of one repetition; `None` where there are none.
+/// Every group of copies of one repetition; `None` if there are none.
 pub(crate) fn groups(run: &RunSummary) -> Option<Grid> {
     let columns = vec![
         Column::words("copies of"),
@@ -152,7 +201,7 @@ pub(crate) fn groups(run: &RunSummary) -> Option<Grid> {
     (!run.groups.is_empty()).then(|| Grid { columns, rows: rows.collect() })
 }
 
-/// Every link of one repetition; `None` where the arena does not own the path.
+/// Every link of one repetition; `None` if the arena does not own the path.
 pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     let columns = vec![
         Column::words("link"),
@@ -205,7 +254,12 @@ pub(crate) fn machine(run: &RunSummary) -> Option<Grid> {
         let late = late.as_ref()?;
         Some(row(name, [late.p50, late.p99, late.max].map(|ms| fixed(Some(ms), 3))))
     });
-    let grid = Grid { columns, rows: rows.collect() };
+    let turns = run.flows.iter().filter_map(|(name, flow)| {
+        let turns = flow.turn_round_ms.as_ref()?;
+        let name = format!("turn-round of {}", short(name));
+        Some(row(&name, [turns.p50, turns.p99, turns.max].map(|ms| fixed(Some(ms), 3))))
+    });
+    let grid = Grid { columns, rows: rows.chain(turns).collect() };
     (!grid.rows.is_empty()).then_some(grid)
 }
 
@@ -232,6 +286,12 @@ pub(crate) fn machine_line(run: &RunSummary) -> Option<String> {
     if let Some(drops) = machine.socket_drops {
         parts.push(format!("{} dropped by receiving sockets", count(drops)));
     }
+    let damaged = [(machine.checksum_errors, "here"), (machine.far_checksum_errors, "at the far host")];
+    for (errors, place) in damaged {
+        if let Some(errors @ 1..) = errors {
+            parts.push(format!("{} UDP datagrams {place} with a wrong checksum", count(errors)));
+        }
+    }
     (!parts.is_empty()).then(|| format!("Machine: {}.", parts.join(", ")))
 }
 
@@ -246,6 +306,9 @@ fn short(name: &str) -> String {
 
 /// Characters of a name that a table shows; chosen.
 const MAX_NAME: usize = 32;
+
+/// What the echoing host took of a round trip.
+pub(crate) const TURN_ROUND: &str = "turn-round, ms";
 
 /// A column's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,12 +331,10 @@ impl Scale {
 }
 
 /// Decimals for each column: all milliseconds share theirs, so that delays can be compared across columns.
-fn column_decimals(rows: &[Vec<Option<Figure>>], scales: &[Scale]) -> Vec<usize> {
+fn column_decimals(rows: &[Vec<Option<f64>>], scales: &[Scale]) -> Vec<usize> {
     let largest = |wanted: &dyn Fn(usize) -> bool| {
         let figures = rows.iter().flat_map(|row| row.iter().enumerate().filter(|(at, _)| wanted(*at)));
-        figures
-            .filter_map(|(_, figure)| figure.as_ref())
-            .fold(0.0, |a: f64, figure| a.max(figure.value.abs()))
+        figures.filter_map(|(_, figure)| *figure).fold(0.0, |a: f64, figure| a.max(figure.abs()))
     };
     let ms = decimals(largest(&|at| scales[at] == Scale::Ms));
     let of = |(_, scale): (usize, &Scale)| match scale {
@@ -289,34 +350,74 @@ fn column_decimals(rows: &[Vec<Option<Figure>>], scales: &[Scale]) -> Vec<usize>
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::verdict::judge;
     use crate::view::conditions;
 
     #[test]
     fn the_tables_numbers_are_the_summarys() {
         let summary = fixture::summary(1);
-        let grid = comparison(&conditions(&summary, "call")[0], "call", &[]);
+        let grid = comparison(&conditions(&summary, "call")[0], "call", None);
         for (row, run) in grid.rows.iter().zip(&summary.runs) {
             let call = &run.flows["call"];
             let delay = call.round_trip_delay_ms.as_ref().unwrap();
             assert_eq!(row.cells[1..4], [delay.p50, delay.p90, delay.p99].map(|value| format!("{value:.1}")));
             assert_eq!(row.cells[4], format!("{:.1}", call.ipdv_ms.as_ref().unwrap().p90));
             assert_eq!(row.cells[5], format!("{:.2}", call.loss_rate.unwrap() * 100.0));
-            assert_eq!(row.cells[6], format!("{:.1}", call.goodput_bps.unwrap() / 1e3));
+            assert_eq!(row.cells[6], format!("{:.2}", call.in_time.unwrap() * 100.0));
+            assert_eq!(row.cells[7], format!("{:.1}", call.goodput_bps.unwrap() / 1e3));
             let upload = &run.flows["upload"];
-            assert_eq!(row.cells[7], format!("{:.3}", upload.goodput_bps.unwrap() / 1e6));
-            assert_eq!(row.cells[8], format!("{:.2}", upload.retransmit_rate.unwrap() * 100.0));
+            assert_eq!(row.cells[8], format!("{:.3}", upload.goodput_bps.unwrap() / 1e6));
+            assert_eq!(row.cells[9], format!("{:.2}", upload.retransmit_rate.unwrap() * 100.0));
         }
     }
 
     #[test]
-    fn repetitions_show_their_interval_under_the_median() {
-        let summary = fixture::summary(5);
-        let grid = comparison(&conditions(&summary, "call")[0], "call", &[]);
-        assert_eq!(grid.rows.len(), 9);
-        let spread = &summary.cells[0].flows["call"]["round_trip_delay_ms.p90"];
-        let (low, high) = spread.ci95.unwrap();
-        let column: Vec<&str> = grid.rows[..3].iter().map(|row| row.cells[2].as_str()).collect();
-        assert_eq!(column, [spread.median, low, high].map(|value| format!("{value:.1}")));
+    fn repetitions_show_the_interval_of_the_paired_difference_to_the_best() {
+        let mut summary = fixture::summary(5);
+        let condition = &conditions(&summary, "call")[0];
+        let verdict = judge(condition, "call").unwrap();
+        assert_eq!(verdict.first, 0, "UDP");
+        let grid = comparison(condition, "call", Some(&verdict));
+        assert_eq!(grid.rows.len(), 7, "the best has no difference to itself");
+        let p90 = Metric::Delay(crate::view::DelayKind::RoundTrip, Quantile::P90);
+        let [udp, tcp, _] = condition.cells.as_slice() else { panic!("three cells") };
+        let (low, high) = tcp.difference("call", udp, "call", p90).unwrap().ci95.unwrap();
+        let column: Vec<&str> = grid.rows[2..4].iter().map(|row| row.cells[2].as_str()).collect();
+        assert_eq!(column, [low, high].map(|value| format!("{value:+.1}")));
+        // Five times the same has nothing to show.
+        for run in &mut summary.runs {
+            run.flows = fixture::summary(1).runs[run.cell as usize].flows.clone();
+        }
+        fixture::refresh(&mut summary);
+        let condition = &conditions(&summary, "call")[0];
+        let verdict = judge(condition, "call").unwrap();
+        assert_eq!(comparison(condition, "call", Some(&verdict)).rows.len(), 3);
+    }
+
+    #[test]
+    fn a_rows_counts_and_rates_are_medians_of_the_same_repetitions() {
+        let mut summary = fixture::summary(3);
+        for run in &mut summary.runs {
+            let call = run.flows.get_mut("call").unwrap();
+            (call.sent, call.lost) = (1000, 10 * (3 - run.repetition));
+            call.loss_rate = Some(call.lost as f64 / 1000.0);
+        }
+        fixture::refresh(&mut summary);
+        let grid = flows(&CellView::all(&summary)[0]);
+        assert_eq!(grid.rows[0].cells[2..5], ["1000", "20", "2.00"]);
+    }
+
+    #[test]
+    fn words_stand_beside_bursts_alone() {
+        let mut summary = fixture::summary(1);
+        let has_words = |grid: &Grid| grid.columns.last().unwrap().head == "in words";
+        let grid = flows(&CellView::all(&summary)[0]);
+        assert!(!has_words(&grid) && grid.rows.iter().all(|row| row.cells.len() == grid.columns.len()));
+        summary.runs[0].flows.get_mut("upload").unwrap().verdict = Some("good".to_owned());
+        let grid = flows(&CellView::all(&summary)[0]);
+        assert!(has_words(&grid));
+        let words: Vec<_> = grid.rows.iter().map(|row| row.cells.last().unwrap().as_str()).collect();
+        assert_eq!(words, ["", "good"]);
     }
 
     #[test]
@@ -331,6 +432,8 @@ mod tests {
             emulator_cpu_share: Some(0.25),
             real_time: Some(true),
             stolen_share: Some(0.056),
+            checksum_errors: Some(0),
+            far_checksum_errors: Some(7),
             ..MachineSummary::default()
         });
         let grid = machine(&run).unwrap();
@@ -338,15 +441,36 @@ mod tests {
         assert_eq!(grid.rows[0].cells, ["emulator's writes", "0.004", "0.032", "1.250"]);
         let line = machine_line(&run).unwrap();
         assert!(line.contains("real-time priority, 5.60 % of its processors"), "{line}");
+        assert!(line.contains("7 UDP datagrams at the far host with a wrong checksum"), "{line}");
+        assert!(!line.contains("datagrams here"), "none of this host's: {line}");
         assert!(line.contains(", 12") && line.contains("25.00 %"), "{line}");
+    }
+
+    #[test]
+    fn what_the_echoing_host_took_stands_beside_the_round_trips_where_it_is_known() {
+        use talkpath_measure::summary::{MachineSummary, TurnRoundMs};
+        let mut summary = fixture::summary(1);
+        let compared = |summary: &_| comparison(&conditions(summary, "call")[0], "call", None);
+        assert!(compared(&summary).columns.iter().all(|column| column.group != TURN_ROUND), "a simulation");
+        for run in &mut summary.runs {
+            run.machine = Some(MachineSummary::default());
+            let call = run.flows.get_mut("call").unwrap();
+            call.turn_round_ms = Some(TurnRoundMs { p50: 3.9, p90: 12.0, p99: 172.04, max: 180.5 });
+        }
+        fixture::refresh(&mut summary);
+        let grid = compared(&summary);
+        assert_eq!((grid.columns[4].group.as_str(), grid.columns[4].head.as_str()), (TURN_ROUND, "p99"));
+        assert_eq!(grid.rows[0].cells[4], "172.0");
+        let machine = machine(&summary.runs[0]).unwrap();
+        assert_eq!(machine.rows[0].cells, ["turn-round of call", "3.900", "172.040", "180.500"]);
     }
 
     #[test]
     fn a_figure_that_the_arena_cannot_know_is_a_dash() {
         let mut summary = fixture::summary(1);
         summary.runs[0].flows.get_mut("upload").unwrap().retransmit_rate = None;
-        let grid = comparison(&conditions(&summary, "call")[0], "call", &[]);
-        assert_eq!(grid.rows[0].cells[8], "–");
-        assert_ne!(grid.rows[1].cells[8], "–");
+        let grid = comparison(&conditions(&summary, "call")[0], "call", None);
+        assert_eq!(grid.rows[0].cells[9], "–");
+        assert_ne!(grid.rows[1].cells[9], "–");
     }
 }

@@ -1,5 +1,5 @@
-//! The tables as `talkpath compare` and `talkpath run` print them: heading, what is wrong with the run, the table, who
-//! won and why, and what the words mean.
+//! The tables as `talkpath compare` and `talkpath run` print them: heading, what is wrong with the run, the
+//! table, who won and why, and what the words mean.
 
 use talkpath_measure::summary::Summary;
 
@@ -24,15 +24,14 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
     let conditions = conditions(summary, flow);
     for condition in &conditions {
         let verdict = judge(condition, flow);
-        let best = verdict.as_ref().map_or(&[][..], |verdict| &verdict.best);
         if !condition.label.is_empty() {
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
             out.push_str("\n\n");
         }
-        let grid = tables::comparison(condition, flow, best);
+        let grid = tables::comparison(condition, flow, verdict.as_ref());
         print_grid(&mut out, &grid, style);
         match verdict {
-            Some(verdict) => out.push_str(&wrap(&printable(&verdict.winner.sentence), style.width, "", "")),
+            Some(verdict) => out.push_str(&wrap(&printable(&verdict.answer.line), style.width, "", "")),
             None => out.push_str(&wrap(
                 "No winner: there are not two transports with figures.",
                 style.width,
@@ -59,7 +58,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
             out.push_str(&wrap(&paint(&printable(&label), "1", style.color), style.width, "", "  "));
         }
         print_grid(&mut out, &tables::flows(cell), style);
-        let Some(run) = cell.run else { continue };
+        let Some(run) = cell.run() else { continue };
         for grid in [tables::groups(run), tables::links(run), tables::machine(run)].into_iter().flatten() {
             print_grid(&mut out, &grid, style);
         }
@@ -80,7 +79,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         let label =
             if condition.label.is_empty() { flow.clone() } else { format!("{flow}, {}", condition.label) };
         verdicts.push_str(&wrap(
-            &printable(&format!("{label}: {}", verdict.winner.sentence)),
+            &printable(&format!("{label}: {}", verdict.answer.line)),
             style.width,
             "",
             "",
@@ -144,7 +143,8 @@ fn glossary(terms: &Terms, style: &Style) -> String {
     out
 }
 
-/// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets a line of its own.
+/// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets
+/// a line of its own.
 fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     let (mut out, mut line) = (String::new(), first.to_owned());
     let mut empty = true;

@@ -3,8 +3,9 @@
 use talkpath_measure::summary::Summary;
 
 use crate::number::{UNKNOWN, counted};
+use crate::tables::FROM;
 use crate::verdict::RULE;
-use crate::view::{CellView, Condition, DelayKind};
+use crate::view::{CellView, Condition, DelayKind, Metric};
 
 /// Words and their meanings, in the order to show them.
 pub(crate) type Terms = Vec<(&'static str, String)>;
@@ -17,7 +18,7 @@ pub(crate) fn about_run(summary: &Summary) -> String {
         (None, _) => "no finished repetition".to_owned(),
         (Some(run), 0 | 1) => format!("1 repetition, seed {}", run.seed),
         (Some(run), n) => {
-            format!("{}, first seed {}, medians with 95 % intervals", counted(n, "repetition"), run.seed)
+            format!("medians of {}, first seed {}", counted(n, "repetition"), run.seed)
         }
     };
     format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
@@ -39,10 +40,18 @@ pub(crate) fn of_comparison(
     }
     let has = |kind| conditions.iter().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
-    terms.extend(common(summary));
+    terms.extend(turn_round(shown));
+    terms.extend(common());
+    let timed = conditions
+        .iter()
+        .flat_map(|condition| &condition.cells)
+        .any(|cell| cell.resolve(flow).and_then(|name| cell.value(name, Metric::InTime)).is_some());
+    terms.extend(timed.then(in_time));
     let beside = conditions.iter().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
     let ranked = !conditions.iter().flat_map(|condition| &condition.cells).any(CellView::is_of_several);
+    let text = "95 % interval of the mean difference to that transport, over pairs of repetitions with one seed (Student's t)";
+    terms.extend(shown.contains(FROM).then(|| ("from, to", text.to_owned())));
     terms.extend(ranked.then(|| ("ranking", RULE.to_owned())));
     terms.extend(missing(summary, shown));
     terms
@@ -51,16 +60,21 @@ pub(crate) fn of_comparison(
 /// The words of the table of every flow.
 pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> Terms {
     let has = |kind| {
-        let flows = cells.iter().filter_map(|cell| Some((cell, cell.run?)));
+        let flows = cells.iter().filter_map(|cell| Some((cell, cell.run()?)));
         flows.flat_map(|(cell, run)| run.flows.keys().map(|flow| cell.delay_kind(flow))).any(|it| it == kind)
     };
     let mut terms: Terms = delay_terms(["rtt", "owd"], has).collect();
-    terms.extend(common(summary));
+    terms.extend(turn_round(shown));
+    terms.extend(common());
     terms.push(resent());
-    let verdict = "how Foderaro (1995) would call it, by the mean delay";
-    terms.push(("in words", verdict.to_owned()));
+    let flows = || cells.iter().filter_map(CellView::run).flat_map(|run| run.flows.values());
+    let text = "how Foderaro (1995) would call a burst, by the mean delay";
+    terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", text.to_owned())));
     if cells.iter().any(|cell| cell.cell.n > 1) {
-        terms.push(("counts", "messages, words, groups and links are repetition 0's".to_owned()));
+        terms.push((
+            "medians",
+            "of each column over the repetitions; words, groups and links are repetition 0's".to_owned(),
+        ));
     }
     terms.extend(missing(summary, shown));
     terms
@@ -77,19 +91,25 @@ fn delay_terms(
     })
 }
 
-fn common(summary: &Summary) -> Terms {
+/// Where a table has it.
+fn turn_round(shown: &str) -> Option<(&'static str, String)> {
+    let text = "of the round trip, what the echoing host took: from its kernel's receive stamp to the echo's hand-over";
+    shown.contains("turn-round").then(|| ("turn-round", text.to_owned()))
+}
+
+fn common() -> Terms {
     let jitter =
         "90th percentile of the unsigned IPDV |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393)";
-    let mut terms = vec![
+    vec![
         ("jitter", jitter.to_owned()),
         ("loss", "missing / sent, by sequence number; unfinished ones left out".to_owned()),
         ("goodput", "payload delivered a second".to_owned()),
-    ];
-    if summary.cells.iter().any(|cell| cell.n > 1) {
-        let text = "median over the repetitions; \"95 %\" is the interval of their mean (Student's t)";
-        terms.push(("figures", text.to_owned()));
-    }
-    terms
+    ]
+}
+
+fn in_time() -> (&'static str, String) {
+    let text = "of all that were due, those there within 150 ms, or back within 300 ms; a missing message is late (ITU-T G.114)";
+    ("in time", text.to_owned())
 }
 
 fn resent() -> (&'static str, String) {
@@ -99,7 +119,7 @@ fn resent() -> (&'static str, String) {
     )
 }
 
-/// Why figures are missing, where any are.
+/// Why figures are missing, if any are.
 fn missing(summary: &Summary, shown: &str) -> Terms {
     let mut terms = Terms::new();
     if shown.contains(UNKNOWN) {

@@ -1,10 +1,14 @@
-//! Reading a [`Summary`]: which cells belong side by side, what they are called, and which figure stands for a flow.
+//! Reading a [`Summary`]: which cells belong side by side, what they are called, and which figure stands for
+//! a flow.
 //!
-//! With one repetition the figure is the run's own; with several it is the cell's median with its 95 % interval, as
-//! `measure` computed them.
+//! With one repetition the figure is the run's own; with several it is the cell's median, as `measure`
+//! computed it.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
-use talkpath_measure::summary::{CellSummary, FlowSummary, RunSummary, Summary};
+use talkpath_measure::metrics::confidence::paired_difference;
+use talkpath_measure::summary::{CellSummary, FlowSummary, RunSummary, Spread, Summary};
 
 use crate::display::{self, Display};
 
@@ -19,9 +23,14 @@ pub(crate) enum DelayKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Metric {
     Delay(DelayKind, Quantile),
+    /// 99th percentile of what the echoing host took.
+    TurnRound99,
     /// 90th percentile of the unsigned IPDV: the tables' "jitter".
     Ipdv90,
+    Sent,
+    Lost,
     LossRate,
+    InTime,
     GoodputBps,
     RetransmitRate,
 }
@@ -31,31 +40,21 @@ pub(crate) enum Metric {
 pub(crate) enum Quantile {
     P50,
     P90,
-    P95,
     P99,
-    P999,
-    Max,
 }
 
-/// A figure, and its 95 % interval where there are repetitions.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figure {
-    pub value: f64,
-    pub ci95: Option<(f64, f64)>,
-}
-
-/// One cell of the sweep with its first run, which names transports.
-#[derive(Clone, Copy, Debug)]
+/// One cell of the sweep with its runs.
+#[derive(Clone, Debug)]
 pub(crate) struct CellView<'a> {
     pub cell: &'a CellSummary,
-    /// Repetition 0, or the first that was finished.
-    pub run: Option<&'a RunSummary>,
+    /// Every finished repetition, in order.
+    pub runs: Vec<&'a RunSummary>,
 }
 
 /// Cells that differ in one flow's transport only, and so can be compared.
 #[derive(Debug)]
 pub(crate) struct Condition<'a> {
-    /// What they share, as `path.up.loss = 0.01`; empty where only the transport is swept.
+    /// What they share, as `path.up.loss = 0.01`; empty if only the transport is swept.
     pub label: String,
     pub cells: Vec<CellView<'a>>,
 }
@@ -94,8 +93,12 @@ impl Metric {
         match self {
             Self::Delay(DelayKind::RoundTrip, quantile) => format!("round_trip_delay_ms.{}", quantile.key()),
             Self::Delay(DelayKind::OneWay, quantile) => format!("one_way_delay_ms.{}", quantile.key()),
+            Self::TurnRound99 => "turn_round_ms.p99".to_owned(),
             Self::Ipdv90 => "ipdv_ms.p90".to_owned(),
+            Self::Sent => "sent".to_owned(),
+            Self::Lost => "lost".to_owned(),
             Self::LossRate => "loss_rate".to_owned(),
+            Self::InTime => "in_time".to_owned(),
             Self::GoodputBps => "goodput_bps".to_owned(),
             Self::RetransmitRate => "retransmit_rate".to_owned(),
         }
@@ -112,14 +115,15 @@ impl Metric {
                 Some(match quantile {
                     Quantile::P50 => delay.p50,
                     Quantile::P90 => delay.p90,
-                    Quantile::P95 => delay.p95,
                     Quantile::P99 => delay.p99,
-                    Quantile::P999 => delay.p999,
-                    Quantile::Max => delay.max,
                 })
             }
+            Self::TurnRound99 => flow.turn_round_ms.as_ref().map(|turns| turns.p99),
             Self::Ipdv90 => flow.ipdv_ms.as_ref().map(|ipdv| ipdv.p90),
+            Self::Sent => Some(flow.sent as f64),
+            Self::Lost => Some(flow.lost as f64),
             Self::LossRate => flow.loss_rate,
+            Self::InTime => flow.in_time,
             Self::GoodputBps => flow.goodput_bps,
             Self::RetransmitRate => flow.retransmit_rate,
         }
@@ -131,10 +135,7 @@ impl Quantile {
         match self {
             Self::P50 => "p50",
             Self::P90 => "p90",
-            Self::P95 => "p95",
             Self::P99 => "p99",
-            Self::P999 => "p999",
-            Self::Max => "max",
         }
     }
 }
@@ -142,41 +143,66 @@ impl Quantile {
 impl<'a> CellView<'a> {
     /// Every cell of the summary, in the sweep's order.
     pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
-        let first_run = |cell: &CellSummary| {
-            summary.runs.iter().filter(|run| run.cell == cell.cell).min_by_key(|run| run.repetition)
-        };
-        summary.cells.iter().map(|cell| Self { cell, run: first_run(cell) }).collect()
+        let mut runs: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
+        summary.runs.iter().for_each(|run| runs.entry(run.cell).or_default().push(run));
+        runs.values_mut().for_each(|runs| runs.sort_by_key(|run| run.repetition));
+        let view = |cell| Self { cell, runs: runs.remove(&cell.cell).unwrap_or_default() };
+        summary.cells.iter().map(view).collect()
+    }
+
+    /// Repetition 0, or the first that was finished; it names transports.
+    pub(crate) fn run(&self) -> Option<&'a RunSummary> {
+        self.runs.first().copied()
     }
 
     /// The flow's entry in the first run.
     pub(crate) fn flow(&self, name: &str) -> Option<&'a FlowSummary> {
-        self.run?.flows.get(name)
+        self.run()?.flows.get(name)
     }
 
-    /// The flow called `name`, or the first of its copies (`name-1`, `name-up`).
+    /// The flow called `name`, or of its copies (`name-1`, `name-up`) the worst: a call is as good as its
+    /// worse direction. Worst is the smallest share in time, then the highest p90.
     pub(crate) fn resolve(&self, name: &str) -> Option<&'a str> {
-        let flows = &self.run?.flows;
-        let copy = |key: &&String| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
-        let exact = flows.get_key_value(name).map(|(key, _)| key);
-        exact.or_else(|| flows.keys().find(copy)).map(String::as_str)
-    }
-
-    /// The figure that stands for this cell; `None` where it is not known.
-    pub(crate) fn figure(&self, flow: &str, metric: Metric) -> Option<Figure> {
-        if self.cell.n <= 1 {
-            let value = metric.of(self.flow(flow)?)?;
-            return Some(Figure { value, ci95: None });
+        let flows = &self.run()?.flows;
+        if let Some((key, _)) = flows.get_key_value(name) {
+            return Some(key);
         }
-        let spread = self.cell.flows.get(flow)?.get(&metric.key())?;
-        Some(Figure { value: spread.median, ci95: spread.ci95 })
+        let rank = |key: &str| {
+            let p90 = self.value(key, Metric::Delay(self.delay_kind(key), Quantile::P90));
+            (self.value(key, Metric::InTime).unwrap_or(0.0), p90.unwrap_or(f64::INFINITY))
+        };
+        let worse = |a: &&str, b: &&str| {
+            let (a, b) = (rank(a), rank(b));
+            a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1))
+        };
+        flows.keys().map(String::as_str).filter(|key| is_copy(key, name)).min_by(worse)
     }
 
-    /// Just the number of [`CellView::figure`].
+    /// The figure that stands for this cell: the only repetition's own, or the median; `None` if it is not
+    /// known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
-        self.figure(flow, metric).map(|figure| figure.value)
+        if self.cell.n <= 1 {
+            return metric.of(self.flow(flow)?);
+        }
+        Some(self.cell.flows.get(flow)?.get(&metric.key())?.median)
     }
 
-    /// Round trip where the flow has an echo, else one way.
+    /// How much larger the figure of `flow` is than that of `other_flow` in `other`, over pairs of the same
+    /// repetition, which have one seed; `None` if no pair knows it.
+    pub(crate) fn difference(
+        &self,
+        flow: &str,
+        other: &Self,
+        other_flow: &str,
+        metric: Metric,
+    ) -> Option<Spread> {
+        let of = |run: &RunSummary, flow| metric.of(run.flows.get(flow)?);
+        let others: BTreeMap<_, _> = other.runs.iter().map(|run| (run.repetition, *run)).collect();
+        let pair = |run: &&RunSummary| Some((of(run, flow)?, of(others.get(&run.repetition)?, other_flow)?));
+        paired_difference(self.runs.iter().filter_map(pair))
+    }
+
+    /// Round trip if the flow has an echo, else one way.
     pub(crate) fn delay_kind(&self, flow: &str) -> DelayKind {
         let has = |kind| self.value(flow, Metric::Delay(kind, Quantile::P50)).is_some();
         match has(DelayKind::RoundTrip) {
@@ -188,8 +214,9 @@ impl<'a> CellView<'a> {
     /// The transport of `flow` in this cell: the sweep's value, else what the run recorded.
     pub(crate) fn transport(&self, flow: &str) -> TransportView {
         let swept = self.cell.sweep.get(&transport_key(flow));
-        let recorded =
-            self.resolve(flow).and_then(|name| self.flow(name)).map(|flow| flow.transport.as_str());
+        let mut flows = self.run().into_iter().flat_map(|run| &run.flows);
+        let recorded = flows.find(|(name, _)| *name == flow || is_copy(name, flow));
+        let recorded = recorded.map(|(_, flow)| flow.transport.as_str());
         let mut view = match swept {
             Some(value) => transport_of(value, recorded.unwrap_or_default()),
             None => transport_of(&Value::from(recorded.unwrap_or_default()), ""),
@@ -212,6 +239,15 @@ impl<'a> CellView<'a> {
     }
 }
 
+/// Whether `name` is that of a copy of `flow`: `flow-1`, `flow-up`, `flow-1-up`
+/// (docs/reference/interface.md).
+pub(crate) fn is_copy(name: &str, flow: &str) -> bool {
+    let Some(rest) = name.strip_prefix(flow).and_then(|rest| rest.strip_prefix('-')) else { return false };
+    let number = rest.strip_suffix("-up").or(rest.strip_suffix("-down")).unwrap_or(rest);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || matches!(rest, "up" | "down")
+}
+
 /// Groups the cells so that within a group only the transport of `flow` differs.
 pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<'a>> {
     let mut conditions: Vec<Condition<'a>> = Vec::new();
@@ -225,7 +261,8 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
     conditions
 }
 
-/// The flow that a reader of this summary cares about: the one whose transport is swept, else `call`, else the first.
+/// The flow that a reader of this summary cares about: the one whose transport is swept, else `call`, else
+/// the first.
 pub(crate) fn main_flow(summary: &Summary) -> String {
     let mut keys = summary.cells.iter().flat_map(|cell| cell.sweep.keys());
     let swept = keys.find_map(|key| key.strip_prefix("flow.")?.strip_suffix(".transport"));
@@ -234,7 +271,7 @@ pub(crate) fn main_flow(summary: &Summary) -> String {
     swept.or_else(call).or_else(first).unwrap_or("call").to_owned()
 }
 
-/// The sweep key that tells several runs on one page apart; no scenario key has this name.
+/// The sweep key that distinguishes several runs on one page; no scenario key has this name.
 pub(crate) const RUN_KEY: &str = "run";
 
 /// The sweep's key for a flow's transport.
@@ -282,16 +319,40 @@ mod tests {
     #[test]
     fn one_repetition_shows_its_own_figures_and_several_their_median() {
         let one = fixture::summary(1);
-        let cell = CellView::all(&one)[0];
+        let cell = &CellView::all(&one)[0];
         let p90 = Metric::Delay(DelayKind::RoundTrip, Quantile::P90);
         let own = one.runs[0].flows["call"].round_trip_delay_ms.as_ref().unwrap().p90;
-        assert_eq!(cell.figure("call", p90), Some(Figure { value: own, ci95: None }));
+        assert_eq!(cell.value("call", p90), Some(own));
 
         let five = fixture::summary(5);
-        let cell = CellView::all(&five)[0];
+        let cell = &CellView::all(&five)[0];
         let spread = &five.cells[0].flows["call"]["round_trip_delay_ms.p90"];
-        assert!(spread.ci95.is_some());
-        assert_eq!(cell.figure("call", p90), Some(Figure { value: spread.median, ci95: spread.ci95 }));
+        assert_eq!(cell.value("call", p90), Some(spread.median));
+    }
+
+    #[test]
+    fn a_difference_is_taken_between_repetitions_of_one_seed() {
+        let mut five = fixture::summary(5);
+        let p90 = Metric::Delay(DelayKind::RoundTrip, Quantile::P90);
+        for run in &mut five.runs {
+            let delay = run.flows.get_mut("call").unwrap().round_trip_delay_ms.as_mut().unwrap();
+            delay.p90 = 100.0 * run.repetition as f64 + if run.cell == 0 { 0.0 } else { 7.0 };
+        }
+        five.runs.reverse();
+        let cells = CellView::all(&five);
+        let difference = cells[1].difference("call", &cells[0], "call", p90).unwrap();
+        assert_eq!((difference.median, difference.ci95), (7.0, Some((7.0, 7.0))));
+        assert!(cells[1].difference("call", &cells[0], "no-such-flow", p90).is_none());
+    }
+
+    #[test]
+    fn only_a_copys_name_is_taken_for_one() {
+        for name in ["call-1", "call-12", "call-up", "call-down", "call-3-up", "call-3-down"] {
+            assert!(is_copy(name, "call"), "{name}");
+        }
+        for name in ["call", "call-center", "call-", "call-up-1", "call-1-", "recall-1", "call--up"] {
+            assert!(!is_copy(name, "call"), "{name}");
+        }
     }
 
     #[test]
@@ -319,6 +380,18 @@ mod tests {
         let mut summary = fixture::summary(1);
         summary.cells[0].sweep = [(transport_key("upload"), Value::from("tcp"))].into();
         assert_eq!(main_flow(&summary), "upload");
+    }
+
+    #[test]
+    fn of_two_directions_the_worse_one_stands_for_the_flow() {
+        let mut summary = fixture::summary(1);
+        let down = summary.runs[0].flows.remove("call").unwrap();
+        let mut up = down.clone();
+        let delay = up.round_trip_delay_ms.as_mut().unwrap();
+        (delay.p50, delay.p90, delay.p99, delay.max) = (457.0, 510.0, 522.0, 530.0);
+        summary.runs[0].flows.insert("call-down".to_owned(), down);
+        summary.runs[0].flows.insert("call-up".to_owned(), up);
+        assert_eq!(CellView::all(&summary)[0].resolve("call"), Some("call-up"));
     }
 
     #[test]

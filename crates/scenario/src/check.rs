@@ -11,7 +11,7 @@ use crate::tree::{Node, Table, Value};
 /// What is expected of the tree as a whole.
 #[derive(Clone, Copy)]
 pub(crate) struct Checks {
-    /// Whether an absent required key is a mistake: not where the sweep may still bring it.
+    /// Whether an absent required key is a mistake: not if the sweep may still bring it.
     pub(crate) missing: bool,
     /// Whether quantities may step from copy to copy.
     steps: bool,
@@ -78,7 +78,7 @@ pub(crate) fn number(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut L
     read::number(node, &form, |value| value > above && value <= most, at, log)
 }
 
-/// A link's rate that is no trace; of `{ trace = "FILE" }` only the shape is looked at.
+/// A link's rate that is no trace; of `{ trace = "FILE" }` only the shape is checked.
 pub(crate) fn link_rate(
     node: &Node,
     measures: &[crate::quantity::Measure],
@@ -101,7 +101,7 @@ pub(crate) fn link_rate(
     None
 }
 
-/// Tells a key that is not known, and the one that was probably meant.
+/// Reports an unknown key, and the known key that was probably meant.
 pub(crate) fn unknown_key(
     name: &str,
     place: &Place,
@@ -264,7 +264,7 @@ fn table_form(spec: &TableSpec) -> String {
     format!("a table of {}'s keys: {keys}", spec.noun)
 }
 
-/// What a value of this kind looks like, for messages.
+/// The form of a value of this kind, for messages.
 pub(crate) fn form(kind: &Kind) -> String {
     match kind {
         Kind::Text { .. } => "some text".to_owned(),

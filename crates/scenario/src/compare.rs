@@ -4,8 +4,9 @@ use core::fmt::Write as _;
 
 use talkpath_units::Duration;
 
-/// One voice call with echo over each of `transports`, one at a time, on the preset `path`; beside a bulk upload over
-/// TCP where `load` is set.
+/// One voice call with echo over each of `transports`, one at a time, on the preset `path`; beside a bulk
+/// upload over TCP if `load` is set. The upload begins at some instant of the first second: on a path without
+/// chance of its own all repetitions would else be one and the same.
 pub fn compare_scenario(path: &str, transports: &[String], load: bool, duration: Duration) -> String {
     let mut text = String::new();
     let list = transports.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
@@ -19,6 +20,7 @@ pub fn compare_scenario(path: &str, transports: &[String], load: bool, duration:
     );
     if load {
         text.push_str("\n[flow.upload]\ntransport = \"tcp\"\nworkload = { kind = \"bulk\" }\n");
+        text.push_str("start = { from = \"0 s\", to = \"1 s\" }\n");
     }
     let _ = write!(text, "\n[sweep]\n\"flow.call.transport\" = [{list}]\n");
     text

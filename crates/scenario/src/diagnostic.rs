@@ -1,7 +1,8 @@
 //! Mistakes in a scenario, each with its place, what was found and what would be right.
 //!
-//! Positions are kept as byte ranges while the scenario is read; lines and columns (from 1, columns in characters) are
-//! counted once at the end. What came from a command-line option has no position in the file and names the option.
+//! Positions are kept as byte ranges while the scenario is read; lines and columns (from 1, columns in
+//! characters) are counted once at the end. What came from a command-line option has no position in the file
+//! and names the option.
 
 use core::fmt;
 use core::ops::Range;
@@ -28,9 +29,9 @@ impl Source {
 pub struct Diagnostic {
     /// Bytes of the file that it is about; empty at its beginning for what is missing altogether.
     pub span: Range<usize>,
-    /// Line of the span's beginning, from 1; 0 where the mistake is in an option.
+    /// Line of the span's beginning, from 1; 0 if the mistake is in an option.
     pub line: usize,
-    /// Column of the span's beginning in characters, from 1; 0 where the mistake is in an option.
+    /// Column of the span's beginning in characters, from 1; 0 if the mistake is in an option.
     pub column: usize,
     /// The command-line option that it is about, as `--set KEY=VALUE`, instead of a place in the file.
     pub option: Option<String>,
@@ -43,7 +44,8 @@ pub struct Diagnostic {
 }
 
 impl fmt::Display for Diagnostic {
-    /// `LINE:COLUMN: KEY: MESSAGE (HELP)`, with the option in place of line and column where it came from one.
+    /// `LINE:COLUMN: KEY: MESSAGE (HELP)`, with the option in place of line and column if the value came from
+    /// an option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.option {
             Some(option) => write!(f, "{option}: ")?,
@@ -99,7 +101,7 @@ impl core::error::Error for Diagnostics {}
 pub(crate) enum Place {
     /// Bytes of the file.
     File(Range<usize>),
-    /// Option number so many.
+    /// The command-line option with this index.
     Option(usize),
 }
 
@@ -158,12 +160,13 @@ impl Log {
         self.mistakes.is_empty()
     }
 
-    /// Whether so many mistakes were made that looking for more helps nobody.
+    /// Whether mistakes beyond `MOST_KEPT` were left off, so that the search for more can stop.
     pub(crate) const fn is_full(&self) -> bool {
         self.left_off > 0
     }
 
-    /// The mistakes and the warnings, placed. `options` are the command-line options that [`Place::Option`] counts.
+    /// The mistakes and the warnings, placed. `options` are the command-line options that [`Place::Option`]
+    /// counts.
     pub(crate) fn finish(self, source: &Source, options: &[String]) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
         let lines = Lines::new(&source.text);
         let place = |entries: Vec<Entry>| {
@@ -172,7 +175,8 @@ impl Log {
             list
         };
         let mut mistakes = place(self.mistakes);
-        // Where the syntax is wrong (a mistake of no key), what was understood of the line is nobody's meaning.
+        // If the syntax of a line is wrong (a mistake without a key), the other mistakes found in that line
+        // mean nothing.
         let broken: BTreeSet<_> = mistakes.iter().filter(|d| d.key.is_empty()).map(|d| d.line).collect();
         mistakes.retain(|d| d.key.is_empty() || d.option.is_some() || !broken.contains(&d.line));
         if self.left_off > 0 {
@@ -228,7 +232,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// How many mistakes are worth telling at once.
+/// How many mistakes are reported at once.
 const MOST_KEPT: usize = 100;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Changes to the tree by key: `--set`, and the values of a sweep.
 //!
-//! A key is a path of names with points between, as in `path.up.loss`. Shorthands on the way are written out first: a preset's
-//! name becomes its tables, `transport = "tcp"` becomes `{ kind = "tcp" }`.
+//! A key is a path of names with points between, as in `path.up.loss`. Shorthands on the way are written out
+//! first: a preset's name becomes its tables, `transport = "tcp"` becomes `{ kind = "tcp" }`.
 
 use crate::check::unknown;
 use crate::diagnostic::Log;
@@ -130,7 +130,7 @@ fn set_in_tagged(
     }
 }
 
-/// Takes the key `names` out, where it is.
+/// Takes the key `names` out, if it is there.
 pub(crate) fn remove(table: &mut Table, names: &[&str]) {
     match names {
         [] => {}

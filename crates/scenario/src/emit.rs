@@ -1,7 +1,8 @@
 //! A tree as TOML text.
 //!
-//! The shape is that of the documentation's examples: single values first, then a table for each end of the path, each link, each
-//! flow, and the sweep; what a flow or a link has inside is written in line where it is short.
+//! The shape is that of the documentation's examples: single values first, then a table for each end of the
+//! path, each link, each flow, and the sweep; what a flow or a link has inside is written in line if it is
+//! short.
 
 use core::fmt::Write as _;
 
@@ -89,7 +90,7 @@ fn value(text: &mut String, node: &Node) {
     }
 }
 
-/// A key, in quotes where it is no bare one.
+/// A key, in quotes if it is not a bare key.
 fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
         return name.to_owned();

@@ -1,5 +1,5 @@
-//! The files that a scenario names: traces, whose text becomes part of the plan, and files to be sent, which stay where they
-//! are.
+//! The files that a scenario names: traces, whose text becomes part of the plan, and files to be sent, which
+//! stay where they are.
 //!
 //! | key | what the file is |
 //! | --- | --- |
@@ -8,8 +8,8 @@
 //! | `source` of a `workload` | anything: `file` sends its bytes |
 //!
 //! Nothing is read here: whoever loads the scenario gives a [`Files`]. In the resolved form a trace is called
-//! `traces/NAME`, under which [`crate::Plan::traces`] has its text, and a file to be sent by its whole path: so the
-//! resolved form means the same wherever it lies, beside its traces.
+//! `traces/NAME`, under which [`crate::Plan::traces`] has its text, and a file to be sent by its whole path:
+//! so the resolved form means the same wherever it lies, beside its traces.
 
 use core::str::FromStr;
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ impl Contents {
         }
     }
 
-    /// The name of the resolved form for the file `name`, where the key `at` names one.
+    /// The name that the resolved form has for the file `name`, if the key `at` names a file.
     fn file(
         &mut self,
         name: &str,
@@ -184,7 +184,8 @@ impl Contents {
         Ok(new)
     }
 
-    /// `traces/` and the file's own name, made plain, and told apart by a number from those before it.
+    /// `traces/` and the file's own name, with plain characters only, and with a number if the name is
+    /// already taken.
     fn free_name(&self, path: &str) -> String {
         let base = path.rsplit(['/', '\\']).next().unwrap_or(path);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');

@@ -1,7 +1,7 @@
 //! The defaults: a tree with every key written out, in the order of the key tables.
 //!
-//! Also what the resolved file may say: of the defaults, those that every cell of a sweep shares ([`keep_common`]). One that
-//! follows a swept key (a stack's `min_rto`, say) is left to follow it.
+//! Also what the resolved file may say: of the defaults, those that every cell of a sweep shares
+//! ([`keep_common`]). One that follows a swept key (a stack's `min_rto`, say) is left to follow it.
 
 use crate::diagnostic::Place;
 use crate::edit::{expand_path, expand_tagged};
@@ -93,7 +93,7 @@ pub(crate) fn keep_common(common: &mut Table, other: &Table) {
     });
 }
 
-/// Puts what the file says over `common`: it stands even where a sweep replaces it.
+/// Puts what the file says over `common`: it stands even if a sweep replaces it.
 pub(crate) fn overlay(common: &mut Table, written: &Table) {
     for entry in &written.entries {
         match (common.get_mut(&entry.name).map(|node| &mut node.value), &entry.node.value) {

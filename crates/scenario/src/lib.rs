@@ -1,11 +1,12 @@
 //! What to run.
 //!
 //! ```text
-//! text ─► document (spans) ─► sweep cells ─► file types (checked, defaults filled) ─► Scenario (copies, links, routes expanded)
+//! text ─► document (spans) ─► sweep cells ─► file types (checked, defaults filled)
+//!      ─► Scenario (copies, links, routes expanded)
 //! ```
 //!
-//! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and [`load`] tells
-//! every mistake in it at once.
+//! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and
+//! [`load`] reports every mistake in it at once.
 
 mod check;
 mod compare;
@@ -24,16 +25,15 @@ mod resolve;
 mod schema;
 mod sweep;
 mod tree;
-pub mod workload;
 
 pub use compare::compare_scenario;
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
+pub use keys::key_tables;
 pub use model::{
-    Codec, Direction, EchoWrite, FarClock, Flow, LinkIndex, NamedLink, Receiver, Scenario, USUAL_MTU,
-    WorkloadConfig,
+    Codec, Direction, EchoWrite, FarClock, Flow, LinkIndex, MIN_BULK_ROOM, NamedLink, Receiver, Scenario,
+    USUAL_MTU, WorkloadConfig,
 };
 pub use plan::{Cell, Options, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use schema::schema;
-pub use workload::{AnyWorkload, Workload};

@@ -1,4 +1,5 @@
-//! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links have indices.
+//! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links
+//! have indices.
 
 use talkpath_path::LinkConfig;
 use talkpath_transport::TransportConfig;
@@ -19,7 +20,7 @@ pub struct Scenario {
     pub seed: Seed,
     /// How many repetitions.
     pub repeat: u64,
-    /// How wrong the second host's clock is; `None` where both hosts read one.
+    /// How wrong the second host's clock is; `None` if both hosts read one clock.
     pub far_clock: Option<FarClock>,
     /// Every one-way link; a route names them by index.
     pub links: Vec<NamedLink>,
@@ -48,7 +49,7 @@ pub struct FarClock {
     pub skew_ppb: i64,
     /// By how much it jumps, ahead and back in turns.
     pub jump: Duration,
-    /// The time between two jumps, and before the first; `None` where it never jumps.
+    /// The time between two jumps, and before the first; `None` if it never jumps.
     pub jump_every: Option<Duration>,
 }
 
@@ -76,8 +77,9 @@ pub struct Flow {
     pub transport: TransportConfig,
     /// The name as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
     pub transport_name: String,
-    /// Which of the keys `cc`, `sack`, `tlp` and `pacing` the user wrote, instead of leaving them to `stack`: an arena
-    /// without such a mechanism refuses what was asked for, and only warns where a default names it.
+    /// Which of the keys `cc`, `sack`, `tlp` and `pacing` the user wrote, instead of leaving them to `stack`:
+    /// an arena without such a mechanism refuses a key that the user wrote, and only warns if a default names
+    /// the mechanism.
     pub asked_for: Vec<&'static str>,
     /// What the application sends.
     pub workload: WorkloadConfig,
@@ -93,7 +95,8 @@ pub struct Flow {
     pub return_route: Vec<LinkIndex>,
     /// A uniform host delay in `0..send_jitter` before each packet of the sender, in order.
     pub send_jitter: Duration,
-    /// How long at most either application takes to wake up when something comes, uniform; the simulator's hosts alone.
+    /// How long at most either application takes to wake up when something comes, uniform; the simulator's
+    /// hosts alone.
     pub wake_up: Duration,
     /// How late at most the sender's application is to its own clock, uniform; the simulator's hosts alone.
     pub clock_jitter: Duration,
@@ -113,7 +116,8 @@ impl Flow {
 pub struct Receiver {
     /// Time to work through one message before the next read; zero reads all at once.
     pub service: Duration,
-    /// Whether that is the time of one read, which takes all that a stream's socket holds, instead of one message.
+    /// Whether that is the time of one read, which takes all that a stream's socket holds, instead of one
+    /// message.
     pub per_read: bool,
     /// Room of the receiving socket; `None` takes the transport's own.
     pub socket_buffer: Option<Bytes>,
@@ -158,7 +162,7 @@ pub enum WorkloadConfig {
     },
     /// As much as the transport takes, in messages of up to 64 KiB.
     Bulk {
-        /// Stop after so many bytes; `None` goes on until the duration ends.
+        /// Stop after this number of bytes; `None` sends until the duration ends.
         bytes: Option<Bytes>,
     },
     /// The bytes of a file, as bulk.
@@ -172,7 +176,8 @@ pub enum WorkloadConfig {
         /// What of each message is not the file's: over UDP a number says where its bytes belong.
         header: Bytes,
     },
-    /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, `gap` apart.
+    /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, with `gap`
+    /// between them.
     Burst {
         /// Messages in a burst.
         count: u64,
@@ -191,7 +196,8 @@ impl WorkloadConfig {
         matches!(self, Self::Voice { .. } | Self::Cbr { .. })
     }
 
-    /// Payload bytes in all: what `bulk` or `file` sends, headers included; `None` without an end, or for other workloads.
+    /// Payload bytes in all: what `bulk` or `file` sends, headers included; `None` without an end, or for
+    /// other workloads.
     pub fn transfer_size(&self) -> Option<Bytes> {
         match self {
             Self::Bulk { bytes } => *bytes,
@@ -208,6 +214,11 @@ impl WorkloadConfig {
         matches!(self, Self::Burst { .. } | Self::Bulk { bytes: Some(_) } | Self::File { .. })
     }
 }
+
+/// Room that a message of `bulk` waits for, if more remains. Chosen: less than one full segment of an
+/// Ethernet path (1460 B), so that one acknowledged segment is enough, and at most the smallest send buffer
+/// that a scenario may set.
+pub const MIN_BULK_ROOM: Bytes = Bytes::new(1024);
 
 /// A voice codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, resolve
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `--set KEY=VALUE`: the value is read as TOML where it is some, else as a string.
+    /// `--set KEY=VALUE`: the value is read as TOML if it is valid TOML, else as a string.
     pub set: Vec<(String, String)>,
     /// `--seed`, over the file's `seed`.
     pub seed: Option<u64>,
@@ -79,7 +79,7 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
     }
 }
 
-/// The plan without its warnings; `None` where `log` has mistakes.
+/// The plan without its warnings; `None` if `log` has mistakes.
 fn read(
     source: &Source,
     options: &Options,
@@ -112,7 +112,8 @@ fn read(
     check::table(&root, &ROOT, &Place::START, At::ROOT, Checks::PRESENT, log);
     let sweep = Sweep::read(&root, log);
     if !is_toml {
-        // What was understood is half a scenario: what seems missing may stand where the syntax went wrong.
+        // What was understood is half a scenario: what seems missing may stand in the line whose syntax is
+        // wrong.
         return None;
     }
     let (cells, common) = cells(&root, &sweep, &contents, log)?;

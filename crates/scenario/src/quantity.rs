@@ -1,7 +1,7 @@
 //! Quantities with units: `"20 ms"`, `"1.5 Mbps"`, `"64 KiB"`, `"16 packets"`.
 //!
-//! A number is decimal digits with at most one point; it is scaled to the base unit (ns, bps, B, packets) in integers,
-//! so what the file says is what runs. What is finer than the base unit is a mistake, not rounded.
+//! A number is decimal digits with at most one point; it is scaled to the base unit (ns, bps, B, packets) in
+//! integers, so what the file says is what runs. What is finer than the base unit is a mistake, not rounded.
 
 use core::fmt;
 
@@ -172,7 +172,7 @@ pub(crate) fn parse(text: &str, measures: &[Measure]) -> Result<Amount, Problem>
     }
 }
 
-/// "a duration such as \"20 ms\"", or both forms where two dimensions are allowed.
+/// "a duration such as \"20 ms\"", or both forms if two dimensions are allowed.
 pub(crate) fn expected(measures: &[Measure]) -> String {
     let forms = measures.iter().map(|measure| measure.dimension);
     forms
@@ -187,7 +187,7 @@ pub(crate) fn unit_list(measures: &[Measure]) -> String {
     units.map(|(name, _)| *name).filter(|name| *name != "packet").collect::<Vec<_>>().join(", ")
 }
 
-/// `text` in quotes, cut where it is long.
+/// `text` in quotes, cut if it is long.
 pub(crate) fn quote(text: &str) -> String {
     const LONGEST: usize = 60;
     if text.chars().count() <= LONGEST {
@@ -197,7 +197,7 @@ pub(crate) fn quote(text: &str) -> String {
     }
 }
 
-/// The digits before and after the point, without zeros that say nothing; `None` where `number` is no number.
+/// The digits before and after the point, without zeros that say nothing; `None` if `number` is no number.
 fn digits(number: &str) -> Option<(&str, &str)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -214,8 +214,8 @@ enum Scaled {
 
 /// `whole.fraction` times `factor`.
 fn scale(whole: &str, fraction: &str, factor: u64) -> Scaled {
-    // 10^20 of any unit is past 2^64, and factors have at most 13 decimal digits and 30 binary ones: longer fractions
-    // than 30 digits are never whole.
+    // 10^20 of any unit is past 2^64, and factors have at most 13 decimal digits and 30 binary ones: longer
+    // fractions than 30 digits are never whole.
     if whole.len() > 20 {
         return Scaled::TooLarge;
     }

@@ -1,7 +1,8 @@
-//! Single values read by their [`Kind`](crate::keys::Kind): the mistakes go to the log, the meaning to the caller.
+//! Single values read by their [`Kind`](crate::keys::Kind): the mistakes go to the log, the meaning to the
+//! caller.
 //!
-//! The same reader checks a value and later resolves it, so the two never disagree; the log keeps one of two equal
-//! mistakes.
+//! The same reader checks a value and later resolves it, so the two never disagree; the log keeps one of two
+//! equal mistakes.
 
 use core::fmt;
 
@@ -302,7 +303,7 @@ pub(crate) fn names<'a>(node: &'a Node, at: At<'_>, log: &mut Log) -> Option<Vec
     (names.len() == list.len()).then_some(names)
 }
 
-/// IPv4's time to live (RFC 791 §3.1) allows no more hops.
+/// IPv4's time to live (RFC 791 §3.1) allows at most this many hops.
 const LONGEST_ROUTE: usize = 255;
 
 /// Found this, expected that.
@@ -310,7 +311,7 @@ pub(crate) fn wrong(node: &Node, form: &str) -> Problem {
     Problem::new(format!("found {}, expected {form}", node.found()))
 }
 
-/// The two parts of `{ from, step }`, where the table is a step.
+/// The two parts of `{ from, step }`, if the table is a step.
 pub(crate) fn as_step(table: &Table) -> Option<(&Node, &Node)> {
     match (table.get("from"), table.get("step"), table.entries.len()) {
         (Some(from), Some(step), 2) => Some((from, step)),

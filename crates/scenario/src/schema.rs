@@ -1,6 +1,7 @@
 //! The JSON Schema (2020-12) of a scenario file, for an editor. It derives from the key tables.
 //!
-//! It tells what one key can tell of itself; what several say together only [`load`](crate::load) knows.
+//! It covers what one key alone determines. Rules over several keys are checked only by
+//! [`load`](crate::load).
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A table; `steps` where quantities may step from copy to copy.
+/// A table; `steps` if quantities may step from copy to copy.
 fn table(spec: &TableSpec, steps: bool) -> Value {
     object(spec.keys, None, steps)
 }

@@ -140,5 +140,5 @@ fn plain(value: &Node) -> String {
     }
 }
 
-/// Cells of one plan. Chosen; see docs/scenario.md.
+/// Cells of one plan. Chosen; see docs/reference/scenario.md.
 const MOST_CELLS: u64 = 100_000;

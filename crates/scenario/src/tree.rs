@@ -1,7 +1,7 @@
 //! The scenario as a tree in which every key and value knows where it came from.
 //!
-//! The TOML reader sorts tables by key; here they stand in the order of the file again. Numbers stay text until
-//! somebody says what they count.
+//! The TOML reader sorts tables by key; here they stand in the order of the file again. Numbers stay text
+//! until somebody says what they count.
 
 use toml::de::{DeTable, DeValue};
 
@@ -48,7 +48,7 @@ impl Node {
         Self { value: Value::Text(text.into()), place }
     }
 
-    /// The table, where it is one.
+    /// The table, if it is one.
     pub(crate) const fn as_table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
@@ -56,7 +56,7 @@ impl Node {
         }
     }
 
-    /// The text, where it is one.
+    /// The text, if it is one.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -172,7 +172,7 @@ pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
     convert_table(table.get_ref(), &|span| Place::File(span))
 }
 
-/// Reads one TOML value, for `--set`; `None` where it is none.
+/// Reads one TOML value, for `--set`; `None` if it is none.
 pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
     Some(convert(value.get_ref(), place.clone(), &|_| place.clone()))

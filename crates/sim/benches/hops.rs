@@ -1,8 +1,8 @@
 //! How fast the simulator is: hops (one link crossed by one packet) per CPU-second, and instructions per hop.
 //!
-//! `cargo bench -p talkpath-sim --bench hops` prints a line a scenario. Instructions are counted by callgrind, which is
-//! repeatable on a busy machine; without valgrind that column says why it is empty. Instructions per hop are the
-//! difference of two runs of different length, so that set-up does not count.
+//! `cargo bench -p talkpath-sim --bench hops` prints a line a scenario. Instructions are counted by
+//! callgrind, which is repeatable on a busy machine; without valgrind that column says why it is empty.
+//! Instructions per hop are the difference of two runs of different length, so that set-up does not count.
 
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -81,8 +81,9 @@ fn hops(record: &RunRecord) -> u64 {
     record.links.iter().map(|link| link.forwarded + link.lost).sum()
 }
 
-/// Runs `flows` CUBIC transfers that share 1 Mb/s each for `seconds`, and once more for half of that; prints hops, CPU time a hop, the same
-/// of the second half alone, which has no part in setting up, and the most memory.
+/// Runs `flows` CUBIC transfers that share 1 Mb/s each for `seconds`, and once more for half of that; prints
+/// hops, CPU time a hop, the same of the second half alone, which has no part in setting up, and the most
+/// memory.
 #[expect(clippy::disallowed_methods, reason = "a bench reads its own peak of memory")]
 fn many(flows: u64, seconds: u64) {
     let text = format!(

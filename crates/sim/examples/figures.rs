@@ -1,9 +1,11 @@
-//! One line a seed with a run's figures, in the words of the programs that run the same dumbbell in other simulators.
+//! One line a seed with a run's figures, in the words of the programs that run the same dumbbell in other
+//! simulators.
 //!
-//! `figures SCENARIO.toml [KEY=VALUE]... [seed=N] [seeds=N]` prints `seed=1 loss=0.02 queue=9.1 ...` for each of `seeds` seeds from `seed`
-//! on; `records=none` keeps no rows and no series, for a run whose cost is asked, and every other key is the scenario's. `cargo xtask
-//! peers` sets these lines beside those of ns-2 and ns-3 (studies/sawashima-1997/peers). Streams are judged together, and so are the messages of all clocked flows; the queue is
-//! that of the link `wan`.
+//! `figures SCENARIO.toml [KEY=VALUE]... [seed=N] [seeds=N]` prints `seed=1 loss=0.02 queue=9.1 ...` for each
+//! of `seeds` seeds from `seed` on; `records=none` keeps no rows and no series, for a run whose cost is
+//! asked, and every other key is the scenario's. `cargo xtask peers` sets these lines beside those of ns-2
+//! and ns-3 (studies/sawashima-1997/peers). Streams are judged together, and so are the messages of all
+//! clocked flows; the queue is that of the link `wan`.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -101,7 +103,8 @@ fn figures(record: &RunRecord, scenario: &Scenario) -> String {
     all.iter().filter_map(|(name, value)| value.map(|value| format!(" {name}={value}"))).collect()
 }
 
-/// The mean of a connection's window as it counted: `cwnd`, capped by what the receiver's buffer lets be in flight.
+/// The mean of a connection's window as it counted: `cwnd`, capped by what the receiver's buffer lets be in
+/// flight.
 fn capped_window(record: &RunRecord, flow: &Flow) -> Option<f64> {
     let TransportConfig::Tcp(config) = &flow.transport else { return None };
     let rwnd = config.rwnd.get() as f64 / config.mss?.get() as f64;

@@ -1,105 +1,44 @@
-//! From a scenario to a simulation: links, endpoints, routes.
+//! From a scenario to a simulation: the network and the endpoints.
 
-use talkpath_arena::links::host_delay;
-use talkpath_arena::{Endpoint, FlowTaps, RunPlan};
-use talkpath_measure::series::SeriesTap;
-use talkpath_measure::{FlowInfo, FlowTally, LegTap, SeriesKind};
-use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Link, RateModel, Reassembly};
-use talkpath_scenario::workload::AnyWorkload;
-use talkpath_scenario::{Flow, LinkIndex, NamedLink, Scenario};
+use talkpath_arena::RunPlan;
+use talkpath_arena::links::{self, QueueSeries};
+use talkpath_flow::{AnyWorkload, Endpoint, FlowTaps};
+use talkpath_measure::{FlowInfo, FlowTally};
+use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
+use talkpath_scenario::{Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, TransportConfig};
-use talkpath_units::{Duration, Instant};
+use talkpath_units::Instant;
 
 use crate::flow::{FlowMeter, SimFlow};
-use crate::network::{Direction, Network, Origin, Parcels, Routes, Step, Ticket};
-use crate::prefetch;
-use crate::queue::{Entity, EventQueue};
-use crate::simulation::Simulation;
+use crate::packets::SimPackets;
+use crate::simulation::{Simulation, timers};
 
 /// The simulation of `scenario`.
 pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     let window = (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration);
-    let link_names: Vec<String> = scenario.links.iter().map(|link| link.name.clone()).collect();
-    let series = if plan.series { link_names.as_slice() } else { &[] };
-    let queue_series = series.iter().map(|name| SeriesTap::new(name, SeriesKind::Queue)).collect();
-    let measured = |link: &NamedLink| {
-        let measured = Link::new(&link.config, plan.seed, &link.name).measuring(window.0, window.1);
-        if plan.series { measured.looked_at() } else { measured }
-    };
-    let mut links: Vec<Link<Ticket>> = scenario.links.iter().map(measured).collect();
-    let mut flows = Vec::with_capacity(scenario.flows.len());
-    let mut routes = Routes::default();
-    for flow in &scenario.flows {
+    let flows = scenario.flows.iter().map(|flow| {
         let transport = simulated_transport(flow);
-        let mut out_route = indices(&flow.route);
-        if !flow.send_jitter.is_zero() {
-            out_route.insert(0, links.len() as u32);
-            links.push(host_delay(flow, plan.seed));
-        }
-        let ends = [
-            routes.add(&out_route, flows.len(), Direction::Back),
-            routes.add(&indices(&flow.return_route), flows.len(), Direction::Out),
-        ];
-        let after_first = ends.map(|first| routes.after(first));
-        flows.push(build_flow(scenario, flow, &transport, (ends, after_first), window, plan));
-    }
-    assert!(flows.len() <= Origin::FLOWS, "a parcel has 29 bits for its flow: more flows would need 7 TB");
+        build_flow(scenario, flow, &transport, window, plan)
+    });
+    let timers = timers(scenario.flows.len());
     Simulation {
-        network: Network {
-            queue: EventQueue::new(links.len() + 2 * flows.len(), apart(scenario)),
-            awake: Entity::NONE,
-            links,
-            queue_series,
-            parcels: Parcels::default(),
-            routes,
-            dropped: Vec::new(),
-            tap: None,
-        },
-        link_names,
-        flows,
+        network: links::network(scenario, plan.seed, timers, plan.series),
+        packets: SimPackets::default(),
+        flows: flows.collect(),
+        queue_series: plan.series.then(|| QueueSeries::new(scenario)),
+        tap: None,
         duration: window.1,
         drain: scenario.drain,
         pending: None,
         last_delivery: Instant::ZERO,
         ended: window.1,
-        looks_ahead: prefetch::pays_for(scenario.flows.len()),
-        expected: None,
     }
 }
-
-/// About how far apart events are when all is busy: each slowest link of some route passes full packets, each of which has as many
-/// hops as that route.
-fn apart(scenario: &Scenario) -> Duration {
-    let rate = |link: &LinkIndex| match scenario.links[link.0 as usize].config.rate {
-        RateModel::Fixed(rate) => rate.as_bps(),
-        RateModel::Unlimited | RateModel::Trace(_) => u64::MAX,
-    };
-    let mut hops = vec![0; scenario.links.len()];
-    for route in scenario.flows.iter().flat_map(|flow| [&flow.route, &flow.return_route]) {
-        if let Some(slowest) = route.iter().min_by_key(|link| rate(link)).filter(|link| rate(link) < u64::MAX)
-        {
-            let hops = &mut hops[slowest.0 as usize];
-            *hops = route.len().max(*hops);
-        }
-    }
-    let bps = (0..).zip(hops).map(|(link, hops)| u128::from(rate(&LinkIndex(link))) * hops as u128);
-    let bps: u128 = bps.filter(|bps| *bps > 0).sum();
-    match u64::try_from(FULL_PACKET_BITS * 1_000_000_000 / bps.max(1)) {
-        Ok(apart) if bps > 0 => Duration::from_nanos(apart),
-        _ => UNKNOWN_APART,
-    }
-}
-
-/// Of a packet as large as Ethernet takes it (RFC 894): 1500 B.
-const FULL_PACKET_BITS: u128 = 12_000;
-/// Where no link has a rate that says it. Chosen: of the order of the time between two events of a fast link.
-const UNKNOWN_APART: Duration = Duration::from_micros(8);
 
 fn build_flow(
     scenario: &Scenario,
     flow: &Flow,
     transport: &TransportConfig,
-    (routes, after_first): ([Step; 2], [Step; 2]),
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
@@ -122,9 +61,7 @@ fn build_flow(
             .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
         far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window)
             .waking_up_within(flow.wake_up, sleep("far")),
-        taps: FlowTaps { forward: LegTap::new(), echo: flow.echo.map(|_| Box::new(LegTap::new())) },
-        routes,
-        after_first,
+        taps: FlowTaps::shared(flow.echo.is_some()),
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         identifications: [0; 2],
@@ -146,6 +83,7 @@ fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowIn
         start,
         clocked: flow.workload.is_clocked(),
         bounded: flow.workload.is_bounded(),
+        burst: matches!(flow.workload, WorkloadConfig::Burst { .. }),
         clock_trusted: true,
     }
 }
@@ -158,8 +96,4 @@ fn simulated_transport(flow: &Flow) -> TransportConfig {
         config.cc.get_or_insert(CongestionControlKind::Cubic);
     }
     transport
-}
-
-fn indices(route: &[LinkIndex]) -> Vec<u32> {
-    route.iter().map(|link| link.0).collect()
 }

@@ -1,9 +1,6 @@
 //! One flow in the simulator: both ends, their taps, and the state of the sender over time.
 
-use core::mem::offset_of;
-use core::ops::Range;
-
-use talkpath_arena::{Endpoint, FlowTaps};
+use talkpath_flow::{Endpoint, FlowTaps};
 use talkpath_measure::series::{SeriesTap, TimeWeighted};
 use talkpath_measure::{
     Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
@@ -12,16 +9,10 @@ use talkpath_path::Reassembly;
 use talkpath_transport::{Levels, Observation};
 use talkpath_units::{Duration, Instant, Rate};
 
-use crate::network::{Direction, Step};
-use crate::prefetch::{LINE, ask_for, ask_for_line};
-
-/// Both ends of a flow and everything recorded of it. In this order, so that what each step looks at lies side by side.
+/// Both ends of a flow and everything recorded of it. In this order, so that what each step reads lies side
+/// by side.
 #[repr(C, align(64))]
 pub(crate) struct SimFlow {
-    /// The first steps of the routes from the near end to the far one and back.
-    pub(crate) routes: [Step; 2],
-    /// The steps after those.
-    pub(crate) after_first: [Step; 2],
     /// The next identification of each end (RFC 791 §3.1).
     pub(crate) identifications: [u32; 2],
     /// Takes the settled rows out of `taps` while the run goes on, where none are kept.
@@ -129,46 +120,6 @@ impl FlowSeries {
 }
 
 impl SimFlow {
-    /// Asks memory for what a step of the end looks at whose packets travel in `direction`.
-    #[inline(always)]
-    pub(crate) fn ask_for(&self, direction: Direction) {
-        match direction {
-            Direction::Out => self.ask_for_near(),
-            Direction::Back => self.ask_for_far(),
-        }
-    }
-
-    /// Apart, and [`Self::ask_for_far`] too: a compiler that sees both makes one list of them and finds each of its addresses first.
-    #[inline(never)]
-    fn ask_for_near(&self) {
-        ask_for(self, Self::SHARED);
-        ask_for(&self.meter, 0..offset_of!(FlowMeter, cwnd));
-        Endpoint::AT_NEAR_STEP.into_iter().for_each(|part| ask_for(&self.near, part));
-    }
-
-    #[inline(never)]
-    fn ask_for_far(&self) {
-        ask_for(self, Self::SHARED);
-        Endpoint::AT_FAR_STEP.into_iter().for_each(|part| ask_for(&self.far, part));
-    }
-
-    /// Both ends look at its first two lines: routes, and what the taps count of plain packets.
-    const SHARED: Range<usize> = 0..2 * LINE;
-
-    /// Asks memory for what that step looks at elsewhere. What [`Self::ask_for`] asked for should have come.
-    #[inline(always)]
-    pub(crate) fn ask_for_behind(&self, direction: Direction) {
-        match direction {
-            Direction::Out => {
-                self.near.places().into_iter().for_each(ask_for_line);
-                if self.near.is_amiss() {
-                    ask_for(&self.near, Endpoint::AT_REPAIR);
-                }
-            }
-            Direction::Back => ask_for_line(self.taps.forward.place()),
-        }
-    }
-
     /// Takes out of the taps what is settled, where no rows are kept and enough has come together.
     #[inline]
     pub(crate) fn tally(&mut self) {
@@ -212,8 +163,11 @@ impl SimFlow {
             ];
             series.extend(lines.into_iter().map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
         }
-        let ending =
-            if self.is_stream { Ending::Stream } else { Ending::Datagrams { every_drop_known: true } };
+        let ending = if self.is_stream {
+            Ending::Stream
+        } else {
+            Ending::Datagrams { every_drop_known: true, is_queued: false }
+        };
         let FlowTaps { forward, echo } = self.taps;
         let (forward, echo) = match &mut self.tally {
             Some(tally) => {
@@ -226,17 +180,3 @@ impl SimFlow {
         FlowRecord { info: self.info, forward, echo, counters, file: None, tally: self.tally }
     }
 }
-
-/// How many cache lines of an end hold these bytes.
-const fn lines(parts: &[Range<usize>]) -> usize {
-    let (mut lines, mut part) = (0, 0);
-    while part < parts.len() {
-        lines += parts[part].end.div_ceil(LINE) - parts[part].start / LINE;
-        part += 1;
-    }
-    lines
-}
-
-const _: () = assert!(align_of::<Endpoint>() == LINE, "an end begins a cache line");
-const _: () = assert!(lines(&Endpoint::AT_NEAR_STEP) == 18, "a sender's step looks at more lines");
-const _: () = assert!(lines(&Endpoint::AT_FAR_STEP) == 13, "a receiver's step looks at more lines");

@@ -1,17 +1,17 @@
 //! The simulated arena: our transports over our path model under a virtual clock.
 //!
-//! A run is a function of scenario and seed: two runs give identical records, in debug and release, on any number of
-//! jobs. Nothing here draws random numbers but the start of a flow; links and transports have their own streams.
+//! A run is a function of scenario and seed: two runs give identical records, in debug and release, on any
+//! number of jobs. Nothing here draws random numbers but the start of a flow; links and transports have their
+//! own streams.
 
 mod build;
 pub mod capture;
 mod flow;
-mod network;
-mod prefetch;
+mod packets;
 #[cfg(test)]
 mod properties;
-mod queue;
 mod simulation;
+mod tap;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;

@@ -1,20 +1,21 @@
-//! What holds in every topology: no packet appears or vanishes, time does not go back, and nothing that could move is
-//! forgotten. (That no window is exceeded is watched segment by segment in `transport/tests/properties.rs`.)
+//! What holds in every topology: no packet appears or vanishes, time does not go back, and nothing that could
+//! move is forgotten. (That no window is exceeded is watched segment by segment in
+//! `transport/tests/properties.rs`.)
 //!
-//! Topologies are random in-trees: each link leads to one other or to the end, so that what comes into a link is known
-//! from what its predecessors and the hosts on it sent, and has to be what came out, was dropped, lost, or is inside.
+//! Topologies are random in-trees: each link leads to one other or to the end, so that what comes into a link
+//! is known from what its predecessors and the hosts on it sent, and has to be what came out, was dropped,
+//! lost, or is inside.
 
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use talkpath_arena::RunPlan;
+use talkpath_path::Direction;
 use talkpath_scenario::{Options, Source, load};
 use talkpath_units::Instant;
 
 use crate::build::build;
-use crate::network::Direction;
-use crate::queue::Entity;
 use crate::simulation::Simulation;
 
 /// A link: kb/s, delay in ms, packets that may wait, what the wire does, and how far on the next link stands.
@@ -87,16 +88,17 @@ fn scenario(links: &[AnyLink], flows: &[AnyFlow]) -> String {
 
 /// What came into each link is what came out of it, was dropped, lost, or is inside.
 fn conserves(simulation: &mut Simulation, links: &[AnyLink], flows: &[AnyFlow], now: Instant) {
-    let held: usize = simulation.network.links.iter().map(talkpath_path::Link::held).sum();
-    assert_eq!(held, simulation.network.parcels.under_way(), "packets on links and in the slab at {now}");
+    let held: Vec<_> = simulation.network.held().collect();
+    let reports = simulation.network.reports(now);
+    let under_way = simulation.packets.under_way();
+    assert_eq!(held.iter().sum::<usize>(), under_way, "packets on links and in the slab at {now}");
     for (direction, first) in [(Direction::Out, 0), (Direction::Back, links.len())] {
         let mut come = vec![0_u64; links.len()];
         for (flow, &(start, ..)) in simulation.flows.iter().zip(flows) {
             come[start % links.len()] += u64::from(flow.identifications[direction as usize]);
         }
         for index in 0..links.len() {
-            let link = &mut simulation.network.links[first + index];
-            let (inside, report) = (link.held() as u64, link.report(now));
+            let (inside, report) = (held[first + index] as u64, &reports[first + index]);
             let gone = report.forwarded + report.dropped + report.lost;
             assert_eq!(come[index], gone + inside, "{direction:?} link {index} at {now}: {report:?}");
             if let Some(come) = come.get_mut(index + links[index].4) {
@@ -130,49 +132,22 @@ proptest! {
         let interrupt = AtomicBool::new(false);
         let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: false, rows, interrupt: &interrupt, progress: &|_| {} };
         let mut simulation = build(&plan.cells[0].scenario, &run);
-        simulation.arm_flows();
+        simulation.start_flows();
         let (mut before, mut steps) = (Instant::ZERO, 0_u32);
-        let mut next = simulation.network.queue.next();
-        loop {
-            let (now, entity) = next;
-            if entity == Entity::NONE {
-                let pending: u64 = simulation.flows.iter().map(|flow| flow.taps.pending()).sum();
-                prop_assert_eq!(pending, 0, "nothing will happen any more");
-                break;
-            }
+        while let Some(now) = simulation.handle_outputs(1) {
             prop_assert!(now >= before, "{} after {}", now, before);
-            if now > simulation.duration && simulation.is_over(now) {
-                break;
-            }
             before = now;
-            let again = simulation.wake::<true>(entity, now);
-            prop_assert!(again >= now, "{} at {}", again, now);
-            next = simulation.network.queue.settle(entity, again);
             steps += 1;
-            // The links count up to the run's duration.
-            if steps.is_multiple_of(61) && now < simulation.duration {
+            // What was dropped just now comes out next. The links count up to the run's duration.
+            let is_settled = simulation.network.poll_timeout().is_none_or(|next| next > now);
+            if steps.is_multiple_of(31) && is_settled && now < simulation.duration {
                 conserves(&mut simulation, &links, &flows, now);
                 waits_for_something(&simulation, now);
             }
         }
+        let pending: u64 = simulation.flows.iter().map(|flow| flow.taps.pending()).sum();
+        let is_idle = simulation.network.poll_timeout().is_none();
+        prop_assert!(pending == 0 || !is_idle, "{pending} messages are pending, and nothing will happen any more");
         prop_assert!(steps > 5);
-    }
-
-    #[test]
-    fn asking_memory_for_what_comes_next_changes_nothing(
-        links in proptest::collection::vec(any_link(), 1..4),
-        flows in proptest::collection::vec((0_usize..4, 0..TRANSPORTS.len(), 0..WORKLOADS.len()), 1..5),
-    ) {
-        let source = Source { name: "any.toml".to_owned(), text: scenario(&links, &flows) };
-        let plan = load(&source, &Options::default()).expect("the scenario is valid");
-        let interrupt = AtomicBool::new(false);
-        let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: false, rows: true, interrupt: &interrupt, progress: &|_| {} };
-        let [without, with] = [false, true].map(|looks_ahead| {
-            let mut simulation = build(&plan.cells[0].scenario, &run);
-            simulation.looks_ahead = looks_ahead;
-            let (end, _) = simulation.run(&run);
-            format!("{:?}", simulation.finish(end, &run, &plan.cells[0].scenario))
-        });
-        prop_assert_eq!(without, with);
     }
 }

@@ -1,132 +1,149 @@
-//! One run: endpoints, links and the event queue under a virtual clock.
+//! One run: endpoints on both sides of a network, under a virtual clock.
 //!
 //! ```text
-//!        ┌──────────── next: (now, entity) ──────────────────┐
-//!        ▼                                                   │
-//!   link: what came out ─► next link, or the endpoint ───────┤ arm, settle
-//!   endpoint: timeout ─► advance ─► packets ─► first link ───┘
+//!   network: next output ─┬─ a packet has arrived ─► its endpoint ─┐
+//!        ▲                └─ a timer goes off ─────► its endpoint ─┤ step
+//!        └────────────── packets leave, timer armed ───────────────┘
 //! ```
 //!
-//! Each link and each endpoint is one entity with at most one live event: a link's is the arrival of its foremost
-//! packet, so a packet costs one event a hop.
+//! The network's agenda orders all that happens. Each endpoint has one timer in it.
 
 use core::sync::atomic::Ordering;
 
-use talkpath_arena::links::link_record;
-use talkpath_arena::{Exchange, RunPlan, Side};
-use talkpath_measure::series::SeriesTap;
+use talkpath_arena::RunPlan;
+use talkpath_arena::links::{QueueSeries, link_records};
+use talkpath_flow::{Exchange, Side};
 use talkpath_measure::{DropCause, RunRecord};
-use talkpath_path::{PathOutput, Reassembled};
+use talkpath_path::{
+    Carried, Direction, FragmentRange, Network, NetworkEvent, NetworkOutput, PathPacket, Reassembled,
+};
 use talkpath_scenario::Scenario;
 use talkpath_transport::{Ecn, Outlet, Packet, Transmit};
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::capture::Sighting;
 use crate::flow::SimFlow;
-use crate::network::{Direction, Network, Origin, Parcel, Place, Step, Ticket};
-use crate::queue::Entity;
+use crate::packets::{PacketHandle, SimPackets};
+use crate::tap::{Sighting, Tap};
 
 /// A run under way.
 pub(crate) struct Simulation {
-    pub(crate) network: Network,
-    /// The names of the scenario's links.
-    pub(crate) link_names: Vec<String>,
+    pub(crate) network: Network<PacketHandle>,
+    pub(crate) packets: SimPackets,
     pub(crate) flows: Vec<SimFlow>,
+    /// Recorded if the plan says so.
+    pub(crate) queue_series: Option<QueueSeries>,
+    /// Set if a capture is made of the run.
+    pub(crate) tap: Option<Box<Tap>>,
     /// Sending stops here.
     pub(crate) duration: Instant,
-    /// After that the run ends when nothing was delivered for so long.
+    /// After that the run ends when nothing was delivered for this long.
     pub(crate) drain: Duration,
-    /// Messages and echoes of all flows that are still to be delivered. Known once sending has stopped: nobody asks before.
+    /// Messages and echoes of all flows that are still to be delivered. Known once sending has stopped:
+    /// nobody needs it before.
     pub(crate) pending: Option<u64>,
     /// The latest after sending has stopped.
     pub(crate) last_delivery: Instant,
-    /// When sending stopped, or the latest wake after that.
+    /// When sending stopped, or the latest event after that.
     pub(crate) ended: Instant,
-    /// Whether there are so many flows that memory is asked for what comes next ([`crate::prefetch`]).
-    pub(crate) looks_ahead: bool,
-    /// The link that was asked for last, until the place of its next packet is, too: where that lies stands in the link.
-    pub(crate) expected: Option<u32>,
+}
+
+/// How many timers the endpoints of `flows` flows have.
+pub(crate) fn timers(flows: usize) -> u32 {
+    u32::try_from(2 * flows).expect("fewer than 2^31 flows: they would need terabytes")
+}
+
+/// The timer of the endpoint of `flow` at `side`.
+const fn timer_of(flow: u32, side: Side) -> u32 {
+    2 * flow + side as u32
+}
+
+/// Where packets of an endpoint at `side` travel.
+const fn direction_from(side: Side) -> Direction {
+    match side {
+        Side::Near => Direction::Out,
+        Side::Far => Direction::Back,
+    }
 }
 
 impl Simulation {
-    /// Runs to the end, or until the plan's interrupt; returns the time at which it ended and whether it was interrupted.
+    /// Runs to the end, or until the plan's interrupt; returns the time at which it ended and whether it was
+    /// interrupted.
     pub(crate) fn run(&mut self, plan: &RunPlan<'_>) -> (Instant, bool) {
-        self.run_seeing(plan, &mut |_| {})
+        self.run_with_tap(plan, &mut |_| {})
     }
 
-    /// As [`Self::run`]; `see` is shown what comes by the tap.
-    pub(crate) fn run_seeing(
+    /// As [`Self::run`]; `see` receives what comes by the tap.
+    pub(crate) fn run_with_tap(
         &mut self,
         plan: &RunPlan<'_>,
         see: &mut dyn FnMut(&Sighting),
     ) -> (Instant, bool) {
-        match self.looks_ahead || !self.network.queue_series.is_empty() {
-            true => self.run_looking::<true>(plan, see),
-            false => self.run_looking::<false>(plan, see),
+        self.start_flows();
+        while let Some(at) = self.handle_outputs(OUTPUTS_BETWEEN_CHECKS) {
+            self.empty_tap(see);
+            (plan.progress)(at);
+            if plan.interrupt.load(Ordering::Relaxed) {
+                return (at, true);
+            }
         }
-    }
-
-    /// As [`Self::run_seeing`]; `LOOKS` where memory is asked for what comes next or a queue is a series, so that other runs need not
-    /// ask.
-    fn run_looking<const LOOKS: bool>(
-        &mut self,
-        plan: &RunPlan<'_>,
-        see: &mut dyn FnMut(&Sighting),
-    ) -> (Instant, bool) {
-        self.arm_flows();
-        let mut until_look = EVENTS_BETWEEN_LOOKS;
-        // Where nothing is waited for, what comes next is never.
-        let last = self.duration.min(BEFORE_NEVER);
-        let (mut now, mut entity) = self.network.queue.next();
-        loop {
-            if now > last && (entity == Entity::NONE || self.is_over(now)) {
-                break;
-            }
-            until_look -= 1;
-            if until_look == 0 {
-                until_look = EVENTS_BETWEEN_LOOKS;
-                self.show(see);
-                (plan.progress)(now);
-                if plan.interrupt.load(Ordering::Relaxed) {
-                    return (now, true);
-                }
-            }
-            if LOOKS && self.looks_ahead {
-                self.look_at_next();
-            }
-            let again = self.wake::<LOOKS>(entity, now);
-            (now, entity) = self.network.queue.settle(entity, again);
-        }
-        self.show(see);
+        self.empty_tap(see);
         (self.ended, false)
     }
 
-    /// Shows what came by the tap.
-    fn show(&mut self, see: &mut dyn FnMut(&Sighting)) {
-        if let Some(tap) = &mut self.network.tap {
+    /// Handles the next `count` outputs; returns when the last of them was, or `None` if the run has ended.
+    pub(crate) fn handle_outputs(&mut self, count: u32) -> Option<Instant> {
+        let mut last = None;
+        for _ in 0..count {
+            // Two cases, since an output that another function returned lies in memory: to read it back at
+            // once took an eighth of this loop's time.
+            last = Some(match self.network.poll_output(self.duration) {
+                Some(output) => self.handle(output),
+                None => self.handle_after_duration()?,
+            });
+        }
+        last
+    }
+
+    fn empty_tap(&mut self, see: &mut dyn FnMut(&Sighting)) {
+        if let Some(tap) = &mut self.tap {
             tap.seen.drain(..).for_each(|sighting| see(&sighting));
         }
     }
 
     /// Wakes each flow at its start.
-    pub(crate) fn arm_flows(&mut self) {
-        for index in 0..self.flows.len() {
-            let near = self.network.endpoint(index, Direction::Out);
-            self.network.queue.arm(near, self.flows[index].start);
+    pub(crate) fn start_flows(&mut self) {
+        for (index, flow) in (0..).zip(&self.flows) {
+            self.network.arm_timer(timer_of(index, Side::Near), flow.start);
         }
     }
 
+    /// As [`Self::handle_outputs`], for one output once sending has stopped.
+    #[cold]
+    fn handle_after_duration(&mut self) -> Option<Instant> {
+        while let Some(at) = self.network.poll_timeout() {
+            if self.is_over(at) {
+                return None;
+            }
+            self.ended = at;
+            if let Some(output) = self.network.poll_output(at) {
+                return Some(self.handle(output));
+            }
+        }
+        None
+    }
+
+    /// Whether the run ends before `at`, when something would happen next, after its duration.
+    fn is_over(&mut self, at: Instant) -> bool {
+        let count = || self.flows.iter().map(|flow| flow.taps.pending()).sum();
+        *self.pending.get_or_insert_with(count) == 0
+            || at > self.duration.max(self.last_delivery).saturating_add(self.drain)
+    }
+
     /// The record as of `end`.
-    pub(crate) fn finish(self, end: Instant, plan: &RunPlan<'_>, scenario: &Scenario) -> RunRecord {
+    pub(crate) fn finish(mut self, end: Instant, plan: &RunPlan<'_>, scenario: &Scenario) -> RunRecord {
         let mut series = Vec::new();
         let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
-        let mut links = Vec::new();
-        let mut queue_series = self.network.queue_series.into_iter();
-        for (mut link, name) in self.network.links.into_iter().zip(self.link_names) {
-            let line = queue_series.next().map(SeriesTap::finish);
-            series.extend(line.filter(|line| !line.points.is_empty()));
-            links.push(link_record(name, &link.report(end)));
-        }
+        series.extend(self.queue_series.into_iter().flat_map(QueueSeries::finish));
         RunRecord {
             cell: plan.cell,
             repetition: plan.repetition,
@@ -135,297 +152,152 @@ impl Simulation {
             window_end: Instant::ZERO + scenario.duration,
             drain: scenario.drain,
             flows,
-            links,
+            links: link_records(&mut self.network, scenario, end),
             series,
             valid: true,
             ..RunRecord::default()
         }
     }
 
-    /// Whether the run has ended by `at`, the next wake, which lies beyond its duration.
-    #[cold]
-    pub(crate) fn is_over(&mut self, at: Instant) -> bool {
-        let count = || self.flows.iter().map(|flow| flow.taps.pending()).sum();
-        let is_over = *self.pending.get_or_insert_with(count) == 0
-            || at > self.duration.max(self.last_delivery).saturating_add(self.drain);
-        if !is_over {
-            self.ended = at;
-        }
-        is_over
-    }
-
-    /// Wakes a link or an endpoint; returns when it wants to be woken again; [`Instant::MAX`] is never.
+    /// Handles what happened; returns when that was.
     #[inline(always)]
-    pub(crate) fn wake<const LOOKS: bool>(&mut self, entity: Entity, now: Instant) -> Instant {
-        if let Some(link) = self.network.links.get_mut(entity.0 as usize) {
-            let Some((ticket, next)) = link.poll_arrival(now) else {
-                return self.wake_link_otherwise(entity.0, now);
-            };
-            return self.wake_link::<LOOKS>(entity.0, ticket, next, now);
-        }
-        let index = entity.0 as usize - self.network.links.len();
-        let direction = if index.is_multiple_of(2) { Direction::Out } else { Direction::Back };
-        let again = self.wake_endpoint(index / 2, direction, now);
-        self.network.queue.arm_again(entity, again);
-        again
-    }
-
-    /// A link has something to tell: the parcel of `ticket` comes out. When the `next` one does is known before that one goes on:
-    /// packets come out in order. Where none is left, one that comes in again by what this one brings about is scheduled as it enters.
-    #[inline(always)]
-    fn wake_link<const LOOKS: bool>(
-        &mut self,
-        index: u32,
-        ticket: Ticket,
-        next: Instant,
-        now: Instant,
-    ) -> Instant {
-        if LOOKS && self.looks_ahead {
-            self.look_ahead(index);
-        }
-        self.carry_on(ticket, now);
-        if next <= now {
-            return self.wake_link_again::<LOOKS>(index, now);
-        }
-        if LOOKS {
-            self.network.observe_queue(index, now);
-        }
-        next
-    }
-
-    /// More comes out of a link at the same instant.
-    #[cold]
-    #[inline(never)]
-    fn wake_link_again<const LOOKS: bool>(&mut self, index: u32, now: Instant) -> Instant {
-        loop {
-            let Some((ticket, next)) = self.network.links[index as usize].poll_arrival(now) else {
-                return self.wake_link_otherwise(index, now);
-            };
-            if LOOKS && self.looks_ahead {
-                self.look_ahead(index);
-            }
-            self.carry_on_apart(ticket, now);
-            if next > now {
-                if LOOKS {
-                    self.network.observe_queue(index, now);
+    fn handle(&mut self, NetworkOutput { at, event }: NetworkOutput<PacketHandle>) -> Instant {
+        match event {
+            NetworkEvent::Arrived(packet) => self.deliver(packet, at),
+            NetworkEvent::Timer(timer) => self.wake_endpoint(timer, at),
+            NetworkEvent::Dropped { packet, .. } => self.record_drop(packet, DropCause::Queue),
+            NetworkEvent::Lost { packet, .. } => self.record_drop(packet, DropCause::Loss),
+            NetworkEvent::Queue { link, waiting } => {
+                if let Some(series) = &mut self.queue_series {
+                    series.push(link, waiting, at);
                 }
-                return next;
             }
         }
+        at
     }
 
-    /// As [`Self::carry_on`], for where that is rare.
-    #[cold]
-    #[inline(never)]
-    fn carry_on_apart(&mut self, ticket: Ticket, now: Instant) {
-        self.carry_on(ticket, now);
-    }
-
-    /// A link has something to tell that is no plain arrival.
-    #[cold]
-    #[inline(never)]
-    fn wake_link_otherwise(&mut self, index: u32, now: Instant) -> Instant {
-        self.network.awake = Entity(index);
-        loop {
-            match self.network.links[index as usize].poll_output(now) {
-                Some(PathOutput::Arrived(ticket)) => self.carry_on(ticket, now),
-                Some(PathOutput::Lost(ticket)) => self.record_drop(ticket, DropCause::Loss),
-                Some(PathOutput::Dropped(ticket, _)) => self.record_drop(ticket, DropCause::Queue),
-                None => {}
-            }
-            // Looked at last: what came out may have come in again.
-            let next = self.network.links[index as usize].poll_timeout().unwrap_or(Instant::MAX);
-            if next > now {
-                self.network.awake = Entity::NONE;
-                self.network.observe_queue(index, now);
-                return next;
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn wake_endpoint(&mut self, index: usize, direction: Direction, now: Instant) -> Instant {
-        let flow = &mut self.flows[index];
-        let endpoint = match direction {
-            Direction::Out => &mut flow.near,
-            Direction::Back => &mut flow.far,
+    /// The timer of an endpoint goes off.
+    fn wake_endpoint(&mut self, timer: u32, now: Instant) {
+        let (index, side) = (timer / 2, if timer.is_multiple_of(2) { Side::Near } else { Side::Far });
+        let flow = &mut self.flows[index as usize];
+        let endpoint = match side {
+            Side::Near => &mut flow.near,
+            Side::Far => &mut flow.far,
         };
         let deadline = endpoint.poll_timeout();
-        // Most deadlines have moved since the end was armed.
+        // Most deadlines have moved since the timer was armed.
         if deadline > now && flow.opened {
-            return deadline;
+            return self.network.arm_timer(timer, deadline);
         }
         endpoint.handle_timeout(now);
         if !flow.opened {
             flow.opened = true;
             endpoint.open(now);
         }
-        self.step(index, direction, None, now)
+        self.step(index, side, None, now);
     }
 
-    /// A parcel is at the end of a link: the next link takes it, or the endpoint.
+    /// A packet, or a fragment of one, has come to its destination.
     #[inline(always)]
-    fn carry_on(&mut self, ticket: Ticket, now: Instant) {
-        let link = match ticket.next.place() {
-            Place::Link(link) => link,
-            Place::End(flow, answers) => return self.deliver(ticket, flow, answers, now),
-        };
-        if self.network.enter(link, ticket, now) {
-            self.record_drops();
-        }
-    }
-
-    /// A parcel has come to the end of `flow` whose packets travel in the direction of `answers`.
-    #[inline(always)]
-    fn deliver(&mut self, ticket: Ticket, flow: usize, answers: Direction, now: Instant) {
-        if ticket.is_piece() && !self.put_together(ticket, now) {
+    fn deliver(&mut self, packet: PathPacket<PacketHandle>, now: Instant) {
+        if !packet.part().is_whole() && !self.reassemble(packet, now) {
             return;
         }
-        let deadline = self.step(flow, answers, Some(ticket), now);
-        self.network.queue.arm(self.network.endpoint(flow, answers), deadline);
+        let side = match packet.direction() {
+            Direction::Out => Side::Far,
+            Direction::Back => Side::Near,
+        };
+        self.step(packet.flow(), side, Some((packet.tag, packet.ecn())), now);
     }
 
-    /// A fragment has arrived; returns whether it made its packet whole. Otherwise the parcel is gone.
+    /// A fragment has arrived; returns whether its packet is whole now.
     #[cold]
-    fn put_together(&mut self, ticket: Ticket, now: Instant) -> bool {
-        let parcels = &mut self.network.parcels;
-        let (parcel, part) = (parcels.get(ticket), parcels.part(ticket));
-        let flow = &mut self.flows[parcel.origin.flow() as usize];
-        let reassembly = match parcel.origin.direction() {
+    fn reassemble(&mut self, fragment: PathPacket<PacketHandle>, now: Instant) -> bool {
+        let flow = &mut self.flows[fragment.flow() as usize];
+        let reassembly = match fragment.direction() {
             Direction::Out => &mut flow.far_reassembly,
             Direction::Back => &mut flow.near_reassembly,
         };
         // What is given up here lost a fragment, and was recorded as dropped when it did.
         while reassembly.poll_expired(now).is_some() {}
-        match reassembly.handle_fragment(parcel.identification, part, now) {
+        let identification = self.packets.get(fragment.tag).identification;
+        match reassembly.handle_fragment(identification, fragment.part(), now) {
+            // All its other fragments have arrived, so the packet is not on the path any longer. The endpoint
+            // takes it.
             Reassembled::Whole { .. } => return true,
-            Reassembled::Incomplete => parcels.release(ticket),
-            Reassembled::Refused => self.record_drop(ticket, DropCause::Fragment),
+            Reassembled::Incomplete => self.take_off_path(fragment),
+            Reassembled::Refused => self.record_drop(fragment, DropCause::Fragment),
         }
         false
     }
 
-    /// Takes in what `arrived` and moves everything that can move at the end whose packets travel in `direction`; returns its
-    /// next deadline, now or later; [`Instant::MAX`] is never.
-    #[inline(always)]
-    fn step(&mut self, index: usize, direction: Direction, arrived: Option<Ticket>, now: Instant) -> Instant {
-        let deadline = if self.pending.is_some() {
-            self.step_pending(index, direction, arrived, now)
-        } else {
-            match direction {
-                Direction::Out => self.step_near(index, arrived, now),
-                Direction::Back => self.step_far(index, arrived, now),
-            }
-        };
-        if !self.network.dropped.is_empty() {
-            self.record_drops();
+    /// Hands what `arrived` to the endpoint of a flow at `side`, lets it do all that it can do now, and arms
+    /// its timer.
+    fn step(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
+        let flow = &mut self.flows[index as usize];
+        if let (Some(tap), Some((handle, ecn))) = (&mut self.tap, arrived) {
+            let direction = match side {
+                Side::Near => Direction::Back,
+                Side::Far => Direction::Out,
+            };
+            tap.on_arrival(self.packets.get(handle), (index, direction, ecn), now);
         }
-        deadline
-    }
-
-    #[inline(never)]
-    fn step_near(&mut self, index: usize, arrived: Option<Ticket>, now: Instant) -> Instant {
-        self.step_here(index, Direction::Out, arrived, now)
-    }
-
-    #[inline(never)]
-    fn step_far(&mut self, index: usize, arrived: Option<Ticket>, now: Instant) -> Instant {
-        self.step_here(index, Direction::Back, arrived, now)
-    }
-
-    /// As [`Self::step`] once sending has stopped, when what is still pending is told.
-    #[cold]
-    #[inline(never)]
-    fn step_pending(
-        &mut self,
-        index: usize,
-        direction: Direction,
-        arrived: Option<Ticket>,
-        now: Instant,
-    ) -> Instant {
-        let before = self.flows[index].taps.pending();
-        let deadline = match direction {
-            Direction::Out => self.step_near(index, arrived, now),
-            Direction::Back => self.step_far(index, arrived, now),
-        };
-        self.note_pending(index, before, now);
-        deadline
-    }
-
-    /// As [`Self::step`], for an end that is known where it is compiled.
-    #[inline(always)]
-    fn step_here(
-        &mut self,
-        index: usize,
-        direction: Direction,
-        arrived: Option<Ticket>,
-        now: Instant,
-    ) -> Instant {
-        let (flow, network) = (&mut self.flows[index], &mut self.network);
-        let (endpoint, side) = match direction {
-            Direction::Out => (&mut flow.near, Side::Near),
-            Direction::Back => (&mut flow.far, Side::Far),
-        };
-        if let Some(tap) = &mut network.tap
-            && let Some(ticket) = arrived
-        {
-            tap.on_arrival(network.parcels.get(ticket), now);
-        }
-        let mut passage = Passage {
-            network,
+        let direction = direction_from(side);
+        let mut context = StepContext {
+            network: &mut self.network,
+            packets: &mut self.packets,
+            tap: self.tap.as_deref_mut(),
             arrived,
             identification: &mut flow.identifications[direction as usize],
-            route: (flow.routes[direction as usize], flow.after_first[direction as usize]),
-            flow: index as u32,
+            flow: index,
             direction,
             now,
         };
-        let deadline = endpoint.step(side, &mut flow.taps, now, &mut passage).max(now);
-        if direction == Direction::Out {
-            flow.meter.read(endpoint, now);
+        let pending = self.pending.is_some().then(|| flow.taps.pending());
+        let deadline = match side {
+            Side::Near => {
+                let deadline = flow.near.step(Side::Near, &mut flow.taps, now, &mut context);
+                flow.meter.read(&flow.near, now);
+                deadline
+            }
+            Side::Far => {
+                let deadline = flow.far.step(Side::Far, &mut flow.taps, now, &mut context);
+                // Messages arrive at the far end, and for each that comes back as an echo one arrived there.
+                flow.tally();
+                deadline
+            }
+        };
+        self.network.arm_timer(timer_of(index, side), deadline.max(now));
+        if let Some(before) = pending {
+            self.note_pending(index, before, now);
         }
-        if direction == Direction::Back {
-            // Messages arrive at the far end, and for each that comes back as an echo one arrived there.
-            flow.tally();
-        }
-        deadline
     }
 
-    /// A flow had so many messages pending `before` its step.
+    /// A flow had `before` messages pending before its step.
     #[cold]
-    fn note_pending(&mut self, index: usize, before: u64, now: Instant) {
-        let after = self.flows[index].taps.pending();
+    fn note_pending(&mut self, index: u32, before: u64, now: Instant) {
+        let after = self.flows[index as usize].taps.pending();
         if after < before {
             self.last_delivery = now;
         }
         self.pending = self.pending.map(|pending| pending + after - before);
     }
 
-    /// Tells flows what queues had no room for.
+    /// A packet was dropped or lost, or a fragment of one. A datagram that lost a fragment is lost; a segment
+    /// is sent again, so its loss is no message's.
     #[cold]
-    #[inline(never)]
-    fn record_drops(&mut self) {
-        for place in 0..self.network.dropped.len() {
-            self.record_drop(self.network.dropped[place], DropCause::Queue);
-        }
-        self.network.dropped.clear();
-    }
-
-    /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
-    #[cold]
-    fn record_drop(&mut self, ticket: Ticket, cause: DropCause) {
-        let parcels = &mut self.network.parcels;
-        parcels.release(ticket);
-        let (parcel, is_whole) = (parcels.get(ticket), parcels.part(ticket).is_whole());
-        let seq = match &parcel.packet {
-            Packet::Udp(datagram) => datagram.seq,
-            Packet::Dccp(packet) if packet.payload > 0 => packet.message,
-            Packet::Dccp(_) | Packet::Tcp(_) => return,
+    fn record_drop(&mut self, dropped: PathPacket<PacketHandle>, cause: DropCause) {
+        let seq = match &self.packets.get(dropped.tag).packet {
+            Packet::Udp(datagram) => Some(datagram.seq),
+            Packet::Dccp(packet) if packet.payload > 0 => Some(packet.message),
+            Packet::Dccp(_) | Packet::Tcp(_) => None,
         };
-        let taps = &mut self.flows[parcel.origin.flow() as usize].taps;
+        self.take_off_path(dropped);
+        let Some(seq) = seq else { return };
+        let taps = &mut self.flows[dropped.flow() as usize].taps;
         let before = taps.pending();
-        let cause = if is_whole { cause } else { DropCause::Fragment };
-        match parcel.origin.direction() {
+        let cause = if dropped.part().is_whole() { cause } else { DropCause::Fragment };
+        match dropped.direction() {
             Direction::Out => taps.forward.on_dropped(seq, cause),
             Direction::Back => {
                 if let Some(tap) = &mut taps.echo {
@@ -435,37 +307,44 @@ impl Simulation {
         }
         self.pending = self.pending.map(|pending| pending + taps.pending() - before);
     }
+
+    /// A packet, or a fragment of one, is not on the path any longer, and no endpoint takes it.
+    fn take_off_path(&mut self, packet: PathPacket<PacketHandle>) {
+        if self.packets.take_off_path(packet.tag, packet.part()) {
+            self.packets.remove(packet.tag);
+        }
+    }
 }
 
-/// Between an end and the network, for one step of the end.
-struct Passage<'a> {
-    network: &'a mut Network,
-    arrived: Option<Ticket>,
+/// What one step of an endpoint exchanges with the network.
+struct StepContext<'a> {
+    network: &'a mut Network<PacketHandle>,
+    packets: &'a mut SimPackets,
+    tap: Option<&'a mut Tap>,
+    arrived: Option<(PacketHandle, Ecn)>,
     identification: &'a mut u32,
-    /// The first two steps of what leaves.
-    route: (Step, Step),
     flow: u32,
     direction: Direction,
     now: Instant,
 }
 
-impl Exchange for Passage<'_> {
+impl Exchange for StepContext<'_> {
     #[inline(always)]
     fn arrived(&self) -> Option<(&Packet, Ecn)> {
-        let parcel = self.network.parcels.get(self.arrived?);
-        Some((&parcel.packet, parcel.origin.ecn()))
+        let (handle, ecn) = self.arrived?;
+        Some((&self.packets.get(handle).packet, ecn))
     }
 
     #[inline(always)]
     fn release(&mut self) {
-        // Asked once: an end takes one packet a step.
-        if let Some(ticket) = self.arrived {
-            self.network.parcels.release(ticket);
+        // Called once: an endpoint takes one packet a step.
+        if let Some((handle, _)) = self.arrived {
+            self.packets.remove(handle);
         }
     }
 }
 
-impl Outlet for Passage<'_> {
+impl Outlet for StepContext<'_> {
     #[inline(always)]
     fn take(&mut self, transmit: Transmit) {
         *self.identification = self.identification.wrapping_add(1);
@@ -475,15 +354,15 @@ impl Outlet for Passage<'_> {
             packet.wire_size().get(),
             "what made the packet knows its size"
         );
-        let (flow, direction, identification) = (self.flow, self.direction, *self.identification);
-        let parcel = Parcel { packet, origin: Origin::new(flow, direction, ecn), identification };
-        let (first, next) = self.route;
-        let ticket = self.network.parcels.admit(parcel, wire_size, next);
-        self.network.depart(first, ticket, self.now);
+        let (flow, direction) = (self.flow, self.direction);
+        let whole = FragmentRange::whole(Bytes::new(u64::from(wire_size)));
+        let handle = self.packets.insert(packet, *self.identification, whole);
+        if let Some(tap) = &mut self.tap {
+            tap.on_departure(self.packets.get(handle), (flow, direction, ecn), self.now);
+        }
+        self.network.handle_packet(PathPacket::new(flow, direction, whole, ecn, handle), self.now);
     }
 }
 
-/// The last instant at which something can happen.
-const BEFORE_NEVER: Instant = Instant::from_nanos(u64::MAX - 1);
-/// How many events pass between two looks at the interrupt; a look costs more than an event. Chosen.
-const EVENTS_BETWEEN_LOOKS: u32 = 1 << 14;
+/// How many outputs pass between two checks of the interrupt; a check costs more than an output. Chosen.
+const OUTPUTS_BETWEEN_CHECKS: u32 = 1 << 14;

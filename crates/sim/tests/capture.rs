@@ -1,5 +1,5 @@
-//! Captures of simulated runs, read by tshark: nothing malformed, nothing to complain of but what happened, and the figures
-//! that tshark works out are ours.
+//! Captures of simulated runs, read by tshark: nothing malformed, nothing to complain of but what happened,
+//! and the figures that tshark works out are ours.
 //!
 //! Where there is no tshark, each test says so and is skipped.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
@@ -199,7 +199,8 @@ fn tshark_reads_dccps_fields_as_they_were_meant() {
                 assert_eq!(found, meant, "{call}");
             }
         }
-        // Inside UDP (RFC 6773) it is a datagram with a good checksum to tshark, which does not know the port.
+        // Inside UDP (RFC 6773) it is a datagram with a good checksum to tshark, which does not know the
+        // port.
         let inside = story.capture(CaptureEnd::Near, true);
         assert_clean(&inside).unwrap();
         let bad = "udp.port == 6511 && udp.checksum.status == 0";

@@ -1,8 +1,8 @@
 //! The records of whole runs are what they were: the net under changes that must not change a figure.
 //!
-//! Each scenario in `digests/` has a line in `digests/digests.txt`: its name, the digest of its records with every row
-//! and series, and the digest without. A change that means to change a record writes the lines anew with
-//! `TALKPATH_UPDATE=1 cargo test -p talkpath-sim --test digests` and says in its commit why they move.
+//! Each scenario in `digests/` has a line in `digests/digests.txt`: its name, the digest of its records with
+//! every row and series, and the digest without. A change that means to change a record writes the lines anew
+//! with `TALKPATH_UPDATE=1 cargo test -p talkpath-sim --test digests` and says in its commit why they move.
 
 mod common;
 

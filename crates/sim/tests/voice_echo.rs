@@ -1,9 +1,10 @@
-//! Voice echo over UDP, TCP and TCP_NODELAY against what a Linux kernel does (docs/model.md, "Nagle and echo").
+//! Voice echo over UDP, TCP and TCP_NODELAY against what a Linux kernel does (docs/models/transports.md,
+//! "Nagle and echo").
 //!
-//! At each end Nagle's algorithm holds what is written while a small segment is unacknowledged, for up to a round
-//! trip. With one write per read the echo carries the acknowledgement and leaves at once: 1.9 round trips at the 90th
-//! percentile. With one write per message the kernel releases what it held when the acknowledgement arrives, before
-//! the application writes, and the new echoes are held in turn: 2.9.
+//! At each end Nagle's algorithm holds what is written while a small segment is unacknowledged, for up to a
+//! round trip. With one write per read the echo carries the acknowledgement and leaves at once: 1.9 round
+//! trips at the 90th percentile. With one write per message the kernel releases what it held when the
+//! acknowledgement arrives, before the application writes, and the new echoes are held in turn: 2.9.
 
 mod common;
 
@@ -93,22 +94,23 @@ fn full_segments_leave_at_once_and_shorten_the_wait_on_long_paths() {
 
 #[test]
 fn a_short_round_trip_has_two_stable_states_and_one_lost_packet_picks_the_slow_one() {
-    // A frame that finds nothing unacknowledged leaves at once, and its echo is back before the next: nothing is ever
-    // held. One loss makes two frames travel together; the second echo waits for an acknowledgement that the near end
-    // delays until its next frame, and so it stays.
+    // A frame that finds nothing unacknowledged leaves at once, and its echo is back before the next: nothing
+    // is ever held. One loss makes two frames travel together; the second echo waits for an acknowledgement
+    // that the near end delays until its next frame, and so it stays.
     let undisturbed = p90_in_round_trips("tcp", "per-message", 16);
     let disturbed = p90_with_one_loss("tcp", "per-message", 16);
     assert!((1.0..1.05).contains(&undisturbed), "{undisturbed}");
     assert!((2.0..2.6).contains(&disturbed), "{disturbed}");
-    // Written per read, both frames come back in one segment with the acknowledgement: there is no slow state.
+    // Written per read, both frames come back in one segment with the acknowledgement: there is no slow
+    // state.
     let per_read = p90_with_one_loss("tcp", "per-read", 16);
     assert!((1.0..1.05).contains(&per_read), "{per_read}");
 }
 
-/// Where a round trip holds more than a full segment of frames, the far application may write its echoes before the
-/// acknowledgement of its last ones comes, and fill a segment with them, or after it. An application that needs a moment to
-/// wake up loses that race sooner or later, and then the connection stays so: a kernel's median was 431 ms at 271 ms and 382 ms at
-/// 242 ms, in every run.
+/// Where a round trip holds more than a full segment of frames, the far application may write its echoes
+/// before the acknowledgement of its last ones comes, and fill a segment with them, or after it. An
+/// application that needs a moment to wake up loses that race sooner or later, and then the connection stays
+/// so: a kernel's median was 431 ms at 271 ms and 382 ms at 242 ms, in every run.
 #[test]
 fn an_application_that_needs_a_moment_to_wake_up_settles_in_the_slower_of_two_states() {
     let median = |rtt_ms, flow_line| in_round_trips("tcp", "per-message", rtt_ms, "", flow_line).0;
@@ -121,8 +123,9 @@ fn an_application_that_needs_a_moment_to_wake_up_settles_in_the_slower_of_two_st
     assert!((400.0..410.0).contains(&prompt), "{prompt} ms");
 }
 
-/// The repair of a lost echo leaves before the data that told of the loss is taken, so that the near end's next frame does
-/// not take over the part of an acknowledgement, and the connection is in its fast state again.
+/// The repair of a lost echo leaves before the data that told of the loss is taken, so that the near end's
+/// next frame does not take over the part of an acknowledgement, and the connection is in its fast state
+/// again.
 #[test]
 fn a_lost_echo_does_not_slow_a_short_round_trip_for_good() {
     let loss = r#"down.loss = { kind = "periodic", period = 1000 }"#;

@@ -25,7 +25,8 @@ const ADSL: &str = r#"
 fn an_upload_fills_the_uplink_and_no_more() {
     let record = common::run(ADSL);
     let summary = summarise(&record, &Default::default());
-    // 50 frames a second of 160 + 28 bytes leave the rest to segments of 1448 payload bytes in packets of 1500.
+    // 50 frames a second of 160 + 28 bytes leave the rest to segments of 1448 payload bytes in packets of
+    // 1500.
     let left_over = (1e6 - 50.0 * 188.0 * 8.0) * 1448.0 / 1500.0;
     let goodput = summary.flows["upload"].goodput_bps.expect("bytes were read");
     assert!(goodput <= left_over * 1.001, "{goodput} of {left_over}");
@@ -39,7 +40,8 @@ fn the_queue_before_the_uplink_is_what_the_call_waits_for() {
     let record = common::run(ADSL);
     let summary = summarise(&record, &Default::default());
     let delay = summary.flows["call"].one_way_delay_ms.as_ref().expect("frames arrived");
-    // An empty path costs 20 ms and 1.504 ms of serialisation; a full queue of 64 kB 512 ms more and the packet in service.
+    // An empty path costs 20 ms and 1.504 ms of serialisation; a full queue of 64 kB 512 ms more and the
+    // packet in service.
     assert!(delay.min >= 21.504 - 1e-6, "{}", delay.min);
     assert!(delay.max <= 21.504 + 512.0 + 12.0 + 1e-6, "{}", delay.max);
     assert!(delay.p50 > 100.0, "a Reno upload keeps the queue standing: {}", delay.p50);
@@ -83,7 +85,8 @@ fn a_random_element_more_changes_no_other_elements_draws() {
         1,
     );
     assert_ne!(alone, jittery);
-    // Jitter on the way up moves every frame but reorders none, so the same echoes meet the same draws of the way down.
+    // Jitter on the way up moves every frame but reorders none, so the same echoes meet the same draws of the
+    // way down.
     assert_eq!(lost_echoes(&common::run(&alone)), lost_echoes(&common::run(&jittery)));
 }
 
@@ -169,7 +172,8 @@ fn a_receiver_whose_work_is_by_the_read_keeps_up_with_a_stream_and_not_with_data
         ));
         record.flows[0].forward.messages.iter().filter_map(|row| row.received).max().expect("some arrive")
     };
-    // 10,000 messages: a datagram is a read, and 5,000 of them are read in 10 s; the socket holds the next 192 to 256.
+    // 10,000 messages: a datagram is a read, and 5,000 of them are read in 10 s; the socket holds the next
+    // 192 to 256.
     assert!(last_arrival("\"udp\"").as_nanos() > 10_380_000_000);
     assert!(last_arrival("\"tcp-nodelay\"").as_nanos() < 10_100_000_000);
 }

@@ -1,4 +1,5 @@
-//! A run without rows gives the summary of a run with them: exact but for percentiles, which are off by a stated share.
+//! A run without rows gives the summary of a run with them: exact but for percentiles, which are off by a
+//! stated share.
 
 mod common;
 

@@ -5,7 +5,8 @@ mod common;
 use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise;
 
-/// A call with its echo, and one from the far host, over 30 ms there and 10 ms back; `clock` is the far host's.
+/// A call with its echo, and one from the far host, over 30 ms there and 10 ms back; `clock` is the far
+/// host's.
 fn run(clock: &str) -> RunRecord {
     common::run(&format!(
         r#"

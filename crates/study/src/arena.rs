@@ -4,7 +4,8 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a cell runs. They are ordered from the model to the world: where two are compared, the later one is the measure.
+/// Where a cell runs. They are ordered from the model to the world: if two are compared, the later one is the
+/// measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArenaName {

@@ -1,4 +1,5 @@
-//! The studies that are built in: `studies/<author>-<year>/`, and the simulator's own against the kernel, as texts.
+//! The studies that are built in: `studies/<author>-<year>/`, and the simulator's own against the kernel, as
+//! texts.
 
 use talkpath_scenario::Source;
 
@@ -46,7 +47,7 @@ macro_rules! study {
 const STUDIES: &[Embedded] = &[
     study!("foderaro-1995", ["link.toml"]),
     study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml"]),
-    study!("nor-2010", ["streams.toml", "voice.toml", "thresholds.toml", "loss.toml"]),
+    study!("nor-2010", ["streams.toml", "voice.toml", "thresholds.toml", "senders.toml", "loss.toml"]),
     study!("spoor-2014", ["transfer.toml"]),
     study!("dccp-friendliness", ["pairs.toml"]),
     study!("zhang-schulzrinne-2004", ["adsl.toml", "congested.toml", "steady.toml", "unsteady.toml"]),

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::ArenaName;
 use crate::fit::fit;
-use crate::outcome::Verdict;
 
 /// One claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,10 +19,11 @@ pub struct Claim {
     pub published: String,
     /// Where it is judged.
     pub arenas: Vec<ArenaName>,
-    /// The verdict that the study's author found in each of them; where a run disagrees, it exits with 1.
+    /// The verdict that the study's author found in each of them; if a run disagrees, it exits with 1.
     pub expected: BTreeMap<ArenaName, Expected>,
-    /// The mechanism behind a difference, and what a reproduction depends on.
-    pub why: Option<String>,
+    /// What the expected verdict rests on: what is fitted, assumed or predicted, and the mechanism of a
+    /// difference.
+    pub why: String,
     /// All of them must hold under one assumption set.
     pub checks: Vec<Check>,
 }
@@ -40,6 +40,31 @@ impl Claim {
     /// The names of the cells that it reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.checks.iter().flat_map(Check::cells)
+    }
+}
+
+/// Whether a claim stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// All its checks hold under at least one assumption set.
+    Reproduced,
+    /// Those that `--quick` judged do, and it left others out: what a whole run finds is open.
+    PartlyJudged,
+    /// Under none.
+    Differs,
+    /// It was not run, or not often enough.
+    NotTested,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reproduced => "reproduced",
+            Self::PartlyJudged => "partly-judged",
+            Self::Differs => "differs",
+            Self::NotTested => "not-tested",
+        })
     }
 }
 
@@ -92,8 +117,8 @@ pub enum Kind {
         /// How far off they may be.
         within: Tolerance,
     },
-    /// The one operand's medians in two arenas lie within the tolerance of the later arena's, which is nearer to the
-    /// world; or the seeds' spread does not tell whether they do.
+    /// The one operand's medians in two arenas lie within the tolerance of the later arena's, which is nearer
+    /// to the world; or the seeds' spread is too wide to decide whether they do.
     Agree {
         /// How far off it may be.
         within: Tolerance,
@@ -197,7 +222,7 @@ impl Bound {
 }
 
 impl Figure {
-    /// The figure of `values`; `None` where they have none (a division by zero, too few points for a line).
+    /// The figure of `values`; `None` if they have none (a division by zero, too few points for a line).
     pub fn of(self, values: &[f64]) -> Option<f64> {
         let made = match (self, values) {
             (Self::Median, [only]) => *only,
@@ -217,8 +242,8 @@ pub(crate) fn pairs(values: &[f64]) -> Vec<(f64, f64)> {
 }
 
 impl Kind {
-    /// Whether it holds of `values`, one an operand (of `Agree`: one an arena, in their order); `None` where they do not
-    /// make the figure that it needs. Of `Agree` it answers for the tolerance alone.
+    /// Whether it holds of `values`, one an operand (of `Agree`: one an arena, in their order); `None` if
+    /// they do not make the figure that it needs. Of `Agree` it answers for the tolerance alone.
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let first = *values.first()?;
         Some(match *self {
@@ -233,7 +258,8 @@ impl Kind {
         })
     }
 
-    /// The one figure that is judged, where there is one: of `Agree`, by how much of the measure the model is off.
+    /// The one figure that is judged, if there is one: of `Agree`, by how much of the measure the model is
+    /// off.
     pub fn figure(&self, values: &[f64]) -> Option<f64> {
         match (*self, values) {
             (Self::Figure { of, .. }, _) => of.of(values),
@@ -244,7 +270,7 @@ impl Kind {
         }
     }
 
-    /// The bound of its figure, where there is one.
+    /// The bound of its figure, if there is one.
     pub const fn bound(&self) -> Option<Bound> {
         match *self {
             Self::Figure { bound, .. } => Some(bound),

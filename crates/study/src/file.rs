@@ -1,5 +1,5 @@
-//! `study.toml` as it is written. Unknown keys are mistakes; values that need the rest of the file to be understood keep
-//! their place in it.
+//! `study.toml` as it is written. Unknown keys are mistakes; values that need the rest of the file to be
+//! understood keep their place in it.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::arena::ArenaName;
-use crate::outcome::Verdict;
+use crate::claim::Verdict;
 
 /// Scenario keys and their values.
 pub(crate) type Settings = BTreeMap<String, Spanned<toml::Value>>;
@@ -192,6 +192,7 @@ pub(crate) struct ClaimEntry {
     /// The only arenas where it is judged; all without it.
     pub(crate) arenas: Option<Vec<ArenaName>>,
     pub(crate) expected: Spanned<ExpectedEntry>,
+    /// Every claim needs one; optional here so that its absence is reported together with the other mistakes.
     pub(crate) why: Option<String>,
     #[serde(default)]
     pub(crate) check: Vec<Spanned<CheckEntry>>,

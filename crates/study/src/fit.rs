@@ -1,5 +1,5 @@
-//! A straight line through points by ordinary least squares (NIST/SEMATECH e-Handbook of Statistical Methods §4.1.4.1,
-//! §4.4.3.2), with the 95 % confidence intervals of its slope and of R squared.
+//! A straight line through points by ordinary least squares (NIST/SEMATECH e-Handbook of Statistical Methods
+//! §4.1.4.1, §4.4.3.2), with the 95 % confidence intervals of its slope and of R squared.
 
 use talkpath_measure::metrics::confidence::student_t_quantile;
 
@@ -18,7 +18,7 @@ pub struct Fit {
     pub r_squared_ci95: Option<(f64, f64)>,
 }
 
-/// The line through `points`; `None` below 2, or where all have one x or one y.
+/// The line through `points`; `None` below 2, or if all have one x or one y.
 pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
     if points.len() < 2 {
@@ -60,7 +60,7 @@ fn r_squared_interval(r: f64, n: f64) -> (f64, f64) {
 
 /// The 97.5 % point of the standard normal distribution (NIST/SEMATECH e-Handbook §1.3.6.7.1).
 const NORMAL_975: f64 = 1.959_964;
-/// Nearest to 1 that the inverse of tanh is asked for.
+/// The largest argument, nearest to 1, of the inverse of tanh.
 const LARGEST_R: f64 = 1.0 - 1e-15;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What is wrong with the form of a study file, entry by entry: a reader of the whole file stops at its first mistake.
+//! What is wrong with the form of a study file, entry by entry: a reader of the whole file stops at its first
+//! mistake.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -1,21 +1,23 @@
 //! From samples to verdicts.
 //!
-//! A check is held against the medians over repetitions; single repetitions are counted beside it and decide nothing, and
-//! those that the machine disturbed past its stated limits are told of and left out. A claim holds under an assumption set
-//! where all its checks do, is `reproduced` where it holds under at least one, and `differs` where it was tested and holds
-//! under none. Each arena has a verdict of its own; a claim that compares arenas has one for all.
+//! A check is held against the medians over repetitions; single repetitions are counted beside it and decide
+//! nothing, and those that the machine disturbed past its stated limits are reported and left out. A claim
+//! holds under an assumption set if all its checks do, is `reproduced` if it holds under at least one, and
+//! `differs` if it was tested and holds under none. If `--quick` left checks out and the others hold under at
+//! least one, it is `partly-judged`. Each arena has a verdict of its own; a claim that compares arenas has
+//! one for all.
 
 mod check;
 mod draw;
 mod ran;
 
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Check, Claim};
-use crate::outcome::{ArenaVerdict, ClaimOutcome, Outcome, Stands, UnderAssumption, Verdict};
+use crate::claim::{Check, Claim, Verdict};
+use crate::outcome::{ArenaVerdict, ClaimOutcome, Outcome, Stands, UnderAssumption};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
-use crate::words::{self, NotTested};
+use crate::words::{self, NotTested, Sets};
 
 use self::check::judge_check;
 use self::ran::Ran;
@@ -48,11 +50,15 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
 }
 
 impl Outcome {
-    /// The claims whose verdict is not the expected one, with the arena. What this run was not asked for is no
-    /// disagreement, and neither is what the machine disturbed.
+    /// The claims whose verdict disagrees with the expected one, with the arena
+    /// ([`ArenaVerdict::is_unexpected`]).
     pub fn unexpected(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
-        let is_open = |verdict: &ArenaVerdict| verdict.left_out || verdict.disturbed;
-        self.all().filter(move |(_, verdict)| verdict.verdict != verdict.expected && !is_open(verdict))
+        self.all().filter(|(_, verdict)| verdict.is_unexpected())
+    }
+
+    /// The claims of which `--quick` left deciding checks out, with the arena.
+    pub fn partly_judged(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
+        self.all().filter(|(_, verdict)| verdict.verdict == Verdict::PartlyJudged)
     }
 
     /// The claims that have no verdict since the machine disturbed their runs, with the arena.
@@ -65,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// That this is not the study as it stands, where keys were set over its own.
+/// That this is not the study as it stands, if keys were set over its own.
 fn changed(study: &Study) -> Option<String> {
     let set: Vec<_> = study.changes.set.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let is_changed = !set.is_empty();
@@ -94,7 +100,7 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
     warnings
 }
 
-/// Warnings that differ in their numbers alone are told once, with how many there were.
+/// Warnings that differ in their numbers alone are listed once, with their count.
 fn alike<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut kinds: Vec<(String, &String, u64)> = Vec::new();
     for warning in all {
@@ -147,9 +153,13 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         these.map(|it| it.assumption.clone()).collect()
     };
     let (holding, failing) = (names(true), names(false));
+    // A check that fails shows a difference whatever was left out; checks that hold show nothing of those
+    // that were.
+    let left_out_checks = ran.selection.checks_left_out(claim, arenas);
+    let so_far = if left_out_checks.is_empty() { Verdict::Reproduced } else { Verdict::PartlyJudged };
     let (verdict, stands) = match (holding.is_empty(), failing.is_empty()) {
-        (false, true) => (Verdict::Reproduced, Stands::All),
-        (false, false) => (Verdict::Reproduced, Stands::Some),
+        (false, true) => (so_far, Stands::All),
+        (false, false) => (so_far, Stands::Some),
         (true, false) => (Verdict::Differs, Stands::None),
         (true, true) => (Verdict::NotTested, Stands::Unknown),
     };
@@ -160,28 +170,44 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         Verdict::NotTested if !has_cells() => Some(NotTested::LeftOut { quick: ran.selection.quick }),
         Verdict::NotTested if ran.lacks_only_disturbed(&checks, arenas) => Some(NotTested::Disturbed),
         Verdict::NotTested => Some(NotTested::NotRun),
-        Verdict::Reproduced | Verdict::Differs => None,
+        Verdict::Reproduced | Verdict::PartlyJudged | Verdict::Differs => None,
     };
     let left_out = matches!(not_tested, Some(NotTested::Arena(_) | NotTested::LeftOut { .. }));
     let disturbed = matches!(not_tested, Some(NotTested::Disturbed));
     let expected = arenas.first().or(claim.arenas.first()).and_then(|arena| claim.expected.get(arena));
     let expected = expected.copied().unwrap_or(Verdict::NotTested);
     let n = by_assumption.iter().flat_map(|it| &it.checks).flat_map(|it| &it.values).map(|it| it.n).min();
+    let base = &study.assumptions[0].name;
+    let under_base = by_assumption.iter().find(|it| it.assumption == *base).and_then(|it| it.holds);
+    let sets_left_out = ran.selection.sets_left_out(study, claim, arenas);
+    let sets_left_out: Vec<String> =
+        sets_left_out.into_iter().map(|set| study.assumptions[set].name.clone()).collect();
+    let sets = Sets { base, holding: &holding, failing: &failing, left_out: sets_left_out.len() };
+    let part = (verdict == Verdict::PartlyJudged).then_some((checks.len(), claim.checks.len()));
     ArenaVerdict {
+        holds_under_base: under_base.filter(|holds| verdict != Verdict::PartlyJudged || !holds),
+        under: words::under(&sets, part),
         arena: arena_list(if arenas.is_empty() { &claim.arenas } else { arenas }),
         reproduced: by_assumption
             .iter()
             .find(|it| it.holds.is_some())
-            .map_or_else(String::new, |it| words::reproduced(it, claim.checks.len() - checks.len())),
+            .map_or_else(String::new, |it| words::reproduced(it, left_out_checks.len())),
         verdict,
         expected,
         why: words::why(
-            study,
             claim,
-            &words::Found { verdict, not_tested, expected, holding: &holding, failing: &failing },
+            &words::Found {
+                verdict,
+                not_tested,
+                expected,
+                tested: holding.len() + failing.len(),
+                left_out: &left_out_checks,
+            },
             &by_assumption,
         ),
-        assumptions: if verdict == Verdict::Reproduced { holding } else { failing },
+        assumptions: if holding.is_empty() { failing } else { holding },
+        checks_left_out: left_out_checks.len() as u64,
+        sets_left_out,
         n: n.unwrap_or(0),
         stands,
         left_out,

@@ -7,10 +7,10 @@
 //!                                    └─► Outcome (verdicts, with medians and intervals)
 //! ```
 //!
-//! A study is data over ordinary scenario keys: nothing here knows what a key means, and no study has code of its own.
-//! What a publication leaves open stands in assumption sets, of which the first is the base; a claim is judged under
-//! each, by the median over the repetitions, never by a single run. No file is read and no clock: texts come in as
-//! values, and whoever has an arena runs the cells.
+//! A study is data over ordinary scenario keys: nothing here knows what a key means, and no study has code of
+//! its own. What a publication leaves open stands in assumption sets, of which the first is the base; a claim
+//! is judged under each, by the median over the repetitions, never by a single run. No file is read and no
+//! clock: texts come in as values, and whoever has an arena runs the cells.
 
 mod arena;
 mod catalogue;
@@ -32,18 +32,18 @@ mod words;
 
 pub use arena::{ArenaName, arena_list};
 pub use catalogue::{Embedded, embedded};
-pub use claim::{Bound, Check, Claim, Expected, Figure as FigureOf, Kind, Operand, Tolerance};
+pub use claim::{Bound, Check, Claim, Expected, Figure as FigureOf, Kind, Operand, Tolerance, Verdict};
 pub use fit::{Fit, fit};
 pub use judge::judge;
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, HeldBy,
-    Outcome, Stands, UnderAssumption, Value, Verdict,
+    Outcome, RowOutcome, Stands, TableOutcome, UnderAssumption, Value,
 };
 pub use sample::{CellSamples, LossRun, Sample, Trace, TraceLine};
 pub use selection::Selection;
 pub use stats::{Median, median};
 pub use study::{Assumption, Cell, Changes, Figure, FigureKind, Form, Kept, Study};
-pub use table::{PublishedRow, PublishedTable, Role, RowOutcome, TableOutcome};
+pub use table::{PublishedRow, PublishedTable, Role};
 pub use words::{shown, shown_figure, shown_must, shown_value};

@@ -1,4 +1,4 @@
-//! From the text of a study to a [`Study`]: names looked up, axes multiplied out, every scenario resolved.
+//! From the text of a study to a [`Study`]: names resolved, axes multiplied out, every scenario resolved.
 
 mod cells;
 mod claims;
@@ -22,8 +22,8 @@ use crate::table::PublishedTable;
 /// Reads the study `name`; `files` are the scenarios beside it.
 ///
 /// # Errors
-/// Every mistake in it, each at its line and column: first those of form (syntax, unknown keys, wrong types), and where there
-/// are none, what the rest of the file and the scenarios say against it.
+/// Every mistake in it, each at its line and column: first those of form (syntax, unknown keys, wrong types),
+/// and if there are none, what the rest of the file and the scenarios say against it.
 pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diagnostics> {
     load_with(name, source, files, &Changes::default())
 }
@@ -242,8 +242,8 @@ fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {
     before.map_or((from, to), |before| (before.0.min(from), before.1.max(to)))
 }
 
-/// Every combination of the axes' values; one empty one without axes. Axes whose names are joined by `/` step together:
-/// `"n/rtt" = ["1/10", "2/39"]`.
+/// Every combination of the axes' values; one empty one without axes. Axes whose names are joined by `/` step
+/// together: `"n/rtt" = ["1/10", "2/39"]`.
 fn products(each: &BTreeMap<String, Vec<String>>) -> Vec<Vec<(&str, &str)>> {
     each.iter().fold(vec![Vec::new()], |before, (axis, values)| {
         let with = |so_far: &Vec<(_, _)>| {
@@ -256,7 +256,7 @@ fn products(each: &BTreeMap<String, Vec<String>>) -> Vec<Vec<(&str, &str)>> {
     })
 }
 
-/// FNV-1a (Fowler, Noll and Vo), 64 bits: told apart is all that it has to be.
+/// FNV-1a (Fowler, Noll and Vo), 64 bits: different texts need different fingerprints, and nothing more.
 fn fingerprint(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-/// A number that the study makes of a run's own, for each repetition by itself. Paths may name other metrics of the study;
-/// `*` in a path stands for any part of a name, so that one path means all copies of a flow.
+/// A number that the study makes of a run's own, for each repetition by itself. Paths may name other metrics
+/// of the study; `*` in a path stands for any part of a name, so that one path means all copies of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Derived {
     /// The first over the second.
@@ -18,7 +18,7 @@ pub enum Derived {
     Mean(Vec<String>),
     /// Of what the paths mean, the share that lies above a bound.
     Share {
-        /// What is looked at.
+        /// The paths of the values.
         paths: Vec<String>,
         /// The bound, in their unit.
         above: f64,
@@ -28,7 +28,7 @@ pub enum Derived {
 /// A study's own metrics by name.
 pub type Metrics = BTreeMap<String, Derived>;
 
-/// The number that `name` means in `run`; `None` where the arena could not know it.
+/// The number that `name` means in `run`; `None` if the arena could not know it.
 pub(crate) fn value(run: &Json, name: &str, metrics: &Metrics) -> Option<f64> {
     look_up(run, name, metrics, 0)
 }
@@ -54,7 +54,7 @@ fn look_up(run: &Json, name: &str, metrics: &Metrics, depth: usize) -> Option<f6
     made.is_finite().then_some(made)
 }
 
-/// Everything that `paths` mean; `None` where one of them is not known or nothing is meant.
+/// Everything that `paths` mean; `None` if one of them is not known or nothing is meant.
 fn all(run: &Json, paths: &[String], metrics: &Metrics, depth: usize) -> Option<Vec<f64>> {
     let mut values = Vec::new();
     for path in paths {
@@ -71,7 +71,7 @@ fn all(run: &Json, paths: &[String], metrics: &Metrics, depth: usize) -> Option<
 }
 
 /// The number at `path` of a run's summary. A group of one copy is its flow: there, `groups.NAME.KEY` is
-/// `flows.NAME.KEY`. `PATH=WORD` is 1 where the word at PATH (or `true`, `false`) is
+/// `flows.NAME.KEY`. `PATH=WORD` is 1 if the word at PATH (or `true`, `false`) is
 /// WORD, else 0.
 fn metric(run: &Json, path: &str) -> Option<f64> {
     if let Some((path, word)) = path.split_once('=') {
@@ -101,7 +101,8 @@ fn at<'a>(json: &'a Json, names: &[&str]) -> Option<&'a Json> {
     })
 }
 
-/// What lies at a path with `*` in its names, in the order of the names; `null` where the rest of a path leads nowhere.
+/// What lies at a path with `*` in its names, in the order of the names; `null` if the rest of a path leads
+/// nowhere.
 fn matching<'a>(json: &'a Json, names: &[&str]) -> Vec<&'a Json> {
     const NOWHERE: &Json = &Json::Null;
     let Some((first, rest)) = names.split_first() else { return vec![json] };

@@ -1,35 +1,12 @@
-//! What a study's run found: the JSON of `talkpath study run NAME --json`, and what the tables and the page show.
-
-use core::fmt;
+//! What a study's run found: the JSON of `talkpath study run NAME --json`, and what the tables and the page
+//! show.
 
 use serde::{Deserialize, Serialize};
 
 use crate::arena::ArenaName;
-use crate::claim::Kind;
+use crate::claim::{Kind, Verdict};
 use crate::sample::{LossRun, TraceLine};
-use crate::table::TableOutcome;
-
-/// Whether a claim stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// All its checks hold under at least one assumption set.
-    Reproduced,
-    /// Under none.
-    Differs,
-    /// It was not run, or not often enough.
-    NotTested,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Reproduced => "reproduced",
-            Self::Differs => "differs",
-            Self::NotTested => "not-tested",
-        })
-    }
-}
+use crate::table::PublishedRow;
 
 /// Everything that a run of a study found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +21,7 @@ pub struct Outcome {
     pub arenas: Vec<ArenaName>,
     /// Whether it was the shorter run.
     pub quick: bool,
-    /// What all repetitions' seeds are derived from; `null` where each scenario's own.
+    /// What all repetitions' seeds are derived from; `null` if each scenario has its own.
     pub seed: Option<u64>,
     /// Scenario keys that were set in every cell after what the study sets.
     pub set: Vec<(String, String)>,
@@ -102,21 +79,46 @@ pub struct ArenaVerdict {
     pub verdict: Verdict,
     /// The study's own.
     pub expected: Verdict,
+    /// Whether it holds under the base assumptions; `null` if these were not judged, or partly and held so
+    /// far.
+    pub holds_under_base: Option<bool>,
+    /// Under which assumption sets it holds and fails, in words, the base first; empty if none was judged.
+    pub under: String,
     /// Under which assumption sets the verdict stands: those that reproduce it, or all that were tested.
     pub assumptions: Vec<String>,
-    /// Why it differs, was not tested, or stands only under some; empty only where it is reproduced under all.
+    /// Why: what the verdict rests on (fitted, assumed or predicted figures), why it differs, or why it was
+    /// not tested.
     pub why: String,
+    /// Checks that `--quick` left out.
+    pub checks_left_out: u64,
+    /// The sets under which a whole run judges the claim and this one, with `--quick`, did not.
+    pub sets_left_out: Vec<String>,
     /// Start phases behind each median: the fewest.
     pub n: u64,
     /// How widely it stands.
     pub stands: Stands,
-    /// Whether it was not tested because this run was not asked for its cells: no disagreement.
+    /// Whether it was not tested because its cells were not selected for this run: no disagreement.
     pub left_out: bool,
-    /// Whether it was not tested because the machine disturbed its runs past the stated limits: no disagreement either.
+    /// Whether it was not tested because the machine disturbed its runs past the stated limits: no
+    /// disagreement either.
     #[serde(default)]
     pub disturbed: bool,
     /// What each assumption set gave.
     pub by_assumption: Vec<UnderAssumption>,
+}
+
+impl ArenaVerdict {
+    /// Whether it disagrees with the study. A claim that this run did not select does not, and neither does a
+    /// claim that the machine disturbed. What was judged in part is still open between `reproduced` and
+    /// `differs`, and disagrees with neither.
+    pub fn is_unexpected(&self) -> bool {
+        let is_open = self.left_out || self.disturbed;
+        match self.verdict {
+            _ if is_open => false,
+            Verdict::PartlyJudged => self.expected == Verdict::NotTested,
+            found => found != self.expected,
+        }
+    }
 }
 
 /// Under how many of the tested assumption sets a claim holds.
@@ -138,7 +140,7 @@ pub enum Stands {
 pub struct UnderAssumption {
     /// The set's name.
     pub assumption: String,
-    /// Whether all checks hold; `None` where a cell is missing.
+    /// Whether all checks hold; `None` if a cell is missing.
     pub holds: Option<bool>,
     /// Each check.
     pub checks: Vec<CheckOutcome>,
@@ -155,13 +157,14 @@ pub struct CheckOutcome {
     pub must: Kind,
     /// What is compared, in the order of the comparison; what did not run is absent.
     pub values: Vec<Value>,
-    /// The one figure made of them, where one is judged: a ratio, a difference, a slope, by how much an arena is off.
+    /// The one figure made of them, if one is judged: a ratio, a difference, a slope, by how much an arena is
+    /// off.
     pub figure: Option<f64>,
     /// Of that figure; `null` below 6 repetitions, or 5 of an agreement.
     pub ci95: Option<(f64, f64)>,
-    /// Whether it holds of the medians; `None` where a value is missing.
+    /// Whether it holds of the medians; `None` if a value is missing.
     pub holds: Option<bool>,
-    /// Where arenas agree, by what they do; `null` otherwise.
+    /// If arenas agree, by what they do; `null` otherwise.
     #[serde(default)]
     pub held_by: Option<HeldBy>,
     /// Whether it would also hold (or fail) anywhere within the medians' confidence intervals.
@@ -178,8 +181,30 @@ pub struct CheckOutcome {
 pub enum HeldBy {
     /// Their medians lie within the tolerance.
     Tolerance,
-    /// They do not, but the seeds' spread is too wide to tell: anywhere within the medians' intervals they might.
+    /// They do not, but the seeds' spread is too wide to decide: some values within the medians' intervals
+    /// do.
     Spread,
+}
+
+/// A table with what came out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableOutcome {
+    /// What it shows.
+    pub title: String,
+    /// In the file's order; rows whose cell did not run have no values.
+    pub rows: Vec<RowOutcome>,
+}
+
+/// One printed figure and ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowOutcome {
+    /// As printed.
+    #[serde(flatten)]
+    pub row: PublishedRow,
+    /// Under the base assumptions, one an arena in the order of the run's.
+    pub values: Vec<Value>,
+    /// By how much of the printed figure ours is off in the first of them; `null` if that is 0.
+    pub off: Option<f64>,
 }
 
 /// A metric of one cell over its repetitions.

@@ -1,10 +1,11 @@
-//! What a study keeps of a run: the metrics that its claims read, and of the first repetition what its figures draw.
+//! What a study keeps of a run: the metrics that its claims read, and of the first repetition what its
+//! figures draw.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
-use talkpath_measure::metrics::{delay, goodput, trip};
+use talkpath_measure::metrics::{delay, goodput};
 use talkpath_measure::summary::{Clock, RunSummary};
 use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_units::Instant;
@@ -26,7 +27,7 @@ pub struct CellSamples {
     pub fingerprint: String,
     /// One a repetition, in order.
     pub samples: Vec<Sample>,
-    /// Of the first repetition, where a figure shows it.
+    /// Of the first repetition, if a figure shows it.
     pub trace: Option<Trace>,
     /// What bent the runs, in words for a person.
     #[serde(default)]
@@ -155,8 +156,8 @@ fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
     let window = record.window_start..record.window_end;
     let is_kept = |name: &str| names.iter().any(|wanted| is_flow_of(name, wanted));
     let kept = record.flows.iter().filter(|flow| is_kept(&flow.info.name));
-    let quantiles = |flow| {
-        let sorted = delay::sorted_delays(&trip::trips(flow, &window));
+    let quantiles = |flow: &FlowRecord| {
+        let sorted = delay::sorted_delays(&flow.trips(&window));
         let at = |percent: u16| Some(nearest_rank(&sorted, PerMille(10 * percent))?.as_millis_f64());
         (1..100).filter_map(at).collect()
     };
@@ -164,7 +165,7 @@ fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
 }
 
 impl Trace {
-    /// What the figures draw of `record`, a run of `cell`; `None` where they draw nothing of it.
+    /// What the figures draw of `record`, a run of `cell`; `None` if they draw nothing of it.
     pub fn of(record: &RunRecord, cell: &Cell) -> Option<Self> {
         let (from, to) = cell.kept.trace?;
         let lines = record.series.iter().map(|series| TraceLine {

@@ -11,7 +11,7 @@ pub struct Selection {
     pub arenas: Vec<ArenaName>,
     /// Fewer repetitions, under fewer assumption sets.
     pub quick: bool,
-    /// The claims by id; all where it is empty.
+    /// The claims by id; all if it is empty.
     pub claims: Vec<String>,
 }
 
@@ -33,11 +33,36 @@ impl Selection {
         self.arenas.iter().copied().filter(|arena| claim.arenas.contains(arena)).collect()
     }
 
-    /// The checks of `claim` that are judged in `arenas`: `--quick` leaves those out that it should not judge in one of them.
+    /// The checks of `claim` that are judged in `arenas`: `--quick` leaves those out that it should not judge
+    /// in one of them.
     pub fn checks<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
-        let is_judged =
-            |check: &&Check| !self.quick || arenas.iter().all(|arena| check.quick.contains(arena));
-        claim.checks.iter().filter(is_judged).collect()
+        claim.checks.iter().filter(|check| self.judges(check, arenas)).collect()
+    }
+
+    /// Those that `--quick` leaves out.
+    pub(crate) fn checks_left_out<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
+        claim.checks.iter().filter(|check| !self.judges(check, arenas)).collect()
+    }
+
+    fn judges(&self, check: &Check, arenas: &[ArenaName]) -> bool {
+        !self.quick || arenas.iter().all(|arena| check.quick.contains(arena))
+    }
+
+    /// The assumption sets, by index, under which a whole run judges `claim` in `arenas` and this one does
+    /// not.
+    pub(crate) fn sets_left_out(&self, study: &Study, claim: &Claim, arenas: &[ArenaName]) -> Vec<usize> {
+        let judged = self.checks(claim, arenas);
+        let runs = |checks: &mut dyn Iterator<Item = &Check>, set: usize, is_whole: bool| {
+            let form = |cell: &Cell| is_whole || self.form(cell).is_some();
+            checks
+                .flat_map(Check::cells)
+                .all(|name| arenas.iter().all(|&arena| study.cell(name, arena, set).is_some_and(form)))
+        };
+        (0..study.assumptions.len())
+            .filter(|_| self.quick && !judged.is_empty())
+            .filter(|&set| runs(&mut claim.checks.iter(), set, true))
+            .filter(|&set| !runs(&mut judged.iter().copied(), set, false))
+            .collect()
     }
 
     /// The cells that have to run, in the study's order.
@@ -63,7 +88,7 @@ impl Selection {
             .collect()
     }
 
-    /// How `cell` runs; `None` where it does not.
+    /// How `cell` runs; `None` if it does not.
     pub fn form<'s>(&self, cell: &'s Cell) -> Option<&'s Form> {
         if self.quick { cell.quick.as_ref() } else { Some(&cell.full) }
     }

@@ -1,9 +1,9 @@
 //! The median over repetitions and its confidence interval.
 //!
-//! The interval takes two order statistics: of n independent values, the number below the true median is binomial
-//! (n, 1/2), whatever their distribution (David and Nagaraja, Order Statistics, 3rd edition, §7.1). Ranks k and n + 1 - k
-//! with the largest k for which P(B < k) <= 2.5 % cover it with at least 95 %. Below 6 values there is no such k; the smallest and
-//! the largest of 5 cover it with 93.75 % ([`LEAST_FOR_SPREAD`]).
+//! The interval takes two order statistics: of n independent values, the number below the true median is
+//! binomial (n, 1/2), whatever their distribution (David and Nagaraja, Order Statistics, 3rd edition, §7.1).
+//! Ranks k and n + 1 - k with the largest k for which P(B < k) <= 2.5 % cover it with at least 95 %. Below 6
+//! values there is no such k; the smallest and the largest of 5 cover it with 93.75 % ([`LEAST_FOR_SPREAD`]).
 
 /// A median.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,8 +16,9 @@ pub struct Median {
     pub ci95: Option<(f64, f64)>,
 }
 
-/// The fewest values whose range stands for the interval of their median where two arenas are compared: it covers the median with
-/// 1 - 2 / 2^5 = 93.75 %. Real time affords few repetitions, and fewer than these say next to nothing of their spread.
+/// The fewest values whose range stands for the interval of their median when two arenas are compared: it
+/// covers the median with 1 - 2 / 2^5 = 93.75 %. Real time affords few repetitions, and fewer than these say
+/// next to nothing of their spread.
 pub(crate) const LEAST_FOR_SPREAD: u64 = 5;
 
 /// The median of `values`, which must be finite; `None` without any.
@@ -54,7 +55,8 @@ mod tests {
 
     #[test]
     fn ranks_equal_the_printed_table() {
-        // Conover, Practical Nonparametric Statistics, table A3 (p = 0.5): n = 6, 8, 10, 20, and the normal limit at 100.
+        // Conover, Practical Nonparametric Statistics, table A3 (p = 0.5): n = 6, 8, 10, 20, and the normal
+        // limit at 100.
         for (n, expected) in
             [(5, None), (6, Some(1)), (8, Some(1)), (10, Some(2)), (20, Some(6)), (100, Some(40))]
         {

@@ -22,7 +22,7 @@ pub struct Study {
     pub year: u32,
     /// Where it appeared.
     pub source: String,
-    /// What it asks.
+    /// The question that it answers.
     pub question: String,
     /// What it simulated or measured, and with what.
     pub set_up: String,
@@ -32,7 +32,8 @@ pub struct Study {
     pub assumptions: Vec<Assumption>,
     /// The sets that stand beside each claim as its sensitivity, by index.
     pub sensitivity: Vec<usize>,
-    /// Every cell in every arena and under every assumption set, by arena, assumption and then in the file's order.
+    /// Every cell in every arena and under every assumption set, by arena, assumption and then in the file's
+    /// order.
     pub cells: Vec<Cell>,
     /// What the publication says.
     pub claims: Vec<Claim>,
@@ -79,7 +80,7 @@ pub struct Cell {
     pub assumption: usize,
     /// What runs.
     pub full: Form,
-    /// What `--quick` runs; `None` where that leaves the cell out.
+    /// What `--quick` runs; `None` if that leaves the cell out.
     pub quick: Option<Form>,
     /// What of the first repetition is kept for the figures that show it.
     pub kept: Kept,
@@ -92,7 +93,7 @@ pub struct Form {
     pub repeat: u64,
     /// What runs.
     pub scenario: Arc<Scenario>,
-    /// Tells what runs and what is kept of it from an edited cell: what a resumed run compares.
+    /// Distinguishes what runs, and what is kept of it, from an edited cell. A resumed run compares it.
     pub fingerprint: String,
 }
 

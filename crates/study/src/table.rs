@@ -4,8 +4,6 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Value;
-
 /// A table of printed figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedTable {
@@ -19,7 +17,7 @@ pub struct PublishedTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
-    /// For a person; the cell and the metric where it is empty.
+    /// For a person; the cell and the metric if it is empty.
     #[serde(default)]
     pub what: String,
     /// The cell that answers it.
@@ -40,7 +38,7 @@ pub struct PublishedRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The set-up was not chosen by it; also where nothing is said.
+    /// The set-up was not chosen by it; also if nothing is said.
     #[default]
     #[serde(alias = "")]
     Predicted,
@@ -58,25 +56,4 @@ impl fmt::Display for Role {
             Self::Exempt => "exempt",
         })
     }
-}
-
-/// A table with what came out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TableOutcome {
-    /// What it shows.
-    pub title: String,
-    /// In the file's order; rows whose cell did not run have no values.
-    pub rows: Vec<RowOutcome>,
-}
-
-/// One printed figure and ours.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RowOutcome {
-    /// As printed.
-    #[serde(flatten)]
-    pub row: PublishedRow,
-    /// Under the base assumptions, one an arena in the order of the run's.
-    pub values: Vec<Value>,
-    /// By how much of the printed figure ours is off in the first of them; `null` where that is 0.
-    pub off: Option<f64>,
 }

@@ -1,11 +1,12 @@
 //! Values and reasons in words, the same in the table, on the page and in the JSON.
 
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Bound, Claim, Figure, Kind, Tolerance};
-use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value, Verdict};
-use crate::study::Study;
+use crate::claim::Verdict;
+use crate::claim::{Bound, Check, Claim, Figure, Kind, Tolerance};
+use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 
-/// `value` of `metric` for a person: rates in Mb/s or messages a second, shares in %, everything else as it is.
+/// `value` of `metric` for a person: rates in Mb/s or messages a second, shares in %, everything else as it
+/// is.
 pub fn shown(metric: &str, value: f64) -> String {
     let (scale, unit) = unit(metric);
     format!("{}{unit}", digits(value * scale))
@@ -16,7 +17,7 @@ pub fn shown_value(metric: &str, value: &Value) -> String {
     let (scale, unit) = unit(metric);
     let median = digits(value.median * scale);
     match value.ci95 {
-        // Where all repetitions are alike, the median says it all.
+        // If all repetitions are alike, the median says it all.
         Some((low, high)) if low < high => {
             format!("{median} [{}, {}]{unit}", digits(low * scale), digits(high * scale))
         }
@@ -43,8 +44,8 @@ fn figure_metric(check: &CheckOutcome) -> &str {
     }
 }
 
-/// A check's figure, with its interval and, unless the check is called so, what it is: `ratio 2.6 [2.5, 2.7]`; `None` where it
-/// has none, or none beside its one median.
+/// A check's figure, with its interval and, unless the check is called so, what it is:
+/// `ratio 2.6 [2.5, 2.7]`; `None` if it has no figure, or none beside its one median.
 pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
     let figure = check.figure.filter(|_| check.values.len() > 1)?;
     Some(match check.must {
@@ -79,7 +80,7 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
     })
 }
 
-/// What a check asks for: `9.3 ± 1`, `rises`.
+/// What a check requires: `9.3 ± 1`, `rises`.
 pub fn shown_must(check: &CheckOutcome) -> String {
     let metric = figure_metric(check);
     match check.must {
@@ -110,8 +111,8 @@ fn digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A claim's figures under one assumption set: values where one was published, else how many orders hold; and how many
-/// checks the shorter run left out.
+/// A claim's figures under one assumption set: values if one was published, else how many orders hold; and
+/// how many checks the shorter run left out.
 pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
     let is_printed =
         |check: &&CheckOutcome| check.must.bound().is_some() && under.checks.len() <= MOST_PRINTED;
@@ -137,8 +138,10 @@ pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
             many.len()
         )),
     }
-    if left_out > 0 {
-        parts.push(format!("{left_out} more are judged without --quick"));
+    match left_out {
+        0 => {}
+        1 => parts.push("1 more is judged without --quick".to_owned()),
+        _ => parts.push(format!("{left_out} more are judged without --quick")),
     }
     parts.join("; ")
 }
@@ -194,7 +197,7 @@ fn tolerance(metric: &str, within: Tolerance) -> String {
 pub(crate) enum NotTested {
     /// The study cannot check it.
     NoCheck,
-    /// It is judged in, or compares, arenas that the run was not asked for.
+    /// It is judged in, or compares, arenas that were not selected for the run.
     Arena(Vec<ArenaName>),
     /// Its cells do not run in this arena, or not with `--quick`.
     LeftOut {
@@ -212,38 +215,85 @@ pub(crate) struct Found<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) not_tested: Option<NotTested>,
     pub(crate) expected: Verdict,
-    pub(crate) holding: &'a [String],
-    pub(crate) failing: &'a [String],
+    /// Sets under which it was judged.
+    pub(crate) tested: usize,
+    /// Checks that `--quick` left out.
+    pub(crate) left_out: &'a [&'a Check],
 }
 
-/// Why a verdict is what it is; empty only for what is reproduced under every tested set.
-pub(crate) fn why(
-    study: &Study,
-    claim: &Claim,
-    found: &Found<'_>,
-    by_assumption: &[UnderAssumption],
-) -> String {
-    let Found { verdict, not_tested, expected, holding, failing } = found;
+/// The sets under which a claim was judged, by what came out, and how many more a whole run has.
+pub(crate) struct Sets<'a> {
+    pub(crate) base: &'a str,
+    pub(crate) holding: &'a [String],
+    pub(crate) failing: &'a [String],
+    pub(crate) left_out: usize,
+}
+
+/// Under which sets a claim holds and under which it fails, the base first: `fails under base; holds under a,
+/// b`; of a claim that was judged in part, by how many of its checks. Empty if it was judged under none.
+pub(crate) fn under(sets: &Sets<'_>, part: Option<(usize, usize)>) -> String {
+    let words = under_sets(sets);
+    if words.is_empty() {
+        return words;
+    }
+    let part = part.map_or_else(String::new, |(judged, all)| format!("{judged} of {all} checks judged: "));
+    let more = match sets.left_out {
+        0 => String::new(),
+        1 => "; 1 more set is judged without --quick".to_owned(),
+        count => format!("; {count} more sets are judged without --quick"),
+    };
+    format!("{part}{words}{more}")
+}
+
+fn under_sets(sets: &Sets<'_>) -> String {
+    let &Sets { base, holding, failing, left_out } = sets;
+    let others = |names: &[String]| names.iter().filter(|name| *name != base).cloned().collect::<Vec<_>>();
+    let holds = holding.iter().any(|name| name == base);
+    let fails = failing.iter().any(|name| name == base);
+    let (holding, failing) = (others(holding), others(failing));
+    let base = if base == "base" { base.to_owned() } else { format!("{base} (base)") };
+    let also = |names: &[String]| match names {
+        [] => String::new(),
+        [one] => format!(" and {one}"),
+        // "All" would be more than is known.
+        many if left_out > 0 => format!(", {}", many.join(", ")),
+        [_, _] => " and both other sets".to_owned(),
+        many => format!(" and all {} other sets", many.len()),
+    };
+    let list = |verb: &str, names: &[String]| {
+        if names.is_empty() { String::new() } else { format!("; {verb} under {}", names.join(", ")) }
+    };
+    match (holds, fails) {
+        (true, _) if failing.is_empty() => format!("holds under {base}{}", also(&holding)),
+        (true, _) if holding.is_empty() => format!("holds under {base} alone{}", list("fails", &failing)),
+        (true, _) => format!("holds under {base}, {}{}", holding.join(", "), list("fails", &failing)),
+        (_, true) if holding.is_empty() => format!("fails under {base}{}", also(&failing)),
+        (_, true) => format!("fails under {base}{}{}", list("holds", &holding), list("fails", &failing)),
+        _ if holding.is_empty() && failing.is_empty() => String::new(),
+        _ => format!("{base} not judged{}{}", list("holds", &holding), list("fails", &failing)),
+    }
+}
+
+/// Why a verdict is what it is. The study's own words are those of the expected verdict; beside another one
+/// they say so.
+pub(crate) fn why(claim: &Claim, found: &Found<'_>, by_assumption: &[UnderAssumption]) -> String {
+    let Found { verdict, not_tested, expected, tested, left_out } = found;
     let mut parts = Vec::new();
     match verdict {
         Verdict::NotTested => parts.extend(not_tested.as_ref().map(NotTested::words)),
-        Verdict::Reproduced if failing.is_empty() => return String::new(),
-        Verdict::Reproduced => {
-            let (some, all) = (holding.len(), holding.len() + failing.len());
-            parts.push(format!(
-                "holds under {some} of {all} assumption sets ({}), not under {}",
-                holding.join(", "),
-                failing.join(", ")
-            ));
+        Verdict::Reproduced => {}
+        Verdict::PartlyJudged => {
+            let names: Vec<_> = left_out.iter().take(MOST_LISTED).map(|check| check.name.as_str()).collect();
+            let more = left_out.len().saturating_sub(MOST_LISTED);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            parts.push(format!("--quick leaves out what decides: {}{more}", names.join("; ")));
         }
-        Verdict::Differs => parts.extend(nearest(by_assumption, failing.len())),
+        Verdict::Differs => parts.extend(nearest(by_assumption, *tested)),
     }
-    if *verdict != Verdict::NotTested || *expected == Verdict::NotTested {
-        parts.extend(claim.why.clone());
-    }
-    if parts.is_empty() {
-        // A tested claim with no words of its own: the study's set-up is what there is to say.
-        parts.push(study.set_up.clone());
+    if verdict == expected {
+        parts.push(claim.why.clone());
+    } else if *verdict != Verdict::NotTested {
+        parts.push(format!("Of the expected verdict ({expected}) the study says: {}", claim.why));
     }
     parts.join(". ")
 }
@@ -294,6 +344,20 @@ const MOST_LISTED: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_base_comes_first_whatever_it_is_called() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let under = |holding: &[&str], failing: &[&str]| {
+            let (holding, failing) = (&names(holding)[..], &names(failing)[..]);
+            under(&Sets { base: "ns-2", holding, failing, left_out: 0 }, None)
+        };
+        assert_eq!(under(&["ns-2", "a", "b", "c"], &[]), "holds under ns-2 (base) and all 3 other sets");
+        assert_eq!(under(&["ns-2", "a"], &["b"]), "holds under ns-2 (base), a; fails under b");
+        assert_eq!(under(&["b"], &["ns-2", "a"]), "fails under ns-2 (base); holds under b; fails under a");
+        assert_eq!(under(&[], &["ns-2", "a", "b"]), "fails under ns-2 (base) and both other sets");
+        assert_eq!(under(&[], &[]), "");
+    }
 
     #[test]
     fn values_carry_four_digits_and_their_unit() {

@@ -1,7 +1,7 @@
 //! What one segment costs: a bulk transfer between two ends, with nothing between them.
 //!
-//! A step is one segment sent, received, acknowledged where the policy says so, and read. Time moves a microsecond a
-//! step, so that timers are set and cleared as in a run.
+//! A step is one segment sent, received, acknowledged where the policy says so, and read. Time moves a
+//! microsecond a step, so that timers are set and cleared as in a run.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! The closed enum over all transports: dispatch by match, no vtable on the per-packet path.
+//! The closed enum over all transports: dispatch by match, without a virtual call for each packet.
 
 use talkpath_units::{Bytes, Instant, Seed};
 
@@ -10,9 +10,8 @@ use crate::{
     Transport, TransportConfig,
 };
 
-/// Any transport. Which one stands in a byte of its own, which is asked for in each step.
+/// Any transport.
 #[derive(Clone, Debug)]
-#[repr(u8)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one a flow end, never moved while it runs: a box would cost each call"
@@ -22,16 +21,17 @@ pub enum AnyTransport {
     Udp(Udp),
     /// TCP (RFC 9293).
     Tcp(Tcp),
-    /// DCCP (RFC 4340); apart, since it is twice as large as TCP, which there are thousands of.
+    /// DCCP (RFC 4340). In a box, because it is twice as large as TCP, of which there may be thousands.
     Dccp(Box<Dccp>),
 }
 
 impl AnyTransport {
-    /// One end of a flow; both ends are built from one `config`, and the `role`s differ.
+    /// One end of a flow. Both ends are built from one `config`, with different `role`s.
     ///
-    /// `path_mtu` is the smallest MTU of the flow's links, from which TCP derives its segment size, DCCP its largest
-    /// message and UDP what a datagram's fragments take; `seed` is the flow's own and draws the initial sequence numbers; `receive_buffer` takes the place of the config's
-    /// `socket_buffer` (UDP, DCCP) or `rwnd` (TCP) at this end.
+    /// `path_mtu` is the smallest MTU of the flow's links, from which TCP derives its segment size, DCCP its
+    /// largest message and UDP what a datagram's fragments take; `seed` is the flow's own and draws the
+    /// initial sequence numbers; `receive_buffer` takes the place of the config's `socket_buffer` (UDP, DCCP)
+    /// or `rwnd` (TCP) at this end.
     pub fn new(
         config: &TransportConfig,
         role: Role,
@@ -48,7 +48,7 @@ impl AnyTransport {
         }
     }
 
-    /// The largest message where the path bounds it: DCCP, which neither cuts nor joins (RFC 4340 §14).
+    /// The largest message, if the path bounds it: DCCP neither splits nor joins messages (RFC 4340 §14).
     pub const fn largest_message(&self) -> Option<Bytes> {
         match self {
             Self::Udp(_) | Self::Tcp(_) => None,
@@ -56,23 +56,7 @@ impl AnyTransport {
         }
     }
 
-    /// Where in memory lies what most steps look at and is not in here (null where nothing is), for who wants to ask for it
-    /// beforehand.
-    #[inline]
-    pub fn places(&self) -> [*const u8; 2] {
-        match self {
-            Self::Tcp(tcp) => tcp.places(),
-            Self::Udp(_) | Self::Dccp(_) => [core::ptr::null(); 2],
-        }
-    }
-
-    /// Whether a step may look at [`Tcp::AT_REPAIR`].
-    #[inline]
-    pub const fn is_amiss(&self) -> bool {
-        matches!(self, Self::Tcp(tcp) if tcp.is_amiss())
-    }
-
-    /// Whether messages become bytes of one stream; a datagram transport keeps them apart.
+    /// True if messages become bytes of one stream. A datagram transport keeps their boundaries.
     pub const fn is_stream(&self) -> bool {
         match self {
             Self::Udp(_) => false,

@@ -30,7 +30,7 @@ pub enum Role {
 pub struct UdpConfig {
     /// What the receiving socket's room is counted in: memory (Linux), or payload (the others).
     pub stack: Stack,
-    /// Room of the receiving socket: of Linux what is asked for (SO_RCVBUF), which it doubles.
+    /// Room of the receiving socket: of Linux the value given to SO_RCVBUF, which it doubles.
     pub socket_buffer: Bytes,
 }
 
@@ -57,7 +57,7 @@ pub struct TcpConfig {
     pub pacing: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
-    /// Whether a congestion window that was not filled stays as it is (RFC 7661 §1; tcp_is_cwnd_limited). Where it does
+    /// Whether a congestion window that was not filled stays as it is (RFC 7661 §1; tcp_is_cwnd_limited). If
     /// not, every acknowledgement opens it, up to the largest window that the far end could offer.
     pub cwnd_validation: bool,
     /// How congestion avoidance opens a window that counts bytes.
@@ -74,11 +74,11 @@ pub struct TcpConfig {
     pub initial_window: Packets,
     /// Initial slow start threshold; `None` is unlimited.
     pub initial_ssthresh: Option<Packets>,
-    /// Room for written, unacknowledged data: of Linux what is asked for (SO_SNDBUF), of the others payload; `None` follows the
-    /// congestion window as Linux's autotuning does.
+    /// Room for written, unacknowledged data: of Linux the value given to SO_SNDBUF, of the others payload;
+    /// `None` follows the congestion window as Linux's autotuning does.
     pub send_buffer: Option<Bytes>,
-    /// What the sending kernel keeps free for headers before a segment's payload (MAX_TCP_HEADER), which Linux's send buffer
-    /// is charged too: 320 B with wireless networks or tunnels built in, 192 B without.
+    /// What the sending kernel keeps free for headers before a segment's payload (MAX_TCP_HEADER), which
+    /// Linux's send buffer is charged too: 320 B with wireless networks or tunnels built in, 192 B without.
     pub header_room: Bytes,
     /// Whether the send buffer takes a whole message, however large, as long as it holds less than its room.
     pub overfill: bool,
@@ -97,12 +97,12 @@ impl TransportConfig {
 }
 
 impl UdpConfig {
-    /// Half of Linux's `net.core.rmem_default`, so that twice as much is what a socket has that asked for nothing.
+    /// Half of Linux's `net.core.rmem_default`, so that a socket that sets nothing has twice as much.
     pub const DEFAULT_ROOM: Bytes = Bytes::new(106_496);
 }
 
 impl TcpConfig {
-    /// What `stack` does where the scenario says nothing; `nodelay` switches Nagle's algorithm off.
+    /// What `stack` does if the scenario says nothing; `nodelay` switches Nagle's algorithm off.
     pub const fn preset(stack: Stack, nodelay: bool) -> Self {
         let preset = match stack {
             Stack::Linux => Self::LINUX,
@@ -119,8 +119,8 @@ impl TcpConfig {
         nagle: NagleKind::Minshall,
         cc: None,
         mss: None,
-        // Half of tcp_rmem[2] = 32 MiB (since Linux 6.16): the other half is left to overhead. The window grows there
-        // from 64 KiB (tcp/tuning.rs).
+        // Half of tcp_rmem[2] = 32 MiB (since Linux 6.16): the other half is left to overhead. The window
+        // grows there from 64 KiB (tcp/receive/tuning.rs).
         rwnd: Bytes::new(16 << 20),
         delayed_ack: DelayedAck::Linux,
         // net.ipv4.tcp_sack = 1, tcp_early_retrans = 3.
@@ -157,7 +157,7 @@ impl TcpConfig {
         nagle: NagleKind::Classic,
         cc: Some(CongestionControlKind::NewReno),
         mss: None,
-        // Chosen: wide enough for every preset path; see docs/model.md.
+        // Chosen: wide enough for every preset path; see docs/models/transports.md.
         rwnd: Bytes::new(1 << 20),
         // RFC 9293 §3.8.6.3 and RFC 5681 §4.2 allow 500 ms; 200 ms is BSD's, widely copied.
         delayed_ack: DelayedAck::After { timeout: Duration::from_millis(200) },
@@ -230,7 +230,8 @@ pub struct DccpConfig {
     pub send_queue_policy: QueuePolicy,
     /// Whether the window grows though the application does not fill it.
     pub app_limited_growth: bool,
-    /// Whether slow start opens CCID 2's window by a packet for each one acknowledged, and not for two (RFC 4341 §5).
+    /// Whether slow start opens CCID 2's window by a packet for each one acknowledged, and not for two
+    /// (RFC 4341 §5).
     pub growth_by_each: bool,
     /// Packet size that windows and rates are worked out for; `None` takes the messages'.
     pub segment_size: Option<Bytes>,
@@ -244,7 +245,7 @@ pub struct DccpConfig {
     pub init_cookie: bool,
     /// Whether data and acknowledgements carry short sequence numbers (RFC 4340 §7.6).
     pub short_seqnos: bool,
-    /// Whether data carries a checksum of its own, and the peer must look at it (RFC 4340 §9.3).
+    /// Whether data carries a checksum of its own, and the peer must verify it (RFC 4340 §9.3).
     pub data_checksum: bool,
     /// Whether a rate gives way to a growing round trip at once (RFC 5348 §4.5; CCIDs 3 and 4).
     pub oscillation_prevention: bool,
@@ -278,7 +279,7 @@ impl DccpConfig {
     /// Linux's `net.core.rmem_default`, of payload: what waits is kept by this library and not by a kernel.
     const DEFAULT_ROOM: Bytes = Bytes::new(212_992);
 
-    /// What `ccid` does where the scenario says nothing.
+    /// What `ccid` does if the scenario says nothing.
     pub const fn new(ccid: CcidKind) -> Self {
         Self {
             ccid,
@@ -294,7 +295,7 @@ impl DccpConfig {
             segment_size: None,
             tfrc: Revision::Rfc5348,
             socket_buffer: Self::DEFAULT_ROOM,
-            // A queue marks where the scenario says so.
+            // A queue marks if the scenario says so.
             ecn: false,
             init_cookie: false,
             short_seqnos: false,
@@ -326,12 +327,14 @@ impl CcidKind {
         }
     }
 
-    /// Whether a sender needs Ack Vectors (RFC 4341 §4); the rate-based ones have options of their own instead.
+    /// Whether a sender needs Ack Vectors (RFC 4341 §4); the rate-based ones have options of their own
+    /// instead.
     pub(crate) const fn needs_ack_vector(self) -> bool {
         matches!(self, Self::Ccid2)
     }
 
-    /// Whether a receiver needs NDP Counts, to tell lost data from lost acknowledgements (RFC 4342 §6.1).
+    /// Whether a receiver needs NDP Counts, to distinguish lost data from lost acknowledgements
+    /// (RFC 4342 §6.1).
     pub(crate) const fn needs_ndp_count(self) -> bool {
         !matches!(self, Self::Ccid2)
     }

@@ -1,7 +1,7 @@
 //! Every transport as a pure state machine, and the contract that they share.
 //!
-//! A transport takes messages, packets and the time; it gives packets, deliveries and its next deadline. It never
-//! knows which arena it is in. The order of calls is fixed, and the drivers in `arena` keep it:
+//! A transport takes messages, packets and the time; it gives packets, deliveries and its next deadline. It
+//! never knows which arena it is in. The order of calls is fixed, and the application in `flow` keeps it:
 //!
 //! 1. one input: `open`, `handle_message`, `handle_part`, `handle_packet`, `handle_timeout` or `close`;
 //! 2. `poll_transmit` until `None` (what the input released leaves before the application looks);
@@ -25,7 +25,8 @@ pub use config::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Role, Stack, TcpConfig,
     Ticks, TransportConfig, UdpConfig,
 };
-pub use packet::{Datagram, Ecn, Flags, Packet, SackBlock, Segment, SegmentOptions};
+pub use packet::{Datagram, Flags, Packet, SackBlock, Segment, SegmentOptions};
+pub use talkpath_units::Ecn;
 
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
@@ -102,19 +103,20 @@ pub enum Delivery {
         /// Payload bytes.
         size: Bytes,
     },
-    /// So many more in-order bytes of the stream.
+    /// The next in-order bytes of the stream.
     Stream {
         /// Bytes read, at least 1.
         bytes: Bytes,
     },
 }
 
-/// What a transport lets one see of itself; `None` where it has no such thing.
+/// What a transport shows of its state; `None` if it has no such value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observation {
     /// Congestion window, in packets of the current segment size.
     pub cwnd: Option<f64>,
-    /// What may be in flight: `cwnd`, or the far end's window where that is smaller, in packets of the same size.
+    /// What may be in flight: `cwnd`, or the far end's window if that is smaller, in packets of the same
+    /// size.
     pub window: Option<f64>,
     /// Slow start threshold, in packets; infinite before the first loss.
     pub ssthresh: Option<f64>,
@@ -122,7 +124,7 @@ pub struct Observation {
     pub srtt: Option<Duration>,
     /// Retransmission timeout (RFC 6298 §2).
     pub rto: Option<Duration>,
-    /// How fast segments are paced; `None` where they are not, or where the rate follows from `cwnd`.
+    /// How fast segments are paced; `None` if they are not, or if the rate follows from `cwnd`.
     pub pacing_rate: Option<Rate>,
     /// The bottleneck's rate as the congestion control sees it (payload alone).
     pub bottleneck_rate: Option<Rate>,
@@ -131,7 +133,7 @@ pub struct Observation {
     pub send_buffer: Bytes,
 }
 
-/// What of a transport's state is averaged over time: the part of [`Observation`] that every run asks for.
+/// What of a transport's state is averaged over time: the part of [`Observation`] that every run reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levels {
     /// [`Observation::cwnd`].
@@ -159,7 +161,8 @@ pub struct Counters {
     pub send_queue_drops: u64,
 }
 
-/// Where packets go that leave: the network, or what stands in for it. Any function of a [`Transmit`] is one.
+/// Takes the packets that leave: the network, or what stands in for it. Any function of a [`Transmit`] is
+/// one.
 pub trait Outlet {
     /// Takes a packet that leaves now.
     fn take(&mut self, transmit: Transmit);
@@ -174,7 +177,7 @@ impl<F: FnMut(Transmit)> Outlet for F {
 
 /// The contract. See the crate's documentation for the order of calls.
 pub trait Transport {
-    /// Begins to connect, where the transport connects; the passive side only listens.
+    /// Begins to connect, if the transport connects; the passive side only listens.
     fn open(&mut self, now: Instant);
     /// Whether messages are taken.
     fn is_open(&self) -> bool;
@@ -183,9 +186,10 @@ pub trait Transport {
     /// # Errors
     /// [`Refused`] says why not; the transport's state is as before.
     fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused>;
-    /// Takes what there is room for of a message that [`Transport::handle_message`] does not take whole, `rest` of it being left, and
-    /// returns how much; zero from transports whose messages are whole. What leaves then may make room at once: an application goes on
-    /// until nothing is taken, and tells how much was `written` since it began to.
+    /// Takes what there is room for of a message that [`Transport::handle_message`] does not take whole,
+    /// `rest` of it being left, and returns how much; zero from transports whose messages are whole. What
+    /// leaves then may make room at once: an application calls again until nothing is taken, and passes how
+    /// much was `written` since it began to.
     fn handle_part(&mut self, _rest: Bytes, _written: Bytes) -> Bytes {
         Bytes::ZERO
     }
@@ -193,7 +197,7 @@ pub trait Transport {
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant);
     /// The deadline that `poll_timeout` gave has come.
     fn handle_timeout(&mut self, now: Instant);
-    /// No more messages will come: what was taken is still delivered, then the connection ends.
+    /// No further messages will come: what was taken is still delivered, then the connection ends.
     fn close(&mut self, now: Instant);
     /// Whether a packet may leave now, as far as that can be seen at once.
     fn may_transmit(&self) -> bool {
@@ -212,10 +216,11 @@ pub trait Transport {
     }
     /// One read by the application of at most `limit` bytes (a datagram counts as a whole).
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery>;
-    /// The number of a message that arrived and found no room in the receiving socket's buffer, one a call, until
-    /// `None`; a stream never drops what it has acknowledged.
+    /// The number of a message that arrived and found no room in the receiving socket's buffer, one a call,
+    /// until `None`; a stream never drops what it has acknowledged.
     fn poll_dropped(&mut self) -> Option<u64>;
-    /// The number of a message that was taken and that the sender's own queue then dropped, one a call, until `None`.
+    /// The number of a message that was taken and that the sender's own queue then dropped, one a call, until
+    /// `None`.
     fn poll_discarded(&mut self) -> Option<u64> {
         None
     }
@@ -223,8 +228,8 @@ pub trait Transport {
     fn poll_timeout(&self) -> Option<Instant>;
     /// "May I send now?": room for the next message. Zero while not open.
     fn writable(&self) -> Bytes;
-    /// Whether a message of `size` may be written now: there is room for it, or for a part where even an empty buffer would
-    /// not have room for all.
+    /// Whether a message of `size` may be written now: there is room for it, or for a part if even an empty
+    /// buffer would not have room for all.
     fn takes(&self, size: Bytes) -> bool {
         self.writable() >= size
     }
@@ -235,7 +240,7 @@ pub trait Transport {
         let Observation { cwnd, window, send_buffer, .. } = self.observe();
         Levels { cwnd, window, send_buffer }
     }
-    /// What [`Levels::cwnd`] and [`Levels::window`] follow from: while this stands, they do. Cheaper to ask for.
+    /// What [`Levels::cwnd`] and [`Levels::window`] follow from: while this stands, they do. Cheaper to read.
     fn windows_key(&self) -> (u64, u64) {
         let Levels { cwnd, window, .. } = self.levels();
         (cwnd.map_or(0, f64::to_bits), window.map_or(0, f64::to_bits))

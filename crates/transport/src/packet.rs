@@ -11,7 +11,7 @@ pub enum Packet {
     Udp(Datagram),
     /// A TCP segment.
     Tcp(Segment),
-    /// A DCCP packet; apart, so that the room of its options is nobody else's.
+    /// A DCCP packet. In a box, so that other packets do not grow by the room of its options.
     Dccp(Box<DccpPacket>),
 }
 
@@ -29,7 +29,7 @@ pub struct Datagram {
 pub struct Segment {
     /// Sequence number of the first payload byte, or of the SYN.
     pub seq: SeqNum,
-    /// Acknowledgement number, where `flags` has ACK.
+    /// Acknowledgement number, if `flags` has ACK.
     pub ack: SeqNum,
     /// Control bits.
     pub flags: Flags,
@@ -39,17 +39,17 @@ pub struct Segment {
     pub payload: u32,
     /// SACK blocks, the first `sack_count` of them (RFC 2018 §3).
     pub sack: [SackBlock; 3],
-    /// How many of `sack` are there.
+    /// The number of blocks in `sack`.
     pub sack_count: u8,
     /// The other options.
     pub options: SegmentOptions,
 }
 
-/// The options of a segment but SACK. They have no room for their absence, one byte says which are there: a packet and what a
-/// network notes of it are then one cache line.
+/// The options of a segment, SACK excepted. One byte says which of them are present, so that a packet stays
+/// small: a network copies it at each hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// As [`SegmentOptions::MSS`] and the like say. What is not there is 0.
+    /// Which options are present, as [`SegmentOptions::MSS`] and the others say. An absent one is 0.
     has: u8,
     window_scale: u8,
     mss: u16,
@@ -69,22 +69,8 @@ pub struct SackBlock {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
-/// The ECN field of the IP header (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ecn {
-    /// Not ECN-capable.
-    #[default]
-    NotEct,
-    /// ECN-capable transport.
-    Ect0,
-    /// ECN-capable transport, the other codepoint.
-    Ect1,
-    /// Congestion experienced.
-    Ce,
-}
-
 impl Flags {
-    /// No more data from the sender.
+    /// The sender sends no further data.
     pub const FIN: Self = Self(1);
     /// Synchronise sequence numbers.
     pub const SYN: Self = Self(2);
@@ -101,13 +87,13 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
-    /// Whether of the bits in `mask` exactly those of `other` are set.
+    /// True if exactly the bits of `other` are set among those in `mask`.
     #[inline]
     pub const fn are_just(self, other: Self, mask: Self) -> bool {
         self.0 & mask.0 == other.0
     }
 
-    /// Whether all bits of `other` are set.
+    /// True if all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -119,13 +105,13 @@ impl SegmentOptions {
     const SACK_PERMITTED: u8 = 4;
     const TIMESTAMPS: u8 = 8;
 
-    /// These, and the maximum segment size.
+    /// The same with the maximum segment size.
     #[must_use]
     pub const fn with_mss(self, mss: u16) -> Self {
         Self { mss, has: self.has | Self::MSS, ..self }
     }
 
-    /// These, and the window scale where it is given.
+    /// The same with the window scale, if it is given.
     #[must_use]
     pub const fn with_window_scale(self, shift: Option<u8>) -> Self {
         match shift {
@@ -134,15 +120,15 @@ impl SegmentOptions {
         }
     }
 
-    /// These with SACK-permitted, or without it.
+    /// The same with SACK-permitted, or without it.
     #[must_use]
     pub const fn with_sack_permitted(self, permitted: bool) -> Self {
         let others = self.has & !Self::SACK_PERMITTED;
         Self { has: if permitted { others | Self::SACK_PERMITTED } else { others }, ..self }
     }
 
-    /// These, and the timestamps where they are given.
-    #[inline(always)]
+    /// The same with the timestamps, if they are given.
+    #[inline]
     #[must_use]
     pub const fn with_timestamps(self, timestamps: Option<(u32, u32)>) -> Self {
         match timestamps {
@@ -193,7 +179,7 @@ impl Segment {
     }
 
     /// Timestamps option: TSval and TSecr (RFC 7323 §3).
-    #[inline(always)]
+    #[inline]
     pub const fn timestamps(&self) -> Option<(u32, u32)> {
         let is_there = self.options.has & SegmentOptions::TIMESTAMPS != 0;
         if is_there { Some(self.options.timestamps) } else { None }
@@ -209,7 +195,7 @@ impl Segment {
     ///
     /// The layout is Linux's: on a SYN, SACK-permitted fills the padding before the timestamps; elsewhere
     /// timestamps take 12 bytes and SACK blocks 4 + 8 n.
-    #[inline(always)]
+    #[inline]
     pub const fn options_size(&self) -> u64 {
         let sack = if self.sack_count > 0 { 4 + 8 * self.sack_count as u64 } else { 0 };
         if self.flags.contains(Flags::SYN) {
@@ -218,7 +204,6 @@ impl Segment {
         sack + if self.timestamps().is_some() { 12 } else { 0 }
     }
 
-    #[inline(never)]
     const fn syn_options_size(&self) -> u64 {
         let mut size = 0;
         if self.mss().is_some() {

@@ -1,7 +1,7 @@
 //! Exchange scripts: one end of our DCCP against a scripted far end, in timed text.
 //!
-//! A script first sets the scene, then tells a story, as those of TCP do (`exchange.rs`): `#` begins a comment, times are
-//! milliseconds, a line that begins with blanks happens at the time of the line before.
+//! A script first sets the scene, then tells a story, as those of TCP do (`exchange.rs`): `#` begins a
+//! comment, times are milliseconds, a line that begins with blanks happens at the time of the line before.
 //!
 //! ```text
 //! set initial_window 4              overrides one key of DccpConfig, see `Script::set`
@@ -126,8 +126,9 @@ impl Script {
         Ok(())
     }
 
-    /// The whole handshake, an `rtt` long, with all features agreed; what it says is checked by scripts that tell it
-    /// themselves. Our next packet is numbered iss + 2, the far end's next far + 2 (a client) or far + 3 (a server).
+    /// The whole handshake, an `rtt` long, with all features agreed; what it says is checked by scripts that
+    /// tell it themselves. Our next packet is numbered iss + 2, the far end's next far + 2 (a client) or far
+    /// + 3 (a server).
     fn connect(&mut self, mut words: Words<'_>) -> Result<(), String> {
         let (mut rtt, mut far, mut more) = (100, 0, String::new());
         while let Some(key) = words.next() {

@@ -23,7 +23,8 @@ fn pass(from: &mut Dccp, to: &mut Dccp, now: Instant) -> usize {
     count
 }
 
-/// Two ends with an open connection over a path of 10 ms each way, at [`START`], with data that went each way.
+/// Two ends with an open connection over a path of 10 ms each way, at [`START`], with data that went each
+/// way.
 fn connected(ccid: CcidKind) -> [Dccp; 2] {
     let (mut client, mut server) = (end(ccid, Role::Active, false), end(ccid, Role::Passive, false));
     client.open(Instant::ZERO);
@@ -71,7 +72,8 @@ fn kind(number: u8, byte: u8) -> PacketKind {
     }
 }
 
-/// An attacker who guesses numbers (RFC 4340 §7.5.5): eight answers a second at the most, and the connection lives.
+/// An attacker who guesses numbers (RFC 4340 §7.5.5): eight answers a second at the most, and the connection
+/// lives.
 #[test]
 fn blind_guesses_draw_eight_syncs_a_second_and_change_nothing() {
     for ccid in [CcidKind::Ccid2, CcidKind::Ccid3, CcidKind::Ccid4] {
@@ -100,7 +102,8 @@ fn blind_guesses_draw_eight_syncs_a_second_and_change_nothing() {
     }
 }
 
-/// RFC 4340 §8.1.4: a flood of Requests, each answered, leaves a server as it was, and the true client gets in.
+/// RFC 4340 §8.1.4: a flood of Requests, each answered, leaves a server as it was, and the true client gets
+/// in.
 #[test]
 fn a_request_flood_leaves_a_server_with_cookies_as_it_was() {
     let mut server = end(CcidKind::Ccid2, Role::Passive, true);
@@ -125,8 +128,9 @@ fn a_request_flood_leaves_a_server_with_cookies_as_it_was() {
     assert!(client.is_open() && server.is_open());
 }
 
-/// Without cookies a server's end belongs to the first Request (RFC 4340 §8.5, step 3): a flood finds it taken, adds nothing to it, and
-/// has it no longer than a handshake may last (§8.1.5). Cookies are there for servers that shall be open meanwhile.
+/// Without cookies a server's end belongs to the first Request (RFC 4340 §8.5, step 3): a flood finds it
+/// taken, adds nothing to it, and has it no longer than a handshake may last (§8.1.5). Cookies are there for
+/// servers that shall be open meanwhile.
 #[test]
 fn a_request_flood_takes_a_plain_server_once_and_adds_nothing() {
     for fetches in [true, false] {
@@ -173,8 +177,9 @@ struct Victim {
     packets: u64,
 }
 
-/// What the peer does next: waits so many microseconds, and sends a packet of this kind whose acknowledgement number lies
-/// so far back, that says it held the acknowledgement for so many units of 10 us, with these bytes for options as well.
+/// What the peer does next: waits so many microseconds, and sends a packet of this kind whose acknowledgement
+/// number lies so far back, that says it held the acknowledgement for so many units of 10 us, with these
+/// bytes for options as well.
 type Step = (u64, u8, u64, Option<u32>, Vec<u8>);
 
 impl Victim {
@@ -231,7 +236,8 @@ impl Victim {
         true
     }
 
-    /// A few for each packet that came or went, for pacing, feedback and halving a rate down; and a few a second.
+    /// A few for each packet that came or went, for pacing, feedback and halving a rate down; and a few a
+    /// second.
     fn most_timeouts(&self) -> u64 {
         20 * self.packets + 20 * (self.now.since(START).as_nanos() / 1_000_000_000 + 1)
     }
@@ -273,8 +279,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// A peer with the right numbers may say what it likes, and when: no end panics, and none wakes more often than a few
-    /// times for each packet and second.
+    /// A peer with the right numbers may say what it likes, and when: no end panics, and none wakes more
+    /// often than a few times for each packet and second.
     #[test]
     fn no_valid_peer_makes_an_end_panic_or_spin(
         ccid in 0_usize..3, at_client: bool, steps in prop::collection::vec(step(), 1..40),

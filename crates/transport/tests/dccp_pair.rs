@@ -73,7 +73,8 @@ fn a_large_window_widens_the_sequence_window_before_it_is_needed() {
     assert!(dccp(&pair, A).observe().cwnd.unwrap() > 1000.0);
 }
 
-/// One in fifty packets is lost each way: all that arrives is read once, cwnd is halved, Syncs are not needed.
+/// One in fifty packets is lost each way: all that arrives is read once, cwnd is halved, Syncs are not
+/// needed.
 #[test]
 fn losses_both_ways_halve_the_window_and_lose_nothing_else() {
     use std::cell::RefCell;
@@ -140,8 +141,8 @@ fn a_handshake_with_an_init_cookie_agrees_on_the_same() {
     }
 }
 
-/// RFC 4340 §8.1.4, §8.1.5: the cookie on the client's first packets leaves no room for a message of the largest size, which
-/// waits for a sign of the server.
+/// RFC 4340 §8.1.4, §8.1.5: the cookie on the client's first packets leaves no room for a message of the
+/// largest size, which waits for a sign of the server.
 #[test]
 fn a_full_message_follows_an_init_cookie_once_the_server_has_shown_itself() {
     let cookies = DccpConfig { init_cookie: true, ..config() };

@@ -1,7 +1,7 @@
 //! Exchange scripts: one end of our TCP against a scripted far end, in timed text.
 //!
-//! A script first sets the scene, then tells a story. `#` begins a comment. Times are milliseconds, with a fraction
-//! where needed; a line that begins with blanks happens at the time of the line before.
+//! A script first sets the scene, then tells a story. `#` begins a comment. Times are milliseconds, with a
+//! fraction where needed; a line that begins with blanks happens at the time of the line before.
 //!
 //! ```text
 //! stack rfc                      presets: rfc, linux, bsd-reno
@@ -21,8 +21,8 @@
 //! 150    open | close | quiet    quiet: nothing has left since the last `out`
 //! ```
 //!
-//! A host's clock ticks with the script's. Sequence numbers count from 0 at the SYN, so that data begins at 1. Before each input, and at the end, every packet
-//! that left must have been told of.
+//! A host's clock ticks with the script's. Sequence numbers count from 0 at the SYN, so that data begins at
+//! 1. Before each input, and at the end, every packet that left must have been told of.
 
 use std::collections::VecDeque;
 use std::str::SplitWhitespace;

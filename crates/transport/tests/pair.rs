@@ -1,10 +1,11 @@
 //! Voice echo over two ends of our TCP with Linux's presets: where the round trips come from.
 //!
-//! A 160 B frame each 20 ms goes to an echoing application. With Nagle's algorithm frames gather at the sender until
-//! the last batch is acknowledged, which costs up to a round trip on top of the path's own. Where the echo is one
-//! write for each read, it carries the acknowledgement and leaves at once: at most two round trips. Where it is one
-//! write for each frame, the first frame of the batch leaves and the others wait for its acknowledgement: at most
-//! three. Once a round trip's frames fill segments, those leave at once and the delay falls again.
+//! A 160 B frame each 20 ms goes to an echoing application. With Nagle's algorithm frames gather at the
+//! sender until the last batch is acknowledged, which costs up to a round trip on top of the path's own.
+//! Where the echo is one write for each read, it carries the acknowledgement and leaves at once: at most two
+//! round trips. Where it is one write for each frame, the first frame of the batch leaves and the others wait
+//! for its acknowledgement: at most three. Once a round trip's frames fill segments, those leave at once and
+//! the delay falls again.
 
 mod pair_net;
 
@@ -96,7 +97,8 @@ fn p90(nodelay: bool, rtt_us: u64, echo: EchoWrite) -> f64 {
     delays[(FRAMES * 9).div_ceil(10) - 1].as_secs_f64() / rtt.as_secs_f64()
 }
 
-/// Round trips that are no multiple of the frame interval, so that no frame meets an acknowledgement by phase.
+/// Round trips that are no multiple of the frame interval, so that no frame meets an acknowledgement by
+/// phase.
 const SEVERAL_FRAMES_UNDER_A_SEGMENT_US: [u64; 4] = [51_300, 77_700, 103_100, 127_900];
 
 #[test]

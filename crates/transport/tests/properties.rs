@@ -1,5 +1,5 @@
-//! What holds for TCP whatever the path does: every byte arrives, in order and once; windows are kept; nothing stalls;
-//! both ends close. The windows and timers are watched by `pair_net` at every step.
+//! What holds for TCP whatever the path does: every byte arrives, in order and once; windows are kept;
+//! nothing stalls; both ends close. The windows and timers are watched by `pair_net` at every step.
 
 mod pair_net;
 
@@ -111,8 +111,8 @@ fn wire(impairment: Impairment) -> Wire {
     })
 }
 
-/// TCP_MIN_MSS of Linux (include/net/tcp.h), the least that TCP_MAXSEG takes: of much less the options leave a byte a segment, and a
-/// case of 200 kB becomes one of 200,000 segments.
+/// TCP_MIN_MSS of Linux (include/net/tcp.h), the least that TCP_MAXSEG takes: of much less the options leave
+/// a byte a segment, and a case of 200 kB becomes one of 200,000 segments.
 const LEAST_MSS: u64 = 88;
 const READ_INTERVAL: Duration = Duration::from_millis(10);
 

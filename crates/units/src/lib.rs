@@ -1,13 +1,17 @@
-//! The words that every talkpath crate speaks: time, rates, sizes, sequence numbers, random streams.
+//! The words that every talkpath crate speaks: time, rates, sizes, sequence numbers, the ECN field, random
+//! streams; and the timing wheel.
 //!
 //! The type is the unit, so nothing here takes or returns a bare number without naming its unit. Time is
 //! integer nanoseconds; floats appear only at the edges, to draw from a distribution or to print.
 
+mod ecn;
 mod quantity;
 mod seed;
 mod seq;
 mod time;
+pub mod wheel;
 
+pub use ecn::Ecn;
 pub use quantity::{Bytes, Packets, Rate};
 pub use seed::{Seed, Stream};
 pub use seq::SeqNum;

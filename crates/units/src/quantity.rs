@@ -28,7 +28,8 @@ impl Rate {
         self.0
     }
 
-    /// The time that `size` takes at this rate, rounded down to the nanosecond; [`Duration::MAX`] at rate zero.
+    /// The time that `size` takes at this rate, rounded down to the nanosecond; [`Duration::MAX`] at rate
+    /// zero.
     ///
     /// A serialiser that must not drift carries the remainder itself (`path`'s link does).
     pub const fn time_to_send(self, size: Bytes) -> Duration {

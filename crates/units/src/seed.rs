@@ -3,8 +3,8 @@
 //! Every random element of a run draws from its own stream, named after its place in the scenario
 //! (`"link/up/loss"`), so that adding an element changes no other element's draws.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna, *Scrambled linear pseudorandom number generators*, 2021);
-//! transcendental functions come from `libm`, so that a stream is the same on every machine.
+//! The generator is xoshiro256++ (Blackman and Vigna, *Scrambled linear pseudorandom number generators*,
+//! 2021); transcendental functions come from `libm`, so that a stream is the same on every machine.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -33,7 +33,8 @@ impl Seed {
 
     /// The stream of the element called `name`.
     pub fn stream(self, name: &str) -> Stream {
-        // FNV-1a folds the name into 64 bits (draft-eastlake-fnv: offset basis and prime); `mix` spreads them.
+        // FNV-1a folds the name into 64 bits (draft-eastlake-fnv: offset basis and prime); `mix` spreads
+        // them.
         let folded = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -73,7 +74,7 @@ impl Stream {
         self.unit() < probability
     }
 
-    /// A span uniform in [`from`, `to`), to the nanosecond; `from` where the range is empty.
+    /// A span uniform in [`from`, `to`), to the nanosecond; `from` if the range is empty.
     pub fn span(&mut self, from: Duration, to: Duration) -> Duration {
         let width = to.saturating_sub(from).as_nanos();
         // The high half of the product maps 64 uniform bits onto the width with a bias under width / 2^64.
@@ -120,7 +121,8 @@ mod tests {
 
     #[test]
     fn the_generator_never_changes_under_recorded_runs() {
-        // A change here changes every recorded run: it needs a new record version and a word in the changelog.
+        // A change here changes every recorded run: it needs a new record version and a word in the
+        // changelog.
         let mut stream = Seed::new(1).stream("pinned");
         assert_eq!([stream.bits(), stream.bits()], PINNED);
     }

@@ -25,7 +25,7 @@ impl SeqNum {
         Self(self.0.wrapping_add(count))
     }
 
-    /// How far `self` lies after `other`: negative where it lies before; half the circle counts as before.
+    /// How far `self` lies after `other`: negative if it lies before; half the circle counts as before.
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
@@ -50,7 +50,7 @@ impl SeqNum {
 }
 
 impl PartialOrd for SeqNum {
-    /// The order on the shorter way round; `None` for two numbers exactly half the circle apart.
+    /// The order on the shorter way round; `None` for two numbers at a distance of exactly half the circle.
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         match self.distance_from(*other) {
             i32::MIN => None,

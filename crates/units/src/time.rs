@@ -53,7 +53,7 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// The span since `earlier`; zero where `earlier` is in fact later.
+    /// The span since `earlier`; zero if `earlier` is in fact later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
@@ -100,7 +100,8 @@ impl Duration {
         Self(s * 1_000_000_000)
     }
 
-    /// The span nearest to `s` seconds; zero for a negative or undefined `s`, [`Duration::MAX`] past the range.
+    /// The span nearest to `s` seconds; zero for a negative or undefined `s`, [`Duration::MAX`] past the
+    /// range.
     pub fn from_secs_f64(s: f64) -> Self {
         // A float-to-integer `as` saturates and maps NaN to zero, which is the documented behaviour.
         Self(libm::round(s * 1e9) as u64)
@@ -211,7 +212,7 @@ impl AddAssign for Duration {
 
 impl Sub for Duration {
     type Output = Self;
-    /// Panics in debug builds where `other` is longer: use `saturating_sub` for input.
+    /// Panics in debug builds if `other` is longer: use `saturating_sub` for input.
     fn sub(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }

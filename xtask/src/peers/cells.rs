@@ -1,7 +1,7 @@
 //! The study's cells that are run in all simulators: the same set-up in each one's keys.
 //!
-//! Ours opens the window as ns-2 does ([`EACH_ACK`]); everything else of the paper's cells is the study's. The cells at the end switch one
-//! mechanism each.
+//! Ours opens the window as ns-2 does ([`EACH_ACK`]); everything else of the paper's cells is the study's.
+//! The cells at the end switch one mechanism each.
 
 /// One set-up.
 pub(super) struct Cell {
@@ -11,11 +11,11 @@ pub(super) struct Cell {
     pub(super) ours: Vec<String>,
     /// Keys of dumbbell.tcl.
     pub(super) ns2: String,
-    /// Keys of dumbbell.cc; `None` where ns-3 has no such mechanism: it has no Reno before RFC 6582.
+    /// Keys of dumbbell.cc; `None` if ns-3 has no such mechanism: it has no Reno before RFC 6582.
     pub(super) ns3: Option<String>,
 }
 
-/// Every cell: the paper's, each with NewReno too where ns-3 can be asked, and one mechanism after the other.
+/// Every cell: the paper's, each with NewReno too if ns-3 can run it, and one mechanism after the other.
 pub(super) fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for delays in ["het", "hom"] {

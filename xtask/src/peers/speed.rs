@@ -1,8 +1,11 @@
-//! What the same packets cost in each simulator: CPU time and hops, a hop being one link crossed by one packet, data or acknowledgement.
+//! What the same packets cost in each simulator: CPU time and hops, a hop being one link crossed by one
+//! packet, data or acknowledgement.
 //!
-//! The scenarios are the simulator's benchmarks. Links in ns-2 and ns-3 go both ways, so that acknowledgements cross the senders' own
-//! links there and not here; costs are compared by the hop. ns-2's hops are counted in a run of their own, since its monitors cost it time. ns-3 runs a shorter stretch of
-//! the same scenario, for it takes a quarter of an hour for the third. CPU time is the whole process's, user and system, from the operating system's account of finished children.
+//! The scenarios are the simulator's benchmarks. Links in ns-2 and ns-3 go both ways, so that
+//! acknowledgements cross the senders' own links there and not here; costs are compared by the hop. ns-2's
+//! hops are counted in a run of their own, since its monitors cost it time. ns-3 runs a shorter stretch of
+//! the same scenario, for it takes a quarter of an hour for the third. CPU time is the whole process's, user
+//! and system, from the operating system's account of finished children.
 
 use std::fs;
 use std::path::Path;
@@ -18,8 +21,9 @@ struct Benchmark {
     ns3: &'static str,
 }
 
-/// `[repeats=N] [NAME...]`: all three benchmarks or those named, one line each and simulator. Simulators take turns, so that what else the
-/// machine does meets them alike; a ratio is of one turn, and the line has its median and range over the turns.
+/// `[repeats=N] [NAME...]`: all three benchmarks or those named, one line each and simulator. Simulators take
+/// turns, so that what else the machine does meets them alike; a ratio is of one turn, and the line has its
+/// median and range over the turns.
 pub(super) fn run(
     root: &Path,
     ours: &Simulator,
@@ -113,10 +117,12 @@ fn print(name: &str, contestants: &[Contestant<'_>]) {
     }
 }
 
-/// User and system time of all children that have ended, to the clock tick of 10 ms (proc(5): cutime, cstime; USER_HZ is 100).
+/// User and system time of all children that have ended, to the clock tick of 10 ms (proc(5): cutime, cstime;
+/// USER_HZ is 100).
 fn children_seconds() -> Result<f64, String> {
     let stat = fs::read_to_string("/proc/self/stat").map_err(|why| format!("/proc/self/stat: {why}"))?;
-    // The name in parentheses may hold spaces; cutime and cstime are fields 16 and 17 of all, 14 and 15 of those after it.
+    // The name in parentheses may hold spaces; cutime and cstime are fields 16 and 17 of all, 14 and 15 of
+    // those after it.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
     match (ticks(13), ticks(14)) {

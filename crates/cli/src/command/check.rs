@@ -1,14 +1,17 @@
-//! `talkpath check`: every mistake of a scenario at once, or the schema for an editor.
+//! `talkpath check`: every mistake of a scenario at once, the schema for an editor, or the table of keys.
 
-use talkpath_scenario::{Options, schema};
+use talkpath_scenario::{Options, key_tables, schema};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, print};
 
-/// Validates, or prints the schema.
+/// Validates, or prints the schema or the keys.
 pub(crate) fn run(args: &CheckArgs, terminal: Terminal) -> Result<(), Failure> {
+    if args.keys {
+        return print(key_tables().as_bytes());
+    }
     let Some(path) = &args.scenario else {
         let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
         return print(format!("{text}\n").as_bytes());

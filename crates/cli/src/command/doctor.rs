@@ -6,12 +6,12 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use serde::Serialize;
+use talkpath_emu::{Capabilities, Means, Preemption, probe};
 use talkpath_measure::STOLEN_SHARE_TOLD;
-use talkpath_net::emu::{Capabilities, Means, Preemption, probe};
 
 use crate::args::Common;
 use crate::failure::Failure;
-use crate::part::json;
+use crate::json::json;
 use crate::terminal::{self, Terminal};
 
 /// Prints one line a finding, or with `--json` all of them as an object.
@@ -42,7 +42,7 @@ struct Findings {
 #[derive(Serialize)]
 struct Finding {
     subject: &'static str,
-    /// Begins with `ready` where something can be had.
+    /// Begins with `ready` if something can be had.
     state: String,
     advice: Option<&'static str>,
 }

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 
 use talkpath_arena::RunPlan;
+use talkpath_emu::{CaptureError, export_capture};
 use talkpath_measure::export::{export_csv, export_jsonl};
 use talkpath_measure::record_file::{RecordError, read_packets};
 use talkpath_measure::summary::Summary;
-use talkpath_net::emu::{CaptureError, export_capture};
 use talkpath_scenario::Options;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 
@@ -56,7 +56,8 @@ fn captured(
     })
 }
 
-/// Runs the simulation of `dir` again, with a capture. Only a simulated run is a function of its scenario and seed.
+/// Runs the simulation of `dir` again, with a capture. Only a simulated run is a function of its scenario and
+/// seed.
 fn capture_again(
     dir: &RunDir,
     args: &ExportArgs,
@@ -127,7 +128,7 @@ fn export(
         _ => Failure::read(&path, &why),
     })?;
     let rows = read_packets(file).map_err(|why| unreadable(&why))?;
-    // What reading and what writing refuse is told apart by who raised it.
+    // Kept separately, to distinguish an error of the reader from one of the writer.
     let mut read_failure = None;
     let rows = rows.map_while(|row| row.map_err(|why| read_failure = Some(unreadable(&why))).ok()).map(Ok);
     let written = match format {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use talkpath_net::emu::{log_header, replay};
+use talkpath_emu::{log_header, replay};
 use talkpath_scenario::Options;
 
 use crate::args::ReplayArgs;

@@ -40,7 +40,7 @@ fn write(target: &Path, page: &str, terminal: Terminal) -> Result<(), Failure> {
     terminal.result(&format!("Report: {}\n", target.display()))
 }
 
-/// What a run directory tells.
+/// What a run directory holds.
 struct Told {
     summary: Summary,
     figures: Vec<CellFigures>,
@@ -68,7 +68,7 @@ impl Told {
     }
 }
 
-/// The runs are told apart by their arenas, or where these repeat by their directories.
+/// The runs are distinguished by their arenas, or by their directories if an arena repeats.
 fn page_of_several(dirs: &[RunDir]) -> Result<String, Failure> {
     let told: Vec<Told> = dirs.iter().map(Told::read).collect::<Result<_, _>>()?;
     let mut arenas: Vec<&str> = told.iter().map(|told| told.summary.arena.as_str()).collect();
@@ -106,7 +106,7 @@ fn runs(dir: &RunDir) -> Result<Vec<RunRecord>, Failure> {
         .map_err(|why| Failure::Usage(format!("cannot read the records in {}: {why}", dir.path().display())))
 }
 
-/// The rows of a record file; none where the run kept none.
+/// The rows of a record file; none if the run kept none.
 fn rows<T>(path: &PathBuf, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
     match File::open(path) {
         Ok(file) => read(file)

@@ -1,4 +1,5 @@
-//! Whatever a scenario file, a folder or a run directory holds: a clear line, the right exit code, nothing half-written.
+//! Whatever a scenario file, a folder or a run directory holds: a clear line, the right exit code, nothing
+//! half-written.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +7,8 @@ use std::process::Command;
 
 use crate::harness::{Bench, SHORT, Seen};
 
-/// `SHORT` with one line exchanged: what it was, what it becomes, the line on which the mistake is, what must be said.
+/// `SHORT` with one line exchanged: what it was, what it becomes, the line on which the mistake is, what must
+/// be said.
 const MISTAKES: &[(&str, &str, usize, &str)] = &[
     // Misspelt keys, with the nearest known one.
     ("name = ", "nmae = ", 1, "name"),
@@ -150,7 +152,8 @@ fn a_folder_that_cannot_be_written_is_exit_code_1() {
 fn a_disk_that_fills_up_is_exit_code_1_and_leaves_no_half_file() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);
-    // Files of at most one block of 512 or 1,024 B; without the trap the signal would kill instead of failing the write.
+    // Files of at most one block of 512 or 1,024 B; without the trap the signal would kill instead of failing
+    // the write.
     let program = env!("CARGO_BIN_EXE_talkpath");
     let script = format!("trap '' XFSZ; ulimit -f 1; exec '{program}' run call.toml");
     let mut shell = Command::new("sh");

@@ -43,8 +43,8 @@ direction = "down"
 workload = { kind = "voice", codec = "g711" }
 "#;
 
-/// A simulated run is made again for its capture: nothing malformed, no errors, every checksum right, as many packets as the
-/// summary tells, and tshark's figures of the call those of the summary to the printed digit.
+/// A simulated run is made again for its capture: nothing malformed, no errors, every checksum right, as many
+/// packets as the summary tells, and tshark's figures of the call those of the summary to the printed digit.
 #[test]
 fn a_simulated_runs_capture_has_every_transport_and_the_summarys_figures() {
     let bench = Bench::new();
@@ -85,8 +85,8 @@ fn a_simulated_runs_capture_has_every_transport_and_the_summarys_figures() {
     assert_eq!((&row[11..14], &row[14..17]), (&figures("delta_ms")[..], &figures("jitter_ms")[..]));
 }
 
-/// The fields of the only line of tshark's table of RTP streams: start, end, addresses and ports, SSRC and payload, then packets,
-/// lost and its share, time between arrivals, jitter.
+/// The fields of the only line of tshark's table of RTP streams: start, end, addresses and ports, SSRC and
+/// payload, then packets, lost and its share, time between arrivals, jitter.
 fn rtp_stream(bench: &Bench, file: &str) -> Vec<String> {
     let table = tshark(bench, file, &["-n", "-d", "udp.port==5004,rtp", "-q", "-z", "rtp,streams"]).unwrap();
     let row =
@@ -121,7 +121,8 @@ transport = "tcp"
 workload = { kind = "cbr", rate = "64 kbps", size = "160 B" }
 "#;
 
-/// What tshark prints of `fields` of the packets of `file` that `filter` takes; `None` where it is not installed.
+/// What tshark prints of `fields` of the packets of `file` that `filter` takes; `None` where it is not
+/// installed.
 fn fields(bench: &Bench, file: &str, filter: &str, fields: &[&str]) -> Option<Vec<String>> {
     let mut arguments = Vec::new();
     let checked = ["dccp", "udp", "tcp"].map(|protocol| format!("{protocol}.check_checksum:TRUE"));
@@ -146,7 +147,8 @@ fn tshark(bench: &Bench, file: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// `export --format pcapng` of an emulated run, read by tshark: nothing malformed, all checksums right, each end's packets.
+/// `export --format pcapng` of an emulated run, read by tshark: nothing malformed, all checksums right, each
+/// end's packets.
 #[test]
 fn an_emulated_runs_capture_has_both_ends_packets_with_right_checksums() {
     let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! Our DCCP in real time beside the simulator: one scenario, two arenas, the same figures within a stated spread.
+//! Our DCCP in real time beside the simulator: one scenario, two arenas, the same figures within a stated
+//! spread.
 
 use serde_json::Value;
 
@@ -31,8 +32,8 @@ fn bulk(summary: &Value) -> Vec<(String, Value)> {
     summary["runs"].as_array().unwrap().iter().map(cell).collect()
 }
 
-/// Goodput within 10 %, and the same counters known: a busy machine's own doing is no difference, so that a run which says
-/// that it is not valid is made again.
+/// Goodput within 10 %, and the same counters known: a busy machine's own doing is no difference, so that a
+/// run which says that it is not valid is made again.
 #[test]
 fn goodput_in_emu_is_that_of_sim_for_every_ccid() {
     let bench = Bench::new();

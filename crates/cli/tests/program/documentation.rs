@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Bench, Seen, entries};
+use crate::harness::{Bench, Seen, Served, entries};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -26,7 +27,7 @@ fn every_example_scenario_is_valid() {
 fn every_scenario_in_the_documentation_is_valid() {
     let bench = Bench::new();
     let mut checked = 0;
-    for page in ["README.md", "docs/interface.md", "docs/scenario.md"] {
+    for page in ["README.md", "docs/reference/interface.md", "docs/reference/scenario.md"] {
         let text = fs::read_to_string(root().join(page)).unwrap();
         for block in text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
             // A whole scenario says how long it takes; the rest are fragments.
@@ -41,34 +42,20 @@ fn every_scenario_in_the_documentation_is_valid() {
     assert!(checked >= 2, "{checked} scenarios found");
 }
 
-#[test]
-fn every_flag_and_command_is_on_the_interface_page() {
-    let bench = Bench::new();
-    let page = fs::read_to_string(root().join("docs/interface.md")).unwrap();
-    for command in
-        ["compare", "run", "check", "serve", "report", "export", "replay", "doctor", "completions", "man"]
-    {
-        assert!(page.contains(&format!("talkpath {command}")), "{command}");
-        let help = bench.run(&[command, "--help"]);
-        let words = help.succeeds().out.split([' ', '\n', ',', '[', '`', '.', ')', ';']);
-        for flag in words.filter(|word| word.starts_with("--") && word.len() > 2) {
-            let known = ["--help", "--version", "--verbose"].contains(&flag) || page.contains(flag);
-            assert!(known, "{flag} of {command} is not on the page");
-        }
-    }
-}
-
 /// The pages of the documentation: their names and texts.
 fn pages() -> Vec<(String, String)> {
     let of = |folder: &str| entries(&root().join(folder));
     let studies = of("studies").into_iter().map(|study| study.join("README.md"));
-    let folders = [of("docs"), of("docs/studies"), vec![root().join("README.md")]];
-    let pages = folders.into_iter().flatten().chain(studies).filter(|path| path.is_file());
+    let folders =
+        ["docs", "docs/guide", "docs/reference", "docs/models", "docs/notes", "docs/studies"].map(of);
+    let folders = folders.into_iter().chain([vec![root().join("README.md")]]);
+    let pages = folders.flatten().chain(studies).filter(|path| path.is_file());
     let pages = pages.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     pages.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
 }
 
-/// The commands of a page that begin with `program`, in blocks and within lines, without what is said about them.
+/// The commands of a page that begin with `program`, in blocks and within lines, without what is said about
+/// them.
 fn commands(page: &str, program: &str) -> Vec<String> {
     let blocks = page.split("```").skip(1).step_by(2).flat_map(str::lines);
     let prose: String = page.split("```").step_by(2).collect();
@@ -138,32 +125,77 @@ fn every_cargo_command_in_the_documentation_names_what_there_is() {
     assert!(checked > 5, "{checked} names found");
 }
 
-/// `TALKPATH_UPDATE=1 cargo test -p talkpath` writes the page anew where the figures moved on purpose.
-#[test]
-fn the_readme_shows_what_compare_prints() {
+/// Runs every line of the `sh` blocks of a guide in turn, in one folder. That folder has the project's
+/// scenarios, and each TOML block whose first line is `# NAME.toml` as a file. A test of its own for each
+/// guide: they run beside each other.
+fn try_guide(name: &str, expected: usize) {
     let bench = Bench::new();
-    let seen = bench.run(&["compare"]);
-    let run = bench.only_run();
-    let printed = seen
-        .succeeds()
-        .out
-        .replace(env!("CARGO_BIN_EXE_talkpath"), "target/release/talkpath")
-        .replace(&run.file_name().unwrap().to_string_lossy()[..STARTED.len()], STARTED);
-    let path = root().join("README.md");
-    let page = fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEFORE).unwrap();
-    let (shown, after) = rest.split_once("\n```\n").unwrap();
-    if shown != printed.trim_end() && std::env::var_os("TALKPATH_UPDATE").is_some() {
-        fs::write(&path, format!("{before}{BEFORE}{}\n```\n{after}", printed.trim_end())).unwrap();
-        return;
+    let page = fs::read_to_string(root().join("docs/guide").join(name)).unwrap();
+    fs::create_dir_all(bench.path("bin")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_talkpath"), bench.path("bin/talkpath")).unwrap();
+    symlink(root().join("scenarios").canonicalize().unwrap(), bench.path("scenarios")).unwrap();
+    for block in page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        if let Some(file) = block.lines().next().and_then(|line| line.strip_prefix("# ")) {
+            bench.file(file, block);
+        }
     }
-    assert!(
-        shown == printed.trim_end(),
-        "set TALKPATH_UPDATE=1 to write the README anew; it prints:\n{printed}"
-    );
+    let mut served = None;
+    let mut tried = 0;
+    let blocks = page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    for line in blocks.flat_map(str::lines) {
+        let line = line.trim_start_matches("far host$").trim_start_matches("this host$").trim();
+        tried += 1;
+        if line.starts_with("talkpath serve") {
+            let arguments: Vec<&str> = line.split_whitespace().skip(2).collect();
+            served = Some(Served::start(&bench, &arguments));
+            continue;
+        }
+        let seen = Seen::of(shell(&bench, line, served.as_ref()).output().unwrap());
+        if line.contains("--arena emu") && seen.code == Some(3) {
+            eprintln!("SKIP: {line}: the emulated arena is not available here: {}", seen.err);
+            continue;
+        }
+        assert_eq!(seen.code, Some(0), "{name}: {line}: {}", seen.err);
+    }
+    assert_eq!(tried, expected, "commands on {name}: say here how many there are, so that none is lost");
 }
 
-/// What stands in the README before the output.
-const BEFORE: &str = "## What they print\n\n```\n";
-/// When the README's run was.
-const STARTED: &str = "2026-11-21T19-05-07Z";
+/// `line` as a shell runs it, with `talkpath` on its path, the server's address for HOST and a run directory
+/// for `...`.
+fn shell(bench: &Bench, line: &str, served: Option<&Served>) -> Command {
+    let mut line = line.to_owned();
+    if let Some(run) = bench.runs().last() {
+        line = line.replace("talkpath-runs/…", &run.to_string_lossy());
+    }
+    if let Some(served) = served {
+        line = line.replace("HOST", &served.address);
+    }
+    // Real time is dear: two seconds of a run, and one transport of a comparison.
+    if line.starts_with("talkpath run") && line.contains(" --to ") || line.contains("--arena emu") {
+        line += " --set duration='2 s' --set drain='200 ms'";
+    }
+    let mut command = bench.prepared(Command::new("sh"), &["-c", &line]);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", bench.path("bin").display())).env("TALKPATH_TRANSPORTS", "udp");
+    command
+}
+
+#[test]
+fn every_command_of_the_guide_to_measuring_a_line_works() {
+    try_guide("measure-a-line.md", 9);
+}
+
+#[test]
+fn every_command_of_the_guide_to_scenarios_works() {
+    try_guide("write-a-scenario.md", 8);
+}
+
+#[test]
+fn every_command_of_the_guide_to_studies_works() {
+    try_guide("run-a-study.md", 6);
+}
+
+#[test]
+fn every_command_for_those_who_come_from_other_tools_works() {
+    try_guide("coming-from.md", 14);
+}

@@ -1,4 +1,5 @@
-//! The emulated arena as a user sees it: the same files, a log of arrivals, and a replay that finds no difference.
+//! The emulated arena as a user sees it: the same files, a log of arrivals, and a replay that finds no
+//! difference.
 
 use std::fs;
 use std::path::PathBuf;
@@ -86,4 +87,24 @@ fn a_simulated_run_has_no_arrivals_to_replay() {
     bench.run(&["run", "call.toml"]).succeeds();
     let run = bench.only_run();
     bench.run(&["replay", &run.to_string_lossy()]).fails(2, &["--arena emu"]);
+}
+
+/// Each limit ends it at another step: the first namespace, a packet socket, a device, a flow's socket.
+#[test]
+fn an_emulator_without_descriptors_names_their_limit_and_not_the_kernels_configuration() {
+    let Some(bench) = emulated_call() else { return };
+    let mut failed = 0;
+    for limit in 5..=16 {
+        let seen = Seen::of(
+            bench.limited(&format!("-n {limit}"), &["run", "call.toml", "--arena", "emu"]).output().unwrap(),
+        );
+        // What is enough is enough.
+        if seen.code == Some(0) {
+            continue;
+        }
+        seen.fails(3, &["file descriptors", &format!(" {limit} "), "help: ", "ulimit -n"]);
+        assert!(!seen.err.contains("CONFIG_") && !seen.err.contains("modprobe"), "-n {limit}: {}", seen.err);
+        failed += 1;
+    }
+    assert!(failed >= 5, "{failed} limits were too low");
 }

@@ -39,7 +39,17 @@ impl Bench {
 
     /// The program, not started yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_talkpath"));
+        self.prepared(Command::new(env!("CARGO_BIN_EXE_talkpath")), arguments)
+    }
+
+    /// The program under the limits of a shell's `ulimit`, such as `-n 24`, not started yet.
+    pub(crate) fn limited(&self, limit: &str, arguments: &[&str]) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_talkpath")]);
+        self.prepared(shell, arguments)
+    }
+
+    pub(crate) fn prepared(&self, mut command: Command, arguments: &[&str]) -> Command {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TALKPATH_")) {
             command.env_remove(name);
         }
@@ -52,8 +62,8 @@ impl Bench {
         Seen::of(self.command(arguments).output().unwrap())
     }
 
-    /// As [`Bench::run`], of what asks for the emulated arena; `None` where this machine does not allow that, which is printed,
-    /// and leaves nothing behind.
+    /// As [`Bench::run`], of what asks for the emulated arena; `None` where this machine does not allow that,
+    /// which is printed, and leaves nothing behind.
     #[track_caller]
     pub(crate) fn emulate(&self, arguments: &[&str]) -> Option<Seen> {
         let seen = self.run(arguments);
@@ -138,6 +148,34 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
 
 pub(crate) fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// A server that ends with the test.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+}
+
+impl Served {
+    pub(crate) fn start(bench: &Bench, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--bind", "127.0.0.1:0"];
+        all.extend(arguments);
+        Self::of(bench.command(&all))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let line = first_line(child.stdout.as_mut().unwrap());
+        let address = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { child, address }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Waits until `condition` holds; gives up after a time that only a hang reaches.

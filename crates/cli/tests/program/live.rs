@@ -1,15 +1,16 @@
 //! Two processes over the loopback interface: `serve`, and a run against it.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Child;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Bench, Seen, entries, first_line, names, read_json, wait_until};
+use crate::harness::{Bench, Seen, Served, entries, names, read_json, wait_until};
 
 /// One second of a call.
 const CALL: &str = "\
@@ -22,30 +23,6 @@ path = \"lan\"
 transport = \"udp\"
 workload = { kind = \"voice\", codec = \"g711\", echo = true }
 ";
-
-/// A server that ends with the test.
-struct Served {
-    child: Child,
-    address: String,
-}
-
-impl Served {
-    fn start(bench: &Bench, arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", "--bind", "127.0.0.1:0"];
-        all.extend(arguments);
-        let mut child = bench.start(&all);
-        let line = first_line(child.stdout.as_mut().unwrap());
-        let address = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { child, address }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn a_call_over_loopback_is_measured_as_in_the_simulator() {
@@ -197,7 +174,7 @@ fn a_far_end_that_dies_leaves_whole_records_and_exit_code_4() {
     bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
     let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
     wait_until("a run directory", || !bench.runs().is_empty());
-    thread::sleep(std::time::Duration::from_millis(1500));
+    thread::sleep(Duration::from_millis(1500));
     served.child.kill().unwrap();
     let seen = Seen::of_child(child);
     seen.fails(4, &["talkpath run --resume"]);
@@ -214,11 +191,44 @@ fn an_interrupted_live_run_keeps_what_was_measured() {
     bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
     let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
     wait_until("a run directory", || !bench.runs().is_empty());
-    thread::sleep(std::time::Duration::from_millis(1500));
+    thread::sleep(Duration::from_millis(1500));
     interrupt(&child);
     let seen = Seen::of_child(child);
     seen.fails(130, &["interrupted"]);
     assert_kept(&bench, &seen.summary());
+}
+
+/// A far host that does nothing for a while is not the network.
+#[test]
+fn a_far_host_that_stands_still_makes_the_run_not_valid_and_is_named() {
+    let bench = Bench::new();
+    let served = Served::start(&bench, &["--open"]);
+    let chat = CALL.split_once("[flow.call]").unwrap().1.replace("\"udp\"", "\"tcp-nodelay\"");
+    let both = format!("{}\n[flow.chat]{chat}", CALL.replace("\"1 s\"\ndrain", "\"4 s\"\ndrain"));
+    bench.file("both.toml", both);
+    let child = bench.start(&["run", "both.toml", "--to", &served.address, "--json"]);
+    wait_until("a run directory", || !bench.runs().is_empty());
+    thread::sleep(Duration::from_millis(1500));
+    let pid = Pid::from_raw(i32::try_from(served.child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    thread::sleep(Duration::from_millis(1200));
+    kill_process(pid, Signal::CONT).unwrap();
+    let seen = Seen::of_child(child);
+    let summary = seen.succeeds().summary();
+    assert_eq!(summary["valid"], false);
+    let warnings = summary["warnings"].to_string();
+    for flow in ["call", "chat"] {
+        let figures = &summary["runs"][0]["flows"][flow];
+        let of = |key: &str| figures[key]["max"].as_f64().unwrap_or_else(|| panic!("{key} in {figures}"));
+        let (held, round_trip) = (of("turn_round_ms"), of("round_trip_delay_ms"));
+        // A stopped reader of a stream counts from when it should have woken, and the first message that it
+        // missed came up to a frame time later. So the longest turn-round exceeds the longest round trip by
+        // less than that.
+        let frame_ms = if flow == "chat" { 20.0 } else { 0.0 };
+        assert!(held > 1_000.0 && held < round_trip + frame_ms, "{flow}: {held} of {round_trip}");
+        assert!(figures["turn_round_ms"]["p99"].as_f64().unwrap() > 5.0, "{figures}");
+        assert!(warnings.contains(&format!("flow {flow}: the far host held its")), "{warnings}");
+    }
 }
 
 #[test]
@@ -230,6 +240,144 @@ fn a_server_ends_with_ctrl_c() {
     let mut said = String::new();
     served.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("--key-file"), "{said}");
+}
+
+/// A control connection with a session of `flows` TCP flows upwards, running, and the opening lines of its
+/// flows.
+fn session_of_streams(address: &str, flows: usize) -> (BufReader<TcpStream>, Vec<String>) {
+    let (nonce, filling) = ("0".repeat(32), ".".repeat(512));
+    let hello = |version: &str| {
+        let mut control = BufReader::new(TcpStream::connect(address).unwrap());
+        let hello = format!(r#"{{"hello":{{"version":{version},"nonce":"{nonce}","filling":"{filling}"}}}}"#);
+        let answer = ask(&mut control, &hello);
+        (control, answer)
+    };
+    // Who speaks another version is told the server's.
+    let (_, refused) = hello("0");
+    let why = refused["refused"]["why"].as_str().unwrap();
+    let version = why.split(' ').find(|word| word.parse::<u32>().is_ok()).unwrap();
+    let (mut control, welcome) = hello(version);
+    assert!(welcome["welcome"].is_object(), "{welcome}");
+    let tcp = r#"{"tcp":{"nodelay":false,"cc":"cubic","mss":null,"send_buffer":null,"receive_buffer":null}}"#;
+    let voice = r#"{"voice":{"ptime_ns":20000000,"size":160}}"#;
+    let flow = format!(
+        r#"{{"transport":{tcp},"workload":{voice},"echo_per_read":null,"is_up":true,"start_ns":0,"file":null}}"#
+    );
+    let session = format!(
+        r#"{{"session":{{"flows":[{}],"warm_up_ns":0,"duration_ns":60000000000,"drain_ns":0}}}}"#,
+        vec![flow; flows].join(",")
+    );
+    let ready = ask(&mut control, &session);
+    let admissions = ready["ready"]["flows"].as_array().unwrap_or_else(|| panic!("{ready}"));
+    let line = |it: &serde_json::Value| format!("{{\"data\":{{\"secret\":{}}}}}\n", it["secret"]);
+    let lines = admissions.iter().map(line).collect();
+    assert!(ask(&mut control, r#"{"go":{"start_ns":0}}"#)["going"].is_object());
+    (control, lines)
+}
+
+/// What the server answers to a line.
+fn ask(control: &mut BufReader<TcpStream>, line: &str) -> serde_json::Value {
+    control.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    control.read_line(&mut answer).unwrap();
+    serde_json::from_str(&answer).unwrap_or_else(|why| panic!("{why}: {answer:?}"))
+}
+
+/// Processor time that a process has used, in ticks of 10 ms (proc_pid_stat(5): utime and stime; USER_HZ is
+/// 100).
+fn ticks(child: &Child) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let after_name = stat.rsplit(") ").next().unwrap();
+    after_name.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn a_server_without_descriptors_rests_serves_those_inside_and_says_so_once() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    let arguments = ["serve", "--open", "--bind", "127.0.0.1:0"];
+    let mut served = Served::of(bench.limited("-n 24", &arguments));
+    let (mut control, lines) = session_of_streams(&served.address, 40);
+    // The kernel's queue takes each of them, the server as many as it has descriptors for.
+    let mut streams = Vec::new();
+    for line in lines {
+        let mut stream = TcpStream::connect(&served.address).unwrap();
+        stream.write_all(line.as_bytes()).unwrap();
+        streams.push(stream);
+    }
+    thread::sleep(Duration::from_millis(300));
+    let (before, begun) = (ticks(&served.child), Instant::now());
+    for _ in 0..10 {
+        assert!(ask(&mut control, "\"ask\"")["progress"].is_object(), "those inside are served");
+        thread::sleep(Duration::from_millis(100));
+    }
+    let share = (ticks(&served.child) - before) as f64 / 100.0 / begun.elapsed().as_secs_f64();
+    assert!(share < 0.25, "{share:.2} of a processor to do nothing");
+    drop((streams, control));
+    // Whoever waited at the door gets in now.
+    bench.run(&["run", "call.toml", "--to", &served.address]).succeeds();
+    served.child.kill().unwrap();
+    let mut said = String::new();
+    served.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said.matches("no new connections for now").count(), 1, "{said}");
+    assert!(said.contains("24 file descriptors") && said.contains("ulimit -n"), "{said}");
+}
+
+#[test]
+fn silent_strangers_leave_descriptors_for_those_who_come_to_measure() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    let served = Served::of(bench.limited("-n 24", &["serve", "--open", "--bind", "127.0.0.1:0"]));
+    let silent: Vec<_> = (0..60).map(|_| TcpStream::connect(&served.address).unwrap()).collect();
+    bench.run(&["run", "call.toml", "--to", &served.address]).succeeds();
+    drop(silent);
+}
+
+#[test]
+fn a_server_takes_all_the_descriptors_that_the_administrator_allows() {
+    let bench = Bench::new();
+    let served = Served::of(bench.limited("-S -n 24", &["serve", "--open", "--bind", "127.0.0.1:0"]));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", served.child.id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let columns: Vec<&str> = files.split_ascii_whitespace().collect();
+    assert_eq!(columns[3], columns[4], "soft and hard: {files}");
+    assert_ne!(columns[3], "24");
+}
+
+/// Whether a thread of a process is in SCHED_FIFO (proc_pid_stat(5): the policy is field 41, and FIFO is 1).
+fn has_real_time_thread(child: &Child) -> bool {
+    entries(Path::new(&format!("/proc/{}/task", child.id()))).iter().any(|task| {
+        let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().and_then(|after_name| after_name.split(' ').nth(38)) == Some("1")
+    })
+}
+
+#[test]
+fn a_server_runs_in_real_time_only_where_it_was_told_to() {
+    let bench = Bench::new();
+    let down = "workload = { kind = \"voice\", codec = \"g711\" }\ndirection = \"down\"";
+    bench.file(
+        "call.toml",
+        CALL.replace("workload = { kind = \"voice\", codec = \"g711\", echo = true }", down),
+    );
+    for flags in [&["--open"][..], &["--open", "--real-time"]] {
+        if flags.len() > 1 && !bench.run(&["doctor"]).out.contains("timed threads run before others") {
+            bench
+                .run(&["serve", "--open", "--bind", "127.0.0.1:0", "--real-time"])
+                .fails(3, &["--real-time"]);
+            eprintln!("SKIP: real-time scheduling is not allowed here");
+            continue;
+        }
+        let served = Served::start(&bench, flags);
+        let mut run = bench.start(&["run", "call.toml", "--to", &served.address, "--quiet"]);
+        let mut was_real_time = false;
+        while run.try_wait().unwrap().is_none() {
+            was_real_time |= has_real_time_thread(&served.child);
+            thread::sleep(Duration::from_millis(5));
+        }
+        Seen::of_child(run).succeeds();
+        assert_eq!(was_real_time, flags.len() > 1, "{flags:?}");
+    }
 }
 
 /// The messages measured before the end are in the summary and in the record file.

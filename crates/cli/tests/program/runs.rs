@@ -251,18 +251,26 @@ fn resuming_refuses_another_scenario_a_whole_run_and_company() {
 }
 
 #[test]
-fn compare_names_a_winner_and_what_to_type_next() {
+fn compare_takes_20_repetitions_names_a_winner_and_what_to_type_next() {
     let bench = Bench::new();
     let seen = bench.run(&["compare"]);
     for text in ["UDP", "TCP_NODELAY", "p99", "Report: talkpath-runs/", "compare --to HOST"] {
         assert!(seen.succeeds().out.contains(text), "no {text} in: {}", seen.out);
     }
+    assert!(!seen.err.contains("repetitions are the same"), "{}", seen.err);
     let summary = read_json(&bench.only_run().join("summary.json"));
-    let transports: Vec<_> =
-        summary["runs"].as_array().unwrap().iter().map(|run| &run["flows"]["call"]["transport"]).collect();
+    let firsts = summary["runs"].as_array().unwrap().iter().step_by(20);
+    let transports: Vec<_> = firsts.map(|run| &run["flows"]["call"]["transport"]).collect();
     assert_eq!(transports, ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"]);
+    assert_eq!(summary["runs"].as_array().unwrap().len(), 6 * 20);
+    let answer = &summary["comparisons"][0]["answer"];
+    assert!(answer["best"][0].is_string() && answer["outcome"].is_string(), "{answer}");
+    let shown: Vec<&str> = seen.out.split_whitespace().collect();
+    let line = answer["line"].as_str().unwrap();
+    assert!(shown.join(" ").contains(line), "not in the output: {line}");
     for run in summary["runs"].as_array().unwrap() {
-        // 60 s of a frame every 20 ms, less what a handshake over a busy uplink of 64 kB takes (512 ms at 1 Mbps).
+        // 60 s of a frame every 20 ms, less what a handshake over a busy uplink of 64 kB takes (512 ms at 1
+        // Mbps).
         let call = &run["flows"]["call"];
         let due = call["sent"].as_u64().unwrap() + call["refused"].as_u64().unwrap();
         assert!((2970..=3000).contains(&due), "{due}");

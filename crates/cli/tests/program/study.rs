@@ -1,4 +1,5 @@
-//! `talkpath study` as a user sees it: the built-in ones, one of one's own, its mistakes, its expectation, its resume.
+//! `talkpath study` as a user sees it: the built-in ones, one of one's own, its mistakes, its expectation,
+//! its resume.
 
 use crate::harness::{Bench, CALL, read_json};
 
@@ -33,6 +34,7 @@ id = "C1"
 text = "Loss is lost"
 published = "20 %"
 expected = "reproduced"
+why = "The loss is set in the scenario."
 check = [
     { name = "more of it", metric = "flows.call.loss_rate", rising = ["call-no", "call-some"] },
     { name = "not more than so much", metric = "flows.call.loss_rate", cell = "call-some", at_most = 0.5 },
@@ -43,6 +45,7 @@ id = "C2"
 text = "The kernel's echo takes as long"
 published = "within 15 %"
 expected = "reproduced"
+why = "The path is the same in both."
 check = [{ name = "p50", metric = "flows.call.round_trip_delay_ms.p50", cell = "call-no", agree = "15%" }]
 
 [[figure]]
@@ -91,7 +94,7 @@ fn a_study_of_ones_own_is_judged_and_leaves_its_outcome() {
     let first = claim(&outcome, "C1");
     assert_eq!(
         (&first["verdict"], &first["n"], &first["why"]),
-        (&"reproduced".into(), &6.into(), &"".into())
+        (&"reproduced".into(), &6.into(), &"The loss is set in the scenario.".into())
     );
     // What compares arenas needs both; a run in one of them disagrees with nothing.
     let second = claim(&outcome, "C2");
@@ -101,6 +104,104 @@ fn a_study_of_ones_own_is_judged_and_leaves_its_outcome() {
     assert_eq!(read_json(&run.join("study.json")), outcome);
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("Figure 1: Loss") && page.contains("Loss is lost"));
+    let words = "<strong>reproduced</strong>: holds under base. The loss is set in the scenario.";
+    assert!(page.contains(words), "{page}");
+}
+
+#[test]
+fn a_reproduced_claim_says_what_it_rests_on_in_the_terminal() {
+    let bench = bench(STUDY);
+    let seen = bench.run(&["study", "run", "study.toml", "--claim", "C1", "--quick"]);
+    assert!(seen.succeeds().out.contains("\n    why: The loss is set in the scenario.\n"), "{}", seen.out);
+    let shown = bench.run(&["study", "show", "study.toml"]);
+    assert!(shown.succeeds().out.contains("why:       The loss is set in the scenario."), "{}", shown.out);
+}
+
+#[test]
+fn the_base_comes_first_in_a_verdict_and_in_the_count() {
+    let two_sets = STUDY.replace("[axis.loss]", &format!("{ANOTHER_SET}[axis.loss]"));
+    let bench = bench(&format!("{two_sets}{UNDER_ANOTHER_SET}"));
+    let seen = bench.run(&["study", "run", "study.toml"]);
+    let out = &seen.succeeds().out;
+    assert!(out.contains("\nC1  reproduced: holds under base alone; fails under lossless\n"), "{out}");
+    assert!(out.contains("\nC3  reproduced: fails under base; holds under lossless\n"), "{out}");
+    let count = "1 reproduced under base, 1 only under other assumptions, 0 differ, 1 not tested.";
+    assert!(out.contains(&format!("\n{count}\n")), "{out}");
+    let page = std::fs::read_to_string(bench.only_run().join("report.html")).unwrap();
+    assert!(page.contains("reproduced: fails under base; holds under lossless"), "{page}");
+    assert!(page.contains(count), "{page}");
+}
+
+/// Sections V and VI of the paper: three senders begin 200 ms after each other, and "there is no packet
+/// drop".
+#[test]
+fn the_three_senders_of_nor_2010_drop_nothing() {
+    let bench = Bench::new();
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/nor-2010/senders.toml");
+    let seen = bench.run(&["run", scenario, "--json"]);
+    let run = &seen.succeeds().summary()["runs"][0];
+    assert_eq!(run["links"]["bottleneck"]["dropped"], 0);
+    for call in ["first", "second", "third"] {
+        let flow = &run["flows"][call];
+        assert_eq!((&flow["lost"], &flow["transport"]), (&0.into(), &"dccp-ccid2".into()));
+        assert!(flow["received"].as_u64().unwrap() > 3900, "{flow}");
+    }
+}
+
+const ANOTHER_SET: &str = r#"
+[[assumption]]
+name = "lossless"
+text = "Nothing is lost."
+set = { "path.up.loss" = 0.0 }
+
+"#;
+
+/// A claim that holds under that set alone.
+const UNDER_ANOTHER_SET: &str = r#"
+[[claim]]
+id = "C3"
+text = "Nothing is lost"
+published = "0 %"
+expected = "reproduced"
+why = "The loss is set in the scenario."
+check = [{ name = "loss", metric = "flows.call.loss_rate", cell = "call-some", at_most = 0.0 }]
+"#;
+
+#[test]
+fn a_shorter_run_that_leaves_a_deciding_check_out_says_partly_judged() {
+    let left_out = STUDY.replace("at_most = 0.5 }", "at_most = 0.5, quick = [] }");
+    let judged_bench = bench(&left_out);
+    let seen = judged_bench.run(&["study", "run", "study.toml", "--quick", "--strict"]);
+    let out = &seen.succeeds().out;
+    assert!(out.contains("\nC1  partly-judged: 1 of 2 checks judged: holds under base\n"), "{out}");
+    assert!(
+        out.contains("0 reproduced under base, 0 only under other assumptions, 1 partly judged"),
+        "{out}"
+    );
+    assert!(
+        seen.err.contains("C1: partly judged") && seen.err.contains("run without --quick"),
+        "{}",
+        seen.err
+    );
+    let run = judged_bench.only_run();
+    assert_eq!(claim(&read_json(&run.join("study.json")), "C1")["verdict"], "partly-judged");
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(
+        page.contains("<strong>partly-judged</strong>: 1 of 2 checks judged: holds under base."),
+        "{page}"
+    );
+    // Without --quick nothing is left out; and what fails is an error whatever was.
+    judged_bench.run(&["study", "run", "study.toml"]).succeeds();
+    let wrong = left_out.replace("rising = ", "falling = ");
+    let seen = bench(&wrong).run(&["study", "run", "study.toml", "--quick", "--strict"]);
+    seen.fails(1, &["C1 differs, expected reproduced"]);
+}
+
+#[test]
+fn a_claim_without_a_why_does_not_load() {
+    let silent = STUDY.replace("why = \"The loss is set in the scenario.\"\n", "");
+    let seen = bench(&silent).run(&["study", "run", "study.toml"]);
+    seen.fails(2, &["1 mistake", "claim.why", "C1 needs a `why`"]);
 }
 
 #[test]

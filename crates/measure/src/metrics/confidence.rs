@@ -1,10 +1,17 @@
 //! A metric over repetitions: median, mean and the 95 % confidence interval of the mean by Student's t.
 //!
-//! The interval is mean ± t(0.975, n - 1) × s / √n with the sample standard deviation s (NIST/SEMATECH e-Handbook of
-//! Statistical Methods §1.3.5.2). The quantile comes from the distribution function, which is a regularised incomplete beta
-//! function (DLMF 8.17), by bisection; tests hold it against the printed tables.
+//! The interval is mean ± t(0.975, n - 1) × s / √n with the sample standard deviation s (NIST/SEMATECH
+//! e-Handbook of Statistical Methods §1.3.5.2). The quantile comes from the distribution function, which is a
+//! regularised incomplete beta function (DLMF 8.17), by bisection; tests hold it against the printed tables.
 
 use crate::summary::Spread;
+
+/// How much larger the first of each pair is than the second: pairs of the same repetition, so that what
+/// chance did to both is not counted as a difference. `None` without a pair. They must be finite.
+pub fn paired_difference(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Spread> {
+    let differences: Vec<f64> = pairs.map(|(first, second)| first - second).collect();
+    Confidence::default().spread(&differences)
+}
 
 /// Finds spreads of many metrics, most of which have as many repetitions: their quantile is found once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,15 +21,17 @@ pub struct Confidence {
 }
 
 impl Confidence {
-    /// The spread of `values` over repetitions; `None` where there is none. They must be finite.
+    /// The spread of `values` over repetitions; `None` if there is none. They must be finite.
     pub fn spread(&mut self, values: &[f64]) -> Option<Spread> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         let n = sorted.len();
         let upper = *sorted.get(n / 2)?;
         let median = if n % 2 == 1 { upper } else { (sorted[n / 2 - 1] + upper) / 2.0 };
-        // Summed in ascending order, so that the order of the repetitions cannot move a bit.
-        let mean = sorted.iter().sum::<f64>() / n as f64;
+        // Summed in ascending order, so that the order of the repetitions cannot move a bit; what is the same
+        // in all of them has no interval, and no rounding makes one.
+        let is_constant = sorted[0].to_bits() == sorted[n - 1].to_bits();
+        let mean = if is_constant { median } else { sorted.iter().sum::<f64>() / n as f64 };
         Some(Spread { median, mean, ci95: self.interval(&sorted, mean) })
     }
 
@@ -40,8 +49,8 @@ impl Confidence {
     }
 }
 
-/// The t that a Student variable of `degrees` degrees of freedom exceeds with probability 1 - `p`, for 0.5 <= `p` < 1
-/// and `degrees` >= 1.
+/// The t that a Student variable of `degrees` degrees of freedom exceeds with probability 1 - `p`, for 0.5 <=
+/// `p` < 1 and `degrees` >= 1.
 pub fn student_t_quantile(p: f64, degrees: f64) -> f64 {
     let mut low = 0.0;
     let mut high = 2.0;
@@ -66,8 +75,8 @@ fn student_t_below(t: f64, degrees: f64) -> f64 {
     1.0 - 0.5 * incomplete_beta(degrees / (degrees + t * t), 0.5 * degrees, 0.5)
 }
 
-/// The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22), which converges fast for
-/// x < (a + 1) / (a + b + 2); otherwise by I_x(a, b) = 1 - I_(1-x)(b, a) (DLMF 8.17.4).
+/// The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22), which
+/// converges fast for x < (a + 1) / (a + b + 2); otherwise by I_x(a, b) = 1 - I_(1-x)(b, a) (DLMF 8.17.4).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -100,7 +109,7 @@ fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
 
 /// DLMF 8.17.22 with x below its limit needs O(√max(a, b)) terms: enough for 100,000 repetitions.
 const FRACTION_TERMS: u32 = 600;
-/// t(0.975, 1) is 12.7; nothing that is asked for here comes near.
+/// t(0.975, 1) is 12.7; no quantile that is computed here comes near this bound.
 const LARGEST_T: f64 = 1e9;
 
 #[cfg(test)]
@@ -180,5 +189,16 @@ mod tests {
     #[test]
     fn equal_repetitions_have_an_interval_without_width() {
         assert_eq!(spread(&[0.5; 4]).unwrap().ci95, Some((0.5, 0.5)));
+        assert_eq!(spread(&[0.1; 7]).unwrap().ci95, Some((0.1, 0.1)));
+    }
+
+    #[test]
+    fn what_chance_did_to_both_of_a_pair_is_no_part_of_their_difference() {
+        let pairs = [(110.0, 100.0), (210.0, 200.0), (57.0, 50.0), (1_013.0, 1_000.0)];
+        let difference = paired_difference(pairs.into_iter()).unwrap();
+        assert_eq!((difference.median, difference.mean), (10.0, 10.0));
+        let (low, high) = difference.ci95.unwrap();
+        assert!(5.0 < low && high < 15.0, "{low} to {high}");
+        assert!(paired_difference(core::iter::empty()).is_none());
     }
 }

@@ -1,9 +1,10 @@
-//! Delay: from the instant that the workload wanted a message sent to the instant that the application read it.
+//! Delay: from the instant that the workload wanted a message sent to the instant that the application read
+//! it.
 //!
-//! One-way delay after RFC 7679 and round-trip delay after RFC 2681, with two departures: both are taken between
-//! applications, and they begin at `due`, not at the first bit on the wire, so that a blocked sender cannot hide the wait
-//! (coordinated omission). Missing messages, whose delay those documents call undefined (infinite), are left out here and
-//! stand in the loss figures.
+//! One-way delay after RFC 7679 and round-trip delay after RFC 2681, with two departures: both are taken
+//! between applications, and they begin at `due`, not at the first bit on the wire, so that a blocked sender
+//! cannot hide the wait (coordinated omission). Missing messages, whose delay those documents call undefined
+//! (infinite), are left out here and stand in the loss figures.
 
 use talkpath_units::SignedDuration;
 
@@ -18,7 +19,7 @@ pub fn sorted_delays(trips: &[Trip]) -> Vec<SignedDuration> {
     delays
 }
 
-/// The statistics of `sorted` delays, which ascend; `None` where there is none.
+/// The statistics of `sorted` delays, which ascend; `None` if there is none.
 pub fn statistics(sorted: &[SignedDuration]) -> Option<DelayMs> {
     let at = |per_mille| nearest_rank(sorted, PerMille(per_mille)).map(SignedDuration::as_millis_f64);
     Some(DelayMs {
@@ -44,14 +45,13 @@ mod tests {
     use talkpath_units::Instant;
 
     use super::*;
-    use crate::metrics::trip::trips;
     use crate::testing::{flow, ms};
 
     #[test]
     fn the_wait_of_a_blocked_sender_is_part_of_the_delay() {
         let mut flow = flow(&[Some(80)]);
         flow.forward.messages[0].sent = Some(ms(50));
-        let delays = sorted_delays(&trips(&flow, &(Instant::ZERO..ms(1))));
+        let delays = sorted_delays(&flow.trips(&(Instant::ZERO..ms(1))));
         assert_eq!(statistics(&delays).unwrap().max, 80.0);
     }
 
@@ -76,7 +76,7 @@ mod tests {
     fn a_far_clock_that_lags_gives_a_negative_delay() {
         let mut flow = flow(&[Some(1)]);
         (flow.forward.messages[0].due, flow.forward.messages[0].received) = (ms(30), Some(ms(28)));
-        let delays = sorted_delays(&trips(&flow, &(Instant::ZERO..ms(60))));
+        let delays = sorted_delays(&flow.trips(&(Instant::ZERO..ms(60))));
         assert_eq!(mean_ms(&delays), Some(-2.0));
     }
 }

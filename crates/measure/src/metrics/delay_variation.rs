@@ -1,8 +1,8 @@
-//! Delay variation, twice: the difference between neighbours by number (RFC 3393) and the running estimate between
-//! neighbours by arrival (RFC 3550 appendix A.8).
+//! Delay variation, twice: the difference between neighbours by number (RFC 3393) and the running estimate
+//! between neighbours by arrival (RFC 3550 appendix A.8).
 //!
-//! RFC 3393 keeps the difference's sign; the papers that the studies repeat report its size, and so do we. For an echo
-//! flow both are computed on round trips.
+//! RFC 3393 keeps the difference's sign; the papers that the studies repeat report its size, and so do we.
+//! For an echo flow both are computed on round trips.
 
 use talkpath_units::{Instant, SignedDuration};
 
@@ -10,7 +10,8 @@ use super::percentile::{PerMille, nearest_rank};
 use super::trip::{Trip, first_arrivals};
 use crate::summary::{IpdvMs, MinMeanMax, RtpStream};
 
-/// |D(i) - D(i-1)| over consecutive sequence numbers that were both delivered, ascending. A gap gives no difference.
+/// |D(i) - D(i-1)| over consecutive sequence numbers that were both delivered, ascending. A gap gives
+/// no difference.
 pub fn sorted_ipdv(trips: &[Trip]) -> Vec<SignedDuration> {
     let mut differences: Vec<_> = trips
         .windows(2)
@@ -21,7 +22,7 @@ pub fn sorted_ipdv(trips: &[Trip]) -> Vec<SignedDuration> {
     differences
 }
 
-/// The statistics of `sorted` differences, which ascend; `None` where there is none.
+/// The statistics of `sorted` differences, which ascend; `None` if there is none.
 pub fn statistics(sorted: &[SignedDuration]) -> Option<IpdvMs> {
     let at = |per_mille| nearest_rank(sorted, PerMille(per_mille)).map(SignedDuration::as_millis_f64);
     Some(IpdvMs {
@@ -33,12 +34,12 @@ pub fn statistics(sorted: &[SignedDuration]) -> Option<IpdvMs> {
     })
 }
 
-/// What an RTP receiver keeps of a flow's arrivals, one after the other: the time between them and the interarrival jitter,
-/// J += (|D| - J) / 16 for each arrival after the first, D the change in transit time from one arrival to the next
-/// (RFC 3550 §6.4.1, A.8). The figures are those of tshark's `-z rtp,streams`.
+/// What an RTP receiver keeps of a flow's arrivals, one after the other: the time between them and the
+/// interarrival jitter, J += (|D| - J) / 16 for each arrival after the first, D the change in transit time
+/// from one arrival to the next (RFC 3550 §6.4.1, A.8). The figures are those of tshark's `-z rtp,streams`.
 ///
-/// The media clock is `due`. Only the first copy of a message counts, since a duplicate has no stamp of its own in the
-/// records.
+/// The media clock is `due`. Only the first copy of a message counts, since a duplicate has no stamp of its
+/// own in the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interarrivals {
     /// Of the latest arrival: when, and its transit time.
@@ -122,12 +123,12 @@ impl Interarrivals {
     }
 }
 
-/// J after an arrival whose transit took so long, where the one before it took `earlier`.
+/// J after an arrival whose transit took this long, if the transit of the arrival before took `earlier`.
 fn next_jitter(estimate: f64, transit: SignedDuration, earlier: SignedDuration) -> f64 {
     estimate + (apart(transit, earlier).as_millis_f64() - estimate) / GAIN
 }
 
-/// How far two delays are apart.
+/// The absolute difference of two delays.
 #[inline]
 pub(crate) fn apart(delay: SignedDuration, other: SignedDuration) -> SignedDuration {
     let nanos = delay.as_nanos().abs_diff(other.as_nanos());
@@ -142,18 +143,17 @@ mod tests {
     use core::ops::Range;
 
     use super::*;
-    use crate::metrics::trip::trips;
     use crate::testing::flow;
 
     const ALWAYS: Range<Instant> = Instant::ZERO..Instant::MAX;
 
     fn ipdv_ms(delays: &[Option<u64>]) -> Vec<f64> {
-        sorted_ipdv(&trips(&flow(delays), &ALWAYS)).into_iter().map(SignedDuration::as_millis_f64).collect()
+        sorted_ipdv(&flow(delays).trips(&ALWAYS)).into_iter().map(SignedDuration::as_millis_f64).collect()
     }
 
     fn jitter_ms(delays: &[Option<u64>]) -> Option<f64> {
         let flow = flow(delays);
-        Interarrivals::of(&trips(&flow, &ALWAYS), &flow.forward.arrivals).jitter_ms()
+        Interarrivals::of(&flow.trips(&ALWAYS), &flow.forward.arrivals).jitter_ms()
     }
 
     #[test]
@@ -188,11 +188,12 @@ mod tests {
         assert_eq!(jitter_ms(&[Some(10), Some(70), Some(26)]), Some(1.0 + 43.0 / 16.0));
     }
 
-    /// Due 20 ms apart: arrivals at 30, 66, 70, 90 ms; J = 1, then 1 + 15/16, then 1.9375 x 15/16 = 1.81640625.
+    /// Due every 20 ms, with arrivals at 30, 66, 70, 90 ms; J = 1, then 1 + 15/16, then 1.9375 x 15/16 =
+    /// 1.81640625.
     #[test]
     fn a_stream_is_told_by_what_lies_between_its_arrivals() {
         let flow = flow(&[Some(30), Some(46), Some(30), Some(30)]);
-        let stream = Interarrivals::of(&trips(&flow, &ALWAYS), &flow.forward.arrivals).stream().unwrap();
+        let stream = Interarrivals::of(&flow.trips(&ALWAYS), &flow.forward.arrivals).stream().unwrap();
         let MinMeanMax { min, mean, max } = stream.delta_ms;
         assert_eq!((min, mean, max), (4.0, 20.0, 36.0));
         let MinMeanMax { min, mean, max } = stream.jitter_ms;

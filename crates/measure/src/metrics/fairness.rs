@@ -1,9 +1,11 @@
-//! Jain's fairness index (Jain, Chiu and Hawe, DEC-TR-301, 1984) and the other figures of a flow's copies together.
+//! Jain's fairness index (Jain, Chiu and Hawe, DEC-TR-301, 1984) and the other figures of a flow's copies
+//! together.
 
 use super::loss::rate;
 use crate::summary::{FlowSummary, GroupSummary};
 
-/// (Σx)² / (n Σx²): 1 where all shares are equal, 1/n where one has everything; `None` where all are 0 or there is none.
+/// (Σx)² / (n Σx²): 1 if all shares are equal, 1/n if one share is everything; `None` if all shares are 0 or
+/// there is no share.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -1,9 +1,11 @@
-//! The figures of Sean Foderaro's comparison of TCP and UDP (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the
-//! Internet?"): times to receive, net and error-adjusted rate, and the real-time performance in a word.
+//! The figures of Sean Foderaro's comparison of TCP and UDP (5 May 1995, comp.sys.cu-seeme's list, "Re:
+//! Melting the Internet?"): times to receive, net and error-adjusted rate, and the real-time performance in a
+//! word.
 //!
-//! His definitions: net transmission rate is packets received / seconds between the first and the last one received; error
-//! adjusted rate is the net rate times the share of the packets sent that were received. Two of his ten printed
-//! error-adjusted rates do not follow from that; docs/metrics.md shows which, and a test holds the other eight.
+//! His definitions: net transmission rate is packets received / seconds between the first and the last one
+//! received; error adjusted rate is the net rate times the share of the packets sent that were received. Two
+//! of his ten printed error-adjusted rates do not follow from that. docs/reference/metrics.md shows which,
+//! and a test holds the other eight.
 
 use talkpath_units::{Duration, Instant};
 
@@ -45,13 +47,13 @@ impl Stamps {
         Some(self.last_received?.since(self.first_received?))
     }
 
-    /// From the first send to the last arrival, in nanoseconds; negative only where two clocks disagree.
+    /// From the first send to the last arrival, in nanoseconds; negative only if two clocks disagree.
     pub fn first_sent_to_last_received_ns(&self) -> Option<i64> {
         Some(self.last_received?.signed_since(self.first_sent?).as_nanos())
     }
 }
 
-/// Moves `stamp` to `at` where that is earlier.
+/// Moves `stamp` to `at` if that is earlier.
 #[inline]
 fn earliest(stamp: &mut Option<Instant>, at: Option<Instant>) {
     if let Some(at) = at
@@ -61,7 +63,7 @@ fn earliest(stamp: &mut Option<Instant>, at: Option<Instant>) {
     }
 }
 
-/// received / time to receive, messages a second; `None` where all arrived at one instant.
+/// received / time to receive, messages a second; `None` if all arrived at one instant.
 pub fn net_rate_pps(received: u64, time_to_receive: Duration) -> Option<f64> {
     (!time_to_receive.is_zero()).then(|| received as f64 / time_to_receive.as_secs_f64())
 }
@@ -84,7 +86,7 @@ pub enum Verdict {
     Horrible,
     /// Nothing arrived.
     Nothing,
-    /// No delay can be told: the clock is not trusted.
+    /// The delay is unknown, because the clock is not trusted.
     Unknown,
 }
 
@@ -102,7 +104,7 @@ impl Verdict {
         }
     }
 
-    /// Judges a flow by its one-way delay, or by half its round trip where only that is known.
+    /// Judges a flow by its one-way delay, or by half its round trip if only that is known.
     pub fn of_flow(received: u64, one_way: Option<&DelayMs>, round_trip: Option<&DelayMs>) -> Self {
         match (one_way, round_trip) {
             _ if received == 0 => Self::Nothing,
@@ -125,9 +127,9 @@ impl Verdict {
     }
 }
 
-/// How a one-way delay reads for a voice call, after ITU-T G.114 (05/2003): up to 150 ms most users notice nothing,
-/// up to 400 ms is acceptable with its effect in mind, and more is unacceptable for planning. `p99_ms` is the delay that
-/// a playout buffer would have to cover; codec and playout come on top.
+/// How a one-way delay reads for a voice call, after ITU-T G.114 (05/2003): up to 150 ms most users notice
+/// nothing, up to 400 ms is acceptable with its effect in mind, and more is unacceptable for planning.
+/// `p99_ms` is the delay that a playout buffer would have to cover; codec and playout come on top.
 pub fn reads_for_a_call(p99_ms: f64) -> &'static str {
     if p99_ms <= CALL_UNNOTICED_MS {
         "unnoticed in a call"
@@ -138,8 +140,8 @@ pub fn reads_for_a_call(p99_ms: f64) -> &'static str {
     }
 }
 
-// Foderaro prints whole seconds, rounded down, and gives no thresholds. Each one here is the geometric mean of the two
-// values that it has to part, rounded to a whole second.
+// Foderaro prints whole seconds, rounded down, and gives no thresholds. Each one here is the geometric mean
+// of the two values that it has to part, rounded to a whole second.
 
 /// Parts good (mean below 1 s) from bad (8 s): sqrt(1 × 8) = 2.8.
 const BAD_FROM_MEAN_MS: f64 = 3_000.0;
@@ -157,13 +159,12 @@ const CALL_ACCEPTABLE_MS: f64 = 400.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::trip::trips;
     use crate::testing::{flow, ms};
 
     type Row = (u64, u64, Option<f64>, f64, f64, f64, &'static str);
 
-    /// His tables in order, UDP before TCP: packets lost of 10,000, time to receive, average and maximum delay in seconds,
-    /// net and error-adjusted rate, verdict. The first average is blank in the print.
+    /// His tables in order, UDP before TCP: packets lost of 10,000, time to receive, average and maximum
+    /// delay in seconds, net and error-adjusted rate, verdict. The first average is blank in the print.
     const TABLE: [Row; 10] = [
         (7, 8, None, 1.0, 1_249.0, 1_236.0, "great"),
         (0, 6, None, 1.0, 1_666.0, 1_666.0, "great"),
@@ -214,7 +215,8 @@ mod tests {
     #[test]
     fn the_verdicts_are_his() {
         for (_, _, average, max, _, _, verdict) in TABLE {
-            // He prints whole seconds, rounded down: the verdict holds at both ends of what he may have measured.
+            // He prints whole seconds, rounded down: the verdict holds at both ends of what he may have
+            // measured.
             let average = average.unwrap_or(0.0);
             for (mean, max) in [(average, max), (average + 0.99, max + 0.99)] {
                 assert_eq!(
@@ -239,7 +241,7 @@ mod tests {
     #[test]
     fn times_run_between_the_first_and_the_last_of_each() {
         // Sent at 0, 20 and 40 ms; read at 100, never and 70 ms.
-        let stamps = Stamps::of(&trips(&flow(&[Some(100), None, Some(30)]), &(ms(0)..ms(60))));
+        let stamps = Stamps::of(&flow(&[Some(100), None, Some(30)]).trips(&(ms(0)..ms(60))));
         assert_eq!(stamps.first_to_last_received(), Some(Duration::from_millis(30)));
         assert_eq!(stamps.first_sent_to_last_received_ns(), Some(100_000_000));
         assert_eq!(net_rate_pps(2, Duration::from_millis(30)), Some(2.0 / 0.03));

@@ -1,23 +1,28 @@
 //! Goodput: payload bits that reached the far application, over the time they had for it.
 //!
-//! The time runs from max(`start`, `warm_up`) to `duration`, or, where the workload has an end of its own, to the last
-//! delivery. A stream counts every byte read, whether or not it completes a message; a datagram transport counts the first
-//! copy of each message. Both count by the instant of reading, so data sent during warm-up and read after it counts.
+//! The time runs from max(`start`, `warm_up`) to `duration`, or, if the workload has an end of its own, to
+//! the last delivery. A stream counts every byte read, whether or not it completes a message; a datagram
+//! transport counts the first copy of each message. Both count by the instant of reading, so data sent during
+//! warm-up and read after it counts.
 
 use core::ops::Range;
 
 use talkpath_units::{Duration, Instant};
 
-use crate::{Fate, FlowRecord};
+use crate::FlowRecord;
 
-/// Payload bits a second over the flow's forward leg; `None` where no time passed.
+/// Payload bits a second over the flow's forward leg; `None` if no time passed.
 pub fn goodput_bps(flow: &FlowRecord, window: &Range<Instant>) -> Option<f64> {
     let from = window.start.max(flow.info.start);
-    let last = deliveries(flow).map(|(at, _)| at).max();
+    let last = flow.forward.deliveries().map(|(at, _)| at).max();
     let to = if flow.info.bounded { last.unwrap_or(window.end) } else { window.end };
     let span = to.since(from);
-    let bytes: u128 =
-        deliveries(flow).filter(|&(at, _)| from <= at && at <= to).map(|(_, bytes)| u128::from(bytes)).sum();
+    let bytes: u128 = flow
+        .forward
+        .deliveries()
+        .filter(|&(at, _)| from <= at && at <= to)
+        .map(|(_, bytes)| u128::from(bytes))
+        .sum();
     (!span.is_zero()).then(|| bytes as f64 * 8.0 / span.as_secs_f64())
 }
 
@@ -26,27 +31,13 @@ pub fn bits_per_second(flow: &FlowRecord, window: &Range<Instant>) -> Vec<u64> {
     let second = Duration::from_secs(1).as_nanos();
     let count = window.end.since(window.start).as_nanos() / second;
     let mut bits = vec![0; usize::try_from(count).unwrap_or(0)];
-    for (at, bytes) in deliveries(flow).filter(|(at, _)| *at >= window.start) {
+    for (at, bytes) in flow.forward.deliveries().filter(|(at, _)| *at >= window.start) {
         let index = usize::try_from(at.since(window.start).as_nanos() / second).unwrap_or(usize::MAX);
         if let Some(bits) = bits.get_mut(index) {
             *bits += bytes * 8;
         }
     }
     bits
-}
-
-/// When the far application read how many bytes for the first time.
-pub(crate) fn deliveries(flow: &FlowRecord) -> impl Iterator<Item = (Instant, u64)> + '_ {
-    let reads = flow.forward.reads.iter().map(|&(at, bytes)| (at, bytes.get()));
-    // A stream has reads and counts those; otherwise whole messages.
-    let is_stream = !flow.forward.reads.is_empty();
-    let messages = flow
-        .forward
-        .messages
-        .iter()
-        .filter(move |row| !is_stream && row.fate == Fate::Delivered)
-        .filter_map(|row| Some((row.received?, row.size.get())));
-    reads.chain(messages)
 }
 
 #[cfg(test)]
@@ -88,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_bounded_workload_is_timed_to_its_last_delivery() {
-        // Also where that is after `duration`, while the run drains.
+        // Also if that is after `duration`, while the run drains.
         let mut flow = flow(&[Some(500), Some(980)]);
         flow.info.bounded = true;
         assert_eq!(goodput_bps(&flow, &(ms(0)..ms(100))), Some(2_560.0));

@@ -1,8 +1,9 @@
 //! Loss by sequence number, and runs of it.
 //!
-//! Counting loss as sent minus received lets every duplicate hide a loss; here each message has one outcome, so a
-//! duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages, the loss
-//! period of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end one.
+//! Counting loss as sent minus received lets every duplicate hide a loss; here each message has one outcome,
+//! so a duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages, the loss
+//! period of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end
+//! one.
 
 use super::trip::{Outcome, Trip};
 use crate::summary::LossRuns;
@@ -56,7 +57,7 @@ impl LossCounts {
         self.lost_forward + self.lost_return
     }
 
-    /// lost / (sent - unfinished); `None` where nothing was decided.
+    /// lost / (sent - unfinished); `None` if nothing was decided.
     pub fn loss_rate(&self) -> Option<f64> {
         rate(self.lost(), self.sent - self.unfinished)
     }
@@ -123,14 +124,13 @@ mod tests {
     use talkpath_units::Instant;
 
     use super::*;
-    use crate::metrics::trip::trips;
     use crate::testing::flow;
     use crate::{Fate, FlowRecord};
 
     const ALWAYS: Range<Instant> = Instant::ZERO..Instant::MAX;
 
     fn counts(flow: &FlowRecord) -> LossCounts {
-        LossCounts::of(&trips(flow, &ALWAYS))
+        LossCounts::of(&flow.trips(&ALWAYS))
     }
 
     /// A flow whose messages arrive (`.`), are missing (`x`), refused (`r`) or unfinished (`u`).
@@ -172,18 +172,18 @@ mod tests {
     #[test]
     fn runs_are_counted_by_length() {
         // RFC 3357 §5: periods of 1, 2 and 3.
-        let runs = runs(&trips(&pattern(".x.xx..xxx"), &ALWAYS));
+        let runs = runs(&pattern(".x.xx..xxx").trips(&ALWAYS));
         assert_eq!(runs, LossRuns { max: 3, mean: Some(2.0), histogram: vec![1, 1, 1] });
     }
 
     #[test]
     fn refused_and_unfinished_messages_neither_lengthen_nor_end_a_run() {
-        let runs = runs(&trips(&pattern("xrx.xu"), &ALWAYS));
+        let runs = runs(&pattern("xrx.xu").trips(&ALWAYS));
         assert_eq!(runs.histogram, [1, 1]);
     }
 
     #[test]
     fn without_losses_there_is_no_run_and_no_mean() {
-        assert_eq!(runs(&trips(&pattern("..."), &ALWAYS)), LossRuns::default());
+        assert_eq!(runs(&pattern("...").trips(&ALWAYS)), LossRuns::default());
     }
 }

@@ -1,7 +1,7 @@
 //! The metrics: pure functions from a flow's records to figures, one file a metric.
 //!
-//! Definitions, formulas, units and sources for a reader of the figures stand in docs/metrics.md; each file cites the
-//! document that it follows.
+//! Definitions, formulas, units and sources for a reader of the figures stand in docs/reference/metrics.md.
+//! Each file cites the document that it follows.
 
 pub mod confidence;
 pub mod delay;
@@ -9,6 +9,7 @@ pub mod delay_variation;
 pub mod fairness;
 pub mod foderaro;
 pub mod goodput;
+pub mod in_time;
 pub mod loss;
 pub mod percentile;
 pub mod reordering;

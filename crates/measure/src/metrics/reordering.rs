@@ -1,8 +1,8 @@
-//! Reordering, RFC 4737 §3: an arrival is reordered when its number is below the next expected one, which is one more than
-//! the largest number that has arrived.
+//! Reordering, RFC 4737 §3: an arrival is reordered when its number is below the next expected one, which is
+//! one more than the largest number that has arrived.
 //!
-//! Only first copies are judged: a late duplicate of a message that came in time is counted among the duplicates
-//! (RFC 5560), not here. For an echo flow the arrivals are those of the echoes.
+//! Only first copies are judged: a late duplicate of a message that came in time is counted among the
+//! duplicates (RFC 5560), not here. For an echo flow the arrivals are those of the echoes.
 
 use super::trip::{Trip, first_arrivals};
 

@@ -1,32 +1,14 @@
 //! Settling: when a clocked flow begins to deliver, second by second, what it offers.
 //!
-//! A transport that starts slowly holds messages back and may deliver them in a rush afterwards; neither a mean rate nor a
-//! count of losses shows it. Seconds run from the first message's due time; the last one counts where it is whole.
+//! A transport that starts slowly holds messages back and may deliver them in a rush afterwards; neither a
+//! mean rate nor a count of losses shows it. Seconds run from the first message's due time; the last one
+//! counts if it is whole.
 
 use core::ops::Range;
 
 use talkpath_units::{Bytes, Duration, Instant};
 
-use super::goodput;
-use crate::FlowRecord;
 use crate::summary::Settling;
-
-/// How the deliveries of `flow` compare with what it offered, second by second; `None` for a flow without a clock and
-/// where no whole second passed.
-pub fn settling(flow: &FlowRecord, window: &Range<Instant>) -> Option<Settling> {
-    if !flow.info.clocked {
-        return None;
-    }
-    let mut seconds = Seconds::new(window.clone());
-    seconds.begin(flow.forward.messages.iter().map(|row| row.due));
-    for row in &flow.forward.messages {
-        seconds.offer(row.due, row.size);
-    }
-    for (at, bytes) in goodput::deliveries(flow) {
-        seconds.deliver(at, Bytes::new(bytes));
-    }
-    seconds.settling()
-}
 
 /// Bits offered and delivered in each whole second since the first message of the window was due.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +108,8 @@ const fn is_off(delivered: u64, offered: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+
+    use crate::FlowRecord;
     use crate::testing::{flow, ms};
 
     /// 50 messages a second; those of the first second come 1.5 s late, in a rush with those of 1.5 to 2 s.
@@ -137,8 +120,9 @@ mod tests {
 
     #[test]
     fn a_flow_has_settled_when_no_second_is_a_tenth_off_any_more() {
-        let settling = settling(&held_back(), &(ms(0)..ms(5000))).expect("five seconds");
-        // Second 0 has nothing, second 1 the 49 to 50 of its own and 25 of the first, second 2 the other 25 besides.
+        let settling = held_back().settling(&(ms(0)..ms(5000))).expect("five seconds");
+        // Second 0 has nothing, second 1 the 49 to 50 of its own and 25 of the first, second 2 the other 25
+        // besides.
         assert_eq!(settling.settled_after_s, Some(3));
         assert_eq!((settling.seconds_below, settling.seconds_above), (1, 2));
         assert_eq!((settling.peak_bps, settling.peak_at_s), (75 * 1280, 2));
@@ -146,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_delivers_as_it_offers_has_settled_at_once() {
-        let settling = settling(&flow(&[Some(30); 250]), &(ms(0)..ms(5000))).expect("five seconds");
+        let settling = flow(&[Some(30); 250]).settling(&(ms(0)..ms(5000))).expect("five seconds");
         assert_eq!(
             (settling.settled_after_s, settling.seconds_below, settling.seconds_above),
             (Some(0), 0, 0)
@@ -156,16 +140,14 @@ mod tests {
     #[test]
     fn a_flow_that_is_off_in_its_last_second_has_not_settled() {
         let delays: Vec<_> = (0..250).map(|n| (n < 225).then_some(0)).collect();
-        assert_eq!(
-            settling(&flow(&delays), &(ms(0)..ms(5000))).and_then(|found| found.settled_after_s),
-            None
-        );
+        assert_eq!(flow(&delays).settling(&(ms(0)..ms(5000))).and_then(|found| found.settled_after_s), None);
     }
 
-    /// The same flow after a warm-up of two seconds: its first second has the 25 messages that came late besides.
+    /// The same flow after a warm-up of two seconds: its first second has the 25 messages that came late
+    /// besides.
     #[test]
     fn what_was_due_before_the_warm_up_ended_is_stepped_over() {
-        let settling = settling(&held_back(), &(ms(2000)..ms(5000))).expect("three seconds");
+        let settling = held_back().settling(&(ms(2000)..ms(5000))).expect("three seconds");
         assert_eq!(settling.settled_after_s, Some(1));
         assert_eq!((settling.seconds_below, settling.seconds_above), (0, 1));
         assert_eq!((settling.peak_bps, settling.peak_at_s), (75 * 1280, 0));
@@ -175,7 +157,7 @@ mod tests {
     fn without_a_clock_or_a_whole_second_there_is_nothing_to_tell() {
         let mut greedy = held_back();
         greedy.info.clocked = false;
-        assert_eq!(settling(&greedy, &(ms(0)..ms(5000))), None);
-        assert_eq!(settling(&held_back(), &(ms(0)..ms(900))), None);
+        assert_eq!(greedy.settling(&(ms(0)..ms(5000))), None);
+        assert_eq!(held_back().settling(&(ms(0)..ms(900))), None);
     }
 }

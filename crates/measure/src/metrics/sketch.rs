@@ -1,18 +1,21 @@
-//! Delays without keeping each of them: the buckets of a histogram of high dynamic range (Tene's HdrHistogram), which grow
-//! with the value, so that a percentile is known to a relative error whatever the values are.
+//! Delays without keeping each of them: the buckets of a histogram of high dynamic range (Tene's
+//! HdrHistogram), which grow with the value, so that a percentile is known to a relative error whatever the
+//! values are.
 //!
 //! ```text
 //!   0            2,048 x 512 ns        twice that       twice that again
 //!   ├─ 2,048 buckets ─┼─ 1,024 buckets ─┼─ 1,024 buckets ─┼─ ...          each twice as wide as those before
 //! ```
 //!
-//! Only the buckets that hold something are kept, six bytes each: the delays of a flow lie in a few hundred of the ten
-//! thousand that a table from nothing to the longest would have, and there are as many tables as flows. They stand where the lower
-//! bits of their numbers say or right behind (linear probing, in a table of at least a third more), since neighbours are common:
-//! most are found at once. They are put in order when somebody reads them.
+//! Only the buckets that hold something are kept, six bytes each: the delays of a flow lie in a few hundred
+//! of the ten thousand that a table from nothing to the longest would have, and there are as many tables as
+//! flows. They stand where the lower bits of their numbers say or right behind (linear probing, in a table of
+//! at least a third more), since neighbours are common: most are found at once. They are put in order when
+//! somebody reads them.
 //!
-//! Count, smallest, largest and mean are exact; percentiles are nearest rank among the buckets, told as the largest value
-//! of the bucket, at most [`RELATIVE_ERROR`] or half a microsecond above the exact one, whichever is more.
+//! Count, smallest, largest and mean are exact; percentiles are nearest rank among the buckets, reported as
+//! the largest value of the bucket, at most [`RELATIVE_ERROR`] or half a microsecond above the exact one,
+//! whichever is more.
 
 use core::fmt;
 
@@ -23,20 +26,21 @@ use crate::summary::{DelayMs, IpdvMs};
 /// What summary.json says of percentiles that come from here.
 pub const PERCENTILES: &str = "hdr histogram, off by at most 0.1 % or 0.5 us";
 
-/// The largest share by which a percentile may be off, where that is more than a bucket of `LEAST`.
+/// The largest share by which a percentile may be off, if that is more than a bucket of `LEAST`.
 pub const RELATIVE_ERROR: f64 = 0.001;
 
-/// The narrowest buckets' width in nanoseconds, as a power of two: what nobody tells apart. Chosen.
+/// The narrowest buckets' width in nanoseconds, as a power of two: smaller differences do not matter to
+/// anybody. Chosen.
 const LEAST_BITS: u32 = 9;
-/// Half of the buckets of that width, as a power of two: from there on a bucket is a 1,024th of its values or less, which is
-/// [`RELATIVE_ERROR`].
+/// Half of the buckets of that width, as a power of two: from there on a bucket is a 1,024th of its values or
+/// less, which is [`RELATIVE_ERROR`].
 const HALF_BITS: u32 = 10;
 
 /// A multitude of delays.
 #[derive(Clone)]
 pub struct Sketch {
-    /// The numbers of the buckets that hold something, or [`NO_BUCKET`]; as many as a power of two, or none. Values are
-    /// nanoseconds; a negative one counts as none at all.
+    /// The numbers of the buckets that hold something, or [`NO_BUCKET`]; as many as a power of two, or none.
+    /// Values are nanoseconds; a negative one counts as none at all.
     buckets: Box<[u16]>,
     /// How many each of those holds.
     counts: Box<[u32]>,
@@ -96,7 +100,7 @@ impl Sketch {
         self.open(bucket, more, place);
     }
 
-    /// Holds the first `more` delays of a bucket, at `place` where the table has room for another one.
+    /// Holds the first `more` delays of a bucket, at `place` if the table has room for another one.
     #[inline(never)]
     fn open(&mut self, bucket: u16, more: u32, place: usize) {
         if 4 * (self.held + 1) > 3 * self.buckets.len() {
@@ -118,7 +122,8 @@ impl Sketch {
         }
     }
 
-    /// The largest value of the bucket in which the delay of rank `share` of them all lies, within what was recorded.
+    /// The largest value of the bucket in which the delay of rank `share` of them all lies, within what was
+    /// recorded.
     fn at_ms(&self, share: f64, held: &[(u16, u32)]) -> f64 {
         let rank = (libm::ceil(share * self.count as f64) as u64).max(1);
         let mut told = 0;
@@ -158,7 +163,8 @@ impl Sketch {
         })
     }
 
-    /// (delay in ms, share of the `decided` messages later than that or never), a point a bucket that holds something.
+    /// (delay in ms, share of the `decided` messages later than that or never), a point a bucket that holds
+    /// something.
     pub fn complementary(&self, decided: u64) -> Vec<(f64, f64)> {
         let mut told = 0;
         let point = |(bucket, held)| {
@@ -322,7 +328,8 @@ mod tests {
         for ns in [-3_000, -2_000, -1_000] {
             early.record(SignedDuration::from_nanos(ns));
         }
-        // A clock that is ahead: no bucket tells negative delays apart, but none is told beyond the largest.
+        // A clock that is ahead: all negative delays share a bucket, but no reported delay is above the
+        // largest one.
         assert_eq!(early.delay_ms().unwrap().p50, -0.001);
     }
 

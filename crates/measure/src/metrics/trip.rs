@@ -1,13 +1,13 @@
 //! A flow's messages as its user sees them: one trip a message, one way or there and back.
 //!
-//! An echo flow is judged by its round trips, every other flow by its forward leg; after this join the metrics need not
-//! know which of the two they look at.
+//! An echo flow is judged by its round trips, every other flow by its forward leg; after this join the
+//! metrics need not know which of the two a trip is.
 
 use core::ops::Range;
 
 use talkpath_units::{Bytes, Instant, SignedDuration};
 
-use crate::{Fate, FlowRecord, LegRecord, MessageRecord};
+use crate::{Fate, LegRecord, MessageRecord};
 
 /// One message's way to the far application, or there and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,8 @@ pub enum Outcome {
 }
 
 impl Trip {
-    /// From `due` to the trip's end; `None` where it has none. Negative where two clocks disagree by more than the delay.
+    /// From `due` to the trip's end; `None` if it has none. Negative if two clocks disagree by more than the
+    /// delay.
     #[inline]
     pub fn delay(&self) -> Option<SignedDuration> {
         self.received().map(|at| at.signed_since(self.due))
@@ -63,14 +64,6 @@ impl Trip {
     }
 }
 
-/// The trips of `flow` that were due within `window`, in order of `seq`: round trips for an echo flow.
-pub fn trips(flow: &FlowRecord, window: &Range<Instant>) -> Vec<Trip> {
-    match &flow.echo {
-        None => one_way_trips(&flow.forward, window),
-        Some(echo) => round_trips(&flow.forward, echo, window),
-    }
-}
-
 /// The forward leg's trips that were due within `window`, in order of `seq`.
 pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
     in_window(leg, window).map(one_way_trip).collect()
@@ -82,14 +75,14 @@ pub(crate) fn one_way_trip(row: &MessageRecord) -> Trip {
     Trip { outcome: one_way_outcome(row), copies: row.copies, ..untold(row) }
 }
 
-/// The way of one message there and, where its echo was written, back.
+/// The way of one message there and, if its echo was written, back.
 pub(crate) fn round_trip(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip {
     let copies = back.map_or(0, |back| back.copies);
     Trip { outcome: round_trip_outcome(row, back), copies, ..untold(row) }
 }
 
-/// The trips that came to their end, in the order in which their first copies did. `trips` is in order of `seq`; arrivals of
-/// messages that are not among them, or that were never sent, are passed over.
+/// The trips that came to their end, in the order in which their first copies did. `trips` is in order of
+/// `seq`; arrivals of messages that are not among them, or that were never sent, are passed over.
 pub fn first_arrivals<'a>(trips: &'a [Trip], arrivals: &'a [u64]) -> impl Iterator<Item = &'a Trip> + 'a {
     let mut seen = vec![false; trips.len()];
     arrivals.iter().filter_map(move |&seq| {
@@ -99,7 +92,8 @@ pub fn first_arrivals<'a>(trips: &'a [Trip], arrivals: &'a [u64]) -> impl Iterat
     })
 }
 
-fn round_trips(forward: &LegRecord, echo: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
+/// The round trips of messages that were due within `window`, in order of `seq`.
+pub(crate) fn round_trips(forward: &LegRecord, echo: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
     // Both legs are in order of `seq`, so one pass over the echo answers every message.
     let mut echoes = echo.messages.iter().peekable();
     in_window(forward, window)
@@ -178,7 +172,7 @@ mod tests {
             with_fate(message(4, None), Fate::Unfinished),
             // The far application never wrote the echo of 5.
         ]));
-        let outcomes: Vec<_> = trips(&echoing, &ALWAYS).iter().map(|trip| trip.outcome).collect();
+        let outcomes: Vec<_> = echoing.trips(&ALWAYS).iter().map(|trip| trip.outcome).collect();
         assert_eq!(
             outcomes,
             [
@@ -196,17 +190,18 @@ mod tests {
 
     #[test]
     fn an_echo_that_came_back_proves_that_its_message_arrived() {
-        // The far end died before it told what it had received; the echo itself tells.
+        // The far end died before it reported what it had received; the echo itself shows that the message
+        // arrived.
         let mut echoing = flow_of(leg(vec![with_fate(message(0, None), Fate::Unfinished)]));
         echoing.echo = Some(leg(vec![message(0, Some(40))]));
-        assert_eq!(trips(&echoing, &ALWAYS)[0].outcome, Outcome::Received(ms(40)));
+        assert_eq!(echoing.trips(&ALWAYS)[0].outcome, Outcome::Received(ms(40)));
     }
 
     #[test]
     fn the_window_begins_with_its_first_instant_and_ends_before_its_last() {
         // Due at 0, 20, 40 and 60 ms.
         let four = flow(&[Some(1), Some(1), Some(1), Some(1)]);
-        let seqs: Vec<_> = trips(&four, &(ms(20)..ms(60))).iter().map(|trip| trip.seq).collect();
+        let seqs: Vec<_> = four.trips(&(ms(20)..ms(60))).iter().map(|trip| trip.seq).collect();
         assert_eq!(seqs, [1, 2]);
     }
 }

@@ -51,7 +51,8 @@ pub enum RecordError {
 impl From<ParquetError> for RecordError {
     fn from(error: ParquetError) -> Self {
         match error {
-            // An error of the writer or reader underneath keeps its kind, so that "no space left" can be told apart.
+            // An error of the writer or reader underneath keeps its kind, so that "no space left" can be
+            // recognised.
             ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
                 Ok(io) => Self::Io(*io),
                 Err(inner) => Self::Parquet(ParquetError::External(inner)),

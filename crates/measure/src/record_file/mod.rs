@@ -1,17 +1,19 @@
 //! The record files: `packets.parquet`, one row a message, and `series.parquet`, one row a change.
 //!
 //! ```text
-//! RunRecord ─ write_packets ─► part (one repetition) ─┐
-//! RunRecord ─ write_packets ─► part                   ├─ merge_packets ─► packets.parquet ─ read_packets ─► rows
+//! RunRecord ─ write_packets ─► part (repetition 0) ┐
+//! RunRecord ─ write_packets ─► part (repetition 1) ┴ merge_packets ─► packets.parquet ─ read_packets ─► rows
 //! ```
 //!
-//! A part is a whole file of its own, so a run killed at any moment leaves the finished repetitions readable; merging copies
-//! their row groups as they are. The bytes depend on the records and on the order of the parts alone.
+//! A part is a whole file of its own, so a run killed at any moment leaves the finished repetitions readable;
+//! merging copies their row groups as they are. The bytes depend on the records and on the order of the parts
+//! alone.
 //!
-//! Files are written after the Apache Parquet format with plain, dictionary (RLE_DICTIONARY) and DELTA_BINARY_PACKED encodings
-//! and without compression: differences of neighbouring stamps are small, and packing them leaves a general compressor
-//! little to do (docs/metrics.md has the figures). Each file names its table and its version; a reader refuses what it does
-//! not know. Left out: page indexes and bloom filters, which serve queries for single rows.
+//! Files are written after the Apache Parquet format with plain, dictionary (RLE_DICTIONARY) and
+//! DELTA_BINARY_PACKED encodings and without compression: differences of neighbouring stamps are small, and
+//! packing them leaves a general compressor little to do (docs/reference/metrics.md has the figures). Each
+//! file names its table and its version; a reader refuses a version that it does not know. Left out: page
+//! indexes and bloom filters, which serve queries for single rows.
 
 mod error;
 mod pages;

@@ -1,5 +1,5 @@
-//! A guard between the file and the parquet library's decoders: what these assert, or would take a damaged number's word
-//! for, is checked before they see it.
+//! A guard between the file and the parquet library's decoders: what these assert, or would take a damaged
+//! number's word for, is checked before they see it.
 
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageMetadata, PageReader};

@@ -1,7 +1,8 @@
 //! Reading a record file, one row group at a time.
 //!
-//! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`] whatever the file's
-//! numbers say, and an assertion inside the parquet library on a damaged file comes out as an error.
+//! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`]
+//! whatever the file's numbers say, and an assertion inside the parquet library on a damaged file comes out
+//! as an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::{DropCause, Fate, Leg, MessageRecord, SeriesKind};
 /// Opens `packets.parquet`, or a part of it.
 ///
 /// # Errors
-/// [`RecordError`] where it is no packets file of a known version; errors within come with the rows.
+/// [`RecordError`] if it is no packets file of a known version; errors within come with the rows.
 pub fn read_packets<R: ChunkReader + 'static>(file: R) -> Result<PacketRows<R>, RecordError> {
     Ok(PacketRows(Rows::open(&PACKETS, file, packet_group)?))
 }
@@ -30,12 +31,12 @@ pub fn read_packets<R: ChunkReader + 'static>(file: R) -> Result<PacketRows<R>, 
 /// Opens `series.parquet`, or a part of it.
 ///
 /// # Errors
-/// [`RecordError`] where it is no series file of a known version; errors within come with the rows.
+/// [`RecordError`] if it is no series file of a known version; errors within come with the rows.
 pub fn read_series<R: ChunkReader + 'static>(file: R) -> Result<SeriesRows<R>, RecordError> {
     Ok(SeriesRows(Rows::open(&SERIES, file, series_group)?))
 }
 
-/// The rows of a packets file, in order; after an error there are no more.
+/// The rows of a packets file, in order; an error ends them.
 pub struct PacketRows<R: ChunkReader + 'static>(Rows<R, PacketRow>);
 
 impl<R: ChunkReader + 'static> Iterator for PacketRows<R> {
@@ -46,7 +47,7 @@ impl<R: ChunkReader + 'static> Iterator for PacketRows<R> {
     }
 }
 
-/// The rows of a series file, in order; after an error there are no more.
+/// The rows of a series file, in order; an error ends them.
 pub struct SeriesRows<R: ChunkReader + 'static>(Rows<R, SeriesRow>);
 
 impl<R: ChunkReader + 'static> Iterator for SeriesRows<R> {
@@ -129,9 +130,9 @@ pub(super) fn check(table: &Table, metadata: &ParquetMetaData, length: u64) -> R
 
 /// Runs `read`, which calls the parquet library, and makes an error of a panic.
 ///
-/// The library checks most of what it reads and asserts the rest. The assertions that damaged files were found to reach are
-/// kept out of reach by `pages`; this is for those that were not found. What a panic leaves behind is never looked at
-/// again.
+/// The library checks most of what it reads and asserts the rest. The assertions that damaged files were
+/// found to reach are kept out of reach by `pages`; this is for those that were not found. What a panic
+/// leaves behind is never used again.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, RecordError>) -> Result<T, RecordError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(RecordError::Parquet(ParquetError::General("damaged beyond what its reader checks".to_owned())))

@@ -1,8 +1,9 @@
 //! Records from record files, as far as these hold them: enough to draw and to count again.
 //!
-//! Not in the files, and left at their defaults: the window, seed, clock, links and counters; of a flow everything but
-//! its name; a stream's reads. Arrivals come back in the order of `received_ns` and then `seq`, each extra copy right after the first:
-//! messages read in one instant lose the order in which they were read.
+//! Not in the files, and left at their defaults: the window, seed, clock, links and counters; of a flow
+//! everything but its name; a stream's reads. Arrivals come back in the order of `received_ns` and then
+//! `seq`, each extra copy right after the first: messages read in one instant lose the order in which they
+//! were read.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::{Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, MessageRec
 /// One record a repetition, in order of cell and repetition, from the rows of both files.
 ///
 /// # Errors
-/// The rows' own, and [`RecordError::Inconsistent`] where a leg's messages are not in order of `seq`.
+/// The rows' own, and [`RecordError::Inconsistent`] if a leg's messages are not in order of `seq`.
 pub fn restore_runs(
     packets: impl IntoIterator<Item = Result<PacketRow, RecordError>>,
     series: impl IntoIterator<Item = Result<SeriesRow, RecordError>>,
@@ -79,6 +80,7 @@ fn named(name: &str) -> FlowRecord {
             start: Instant::ZERO,
             clocked: false,
             bounded: false,
+            burst: false,
             clock_trusted: true,
         },
         forward: LegRecord::default(),
@@ -100,5 +102,6 @@ fn arrivals(messages: &[MessageRecord]) -> Vec<u64> {
     delivered.into_iter().flat_map(|(_, seq, count)| core::iter::repeat_n(seq, copies(count))).collect()
 }
 
-/// A bound on what a damaged count can ask for; only the first copy's place matters to any metric.
+/// The most copies of a message that are restored, lest a damaged count fill the memory; only the first
+/// copy's place matters to any metric.
 const MOST_COPIES: usize = 2;

@@ -38,7 +38,8 @@ pub struct SeriesRow {
     pub value: f64,
 }
 
-/// A repetition's messages: flow by flow in the scenario's order, forward leg first, each leg in order of `seq`.
+/// A repetition's messages: flow by flow in the scenario's order, forward leg first, each leg in order of
+/// `seq`.
 pub fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow> + '_ {
     record.flows.iter().flat_map(move |flow| {
         let name: Arc<str> = flow.info.name.as_str().into();

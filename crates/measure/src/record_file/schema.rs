@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use parquet::basic::Encoding;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
-use super::RecordError;
-
-/// The version of both tables. Raised with every change of a column's name, type or meaning; the reader of the old version
-/// and a sample file of it stay.
+/// The version of both tables. Raised with every change of a column's name, type or meaning; the reader of
+/// the old version and a sample file of it stay.
 pub const RECORD_VERSION: u32 = 1;
 
 /// The metadata key that holds [`RECORD_VERSION`].
@@ -25,8 +24,8 @@ pub(super) struct Table {
     /// The name in the metadata.
     pub(super) name: &'static str,
     schema: &'static str,
-    /// Columns whose neighbouring values are close: the differences are packed. All others have few distinct values and
-    /// get a dictionary.
+    /// Columns whose neighbouring values are close: the differences are packed. All others have few distinct
+    /// values and get a dictionary.
     deltas: &'static [&'static str],
 }
 
@@ -68,7 +67,7 @@ pub(super) const SERIES: Table = Table {
 
 impl Table {
     /// The columns, as parquet has them.
-    pub(super) fn schema(&self) -> Result<TypePtr, RecordError> {
+    pub(super) fn schema(&self) -> Result<TypePtr, ParquetError> {
         Ok(Arc::new(parse_message_type(self.schema)?))
     }
 

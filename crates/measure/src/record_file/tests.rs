@@ -87,8 +87,8 @@ fn merging_parts_equals_their_rows_in_order() {
     assert_eq!(twice, merged);
 }
 
-/// Files of record version 1, written from [`sample`] by the first talkpath that had them. They are never written again: a reader that
-/// cannot read them breaks the promise that old runs stay readable.
+/// Files of record version 1, written from [`sample`] by the first talkpath that had them. They are never
+/// written again: a reader that cannot read them breaks the promise that old runs stay readable.
 const PACKETS_V1: &[u8] = include_bytes!("../../tests/data/packets-v1.parquet");
 const SERIES_V1: &[u8] = include_bytes!("../../tests/data/series-v1.parquet");
 
@@ -152,7 +152,7 @@ fn a_part_that_was_cut_short_is_not_merged() {
     assert!(matches!(merge_packets(gone, Vec::new()), Err(RecordError::Io(_))));
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for this number of bytes.
 struct Full(usize);
 
 impl std::io::Write for Full {
@@ -183,7 +183,7 @@ fn a_damaged_file_is_an_error_or_other_rows_and_never_a_panic() {
         for flip in [0x01, 0x80, 0xff] {
             let mut damaged = file.clone();
             damaged[at] ^= flip;
-            // Merging looks at the metadata alone, and may copy what reading will refuse.
+            // Merging reads the metadata alone, and may copy what reading will refuse.
             let _ = merge_packets([Ok(chunk(damaged.clone()))], Vec::new());
             if read_packets(chunk(damaged)).and_then(Iterator::collect::<Result<Vec<_>, _>>).is_err() {
                 refused += 1;

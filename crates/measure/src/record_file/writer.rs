@@ -31,11 +31,11 @@ pub fn write_series(record: &RunRecord, out: impl Write + Send) -> Result<(), Re
     write_table(&SERIES, series_rows(record), out, write_series_group)
 }
 
-/// Puts the row groups of `parts`, as they are and in that order, into one file. Each part is opened, copied and let go
-/// before the next, so `parts` may open files as it goes.
+/// Puts the row groups of `parts`, as they are and in that order, into one file. Each part is opened, copied
+/// and let go before the next, so `parts` may open files as it goes.
 ///
 /// # Errors
-/// [`RecordError`] where a part is not a whole packets file of this version, or from `out`.
+/// [`RecordError`] if a part is not a whole packets file of this version, or from `out`.
 pub fn merge_packets<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
@@ -46,7 +46,7 @@ pub fn merge_packets<R: ChunkReader + 'static>(
 /// As [`merge_packets`], for series.
 ///
 /// # Errors
-/// [`RecordError`] where a part is not a whole series file of this version, or from `out`.
+/// [`RecordError`] if a part is not a whole series file of this version, or from `out`.
 pub fn merge_series<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
@@ -212,8 +212,8 @@ fn byte_arrays<'r, Row>(rows: &'r [Row], value: impl Fn(&'r Row) -> Option<&'r s
     arrays
 }
 
-/// Columns are signed, so that who subtracts two stamps gets a negative delay where there is one. No instant of a run
-/// comes near 2⁶³ ns, which are 292 years.
+/// Columns are signed, so that who subtracts two stamps gets a negative delay if there is one. No instant of
+/// a run comes near 2⁶³ ns, which are 292 years.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

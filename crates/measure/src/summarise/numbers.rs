@@ -1,14 +1,15 @@
 //! The numbers of a flow's summary under their paths in summary.json, without writing it.
 //!
-//! They are listed here by hand: as `serde_json::Value`s, with a string for each key, the numbers of a sweep's repetitions took
-//! longer than its shortest runs. A test holds the list against summary.json itself.
+//! They are listed here by hand: as `serde_json::Value`s, with a string for each key, the numbers of a
+//! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
 use crate::summary::{
     DelayMs, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, RtpStream, Settling,
+    TurnRoundMs,
 };
 
-/// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is not known, words and
-/// lists are left out; so is what JSON cannot write (RFC 8259 §6).
+/// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
+/// not known, words and lists are left out; so is what JSON cannot write (RFC 8259 §6).
 pub fn flow_metrics(flow: &FlowSummary) -> Vec<(&'static str, f64)> {
     let mut metrics = Vec::new();
     each_number(flow, |path, value| metrics.push((path, value)));
@@ -23,7 +24,7 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     };
     macro_rules! counts { ($($field:ident),*) => { $(tell(stringify!($field), flow.$field as f64);)* } }
     macro_rules! known { ($($field:ident),*) => { $(flow.$field.iter().for_each(|&it| tell(stringify!($field), it as f64));)* } }
-    /// The fields of a part of the summary, where there is one.
+    /// The fields of a part of the summary, if there is one.
     macro_rules! parts {
         ($part:ident: $type:ident { $($field:ident),* }) => {
             if let Some($type { $($field),* }) = &flow.$part {
@@ -37,8 +38,10 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     let LossRuns { max, mean, histogram: _ } = &flow.loss_runs;
     tell("loss_runs.max", *max as f64);
     mean.iter().for_each(|&mean| tell("loss_runs.mean", mean));
+    known!(in_time);
     parts!(one_way_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
     parts!(round_trip_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
+    parts!(turn_round_ms: TurnRoundMs { p50, p90, p99, max });
     parts!(ipdv_ms: IpdvMs { p50, p90, p95, p99, max });
     known!(rtp_jitter_ms);
     if let Some(RtpStream { delta_ms, jitter_ms }) = &flow.rtp_stream {
@@ -84,7 +87,8 @@ pub(super) struct Columns {
 impl Columns {
     /// One more repetition's.
     pub(super) fn add(&mut self, flow: &FlowSummary) {
-        // Most repetitions have the same ones, so each is looked for behind the one before.
+        // Most repetitions have the same numbers, so the search for a number begins behind the previous
+        // number.
         let mut expected = 0;
         each_number(flow, |path, value| {
             let is_here = self.columns.get(expected).is_some_and(|(name, _)| *name == path);
@@ -147,6 +151,7 @@ mod tests {
             rtp_stream,
             one_way_delay_ms: Some(delay()),
             round_trip_delay_ms: Some(delay()),
+            turn_round_ms: Some(TurnRoundMs { p50: next(), p90: next(), p99: next(), max: next() }),
             ipdv_ms: Some(IpdvMs { p50: next(), p90: next(), p95: next(), p99: next(), max: next() }),
             send_buffer_bytes: Some(MeanMax { mean: next(), max: next() }),
             loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
@@ -186,7 +191,8 @@ mod tests {
             timeouts: Some(120),
             cwnd_packets: Some(next()),
             window_packets: Some(next()),
-            verdict: "great".to_owned(),
+            in_time: Some(next()),
+            verdict: Some("great".to_owned()),
         }
     }
 
@@ -201,7 +207,7 @@ mod tests {
                 flow_metrics(&flow).iter().map(|&(path, value)| (path.to_owned(), value)).collect();
             assert_eq!(listed, written);
         }
-        // Nothing is null where all is known, so that nothing is missing from the list.
+        // Nothing is null if all is known, so that nothing is missing from the list.
         assert!(
             !serde_json::to_string(&FlowSummary { file: None, ..all_known() })
                 .unwrap()

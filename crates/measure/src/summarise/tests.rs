@@ -30,7 +30,26 @@ fn an_echo_flow_is_judged_by_its_round_trips() {
     assert_eq!(call.first_sent_to_last_received_ms, Some(112.0));
     assert_eq!(call.net_rate_pps, Some(3.0 / 0.082));
     assert_eq!(call.error_adjusted_rate_pps, Some(3.0 / 0.082 * 0.6));
-    assert_eq!(call.verdict, "great");
+    assert_eq!(call.in_time, Some(0.6));
+}
+
+#[test]
+fn a_burst_alone_is_told_in_words_and_a_share_in_time_needs_a_clock() {
+    let mut test = flow(&[Some(10), Some(12), Some(160)]);
+    let call = summarised(&test);
+    assert_eq!((call.verdict, call.in_time), (None, Some(2.0 / 3.0)));
+    (test.info.burst, test.info.clocked) = (true, false);
+    let burst = summarised(&test);
+    assert_eq!((burst.verdict.as_deref(), burst.in_time), (Some("great"), None));
+}
+
+#[test]
+fn an_interval_of_what_is_never_negative_does_not_reach_below_zero() {
+    let runs: Vec<RunSummary> = [1, 2, 900].map(|delay| run_with_copies(0, delay, delay)).into();
+    let cells = cell_summaries(&runs);
+    let p90 = &cells[0].flows["call-1"]["one_way_delay_ms.p90"];
+    let (low, high) = p90.ci95.unwrap();
+    assert!(low == 0.0 && high > 1_000.0, "{low} to {high}");
 }
 
 #[test]
@@ -47,8 +66,8 @@ fn one_way_figures_off_an_untrusted_clock_are_unknown() {
     let call = summarised(&call);
     assert!(call.one_way_delay_ms.is_none() && call.ipdv_ms.is_none() && call.rtp_jitter_ms.is_none());
     assert_eq!(call.first_sent_to_last_received_ms, None);
-    assert_eq!(call.verdict, "unknown");
-    // What one clock can tell stays.
+    assert_eq!(call.in_time, None);
+    // What one clock alone can measure stays.
     assert_eq!(call.first_to_last_received_ms, Some(44.0));
     assert_eq!(call.received, 3);
 }
@@ -60,7 +79,7 @@ fn round_trips_need_no_second_clock() {
     let call = summarised(&call);
     assert!(call.one_way_delay_ms.is_none());
     assert!(call.round_trip_delay_ms.is_some() && call.ipdv_ms.is_some() && call.rtp_jitter_ms.is_some());
-    assert_eq!(call.verdict, "great");
+    assert_eq!(call.in_time, Some(0.6));
 }
 
 #[test]
@@ -153,7 +172,7 @@ fn cells_show_each_metric_over_their_repetitions() {
 fn summary() -> Summary {
     let runs = vec![run_with_copies(0, 0, 30)];
     Summary {
-        talkpath: "0.1.0".to_owned(),
+        talkpath: "0.2.0".to_owned(),
         name: "voice".to_owned(),
         arena: "sim".to_owned(),
         started: "2026-11-21T19:05:07Z".to_owned(),
@@ -164,6 +183,7 @@ fn summary() -> Summary {
         percentiles: "exact".to_owned(),
         clock: Clock::from(&ClockRecord::default()),
         cells: cell_summaries(&runs),
+        comparisons: Vec::new(),
         runs,
     }
 }
@@ -186,7 +206,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     };
     assert_eq!(
         keys(&value),
-        "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells"
+        "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons"
     );
     assert_eq!(keys(&value["clock"]), "offset_ms skew_ppm uncertainty_ms trusted why");
     let run = &value["runs"][0];
@@ -195,7 +215,8 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     assert_eq!(
         keys(flow),
         "transport cc sent received lost lost_forward lost_return loss_rate duplicates reordered unfinished refused \
-         loss_runs one_way_delay_ms round_trip_delay_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps settling net_rate_pps \
+         loss_runs in_time one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
+         settling net_rate_pps \
          error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
          retransmissions timeouts cwnd_packets window_packets send_buffer_bytes verdict file"
     );
@@ -208,6 +229,31 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     // Unknown is null, and present.
     assert!(flow["round_trip_delay_ms"].is_null() && flow["blocked_ms"].is_null());
     assert!(flow["file"].is_null() && run["machine"].is_null());
+}
+
+#[test]
+fn what_an_echoing_host_took_stands_with_its_flow_and_no_other() {
+    let turns = TurnRoundRecord {
+        flow: "call".to_owned(),
+        count: 100,
+        p50: Duration::from_micros(80),
+        p90: Duration::from_micros(150),
+        p99: Duration::from_millis(172),
+        max: Duration::from_millis(991),
+    };
+    let mut record = run(vec![echoing(), flow(&[Some(10)])]);
+    record.flows[1].info.name = "other".to_owned();
+    let without = summarise(&record, &BTreeMap::new());
+    assert!(
+        without.flows.values().all(|flow| flow.turn_round_ms.is_none()),
+        "a simulation's hosts take no time"
+    );
+    let unknown = TurnRoundRecord { flow: "nobody".to_owned(), ..turns.clone() };
+    record.machine = Some(MachineRecord { turn_rounds: vec![turns, unknown], ..MachineRecord::default() });
+    let summary = summarise(&record, &BTreeMap::new());
+    let told = TurnRoundMs { p50: 0.08, p90: 0.15, p99: 172.0, max: 991.0 };
+    assert_eq!(summary.flows["call"].turn_round_ms, Some(told));
+    assert_eq!(summary.flows["other"].turn_round_ms, None);
 }
 
 #[test]

@@ -12,7 +12,7 @@ const HEIGHT: f64 = 180.0;
 /// Lengths with bars of their own; longer runs share the last bar. Chosen: what fits with a label each.
 const MAX_LENGTH: usize = 20;
 
-/// The figure; its caption says so where nothing is missing. `None` without series.
+/// The figure; its caption says so if nothing is missing. `None` without series.
 pub(crate) fn loss_runs(selection: &Selection<Series<'_>>) -> Option<Figure> {
     if selection.shown.is_empty() {
         return None;

@@ -13,7 +13,7 @@ const HEIGHT: f64 = 320.0;
 /// Shares at which a line carries its marker: p50, p90 and p99 of what was sent.
 const MARKED: [f64; 3] = [0.5, 0.1, 0.01];
 
-/// The figure; `None` where no series has a delay.
+/// The figure; `None` if no series has a delay.
 pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Option<Figure> {
     let drawn: Vec<&Series<'_>> =
         selection.shown.iter().filter(|series| !series.flow.ccdf.is_empty()).collect();
@@ -80,7 +80,8 @@ fn panel(drawn: &[&Series<'_>]) -> Panel {
     }
 }
 
-/// The line's corners from 100 % at the left edge down; a share of zero falls to the bottom, a loss floor runs on to the right.
+/// The line's corners from 100 % at the left edge down; a share of zero falls to the bottom, a loss floor
+/// runs on to the right.
 fn corners(series: &Series<'_>, panel: &Panel) -> Vec<(f64, f64)> {
     let points = &series.flow.ccdf;
     let start = points.first().into_iter().flat_map(|first| [(panel.x.domain.0, 1.0), (first.0, 1.0)]);

@@ -1,4 +1,5 @@
-//! Delay over time, one panel a series under one another, all with one vertical scale; missing messages as ticks.
+//! Delay over time, one panel a series under one another, all with one vertical scale; missing messages as
+//! ticks.
 
 use super::{Entry, Figure, colour, extent, left_out, legend, shared};
 use crate::plot::panel::{BOTTOM, LEFT, LIMIT_STYLE, Panel, RIGHT, WIDTH, stack};
@@ -13,7 +14,7 @@ const GAP: f64 = 30.0;
 /// Length of a tick for a missing message.
 const LOSS_TICK: f64 = 9.0;
 
-/// The figure; `None` where no series has anything over time.
+/// The figure; `None` if no series has anything over time.
 pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: bool) -> Option<Figure> {
     let any = |series: &&Series<'_>| !series.flow.delay.is_empty() || !series.flow.losses.is_empty();
     let all: Vec<&Series<'_>> = selection.shown.iter().filter(any).collect();
@@ -87,7 +88,7 @@ fn points(svg: &mut Svg, series: &Series<'_>, panel: &Panel) {
     let mut last = f64::NEG_INFINITY;
     for lost in &series.flow.losses {
         let x = panel.x.at(*lost);
-        // Ticks that fall on the same half unit look as one.
+        // Ticks that fall on the same half unit cannot be distinguished.
         if x - last >= 0.5 {
             ticks.push_str(&format!("M{} {}v-{LOSS_TICK}", unit(x), unit(panel.bottom - 1.0)));
             last = x;

@@ -6,7 +6,7 @@ use super::{Entry, Figure, Sample, extent, left_out, legend, shared, stroke};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg};
-use crate::select::{CellSeries, Selection, is_copy};
+use crate::select::{CellSeries, Selection, is_drawn};
 
 const TOP: f64 = 24.0;
 const HEIGHT: f64 = 100.0;
@@ -73,7 +73,7 @@ impl LineKind {
     }
 }
 
-/// The figure; `None` where no cell has such lines.
+/// The figure; `None` if no cell has such lines.
 pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, flow: &str) -> Option<Figure> {
     let of =
         |cell: &CellSeries<'_>| cell.cell.lines.iter().filter(|line| line.kind == kind.name()).count() > 0;
@@ -105,7 +105,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         svg.text("name", &style, (LEFT, panel.top - 7.0), Anchor::Start, &cell.label);
     }
     svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), kind.axis());
-    let entries = entities.iter().enumerate().map(|(at, name)| match is_copy(name, flow) {
+    let entries = entities.iter().enumerate().map(|(at, name)| match is_drawn(name, flow) {
         true => Entry { name, samples: main_samples(&drawn, kind, name) },
         false => Entry::line(name, neutral(at)),
     });
@@ -141,7 +141,7 @@ fn entities<'a>(drawn: &[&CellSeries<'a>], kind: LineKind) -> (Vec<&'a str>, usi
     (names, more)
 }
 
-/// The compared flow's line in each panel that has one, each look once.
+/// The compared flow's line in each panel that has one, each style once.
 fn main_samples(drawn: &[&CellSeries<'_>], kind: LineKind, entity: &str) -> Vec<Sample> {
     let with = drawn.iter().filter(|cell| cell.lines(kind).any(|line| line.entity == entity));
     let mut styles: Vec<String> = with.map(|cell| stroke(cell.display)).collect();
@@ -149,9 +149,10 @@ fn main_samples(drawn: &[&CellSeries<'_>], kind: LineKind, entity: &str) -> Vec<
     styles.into_iter().map(|style| Sample { style, marked: None }).collect()
 }
 
-/// The compared flow wears its transport's colour; what is beside it and links are grey, told apart by dashes.
+/// The compared flow wears its transport's colour; what is beside it and links are grey, distinguished by
+/// dashes.
 fn style(at: usize, entity: &str, flow: &str, cell: &CellSeries<'_>) -> String {
-    if is_copy(entity, flow) { stroke(cell.display) } else { neutral(at) }
+    if is_drawn(entity, flow) { stroke(cell.display) } else { neutral(at) }
 }
 
 fn neutral(at: usize) -> String {

@@ -19,7 +19,7 @@ pub(crate) struct Figure {
     pub title: String,
     /// HTML.
     pub legend: String,
-    /// One `<svg>`; empty where there is nothing to draw, and the caption says why.
+    /// One `<svg>`; empty if there is nothing to draw, and the caption says why.
     pub svg: String,
     /// What it shows and how it is defined; plain text.
     pub caption: String,

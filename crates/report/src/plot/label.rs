@@ -1,5 +1,5 @@
-//! Names beside lines, only where there is room: the legend has them all, so a name that would cover another name or a
-//! line is left out.
+//! Names beside lines, only if there is room: the legend has them all, so a name that would cover another
+//! name or a line is left out.
 
 use super::panel::{LEFT, Panel, RIGHT, WIDTH};
 
@@ -58,7 +58,8 @@ impl Area {
             && other.top < self.bottom
     }
 
-    /// Whether a stepped line passes through: each of its corners joins its neighbours across and then upwards.
+    /// Whether a stepped line passes through: each of its corners joins its neighbours across and then
+    /// upwards.
     fn crosses(&self, line: &[(f64, f64)]) -> bool {
         line.windows(2).any(|pair| {
             let ((x1, y1), (x2, y2)) = (pair[0], pair[1]);

@@ -12,7 +12,7 @@ pub(crate) const RIGHT: f64 = 18.0;
 /// Room under the last panel for tick labels and the axis title.
 pub(crate) const BOTTOM: f64 = 44.0;
 
-/// How a limit's line looks in a legend; `.limit` of the style sheet is the same.
+/// The style of a limit's line in a legend; `.limit` of the style sheet is the same.
 pub(crate) const LIMIT_STYLE: &str = "stroke:var(--soft);stroke-width:1;stroke-dasharray:2 4";
 
 /// A panel's place and scales. `y` runs from the bottom up.
@@ -39,7 +39,7 @@ impl Panel {
         }
     }
 
-    /// The horizontal axis; labels and title only where `title` is given: under the last of stacked panels.
+    /// The horizontal axis; labels and title only if `title` is given: under the last of stacked panels.
     pub(crate) fn horizontal_axis(&self, svg: &mut Svg, ticks: usize, title: Option<&str>) {
         svg.line("axis", (LEFT, self.bottom), (WIDTH - RIGHT, self.bottom));
         for tick in self.x.ticks(ticks) {
@@ -54,7 +54,7 @@ impl Panel {
         }
     }
 
-    /// A faint line across at `value`, where the panel holds it.
+    /// A faint line across at `value`, if the panel holds it.
     pub(crate) fn across(&self, svg: &mut Svg, value: f64) {
         if self.y.holds(value) {
             let y = self.y.at(value);
@@ -62,7 +62,7 @@ impl Panel {
         }
     }
 
-    /// A faint line upwards at `value` with its name over the panel, where the panel holds it.
+    /// A faint line upwards at `value` with its name over the panel, if the panel holds it.
     pub(crate) fn upwards(&self, svg: &mut Svg, value: f64, name: &str) {
         if self.x.holds(value) {
             let x = self.x.at(value);
@@ -72,7 +72,8 @@ impl Panel {
     }
 }
 
-/// The places of `count` panels stacked from `top` in equal heights with room for a title over each, as (top, bottom).
+/// The places of `count` panels stacked from `top` in equal heights with room for a title over each, as (top,
+/// bottom).
 pub(crate) fn stack(count: usize, top: f64, height: f64, gap: f64) -> Vec<(f64, f64)> {
     (0..count).map(|at| top + at as f64 * (height + gap)).map(|top| (top, top + height)).collect()
 }

@@ -16,7 +16,8 @@ enum Kind {
     Log,
 }
 
-/// Where the largest value is so many times the smallest, a linear axis would press most of them flat; chosen.
+/// Above this ratio of the largest to the smallest value the axis is logarithmic, because a linear one would
+/// press most values flat; chosen.
 const LOG_RATIO: f64 = 50.0;
 /// Steps of a decade at which ticks are round.
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
@@ -35,8 +36,8 @@ impl Scale {
         Self { kind: Kind::Log, domain: (low, high), range }
     }
 
-    /// A scale for values from `low` to `high` that are not negative: from zero to a round number, or logarithmic between
-    /// round numbers where they span decades.
+    /// A scale for values from `low` to `high` that are not negative: from zero to a round number, or
+    /// logarithmic between round numbers if they span decades.
     pub(crate) fn fitting((low, high): (f64, f64), range: (f64, f64)) -> Self {
         match low > 0.0 && high / low > LOG_RATIO {
             true => Self::log((round_down(low), round_up(high)), range),
@@ -69,7 +70,7 @@ impl Scale {
     }
 }
 
-/// A tick's label: as many decimals as it needs and no more, and no rounding noise.
+/// A tick's label: only as many decimals as it needs, and no rounding noise.
 pub(crate) fn tick_label(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
         return format!("{value:.0e}");
@@ -86,8 +87,8 @@ fn linear_ticks((low, high): (f64, f64), target: usize) -> Vec<f64> {
     (first..=last.min(first + 100)).map(|at| at as f64 * step).collect()
 }
 
-/// Powers of ten; with 2 and 5 between where that is not much more than `target`, or only every so many where the
-/// powers alone are.
+/// Powers of ten. With 2 and 5 between them if this gives not many more ticks than `target`; only every n-th
+/// power if the powers alone are too many.
 fn log_ticks((low, high): (f64, f64), target: usize) -> Vec<f64> {
     let (first, last) = ((low.log10() - 1e-9).floor() as i32, (high.log10() + 1e-9).floor() as i32);
     let powers = usize::try_from(last - first + 1).unwrap_or(1);

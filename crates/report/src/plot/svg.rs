@@ -105,7 +105,7 @@ impl PathData {
         self.last = Some(tenths(x, y));
     }
 
-    /// Goes on to a point in a step: first across, then up or down.
+    /// Continues to a point in a step: first across, then up or down.
     pub(crate) fn step_to(&mut self, x: f64, y: f64) {
         let (to, from) = (tenths(x, y), self.last.unwrap_or_default());
         if to.0 != from.0 {
@@ -140,7 +140,8 @@ pub(crate) fn unit(value: f64) -> String {
     }
 }
 
-/// `text` with what markup would read as its own replaced, and without characters that XML 1.0 §2.2 does not allow.
+/// `text` with what markup would read as its own replaced, and without characters that XML 1.0 §2.2 does not
+/// allow.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

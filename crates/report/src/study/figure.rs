@@ -12,7 +12,7 @@ const HEIGHT: f64 = 220.0;
 /// Of a figure of quantiles, which is nearer to a square.
 const QUANTILE_HEIGHT: f64 = 420.0;
 
-/// Line styles, told apart by dash as well as by shade, in the order of the lines.
+/// Line styles, distinguished by dash as well as by shade, in the order of the lines.
 const STYLES: [&str; 6] = [
     "stroke:var(--accent)",
     "stroke:var(--ink);stroke-dasharray:6 3",
@@ -90,7 +90,7 @@ fn caption(figure: &FigureOutcome) -> &'static str {
     }
 }
 
-/// Shares are drawn in per cent where the axis says so.
+/// Shares are drawn in per cent if the axis says so.
 fn scale(figure: &FigureOutcome) -> f64 {
     if figure.y_title.ends_with('%') { 100.0 } else { 1.0 }
 }

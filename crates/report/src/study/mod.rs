@@ -1,4 +1,5 @@
-//! A study's outcome for a person: the table of claims in the terminal, and one page with the figures drawn again.
+//! A study's outcome for a person: the table of claims in the terminal, and one page with the figures drawn
+//! again.
 //!
 //! As everywhere here, nothing is computed: medians, intervals and verdicts stand in the [`Outcome`].
 
@@ -7,7 +8,7 @@ mod page;
 mod text;
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, HeldBy, Kind, Outcome, Stands, Value, arena_list, shown, shown_figure,
+    ArenaVerdict, CheckOutcome, HeldBy, Kind, Outcome, Value, Verdict, arena_list, shown, shown_figure,
     shown_value,
 };
 
@@ -39,7 +40,8 @@ fn spread(value: &Value) -> String {
     format!("{} to {}", shown(&value.metric, value.min), shown(&value.metric, value.max))
 }
 
-/// Whether the check holds, and whether the confidence intervals leave a doubt; too few repetitions have none.
+/// Whether the check holds, and whether the confidence intervals leave a doubt; too few repetitions have
+/// none.
 fn mark(check: &CheckOutcome) -> &'static str {
     if check.held_by == Some(HeldBy::Spread) {
         return "holds by the seeds' spread alone";
@@ -57,15 +59,40 @@ fn mark(check: &CheckOutcome) -> &'static str {
     }
 }
 
-/// Under how many of the tested assumption sets the verdict stands; nothing where one alone was tested.
-fn stands(verdict: &ArenaVerdict) -> String {
-    let tested = verdict.by_assumption.iter().filter(|it| it.holds.is_some()).count();
-    match (verdict.stands, tested) {
-        (Stands::Unknown, _) | (_, 1) => String::new(),
-        // What differs does so under each of them.
-        (Stands::All | Stands::None, _) => format!("under all {tested} assumption sets"),
-        (Stands::Some, _) => format!("under {} of {tested} assumption sets", verdict.assumptions.len()),
+/// The word of a verdict, what was expected if that is another, and under which sets it holds and fails,
+/// the base first.
+fn headline(verdict: &ArenaVerdict, word: &str, several: bool) -> String {
+    let arena = if several { format!(" in {}", verdict.arena) } else { String::new() };
+    let surprise = match verdict.is_unexpected() {
+        true => format!(" (expected {})", verdict.expected),
+        false => String::new(),
+    };
+    let under = if verdict.under.is_empty() { String::new() } else { format!(": {}", verdict.under) };
+    format!("{word}{arena}{surprise}{under}")
+}
+
+/// How many claims have which verdict in the base arena. What is reproduced is counted by whether the base
+/// set bears it.
+fn count(outcome: &Outcome) -> String {
+    let verdicts = || outcome.claims.iter().map(|claim| &claim.base);
+    let reproduced = |base: Option<bool>| {
+        verdicts().filter(|it| it.verdict == Verdict::Reproduced && it.holds_under_base == base).count()
+    };
+    let of = |verdict| verdicts().filter(|it| it.verdict == verdict).count();
+    let place = if outcome.arenas.len() > 1 { format!(" in {}", outcome.arena) } else { String::new() };
+    let mut parts = vec![
+        format!("{} reproduced under base{place}", reproduced(Some(true))),
+        format!("{} only under other assumptions", reproduced(Some(false))),
+    ];
+    if reproduced(None) > 0 {
+        parts.push(format!("{} reproduced with base not judged", reproduced(None)));
     }
+    if of(Verdict::PartlyJudged) > 0 {
+        parts.push(format!("{} partly judged", of(Verdict::PartlyJudged)));
+    }
+    parts.push(format!("{} differ", of(Verdict::Differs)));
+    parts.push(format!("{} not tested", of(Verdict::NotTested)));
+    format!("{}.", parts.join(", "))
 }
 
 /// What the figures rest on.

@@ -1,4 +1,5 @@
-//! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena, figures.
+//! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena,
+//! figures.
 
 use talkpath_study::{
     ArenaVerdict, CheckOutcome, ClaimOutcome, Kind, Outcome, Role, RowOutcome, Verdict, arena_list, shown,
@@ -6,7 +7,7 @@ use talkpath_study::{
 };
 
 use super::figure::draw;
-use super::{about, mark, medians, spread, stands};
+use super::{about, count, headline, mark, medians, spread};
 use crate::html::document;
 use crate::plot::svg::escape;
 
@@ -43,11 +44,12 @@ pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
 fn overview(outcome: &Outcome) -> String {
     let several = outcome.arenas.len() > 1;
     let rows = outcome.claims.iter().map(|claim| {
-        let verdicts: Vec<String> = claim.verdicts().map(|verdict| verdict_cell(verdict, several)).collect();
+        let words = |it: &ArenaVerdict| escape(&headline(it, &it.verdict.to_string(), several));
+        let verdicts: Vec<String> = claim.verdicts().map(words).collect();
         let text = [&claim.claim, &claim.published, &claim.base.reproduced].map(|text| escape(text));
         let [what, published, here] = text;
         Row {
-            is_marked: claim.base.verdict == Verdict::Reproduced,
+            is_marked: claim.base.verdict == Verdict::Reproduced && claim.base.holds_under_base == Some(true),
             cells: vec![escape(&claim.id), verdicts.join("<br/>"), what, published, here],
         }
     });
@@ -59,23 +61,10 @@ fn overview(outcome: &Outcome) -> String {
     // About a hundredth of the width for a character: no claim's name is cut in two.
     let longest = outcome.claims.iter().map(|claim| claim.id.chars().count()).max().unwrap_or(0);
     let claim = (longest as u32 + 2).clamp(7, 14);
-    table(
-        "Verdicts",
-        &[("claim", claim), ("verdict", 17), ("what it says", 31 - claim), ("published", 20), (&here, 32)],
-        &rows,
-    )
-}
-
-fn verdict_cell(verdict: &ArenaVerdict, several: bool) -> String {
-    let arena = if several { format!("{}: ", escape(&verdict.arena)) } else { String::new() };
-    let is_open = verdict.left_out || verdict.disturbed;
-    let surprise = match verdict.verdict == verdict.expected || is_open {
-        true => String::new(),
-        false => format!(" <strong>(expected {})</strong>", verdict.expected),
-    };
-    let under = stands(verdict);
-    let under = if under.is_empty() { String::new() } else { format!(" {}", escape(&under)) };
-    format!("{arena}{}{under}{surprise}", verdict.verdict)
+    let columns =
+        [("claim", claim), ("verdict", 23), ("what it says", 30 - claim), ("published", 17), (&here, 30)];
+    let (count, table) = (escape(&count(outcome)), prose_table(&columns, &rows));
+    format!("<section>\n<h2>Verdicts</h2>\n<p>{count}</p>\n{table}</section>\n")
 }
 
 /// A row of a table of running text: its cells as HTML, the first of them its head.
@@ -85,12 +74,8 @@ struct Row {
     cells: Vec<String>,
 }
 
-/// A table of running text that fits the page: its columns have shares of the width.
-fn table(heading: &str, columns: &[(&str, u32)], rows: &[Row]) -> String {
-    format!("<section>\n<h2>{heading}</h2>\n{}</section>\n", prose_table(columns, rows))
-}
-
-/// Each cell carries its column's name, which a narrow screen shows in front of it.
+/// A table of running text that fits the page: its columns have shares of the width. Each cell carries its
+/// column's name, which a narrow screen shows in front of it.
 fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> String {
     let widths: String =
         columns.iter().map(|(_, share)| format!("<col style=\"width:{share}%\"/>")).collect();
@@ -130,8 +115,9 @@ fn details(claim: &ClaimOutcome, outcome: &Outcome) -> String {
     let mut html = format!("<h3>{}: {}</h3>\n", escape(&claim.id), escape(&claim.claim));
     for verdict in claim.verdicts() {
         let arena = if several { format!(" in {}", escape(&verdict.arena)) } else { String::new() };
-        let why = if verdict.why.is_empty() { String::new() } else { format!(": {}", escape(&verdict.why)) };
-        html.push_str(&format!("<p><strong>{}</strong>{arena}{why}</p>\n", verdict.verdict));
+        let under = if verdict.under.is_empty() { String::new() } else { format!("{}. ", verdict.under) };
+        let words = escape(&format!("{under}{}", verdict.why));
+        html.push_str(&format!("<p><strong>{}</strong>{arena}: {words}</p>\n", verdict.verdict));
         html.push_str(&checks(verdict));
     }
     html
@@ -177,7 +163,7 @@ fn checks(verdict: &ArenaVerdict) -> String {
     html
 }
 
-/// Printed figures beside ours, the predicted ones apart from those that the set-up was fitted to.
+/// Printed figures beside ours, the predicted ones separate from those that the set-up was fitted to.
 fn tables(outcome: &Outcome) -> String {
     let mut html = String::new();
     for published in &outcome.tables {

@@ -4,55 +4,38 @@ use core::fmt::Write as _;
 
 use talkpath_study::{ArenaVerdict, ClaimOutcome, Outcome, UnderAssumption, Verdict, shown_must};
 
-use super::{about, mark, medians, stands};
+use super::{about, count, headline, mark, medians};
 use crate::Style;
 
-/// Every claim: what was published, what came out under the base assumptions and under those that show its sensitivity,
-/// the verdict and why.
+/// Every claim: what was published, what came out under the base assumptions and under those that show its
+/// sensitivity, the verdict and why.
 pub fn study_table(outcome: &Outcome, style: &Style) -> String {
     let mut text = format!("{}: {}\n{}\n", outcome.study, outcome.title, about(outcome));
     for claim in &outcome.claims {
         block(&mut text, claim, outcome, style);
     }
-    let count = |verdict| outcome.claims.iter().filter(|claim| claim.base.verdict == verdict).count();
-    let place = if outcome.arenas.len() > 1 { format!(" in {}", outcome.arena) } else { String::new() };
-    let _ = write!(
-        text,
-        "\n{} reproduced{place}, {} differ, {} not tested.\n",
-        count(Verdict::Reproduced),
-        count(Verdict::Differs),
-        count(Verdict::NotTested)
-    );
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "\n{}", count(outcome));
     text
 }
 
 fn block(text: &mut String, claim: &ClaimOutcome, outcome: &Outcome, style: &Style) {
     let several = outcome.arenas.len() > 1;
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "\n{}  {}", claim.id, headline(&claim.base, several, style));
+    text.push('\n');
+    heading(text, &format!("{}  ", claim.id), &claim.base, several, style);
     paragraph(text, "claim", &claim.claim, style);
     paragraph(text, "published", &claim.published, style);
     in_arena(text, &claim.base, &claim.sensitivity, style);
     for verdict in &claim.elsewhere {
-        let _ = writeln!(text, "  {}", headline(verdict, several, style));
+        heading(text, "  ", verdict, several, style);
         in_arena(text, verdict, &claim.sensitivity, style);
     }
 }
 
-/// `reproduced in emu under all assumption sets`.
-fn headline(verdict: &ArenaVerdict, several: bool, style: &Style) -> String {
-    let mut line = coloured(verdict.verdict, style);
-    if several {
-        line.push_str(&format!(" in {}", verdict.arena));
-    }
-    let under = stands(verdict);
-    if !under.is_empty() {
-        line.push_str(&format!(" {under}"));
-    }
-    if verdict.verdict != verdict.expected && !verdict.left_out && !verdict.disturbed {
-        line.push_str(&format!(" (expected {})", verdict.expected));
-    }
-    line
+/// `S3  reproduced in sim: fails under base; holds under delayed-ack`.
+fn heading(text: &mut String, first: &str, verdict: &ArenaVerdict, several: bool, style: &Style) {
+    let words = headline(verdict, &coloured(verdict.verdict, style), several);
+    hanging(text, first, "    ", &words, style);
 }
 
 fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], style: &Style) {
@@ -76,17 +59,13 @@ fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], s
             wrapped(text, "      ", &format!("{line}{single}"), style);
         }
     }
-    if verdict.verdict == Verdict::Reproduced {
-        paragraph(text, "under", &verdict.assumptions.join(", "), style);
-    }
-    if !verdict.why.is_empty() {
-        paragraph(text, "why", &verdict.why, style);
-    }
+    paragraph(text, "why", &verdict.why, style);
 }
 
 fn coloured(verdict: Verdict, style: &Style) -> String {
     let colour = match verdict {
         Verdict::Reproduced => "32",
+        Verdict::PartlyJudged => "36",
         Verdict::Differs => "33",
         Verdict::NotTested => "2",
     };
@@ -99,14 +78,19 @@ fn paragraph(text: &mut String, label: &str, words: &str, style: &Style) {
 
 /// Words on lines of the terminal's width; later lines stand in by four.
 fn wrapped(text: &mut String, indent: &str, words: &str, style: &Style) {
+    hanging(text, indent, &format!("{indent}    "), words, style);
+}
+
+/// The same with `first` before the first line and `later` before the others.
+fn hanging(text: &mut String, first: &str, later: &str, words: &str, style: &Style) {
     let width = style.width.max(40);
-    let mut line = indent.to_owned();
+    let mut line = first.to_owned();
     let mut is_empty = true;
     for word in words.split_whitespace() {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
             text.push_str(&line);
             text.push('\n');
-            line = format!("{indent}    ");
+            line = later.to_owned();
             is_empty = true;
         }
         if !is_empty {

@@ -1,5 +1,6 @@
 //! The keys of a flow: `[flow.NAME]`.
 
+use super::transport::BUFFER;
 use super::{
     ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, LONGEST_PATH, Measure, TableSpec,
     Tagged, Variant, Words, key, measure, quantity,
@@ -21,8 +22,8 @@ const FLOW_KEYS: &[Key] = &[
         "start",
         Kind::Start(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "when the connection opens: a duration, or `{ from, to }` for a moment drawn uniformly from the range; the first \
-         message is due when it is open",
+        "when the connection opens: a duration, or `{ from, to }` for a moment drawn uniformly from that range. The first message is due when \
+         the connection is open",
     ),
     key(
         "count",
@@ -46,19 +47,19 @@ const FLOW_KEYS: &[Key] = &[
         "send_jitter",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "a uniform host delay before each packet of the sender, from 0 to this; packets stay in order",
+        "a delay in the sending host before each packet, uniform from 0 to this; packets stay in order",
     ),
     key(
         "wake_up",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "how long at most an application sleeps on when something comes, uniform from 0 to this; real hosts take their own time",
+        "how long an application still sleeps after something came, uniform from 0 to this; real hosts take their own time",
     ),
     key(
         "clock_jitter",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "how late at most the sender's application is to its own clock, uniform from 0 to this; real hosts have their own",
+        "how late the sender's application is to its own clock, uniform from 0 to this; real hosts have their own lateness",
     ),
     key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
 ];
@@ -81,7 +82,7 @@ pub(crate) static RECEIVER: TableSpec = TableSpec {
             "service_per",
             Kind::Choice(&SERVICE_PER),
             Default::Is("\"message\""),
-            "what takes the `service` time: each message, or each read, which takes all that a stream's socket holds",
+            "what takes the `service` time: each message, or each read. A read takes all that a stream's socket holds",
         ),
         key(
             "socket_buffer",
@@ -91,9 +92,6 @@ pub(crate) static RECEIVER: TableSpec = TableSpec {
         ),
     ],
 };
-
-/// From one byte to [`LARGEST_SIZE`].
-pub(super) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
 
 /// Payload of one message. A stream could carry more, but an application does not write more at once. Chosen.
 const MESSAGE: &[Measure] = &[measure(Dimension::Size, 1, 1_000_000_000)];
@@ -112,7 +110,7 @@ const ECHO_WRITE_KEY: Key = key(
     "echo_write",
     Kind::Choice(&ECHO_WRITE),
     Default::Is("\"per-read\""),
-    "how it writes what one read returned: all in one write, or one write a message",
+    "how the far application writes what one read returned: all in one write, or one write for each message",
 );
 
 /// A workload.
@@ -151,12 +149,12 @@ pub(crate) static WORKLOAD: Tagged = Tagged {
         },
         Variant {
             name: "bulk",
-            doc: "as much as the transport takes: messages as large as fit, up to 64 KiB, each waiting for room for 1 KiB",
+            doc: "as much as the transport takes. Messages are as large as fits, up to 64 KiB; each waits for room for 1 KiB",
             keys: &[key(
                 "bytes",
                 Kind::Quantity { measures: BULK_BYTES, words: &["unlimited"] },
                 Default::Is("\"unlimited\""),
-                "how much in all; `\"unlimited\"` goes on until `duration`",
+                "how much in all; `\"unlimited\"` continues until `duration`",
             )],
         },
         Variant {
@@ -175,13 +173,13 @@ pub(crate) static WORKLOAD: Tagged = Tagged {
                     "gap",
                     quantity(ANY_DURATION),
                     Default::Is("\"0 s\""),
-                    "from the last message of a burst to the first of the next",
+                    "time from the last message of a burst to the first of the next",
                 ),
             ],
         },
         Variant {
             name: "file",
-            doc: "the bytes of a file, sent as `bulk`; in real arenas the far end checks their SHA-256, and over UDP lists what is \
+            doc: "the bytes of a file, sent as `bulk`. In real arenas the far end checks their SHA-256, and over UDP lists what is \
                   missing",
             keys: &[
                 key(

@@ -13,10 +13,15 @@ const LINK_KEYS: &[Key] = &[
         "rate",
         Kind::LinkRate { measures: ANY_RATE, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
-        "how fast IP packets are put on the wire; `\"unlimited\"` takes no time, so that nothing ever waits; `{ trace = \"FILE\" }` \
-         replays mahimahi's packet-delivery trace",
+        "how fast IP packets are put on the wire. `\"unlimited\"` takes no time, so nothing ever waits. `{ trace = \"FILE\" }` replays a \
+         packet-delivery trace of mahimahi",
     ),
-    key("delay", quantity(ANY_DURATION), Default::Is("\"0 s\""), "propagation, after the last bit has left"),
+    key(
+        "delay",
+        quantity(ANY_DURATION),
+        Default::Is("\"0 s\""),
+        "propagation delay, after the last bit has left",
+    ),
     key(
         "mtu",
         quantity(MTU),
@@ -27,7 +32,7 @@ const LINK_KEYS: &[Key] = &[
         "framing",
         Kind::Tagged(&FRAMING),
         Default::Is("\"none\""),
-        "what the link layer puts around each packet: time on the wire at `rate`, and no room in the queue",
+        "bytes that the link layer adds to each packet. They take time on the wire, and no room in the queue",
     ),
     key("queue", Kind::Tagged(&QUEUE), Default::Is("\"drop-tail\""), "where packets wait for the wire"),
     key(
@@ -67,12 +72,12 @@ pub(crate) static FRAMING: Tagged = Tagged {
         Variant { name: "none", doc: "nothing: `rate` is that of IP packets", keys: &[] },
         Variant {
             name: "bytes",
-            doc: "as many bytes around every packet",
+            doc: "a fixed number of bytes around every packet",
             keys: &[key(
                 "overhead",
                 quantity(OVERHEAD),
                 Default::Required,
-                "how many: 38 B for Ethernet with preamble and gap (IEEE 802.3), 2 B for SLIP (RFC 1055) before escapes",
+                "bytes for each packet: 38 B for Ethernet with preamble and gap (IEEE 802.3), 2 B for SLIP (RFC 1055) before escapes",
             )],
         },
         Variant {
@@ -101,15 +106,15 @@ pub(crate) static QUEUE: Tagged = Tagged {
                 "limit",
                 quantity(QUEUE_LIMIT),
                 Default::Is("\"1000 packets\""),
-                "how much may wait, IP headers included",
+                "how many packets or bytes may wait, IP headers included",
             ),
-            key("in_service", Kind::Flag, Default::Is("false"), "whether the packet being sent counts too"),
+            key("in_service", Kind::Flag, Default::Is("false"), "whether the packet in service counts too"),
             key(
                 "mark_at",
                 Kind::Quantity { measures: MARK, words: &["never"] },
                 Default::Is("\"never\""),
-                "an arrival that finds so many packets waiting is marked instead of warned by loss (ECN, RFC 3168), where its transport \
-                 takes marks: DCCP with `ecn = true`",
+                "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: DCCP with \
+                 `ecn = true`",
             ),
         ],
     }],
@@ -124,7 +129,7 @@ pub(crate) static LOSS: Tagged = Tagged {
         Variant { name: "none", doc: "no packet", keys: &[] },
         Variant {
             name: "bernoulli",
-            doc: "each packet for itself",
+            doc: "each packet independently",
             keys: &[key("rate", Kind::Probability, Default::Required, "loss probability")],
         },
         Variant {
@@ -149,7 +154,7 @@ pub(crate) static LOSS: Tagged = Tagged {
         },
         Variant {
             name: "trace",
-            doc: "as recorded: a file of `0` (it arrives) and `1` (it is lost), a mark a packet, over and over",
+            doc: "from a file of `0` (the packet arrives) and `1` (it is lost), one mark for each packet, repeated",
             keys: &[key("file", FILE, Default::Required, TRACE_FILE)],
         },
     ],
@@ -191,7 +196,7 @@ pub(crate) static JITTER: Tagged = Tagged {
         },
         Variant {
             name: "trace",
-            doc: "as recorded: a file of milliseconds, a line a packet, over and over",
+            doc: "from a file of milliseconds, one line for each packet, repeated",
             keys: &[key("file", FILE, Default::Required, TRACE_FILE), REORDER],
         },
     ],

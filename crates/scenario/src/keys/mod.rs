@@ -1,18 +1,19 @@
 //! Every key of a scenario file, described once: its kind, default, bounds and meaning.
 //!
-//! From this description derive the checks and their suggestions ([`crate::check`]), the defaults ([`crate::fill`]), the
-//! JSON Schema ([`crate::schema`]) and the key tables of docs/scenario.md (a test compares them).
+//! From this description derive the checks and their suggestions ([`crate::check`]), the defaults
+//! ([`crate::fill`]), the JSON Schema ([`crate::schema`]) and the key tables ([`key_tables`]) that
+//! docs/reference/scenario.md shows.
 
 mod flow;
 mod link;
 mod root;
-#[cfg(test)]
 mod tables;
 mod transport;
 
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use link::LINK;
 pub(crate) use root::{FAR_CLOCK, ROOT};
+pub use tables::key_tables;
 pub(crate) use transport::TRANSPORT;
 
 use crate::quantity::{Dimension, Measure};
@@ -35,7 +36,7 @@ pub(crate) struct Key {
     pub(crate) doc: &'static str,
 }
 
-/// What holds where a key is absent.
+/// What holds if a key is absent.
 #[derive(Debug)]
 pub(crate) enum Default {
     /// Nothing: its absence is a mistake.

@@ -16,19 +16,19 @@ const ROOT_KEYS: &[Key] = &[
         "duration",
         quantity(SOME_DURATION),
         Default::Required,
-        "sending stops here, counted from the run's beginning; then the run drains",
+        "when sending stops, counted from the run's beginning; then the run drains",
     ),
     key(
         "drain",
         quantity(ANY_DURATION),
         Default::Is("\"5 s\""),
-        "after `duration`, the run ends once all is delivered, or nothing was for this long",
+        "after `duration`, the run ends when all is delivered, or when nothing was delivered for this long",
     ),
     key(
         "warm_up",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "what was due before this is left out of the figures; below `duration`",
+        "messages due before this are left out of the figures; less than `duration`",
     ),
     key(
         "repeat",
@@ -59,8 +59,8 @@ const ROOT_KEYS: &[Key] = &[
         "far_clock",
         Kind::Table(&FAR_CLOCK),
         Default::Absent("both hosts read one clock"),
-        "how wrong the second host's clock is, in `sim` and `emu`: only its stamps are bent, not its pace; two-way probes then estimate \
-         it, and one-way figures that they cannot vouch for are `null`",
+        "how wrong the second host's clock is, in `sim` and `emu`. It changes the host's stamps, not its pace. Two-way probes then estimate \
+         the clock; one-way figures that they cannot correct are `null`",
     ),
     key("flow", Kind::Map(&super::FLOW), Default::Required, "`[flow.NAME]`: what is sent, over what"),
     key(

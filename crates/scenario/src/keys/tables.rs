@@ -1,45 +1,40 @@
-//! The key tables of docs/scenario.md, written from the description: a test holds the file against them.
+//! Every key as Markdown tables: what `talkpath check --keys` prints and docs/reference/scenario.md shows.
 
 use std::fmt::Write as _;
 
-use super::{Default, FLOW, Key, Kind, LINK, RECEIVER, ROOT};
+use super::{Default, FAR_CLOCK, FLOW, Key, Kind, LINK, RECEIVER, ROOT};
 use crate::check::form;
 use crate::keys::{Tagged, Variant};
 
-/// Everything between the markers of docs/scenario.md.
-fn tables() -> String {
+/// Every key of a scenario file as Markdown tables, in the order in which a file has them.
+pub fn key_tables() -> String {
     let mut text = String::new();
-    table(&mut text, "At the top of the file", "", ROOT.keys);
-    table(&mut text, "A link: `[path.up]`, `[path.down]`, `[link.NAME]`", "", LINK.keys);
+    table(&mut text, "At the top of the file", ROOT.keys);
+    table(&mut text, "`far_clock`", FAR_CLOCK.keys);
+    table(&mut text, "A link: `[path.up]`, `[path.down]`, `[link.NAME]`", LINK.keys);
     tagged_of(&mut text, LINK.keys);
-    table(&mut text, "A flow: `[flow.NAME]`", "", FLOW.keys);
-    table(&mut text, "`receiver`", "", RECEIVER.keys);
+    table(&mut text, "A flow: `[flow.NAME]`", FLOW.keys);
+    table(&mut text, "`receiver`", RECEIVER.keys);
     tagged_of(&mut text, FLOW.keys);
+    text.truncate(text.trim_end().len());
+    text.push('\n');
     text
 }
 
+/// A section for each key of `keys` whose value has kinds, with a table for each kind.
 fn tagged_of(text: &mut String, keys: &'static [Key]) {
     for key in keys {
         let Kind::Tagged(tagged) = key.kind else { continue };
-        let later = match tagged.later {
-            [] => String::new(),
-            later => format!("Not available yet: {}.\n", code(later)),
-        };
-        write!(text, "#### `{}`\n\n{later}\n", key.name).unwrap();
+        let _ = write!(text, "### `{}`\n\n", key.name);
+        if !tagged.later.is_empty() {
+            let _ = write!(text, "Not available yet: {}.\n\n", code(tagged.later));
+        }
         let mut last: Option<&Variant> = None;
         for variant in tagged.variants {
-            let same =
-                last.is_some_and(|last| core::ptr::eq(last.keys, variant.keys) && !last.keys.is_empty());
-            writeln!(
-                text,
-                "`{}`: {}.{}",
-                variant.name,
-                variant.doc,
-                if same { " The keys of the one before." } else { "" }
-            )
-            .unwrap();
-            text.push('\n');
-            if !same {
+            let same = last.filter(|last| core::ptr::eq(last.keys, variant.keys) && !last.keys.is_empty());
+            let keys = same.map_or_else(String::new, |last| format!(" It has the keys of `{}`.", last.name));
+            let _ = write!(text, "`{}`: {}.{keys}\n\n", variant.name, variant.doc);
+            if same.is_none() {
                 rows(text, variant.keys);
             }
             last = Some(variant);
@@ -47,8 +42,8 @@ fn tagged_of(text: &mut String, keys: &'static [Key]) {
     }
 }
 
-fn table(text: &mut String, title: &str, intro: &str, keys: &[Key]) {
-    write!(text, "### {title}\n\n{intro}").unwrap();
+fn table(text: &mut String, title: &str, keys: &[Key]) {
+    let _ = write!(text, "### {title}\n\n");
     rows(text, keys);
 }
 
@@ -65,7 +60,7 @@ fn rows(text: &mut String, keys: &[Key]) {
             Default::Absent(what) => format!("none: {what}"),
         };
         let row = format!("| `{}` | {} | {default} | {} |", key.name, value(&key.kind), key.doc);
-        writeln!(text, "{row}").unwrap();
+        let _ = writeln!(text, "{row}");
     }
     text.push('\n');
 }
@@ -115,22 +110,4 @@ fn bounds(measures: &[crate::quantity::Measure]) -> String {
 
 fn code(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-}
-
-const BEGIN: &str = "<!-- key tables: written by the tests of crates/scenario; TALKPATH_UPDATE=1 cargo test -p talkpath-scenario -->\n";
-const END: &str = "<!-- end of the key tables -->";
-
-#[test]
-#[expect(clippy::disallowed_methods, reason = "the test rewrites the documentation where it is asked to")]
-fn the_documentation_lists_every_key_as_the_tables_have_it() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario.md");
-    let text = std::fs::read_to_string(file).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the marker before the tables");
-    let (found, after) = rest.split_once(END).expect("the marker after the tables");
-    let wanted = format!("\n{}", tables());
-    if found != wanted && std::env::var_os("TALKPATH_UPDATE").is_some() {
-        std::fs::write(file, format!("{before}{BEGIN}{wanted}{END}{after}")).unwrap();
-        return;
-    }
-    assert_eq!(found, wanted, "set TALKPATH_UPDATE=1 to write the tables anew");
 }

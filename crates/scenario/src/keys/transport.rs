@@ -1,8 +1,8 @@
 //! The keys of a transport.
 
-use super::flow::BUFFER;
 use super::{
-    ANY_DURATION, Default, Dimension, Key, Kind, Measure, Tagged, Variant, Words, key, measure, quantity,
+    ANY_DURATION, Default, Dimension, Key, Kind, LARGEST_SIZE, Measure, Tagged, Variant, Words, key, measure,
+    quantity,
 };
 
 /// A transport.
@@ -17,14 +17,14 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
                     "stack",
                     Kind::Choice(&UDP_STACK),
                     Default::Is("\"linux\""),
-                    "what a receiving socket's room is counted in: `linux` charges each datagram the memory that it takes there, \
-                     832 to 2304 B up to Ethernet's size, against twice `socket_buffer`; `rfc` its payload; a real kernel has its own",
+                    "what a receiving socket counts. `linux` charges each datagram its memory there (832 to 2304 B up to Ethernet's size) against twice \
+                     `socket_buffer`; `rfc` charges the payload. A real kernel has its own rule",
                 ),
                 key(
                     "socket_buffer",
                     quantity(BUFFER),
                     Default::Is("\"106496 B\""),
-                    "room that the receiving socket is asked to have (SO_RCVBUF); twice this is Linux's `net.core.rmem_default`",
+                    "size given to the receiving socket (SO_RCVBUF); twice this is Linux's `net.core.rmem_default`",
                 ),
             ],
         },
@@ -71,20 +71,20 @@ const CCID2_KEYS: &[Key] = &[
         "ack_ratio",
         Kind::Count { least: 1, most: 65_535 },
         Default::Is("2"),
-        "data packets for each acknowledgement at the beginning (RFC 4340 §11.3); the sender adapts it",
+        "data packets for each acknowledgement at the beginning (RFC 4340 §11.3); the sender adapts the ratio",
     ),
     key(
         "app_limited_growth",
         Kind::Flag,
         Default::Is("true"),
-        "whether the window grows though the application does not fill it (RFC 4341 §5.1; RFC 7661 says no)",
+        "whether the window grows while the application does not fill it (RFC 4341 §5.1; RFC 7661 says no)",
     ),
     key(
         "growth",
         Kind::Choice(&CCID2_GROWTH),
         Default::Is("\"half\""),
-        "by how much slow start opens the window for each packet acknowledged: half a packet (RFC 4341 §5), or a whole one with `each-packet`, as \
-         ns-2's agent does",
+        "how much slow start opens the window for each acknowledged packet: half a packet (RFC 4341 §5), or a whole packet with \
+         `each-packet`, as ns-2's agent does",
     ),
     SEND_QUEUE,
     SEND_QUEUE_POLICY,
@@ -108,13 +108,13 @@ const TFRC_KEYS: &[Key] = &[
         "oscillation_prevention",
         Kind::Flag,
         Default::Is("true"),
-        "whether the rate gives way at once to a round trip that grows (RFC 5348 §4.5)",
+        "whether the rate falls at once when the round trip grows (RFC 5348 §4.5)",
     ),
     key(
         "history_discounting",
         Kind::Flag,
         Default::Is("false"),
-        "whether a long time without loss makes the loss intervals before it count for less (RFC 5348 §5.5, optional there)",
+        "whether earlier loss intervals count for less after a long time without loss (RFC 5348 §5.5, optional there)",
     ),
     SEND_QUEUE,
     SEND_QUEUE_POLICY,
@@ -135,7 +135,7 @@ const SEND_QUEUE: Key = key(
     "send_queue",
     Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
     Default::Is("\"unlimited\""),
-    "messages that wait in the sender's own queue until they may leave",
+    "how many messages may wait in the sender's own queue",
 );
 
 const SEND_QUEUE_POLICY: Key = key(
@@ -149,14 +149,14 @@ const SEGMENT_SIZE: Key = key(
     "segment_size",
     Kind::Quantity { measures: SEGMENT, words: &["message"] },
     Default::Is("\"message\""),
-    "packet size that windows and rates are worked out for; `message` takes what is sent",
+    "packet size from which windows and rates are computed; `message` takes the size of what is sent",
 );
 
 const DCCP_SOCKET_BUFFER: Key = key(
     "socket_buffer",
     quantity(BUFFER),
     Default::Is("\"212992 B\""),
-    "room of the receiving socket, in payload bytes: this library's own, in every arena",
+    "room of the receiving socket, in payload bytes. The socket is our own in every arena",
 );
 
 const ECN: Key = key(
@@ -177,22 +177,22 @@ const SHORT_SEQNOS: Key = key(
     "short_seqnos",
     Kind::Flag,
     Default::Is("false"),
-    "whether data and acknowledgements have sequence numbers of 24 bits: 4 to 8 B less a packet (RFC 4340 §7.6)",
+    "whether data and acknowledgements have sequence numbers of 24 bits, which saves 4 to 8 B a packet (RFC 4340 §7.6)",
 );
 
 const CHECKSUM_COVERAGE: Key = key(
     "checksum_coverage",
     Kind::Count { least: 0, most: 15 },
     Default::Is("0"),
-    "Checksum Coverage of data, and the least that is accepted: 0 covers all, 1 the header alone, n the first 4 (n - 1) B of \
-     data too (RFC 4340 §9.2)",
+    "Checksum Coverage of data, and the minimum that is accepted: 0 covers all, 1 the header alone, n also the first 4 (n - 1) B of \
+     data (RFC 4340 §9.2)",
 );
 
 const DATA_CHECKSUM: Key = key(
     "data_checksum",
     Kind::Flag,
     Default::Is("false"),
-    "whether data carries a checksum of its own, 8 B a packet, which the far end must look at (RFC 4340 §9.3)",
+    "whether data carries a checksum of its own, 8 B a packet, which the far end must check (RFC 4340 §9.3)",
 );
 
 const QUEUE_POLICY: Words =
@@ -214,39 +214,39 @@ const TCP_KEYS: &[Key] = &[
         "cc",
         Kind::Choice(&CC),
         Default::Is("\"default\""),
-        "congestion control; `default` is the stack's (`linux`: cubic, `rfc`: newreno, `bsd-reno`: reno), or the nearest that \
-         the arena has",
+        "congestion control; `default` is the stack's (`linux`: cubic, `rfc`: newreno, `bsd-reno`: reno), or the nearest one in the \
+         arena",
     ),
     key(
         "nagle",
         Kind::Choice(&NAGLE),
         Default::Follows("`stack`; `off` for `tcp-nodelay`"),
-        "when a segment below the maximum may leave",
+        "when a segment smaller than the maximum may leave",
     ),
     key(
         "mss",
         Kind::Quantity { measures: MSS, words: &["default"] },
         Default::Is("\"default\""),
-        "the largest payload of a segment, options not counted off; `default` is the smallest `mtu` of the routes less 40 B",
+        "the largest payload of a segment, before options are subtracted; `default` is the smallest `mtu` of the routes less 40 B",
     ),
     key(
         "rwnd",
         quantity(RWND),
         BY_STACK,
-        "receive buffer of the far end, which bounds the window that it advertises; packets are of `mss` each",
+        "receive buffer of the far end. It bounds the window that the far end advertises; a packet counts as `mss`",
     ),
     key(
         "delayed_ack",
         Kind::DelayedAck(DELAYED_ACK),
         BY_STACK,
-        "`false` acknowledges every segment at once; a duration is the longest wait for a second segment; `{ tick = \"200 ms\" }` \
-         waits for the next tick of one clock; `\"linux\"` adapts as Linux does; `true` is the stack's own",
+        "`false` acknowledges every segment at once. A duration is the longest wait for a second segment. `{ tick = \"200 ms\" }` waits for \
+         the next tick of a clock. `\"linux\"` adapts as Linux does. `true` is the stack's own",
     ),
     key(
         "sack",
         Kind::FlagOrDefault,
         Default::Is("\"default\""),
-        "selective acknowledgements (RFC 2018); `default` is the stack's, where the arena has them",
+        "selective acknowledgements (RFC 2018); `default` is the stack's, if the arena has them",
     ),
     key(
         "tlp",
@@ -265,14 +265,15 @@ const TCP_KEYS: &[Key] = &[
         "cwnd_validation",
         Kind::Flag,
         BY_STACK,
-        "whether a congestion window that was not filled stays as it is (RFC 7661); `false` lets every acknowledgement open it",
+        "whether a congestion window that was not filled stays as it is (RFC 7661). With `false`, every acknowledgement opens it",
     ),
     key(
         "growth",
         Kind::Choice(&GROWTH),
         Default::Is("\"counted\""),
-        "how congestion avoidance opens a window that counts bytes (`rfc`, `bsd-reno`): by a segment for each window acknowledged, by its \
-         share with `each-ack` (RFC 5681 §3.1 eq. 3), or by an eighth of a segment more than that, as 4.3BSD-Reno did (`bsd`)",
+        "how congestion avoidance opens a window that counts bytes (`rfc`, `bsd-reno`). `counted` adds a segment for each acknowledged \
+         window; `each-ack` adds a share for each acknowledgement (RFC 5681 §3.1 eq. 3); `bsd` adds an eighth of a segment more, as \
+         4.3BSD-Reno did",
     ),
     key("timestamps", Kind::Flag, BY_STACK, "timestamps and window scaling (RFC 7323)"),
     key("min_rto", quantity(ANY_DURATION), BY_STACK, "lower bound of the retransmission timeout"),
@@ -286,7 +287,8 @@ const TCP_KEYS: &[Key] = &[
         "ticks",
         Kind::Choice(&TICKS),
         BY_STACK,
-        "whether the clocks that timers fall on (`timer_granularity`, `delayed_ack = { tick = ... }`) tick in each host's own phase, as those of hosts that were not started together (`own`), or all at once (`common`)",
+        "when the clocks of timers (`timer_granularity`, `delayed_ack = { tick = ... }`) tick: `own` in a phase of each host, as hosts that \
+         were not started together; `common` all at once",
     ),
     key(
         "initial_window",
@@ -304,23 +306,21 @@ const TCP_KEYS: &[Key] = &[
         "send_buffer",
         Kind::Quantity { measures: SEND_BUFFER, words: &["auto"] },
         BY_STACK,
-        "room for written, unacknowledged data; `auto` follows the congestion window as Linux does; a size is what `linux` is asked for \
-         (SO_SNDBUF), which has twice as much, in memory that each segment's head takes a part of, and what `rfc` and `bsd-reno` hold of \
-         payload",
+        "room for written, unacknowledged data. `auto` follows the congestion window as Linux does. A size is given to `linux` as SO_SNDBUF; \
+         `linux` takes twice that as memory, and each segment's head takes a part of it. `rfc` and `bsd-reno` hold the size as payload",
     ),
     key(
         "header_room",
         quantity(HEADER_ROOM),
         Default::Is("\"320 B\""),
-        "what the sending kernel keeps free for headers in each segment's memory, which `linux` charges to the send buffer: 320 B where \
-         wireless networks or tunnels are built in, 192 B where not; a real kernel has its own",
+        "memory that the sending kernel keeps free for headers in each segment. `linux` charges it to the send buffer: 320 B if wireless \
+         networks or tunnels are built in, else 192 B. A real kernel has its own value",
     ),
     key(
         "overfill",
         Kind::Flag,
         Default::Is("false"),
-        "whether the send buffer takes a whole message, however large, as long as it holds less than its room, as \
-         Winsock's does",
+        "whether the send buffer takes a whole message, however large, while it is not full, as Winsock's does",
     ),
 ];
 
@@ -354,12 +354,16 @@ const RWND: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30), measure(Dimens
 /// Chosen: past any path in packets.
 const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
 
-/// Chosen: a greedy flow without a receiver's window (DCCP) sends so much at one moment, which memory has to hold.
+/// Chosen: a greedy flow without a receiver's window (DCCP) sends so much at one moment, which memory has to
+/// hold.
 const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000)];
 
-/// At least what a bulk transfer waits for, and at most as large as the largest window: Linux takes no more for SO_SNDBUF either
-/// (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
-const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::workload::LEAST_ROOM_BYTES, 1 << 30)];
+/// From one byte to [`LARGEST_SIZE`].
+pub(super) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
+
+/// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
+/// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
+const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::MIN_BULK_ROOM.get(), 1 << 30)];
 
 /// Up to a minute; BSD's was 500 ms.
 const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];

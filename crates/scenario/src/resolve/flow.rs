@@ -1,4 +1,4 @@
-//! Flows: copies, directions, routes, and what a workload asks of its transport.
+//! Flows: copies, directions, routes, and what a workload needs of its transport.
 
 use talkpath_transport::dccp::largest_message;
 use talkpath_transport::{Stack, TransportConfig};
@@ -21,7 +21,7 @@ pub(crate) struct FlowSpec<'a> {
     name: &'a str,
     place: &'a Place,
     table: &'a Table,
-    /// Copies; 1 where the count is wrong.
+    /// Copies; 1 if the count is wrong.
     count: u64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn copies<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowSpec<'a>> {
     specs
 }
 
-/// Every flow of `specs` over `links`; `None` where one has mistakes.
+/// Every flow of `specs` over `links`; `None` if one has mistakes.
 pub(crate) fn flows(
     specs: &[FlowSpec<'_>],
     links: &Links,
@@ -323,7 +323,8 @@ fn fit(
     }
 }
 
-/// What is wrong with so much written at one moment over UDP, which takes whatever it is given: all of it would be in memory at once.
+/// What is wrong with so much written at one moment over UDP, which takes whatever it is given: all of it
+/// would be in memory at once.
 fn flood(workload: &WorkloadConfig) -> Option<Problem> {
     let (messages, bytes) = match *workload {
         WorkloadConfig::Burst { count, size, repeat, gap } => {
@@ -350,11 +351,11 @@ fn flood(workload: &WorkloadConfig) -> Option<Problem> {
     )
 }
 
-/// Flows of one cell, copies and directions counted. Chosen; see docs/scenario.md.
+/// Flows of one cell, copies and directions counted. Chosen; see docs/reference/scenario.md.
 const MOST_FLOWS: u64 = 10_000;
 
-/// Payload of a flow that UDP is given at one moment: a minute of 100 Mbps. Chosen, as the next, so that what waits stays below a few
-/// gigabytes of memory however small the path's packets are.
+/// Payload of a flow that UDP is given at one moment: a minute of 100 Mbps. Chosen, as the next, so that what
+/// waits stays below a few gigabytes of memory however small the path's packets are.
 const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
 
 /// Messages of a flow that UDP is given at one moment.
@@ -366,7 +367,7 @@ const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);
 /// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
 const UDP_HEADERS: Bytes = Bytes::new(20 + 8);
 
-/// What a datagram of a file carries besides: the flow's token and a sequence number (docs/live.md).
+/// What a datagram of a file carries besides: the flow's token and a sequence number (docs/models/live.md).
 const FILE_HEADER: Bytes = Bytes::new(8);
 
 /// Messages of a file over UDP are no smaller, whatever the MTU: fragments are then the scenario's wish.

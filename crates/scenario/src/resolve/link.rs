@@ -1,11 +1,10 @@
-//! Links: the two of a path, or those of the `link` tables, one per copy where a name has `{n}`.
+//! Links: the two of a path, or those of the `link` tables, one per copy if a name has `{n}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 use talkpath_units::{Bytes, Packets, Rate};
 
-use super::flow::FlowSpec;
 use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
 use crate::edit::unknown_name;
@@ -18,9 +17,9 @@ use crate::tree::{Entry, Table};
 
 /// The links of a cell.
 pub(crate) struct Links {
-    /// All of them; `None` where one has mistakes.
+    /// All of them; `None` if one has mistakes.
     pub(crate) made: Option<Vec<NamedLink>>,
-    /// By name. Links with mistakes are here too, so that routes over them are not told as wrong.
+    /// By name. Links with mistakes are here too, so that routes over them are not reported as wrong.
     by_name: BTreeMap<String, LinkIndex>,
     /// Names as the file has them, `{n}` and all, and where they stand.
     written: Vec<(String, Place)>,
@@ -44,7 +43,7 @@ impl Links {
         self.written.is_empty()
     }
 
-    /// The smallest MTU along `route`; `None` where links have mistakes.
+    /// The smallest MTU along `route`; `None` if links have mistakes.
     pub(crate) fn least_mtu<'a>(&self, route: impl Iterator<Item = &'a LinkIndex>) -> Option<Bytes> {
         let made = self.made.as_ref()?;
         route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu).min()
@@ -65,8 +64,9 @@ impl Links {
     }
 }
 
-/// Makes the links of `root` that `flows` need.
-pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], contents: &Contents, log: &mut Log) -> Links {
+/// Makes the links of `root`. `named` are those in the flows' routes, each with how many copies of a flow
+/// name it.
+pub(crate) fn links(root: &Table, named: &[(&str, u64)], contents: &Contents, log: &mut Log) -> Links {
     let top = At::ROOT;
     let mut links =
         Links { made: Some(Vec::new()), by_name: BTreeMap::new(), written: Vec::new(), is_path: false };
@@ -100,11 +100,10 @@ pub(crate) fn links(root: &Table, flows: &[FlowSpec<'_>], contents: &Contents, l
         return links;
     };
     let at = top.key("link");
-    let names: Vec<_> = flows.iter().flat_map(FlowSpec::named_links).collect();
     let plain: BTreeSet<_> = tables.entries.iter().map(|entry| entry.name.as_str()).collect();
     for entry in &tables.entries {
         links.written.push((entry.name.clone(), entry.place.clone()));
-        links.add_written(entry, &names, &plain, at.key(&entry.name), contents, log);
+        links.add_written(entry, named, &plain, at.key(&entry.name), contents, log);
     }
     links
 }
@@ -133,7 +132,8 @@ impl Links {
         let mut numbers = BTreeSet::new();
         for (name, copies) in named {
             if name.contains(NUMBER) {
-                // `access{n}` of a route may also be written with its own braces elsewhere: compare what they make.
+                // `access{n}` of a route may also be written with its own braces elsewhere: compare what they
+                // make.
                 let made = (1..=*copies)
                     .filter_map(|copy| number_in(&entry.name, &name.replace(NUMBER, &copy.to_string())));
                 numbers.extend(made);
@@ -229,7 +229,7 @@ fn framing(link: &Section<'_>, log: &mut Log) -> Option<Framing> {
 fn rate(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<RateModel> {
     let node = link.node("rate")?;
     if let Some(trace) = node.as_table().and_then(|table| table.get("trace")) {
-        // What is wrong with the file, or with its name, is told already.
+        // A mistake in the file, or in its name, is reported already.
         return contents.rate(trace.as_text()?).cloned().map(RateModel::Trace);
     }
     match link.reading("rate", log)? {
@@ -327,7 +327,8 @@ pub(crate) fn route<'a>(
     Ok(route)
 }
 
-/// The links that `flow` names in its routes, for a first look: mistakes are told when the routes are resolved.
+/// The links that `flow` names in its routes, for a first pass: mistakes are reported when the routes are
+/// resolved.
 pub(crate) fn names<'a>(table: &'a Table, key: &str) -> Vec<&'a str> {
     let node = table.get(key);
     let at = At::ROOT;

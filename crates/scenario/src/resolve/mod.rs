@@ -1,7 +1,7 @@
 //! A filled tree becomes a [`Scenario`]: copies numbered, links made, routes turned into indices.
 //!
-//! Here are the checks that need more than one key. A value that [`crate::check`] found wrong is skipped in silence: it has been
-//! told.
+//! Here are the checks that need more than one key. A value that [`crate::check`] found wrong is skipped in
+//! silence, because its mistake is reported already.
 
 mod flow;
 mod link;
@@ -22,7 +22,7 @@ use crate::read::At;
 use crate::tree::Table;
 use section::Section;
 
-/// The cell that the filled tree `root` describes; `None` where there are mistakes.
+/// The cell that the filled tree `root` describes; `None` if there are mistakes.
 pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {
     let at = At::ROOT;
     let section = Section::new(root, ROOT.keys, at, &Place::START);
@@ -39,7 +39,8 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     }
     let far_clock = far_clock(root, log);
     let flows = flow::copies(root, log);
-    let links = link::links(root, &flows, contents, log);
+    let named: Vec<_> = flows.iter().flat_map(flow::FlowSpec::named_links).collect();
+    let links = link::links(root, &named, contents, log);
     let flows = flow::flows(&flows, &links, duration, contents, log);
     links.tell_unused(&flows, log);
     Some(Scenario {

@@ -27,13 +27,13 @@ impl<'a> Section<'a> {
         self.table.get(name)
     }
 
-    /// Value and key of `name`; a step that is still one has mistakes, which are told already.
+    /// Value and key of `name`; a value that is still a step has mistakes, which are reported already.
     fn entry(&self, name: &str) -> Option<(&'a Node, &'static Key)> {
         let node = self.table.get(name).filter(|node| node.as_table().and_then(read::as_step).is_none())?;
         Some((node, self.keys.iter().find(|key| key.name == name)?))
     }
 
-    /// Records `problem` with the value of `name`, or with the table where it has none.
+    /// Records `problem` with the value of `name`, or with the table if the value is absent.
     pub(crate) fn problem(&self, name: &str, problem: Problem, log: &mut Log) {
         let place = self.table.get(name).map_or(self.place, |node| &node.place);
         log.mistake(place, &self.at.key(name).to_string(), problem.message, problem.help);

@@ -14,7 +14,7 @@ use crate::read::Reading;
 pub(crate) struct FileTerms<'a> {
     /// The files' sizes.
     pub(crate) contents: &'a Contents,
-    /// The largest message, where the scenario says nothing.
+    /// The largest message, if the scenario says nothing.
     pub(crate) message: Bytes,
     /// What of each message is not the file's.
     pub(crate) header: Bytes,
@@ -70,7 +70,7 @@ fn cbr(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
 fn file_workload(section: &Section<'_>, terms: FileTerms<'_>, log: &mut Log) -> Option<WorkloadConfig> {
     let size = section.bytes_or_word("size", log)?.unwrap_or(terms.message);
     let source = section.text("source", log)?;
-    // What is wrong with the file is told already.
+    // A mistake in the file is reported already.
     let bytes = terms.contents.size(source)?;
     Some(WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header })
 }

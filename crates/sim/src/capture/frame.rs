@@ -1,9 +1,9 @@
 //! IP packets from typed ones: the headers that our state machines speak of without writing them.
 //!
-//! Addresses tell flows and ends apart: flow k (from 1) is 10.0.k/256.k%256 at its near end and 10.128.k/256.k%256 at
-//! its far one. Checksums are right. A voice frame over a datagram transport is RTP with payload type 0, PCMU (RFC 3551
-//! §6): header and samples together have the frame's size, so that nothing on the wire changes length. A stream's bytes are
-//! zeros: the simulator carries none.
+//! Addresses tell flows and ends apart: flow k (from 1) is 10.0.k/256.k%256 at its near end and
+//! 10.128.k/256.k%256 at its far one. Checksums are right. A voice frame over a datagram transport is RTP
+//! with payload type 0, PCMU (RFC 3551 §6): header and samples together have the frame's size, so that
+//! nothing on the wire changes length. A stream's bytes are zeros: the simulator carries none.
 
 use talkpath_transport::dccp::DccpPacket;
 use talkpath_transport::dccp::codec::{Carrier, Ports, encode};

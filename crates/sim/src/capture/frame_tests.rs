@@ -140,7 +140,8 @@ fn any_packet() -> impl Strategy<Value = Packet> {
 }
 
 proptest! {
-    /// As long as the simulator reckons, with the right checksums; and DCCP is read again as it was (RFC 4340 §5).
+    /// As long as the simulator reckons, with the right checksums; and DCCP is read again as it was
+    /// (RFC 4340 §5).
     #[test]
     fn every_packet_makes_a_whole_frame(
         packet in any_packet(), flow in 1_u16.., outward: bool, voice: bool, encapsulated: bool,

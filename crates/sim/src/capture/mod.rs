@@ -1,8 +1,9 @@
 //! A simulated run as a packet capture: what one end of every flow would have seen on its wire.
 //!
-//! A run is a function of scenario and seed, so a capture needs no record: the run is made again with a tap at one end. Seen
-//! are packets as they leave the end's transport and as they arrive there, whole: a datagram that the path cuts into
-//! fragments appears once, when it is complete. The time a sending host takes (`send_jitter`) comes after the tap.
+//! A run is a function of scenario and seed, so a capture needs no record: the run is made again with a tap
+//! at one end. Seen are packets as they leave the end's transport and as they arrive there, whole: a datagram
+//! that the path cuts into fragments appears once, when it is complete. The time a sending host takes
+//! (`send_jitter`) comes after the tap.
 
 mod frame;
 
@@ -10,12 +11,12 @@ use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
 use talkpath_measure::pcapng;
+use talkpath_path::Direction;
 use talkpath_scenario::{Flow, Scenario, WorkloadConfig};
-use talkpath_transport::{Ecn, Packet};
-use talkpath_units::Instant;
 
 use crate::build;
-use crate::network::{Direction, Parcel};
+pub use crate::tap::CaptureEnd;
+use crate::tap::{Sighting, Tap};
 use frame::{Envelope, frame};
 
 /// Where a capture is made, and of what.
@@ -27,66 +28,8 @@ pub struct CaptureOptions {
     pub encapsulated: bool,
 }
 
-/// An end of all flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CaptureEnd {
-    /// The sending application's.
-    Near,
-    /// The receiving application's.
-    Far,
-}
-
-/// A packet at the tap.
-#[derive(Clone, Debug)]
-pub(crate) struct Sighting {
-    at: Instant,
-    packet: Packet,
-    ecn: Ecn,
-    outward: bool,
-    flow: u32,
-    identification: u32,
-}
-
-/// The tap: what was seen and not taken yet.
-#[derive(Clone, Debug)]
-pub(crate) struct Tap {
-    end: CaptureEnd,
-    pub(crate) seen: Vec<Sighting>,
-}
-
-impl Tap {
-    /// `parcel` leaves its sender.
-    pub(crate) fn on_departure(&mut self, parcel: &Parcel, now: Instant) {
-        let sender =
-            if parcel.origin.direction() == Direction::Out { CaptureEnd::Near } else { CaptureEnd::Far };
-        if sender == self.end {
-            self.see(parcel, now);
-        }
-    }
-
-    /// `parcel` has arrived whole.
-    pub(crate) fn on_arrival(&mut self, parcel: &Parcel, now: Instant) {
-        let receiver =
-            if parcel.origin.direction() == Direction::Out { CaptureEnd::Far } else { CaptureEnd::Near };
-        if receiver == self.end {
-            self.see(parcel, now);
-        }
-    }
-
-    fn see(&mut self, parcel: &Parcel, now: Instant) {
-        self.seen.push(Sighting {
-            at: now,
-            packet: parcel.packet.clone(),
-            ecn: parcel.origin.ecn(),
-            outward: parcel.origin.direction() == Direction::Out,
-            flow: parcel.origin.flow(),
-            identification: parcel.identification,
-        });
-    }
-}
-
-/// Runs `scenario` and writes what `options` asks for to `out`, as pcapng with times in nanoseconds since the run's start.
-/// An interrupt of the `plan` ends the capture there.
+/// Runs `scenario` and writes what `options` asks for to `out`, as pcapng with times in nanoseconds since the
+/// run's start. An interrupt of the `plan` ends the capture there.
 ///
 /// # Errors
 /// Those of `out`.
@@ -104,9 +47,9 @@ pub fn capture(
     let scenario = probed.as_ref().unwrap_or(scenario);
     pcapng::begin(out, &[name])?;
     let mut simulation = build::build(scenario, plan);
-    simulation.network.tap = Some(Box::new(Tap { end: options.end, seen: Vec::new() }));
+    simulation.tap = Some(Box::new(Tap::new(options.end)));
     let mut written = Ok(());
-    simulation.run_seeing(plan, &mut |sighting| {
+    simulation.run_with_tap(plan, &mut |sighting| {
         if written.is_ok() {
             let flow = &scenario.flows[sighting.flow as usize];
             let bytes = frame(&sighting.packet, &envelope(sighting, flow, options));
@@ -124,7 +67,7 @@ fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelo
     };
     Envelope {
         flow: sighting.flow as u16 + 1,
-        outward: sighting.outward,
+        outward: sighting.direction == Direction::Out,
         identification: sighting.identification as u16,
         ecn: sighting.ecn,
         voice,

@@ -46,8 +46,8 @@ pub(crate) fn run_without_rows(text: &str) -> RunRecord {
     only(run_each(text, false))
 }
 
-/// Two numbers that change when anything in the records of the scenario does: with every row and series, and without
-/// rows.
+/// Two numbers that change when anything in the records of the scenario does: with every row and series, and
+/// without rows.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn digests(text: &str) -> [u64; 2] {
     [true, false].map(|rows| {

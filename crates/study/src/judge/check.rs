@@ -1,8 +1,9 @@
 //! One check under one assumption set.
 //!
-//! Two arenas differ where their medians lie further apart than the tolerance, and would anywhere within the medians' intervals. The
-//! interval is that of the order statistics ([`crate::stats`]), from 6 repetitions on; of 5 it is their range. They assume
-//! nothing about the distribution, nor that both arenas have the same. With fewer repetitions the tolerance alone decides.
+//! Two arenas differ if their medians differ by more than the tolerance, and if any two values within the
+//! medians' intervals would too. The interval is that of the order statistics ([`crate::stats`]), from 6
+//! repetitions on; of 5 it is their range. They assume nothing about the distribution, nor that both arenas
+//! have the same. With fewer repetitions the tolerance alone decides.
 
 use super::ran::Ran;
 use crate::arena::ArenaName;
@@ -11,7 +12,7 @@ use crate::fit::fit;
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
 
-/// What `check` gave in `arenas`: of each of them where it compares arenas, else of the first.
+/// What `check` gave in `arenas`: of each of them if it compares arenas, else of the first.
 pub(super) fn judge_check(
     check: &Check,
     arenas: &[ArenaName],
@@ -46,7 +47,7 @@ pub(super) fn judge_check(
     }
 }
 
-/// By what arenas agree, where they do; `within` says whether their medians lie within the tolerance.
+/// By what arenas agree, if they do; `within` says whether their medians lie within the tolerance.
 fn held_by(kind: Kind, values: &[Value], within: Option<bool>) -> Option<HeldBy> {
     let Kind::Agree { within: tolerance } = kind else { return None };
     if within? {
@@ -76,7 +77,8 @@ fn places(check: &Check, arenas: &[ArenaName]) -> Vec<(ArenaName, usize)> {
     }
 }
 
-/// In how many repetitions the check holds by itself; repetition k of one cell is held against repetition k of the other.
+/// In how many repetitions the check holds by itself; repetition k of one cell is held against repetition k
+/// of the other.
 fn singles(check: &Check, places: &[(ArenaName, usize)], assumption: usize, ran: &Ran<'_>) -> (u64, u64) {
     let columns: Option<Vec<Vec<f64>>> = places
         .iter()
@@ -94,8 +96,8 @@ fn singles(check: &Check, places: &[(ArenaName, usize)], assumption: usize, ran:
     (hits.count() as u64, runs as u64)
 }
 
-/// The interval of the check's one figure. Of a median its own; of a ratio, a difference or an agreement all that the two
-/// medians' intervals allow, which is wider than 95 %; of a line that of its fit to the medians.
+/// The interval of the check's one figure. Of a median its own; of a ratio, a difference or an agreement all
+/// that the two medians' intervals allow, which is wider than 95 %; of a line that of its fit to the medians.
 fn figure_interval(kind: Kind, values: &[Value]) -> Option<(f64, f64)> {
     let medians = || values.iter().map(|value| value.median).collect::<Vec<f64>>();
     let corners = |of: &dyn Fn(&[f64]) -> Option<f64>| {
@@ -170,8 +172,8 @@ fn is_far_for_certain(a: (f64, f64), b: (f64, f64), most: f64) -> bool {
     b.0 - a.1 > most || a.0 - b.1 > most
 }
 
-/// A rising order holds for certain where no two neighbours' intervals touch, and fails for certain where two lie the
-/// other way round.
+/// A rising order holds for certain if no two neighbours' intervals touch, and fails for certain if two lie
+/// the other way round.
 fn ordered(bounds: &[(f64, f64)], holds: bool) -> bool {
     if holds {
         bounds.windows(2).all(|pair| pair[0].1 < pair[1].0)
@@ -203,7 +205,8 @@ mod tests {
         }
     }
 
-    /// What carries an agreement within 5 %, and whether the answer is the same anywhere within the intervals.
+    /// What carries an agreement within 5 %, and whether the answer is the same anywhere within the
+    /// intervals.
     fn agreement(model: &[f64], measure: &[f64]) -> (Option<HeldBy>, bool) {
         let values = [value(ArenaName::Sim, model), value(ArenaName::Emu, measure)];
         let within = WITHIN.holds(&[values[0].median, values[1].median]);
@@ -216,7 +219,8 @@ mod tests {
         let model = [100.0, 100.5, 101.0, 99.5, 99.0];
         assert_eq!(agreement(&model, &[115.0, 112.0, 118.0, 113.0, 120.0]), (None, true));
         assert_eq!(agreement(&[100.0; 20], &[94.0, 94.1, 94.2, 94.3, 94.4, 94.5]), (None, true));
-        // One repetition beside the others, which touches the model's: two states, and no proof of a difference.
+        // One repetition beside the others, which touches the model's: two states, and no proof of a
+        // difference.
         assert_eq!(agreement(&model, &[115.0, 104.0, 118.0, 113.0, 120.0]), (Some(HeldBy::Spread), false));
     }
 

@@ -3,13 +3,13 @@
 use super::ran::Ran;
 use crate::TraceLine;
 use crate::arena::ArenaName;
-use crate::outcome::{FigureLine, FigureOutcome, FigurePoint};
+use crate::outcome::{FigureLine, FigureOutcome, FigurePoint, RowOutcome, TableOutcome};
 use crate::sample::{CellSamples, Trace};
 use crate::stats::median;
 use crate::study::{Figure, FigureKind, is_flow_of};
-use crate::table::{PublishedRow, PublishedTable, RowOutcome, TableOutcome};
+use crate::table::{PublishedRow, PublishedTable};
 
-/// The figure; `None` where nothing of it ran.
+/// The figure; `None` if nothing of it ran.
 pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
     let mut drawn = FigureOutcome {
         number: figure.number.clone(),
@@ -76,7 +76,7 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
     (!has_lines || !drawn.lines.is_empty()).then_some(drawn)
 }
 
-/// The table with what came out; `None` where nothing of it ran.
+/// The table with what came out; `None` if nothing of it ran.
 pub(super) fn fill(table: &PublishedTable, ran: &Ran<'_>) -> Option<TableOutcome> {
     let row = |row: &PublishedRow| {
         let arenas = ran.selection.arenas.iter();
@@ -93,7 +93,7 @@ pub(super) fn fill(table: &PublishedTable, ran: &Ran<'_>) -> Option<TableOutcome
     has_values.then(|| TableOutcome { title: table.title.clone(), rows })
 }
 
-/// What tells an arena's line from another's.
+/// What distinguishes an arena's line from another's.
 fn suffix(ran: &Ran<'_>, arena: ArenaName) -> String {
     if ran.selection.arenas.len() > 1 { format!(", {arena}") } else { String::new() }
 }

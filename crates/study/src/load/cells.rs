@@ -96,7 +96,7 @@ impl<'a> Loader<'a, '_> {
         }
     }
 
-    /// `None` where it does not run there, or its scenario has mistakes.
+    /// `None` if it does not run there, or its scenario has mistakes.
     fn cell(
         &mut self,
         entry: &'a CellsEntry,
@@ -129,7 +129,7 @@ impl<'a> Loader<'a, '_> {
         Some(Cell { index: 0, name, arena, assumption, full, quick, kept: Kept::default() })
     }
 
-    /// What the shorter run sets, and how often it runs; `None` where it leaves the cell out.
+    /// What the shorter run sets, and how often it runs; `None` if it leaves the cell out.
     fn quick(
         &mut self,
         entry: &CellsEntry,
@@ -227,8 +227,8 @@ impl<'a> Loader<'a, '_> {
     }
 }
 
-/// How often an entry's cells run in `arena`: as the entry says of it, or else no more often than either the entry or the
-/// arena says.
+/// How often an entry's cells run in `arena`: as the entry says for this arena, else the smaller of the
+/// counts that the entry and the arena give.
 fn repeat(entry: &CellsEntry, by_arena: Option<&ArenaEntry>, arena: ArenaName) -> Option<u64> {
     let count = |repeat: &Option<Spanned<u64>>| repeat.as_ref().map(|it| *it.get_ref());
     entry.arena(arena).and_then(|it| count(&it.repeat)).or_else(|| {

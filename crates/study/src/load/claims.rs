@@ -6,9 +6,9 @@ use toml::Spanned;
 
 use super::{Loader, products};
 use crate::arena::ArenaName;
+use crate::claim::Verdict;
 use crate::claim::{Bound, Check, Claim, Figure, Kind, Operand, Tolerance};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
-use crate::outcome::Verdict;
 
 /// An operand before the axes are filled in, and where it stands.
 struct Placed {
@@ -59,9 +59,22 @@ impl Loader<'_, '_> {
             published: entry.published.clone(),
             expected: arenas.iter().filter_map(expected).collect(),
             arenas,
-            why: entry.why.clone(),
+            why: self.why(entry),
             checks,
         }
+    }
+
+    /// A verdict without a reason says more than is known, so that every claim has one.
+    fn why(&mut self, entry: &ClaimEntry) -> String {
+        let why = entry.why.as_deref().map(str::trim).unwrap_or_default();
+        if why.is_empty() {
+            let id = entry.id.get_ref();
+            let message = format!(
+                "{id} needs a `why`: what its verdict rests on (fitted, assumed or predicted figures)"
+            );
+            self.mistakes.add(entry.id.span(), "claim.why", message, None);
+        }
+        why.to_owned()
     }
 
     /// Axes that step together have as many parts in each value as in the name.
@@ -76,20 +89,22 @@ impl Loader<'_, '_> {
     }
 
     fn expected(&mut self, entry: &Spanned<ExpectedEntry>, arena: ArenaName) -> Option<Verdict> {
-        match entry.get_ref() {
+        let found = match entry.get_ref() {
             ExpectedEntry::Everywhere(verdict) => Some(*verdict),
-            ExpectedEntry::ByArena(verdicts) => {
-                let found = verdicts.get(&arena).copied();
-                if found.is_none() {
-                    let message = format!("expected a verdict for each arena of the claim, also for {arena}");
-                    self.mistakes.add(entry.span(), "claim.expected", message, None);
-                }
-                found
+            ExpectedEntry::ByArena(verdicts) => verdicts.get(&arena).copied(),
+        };
+        let message = match found {
+            Some(Verdict::PartlyJudged) => {
+                "expected the verdict of a whole run, which leaves no check out".to_owned()
             }
-        }
+            Some(_) => return found,
+            None => format!("expected a verdict for each arena of the claim, also for {arena}"),
+        };
+        self.mistakes.add(entry.span(), "claim.expected", message, None);
+        None
     }
 
-    /// What a check asks for, and of what.
+    /// What a check requires, and of which operands.
     fn check(&mut self, check: &Spanned<CheckEntry>) -> Option<(Kind, Vec<Placed>)> {
         let entry = check.get_ref();
         let one =
@@ -192,7 +207,7 @@ impl Loader<'_, '_> {
         all
     }
 
-    /// Where the check's figure must lie; `None` where it says nothing of the kind, or more than one thing.
+    /// Where the check's figure must lie; `None` if it says nothing of the kind, or more than one thing.
     fn bound(&mut self, entry: &CheckEntry) -> Option<Bound> {
         match (entry.value, &entry.within, entry.at_most, entry.at_least, entry.between) {
             (Some(value), Some(within), None, None, None) => {

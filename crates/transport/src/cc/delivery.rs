@@ -1,15 +1,16 @@
-//! How fast the network delivers: a sample for each acknowledgement (draft-cheng-iccrg-delivery-rate-estimation-00;
-//! net/ipv4/tcp_rate.c).
+//! How fast the network delivers: a sample for each acknowledgement
+//! (draft-cheng-iccrg-delivery-rate-estimation-00; net/ipv4/tcp_rate.c).
 //!
 //! ```text
 //!   sent:    first_sent ........ newest sent            send phase
-//!   told:         delivered_at ........ now             ack phase
+//!   delivered:    delivered_at ........ now             ack phase
 //!   rate = what was delivered between / the longer phase
 //! ```
 //!
-//! Each segment remembers, when it leaves, how much had been delivered by then and when. The most recently sent of what an
-//! acknowledgement tells of gives the sample: neither a burst of acknowledgements nor a burst of segments can make it too
-//! fast. A sample is *application-limited* where data was short at some time while it ran, and then a lower bound alone.
+//! Each segment remembers, when it leaves, how much had been delivered by then and when. The most recently
+//! sent segment that an acknowledgement reports gives the sample. Neither a burst of acknowledgements nor a
+//! burst of segments can make it too fast. A sample is *application-limited* if data was short at some time
+//! while it ran, and then only a lower bound.
 //!
 //! Amounts are segments, and times whole microseconds, as in Linux.
 
@@ -26,7 +27,7 @@ pub(super) struct DeliveryRate {
     delivered_at: u64,
     /// When the first segment of the current send phase left (C.first_sent_time).
     first_sent: u64,
-    /// What is sent until so much is delivered is application-limited (C.app_limited).
+    /// What is sent until this amount is delivered is application-limited (C.app_limited).
     limited_until: Option<u64>,
     /// What each unacknowledged segment remembers, in order of its offsets.
     flight: VecDeque<Departure>,
@@ -44,7 +45,7 @@ struct Departure {
     is_app_limited: bool,
 }
 
-/// What an acknowledgement tells of the rate (draft §3.1.3).
+/// The delivery rate that an acknowledgement measures (draft §3.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RateSample {
     /// Segments delivered while the sample ran.
@@ -66,7 +67,7 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// When an acknowledgement last told of a delivery, in microseconds.
+    /// When an acknowledgement last reported a delivery, in microseconds.
     pub(super) const fn delivered_at(&self) -> u64 {
         self.delivered_at
     }
@@ -75,7 +76,7 @@ impl DeliveryRate {
         self.limited_until.is_some()
     }
 
-    /// From now until all of `in_flight` is delivered nothing tells of the path's rate (draft §3.3).
+    /// Until all of `in_flight` is delivered, nothing says how fast the path is (draft §3.3).
     pub(super) const fn limit(&mut self, in_flight: u64) {
         self.limited_until = Some(self.delivered + in_flight);
     }
@@ -87,7 +88,7 @@ impl DeliveryRate {
         self.flight.get(index).map(|departure| departure.sent)
     }
 
-    /// The segment that ends at `end` leaves; `is_alone` where nothing else is unacknowledged.
+    /// The segment that ends at `end` leaves. `is_alone` if nothing else is unacknowledged.
     pub(super) fn on_sent(&mut self, end: u64, is_alone: bool, now: Instant) {
         let sent = micros(now);
         if is_alone {
@@ -108,8 +109,9 @@ impl DeliveryRate {
         }
     }
 
-    /// An acknowledgement told of `delivered` more segments, of which the one that ends at `newest` was sent last, and of
-    /// everything before `snd_una`. A sample shorter than the shortest round trip is none: something was sent again needlessly.
+    /// An acknowledgement reported `delivered` more segments. The one that ends at `newest` was sent last,
+    /// and everything before `snd_una` has arrived. A sample shorter than the shortest round trip is none: a
+    /// segment was sent again needlessly.
     pub(super) fn on_ack(
         &mut self,
         delivered: u64,
@@ -163,7 +165,8 @@ mod tests {
         rate.on_ack(delivered, Some(newest), newest, MIN_RTT, AT(at))
     }
 
-    /// Four segments at once over 10 ms and a bottleneck of one a millisecond: the acknowledgements' pace is the rate.
+    /// Four segments at once over 10 ms and a bottleneck of one a millisecond: the acknowledgements' pace is
+    /// the rate.
     #[test]
     fn acknowledgements_of_a_burst_come_at_the_bottlenecks_rate() {
         let mut rate = DeliveryRate::new();
@@ -174,7 +177,8 @@ mod tests {
             let sample = sample(&mut rate, 1, end, 10_000 + 1000 * end).unwrap();
             assert_eq!((sample.delivered, sample.interval_us), (delivered, 10_000 + 1000 * end));
         }
-        // From here on each departure knows of deliveries, and the round trip is no part of the interval any more.
+        // From here on each departure knows of deliveries, and the round trip is no part of the interval any
+        // more.
         for end in 5..=12 {
             rate.on_sent(end, end == 5, AT(20_000));
         }
@@ -184,18 +188,19 @@ mod tests {
         assert_eq!((last.delivered, last.interval_us, last.prior_delivered), (5, 20_000, 9));
     }
 
-    /// Draft §2.2: where acknowledgements come in one lump the send phase is the longer one.
+    /// Draft §2.2: if acknowledgements come in one burst, the send phase is the longer one.
     #[test]
-    fn a_lump_of_acknowledgements_counts_at_the_sending_rate() {
+    fn a_burst_of_acknowledgements_counts_at_the_sending_rate() {
         let mut rate = DeliveryRate::new();
         for end in 1..=5 {
             rate.on_sent(end, end == 1, AT(5000 * (end - 1)));
         }
         rate.on_ack(1, Some(1), 1, MIN_RTT, AT(21_000));
         rate.on_sent(6, false, AT(21_000));
-        // The rest in one lump, half a millisecond later: from the first segment's departure to the last one's.
-        let lump = rate.on_ack(5, Some(6), 6, Duration::ZERO, AT(21_500)).unwrap();
-        assert_eq!((lump.delivered, lump.interval_us), (5, 21_000));
+        // The rest in one burst, half a millisecond later: from the first segment's departure to the last
+        // one's.
+        let burst = rate.on_ack(5, Some(6), 6, Duration::ZERO, AT(21_500)).unwrap();
+        assert_eq!((burst.delivered, burst.interval_us), (5, 21_000));
     }
 
     /// Draft §3.3.

@@ -1,12 +1,13 @@
-//! HyStart: leaving slow start before it overshoots, as Linux's CUBIC has it (hystart_update in tcp_cubic.c; Ha and Rhee,
-//! "Taming the elephants", 2011).
+//! HyStart: leaving slow start before it overshoots, as Linux's CUBIC has it (hystart_update in tcp_cubic.c;
+//! Ha and Rhee, "Taming the elephants", 2011).
 //!
-//! Two signs end slow start. *ACK train*: acknowledgements have followed each other closely for half of the shortest round trip
-//! since the round began, so that the window already fills the path. *Delay*: the shortest of a round's first samples is
-//! longer than the shortest ever by an eighth (4 to 16 ms), so that a queue has begun.
+//! Two signs end slow start. *ACK train*: acknowledgements have followed each other closely for half of the
+//! shortest round trip since the round began, so that the window already fills the path. *Delay*: the
+//! shortest of a round's first samples is longer than the shortest ever by an eighth (4 to 16 ms), so that a
+//! queue has begun.
 //!
-//! RFC 9406's HyStart++ keeps the second sign alone and goes on carefully; Linux 6.x does not have it, and its
-//! behaviour is what is modelled.
+//! RFC 9406's HyStart++ has the second sign alone, and then grows slowly for some rounds. Linux 6.x does not
+//! have it, and Linux's behaviour is what is modelled.
 
 use talkpath_units::{Duration, Instant};
 
@@ -24,13 +25,8 @@ pub(super) struct HyStart {
 }
 
 impl HyStart {
-    /// Begins again, with a round that starts at the next acknowledgement.
-    pub(super) fn reset(&mut self) {
-        *self = Self::default();
-    }
-
-    /// A round trip of `rtt` was measured in slow start with `cwnd` packets, where `delay_min` is the shortest so far.
-    /// Returns whether slow start should end.
+    /// A round trip of `rtt` was measured in slow start with `cwnd` packets. `delay_min` is the
+    /// shortest so far. Returns whether slow start should end.
     pub(super) fn on_sample(
         &mut self,
         cwnd: u64,
@@ -80,7 +76,7 @@ const LOW_WINDOW: u64 = 16;
 const MIN_SAMPLES: u32 = 8;
 /// hystart_ack_delta_us.
 const ACK_SPACING: Duration = Duration::from_millis(2);
-/// hystart_ack_delay, below 2 Gbit/s of pacing rate, where it is at its bound.
+/// hystart_ack_delay, below 2 Gbit/s of pacing rate, at which it is at its bound.
 const ACK_DELAY: Duration = Duration::from_millis(1);
 /// HYSTART_DELAY_MIN.
 const DELAY_MIN: Duration = Duration::from_millis(4);

@@ -1,34 +1,44 @@
 //! Congestion control: how much may be in flight, and what losses and acknowledgements do to that.
 //!
-//! A controller owns `cwnd` and `ssthresh` and hears what happened; which segments to send, and when fast recovery
-//! begins, is the transport's. One algorithm a file; dispatch is a closed enum.
+//! ```text
+//!   Controller ─┬─ Window   cwnd grows with acknowledgements and falls with losses (window_based)
+//!               │             tahoe, reno, newreno, cubic
+//!               └─ Rate     cwnd and a pacing rate follow a model of the path (rate_based)
+//!                             bbr
+//! ```
+//!
+//! A controller owns `cwnd` and `ssthresh`. The transport decides which segments leave and when fast recovery
+//! begins. Each algorithm is one file (BBR: one folder).
 
 mod bbr;
 mod cubic;
 mod delivery;
 mod hystart;
 mod newreno;
+mod rate_based;
 mod reno;
 mod tahoe;
+pub(crate) mod usage;
 mod window;
+mod window_based;
+mod window_controller;
 
 use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
 pub use bbr::Bbr;
-pub use cubic::Cubic;
-pub use newreno::NewReno;
-pub use reno::Reno;
-pub use tahoe::Tahoe;
+pub use rate_based::{Feedback, InitialState, Phase, RateBased, SentSegment};
 pub use window::{Counting, Growth, Window};
+pub use window_based::WindowBased;
+pub use window_controller::WindowController;
 
 use crate::CongestionControlKind;
 
 /// How much may be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// So many payload bytes.
+    /// A number of payload bytes.
     Window(Bytes),
-    /// So many packets, whatever their size.
+    /// A number of packets of any size.
     WindowPackets(Packets),
 }
 
@@ -39,13 +49,13 @@ pub struct Ack {
     pub acked: u64,
     /// In flight after this acknowledgement.
     pub flight_size: u64,
-    /// Whether the window, and not the application or the receiver, held the sender back.
+    /// True if `cwnd` limited the sender, and not the application or the receiver.
     pub cwnd_limited: bool,
-    /// When it arrived.
+    /// When the acknowledgement arrived.
     pub now: Instant,
 }
 
-/// Where the connection stood when a round trip was measured.
+/// The state of the connection when a round trip was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttSample {
     /// When the acknowledgement arrived.
@@ -54,72 +64,6 @@ pub struct RttSample {
     pub snd_una: u64,
     /// One past the highest offset ever sent.
     pub snd_max: u64,
-}
-
-/// What a connection knows when data may flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outset {
-    /// When that is.
-    pub now: Instant,
-    /// Payload bytes of a full segment.
-    pub smss: u32,
-    /// The smoothed round trip of the handshake, where it was measured.
-    pub srtt: Option<Duration>,
-    /// The shortest one.
-    pub min_rtt: Option<Duration>,
-}
-
-/// A segment that leaves, for the first time or again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departed {
-    /// When.
-    pub now: Instant,
-    /// One past its last offset.
-    pub end: u64,
-    /// Whether nothing else is unacknowledged.
-    pub is_alone: bool,
-}
-
-/// What the sender is doing about losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Nothing.
-    Open,
-    /// Fast recovery.
-    Recovery,
-    /// Recovery from a timeout.
-    Loss,
-}
-
-/// All that an acknowledgement brought, for a control that sets `cwnd` by itself. Amounts are in segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feedback {
-    /// When it arrived.
-    pub now: Instant,
-    /// Newly acknowledged or selectively acknowledged.
-    pub delivered: u64,
-    /// Newly taken for lost.
-    pub losses: u64,
-    /// One past the last offset of what was sent last of all that was delivered.
-    pub newest: Option<u64>,
-    /// The first unacknowledged offset.
-    pub snd_una: u64,
-    /// In flight before it.
-    pub prior_in_flight: u64,
-    /// In flight after it.
-    pub in_flight: u64,
-    /// The round trip that it measured.
-    pub rtt: Option<Duration>,
-    /// Whether the far end may have delayed it: it is for one small segment alone.
-    pub is_ack_delayed: bool,
-    /// The shortest round trip of the last minutes.
-    pub min_rtt: Duration,
-    /// The smoothed round trip.
-    pub srtt: Option<Duration>,
-    /// What is being done about losses after it.
-    pub phase: Phase,
-    /// When pacing lets the next segment leave.
-    pub departs: Instant,
 }
 
 /// What an acknowledgement of new data means during fast recovery.
@@ -131,221 +75,185 @@ pub enum RecoveryAck {
     Stay,
 }
 
-/// What the transport tells a congestion control. Amounts are in the controller's unit.
-pub trait CongestionControl {
-    /// How much may be in flight now.
-    #[inline]
-    fn allowance(&self) -> Allowance {
-        self.window().allowance()
-    }
-    /// The window's state.
-    fn window(&self) -> &Window;
-    /// The window, for recoveries that set it themselves.
-    fn window_mut(&mut self) -> &mut Window;
-    /// A segment that was sent once took `rtt` to be acknowledged.
-    fn on_rtt(&mut self, _rtt: Duration, _sample: RttSample) {}
-    /// New data was acknowledged outside fast recovery.
-    fn on_ack(&mut self, ack: Ack);
-    /// Whether a loss is repaired as after a timeout, by sending again all that is in flight, and not by fast recovery.
-    fn goes_back(&self) -> bool {
-        false
-    }
-    /// The third duplicate acknowledgement told of a loss with `flight_size` in flight: fast recovery begins.
-    fn on_loss(&mut self, flight_size: u64);
-    /// A loss was found by selective acknowledgements: `ssthresh` falls, and recovery leads `cwnd` there.
-    fn reduce(&mut self, flight_size: u64);
-    /// One more duplicate acknowledgement during fast recovery: a segment has left the network.
-    fn on_duplicate_ack(&mut self);
-    /// New data was acknowledged during fast recovery; `full` when all that was sent before the loss was noticed is.
-    fn on_recovery_ack(&mut self, ack: Ack, full: bool) -> RecoveryAck;
-    /// Whether losses below the point that the last recovery ended at may begin another one.
-    fn may_recover_again(&self) -> bool;
-    /// The retransmission timer fired with `flight_size` in flight; `first` unless it fired for this data before.
-    fn on_rto(&mut self, flight_size: u64, first: bool);
-    /// Nothing was sent for `idle`, longer than `rto`, and something is about to be.
-    fn on_idle(&mut self, idle: Duration, rto: Duration);
-    /// Something is about to be sent with nothing in flight, `idle` after the last time.
-    fn on_flight_start(&mut self, _idle: Duration, _now: Instant) {}
-    /// Whether it sets `cwnd` by itself from [`Self::on_feedback`], in recovery too; the methods from here on are called for such
-    /// a control alone.
-    fn steers(&self) -> bool {
-        false
-    }
-    /// Data may flow.
-    fn begin(&mut self, _outset: Outset) {}
-    /// The application writes, and had left the network with `in_flight` segments and room for more.
-    fn on_app_limited(&mut self, _in_flight: u64) {}
-    /// A segment leaves.
-    fn on_departure(&mut self, _departed: Departed) {}
-    /// An acknowledgement was processed.
-    fn on_feedback(&mut self, _feedback: &Feedback) {}
-    /// A reduction proved to be needless.
-    fn on_undo(&mut self) {}
-    /// How fast segments leave; `None` where that follows from the window.
-    fn pacing_rate(&self) -> Option<Rate> {
-        None
-    }
-    /// The bottleneck's rate as far as known, payload alone.
-    fn bottleneck_rate(&self) -> Option<Rate> {
-        None
-    }
-    /// The least number of segments that leave together where they are paced (net.ipv4.tcp_min_tso_segs).
-    fn least_burst(&self) -> u32 {
-        2
-    }
-    /// How many windows an autotuned send buffer has room for (tcp_sndbuf_expand).
-    fn buffered_windows(&self) -> u64 {
-        2
-    }
-}
-
-/// Any congestion control. Which one stands in a byte of its own, and each but BBR has its window at the same place behind that: the
-/// window, which is asked for in each step, is found without a look at whose it is.
+/// Any congestion control.
 #[derive(Clone, Debug)]
-#[repr(u8)]
 pub enum Controller {
-    /// 4.3BSD-Tahoe.
-    Tahoe(Tahoe),
-    /// RFC 5681.
-    Reno(Reno),
-    /// RFC 6582.
-    NewReno(NewReno),
-    /// RFC 9438.
-    Cubic(Cubic),
-    /// draft-cardwell-iccrg-bbr-congestion-control-00; apart, so that its size is nobody else's.
-    Bbr(Box<Bbr>),
+    /// Tahoe, Reno, NewReno or CUBIC.
+    Window(WindowController),
+    /// BBR. In a box, because it is ten times as large as the others.
+    Rate(Box<Bbr>),
 }
 
 impl Controller {
-    /// The controller of `kind` over a fresh `window`; CUBIC's and BBR's have to count packets. What is random follows from
-    /// `seed`.
+    /// The controller of `kind` with a fresh `window`, which counts packets for CUBIC and BBR. Random choices
+    /// follow from `seed`.
     pub fn new(kind: CongestionControlKind, window: Window, seed: Seed) -> Self {
         match kind {
-            CongestionControlKind::Tahoe => Self::Tahoe(Tahoe::new(window)),
-            CongestionControlKind::Reno => Self::Reno(Reno::new(window)),
-            CongestionControlKind::NewReno => Self::NewReno(NewReno::new(window)),
-            CongestionControlKind::Cubic => Self::Cubic(Cubic::new(window)),
-            CongestionControlKind::Bbr => Self::Bbr(Box::new(Bbr::new(window, seed.stream("tcp/bbr/cycle")))),
+            CongestionControlKind::Bbr => {
+                Self::Rate(Box::new(Bbr::new(window, seed.stream("tcp/bbr/cycle"))))
+            }
+            kind => Self::Window(WindowController::new(kind, window)),
         }
     }
-}
 
-macro_rules! each {
-    ($any:expr, $controller:ident => $call:expr) => {
-        match $any {
-            Controller::Tahoe($controller) => $call,
-            Controller::Reno($controller) => $call,
-            Controller::NewReno($controller) => $call,
-            Controller::Cubic($controller) => $call,
-            Controller::Bbr($controller) => $call,
-        }
-    };
-}
-
-impl CongestionControl for Controller {
-    #[inline(always)]
-    fn allowance(&self) -> Allowance {
-        self.window().allowance()
+    /// True for a control that sets `cwnd` and a pacing rate from a model of the path, in recovery too.
+    #[inline]
+    pub const fn is_rate_based(&self) -> bool {
+        matches!(self, Self::Rate(_))
     }
 
-    #[inline(always)]
-    fn window(&self) -> &Window {
-        // BBR is told apart first: the others have theirs at one place.
+    /// `cwnd` and `ssthresh`.
+    #[inline]
+    pub fn window(&self) -> &Window {
         match self {
-            Self::Bbr(bbr) => bbr.window(),
-            others => each!(others, controller => controller.window()),
+            Self::Window(controller) => controller.window(),
+            Self::Rate(bbr) => bbr.window(),
         }
     }
 
+    /// The window, for a recovery that sets `cwnd` itself (PRR).
     #[inline]
-    fn window_mut(&mut self) -> &mut Window {
-        each!(self, controller => controller.window_mut())
+    pub fn window_mut(&mut self) -> &mut Window {
+        match self {
+            Self::Window(controller) => controller.window_mut(),
+            Self::Rate(bbr) => bbr.window_mut(),
+        }
     }
 
+    /// A segment that was sent once was acknowledged after `rtt`.
     #[inline]
-    fn on_rtt(&mut self, rtt: Duration, sample: RttSample) {
-        each!(self, controller => controller.on_rtt(rtt, sample));
+    pub fn on_rtt(&mut self, rtt: Duration, sample: RttSample) {
+        if let Self::Window(controller) = self {
+            controller.on_rtt(rtt, sample);
+        }
     }
 
+    /// New data was acknowledged outside of fast recovery.
     #[inline]
-    fn on_ack(&mut self, ack: Ack) {
-        each!(self, controller => controller.on_ack(ack));
+    pub fn on_ack(&mut self, ack: Ack) {
+        if let Self::Window(controller) = self {
+            controller.on_ack(ack);
+        }
     }
 
-    fn goes_back(&self) -> bool {
-        each!(self, controller => controller.goes_back())
+    /// True for Tahoe: after the third duplicate everything in flight is sent again, as after a timeout.
+    pub const fn goes_back(&self) -> bool {
+        matches!(self, Self::Window(controller) if controller.goes_back())
     }
 
-    fn on_loss(&mut self, flight_size: u64) {
-        each!(self, controller => controller.on_loss(flight_size));
+    /// The third duplicate acknowledgement came with `flight_size` in flight: `ssthresh` falls, and `cwnd` is
+    /// inflated by the three segments that have left the network (RFC 5681 §3.2 steps 2 and 3).
+    pub fn on_third_duplicate(&mut self, flight_size: u64) {
+        match self {
+            Self::Window(controller) => controller.on_third_duplicate(flight_size),
+            Self::Rate(bbr) => bbr.on_loss(),
+        }
     }
 
-    fn reduce(&mut self, flight_size: u64) {
-        each!(self, controller => controller.reduce(flight_size));
+    /// SACK or RACK found a loss: `ssthresh` falls, and recovery moves `cwnd` there.
+    pub fn reduce(&mut self, flight_size: u64) {
+        match self {
+            Self::Window(controller) => controller.reduce(flight_size),
+            Self::Rate(bbr) => bbr.on_loss(),
+        }
     }
 
-    fn on_duplicate_ack(&mut self) {
-        each!(self, controller => controller.on_duplicate_ack());
+    /// A further duplicate acknowledgement during fast recovery: a segment has left the network
+    /// (RFC 5681 §3.2 step 4).
+    pub fn on_duplicate_ack(&mut self) {
+        match self {
+            Self::Window(controller) => controller.on_duplicate_ack(),
+            Self::Rate(bbr) => bbr.window_mut().inflate(),
+        }
     }
 
-    fn on_recovery_ack(&mut self, ack: Ack, full: bool) -> RecoveryAck {
-        each!(self, controller => controller.on_recovery_ack(ack, full))
+    /// New data was acknowledged during fast recovery. `full` if that is all that was sent before the loss
+    /// was noticed.
+    pub fn on_recovery_ack(&mut self, ack: Ack, full: bool) -> RecoveryAck {
+        match self {
+            Self::Window(controller) => controller.on_recovery_ack(ack, full),
+            Self::Rate(_) if full => RecoveryAck::Leave,
+            Self::Rate(_) => RecoveryAck::Stay,
+        }
     }
 
-    fn may_recover_again(&self) -> bool {
-        each!(self, controller => controller.may_recover_again())
+    /// True if losses below the end of the last recovery may begin a further one. RFC 6582 §3.2 step 1
+    /// forbids it.
+    pub const fn may_recover_again(&self) -> bool {
+        matches!(self, Self::Window(controller) if controller.may_recover_again())
     }
 
-    fn on_rto(&mut self, flight_size: u64, first: bool) {
-        each!(self, controller => controller.on_rto(flight_size, first));
+    /// The retransmission timer expired with `flight_size` in flight. `first` unless it had expired for the
+    /// same data before.
+    pub fn on_rto(&mut self, flight_size: u64, first: bool) {
+        match self {
+            Self::Window(controller) => controller.on_rto(flight_size, first),
+            Self::Rate(bbr) => bbr.on_rto(first),
+        }
     }
 
-    fn on_idle(&mut self, idle: Duration, rto: Duration) {
-        each!(self, controller => controller.on_idle(idle, rto));
+    /// Data is about to leave after `idle`, longer than `rto`, without any (RFC 5681 §4.1). BBR keeps its
+    /// window, because pacing prevents a burst.
+    pub fn on_idle(&mut self, idle: Duration, rto: Duration) {
+        if let Self::Window(controller) = self {
+            controller.window_mut().restart(idle, rto);
+        }
     }
 
-    fn on_flight_start(&mut self, idle: Duration, now: Instant) {
-        each!(self, controller => controller.on_flight_start(idle, now));
+    /// Data is about to leave with nothing in flight, `idle` after the last.
+    pub fn on_flight_start(&mut self, idle: Duration, now: Instant) {
+        match self {
+            Self::Window(controller) => controller.on_flight_start(idle, now),
+            Self::Rate(bbr) => bbr.on_flight_start(now),
+        }
     }
 
+    /// A reduction was needless. `cwnd` and `ssthresh` are restored to `prior` at least (RFC 5682, RFC 3522).
+    pub fn undo(&mut self, (cwnd, ssthresh): (u64, u64)) {
+        match self {
+            Self::Window(controller) => {
+                let window = controller.window_mut();
+                let (cwnd, ssthresh) = (cwnd.max(window.cwnd()), ssthresh.max(window.ssthresh()));
+                window.set_cwnd(cwnd);
+                window.set_ssthresh(ssthresh);
+            }
+            Self::Rate(bbr) => bbr.on_undo(),
+        }
+    }
+
+    /// The rate-based control, for the calls that it alone receives.
+    pub fn rate_based(&mut self) -> Option<&mut impl RateBased> {
+        match self {
+            Self::Window(_) => None,
+            Self::Rate(bbr) => Some(bbr.as_mut()),
+        }
+    }
+
+    /// How fast segments leave. `None` if that follows from the window.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        match self {
+            Self::Window(_) => None,
+            Self::Rate(bbr) => Some(bbr.pacing_rate()),
+        }
+    }
+
+    /// The bottleneck's rate as estimated, payload alone.
+    pub fn bottleneck_rate(&self) -> Option<Rate> {
+        match self {
+            Self::Window(_) => None,
+            Self::Rate(bbr) => Some(bbr.bottleneck_rate()),
+        }
+    }
+
+    /// The smallest number of segments that leave together (net.ipv4.tcp_min_tso_segs).
     #[inline]
-    fn steers(&self) -> bool {
-        matches!(self, Self::Bbr(_))
-    }
-
-    fn begin(&mut self, outset: Outset) {
-        each!(self, controller => controller.begin(outset));
-    }
-
-    fn on_app_limited(&mut self, in_flight: u64) {
-        each!(self, controller => controller.on_app_limited(in_flight));
-    }
-
-    fn on_departure(&mut self, departed: Departed) {
-        each!(self, controller => controller.on_departure(departed));
-    }
-
-    fn on_feedback(&mut self, feedback: &Feedback) {
-        each!(self, controller => controller.on_feedback(feedback));
-    }
-
-    fn on_undo(&mut self) {
-        each!(self, controller => controller.on_undo());
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        each!(self, controller => controller.pacing_rate())
-    }
-
-    fn bottleneck_rate(&self) -> Option<Rate> {
-        each!(self, controller => controller.bottleneck_rate())
-    }
-
-    fn least_burst(&self) -> u32 {
-        each!(self, controller => controller.least_burst())
-    }
-
-    fn buffered_windows(&self) -> u64 {
-        each!(self, controller => controller.buffered_windows())
+    pub fn min_burst(&self) -> u32 {
+        match self {
+            Self::Window(_) => MIN_TSO_SEGS,
+            Self::Rate(bbr) => bbr.min_burst(),
+        }
     }
 }
+
+/// net.ipv4.tcp_min_tso_segs.
+const MIN_TSO_SEGS: u32 = 2;

@@ -1,72 +1,21 @@
 //! Reno: RFC 5681, with the fast recovery of its §3.2 as 4.3BSD-Reno had it.
 //!
-//! Fast recovery ends with the first acknowledgement of new data, whatever else was lost. Each further loss of the
-//! same window waits for three more duplicate acknowledgements, halving once more, or for the timer.
+//! Fast recovery ends with the first acknowledgement of new data, even if more was lost. Each further loss of
+//! the same window waits for three more duplicate acknowledgements, which halve the window once more, or for
+//! the timer.
 
-use talkpath_units::Duration;
-
-use super::{Ack, CongestionControl, RecoveryAck, Window};
+use super::{Ack, RecoveryAck, Window, WindowBased};
 
 /// RFC 5681.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub struct Reno {
-    window: Window,
-}
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reno;
 
-impl Reno {
-    /// Reno over a fresh `window`.
-    pub const fn new(window: Window) -> Self {
-        Self { window }
-    }
-}
-
-impl CongestionControl for Reno {
-    fn window(&self) -> &Window {
-        &self.window
-    }
-
-    fn window_mut(&mut self) -> &mut Window {
-        &mut self.window
-    }
-
-    fn on_ack(&mut self, ack: Ack) {
-        self.window.grow(ack);
-    }
-
-    fn on_loss(&mut self, flight_size: u64) {
-        self.window.halve(flight_size);
-        self.window.inflate_for_recovery();
-    }
-
-    fn reduce(&mut self, flight_size: u64) {
-        self.window.halve(flight_size);
-    }
-
-    fn on_duplicate_ack(&mut self) {
-        self.window.inflate();
-    }
-
+impl WindowBased for Reno {
     /// RFC 5681 §3.2 step 6.
-    fn on_recovery_ack(&mut self, ack: Ack, _full: bool) -> RecoveryAck {
-        self.window.deflate();
-        self.window.grow_after_recovery(ack);
+    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, _full: bool) -> RecoveryAck {
+        window.deflate();
+        window.grow_after_recovery(ack);
         RecoveryAck::Leave
-    }
-
-    fn may_recover_again(&self) -> bool {
-        true
-    }
-
-    fn on_rto(&mut self, flight_size: u64, first: bool) {
-        if first {
-            self.window.halve(flight_size);
-        }
-        self.window.collapse();
-    }
-
-    fn on_idle(&mut self, idle: Duration, rto: Duration) {
-        self.window.restart(idle, rto);
     }
 }
 
@@ -75,13 +24,18 @@ mod tests {
     use talkpath_units::{Instant, Packets};
 
     use super::*;
-    use crate::cc::{Counting, Growth};
+    use crate::CongestionControlKind;
+    use crate::cc::{Counting, Growth, WindowController};
+
+    fn over(window: Window) -> WindowController {
+        WindowController::new(CongestionControlKind::Reno, window)
+    }
 
     const SMSS: u64 = 1000;
 
-    fn reno(initial: u64, ssthresh: Option<u64>) -> Reno {
+    fn reno(initial: u64, ssthresh: Option<u64>) -> WindowController {
         let counting = Counting::Bytes { smss: SMSS as u32 };
-        Reno::new(Window::new(counting, Packets::new(initial), ssthresh.map(Packets::new)))
+        over(Window::new(counting, Packets::new(initial), ssthresh.map(Packets::new)))
     }
 
     fn ack(acked: u64) -> Ack {
@@ -115,7 +69,7 @@ mod tests {
     fn each_ack_may_open_the_window_by_its_share() {
         let counting = Counting::Bytes { smss: SMSS as u32 };
         let window = Window::new(counting, Packets::new(10), Some(Packets::new(10)));
-        let mut reno = Reno::new(window.with_growth(Growth::EachAck));
+        let mut reno = over(window.with_growth(Growth::EachAck));
         reno.on_ack(ack(SMSS));
         reno.on_ack(ack(SMSS));
         assert_eq!(reno.window().cwnd(), 10_000 + 100 + 99);
@@ -126,12 +80,12 @@ mod tests {
     fn bsd_adds_an_eighth_and_opens_the_window_as_recovery_ends() {
         let counting = Counting::Bytes { smss: SMSS as u32 };
         let window = Window::new(counting, Packets::new(10), Some(Packets::new(10)));
-        let mut reno = Reno::new(window.with_growth(Growth::Bsd));
+        let mut reno = over(window.with_growth(Growth::Bsd));
         reno.on_ack(ack(SMSS));
         assert_eq!(reno.window().cwnd(), 11_000);
         reno.on_ack(ack(SMSS));
         assert_eq!(reno.window().cwnd(), 11_000 + 90 + 125);
-        reno.on_loss(6 * SMSS);
+        reno.on_third_duplicate(6 * SMSS);
         assert_eq!(reno.window().cwnd(), 6 * SMSS);
         reno.on_recovery_ack(ack(SMSS), false);
         assert_eq!(reno.window().cwnd(), 4 * SMSS);
@@ -148,7 +102,7 @@ mod tests {
     #[test]
     fn recovery_inflates_and_ends_at_half_the_flight_size() {
         let mut reno = reno(10, None);
-        reno.on_loss(10 * SMSS);
+        reno.on_third_duplicate(10 * SMSS);
         assert_eq!(reno.window().cwnd(), 8 * SMSS);
         reno.on_duplicate_ack();
         assert_eq!(reno.window().cwnd(), 9 * SMSS);

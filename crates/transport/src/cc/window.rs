@@ -1,13 +1,14 @@
-//! `cwnd` and `ssthresh` as RFC 5681 moves them: slow start, congestion avoidance, the two reductions, idle restart.
+//! `cwnd` and `ssthresh` as RFC 5681 moves them: slow start, congestion avoidance, the two reductions, idle
+//! restart.
 //!
-//! What is common to all loss-based controllers lives here; what tells them apart is in their own files. Amounts
-//! are counted in one unit, bytes as the RFCs do or packets as Linux does, with `smss` being one segment of it.
+//! What all window-based controllers share is here; an algorithm's own part is in its file. Amounts are
+//! counted in one unit: bytes as in the RFCs, or packets as in Linux. `smss` is one segment in that unit.
 
 use talkpath_units::{Bytes, Duration, Packets};
 
 use super::{Ack, Allowance};
 
-/// In what unit, and by which of two customs, a window counts.
+/// The unit of a window, and the rules that come with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
     /// Payload bytes, RFC 5681 to the letter: an ACK opens slow start's window by at most one SMSS, and
@@ -27,10 +28,11 @@ pub enum Growth {
     /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
     #[default]
     Counted,
-    /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1 eq. 3).
+    /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1
+    /// eq. 3).
     EachAck,
-    /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that stands at `ssthresh` for
-    /// one in slow start. RFC 5681 §3.1 calls the addition incorrect.
+    /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
+    /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
     Bsd,
 }
 
@@ -104,12 +106,12 @@ impl Window {
         self.ssthresh
     }
 
-    /// Puts `cwnd` where a recovery wants it, and at one segment at least.
+    /// Recovery sets `cwnd`, to at least one segment.
     pub fn set_cwnd(&mut self, cwnd: u64) {
         self.cwnd = cwnd.max(self.counting.smss());
     }
 
-    /// Puts `ssthresh` where an algorithm wants it; growth counts anew.
+    /// An algorithm sets `ssthresh`. What was acknowledged before no longer counts towards growth.
     pub const fn set_ssthresh(&mut self, ssthresh: u64) {
         self.ssthresh = ssthresh;
         self.acked = 0;
@@ -125,8 +127,8 @@ impl Window {
         }
     }
 
-    /// Whether `cwnd` grows exponentially. RFC 5681 §3.1 leaves equality open; Linux (tcp_in_slow_start) counts it
-    /// as congestion avoidance, and so do we.
+    /// True while `cwnd` grows exponentially. RFC 5681 §3.1 leaves equality open; Linux (tcp_in_slow_start)
+    /// counts it as congestion avoidance, and so do we.
     pub const fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
             || matches!((self.growth, self.counting), (Growth::Bsd, Counting::Bytes { .. }))
@@ -142,8 +144,8 @@ impl Window {
         }
     }
 
-    /// Grows by what RFC 5681 §3.1 grants for `ack`; not at all unless the window was what held the sender back
-    /// (tcp_is_cwnd_limited; RFC 7661 §4.3 in spirit).
+    /// Grows by what RFC 5681 §3.1 grants for `ack`; not at all unless the window was what held the sender
+    /// back (tcp_is_cwnd_limited; RFC 7661 §4.3 in spirit).
     pub fn grow(&mut self, ack: Ack) {
         if !ack.cwnd_limited {
             return;
@@ -157,7 +159,8 @@ impl Window {
         }
     }
 
-    /// RFC 5681 §3.1 eq. 2. Returns what was acknowledged beyond the threshold: it counts for congestion avoidance.
+    /// RFC 5681 §3.1 eq. 2. Returns what was acknowledged beyond the threshold: it counts for congestion
+    /// avoidance.
     pub(super) fn slow_start(&mut self, acked: u64) -> u64 {
         match self.counting {
             Counting::Bytes { smss } => {
@@ -225,8 +228,8 @@ impl Window {
         self.cwnd = self.cwnd.saturating_add(self.counting.smss());
     }
 
-    /// RFC 6582 §3.2 step 3, partial acknowledgement: less what was acknowledged, and one SMSS back if that was at
-    /// least one.
+    /// RFC 6582 §3.2 step 3, partial acknowledgement: less what was acknowledged, and one SMSS back if that
+    /// was at least one.
     pub fn deflate_partially(&mut self, acked: u64) {
         let smss = self.counting.smss();
         self.cwnd = self.cwnd.saturating_sub(acked);
@@ -241,15 +244,16 @@ impl Window {
         self.cwnd = self.ssthresh;
     }
 
-    /// The acknowledgement that ended a recovery: where each one opens the window, this one does too (BSD's tcp_input).
+    /// The acknowledgement that ended a recovery: if each acknowledgement opens the window, this one does too
+    /// (BSD's tcp_input).
     pub fn grow_after_recovery(&mut self, ack: Ack) {
         if self.growth != Growth::Counted {
             self.grow(ack);
         }
     }
 
-    /// RFC 6582 §3.2 step 3, full acknowledgement, choice 1: no more than what is in flight and one SMSS, so that no
-    /// burst follows.
+    /// RFC 6582 §3.2 step 3, full acknowledgement, choice 1: at most what is in flight and one SMSS, so that
+    /// no burst follows.
     pub fn deflate_without_burst(&mut self, flight_size: u64) {
         let smss = self.counting.smss();
         self.cwnd = self.ssthresh.min(flight_size.max(smss).saturating_add(smss));
@@ -261,9 +265,9 @@ impl Window {
         self.acked = 0;
     }
 
-    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. Linux halves `cwnd` for each
-    /// `rto` of `idle` time down to there (tcp_cwnd_restart; RFC 2861 §3.1), and keeps `ssthresh` in the memory of
-    /// what the window was.
+    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. Linux halves `cwnd` for
+    /// each `rto` of `idle` time down to there (tcp_cwnd_restart; RFC 2861 §3.1), and keeps `ssthresh` in the
+    /// memory of what the window was.
     pub fn restart(&mut self, idle: Duration, rto: Duration) {
         let restart = self.cwnd.min(self.initial);
         if self.counting != Counting::Packets {
@@ -280,7 +284,7 @@ impl Window {
         self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
     }
 
-    /// RFC 2861 §3.2: for an RTO no more than `used` was in flight, and the window falls halfway to that
+    /// RFC 2861 §3.2: for an RTO at most `used` was in flight, and the window falls halfway to that
     /// (tcp_cwnd_application_limited).
     pub fn decay(&mut self, used: u64) {
         let used = used.max(self.initial);

@@ -1,13 +1,14 @@
-//! The Ack Vector (RFC 4340 §11.4): which packets arrived, from the acknowledgement number backwards, a run a byte.
+//! The Ack Vector (RFC 4340 §11.4): which packets arrived, from the acknowledgement number backwards, a run a
+//! byte.
 //!
 //! ```text
 //!    7 6 5 4 3 2 1 0
 //!   | S |  L        |      L + 1 packets in state S: received, received marked, not yet received
 //! ```
 //!
-//! [`ack_vector`] reads; [`AckHistory`] is what the receiving end writes from. The history holds runs, the latest first,
-//! and forgets what the peer has acknowledged to know (§11.4.2). It is bounded: where too many gaps pile up, the oldest
-//! runs are forgotten, and the peer is never told of them.
+//! [`ack_vector`] reads; [`AckHistory`] is what the receiving end writes from. The history holds runs, the
+//! latest first, and forgets what the peer has acknowledged to know (§11.4.2). It is bounded: if too many
+//! gaps pile up, the oldest runs are forgotten, and never reported to the peer.
 
 use std::collections::VecDeque;
 
@@ -35,8 +36,8 @@ pub struct AckRun {
     pub count: u64,
 }
 
-/// The runs of a packet that acknowledges `ack`, the latest first. Several options continue one another (RFC 4340 §11.4);
-/// the reserved state 2 is taken as not yet received.
+/// The runs of a packet that acknowledges `ack`, the latest first. Several options continue one another
+/// (RFC 4340 §11.4); the reserved state 2 is taken as not yet received.
 pub fn ack_vector(ack: Seq, options: &Options) -> impl Iterator<Item = AckRun> + '_ {
     let bytes = options.iter().flat_map(|option| match option {
         DccpOption::AckVector { runs, .. } => runs,
@@ -62,8 +63,8 @@ pub fn ack_vector(ack: Seq, options: &Options) -> impl Iterator<Item = AckRun> +
 pub struct AckHistory {
     /// Without gaps or overlaps, the latest first; neighbours differ in state.
     runs: VecDeque<AckRun>,
-    /// Our packets that carried a vector and have not been acknowledged, the oldest first: their numbers and what they
-    /// acknowledged.
+    /// Our packets that carried a vector and have not been acknowledged, the oldest first: their numbers and
+    /// what they acknowledged.
     reported: VecDeque<(Seq, Seq)>,
 }
 
@@ -78,13 +79,13 @@ impl AckHistory {
         self.runs.front().map(|run| run.last)
     }
 
-    /// The least number that is still told of.
+    /// The least number that is still reported.
     pub fn oldest(&self) -> Option<Seq> {
         self.runs.back().map(|run| run.last.wrapping_sub(run.count - 1))
     }
 
-    /// Packet `seq` arrived. What was received once stays as it was first seen (RFC 4340 §11.4.1); what lies before all
-    /// that is still remembered is not taken up again.
+    /// Packet `seq` arrived. What was received once stays as it was first seen (RFC 4340 §11.4.1); what lies
+    /// before all that is still remembered is not taken up again.
     pub fn on_packet(&mut self, seq: Seq, marked: bool) {
         let state = if marked { AckState::Marked } else { AckState::Received };
         let Some(latest) = self.latest() else {
@@ -114,8 +115,8 @@ impl AckHistory {
         self.runs.truncate(MOST_RUNS);
     }
 
-    /// Adds the vector as of the greatest number received, in as many options as it takes and as far back as there is
-    /// room; nothing where nothing arrived. The nonce is always 0: see the module docs of [`super`].
+    /// Adds the vector as of the greatest number received, in as many options as it takes and as far back as
+    /// there is room; nothing if nothing arrived. The nonce is always 0: see the module docs of [`super`].
     pub fn put(&self, options: &mut Options) {
         let mut bytes = [0; Options::ROOM];
         let mut size = 0;
@@ -153,8 +154,9 @@ impl AckHistory {
         }
     }
 
-    /// The peer has received our packet `seq`: what it reported may be forgotten (RFC 4340 §11.4.2), but for the run of
-    /// the greatest number, which every later vector begins from. Of packets before `seq` this says nothing.
+    /// The peer has received our packet `seq`: what it reported may be forgotten (RFC 4340 §11.4.2), but for
+    /// the run of the greatest number, which every later vector begins from. Of packets before `seq` this
+    /// says nothing.
     pub fn on_acknowledged(&mut self, seq: Seq) {
         let mut known = None;
         while let Some((sent, latest)) = self.reported.front().copied()
@@ -185,7 +187,7 @@ impl AckHistory {
         }
     }
 
-    /// `seq` is not after the greatest number: where it was not yet received, its run is split.
+    /// `seq` is not after the greatest number: if it was not yet received, its run is split.
     fn fill_gap(&mut self, seq: Seq, state: AckState) {
         let Some(index) = self
             .runs

@@ -4,12 +4,13 @@
 //!   0       Source Port                   Dest Port
 //!   4       Data Offset   CCVal CsCov     Checksum
 //!   8       Res Type X=1  Reserved        Sequence Number, high 16
-//!   12      Sequence Number, low 32                                    X = 0: 24 bits beside Type, and no more
+//!   12      Sequence Number, low 32                                    X = 0: only 24 bits, beside Type
 //!   then    acknowledgement, service or reset code, options, data
 //! ```
 //!
-//! Inside UDP the header is the same, its checksum 0 and not looked at: UDP's covers all (RFC 6773 §3.3). Decoding is
-//! step 1 of RFC 4340 §8.5; it takes nothing but the bytes given and copies at most [`Options::ROOM`] of them.
+//! Inside UDP the header is the same, its checksum 0 and not verified: UDP's covers all (RFC 6773 §3.3).
+//! Decoding is step 1 of RFC 4340 §8.5; it takes nothing but the bytes given and copies at most
+//! [`Options::ROOM`] of them.
 
 use super::{DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode};
 
@@ -70,8 +71,8 @@ pub enum Malformed {
     Coverage,
 }
 
-/// The bytes of `packet` with `data`, whose length stands for `packet.payload`, behind what `out` holds. A Data Checksum
-/// option is filled in from `data`, whatever it holds: state machines have no data.
+/// The bytes of `packet` with `data`, whose length stands for `packet.payload`, behind what `out` holds. A
+/// Data Checksum option is filled in from `data`, whatever it holds: state machines have no data.
 pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, out: &mut Vec<u8>) {
     let start = out.len();
     let header = packet.header_size();
@@ -213,7 +214,8 @@ fn covered(cscov: u8, header: usize, data: usize) -> Option<usize> {
     }
 }
 
-/// The Internet checksum (RFC 4340 §9.1, RFC 1071) of the first `covered` bytes and the pseudo-header; `None` inside UDP.
+/// The Internet checksum (RFC 4340 §9.1, RFC 1071) of the first `covered` bytes and the pseudo-header; `None`
+/// inside UDP.
 fn checksum(bytes: &[u8], covered: usize, carrier: Carrier) -> Option<u16> {
     let Carrier::Ipv4 { source, destination } = carrier else { return None };
     let words = |bytes: &[u8]| {

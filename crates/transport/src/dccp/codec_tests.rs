@@ -79,8 +79,9 @@ fn short_numbers_take_24_bits() {
     assert_eq!(bytes[4..], [4, 0, 0, 0, 4 << 1, 1, 2, 3, 0, 4, 5, 6, 7, 7]);
 }
 
-/// RFC 4340 §9.1 over a packet small enough to add up: addresses c000 + 0201 + c000 + 0202, protocol 0021, length 0010,
-/// words 1388 196f 0400 0500 (type 2, X = 1) 0000 0000 0007; the sum is 1_ba32, folded ba33, its complement 45cc.
+/// RFC 4340 §9.1 over a packet small enough to add up: addresses c000 + 0201 + c000 + 0202, protocol 0021,
+/// length 0010, words 1388 196f 0400 0500 (type 2, X = 1) 0000 0000 0007; the sum is 1_ba32, folded ba33, its
+/// complement 45cc.
 #[test]
 fn the_checksum_covers_pseudo_header_and_packet() {
     let packet = DccpPacket::new(PacketKind::Data, Seq::new(7), Seq::new(0));
@@ -108,7 +109,7 @@ fn partial_coverage_lets_the_rest_be_corrupt() {
     }
 }
 
-/// RFC 4340 §9.3: worked out over the data alone, and told apart from a packet that is to be ignored.
+/// RFC 4340 §9.3: computed over the data alone; such a packet is corrupt, not one that is to be ignored.
 #[test]
 fn a_data_checksum_that_does_not_fit_marks_the_packet_corrupt() {
     let mut packet = DccpPacket { cscov: 1, ..DccpPacket::new(PacketKind::Data, Seq::new(7), Seq::new(0)) };

@@ -101,7 +101,7 @@ pub(super) enum Control {
     SyncAck(Seq),
     Close,
     CloseReq,
-    /// Numbers are given where there is no connection that has its own (RFC 4340 §8.3.1).
+    /// `numbers` is given if there is no connection with numbers of its own (RFC 4340 §8.3.1).
     Reset {
         reset: Reset,
         numbers: Option<(Seq, Seq)>,
@@ -110,8 +110,9 @@ pub(super) enum Control {
 }
 
 impl Dccp {
-    /// One end; both ends are built from one `config`. `path_mtu` bounds the messages, `seed` draws the initial sequence
-    /// number and a server's secret, `receive_buffer` takes the place of `config`'s `socket_buffer`.
+    /// One end; both ends are built from one `config`. `path_mtu` bounds the messages, `seed` draws the
+    /// initial sequence number and a server's secret, `receive_buffer` takes the place of `config`'s
+    /// `socket_buffer`.
     pub fn new(
         config: &DccpConfig,
         role: Role,
@@ -161,7 +162,7 @@ impl Dccp {
         end
     }
 
-    /// With this initial sequence number, for scripts that tell each packet.
+    /// With this initial sequence number, for scripts that give each packet's number.
     #[must_use]
     pub fn with_initial_sequence(mut self, iss: Seq) -> Self {
         self.numbers = Numbers::new(iss);
@@ -197,7 +198,7 @@ impl Dccp {
         self.largest_message
     }
 
-    /// What we take of features that the peer may ask for.
+    /// What we take of features that the peer may negotiate.
     fn prefer(&mut self) {
         let ccid = u64::from(self.config.ccid.number());
         let coverage = u64::from(self.config.checksum_coverage);
@@ -208,7 +209,7 @@ impl Dccp {
         }
     }
 
-    /// Opens the negotiations that this end wants, where the peer has not asked for the same.
+    /// Opens the negotiations that this end wants, if the peer has not opened the same.
     pub(super) fn announce(features: &mut Features, config: &DccpConfig, sender: &HcSender) {
         let ccid = Preference::only(u64::from(config.ccid.number()));
         let (local, remote) = (Location::Local, Location::Remote);
@@ -240,7 +241,8 @@ impl Dccp {
         }
     }
 
-    /// Whether both ends agree on what data needs: the CCIDs, and Ack Vectors where the CCID has them (RFC 4341 §4).
+    /// Whether both ends agree on what data needs: the CCIDs, and Ack Vectors if the CCID has them
+    /// (RFC 4341 §4).
     pub(super) fn may_carry_data(&self) -> bool {
         let ccid = u64::from(self.config.ccid.number());
         let agreed = |location| self.features.value(Feature::Ccid, location) == ccid;
@@ -375,7 +377,8 @@ impl Transport for Dccp {
         }
     }
 
-    /// What waits in the queue is still sent. A server asks the client to close, so that TIMEWAIT is the client's.
+    /// What waits in the queue is still sent. A server asks the client to close, so that TIMEWAIT is the
+    /// client's.
     fn close(&mut self, now: Instant) {
         self.is_closing = true;
         self.close_if_done(now);
@@ -440,8 +443,8 @@ pub const fn largest_message(path_mtu: Bytes) -> Bytes {
     path_mtu.saturating_sub(HEADERS)
 }
 
-/// Beside a message in its IP packet: IPv4 20, UDP 8 where DCCP is encapsulated (RFC 6773), a DataAck's header 24, and 8
-/// for options. The same in every arena, so that what fits in one fits in all.
+/// Beside a message in its IP packet: IPv4 20, UDP 8 if DCCP is encapsulated (RFC 6773), a DataAck's header
+/// 24, and 8 for options. The same in every arena, so that what fits in one fits in all.
 const HEADERS: Bytes = Bytes::new(60);
 /// Chosen: a window that slow start does not outgrow at once; it follows what is in flight (RFC 4340 §7.5.2).
 pub(super) const FIRST_SEQUENCE_WINDOW: u64 = 1000;
@@ -450,7 +453,8 @@ pub(super) const DEFAULT_RTT: Duration = Duration::from_millis(200);
 /// RFC 4340 §8.1.1: at first a second, backing off to 64 s, for perhaps three minutes.
 const FIRST_REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
-/// Chosen: where the round trip is (next to) nothing, twice it is no time for an answer, and doubling nothing gives nothing.
+/// Chosen: if the round trip is (next to) nothing, twice the round trip is too short for an answer, and
+/// doubling it gives nothing.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 /// More doublings than any first interval needs to reach the longest.
 const MOST_DOUBLINGS: u32 = 20;

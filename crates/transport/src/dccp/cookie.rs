@@ -1,12 +1,14 @@
-//! Init Cookies (RFC 4340 §8.1.4): what a server would remember of a handshake, kept by the client and proved.
+//! Init Cookies (RFC 4340 §8.1.4): what a server would remember of a handshake, kept by the client and
+//! proved.
 //!
 //! ```text
-//!   seconds, 4 B | feature, location, 1 B; value, 1, 2 or 6 B | ... | HMAC-SHA256 of all that and the Response's number, 12 B
+//!   seconds, 4 B | feature, location, 1 B; value, 1, 2 or 6 B | ... | HMAC-SHA256, 12 B,
+//!                                                               of all that and the Response's number
 //! ```
 //!
-//! The client's first packet acknowledges the Response, so that its number need not be stored. A cookie is good for
-//! 4 MSL, as long as RESPOND's state would be kept (§8.1.3). The key is the listener's own; who holds several peers
-//! apart gives each a key of its own.
+//! The client's first packet acknowledges the Response, so that its number need not be stored. A cookie is
+//! good for 4 MSL, as long as RESPOND's state would be kept (§8.1.3). The key is the listener's own; a
+//! listener that serves several peers separately gives each a key of its own.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -30,8 +32,8 @@ impl CookieKey {
         Self(bytes)
     }
 
-    /// A cookie for the Response numbered `response`, sent at `now`, that holds these values; `None` where they are too
-    /// many.
+    /// A cookie for the Response numbered `response`, sent at `now`, that holds these values; `None` if they
+    /// are too many.
     pub(super) fn seal(
         &self,
         response: Seq,
@@ -49,8 +51,8 @@ impl CookieKey {
         Some(cookie)
     }
 
-    /// The values in a cookie that came back at `now` with an acknowledgement of `response`; `None` where it is not ours,
-    /// or too old.
+    /// The values in a cookie that came back at `now` with an acknowledgement of `response`; `None` if it is
+    /// not ours, or too old.
     pub(super) fn open(&self, cookie: &[u8], response: Seq, now: Instant) -> Option<CookieValues> {
         let (content, tag) = cookie.split_at_checked(cookie.len().checked_sub(TAG_BYTES)?)?;
         let mac = self.mac(response, content)?;
@@ -123,7 +125,7 @@ fn seconds(now: Instant) -> u32 {
 
 /// Chosen: time, tag, and what fits beside all Confirms in a Response.
 const MOST_BYTES: usize = 48;
-/// HMAC-SHA256 truncated to 96 bits (RFC 2104 §5 asks for at least 80).
+/// HMAC-SHA256 truncated to 96 bits (RFC 2104 §5 recommends at least 80).
 const TAG_BYTES: usize = 12;
 /// RFC 4340 §8.1.3: 4 MSL, 8 minutes.
 const LIFETIME_SECONDS: u64 = 8 * 60;

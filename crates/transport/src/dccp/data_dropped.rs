@@ -1,7 +1,7 @@
 //! The Data Dropped option (RFC 4340 §11.7): data that arrived and did not reach the application.
 //!
 //! ```text
-//!   0 | run length, 7 bits           normal: so many packets, less one
+//!   0 | run length, 7 bits           normal: n packets, stored as n - 1
 //!   1 | drop code, 3 | run length, 4
 //! ```
 
@@ -24,7 +24,8 @@ impl DropCode {
     pub const CORRUPT: Self = Self(3);
 }
 
-/// What a packet that acknowledges `ack` says of the data of packet `seq`; `None` where it was delivered, or not told of.
+/// What a packet that acknowledges `ack` says of the data of packet `seq`; `None` if it was delivered, or not
+/// reported.
 pub fn drop_code(ack: Seq, options: &Options, seq: Seq) -> Option<DropCode> {
     let mut behind = u64::try_from(ack.distance_from(seq)).ok()?;
     for option in options {
@@ -43,7 +44,7 @@ pub fn drop_code(ack: Seq, options: &Options, seq: Seq) -> Option<DropCode> {
     None
 }
 
-/// The drops that a receiving end still tells of.
+/// The drops that a receiving end still reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DropLog {
     /// In order of arrival.
@@ -65,8 +66,8 @@ impl DropLog {
         while self.drops.pop_front_if(|&mut (seq, _)| seq.is_before(oldest)).is_some() {}
     }
 
-    /// Adds the option to a packet that acknowledges `ack`, as far back as there is room; nothing where nothing was
-    /// dropped.
+    /// Adds the option to a packet that acknowledges `ack`, as far back as there is room; nothing if nothing
+    /// was dropped.
     pub(super) fn put(&self, options: &mut Options, ack: Seq) {
         let room = options.room().saturating_sub(2);
         let mut blocks = [0; Options::ROOM];
@@ -96,15 +97,16 @@ impl DropLog {
 
 /// RFC 4340 §11.7: 128 packets a normal block.
 const LONGEST_NORMAL: i64 = 128;
-/// Chosen: what one option of a packet can tell of at most.
+/// Chosen: the most drops that one packet's option can report.
 const MOST_DROPS: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// RFC 4340 §11.7's example, 0,160,3,162 from 100: it gives 99 to drop code 2, 98 to 95 as received, and the three
-    /// behind them to drop code 2 (the text names 95 twice; by its own run lengths they are 94 to 92).
+    /// RFC 4340 §11.7's example, 0,160,3,162 from 100: it gives 99 to drop code 2, 98 to 95 as received, and
+    /// the three behind them to drop code 2 (the text names 95 twice; by its own run lengths they are 94 to
+    /// 92).
     #[test]
     fn the_rfcs_example_is_read() {
         let mut options = Options::EMPTY;

@@ -1,4 +1,5 @@
-//! The features that we know, with their numbers, initial values and rules (RFC 4340 §6.4, table 4; RFC 4342 §8.4).
+//! The features that we know, with their numbers, initial values and rules (RFC 4340 §6.4, table 4;
+//! RFC 4342 §8.4).
 
 /// A feature that we know (RFC 4340 §6.4, table 4; RFC 4342 §8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

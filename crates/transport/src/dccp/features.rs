@@ -1,15 +1,15 @@
 //! Features and their negotiation (RFC 4340 §6).
 //!
-//! Each feature has a value at each end, its location. [`Features`] holds both ends' as one end knows them: `Local` is
-//! ours, which we speak of with L options, `Remote` the peer's, R options.
+//! Each feature has a value at each end, its location. [`Features`] holds both ends' as one end knows them:
+//! `Local` is ours, which we speak of with L options, `Remote` the peer's, R options.
 //!
 //! ```text
 //!   STABLE ── want: Change ──► CHANGING ── Confirm, or the peer's own Change ──► STABLE
 //!                                 └── timeout: Change again (§6.6.3)
 //! ```
 //!
-//! UNSTABLE (§6.6.2) does not occur: a preference that changes while CHANGING waits until the feature is stable. FGSR
-//! and FGSS are kept for the connection, not for each feature (§6.6.4).
+//! UNSTABLE (§6.6.2) does not occur: a preference that changes while CHANGING waits until the feature is
+//! stable. FGSR and FGSS are kept for the connection, not for each feature (§6.6.4).
 
 use talkpath_units::{Duration, Instant};
 
@@ -25,7 +25,8 @@ pub enum Location {
     Remote,
 }
 
-/// A feature's values that one end takes, the preferred first; one where it is non-negotiable (RFC 4340 §6.3).
+/// A feature's values that one end takes, the preferred first; a single value if the feature is
+/// non-negotiable (RFC 4340 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Preference {
     values: [u64; 2],
@@ -39,7 +40,7 @@ pub(super) struct Features {
     entries: [[Entry; 2]; FEATURES.len()],
     /// Confirms to be sent, in order.
     confirms: Vec<(Feature, Location, Answer)>,
-    /// Unknown features to be told of with empty Confirms: their numbers, and whether a Confirm L.
+    /// Unknown features to be answered with empty Confirms: their numbers, and whether a Confirm L.
     unknown: Vec<(u8, bool)>,
     /// Greatest number received with a feature option; `None` before the first.
     fgsr: Option<Seq>,
@@ -56,7 +57,7 @@ struct Entry {
     state: State,
     /// What we take, of a server-priority feature.
     preference: Preference,
-    /// Told to the connection.
+    /// Whether the connection has yet to hear of the new value.
     has_changed: bool,
 }
 
@@ -153,7 +154,7 @@ impl Features {
         self.entry_mut(feature, location).preference = preference;
     }
 
-    /// Opens a negotiation where the value is another and none is under way. `mandatory` has the peer reset the
+    /// Opens a negotiation if the value is another and none is under way. `mandatory` has the peer reset the
     /// connection rather than refuse (§6.6.9).
     pub(super) fn want(&mut self, feature: Feature, location: Location, wanted: Preference, mandatory: bool) {
         let entry = self.entry_mut(feature, location);
@@ -163,14 +164,16 @@ impl Features {
         }
     }
 
-    /// Takes all wished changes as told in packet `seq` (an Init Cookie's Response), to be repeated after `rtt`.
+    /// Takes all wished changes as announced in packet `seq` (an Init Cookie's Response), to be repeated
+    /// after `rtt`.
     pub(super) fn restore_changes(&mut self, seq: Seq, rtt: Duration, now: Instant) {
         let mut scratch = Options::EMPTY;
         self.put(&mut scratch, seq, true, true, rtt, now);
         self.fgss = seq;
     }
 
-    /// Whether a packet should be made for features alone: a Confirm, a new Change, or one whose time has come.
+    /// Whether a packet should be made for features alone: a Confirm, a new Change, or one whose time has
+    /// come.
     pub(super) fn has_news(&self, now: Instant) -> bool {
         !self.confirms.is_empty()
             || !self.unknown.is_empty()
@@ -183,8 +186,9 @@ impl Features {
         self.retransmit_at
     }
 
-    /// Adds what is to be said to packet `seq`, which has an acknowledgement number where `confirms` is set. All Changes
-    /// under way are repeated where `all` is set, or where their time has come; `rtt` is the first interval.
+    /// Adds what is to be said to packet `seq`, which has an acknowledgement number if `confirms` is set. All
+    /// Changes under way are repeated if `all` is set, or if their time has come; `rtt` is the first
+    /// interval.
     pub(super) fn put(
         &mut self,
         options: &mut Options,
@@ -223,7 +227,8 @@ impl Features {
         }
     }
 
-    /// A feature option of a valid packet that is not Data; `mandatory` where a Mandatory option came just before.
+    /// A feature option of a valid packet that is not Data; `mandatory` if a Mandatory option came just
+    /// before.
     ///
     /// # Errors
     /// What the connection is to be reset with.

@@ -87,7 +87,8 @@ fn two_changes_that_cross_agree() {
     }
 }
 
-/// RFC 4340 §6.6.3 and §6.6.4: a Change is repeated until the latest is confirmed; what comes out of order is ignored.
+/// RFC 4340 §6.6.3 and §6.6.4: a Change is repeated until the latest is confirmed; what comes out of order is
+/// ignored.
 #[test]
 fn a_change_is_repeated_until_its_confirm_and_old_options_are_ignored() {
     let (mut client, mut server) = pair();
@@ -146,7 +147,8 @@ fn a_mandatory_change_that_fails_resets() {
     }
 }
 
-/// RFC 4340 §6.6.8: a Confirm that selects the wrong value; §6.6.7: an empty one for a feature that must be known.
+/// RFC 4340 §6.6.8: a Confirm that selects the wrong value; §6.6.7: an empty one for a feature that must be
+/// known.
 #[test]
 fn a_wrong_confirm_resets() {
     for values in [&[3, 2][..], &[]] {

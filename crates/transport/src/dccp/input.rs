@@ -1,4 +1,5 @@
-//! Arriving packets, in the steps of RFC 4340 §8.5. Step 1, malformed packets, is the codec's; step 2, ports, the host's.
+//! Arriving packets, in the steps of RFC 4340 §8.5. Step 1, malformed packets, is the codec's; step 2, ports,
+//! the host's.
 
 use talkpath_units::{Bytes, Instant};
 
@@ -62,7 +63,8 @@ impl Dccp {
         let rtt = self.rtt();
         self.features.restore_changes(packet.ack, rtt, now);
         self.enter(State::Respond, now);
-        // A client with the cookie on every packet may have no room for its data before it hears of the server (§8.1.5).
+        // A client with the cookie on every packet may have no room for its data before it hears of the
+        // server (§8.1.5).
         self.owes_ack = packet.payload == 0;
         self.on_packet_in_connection(packet, ecn, now);
     }
@@ -71,7 +73,7 @@ impl Dccp {
     fn answer_without_state(&mut self, packet: &DccpPacket, now: Instant) {
         let seq = Seq::new(self.random.bits());
         let mut features = self.features.clone();
-        // What a Request gets wrong is told when there is a connection to reset.
+        // An error in the Request's features is answered by a Reset, outside of a connection.
         if read_features(&mut features, packet).is_err() {
             return self.refuse(packet, ResetCode::OPTION_ERROR, now);
         }
@@ -93,7 +95,7 @@ impl Dccp {
             return;
         }
         if packet.short {
-            // Step 6: the peer may use short numbers where its feature says so.
+            // Step 6: the peer may use short numbers if its feature says so.
             if self.features.value(Feature::AllowShortSeqnos, Location::Remote) == 0 {
                 return;
             }
@@ -202,7 +204,7 @@ impl Dccp {
             self.receiver.on_handshake(rtt);
         }
         if matches!(packet.kind, PacketKind::Ack | PacketKind::DataAck) {
-            // A mark on an acknowledgement alone tells of the way back (RFC 4341 §6.1.2).
+            // A mark on an acknowledgement alone is about the way back (RFC 4341 §6.1.2).
             let marked = u64::from(ecn == Ecn::Ce && packet.kind == PacketKind::Ack);
             let ack = Acknowledgement {
                 seq: packet.seq,
@@ -238,7 +240,7 @@ impl Dccp {
             }
             (State::Respond, PacketKind::Request { .. }) => {
                 Self::announce(&mut self.features, &self.config, &self.sender);
-                // One answer is held at most, however often it is asked for.
+                // At most one Response is queued, however often the Request is repeated.
                 if !self.outbox.contains(&Control::Response) {
                     self.outbox.push_back(Control::Response);
                 }
@@ -279,8 +281,8 @@ impl Dccp {
         }
     }
 
-    /// Step 16, with what keeps data from the application (§9.2.1, §9.3, §11.7). Requests and Responses have none that
-    /// we take.
+    /// Step 16, with what keeps data from the application (§9.2.1, §9.3, §11.7). Requests and Responses have
+    /// none that we take.
     fn accept_data(&mut self, packet: &DccpPacket) {
         let least = self.features.value(Feature::MinimumChecksumCoverage, Location::Local);
         let coverage = u64::from(packet.cscov);

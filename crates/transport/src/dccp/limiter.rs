@@ -1,4 +1,5 @@
-//! A rate limit for answers that strangers can draw (RFC 4340 §7.5.4): at most eight Syncs or Resets a second.
+//! A rate limit for answers that strangers can draw (RFC 4340 §7.5.4): at most eight Syncs or Resets a
+//! second.
 
 use talkpath_units::{Duration, Instant};
 

@@ -5,7 +5,7 @@
 //! | `seq` | sequence numbers | §7.1, §7.6 |
 //! | `packet` | the ten packet types | §5 |
 //! | `options` | options in a packet | §5.8 |
-//! | `ack_vector` | what arrived, told and read | §11.4 |
+//! | `ack_vector` | what arrived, written and read | §11.4 |
 //! | `data_dropped` | data that did not reach the application | §11.7 |
 //! | `feature` | the features that there are | §6.4 |
 //! | `features` | their negotiation | §6 |
@@ -19,11 +19,11 @@
 //! | `queues` | messages to be sent and to be read | §11.7 |
 //! | `ccid` | the contract with a congestion control, and the CCIDs | §10 |
 //!
-//! A message is the data of one packet: nothing is repeated, put in order or joined. Left out: data on Request and
-//! Response, ports (the host's), mobility, and path MTU discovery (the path's MTU is given).
+//! A message is the data of one packet: nothing is repeated, put in order or joined. Left out: data on
+//! Request and Response, ports (the host's), mobility, and path MTU discovery (the path's MTU is given).
 //!
-//! The ECN Nonce (§12.2) is left out: packets are sent with ECT(0), whose nonce is 0, so that every sum is 0; RFC 8311
-//! made the nonce historic.
+//! The ECN Nonce (§12.2) is left out: packets are sent with ECT(0), whose nonce is 0, so that every sum is 0;
+//! RFC 8311 made the nonce historic.
 
 mod ack_vector;
 pub mod ccid;

@@ -70,7 +70,7 @@ impl Numbers {
         self.arrivals = Arrivals::default();
     }
 
-    /// Where a stateless handshake left off: the numbers of a Response and of the Request that it answered.
+    /// Continues a stateless handshake: from the numbers of a Response and of the Request that it answered.
     pub(super) fn restore(response: Seq, request: Seq) -> Self {
         let mut numbers = Self::new(response);
         numbers.gss = response;
@@ -131,8 +131,8 @@ impl Numbers {
         }
     }
 
-    /// A valid packet: GSR and GAR move on. A Sync's acknowledgement number may be of a packet of ours that was refused
-    /// as invalid, so that it does not count (RFC 4340 §8.5 step 6).
+    /// A valid packet: GSR and GAR move on. A Sync's acknowledgement number may be of a packet of ours that
+    /// was refused as invalid, so that it does not count (RFC 4340 §8.5 step 6).
     pub(super) fn on_valid(&mut self, packet: &DccpPacket, now: Instant) {
         self.arrivals.on_packet(packet.seq.distance_from(self.gsr));
         self.gsr = self.gsr.max(packet.seq);
@@ -152,7 +152,7 @@ impl Numbers {
         self.gss.distance_from(self.gar).max(0) as u64
     }
 
-    /// RFC 4340 §7.5.3: active where a valid packet arrived within three round trips.
+    /// RFC 4340 §7.5.3: active if a valid packet arrived within three round trips.
     fn is_active(&self, rtt: Duration, now: Instant) -> bool {
         self.last_valid.is_some_and(|last| now.since(last) <= rtt.saturating_mul(3))
     }
@@ -178,13 +178,13 @@ impl Numbers {
     }
 }
 
-/// Which of the peer's latest packets arrived, to infer losses: a packet is lost when three later ones have arrived
-/// (NUMDUPACK; RFC 4341 §6.1.1).
+/// Which of the peer's latest packets arrived, to infer losses: a packet is lost when three later ones have
+/// arrived (NUMDUPACK; RFC 4341 §6.1.1).
 #[derive(Clone, Debug, Default)]
 struct Arrivals {
     /// Bit n: the packet n before the greatest arrived.
     seen: u64,
-    /// So many packets, up to the greatest, are not judged yet.
+    /// The number of packets, up to the greatest, that are not judged yet.
     open: u32,
     lost: u64,
 }
@@ -267,7 +267,8 @@ mod tests {
         }
     }
 
-    /// RFC 4340 §7.5.3: no number at or below GSR, no acknowledgement below GAR; §7.5.4: a Reset is answered with GSR.
+    /// RFC 4340 §7.5.3: no number at or below GSR, no acknowledgement below GAR; §7.5.4: a Reset is answered
+    /// with GSR.
     #[test]
     fn packets_that_end_a_connection_are_checked_harder() {
         let mut numbers = numbers(1000, 5000);
@@ -280,7 +281,8 @@ mod tests {
         assert_eq!(check(&numbers, reset, 7, 7), Validity::NeedsSync(Seq::new(5000)));
     }
 
-    /// RFC 4340 §7.5.3: a Sync is checked loosely, unless the connection is active; §7.5.4: a bad one is ignored.
+    /// RFC 4340 §7.5.3: a Sync is checked loosely, unless the connection is active; §7.5.4: a bad one is
+    /// ignored.
     #[test]
     fn syncs_are_checked_loosely_on_a_silent_connection() {
         let mut numbers = numbers(1000, 5000);
@@ -291,7 +293,8 @@ mod tests {
         assert_eq!(check(&numbers, PacketKind::SyncAck, 5075, 950), Validity::Valid);
     }
 
-    /// RFC 4340 §7.5.1: at the beginning the windows stop at the initial numbers, and they work across the wrap.
+    /// RFC 4340 §7.5.1: at the beginning the windows stop at the initial numbers, and they work across the
+    /// wrap.
     #[test]
     fn windows_stop_at_the_initial_numbers_and_cross_the_wrap() {
         let mut numbers = Numbers::new(Seq::new(u64::MAX));

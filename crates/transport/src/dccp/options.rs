@@ -1,11 +1,13 @@
 //! Options (RFC 4340 §5.8): a typed view of an area that is kept in the wire's own form.
 //!
-//! The order of options matters (Mandatory speaks of the next one) and a receiver has to keep those that it does not
-//! know apart, so that the bytes are the densest faithful form: a packet is copied at each hop, and a list of typed
-//! options would be several times as large. Reading and writing go through [`DccpOption`]; nothing else sees the bytes.
+//! The order of options matters (Mandatory speaks of the next one) and a receiver has to keep each unknown
+//! option as it came, so that the bytes are the densest faithful form: a packet is copied at each hop, and a
+//! list of typed options would be several times as large. Reading and writing go through [`DccpOption`];
+//! nothing else sees the bytes.
 //!
-//! A packet holds [`Options::ROOM`] bytes. What our ends send is made to fit; of a longer area that arrives from the
-//! network the first options are read, which for an Ack Vector means the latest packets (see docs/departures.md).
+//! A packet holds [`Options::ROOM`] bytes. What our ends send is made to fit; of a longer area that arrives
+//! from the network the first options are read, which for an Ack Vector means the latest packets (see
+//! docs/models/departures.md).
 
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub enum DccpOption<'a> {
     Feature(FeatureOption<'a>),
     /// A server's state, kept by the client during the handshake (§8.1.4).
     InitCookie(&'a [u8]),
-    /// So many packets without data were sent just before this one (§7.7).
+    /// The number of packets without data that were sent just before this one (§7.7).
     NdpCount(u64),
     /// The state of packets from the acknowledgement number backwards, a run a byte (§11.4).
     AckVector {
@@ -31,7 +33,7 @@ pub enum DccpOption<'a> {
     DataDropped(&'a [u8]),
     /// A time of the sender's, for the peer to echo; our ends count in 10 us (§13.1).
     Timestamp(u32),
-    /// The peer's Timestamp, and how long it was held, in 10 us; 0 where the option leaves that out (§13.3).
+    /// The peer's Timestamp, and how long it was held, in 10 us; 0 if the option leaves that out (§13.3).
     TimestampEcho {
         /// The value echoed.
         value: u32,
@@ -42,7 +44,8 @@ pub enum DccpOption<'a> {
     ElapsedTime(u32),
     /// CRC-32C of the application data (§9.3).
     DataChecksum(u32),
-    /// An option of the CCID in use (§10.3): 128 to 191 from the sending half, 192 to 255 from the receiving half.
+    /// An option of the CCID in use (§10.3): 128 to 191 from the sending half, 192 to 255 from the receiving
+    /// half.
     Ccid {
         /// Option type.
         kind: u8,
@@ -125,9 +128,9 @@ impl Options {
         &self.bytes[..usize::from(self.size)]
     }
 
-    /// The options in an area of a packet from the network: as many whole ones, from the first, as there is room for,
-    /// without Padding. An Ack Vector that is too long is cut behind its latest packets. An option whose length makes
-    /// no sense ends the area (RFC 4340 §5.8).
+    /// The options in an area of a packet from the network: as many whole ones, from the first, as there is
+    /// room for, without Padding. An Ack Vector that is too long is cut behind its latest packets. An option
+    /// whose length makes no sense ends the area (RFC 4340 §5.8).
     pub fn from_wire(area: &[u8]) -> Self {
         let mut options = Self::EMPTY;
         let mut rest = area;
@@ -147,7 +150,7 @@ impl Options {
         options
     }
 
-    /// Adds an option behind the others; false, and nothing added, where there is no room.
+    /// Adds an option behind the others; false, and nothing added, if there is no room.
     #[must_use]
     pub fn push(&mut self, option: DccpOption<'_>) -> bool {
         match option {
@@ -160,7 +163,7 @@ impl Options {
             DccpOption::NdpCount(count) => {
                 let bytes = count.to_be_bytes();
                 let zeros = (count.leading_zeros() as usize / 8).min(7);
-                // At most six bytes (RFC 4340 §7.7): a count stops where the sequence numbers wrap.
+                // At most six bytes (RFC 4340 §7.7): a count stops when the sequence numbers wrap.
                 if zeros < 2 { false } else { self.append_parts(NDP_COUNT, &[&bytes[zeros..]]) }
             }
             DccpOption::AckVector { nonce, runs } => {
@@ -185,7 +188,7 @@ impl Options {
         }
     }
 
-    /// Where in [`Self::as_bytes`] the value of a Data Checksum option begins, if there is one.
+    /// The index in [`Self::as_bytes`] at which the value of a Data Checksum option begins, if there is one.
     pub(super) fn data_checksum_at(&self) -> Option<usize> {
         let mut rest = self.as_bytes();
         while let Some((raw, after)) = take_raw(rest) {
@@ -251,8 +254,8 @@ impl<'a> Iterator for OptionIter<'a> {
     }
 }
 
-/// The first option of `area` with its type and length, and what follows; `None` at the end or where a length makes no
-/// sense, from where on all is ignored (RFC 4340 §5.8).
+/// The first option of `area` with its type and length, and what follows; `None` at the end or if a length
+/// makes no sense, from which on all is ignored (RFC 4340 §5.8).
 fn take_raw(area: &[u8]) -> Option<(&[u8], &[u8])> {
     let kind = *area.first()?;
     let length = if kind < FIRST_WITH_LENGTH { 1 } else { usize::from(*area.get(1)?) };
@@ -311,7 +314,7 @@ fn span(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// How many leading bytes of a span are left out: two where the rest is enough (RFC 4340 §13.2).
+/// How many leading bytes of a span are left out: two if the rest is enough (RFC 4340 §13.2).
 const fn span_bytes(elapsed: u32) -> usize {
     if elapsed <= u16::MAX as u32 { 2 } else { 0 }
 }

@@ -10,7 +10,8 @@ use crate::packet::{IPV4_HEADER, UDP_HEADER};
 use crate::{Ecn, Message, Packet, PayloadRange, Transmit};
 
 impl Dccp {
-    /// The next packet: control packets first, then features' news, data, and acknowledgements that nothing carried.
+    /// The next packet: control packets first, then features' news, data, and acknowledgements that nothing
+    /// carried.
     pub(super) fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(control) = self.outbox.pop_front() {
             return Some(self.control_packet(control, now));
@@ -72,7 +73,8 @@ impl Dccp {
             self.queue.pop();
             return Some(self.data_packet(message, kind, options, now));
         }
-        // RFC 4340 §11.2: the acknowledgement goes alone. An Init Cookie leaves the data waiting for the server's sign.
+        // RFC 4340 §11.2: the acknowledgement goes alone. An Init Cookie leaves the data waiting for the
+        // server's sign.
         (!is_part_open).then(|| self.pure_ack(options, now))
     }
 
@@ -106,7 +108,7 @@ impl Dccp {
     fn pure_ack(&mut self, mut options: Options, now: Instant) -> Transmit {
         let seq = self.numbers.take_next();
         let rtt = self.rtt();
-        // The negotiation comes first where room is short: acknowledgements come again.
+        // The negotiation comes first if room is short: acknowledgements come again.
         let mut with_features = Options::EMPTY;
         self.features.put(&mut with_features, seq, true, false, rtt, now);
         if !with_features.is_empty() {

@@ -8,7 +8,8 @@
 //!   application data
 //! ```
 //!
-//! Ports and the checksum are the codec's: a state machine has one peer, and nothing on our links corrupts packets.
+//! Ports and the checksum are the codec's: a state machine has one peer, and nothing on our links corrupts
+//! packets.
 
 use super::{Options, Seq};
 
@@ -19,7 +20,8 @@ pub struct DccpPacket {
     pub kind: PacketKind,
     /// CCVal: four bits for the sending half-connection's CCID (RFC 4340 §5.1).
     pub ccval: u8,
-    /// Checksum Coverage (RFC 4340 §9.2): 0 covers all, 1 the header alone, n the first 4 (n - 1) bytes of data too.
+    /// Checksum Coverage (RFC 4340 §9.2): 0 covers all, 1 the header alone, n the first 4 (n - 1) bytes of
+    /// data too.
     pub cscov: u8,
     /// Whether the numbers are short: 24 bits (RFC 4340 §7.6), as `seq` and `ack` then are.
     pub short: bool,
@@ -27,11 +29,11 @@ pub struct DccpPacket {
     pub corrupt: bool,
     /// Sequence Number.
     pub seq: Seq,
-    /// Acknowledgement Number; 0 where the type has none.
+    /// Acknowledgement Number; 0 if the type has none.
     pub ack: Seq,
     /// Bytes of application data.
     pub payload: u32,
-    /// The message that the application data is, where there is any.
+    /// The message that the application data is, if there is any.
     pub message: u64,
     /// Options, in order.
     pub options: Options,
@@ -62,7 +64,7 @@ pub enum PacketKind {
     Close,
     /// Ends the connection (§5.6).
     Reset(Reset),
-    /// Asks for the peer's sequence numbers (§5.7).
+    /// Requests the peer's sequence numbers (§5.7).
     Sync,
     /// Answers a Sync (§5.7).
     SyncAck,
@@ -179,7 +181,7 @@ impl DccpPacket {
         generic + own + if self.kind.has_ack() { ack } else { 0 }
     }
 
-    /// Bytes of header and padded options: what Data Offset tells.
+    /// Bytes of header and padded options: the value of Data Offset.
     pub const fn header_size(&self) -> usize {
         self.fixed_header_size() + self.options.padded_size()
     }

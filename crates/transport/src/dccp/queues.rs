@@ -66,8 +66,8 @@ impl SendQueue {
         self.size
     }
 
-    /// Whether an application that sends as fast as it may should send now: while a bounded queue has room, or an
-    /// unbounded one is empty.
+    /// Whether an application that sends as fast as it may should send now: while a bounded queue has room,
+    /// or an unbounded one is empty.
     pub(super) fn invites(&self) -> bool {
         if self.limit == u64::MAX {
             self.messages.is_empty()
@@ -81,7 +81,7 @@ impl SendQueue {
     }
 }
 
-/// The receiving socket: what the application has not read, up to so many bytes.
+/// The receiving socket: what the application has not read, up to `limit` bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Inbox {
     messages: VecDeque<(u64, Bytes)>,
@@ -116,7 +116,8 @@ impl Inbox {
         Some(message)
     }
 
-    /// Whether the application reads too slowly: three quarters of the room are taken. Chosen; RFC 4340 §11.6 leaves it open.
+    /// Whether the application reads too slowly: three quarters of the room are taken. Chosen; RFC 4340 §11.6
+    /// leaves it open.
     pub(super) fn is_slow(&self) -> bool {
         self.size.get() > self.limit.get() / 4 * 3
     }

@@ -1,11 +1,12 @@
-//! DCCP's sequence numbers: 48 bits that count packets and wrap (RFC 4340 §3.1, §7.1), and their short form of 24
-//! bits (§7.6).
+//! DCCP's sequence numbers: 48 bits that count packets and wrap (RFC 4340 §3.1, §7.1), and their short form
+//! of 24 bits (§7.6).
 
 use core::fmt;
 
 /// A sequence or acknowledgement number modulo 2^48.
 ///
-/// There is no total order: compare with [`Seq::is_before`] and its kin, which go the shorter way round (RFC 4340 §3.1).
+/// There is no total order: compare with [`Seq::is_before`] and its kin, which go the shorter way round
+/// (RFC 4340 §3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seq(u64);
 
@@ -38,7 +39,7 @@ impl Seq {
         self.wrapping_add(1)
     }
 
-    /// How far `self` lies after `other`: negative where it lies before; half the circle counts as before.
+    /// How far `self` lies after `other`: negative if it lies before; half the circle counts as before.
     pub const fn distance_from(self, other: Self) -> i64 {
         // The shift carries the 48th bit to the sign, and back.
         ((self.0.wrapping_sub(other.0) << UNUSED_BITS) as i64) >> UNUSED_BITS
@@ -89,7 +90,7 @@ impl fmt::Display for Seq {
 /// RFC 4340 §5.1: 48 bits.
 const MASK: u64 = (1 << 48) - 1;
 const UNUSED_BITS: u32 = 64 - 48;
-/// RFC 4340 §5.1: 24 bits where X = 0.
+/// RFC 4340 §5.1: 24 bits if X = 0.
 const SHORT_BITS: u32 = 24;
 const SHORT_MASK: u64 = (1 << SHORT_BITS) - 1;
 

@@ -1,10 +1,11 @@
-//! A host's clock, whose ticks its timers fall on.
+//! A host's clock. Its timers expire on the clock's ticks.
 //!
-//! A kernel looks at its timers at the ticks of one clock (tcp_slowtimo each 500 ms in BSD, a jiffy in Linux). Hosts that were not
-//! started together tick at different times. Where all of a simulation's hosts tick at once their timeouts coincide, which no
-//! network does: twelve connections that share a full queue of 16 packets then lose a tenth fewer packets.
+//! A kernel checks its timers at the ticks of one clock (tcp_slowtimo each 500 ms in BSD, a jiffy in Linux).
+//! Hosts that were not started together tick at different times. If all hosts of a simulation tick at once,
+//! their timeouts coincide, which no network does: twelve connections that share a full queue of 16 packets
+//! then lose a tenth fewer packets.
 
-use talkpath_units::{Instant, Seed};
+use talkpath_units::{Duration, Instant, Seed};
 
 use crate::config::{Role, Ticks};
 
@@ -27,7 +28,7 @@ impl HostClock {
         };
         match ticks {
             Ticks::Common => Self::COMMON,
-            Ticks::Own => Self { ahead: seed.stream(name).bits() % LONGEST_LEAD },
+            Ticks::Own => Self { ahead: seed.stream(name).bits() % MAX_LEAD },
         }
     }
 
@@ -37,15 +38,48 @@ impl HostClock {
         Instant::from_nanos(now.as_nanos().saturating_add(self.ahead))
     }
 
-    /// When the host's clock shows `reading`, which is no reading from before the run.
+    /// When the host's clock shows `reading`, which is not from before the run.
     #[inline]
     pub(crate) const fn when(self, reading: Instant) -> Instant {
         Instant::from_nanos(reading.as_nanos().saturating_sub(self.ahead))
     }
 }
 
-/// Long beside every tick, so that each phase is as likely, and short beside what an [`Instant`] holds.
-const LONGEST_LEAD: u64 = 1 << 40;
+/// The number of whole ticks in `nanos`. The presets' ticks are known to the compiler, which divides by them
+/// with a multiplication: a division takes as long as a cache miss, and each acknowledgement needs several.
+#[inline]
+pub(crate) fn whole_ticks(nanos: u64, tick: u64) -> u64 {
+    match tick {
+        JIFFY => nanos / JIFFY,
+        SLOW_TICK => nanos / SLOW_TICK,
+        FAST_TICK => nanos / FAST_TICK,
+        tick => divide(nanos, tick),
+    }
+}
+
+/// `span`, rounded up to whole ticks. Zero for a clock without ticks.
+#[inline]
+pub(crate) fn round_up(span: Duration, tick: Duration) -> Duration {
+    match tick.as_nanos() {
+        0 => span,
+        tick => Duration::from_nanos(whole_ticks(span.as_nanos().saturating_add(tick - 1), tick) * tick),
+    }
+}
+
+/// A separate function, so that the compiler does not merge it with the divisions by constants.
+#[inline(never)]
+const fn divide(nanos: u64, tick: u64) -> u64 {
+    nanos / tick
+}
+
+/// Linux at HZ = 1000.
+const JIFFY: u64 = 1_000_000;
+/// BSD's tcp_slowtimo and tcp_fasttimo.
+const SLOW_TICK: u64 = 500_000_000;
+const FAST_TICK: u64 = 200_000_000;
+/// Far longer than any tick, so that each phase is equally likely, and far shorter than what an [`Instant`]
+/// holds.
+const MAX_LEAD: u64 = 1 << 40;
 
 #[cfg(test)]
 mod tests {

@@ -1,142 +1,195 @@
-//! Opening a connection: SYN, SYN-ACK, and what their options agree on (RFC 9293 §3.5, RFC 7323 §2 and §3).
+//! Opening a connection: SYN, SYN-ACK, and the options that both ends agree on (RFC 9293 §3.5, RFC 7323 §2).
+//!
+//! ```text
+//!   active                               passive
+//!   SYN, MSS, scale, SACK, timestamps ──►
+//!                                    ◄── SYN-ACK, what of these it agrees to
+//!   ACK ──►
+//! ```
+//!
+//! This room keeps the two initial sequence numbers, and the SYN, SYN-ACK or RST that has to leave before
+//! anything else.
 
-use talkpath_units::{Duration, Instant, Packets};
+use talkpath_units::{Bytes, Instant, Packets, Seed, SeqNum};
 
-use super::connection::{Control, State, TIMESTAMP_TICK, Tcp, timestamp};
-use super::window::MAX_SHIFT;
-use crate::cc::{CongestionControl, Outset};
-use crate::{Flags, Segment, Stack};
+use crate::packet::{IPV4_HEADER, TCP_HEADER};
+use crate::{Flags, Role, Segment, Stack, TcpConfig};
 
-impl Tcp {
-    /// LISTEN: a SYN is answered, anything else reset.
-    pub(super) fn on_segment_in_listen(&mut self, segment: &Segment) {
-        if segment.flags.contains(Flags::RST) {
-            return;
-        }
-        if segment.flags.contains(Flags::ACK) || !segment.flags.contains(Flags::SYN) {
-            self.reset(segment);
-            return;
-        }
-        self.accept_syn(segment);
-        self.state = State::SynReceived;
-        self.control = Some(Control::SynAck);
-    }
+/// A segment without data that leaves before all others.
+#[derive(Clone, Debug)]
+pub(super) enum Control {
+    Syn,
+    SynAck,
+    /// In a box, because it is rare and large.
+    Reset(Box<Segment>),
+}
 
-    /// SYN-SENT: RFC 9293 §3.10.7.3.
-    pub(super) fn on_segment_in_syn_sent(&mut self, segment: &Segment, now: Instant) {
-        let acknowledges = segment.flags.contains(Flags::ACK);
-        if acknowledges && segment.ack != self.iss.wrapping_add(1) {
-            if !segment.flags.contains(Flags::RST) {
-                self.reset(segment);
-            }
-            return;
-        }
-        if segment.flags.contains(Flags::RST) {
-            if acknowledges {
-                self.shut();
-            }
-            return;
-        }
-        if !segment.flags.contains(Flags::SYN) {
-            return;
-        }
-        self.accept_syn(segment);
-        if acknowledges {
-            self.establish(segment, now);
-            self.acks.demand();
-        } else {
-            // Both ends opened at once.
-            self.state = State::SynReceived;
-            self.control = Some(Control::SynAck);
-        }
-    }
+/// What the handshake knows and still has to send.
+#[derive(Clone, Debug)]
+pub(super) struct Handshake {
+    role: Role,
+    /// Our initial sequence number, and the far end's.
+    iss: SeqNum,
+    irs: SeqNum,
+    /// The value of our MSS option, and of the far end's.
+    mss: u32,
+    far_mss: u32,
+    offers_sack: bool,
+    /// Our SYN offers window scaling.
+    offers_scaling: bool,
+    pending: Option<Control>,
+    syn_transmissions: u32,
+    syn_sent_at: Instant,
+    /// SYN transmissions after which the initial window is one segment.
+    forgiven: u32,
+}
 
-    /// SYN-RECEIVED: the handshake ends, or the SYN-ACK was lost. Returns whether the segment is to be processed
-    /// further.
-    pub(super) fn on_segment_in_syn_received(&mut self, segment: &Segment, now: Instant) -> bool {
-        if segment.flags.contains(Flags::RST) {
-            self.shut();
-            return false;
-        }
-        if segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1) {
-            self.establish(segment, now);
-            return true;
-        }
-        if segment.flags.contains(Flags::SYN) {
-            self.control = Some(Control::SynAck);
-        }
-        false
-    }
-
-    /// Takes the far end's SYN: its sequence number, window and options.
-    fn accept_syn(&mut self, segment: &Segment) {
-        self.irs = segment.seq;
-        self.receiver.on_syn();
-        let shift = if self.config.timestamps { segment.window_scale() } else { None };
-        if shift.is_some() {
-            self.receiver.window.enable_scaling();
-        }
-        self.sender.window.start(segment.window, 0, 1, shift.map_or(0, |shift| shift.min(MAX_SHIFT)));
-        self.timestamps = self.config.timestamps && segment.timestamps().is_some();
-        self.ts_recent = segment.timestamps().map_or(0, |(value, _)| value);
-        // RFC 2018 §2.
-        self.selective.enabled = self.config.sack && segment.sack_permitted();
-        self.far_mss = segment.mss().map_or(DEFAULT_MSS, u32::from);
-    }
-
-    /// Our SYN is acknowledged: data may flow.
-    fn establish(&mut self, segment: &Segment, now: Instant) {
-        self.state = State::Established;
-        self.control = None;
-        self.timers.clear_all();
-        // RFC 6691 §2: the MSS does not count options, the payload has to make room for them.
-        let options = if self.timestamps { TIMESTAMPS_SIZE } else { 0 };
-        let smss = self.config.mss.min(self.far_mss).saturating_sub(options).max(1);
-        self.sender.on_established(smss);
-        self.acks.on_established(smss, self.receiver.window.full(), now);
-        self.receiver.window.tuning.on_established(smss, now);
-        self.measure_handshake(segment, now);
-        self.controller = self.config.controller(smss, self.initial_window());
-        if self.config.steers {
-            let min_rtt = Some(self.selective.rack.min_rtt()).filter(|rtt| !rtt.is_zero());
-            self.controller.begin(Outset { now, smss, srtt: self.rtt.srtt(), min_rtt });
-        }
-        self.buffer.expand(self.config.initial_window.get(), self.config.mss);
-    }
-
-    /// RFC 5681 §3.1: one segment after a lost SYN or SYN-ACK. Linux forgives the first (tcp_init_transfer).
-    fn initial_window(&self) -> Packets {
-        let forgiven = if self.config.stack == Stack::Linux { 2 } else { 1 };
-        if self.syn_transmissions > forgiven { Packets::new(1) } else { self.config.initial_window }
-    }
-
-    fn measure_handshake(&mut self, segment: &Segment, now: Instant) {
-        let sample = if self.syn_transmissions <= 1 {
-            Some(self.rtt.measure(self.syn_sent_at, now))
-        } else if self.config.stack == Stack::Linux {
-            self.timestamp_sample(segment, now)
-        } else {
-            None
+impl Handshake {
+    /// The MSS is the config's, or the path's MTU less the two headers if that is smaller.
+    pub(super) fn new(config: &TcpConfig, role: Role, path_mtu: Bytes, seed: Seed) -> Self {
+        let name = match role {
+            Role::Active => "tcp/iss/active",
+            Role::Passive => "tcp/iss/passive",
         };
-        match sample {
-            Some(rtt) => {
-                self.rtt.on_sample(rtt, 0, 1);
-                self.selective.rack.on_rtt(rtt, now);
-            }
-            None => self.rtt.fall_back_after_syn_loss(),
+        let path_mss = path_mtu.get().saturating_sub(IPV4_HEADER + TCP_HEADER);
+        let mss =
+            config.mss.map_or(path_mss, |mss| mss.get().min(path_mss)).clamp(1, u64::from(u16::MAX)) as u32;
+        Self {
+            role,
+            iss: SeqNum::new(seed.stream(name).bits() as u32),
+            irs: SeqNum::default(),
+            mss,
+            far_mss: mss,
+            offers_sack: config.sack,
+            offers_scaling: config.timestamps,
+            pending: None,
+            syn_transmissions: 0,
+            syn_sent_at: Instant::ZERO,
+            // RFC 5681 §3.1: one segment after a lost SYN. Linux forgives the first loss (tcp_init_transfer).
+            forgiven: if config.stack == Stack::Linux { 2 } else { 1 },
         }
     }
 
-    /// The round trip that an echoed timestamp tells of (RFC 7323 §4.1); at least one tick of its clock.
-    pub(super) fn timestamp_sample(&self, segment: &Segment, now: Instant) -> Option<Duration> {
-        let (_, echo) = segment.timestamps().filter(|_| self.timestamps)?;
-        let ticks = timestamp(now).wrapping_sub(echo);
-        // An echo from the future is none of ours.
-        (ticks < u32::MAX / 2).then(|| TIMESTAMP_TICK.saturating_mul(u64::from(ticks.max(1))))
+    /// Replaces the seed's initial sequence number.
+    pub(super) const fn set_initial_sequence(&mut self, iss: SeqNum) {
+        self.iss = iss;
     }
+
+    pub(super) const fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// The sequence number of one of our offsets.
+    #[inline]
+    pub(super) const fn seq(&self, offset: u64) -> SeqNum {
+        self.iss.wrapping_add(offset as u32)
+    }
+
+    /// The acknowledgement number of an offset of the far end.
+    #[inline]
+    pub(super) const fn ack_number(&self, offset: u64) -> SeqNum {
+        self.irs.wrapping_add(offset as u32)
+    }
+
+    /// The far end's offset of a sequence number, the one nearest to `near`.
+    #[inline]
+    pub(super) fn far_offset(&self, seq: SeqNum, near: u64) -> u64 {
+        relative(seq, self.irs).extend(near)
+    }
+
+    /// Our offset of an acknowledged sequence number, the one nearest to `near`.
+    #[inline]
+    pub(super) fn own_offset(&self, seq: SeqNum, near: u64) -> u64 {
+        relative(seq, self.iss).extend(near)
+    }
+
+    /// The far end's initial sequence number.
+    pub(super) const fn irs(&self) -> SeqNum {
+        self.irs
+    }
+
+    /// True if the application opens and has not done so before.
+    pub(super) fn may_open(&self) -> bool {
+        self.role == Role::Active && self.syn_transmissions == 0
+    }
+
+    pub(super) fn request_syn(&mut self) {
+        self.pending = Some(Control::Syn);
+    }
+
+    pub(super) fn request_syn_ack(&mut self) {
+        self.pending = Some(Control::SynAck);
+    }
+
+    /// RFC 9293 §3.5.2: answers a segment that belongs to no connection.
+    pub(super) fn request_reset(&mut self, segment: &Segment) {
+        let syn_fin =
+            u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
+        let reset = if segment.flags.contains(Flags::ACK) {
+            Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() }
+        } else {
+            let ack = segment.seq.wrapping_add(segment.payload.wrapping_add(syn_fin));
+            Segment { ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
+        };
+        self.pending = Some(Control::Reset(Box::new(reset)));
+    }
+
+    /// Nothing of this room has to leave any longer.
+    pub(super) fn cancel(&mut self) {
+        self.pending = None;
+    }
+
+    #[inline]
+    pub(super) const fn has_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// The initial window after this handshake.
+    pub(super) const fn initial_window(&self, initial: Packets) -> Packets {
+        if self.syn_transmissions > self.forgiven { Packets::new(1) } else { initial }
+    }
+
+    /// Payload of a full segment. The MSS does not count options, so the payload has to leave room for them
+    /// (RFC 6691 §2).
+    pub(super) fn smss(&self, options: u32) -> u32 {
+        self.mss.min(self.far_mss).saturating_sub(options).max(1)
+    }
+
+    pub(super) const fn offers_sack(&self) -> bool {
+        self.offers_sack
+    }
+
+    pub(super) const fn offers_scaling(&self) -> bool {
+        self.offers_scaling
+    }
+
+    /// What has to leave before anything else; it is taken.
+    pub(super) fn take_pending(&mut self) -> Option<Control> {
+        self.pending.take()
+    }
+
+    /// When our SYN was sent, if it was sent once.
+    pub(super) fn sent_once_at(&self) -> Option<Instant> {
+        (self.syn_transmissions <= 1).then_some(self.syn_sent_at)
+    }
+
+    /// Our SYN or SYN-ACK leaves.
+    pub(super) fn on_syn_sent(&mut self, now: Instant) {
+        self.syn_sent_at = now;
+        self.syn_transmissions = self.syn_transmissions.saturating_add(1);
+    }
+
+    /// The far end's SYN has come.
+    pub(super) fn on_far_syn(&mut self, syn: &Segment) {
+        self.irs = syn.seq;
+        self.far_mss = syn.mss().map_or(DEFAULT_MSS, u32::from);
+    }
+}
+
+/// `seq` counted from the initial sequence number `from`.
+const fn relative(seq: SeqNum, from: SeqNum) -> SeqNum {
+    SeqNum::new(seq.get().wrapping_sub(from.get()))
 }
 
 /// RFC 9293 §3.7.1: what a SYN without the option means.
 const DEFAULT_MSS: u32 = 536;
-/// Timestamps and their padding (RFC 7323 appendix A).
-const TIMESTAMPS_SIZE: u32 = 12;

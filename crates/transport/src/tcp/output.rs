@@ -1,528 +1,410 @@
-//! Leaving segments and timers.
+//! Leaving segments.
 //!
-//! The order of a poll: SYN or RST; an acknowledgement that waited for a read; a retransmission that recovery asked for; a
-//! probe; what the windows and Nagle's algorithm let go; and only when no data is left to go, and none has carried it, an
-//! acknowledgement of its own. Linux repairs losses earlier, while it processes the acknowledgement that told of them and before
-//! it takes the data that came with it (tcp_xmit_recovery in tcp_ack): such a repair does not acknowledge that data, which then
-//! has an acknowledgement of its own.
+//! ```text
+//!   1. SYN, SYN-ACK or RST                                        handshake
+//!   2. an acknowledgement that waited for a read                  receive/ack_policy
+//!   3. the first segment again, if recovery demands it            recovery
+//!   4. a tail loss probe, a probe of a closed window              recovery/probe, send/persist
+//!   5. retransmissions, then new data, as the windows, Nagle's    send, congestion
+//!      algorithm, bursts and pacing allow
+//!   6. an acknowledgement of its own                              receive/ack_policy
+//! ```
+//!
+//! Linux repairs losses earlier: while it processes the acknowledgement that reported them, and before it
+//! takes the data that came with it (tcp_xmit_recovery in tcp_ack). Such a repair does not acknowledge that
+//! data, which then has an acknowledgement of its own.
 
 use talkpath_units::{Bytes, Instant};
 
-use super::connection::{Control, State, Tcp, timestamp};
-use super::offload::Lump;
-use super::probe::Pending;
-use super::send::{Held, Next, SentSegment};
-use super::timer::TimerKind;
-use super::usage::Sent;
-use crate::cc::{Allowance, CongestionControl, Counting};
-use crate::{Ecn, Flags, Outlet, Packet, PayloadRange, SackBlock, Segment, SegmentOptions, Stack, Transmit};
+use super::core::Core;
+use super::outbox::Polled;
+use super::recovery::{RecoveryState, SentSegment};
+use super::send::{BlockedBy, BurstDecision, BurstInput, Pace, SendDecision};
+use super::timers::TimerKind;
+use crate::cc::usage::Sent;
+use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
-impl Tcp {
-    /// The next segment to leave; after `None` all is quiet until the next input.
-    pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if self.control.is_some() {
-            return self.next_control(now);
+impl Core {
+    /// The next segment to leave.
+    pub(super) fn next_transmit(&mut self, now: Instant) -> Polled {
+        if let Some(segment) = self.next_control(now) {
+            return Polled::Next(without_data(segment));
         }
-        if let Some(repair) = self.repairs.pop_front() {
-            return Some(repair);
+        if let Some(repair) = self.outbox.pop() {
+            return Polled::Next(repair);
         }
-        let is_mute = self.is_mute();
-        match self.state {
-            State::Closed | State::Listen | State::SynSent | State::SynReceived => {
-                self.is_quiet = true;
-                return None;
-            }
-            State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck => {
-                if !is_mute
-                    && !self.acks.leads()
-                    && let Some(transmit) = self.next_data(now)
-                {
-                    return Some(transmit);
-                }
-            }
-            State::FinWait2 | State::TimeWait => {}
+        if self.state.is_unsynchronized() {
+            return Polled::Nothing;
         }
-        if self.acks.is_immediate() || (self.acks.is_pending() && self.check_acknowledgement(now)) {
-            self.owes_ack = false;
-            let segment = self.segment(self.sender.snd_max(), Flags::ACK, 0, now);
-            // An end that only receives has nothing to send behind it.
-            self.is_quiet = is_mute && !self.buffer.is_due();
-            return Some(bare(segment));
-        }
-        self.fall_quiet();
-        None
-    }
-
-    /// What leaves and is not plain (`lumps`, [`Self::acknowledge_alone`]).
-    #[inline(never)]
-    pub(super) fn transmit_the_rest(&mut self, now: Instant, out: &mut impl Outlet) {
-        while !self.is_quiet
-            && let Some(transmit) = self.next_transmit(now)
+        let ack_first = self.receiver.acknowledges_first();
+        if self.state.may_send()
+            && !ack_first
+            && let Some(transmit) = self.next_data(now)
         {
-            out.take(transmit);
+            return Polled::Next(transmit);
         }
+        let acknowledges = self.receiver.wants_acknowledgement(&self.rtt, &mut self.timers, now);
+        if ack_first && acknowledges {
+            return Polled::Next(self.bare_acknowledgement(now));
+        }
+        self.check_buffer();
+        if acknowledges { Polled::Last(self.bare_acknowledgement(now)) } else { Polled::Nothing }
     }
 
-    /// Whether what was processed asks for an acknowledgement of its own now.
-    fn check_acknowledgement(&mut self, now: Instant) -> bool {
-        let all_read = self.receiver.unread() == 0;
-        let asks = !all_read && self.acks.check_asks_window(self.receiver.rcv_nxt());
-        let context = if asks { self.ack_context(now) } else { self.arrival_context(now) };
-        self.acks.check(&context, &mut self.timers)
-    }
-
-    /// Nothing may leave before the next input.
+    /// An acknowledgement that nothing else carries.
     #[inline]
-    pub(super) fn fall_quiet(&mut self) {
-        self.is_quiet = true;
-        if self.buffer.take_due() && self.buffer.keeps_waiting() {
-            self.check_room();
-        }
+    pub(super) fn bare_acknowledgement(&mut self, now: Instant) -> Transmit {
+        without_data(self.segment(self.scoreboard.snd_max(), Flags::ACK, 0, now))
     }
 
-    #[cold]
-    fn next_control(&mut self, now: Instant) -> Option<Transmit> {
-        let control = self.control.take()?;
-        Some(bare(self.control_segment(control, now)))
-    }
-
-    /// tcp_check_space, after what an acknowledgement released has left: a buffer that keeps the application waiting grows where
-    /// `cwnd` has room all the same, and with each step of congestion avoidance, as a kernel's was seen to do (docs/model.md).
-    #[inline(always)]
-    fn check_room(&mut self) {
-        let window = self.controller.window();
-        let (cwnd, slow_start) = (window.whole_packets(), window.in_slow_start());
-        let may_grow = !slow_start || self.sender.flight_segments() < cwnd;
-        self.buffer.check(self.sender.queue(), may_grow, cwnd, self.config.mss);
-    }
-
-    pub(super) fn on_timer(&mut self, kind: TimerKind, now: Instant) {
-        match kind {
-            TimerKind::Retransmit => match self.selective.probe.pending {
-                Pending::Retransmission => self.on_retransmission_timeout(now),
-                Pending::Probe => self.on_probe_timeout(now),
-                Pending::Reordering => self.on_reordering_timeout(now),
-            },
-            TimerKind::Persist => {
-                self.persist_backoff = self.persist_backoff.saturating_add(1);
-                self.probe_due = true;
-            }
-            TimerKind::DelayedAck => self.acks.on_timeout(self.rtt.rto()),
-            // The poll that follows sends.
-            TimerKind::Pacing => {}
-        }
-    }
-
-    /// RFC 6298 §5.4 to §5.6.
-    fn on_retransmission_timeout(&mut self, now: Instant) {
-        match self.state {
-            State::SynSent => self.control = Some(Control::Syn),
-            State::SynReceived => self.control = Some(Control::SynAck),
-            _ if !self.sender.is_waiting() => return,
-            _ => {
-                let snd_una = self.sender.snd_una();
-                let first = self.timed_out_at != Some(snd_una);
-                self.timed_out_at = Some(snd_una);
-                if self.selective.enabled {
-                    self.enter_loss_with_sack(first, now);
-                } else {
-                    // BSD halves at each timeout, RFC 5681 §3.1 once for a segment.
-                    let halves = first || self.config.stack == Stack::BsdReno;
-                    self.controller.on_rto(self.loss_base(0), halves);
-                    self.recovery.enter_loss(self.sender.snd_max());
-                    self.sender.go_back();
-                }
-                self.resend_first = false;
-            }
-        }
-        self.counters.timeouts += 1;
-        self.rtt.back_off();
-    }
-
-    /// Whether there is no data to send or to watch over: as at an end that only receives.
-    #[inline(always)]
-    pub(super) fn is_mute(&self) -> bool {
-        let asked = self.resend_first | self.probe_due | self.selective.probe.due | self.has_sent();
-        let persisting = self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0;
-        self.sender.is_idle() && !asked && !persisting
-    }
-
-    /// Sends what an acknowledgement released for repair, and after F-RTO's first step new data, ahead of everything else.
+    /// What an acknowledgement released has left. A buffer that keeps the application waiting grows if `cwnd`
+    /// has room all the same, and with each step of congestion avoidance, as a kernel's was observed to do
+    /// (docs/models/transports.md).
     #[inline]
+    pub(super) fn check_buffer(&mut self) {
+        if !self.sender.awaits_buffer_check() {
+            return;
+        }
+        let window = self.congestion.window();
+        let cwnd = window.whole_packets();
+        let may_grow = !window.in_slow_start() || self.scoreboard.flight_segments() < cwnd;
+        self.sender.check_buffer(may_grow, cwnd, self.handshake.mss(), &self.scoreboard);
+    }
+
+    /// Sends what an acknowledgement released for repair, and new data in F-RTO's first step, ahead of
+    /// everything else.
     pub(super) fn repair_before_data(&mut self, now: Instant) {
-        if self.resend_first | self.sender.board.hold_lost | self.sender.is_waiting() {
-            self.repair_what_waits(now);
-        }
-    }
-
-    fn repair_what_waits(&mut self, now: Instant) {
-        while self.resend_first || self.sender.board.hold_lost || self.sender.plan() == Next::Again {
+        while self.has_repair() {
             let Some(repair) = self.next_data(now) else { break };
-            self.repairs.push_back(repair);
+            self.outbox.push(repair);
         }
     }
 
+    fn has_repair(&self) -> bool {
+        let new_data_first = self.recovery.tries_new_data_first();
+        self.recovery.wants_first_retransmission() || new_data_first || self.scoreboard.has_retransmission()
+    }
+
+    /// The next segment with data, or a FIN, or a probe.
     fn next_data(&mut self, now: Instant) -> Option<Transmit> {
-        if core::mem::take(&mut self.resend_first) {
-            let again = if self.selective.enabled {
-                self.sender.send_lost_again(now)
-            } else {
-                self.sender.send_first_again(now)
-            };
-            if let Some(sent) = again {
-                self.on_sent_again(&sent, now);
-                return Some(self.transmit_data(sent, now));
-            }
-        }
-        if core::mem::take(&mut self.selective.probe.due)
-            && let Some(sent) = self.send_probe(now)
-        {
+        if let Some(sent) = self.send_urgent(now) {
             return Some(self.transmit_data(sent, now));
         }
-        if core::mem::take(&mut self.probe_due) {
-            return Some(self.probe(now));
+        if self.sender.take_window_probe() {
+            return Some(self.send_window_probe(now));
         }
-        if self.selective.enabled {
-            self.sender.leave_room(self.receiver.report.option_size());
-        }
-        let plan = self.sender.plan();
-        if let Some(deadline) = self.pacing.waits_until(now)
-            && !matches!(plan, Next::Nothing(_))
+        self.leave_room_for_options();
+        let plan = self.plan();
+        if let Some(deadline) = self.sender.pacing().waits_until(now)
+            && !matches!(plan, SendDecision::Blocked(_))
         {
             self.timers.set(TimerKind::Pacing, deadline);
-            self.on_drained(self.flight_size() >= self.controller.window().cwnd(), Held::NoData, now);
+            let is_full = self.congestion.flight_size(&self.scoreboard) >= self.congestion.window().cwnd();
+            self.on_drained(is_full, BlockedBy::NoData, now);
             return None;
         }
         let sent = match plan {
-            Next::Nothing(_) if self.sender.board.hold_lost && !self.has_sent() => {
-                self.stop_holding_lost();
-                return self.next_data(now);
-            }
-            Next::Nothing(held) => {
-                self.pacing.end_burst();
-                self.on_drained(false, held, now);
+            SendDecision::Blocked(blocked) => {
+                self.end_burst(false, blocked, now);
                 return None;
             }
-            Next::Again => {
-                if !self.admits(self.sender.smss(), 0) {
-                    self.pacing.end_burst();
-                    // tcp_write_xmit is not called where there is nothing new to send.
-                    self.on_drained(self.sender.unsent() > 0, Held::NoData, now);
-                    return None;
-                }
-                if self.pacing.in_bursts() && !self.pacing.goes_on(true) {
-                    self.pacing.begin(self.pace_now().burst(), true, now);
-                }
-                let sent = self.sender.send_again(now)?;
-                self.on_sent_again(&sent, now);
-                self.sent_since_drained = self.sent_since_drained.max(Sent::Again);
-                sent
-            }
-            Next::New { payload, fin } => {
-                self.restart_after_idle(now);
-                let goes_on = self.pacing.goes_on(false);
-                if !goes_on && let Err(cwnd_limited) = self.begin_lump(payload, fin, now) {
-                    self.pacing.end_burst();
-                    self.on_drained(cwnd_limited, Held::NoData, now);
-                    return None;
-                }
-                if self.selective.enabled {
-                    self.selective.prr.on_sent(1);
-                }
-                self.sent_since_drained = Sent::New;
-                self.sender.send_new(payload, fin, goes_on, now)
-            }
+            SendDecision::Retransmit => self.send_again(now)?,
+            SendDecision::New { payload, fin } => self.send_new(payload, fin, now)?,
         };
-        self.pacing.on_sent();
-        if self.pacing.is_enabled() {
-            let pace = self.pace_now();
-            self.pacing.pace(sent.payload, &pace);
+        self.sender.pacing_mut().on_sent();
+        if self.sender.pacing().is_enabled() {
+            let pace = self.pace();
+            self.sender.pacing_mut().pace(sent.payload(), &pace);
         }
         Some(self.transmit_data(sent, now))
     }
 
-    /// Whether a new segment may leave, and with how many behind it; else whether `cwnd` is what holds it.
-    fn begin_lump(&mut self, payload: u32, fin: bool, now: Instant) -> Result<(), bool> {
-        if !self.admits(payload, 0) && !self.admits_limited(payload) {
-            return Err(true);
+    /// What flow control and Nagle's algorithm let leave. If new data was to be tried first and none can
+    /// leave, retransmissions do.
+    fn plan(&mut self) -> SendDecision {
+        let plan = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
+        if matches!(plan, SendDecision::Blocked(_)) && self.recovery.release_lost(self.scoreboard.snd_max()) {
+            return self.sender.plan(&self.scoreboard, false);
         }
-        if self.pacing.in_bursts() {
-            match self.lump(fin, now) {
-                Lump::Leaves(segments) => self.pacing.begin(segments, false, now),
-                Lump::Waits { cwnd_limited } => return Err(cwnd_limited),
-            }
-        }
-        Ok(())
+        plan
     }
 
-    /// A lost segment leaves again; the first one in flight gets a whole timeout (tcp_xmit_retransmit_queue).
-    fn on_sent_again(&mut self, sent: &SentSegment, now: Instant) {
-        if !self.selective.enabled {
-            return;
+    /// A retransmission or a probe that leaves whatever `cwnd` says.
+    fn send_urgent(&mut self, now: Instant) -> Option<SentSegment> {
+        if self.recovery.take_first_retransmission() {
+            let again = if self.recovery.has_sack() {
+                self.scoreboard.retransmit_lost(now)
+            } else {
+                self.scoreboard.retransmit_first(now)
+            };
+            if let Some(sent) = again {
+                self.on_retransmitted(&sent, now);
+                return Some(sent);
+            }
         }
-        self.selective.prr.on_sent(1);
-        self.undo.on_sent_again(timestamp(now));
-        let is_first = sent.start() <= self.sender.snd_una();
-        if is_first && self.selective.probe.pending != Pending::Reordering {
-            self.selective.probe.pending = Pending::Retransmission;
-            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
-        }
+        if self.recovery.take_due_probe() { self.send_loss_probe(now) } else { None }
     }
 
-    /// Whether congestion control lets a segment of `payload` bytes leave, with `extra` segments on top of `cwnd`
-    /// (limited transmit). An empty network always takes one.
-    fn admits(&self, payload: u32, extra: u64) -> bool {
-        if self.sender.flight_segments() == 0 {
-            return true;
+    /// RFC 8985 §7.3: new data if the far end's window has room, whatever `cwnd` says. Otherwise the last
+    /// segment again.
+    fn send_loss_probe(&mut self, now: Instant) -> Option<SentSegment> {
+        let new = self.sender.plan_forced(&self.scoreboard);
+        let sent = match new {
+            Some(payload) => self.sender.send_new(payload, false, false, &mut self.scoreboard, now),
+            None => self.scoreboard.retransmit_last(now)?,
+        };
+        let end = self.scoreboard.snd_max();
+        let (recovery, mut context) = self.recovery_context(now);
+        recovery.on_probe_sent(end, new.is_none(), &mut context);
+        Some(sent)
+    }
+
+    /// RFC 9293 §3.8.6.1, and the override of §3.8.6.2.1: what the window takes, however small. If it takes
+    /// nothing, a segment that repeats a sequence number that is already acknowledged, and so demands an
+    /// answer (tcp_xmit_probe_skb). The RFC would send an octet of new data.
+    fn send_window_probe(&mut self, now: Instant) -> Transmit {
+        let forced = self.sender.plan_forced(&self.scoreboard);
+        if let Some(payload) = forced.filter(|_| self.scoreboard.is_empty()) {
+            let sent = self.sender.send_new(payload, false, false, &mut self.scoreboard, now);
+            return self.transmit_data(sent, now);
         }
-        match self.controller.allowance() {
-            Allowance::Window(cwnd) => {
-                let room = cwnd.get().saturating_add(extra * u64::from(self.sender.smss()));
-                self.sender.flight_bytes() + u64::from(payload) <= room
-            }
-            Allowance::WindowPackets(cwnd) => {
-                self.sender.flight_segments() < cwnd.get().saturating_add(extra)
+        let seq = self.scoreboard.snd_una().saturating_sub(1);
+        without_data(self.segment(seq, Flags::ACK, 0, now))
+    }
+
+    /// A lost segment leaves again if `cwnd` has room.
+    fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
+        let smss = self.sender.smss();
+        if !self.congestion.admits(smss, 0, smss, &self.scoreboard) {
+            // tcp_write_xmit is not called if there is nothing new to send.
+            let has_new = self.sender.unsent(&self.scoreboard) > 0;
+            self.end_burst(has_new, BlockedBy::NoData, now);
+            return None;
+        }
+        let pacing = self.sender.pacing();
+        if pacing.in_bursts() && !pacing.continues_burst(true) {
+            let burst = self.pace().burst();
+            self.sender.pacing_mut().begin_burst(burst, true, now);
+        }
+        let sent = self.scoreboard.retransmit(now)?;
+        self.on_retransmitted(&sent, now);
+        self.congestion.note_sent(Sent::Again);
+        Some(sent)
+    }
+
+    /// New data leaves if `cwnd` has room, and unless it waits for a larger burst.
+    fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> Option<SentSegment> {
+        self.restart_after_idle(now);
+        let in_burst = self.sender.pacing().continues_burst(false);
+        if !in_burst {
+            let cwnd_limited = match self.begin_burst(payload, fin, now) {
+                BurstDecision::Send(_) => None,
+                BurstDecision::Defer { cwnd_limited } => Some(cwnd_limited),
+            };
+            if let Some(cwnd_limited) = cwnd_limited {
+                self.end_burst(cwnd_limited, BlockedBy::NoData, now);
+                return None;
             }
         }
+        Some(self.send_decided(payload, fin, in_burst, now))
+    }
+
+    /// New data leaves: windows, Nagle's algorithm and bursts have let it.
+    #[inline]
+    pub(super) fn send_decided(
+        &mut self,
+        payload: u32,
+        fin: bool,
+        in_burst: bool,
+        now: Instant,
+    ) -> SentSegment {
+        self.recovery.on_new_data_sent();
+        self.congestion.note_sent(Sent::New);
+        self.sender.send_new(payload, fin, in_burst, &mut self.scoreboard, now)
+    }
+
+    /// Decides whether a new segment of `payload` bytes may leave, and begins a burst if so.
+    #[inline]
+    pub(super) fn begin_burst(&mut self, payload: u32, fin: bool, now: Instant) -> BurstDecision {
+        if !self.congestion.admits(payload, 0, self.sender.smss(), &self.scoreboard)
+            && !self.admits_limited(payload)
+        {
+            return BurstDecision::Defer { cwnd_limited: true };
+        }
+        if !self.sender.pacing().in_bursts() {
+            return BurstDecision::Send(1);
+        }
+        let decision = self.tso_burst(fin, now);
+        if let BurstDecision::Send(segments) = decision {
+            self.sender.pacing_mut().begin_burst(segments, false, now);
+        }
+        decision
+    }
+
+    /// How many segments leave together. `ends` if the last that there will ever be is among them.
+    #[inline]
+    pub(super) fn tso_burst(&self, ends: bool, now: Instant) -> BurstDecision {
+        let (room, cwnd) = self.congestion.room_segments(self.sender.smss(), &self.scoreboard);
+        let input = BurstInput {
+            // Limited transmit sends a segment without room.
+            room_segments: room.max(1),
+            cwnd_segments: cwnd,
+            full: u64::from(self.sender.full_payload()),
+            unsent: self.sender.unsent(&self.scoreboard),
+            usable: self.sender.usable(&self.scoreboard),
+            offered: self.sender.offered_bytes(&self.scoreboard),
+            may_defer: !ends && self.recovery.state() == RecoveryState::Open,
+            first_sent_at: self.scoreboard.first_sent_at(),
+            last_burst: self.sender.pacing().departs(),
+            min_burst: u64::from(self.congestion.control().min_burst()),
+            srtt: self.rtt.srtt(),
+        };
+        input.decide(|| u64::from(self.pace().burst()), now)
+    }
+
+    /// What bursts and their pace follow from.
+    pub(super) fn pace(&self) -> Pace {
+        self.congestion.pace(self.sender.smss(), self.rtt.srtt(), self.recovery.min_rtt(), &self.scoreboard)
     }
 
     /// RFC 3042 §2: on the first two duplicate acknowledgements a new segment each may leave beyond `cwnd`.
+    /// What leaves is noted.
     fn admits_limited(&mut self, payload: u32) -> bool {
-        let admits = self.config.limited_transmit
-            && !self.selective.enabled
-            && self.admits(payload, self.recovery.limited_transmit());
+        let extra = self.recovery.limited_transmit();
+        let smss = self.sender.smss();
+        let admits = extra > 0 && self.congestion.admits(payload, extra, smss, &self.scoreboard);
         if admits {
-            self.recovery.on_limited_transmit(match self.controller.window().counting() {
-                Counting::Bytes { .. } => u64::from(payload),
-                Counting::Packets => 1,
-            });
+            self.recovery.on_limited_transmit(self.congestion.amount(u64::from(payload), 1));
         }
         admits
     }
 
-    /// RFC 5681 §4.1: after more than an RTO without sending, the window is no longer known to fit the path.
     fn restart_after_idle(&mut self, now: Instant) {
-        if self.sender.is_waiting() || self.sender.snd_max() <= 1 {
-            return;
-        }
-        let (idle, rto) = (now.since(self.sender.last_sent()), self.rtt.rto());
-        if idle > rto {
-            self.controller.on_idle(idle, rto);
-        }
-        self.controller.on_flight_start(idle, now);
-    }
-
-    /// Whether anything was sent since all that may leave had left.
-    fn has_sent(&self) -> bool {
-        self.sent_since_drained != Sent::Nothing
-    }
-
-    /// All that may leave has left: notes whether `cwnd` was the limit, and keeps the persist timer.
-    #[inline(never)]
-    fn on_drained(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
-        self.drain(cwnd_limited, held, now);
-    }
-
-    /// As [`Self::on_drained`], put where it stands.
-    #[inline(always)]
-    pub(super) fn drain(&mut self, cwnd_limited: bool, held: Held, now: Instant) {
-        let sent = core::mem::replace(&mut self.sent_since_drained, Sent::Nothing);
-        if cwnd_limited || sent == Sent::New {
-            let window = self.controller.window();
-            let (flight_size, smss) = (self.flight_size(), window.counting().smss());
-            let limited = cwnd_limited || flight_size + smss > window.cwnd();
-            // tcp_cwnd_validate counts what is lost or sacked too.
-            let outstanding = match window.counting() {
-                Counting::Bytes { .. } => flight_size,
-                Counting::Packets => flight_size.max(self.sender.outstanding_segments()),
-            };
-            self.usage.on_drained(limited, outstanding, self.sender.snd_una(), self.sender.snd_max());
-            self.validate_window(outstanding, now);
-        }
-        let sends = sent != Sent::Nothing && self.selective.enabled && self.sender.is_waiting();
-        if sends || self.selective.probe.progressed {
-            self.arm(now, !sends);
-        }
-        if held == Held::Receiver && !self.sender.is_waiting() {
-            if !self.timers.is_running(TimerKind::Persist) {
-                self.timers.set(TimerKind::Persist, self.rtt.persist_deadline(self.persist_backoff, now));
-            }
-        } else if self.timers.is_running(TimerKind::Persist) || self.persist_backoff > 0 {
-            self.timers.clear(TimerKind::Persist);
-            self.persist_backoff = 0;
+        if self.scoreboard.is_empty() && self.scoreboard.snd_max() > 1 {
+            let idle = now.since(self.scoreboard.last_sent());
+            self.congestion.restart_after_idle(idle, self.rtt.rto(), now);
         }
     }
 
-    /// tcp_cwnd_validate, in windows that count packets: the application, and not a full send buffer, left room for an RTO.
-    #[inline(always)]
-    fn validate_window(&mut self, outstanding: u64, now: Instant) {
-        let window = self.controller.window();
-        if window.counting() != Counting::Packets || self.config.steers {
-            return;
-        }
-        let Some(used) = self.usage.unused(window, outstanding, self.rtt.rto(), now) else { return };
-        if !self.is_disordered() && self.buffer.writable(self.sender.queue()) > Bytes::ZERO {
-            self.controller.window_mut().decay(used);
-        }
+    fn on_retransmitted(&mut self, sent: &SentSegment, now: Instant) {
+        let (recovery, mut context) = self.recovery_context(now);
+        recovery.on_retransmitted(sent, &mut context);
     }
 
-    /// RFC 9293 §3.8.6.1, and the override of §3.8.6.2.1: what the window takes, however small; or, where it takes
-    /// nothing, a segment that repeats a sequence number already acknowledged and so demands an answer
-    /// (tcp_xmit_probe_skb). The RFC would send an octet of new data.
-    fn probe(&mut self, now: Instant) -> Transmit {
-        if let Some(payload) = self.sender.plan_forced().filter(|_| !self.sender.is_waiting()) {
-            let sent = self.sender.send_new(payload, false, false, now);
-            return self.transmit_data(sent, now);
-        }
-        let seq = self.sender.snd_una().saturating_sub(1);
-        bare(self.segment(seq, Flags::ACK, 0, now))
+    #[inline]
+    pub(super) fn end_burst(&mut self, cwnd_limited: bool, blocked: BlockedBy, now: Instant) {
+        self.sender.pacing_mut().end_burst();
+        self.on_drained(cwnd_limited, blocked, now);
     }
 
-    fn transmit_data(&mut self, sent: SentSegment, now: Instant) -> Transmit {
+    /// Everything that may leave has left. Notes whether `cwnd` was the limit, and keeps the probe's and the
+    /// persist timer.
+    #[inline]
+    pub(super) fn on_drained(&mut self, cwnd_limited: bool, blocked: BlockedBy, now: Instant) {
+        let rto = self.rtt.rto();
+        let (sent, used) = self.congestion.on_drained(cwnd_limited, &self.scoreboard, rto, now);
+        if let Some(used) = used
+            && !self.recovery.is_disordered(&self.scoreboard)
+            && self.sender.writable(&self.scoreboard) > Bytes::ZERO
+        {
+            self.congestion.decay(used);
+        }
+        if sent != Sent::Nothing && self.recovery.has_sack() && !self.scoreboard.is_empty() {
+            let (recovery, mut context) = self.recovery_context(now);
+            recovery.arm(false, &mut context);
+        }
+        let is_blocked = blocked == BlockedBy::Receiver && self.scoreboard.is_empty();
+        self.sender.update_persist(is_blocked, &self.rtt, &mut self.timers, now);
+    }
+
+    #[inline]
+    pub(super) fn transmit_data(&mut self, sent: SentSegment, now: Instant) -> Transmit {
         let mut flags = Flags::ACK;
-        if sent.pushed {
+        if sent.pushed() {
             flags = flags.with(Flags::PSH);
         }
-        if sent.fin {
+        if sent.fin() {
             flags = flags.with(Flags::FIN);
-            self.on_fin_sent();
+            self.state.on_fin_sent();
         }
-        if !self.timers.is_running(TimerKind::Retransmit) {
-            self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
+        if !self.timers.is_running(TimerKind::Retransmission) {
+            self.arm_retransmission(now);
         }
         let start = sent.start();
-        let segment = self.segment(start, flags, sent.payload, now);
-        let again = sent.is_again();
-        if self.config.steers {
-            self.note_departure(&sent, now);
+        let segment = self.segment(start, flags, sent.payload(), now);
+        let again = sent.was_retransmitted();
+        self.congestion.on_departure(&sent, &self.scoreboard, now);
+        if sent.payload() == 0 {
+            return without_data(segment);
         }
-        if sent.payload == 0 {
-            return bare(segment);
-        }
-        self.acks.on_data_sent(now);
-        self.counters.data_packets += 1;
-        self.counters.retransmissions += u64::from(again);
-        // The SYN took offset 0.
-        let payload = PayloadRange::Stream { start: start - 1, end: start - 1 + u64::from(sent.payload) };
-        Transmit {
-            wire_size: segment.wire_size(),
-            packet: Packet::Tcp(segment),
-            ecn: Ecn::NotEct,
-            payload: Some(payload),
-            retransmission: again,
+        self.receiver.on_data_sent(now);
+        self.outbox.count(1, u64::from(again));
+        with_data(segment, &sent)
+    }
+
+    /// As [`Self::transmit_data`] for a new segment that leaves at the same instant as one before it, whose
+    /// header is `header`.
+    #[inline]
+    pub(super) fn transmit_next(&mut self, header: &mut Segment, sent: &SentSegment) -> Transmit {
+        header.seq = self.handshake.seq(sent.start());
+        header.flags = if sent.pushed() { Flags::ACK.with(Flags::PSH) } else { Flags::ACK };
+        self.outbox.count(1, 0);
+        with_data(*header, sent)
+    }
+
+    /// A full segment has room for the SACK blocks that it carries.
+    #[inline]
+    pub(super) fn leave_room_for_options(&mut self) {
+        if self.recovery.has_sack() {
+            self.sender.leave_room(self.receiver.sack_option_size());
         }
     }
 
-    fn on_fin_sent(&mut self) {
-        self.state = match self.state {
-            State::Established => State::FinWait1,
-            State::CloseWait => State::LastAck,
-            state => state,
-        };
+    /// True if the next segment carries SACK blocks.
+    #[inline]
+    pub(super) fn has_sack_option(&self) -> bool {
+        self.recovery.has_sack() && self.receiver.sack_option_size() > 0
     }
 
-    /// A segment with the ACK bit: what has arrived is acknowledged, and the window offered.
-    #[inline(never)]
-    fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
-        let tells = self.selective.enabled && self.receiver.report.option_size() > 0;
-        self.segment_here((offset, payload), flags, tells, now)
-    }
-
-    /// As [`Self::segment`], put where it stands: of so much payload from an offset on, with SACK blocks where it `tells`.
-    #[inline(always)]
-    pub(super) fn segment_here(
-        &mut self,
-        (offset, payload): (u64, u32),
-        flags: Flags,
-        tells: bool,
-        now: Instant,
-    ) -> Segment {
-        if !self.has_told {
-            self.acknowledge();
-        }
-        debug_assert!(self.would_tell_the_same(), "the next segment tells otherwise");
+    /// A segment with the ACK bit: it acknowledges what has arrived, offers the window, and carries SACK
+    /// blocks if there is anything to report. A segment that is sent again has its size already, and takes
+    /// the blocks that fit beside it.
+    #[inline]
+    pub(super) fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
         let mut segment = Segment {
-            seq: self.iss.wrapping_add(offset as u32),
-            ack: self.irs.wrapping_add(self.receiver.rcv_nxt() as u32),
+            seq: self.handshake.seq(offset),
+            ack: self.handshake.ack_number(self.receiver.rcv_nxt()),
             flags,
-            window: self.told_window,
+            window: self.receiver.acknowledge(&mut self.timers),
             payload,
             ..Segment::default()
         };
-        if self.timestamps {
-            segment.options = segment.options.with_timestamps(Some((timestamp(now), self.ts_recent)));
-        }
-        if tells {
-            (segment.sack, segment.sack_count) = self.sack_option(payload);
+        segment.options = segment.options.with_timestamps(self.timestamps.option(now));
+        if self.has_sack_option() {
+            let room = if payload == 0 { u32::MAX } else { self.sender.smss().saturating_sub(payload) };
+            (segment.sack, segment.sack_count) = self.receiver.take_sack_blocks(self.handshake.irs(), room);
         }
         segment
     }
+}
 
-    /// A segment leaves that acknowledges all that has arrived: finds the window that it offers.
-    #[inline(always)]
-    fn acknowledge(&mut self) {
-        let rcv_nxt = self.receiver.rcv_nxt();
-        self.told_window =
-            self.receiver.window.offer(rcv_nxt, self.receiver.read_to(), self.acks.window_mss());
-        self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
-        self.has_told = true;
-    }
-
-    /// Whether [`Self::acknowledge`] would change nothing.
-    fn would_tell_the_same(&self) -> bool {
-        let mut receiver = self.receiver.clone();
-        let (rcv_nxt, mss) = (receiver.rcv_nxt(), self.acks.window_mss());
-        let read = receiver.read_to();
-        receiver.window.offer(rcv_nxt, read, mss) == self.told_window
-            && receiver.window.edge() == self.receiver.window.edge()
-            && self.acks.has_told(rcv_nxt, receiver.window.offered(rcv_nxt))
-            && !self.timers.is_running(TimerKind::DelayedAck)
-    }
-
-    /// What arrived beyond a gap; a segment sent again has its size already and takes what fits beside it.
-    #[inline(never)]
-    fn sack_option(&mut self, payload: u32) -> ([SackBlock; 3], u8) {
-        let report = &mut self.receiver.report;
-        let room = if payload == 0 { u32::MAX } else { self.sender.smss().saturating_sub(payload) };
-        report.take(self.irs, room)
-    }
-
-    fn control_segment(&mut self, control: Control, now: Instant) -> Segment {
-        match control {
-            Control::Reset(segment) => *segment,
-            Control::Syn => self.syn(Flags::SYN, true, now),
-            Control::SynAck => {
-                // RFC 7323 §2.2 and §3.2: an option is answered only where it was offered.
-                let mut segment = self.syn(Flags::SYN.with(Flags::ACK), self.timestamps, now);
-                segment.options = segment.options.with_sack_permitted(self.selective.enabled);
-                let rcv_nxt = self.receiver.rcv_nxt();
-                segment.ack = self.irs.wrapping_add(rcv_nxt as u32);
-                self.acks.on_ack_sent(rcv_nxt, self.receiver.window.offered(rcv_nxt), &mut self.timers);
-                segment
-            }
-        }
-    }
-
-    fn syn(&mut self, flags: Flags, timestamps: bool, now: Instant) -> Segment {
-        self.sender.on_syn_sent();
-        self.syn_sent_at = now;
-        self.syn_transmissions = self.syn_transmissions.saturating_add(1);
-        self.timers.set(TimerKind::Retransmit, self.rtt.deadline(now));
-        let rcv_nxt = self.receiver.rcv_nxt();
-        let window = self.receiver.window.offer_on_syn(rcv_nxt.max(1));
-        let timestamps = timestamps && self.config.timestamps;
-        let options = SegmentOptions::default()
-            .with_mss(self.config.mss as u16)
-            .with_window_scale(timestamps.then(|| self.receiver.window.shift()))
-            .with_sack_permitted(self.config.sack)
-            .with_timestamps(timestamps.then(|| (timestamp(now), self.ts_recent)));
-        Segment { seq: self.iss, flags, window, options, ..Segment::default() }
+/// A segment with application data.
+#[inline]
+fn with_data(segment: Segment, sent: &SentSegment) -> Transmit {
+    // The SYN took offset 0.
+    let start = sent.start() - 1;
+    Transmit {
+        wire_size: segment.wire_size(),
+        packet: Packet::Tcp(segment),
+        ecn: Ecn::NotEct,
+        payload: Some(PayloadRange::Stream { start, end: start + u64::from(sent.payload()) }),
+        retransmission: sent.was_retransmitted(),
     }
 }
 
 /// A segment without application data.
 #[inline]
-pub(super) const fn bare(segment: Segment) -> Transmit {
+const fn without_data(segment: Segment) -> Transmit {
     let wire_size = segment.wire_size();
     Transmit {
         packet: Packet::Tcp(segment),

@@ -1,17 +1,25 @@
-//! Round-trip time and retransmission timeout (RFC 6298), by the RFC's rule or by Linux's.
+//! Round-trip time and retransmission timeout: SRTT, RTTVAR, RTO (RFC 6298 §2 and §5).
 //!
-//! The RFC floors the whole timeout at `min_rto`. Linux (tcp_rtt_estimator, tcp_set_rto) floors the variance term
-//! alone, so that RTO = SRTT + at least 200 ms; it lets that term fall once a round trip and weighs a falling round
-//! trip less. A clock of granularity G rounds timeouts up to its ticks. BSD (tcp_xmit_timer) counts all of it in ticks and
-//! truncates: 8 SRTT and 4 RTTVAR are whole numbers of ticks, of which less than four never decay, so that with round
-//! trips below a tick the RTO stays at three to five ticks and not at the least of two. Linux keeps timers
-//! in a wheel whose buckets get coarser with the distance.
+//! ```text
+//!             variance term              bounds of the RTO       ticks
+//!   Rfc6298   4 RTTVAR, at least G       min_rto to 60 s         timeouts are rounded up to whole ticks
+//!   Linux     as above, at least         up to 120 s             the timer wheel, which is coarser for long
+//!             min_rto (200 ms)                                   timeouts
+//!   Ticks     8 SRTT and 4 RTTVAR are    min_rto to 64 s         counted from the last tick
+//!             whole ticks, truncated
+//! ```
+//!
+//! Linux (tcp_rtt_estimator, tcp_set_rto) sets its minimum under the variance term alone, so that the RTO is
+//! SRTT and at least 200 ms. It lets the term fall once in a round trip, and gives less weight to a falling
+//! round trip. BSD (tcp_xmit_timer) counts in ticks and truncates: less than four ticks of 4 RTTVAR never
+//! decay, so that with round trips below a tick the RTO stays at three to five ticks instead of its minimum
+//! of two.
 
 use talkpath_units::{Duration, Instant};
 
-use super::clock::HostClock;
+use super::clock::{HostClock, round_up, whole_ticks};
 
-/// Whose estimator.
+/// By which rule SRTT, RTTVAR and RTO are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RttRule {
     /// RFC 6298 §2.
@@ -26,27 +34,25 @@ pub(crate) enum RttRule {
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     rule: RttRule,
+    /// The clock's tick G. Zero for a clock as fine as the arena's.
     granularity: Duration,
-    /// Whose ticks they are.
     clock: HostClock,
     min_rto: Duration,
-    /// 8 SRTT in nanoseconds; zero before the first sample.
+    /// 8 SRTT in nanoseconds. Zero before the first sample.
     srtt_x8: u64,
     /// 4 RTTVAR in nanoseconds: the term that is added to SRTT.
     variance_term: u64,
     /// Linux: 4 times the mean deviation, and its maximum over the current round trip.
     mdev: u64,
     mdev_max: u64,
-    /// Linux: the round trip that `mdev_max` belongs to ends when this is acknowledged.
+    /// Linux: the round trip of `mdev_max` ends when this is acknowledged.
     round_end: u64,
     /// The RTO before back-off.
     base_rto: Duration,
-    /// How often it has been doubled.
+    /// The number of times that it was doubled.
     backoff: u32,
     /// The RTO with its back-off.
     rto: Duration,
-    /// In ticks: a sample of so many nanoseconds changed nothing, nor would it now; zero where none is known, since none is so short.
-    idle_sample: u64,
 }
 
 impl RttRule {
@@ -75,18 +81,17 @@ impl RttEstimator {
             base_rto: INITIAL_RTO,
             backoff: 0,
             rto: INITIAL_RTO,
-            idle_sample: 0,
         }
     }
 
-    /// On the ticks of `clock`.
+    /// The same, on the ticks of `clock`.
     #[must_use]
     pub(crate) const fn with_clock(mut self, clock: HostClock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// SRTT; `None` before the first sample.
+    /// SRTT. `None` before the first sample.
     #[inline]
     pub(crate) fn srtt(&self) -> Option<Duration> {
         (self.srtt_x8 > 0).then_some(Duration::from_nanos(self.srtt_x8 / 8))
@@ -98,24 +103,20 @@ impl RttEstimator {
         self.rto
     }
 
-    /// `base_rto` or `backoff` has changed.
-    const fn follow(&mut self) {
-        let doublings = if self.backoff < MAX_BACKOFF { self.backoff } else { MAX_BACKOFF };
-        let factor = 1_u64 << doublings;
-        let rto = self.base_rto.saturating_mul(factor);
-        let most = self.rule.max_rto();
-        self.rto = if rto.as_nanos() > most.as_nanos() { most } else { rto };
+    pub(crate) const fn min_rto(&self) -> Duration {
+        self.min_rto
     }
 
-    /// When a timer started `now` fires: after so many whole ticks of the clock, counted from the last tick.
+    /// When a retransmission timer expires that starts `now`.
+    #[inline]
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         self.after(self.rto(), now)
     }
 
-    /// When a probe of a closed window is due (RFC 9293 §3.8.6.1): an RTO, doubled `backoff` times. Linux
-    /// (tcp_probe0_base) takes no less than its minimum RTO.
+    /// When a probe of a closed window is due (RFC 9293 §3.8.6.1): after an RTO, doubled `backoff` times.
+    /// Linux (tcp_probe0_base) takes no less than its minimum RTO.
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
-        let base = if self.base_rto > self.min_rto { self.base_rto } else { self.min_rto };
+        let base = self.base_rto.max(self.min_rto);
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
         self.after(interval.min(self.rule.max_rto()), now)
     }
@@ -123,101 +124,64 @@ impl RttEstimator {
     /// `span` after `now` by this clock, which rounds up to its ticks.
     #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
-        if self.rule == RttRule::Linux && self.granularity.as_nanos() == JIFFY {
-            return self.clock.when(on_wheel(span, self.clock.read(now), JIFFY));
-        }
-        self.after_ticks(span, now)
-    }
-
-    /// As [`Self::after`]; apart, since it is long and asked for in many places.
-    #[inline(never)]
-    fn after_ticks(&self, span: Duration, now: Instant) -> Instant {
-        let read = self.clock.read(now);
+        let reading = self.clock.read(now);
         let due = match self.granularity.as_nanos() {
             0 => return now.saturating_add(span),
-            tick if self.rule == RttRule::Linux => on_wheel(span, read, tick),
-            JIFFY => on_tick::<JIFFY>(span, read),
-            SLOW_TICK => on_tick::<SLOW_TICK>(span, read),
+            tick if self.rule == RttRule::Linux => on_wheel(span, reading, tick),
             tick => {
-                let last_tick = Instant::from_nanos(read.as_nanos() / tick * tick);
-                last_tick.saturating_add(span.round_up_to(self.granularity))
+                let last_tick = Instant::from_nanos(whole_ticks(reading.as_nanos(), tick) * tick);
+                last_tick.saturating_add(round_up(span, self.granularity))
             }
         };
         self.clock.when(due)
     }
 
-    pub(crate) const fn min_rto(&self) -> Duration {
-        self.min_rto
-    }
-
     /// RFC 6298 §5.5.
-    pub(crate) const fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
-        self.idle_sample = 0;
-        self.follow();
+        self.update_rto();
     }
 
-    /// RFC 6298 §5.7: the SYN timed out and no sample was had, so that data starts with 3 s.
-    pub(crate) const fn fall_back_after_syn_loss(&mut self) {
+    /// RFC 6298 §5.7: the SYN timed out and gave no sample, so that data starts with 3 s.
+    pub(crate) fn fall_back_after_syn_loss(&mut self) {
         if self.srtt_x8 == 0 {
             self.base_rto = FALLBACK_RTO;
             self.backoff = 0;
-            self.follow();
+            self.update_rto();
         }
     }
 
-    /// The span from `sent` to `now` as this clock measures it.
+    /// `base_rto` or `backoff` has changed.
+    fn update_rto(&mut self) {
+        let factor = 1_u64 << self.backoff.min(MAX_BACKOFF);
+        self.rto = self.base_rto.saturating_mul(factor).min(self.rule.max_rto());
+    }
+
+    /// The time from `sent` to `now` as this clock measures it. BSD counts the ticks between (tcp_slowtimo).
+    #[inline]
     pub(crate) fn measure(&self, sent: Instant, now: Instant) -> Duration {
         let tick = self.granularity.as_nanos();
         if self.rule == RttRule::Ticks && tick > 0 {
-            // tcp_slowtimo counts t_rtt up at each tick between the two.
             let (now, sent) = (self.clock.read(now).as_nanos(), self.clock.read(sent).as_nanos());
-            let ticks = match tick {
-                SLOW_TICK => (now / SLOW_TICK).saturating_sub(sent / SLOW_TICK),
-                tick => divide(now, tick).saturating_sub(divide(sent, tick)),
-            };
+            let ticks = whole_ticks(now, tick).saturating_sub(whole_ticks(sent, tick));
             return Duration::from_nanos(ticks * tick);
         }
         now.since(sent)
     }
 
-    /// Takes a sample of a segment that was sent once (RFC 6298 §3, Karn) or that a timestamp identifies.
-    #[inline(always)]
+    /// Takes a sample of a segment that was sent once (RFC 6298 §3, Karn's algorithm) or that a timestamp
+    /// identifies.
+    #[inline]
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
         let rto = match self.rule {
-            RttRule::Ticks if self.granularity.as_nanos() > 0 => {
-                if rtt == self.idle_sample {
-                    debug_assert!(self.clone().update_ticks(rtt).is_none(), "it changes something");
-                    return;
-                }
-                match self.update_ticks(rtt) {
-                    Some(rto) => rto,
-                    None => return,
-                }
-            }
+            RttRule::Ticks if self.granularity.as_nanos() > 0 => self.update_ticks(rtt),
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
         };
-        if self.stands_for(rto) {
-            debug_assert_eq!(self.bounded(rto), self.base_rto, "it stands");
-        } else {
-            self.set(rto);
-        }
-    }
-
-    /// Whether the RTO is what [`Self::set`] would make of `rto`, as that of most samples is: they round up to the same jiffy.
-    #[inline]
-    fn stands_for(&self, rto: Duration) -> bool {
-        let (rto, base) = (rto.as_nanos(), self.base_rto.as_nanos());
-        self.granularity.as_nanos() == JIFFY && self.backoff == 0 && rto <= base && base - rto < JIFFY
-    }
-
-    /// The RTO is `rto`, rounded up to the clock's ticks, without back-off.
-    fn set(&mut self, rto: Duration) {
-        self.base_rto = self.bounded(rto);
+        self.base_rto = round_up(rto, self.granularity).min(self.rule.max_rto());
         self.backoff = 0;
-        self.follow();
+        self.rto = self.base_rto;
     }
 
     /// RFC 6298 §2.2 and §2.3, alpha = 1/8, beta = 1/4, K = 4.
@@ -231,22 +195,14 @@ impl RttEstimator {
             self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
         }
         let term = self.variance_term.max(self.granularity.as_nanos());
-        let rto = Duration::from_nanos(self.srtt_x8 / 8).saturating_add(Duration::from_nanos(term));
-        if rto < self.min_rto { self.min_rto } else { rto }
+        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(term)).max(self.min_rto)
     }
 
-    /// tcp_xmit_timer: t_srtt is 8 SRTT and t_rttvar 4 RTTVAR, in ticks; shifts truncate. A first sample counts the tick that it
-    /// began in, later ones do not. `None` where all is as the sample before left it, and so the RTO too: most do.
-    #[inline(never)]
-    fn update_ticks(&mut self, rtt: u64) -> Option<Duration> {
-        match self.granularity.as_nanos() {
-            SLOW_TICK => self.update_by(SLOW_TICK, rtt, |nanos| nanos / SLOW_TICK),
-            tick => self.update_by(tick, rtt, |nanos| divide(nanos, tick)),
-        }
-    }
-
-    #[inline(always)]
-    fn update_by(&mut self, tick: u64, rtt: u64, in_ticks: impl Fn(u64) -> u64) -> Option<Duration> {
+    /// tcp_xmit_timer: t_srtt is 8 SRTT and t_rttvar 4 RTTVAR, in ticks. Shifts truncate. A first sample
+    /// counts the tick that it began in, later ones do not.
+    fn update_ticks(&mut self, rtt: u64) -> Duration {
+        let tick = self.granularity.as_nanos();
+        let in_ticks = |nanos| whole_ticks(nanos, tick);
         let (sample, srtt, rttvar) = (in_ticks(rtt), in_ticks(self.srtt_x8), in_ticks(self.variance_term));
         let (srtt, rttvar) = if srtt == 0 {
             (8 * (sample + 1), 2 * (sample + 1))
@@ -254,20 +210,14 @@ impl RttEstimator {
             let error = (srtt / 8).abs_diff(sample);
             ((srtt - srtt / 8 + sample).max(1), (rttvar - rttvar / 4 + error).max(1))
         };
-        let found = (srtt.saturating_mul(tick), rttvar.saturating_mul(tick));
-        let rto = Duration::from_nanos(tick.saturating_mul(srtt / 8 + rttvar)).max(self.min_rto);
-        if found == (self.srtt_x8, self.variance_term) && self.backoff == 0 {
-            debug_assert_eq!(self.bounded(rto), self.base_rto, "it follows from the two");
-            self.idle_sample = rtt;
-            return None;
-        }
-        (self.srtt_x8, self.variance_term) = found;
-        self.idle_sample = 0;
-        Some(rto)
+        self.srtt_x8 = srtt.saturating_mul(tick);
+        self.variance_term = rttvar.saturating_mul(tick);
+        Duration::from_nanos(tick.saturating_mul(srtt / 8 + rttvar)).max(self.min_rto)
     }
 
-    /// Linux's tcp_rtt_estimator.
-    #[inline(always)]
+    /// tcp_rtt_estimator: the variance term is the largest deviation of a round trip. It rises at once, and
+    /// falls by a quarter of the difference at the end of each.
+    #[inline]
     fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
         let floor = self.min_rto.as_nanos();
         if self.srtt_x8 == 0 {
@@ -292,8 +242,8 @@ impl RttEstimator {
         Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.variance_term))
     }
 
-    /// Linux: a quarter of the new deviation, or a thirty-second where the round trip fell and the deviation grew by
-    /// it: a falling round trip is no reason for a longer timeout.
+    /// Linux: a quarter of the new deviation counts. If the round trip fell and the deviation grew by it, a
+    /// thirty-second: a falling round trip is no reason for a longer timeout.
     fn deviate(&mut self, rtt: u64) {
         let srtt = self.srtt_x8 / 8;
         let error = srtt.abs_diff(rtt);
@@ -306,28 +256,16 @@ impl RttEstimator {
             self.mdev += error - old;
         }
     }
-
-    fn bounded(&self, rto: Duration) -> Duration {
-        let rto = match self.granularity.as_nanos() {
-            JIFFY => rto.round_up_to(Duration::from_nanos(JIFFY)),
-            SLOW_TICK => rto.round_up_to(Duration::from_nanos(SLOW_TICK)),
-            _ => rto.round_up_to(self.granularity),
-        };
-        rto.min(self.rule.max_rto())
-    }
 }
 
-/// When a timer of `span` fires in Linux's timer wheel (kernel/time/timer.c, __calc_wheel_index) with jiffies of `tick`
-/// nanoseconds, above zero. No timer fires early: it is put into the bucket after the one that its time falls in. A bucket is a jiffy wide
-/// below 63 jiffies, and eight times as wide with each eightfold of that.
+/// When a timer of `span` expires in Linux's timer wheel (kernel/time/timer.c, __calc_wheel_index) with
+/// jiffies of `tick` nanoseconds, above zero. No timer is early: it is put into the bucket after the one of
+/// its time. A bucket is a jiffy wide below 63 jiffies, and eight times as wide for each eightfold of that.
 #[inline]
 pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
-    // Rounded up; no timer is near the end of time.
-    let span = span.as_nanos().saturating_add(tick - 1);
-    let (now, delta) = match tick {
-        JIFFY => (now.as_nanos() / JIFFY, span / JIFFY),
-        tick => (divide(now.as_nanos(), tick), divide(span, tick)),
-    };
+    // Rounded up. No timer is near the end of time.
+    let delta = whole_ticks(span.as_nanos().saturating_add(tick - 1), tick);
+    let now = whole_ticks(now.as_nanos(), tick);
     if delta < WHEEL_REACH {
         return Instant::from_nanos((now + delta + 1).saturating_mul(tick));
     }
@@ -339,38 +277,10 @@ pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
     Instant::from_nanos(((expires >> shift) + 1).saturating_mul(tick.saturating_mul(1 << shift)))
 }
 
-/// How many whole ticks, of more than no time, are in `nanos`: of those that the presets have, without a division.
-#[inline(always)]
-pub(crate) fn whole_ticks(nanos: u64, tick: u64) -> u64 {
-    match tick {
-        FAST_TICK => nanos / FAST_TICK,
-        JIFFY => nanos / JIFFY,
-        tick => divide(nanos, tick),
-    }
-}
-
-/// Apart, so that the compiler does not join it with the divisions by constants, which are multiplications.
-#[inline(never)]
-const fn divide(nanos: u64, tick: u64) -> u64 {
-    nanos / tick
-}
-
-/// As [`RttEstimator::after`], by a clock whose tick is known when this is compiled.
-#[inline]
-fn on_tick<const TICK: u64>(span: Duration, now: Instant) -> Instant {
-    let last_tick = Instant::from_nanos(now.as_nanos() / TICK * TICK);
-    last_tick.saturating_add(span.round_up_to(Duration::from_nanos(TICK)))
-}
-
 /// LVL_START(1): jiffies that the wheel's finest level reaches.
 const WHEEL_REACH: u64 = 63;
-/// LVL_SHIFT(LVL_DEPTH - 1) at HZ above 100: the coarsest level's buckets are so wide, as a power of two.
+/// LVL_SHIFT(LVL_DEPTH - 1) at HZ above 100: the width of the coarsest level's buckets, as a power of two.
 const WHEEL_COARSEST: u32 = 24;
-/// Linux at HZ = 1000, and BSD's tcp_slowtimo: each ACK counts in ticks, and dividing by a constant is a multiplication.
-pub(crate) const JIFFY: u64 = 1_000_000;
-const SLOW_TICK: u64 = 500_000_000;
-/// BSD's tcp_fasttimo: 200 ms.
-const FAST_TICK: u64 = 200_000_000;
 /// RFC 6298 §2.1; Linux's TCP_TIMEOUT_INIT. BSD took 6 s, before RFC 2988.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 §5.7; Linux's TCP_TIMEOUT_FALLBACK.
@@ -381,7 +291,7 @@ const MAX_RTO_RFC: Duration = Duration::from_secs(60);
 const MAX_RTO_BSD: Duration = Duration::from_secs(64);
 /// Linux's TCP_RTO_MAX, 120 s.
 const MAX_RTO_LINUX: Duration = Duration::from_secs(120);
-/// Doublings beyond this change nothing: the shortest RTO, 1 ns, would exceed every maximum by then.
+/// Doublings beyond this change nothing: the shortest RTO, 1 ns, exceeds every maximum by then.
 const MAX_BACKOFF: u32 = 40;
 
 #[cfg(test)]
@@ -463,8 +373,8 @@ mod tests {
         assert_eq!(estimator.deadline(Instant::from_millis(1700)), Instant::from_millis(3000));
     }
 
-    /// tcp_xmit_timer: `rttvar >> 2` is nothing below four, so that no run of short round trips brings the timeout to
-    /// its least value.
+    /// tcp_xmit_timer: `rttvar >> 2` is nothing below four, so that no run of short round trips brings the
+    /// timeout to its least value.
     #[test]
     fn a_coarse_estimate_does_not_decay_below_three_ticks() {
         let mut estimator =
@@ -482,7 +392,8 @@ mod tests {
         assert_eq!(seen, [3, 4, 5]);
     }
 
-    /// kernel/time/timer.c, the table of levels for HZ = 1000: 0 to 62 ms by 1 ms, 63 to 503 ms by 8 ms, 504 ms to 4 s by 64 ms.
+    /// kernel/time/timer.c, the table of levels for HZ = 1000: 0 to 62 ms by 1 ms, 63 to 503 ms by 8 ms, 504
+    /// ms to 4 s by 64 ms.
     #[test]
     fn a_wheels_timers_are_never_early_and_coarser_the_longer_they_are() {
         let fires = |ms, at_ms, tick_ms| {

@@ -1,8 +1,8 @@
 //! The window counter (RFC 4342 §8.1): a clock of quarter round trips that rides in each data packet.
 //!
 //! ```text
-//!   time      ├──R/4──┼──R/4──┼──R/4──┼──R/4──┼──R/4──┤      the receiver takes T(K+4) - T(K) for the round trip,
-//!   counter      K       K+1     K+2     K+3     K+4         and losses more than 4 apart for two loss events
+//!   time      ├──R/4──┼──R/4──┼──R/4──┼──R/4──┼──R/4──┤ the receiver takes T(K+4) - T(K) for the round trip,
+//!   counter      K       K+1     K+2     K+3     K+4    and losses with a gap over 4 for two events
 //! ```
 
 use talkpath_units::{Duration, Instant};
@@ -54,7 +54,7 @@ pub struct CounterClock {
     firsts: Vec<(u8, Instant)>,
     newest: Option<u8>,
     rtt: Option<Duration>,
-    /// Whether `rtt` comes from values less than four steps apart.
+    /// Whether `rtt` comes from values with less than four steps between them.
     coarse: bool,
 }
 
@@ -75,19 +75,21 @@ impl CounterClock {
         step
     }
 
-    /// The round-trip time, once two values two to four steps apart were seen.
+    /// The round-trip time, once two values with two to four steps between them were seen.
     pub const fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
 
-    /// Where the handshake measured it.
+    /// Takes the round-trip time that the handshake measured, if there is none yet.
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.rtt.get_or_insert(rtt);
     }
 
-    /// RFC 4342 §8.1: (T(K + D) - T(K)) 4 / D, D = 4 preferred. Smoothed as the sender's own estimate is (RFC 5348 §4.3).
+    /// RFC 4342 §8.1: (T(K + D) - T(K)) 4 / D, D = 4 preferred. Smoothed as the sender's own estimate is
+    /// (RFC 5348 §4.3).
     fn measure(&mut self, now: Instant) {
-        // Oldest first, so that 4 comes before 3 and 2. The coarser ones serve only while there is nothing better.
+        // Oldest first, so that 4 comes before 3 and 2. The coarser ones serve only while there is nothing
+        // better.
         let Some(&(age, first)) = self.firsts.iter().find(|(age, _)| *age >= 2) else { return };
         let sample = now.since(first).saturating_mul(4) / u64::from(age);
         match self.rtt {
@@ -133,8 +135,8 @@ mod tests {
         assert_eq!(counter.on_send(rtt, now), 6);
     }
 
-    /// RFC 4342 §8.1's picture: K-1 K-1 K K K+1 K+3 K+4 K+3 K+4, at T1 to T9; T7 - T3 is the round trip. The late K+3 at
-    /// T8 is not newer than what came before it, so the clock is not told of it.
+    /// RFC 4342 §8.1's picture: K-1 K-1 K K K+1 K+3 K+4 K+3 K+4, at T1 to T9; T7 - T3 is the round trip. The
+    /// late K+3 at T8 is not newer than what came before it, so the clock does not take it.
     #[test]
     fn the_receiver_reads_the_round_trip_from_first_arrivals_four_steps_apart() {
         let mut clock = CounterClock::default();

@@ -1,12 +1,15 @@
-//! The TCP throughput equation (RFC 5348 §3.1), with `t_RTO` = 4 R and `b` = 1 as recommended there, and its inverse.
+//! The TCP throughput equation (RFC 5348 §3.1), with `t_RTO` = 4 R and `b` = 1 as recommended there, and its
+//! inverse.
 
-/// TCP's sending rate in bytes per second: segments of `s` bytes, round trips of `rtt` seconds, loss event rate `p` > 0.
+/// TCP's sending rate in bytes per second: segments of `s` bytes, round trips of `rtt` seconds, loss event
+/// rate `p` > 0.
 pub fn throughput(s: f64, rtt: f64, p: f64) -> f64 {
     s / (rtt * loss_cost(p))
 }
 
-/// The loss event rate at which the equation gives `rate` bytes per second: at least 2^-24, as an interval is reported
-/// in 24 bits (RFC 4342 §8.6.1), and at most 1. RFC 5348 §6.3.1 asks for 5 %; this is as near as floats come.
+/// The loss event rate at which the equation gives `rate` bytes per second: at least 2^-24, as an interval is
+/// reported in 24 bits (RFC 4342 §8.6.1), and at most 1. RFC 5348 §6.3.1 requires 5 %; this is as near as
+/// floats come.
 pub fn loss_event_rate(rate: f64, s: f64, rtt: f64) -> f64 {
     let target = s / (rtt * rate);
     // An unknown rate counts as none at all.
@@ -38,15 +41,16 @@ const LEAST: f64 = 1.0 / (1 << 24) as f64;
 mod tests {
     use super::*;
 
-    /// RFC 5348 §3.1 by hand, p = 1 %, s = 1460 B, R = 100 ms: sqrt(2 x 0.01 / 3) = 0.0816497;
-    /// sqrt(3 x 0.01 / 8) = 0.0612372, x 12 x 0.01 x (1 + 32 x 0.0001) = 0.0073720; 1460 / (0.1 x 0.0890217) = 164,005 B/s.
+    /// RFC 5348 §3.1 by hand, p = 1 %, s = 1460 B, R = 100 ms: sqrt(2 x 0.01 / 3) = 0.0816497; sqrt(3 x 0.01
+    /// / 8) = 0.0612372, x 12 x 0.01 x (1 + 32 x 0.0001) = 0.0073720; 1460 / (0.1 x 0.0890217) = 164,005 B/s.
     #[test]
     fn the_equation_gives_the_rate_worked_out_by_hand() {
         assert!((throughput(1460.0, 0.1, 0.01) - 164_005.0).abs() < 1.0);
     }
 
-    /// RFC 4828 §4.1 table 1, in kB/s at R = 100 ms. Its segments of 14, 536 and 1460 B count with 40 B of headers: the
-    /// columns stand as 54 : 576 : 1500. It is printed with two digits, and off by up to 0.12 % at 1 to 20 % of loss.
+    /// RFC 4828 §4.1 table 1, in kB/s at R = 100 ms. Its segments of 14, 536 and 1460 B count with 40 B of
+    /// headers: the columns stand as 54 : 576 : 1500. It is printed with two digits, and off by up to 0.12 %
+    /// at 1 to 20 % of loss.
     #[test]
     fn the_equation_gives_the_table_of_the_small_packet_variant() {
         let table = [

@@ -1,15 +1,15 @@
-//! The receiver's record of what arrived and what is missing, as loss intervals (RFC 5348 §5.1 to §5.3, RFC 4342 §6.1
-//! and §10.2, RFC 5622 §8.7).
+//! The receiver's record of what arrived and what is missing, as loss intervals (RFC 5348 §5.1 to §5.3,
+//! RFC 4342 §6.1 and §10.2, RFC 5622 §8.7).
 //!
 //! ```text
 //!         ┌── decided ──────────────────────┐ ┌ pending ┐
-//!   ------*--*-*-------------------*--------·-·-·        *  lost    -  received    ·  a hole may still be filled
+//!   ------*--*-*-------------------*--------·-·-·    *  lost   -  received   ·  a hole may still be filled
 //!         └lossy┘└─── lossless ───┘└─ I_0 ──┘
 //!         └──────── I_1 ──────────┘
 //! ```
 //!
-//! A hole is lost once three packets above it have arrived. Two losses belong to one loss event while no packet between
-//! them carries a window counter more than four past that of the packet before the first.
+//! A hole is lost once three packets above it have arrived. Two losses belong to one loss event while no
+//! packet between them carries a window counter more than four past that of the packet before the first.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,8 @@ pub struct Arrival {
     pub seq: u64,
     /// The window counter of a data packet; `None` for a packet without data.
     pub counter: Option<u8>,
-    /// How many packets without data were sent immediately before it (NDP Count, RFC 4340 §7.7); 0 where unknown.
+    /// How many packets without data were sent immediately before it (NDP Count, RFC 4340 §7.7); 0 if
+    /// unknown.
     pub ndp: u64,
     /// Whether it carries an ECN mark.
     pub marked: bool,
@@ -38,7 +39,8 @@ pub struct LossInterval {
     pub lossy: u64,
     /// Packets in all.
     pub length: u64,
-    /// Data packets in all, lost ones included; the first interval's is 0 until the first loss, and made up from then on.
+    /// Data packets in all, lost ones included; the first interval's is 0 until the first loss, and made up
+    /// from then on.
     pub data: u32,
     /// Lost or marked data packets.
     pub dropped: u32,
@@ -268,8 +270,8 @@ mod tests {
         );
     }
 
-    /// RFC 4342 §8.6.2's picture: 10, 19 to 21, 23, 32 and 43 are lost of 0 to 44; a packet a quarter of a round trip
-    /// divides them as it does. 43 is still a hole: Skip Length 2.
+    /// RFC 4342 §8.6.2's picture: 10, 19 to 21, 23, 32 and 43 are lost of 0 to 44; a packet a quarter of a
+    /// round trip divides them as it does. 43 is still a hole: Skip Length 2.
     #[test]
     fn losses_within_a_round_trip_are_one_interval() {
         let mut history = LossHistory::new(0);
@@ -281,7 +283,8 @@ mod tests {
         assert_eq!(45 - history.decided(), 2);
     }
 
-    /// RFC 4342 §10.2: what counts is a received packet more than four quarters past the one before the first loss.
+    /// RFC 4342 §10.2: what counts is a received packet more than four quarters past the one before the first
+    /// loss.
     #[test]
     fn consecutive_losses_are_one_event_however_many() {
         let mut history = LossHistory::new(0);
@@ -309,7 +312,8 @@ mod tests {
         );
     }
 
-    /// RFC 5348 §5.1: with n-1 and n+1 received, a marked n+2 begins the event at n, and no third packet is waited for.
+    /// RFC 5348 §5.1: with n-1 and n+1 received, a marked n+2 begins the event at n, and no third packet is
+    /// waited for.
     #[test]
     fn a_mark_is_an_event_at_once_that_begins_with_the_hole_before_it() {
         let mut history = LossHistory::new(0);

@@ -15,16 +15,16 @@ pub struct Interval {
     pub discount: f64,
 }
 
-/// The average of `intervals`, newest (the current one) first, in packets; `None` before the first loss event, which is
-/// when there are two. The loss event rate is its inverse. `general` is DF of RFC 5348 §5.5: by it, for now, all but the
-/// current interval are discounted; 1 where nothing is.
+/// The average of `intervals`, newest (the current one) first, in packets; `None` before the first loss
+/// event, which is when there are two. The loss event rate is its inverse. `general` is DF of RFC 5348 §5.5:
+/// by it, for now, all but the current interval are discounted; 1 if nothing is.
 pub fn mean_interval(intervals: &[Interval], variant: Variant, general: f64) -> Option<f64> {
     let k = intervals.len().checked_sub(1)?.min(INTERVALS);
     if k == 0 {
         return None;
     }
     let without_current = weigh(&intervals[1..=k], variant, 1.0);
-    // The current interval counts only where it makes the average longer; a short one of TFRC-SP never does.
+    // The current interval counts only if it makes the average longer; a short one of TFRC-SP never does.
     let current_is_short = variant == Variant::SmallPackets && intervals[0].short;
     let mean = if current_is_short {
         without_current
@@ -34,7 +34,8 @@ pub fn mean_interval(intervals: &[Interval], variant: Variant, general: f64) -> 
     Some(mean.max(1.0))
 }
 
-/// DF of RFC 5348 §5.5: how far a current interval of more than twice the average takes the older ones' weight down.
+/// DF of RFC 5348 §5.5: how far a current interval of more than twice the average takes the older ones'
+/// weight down.
 pub fn general_discount(intervals: &[Interval], variant: Variant) -> f64 {
     let Some((current, older)) = intervals.split_first().filter(|(_, older)| !older.is_empty()) else {
         return 1.0;
@@ -59,7 +60,7 @@ impl Interval {
     /// No packets.
     pub const EMPTY: Self = Self { packets: 0, dropped: 0, short: false, discount: 1.0 };
 
-    /// RFC 4828 §4.4: N / K where it was short, else N.
+    /// RFC 4828 §4.4: N / K if it was short, else N.
     fn length(&self, variant: Variant) -> f64 {
         let packets = f64::from(self.packets);
         match variant {
@@ -94,9 +95,10 @@ mod tests {
         assert_eq!(mean_interval(&[long(50)], Variant::Standard, 1.0), None);
     }
 
-    /// RFC 5348 §5.4 with n = 8: I_0 = 30 and I_1 to I_8 = 100, 110, 90, 100, 120, 80, 100, 50. Weights sum to 6.
-    /// I_tot0 = 30 + 100 + 110 + 90 + 0.8 x 100 + 0.6 x 120 + 0.4 x 80 + 0.2 x 100 = 534;
-    /// I_tot1 = 100 + 110 + 90 + 100 + 0.8 x 120 + 0.6 x 80 + 0.4 x 100 + 0.2 x 50 = 594; I_mean = 594 / 6 = 99.
+    /// RFC 5348 §5.4 with n = 8: I_0 = 30 and I_1 to I_8 = 100, 110, 90, 100, 120, 80, 100, 50. Weights sum
+    /// to 6. I_tot0 = 30 + 100 + 110 + 90 + 0.8 x 100 + 0.6 x 120 + 0.4 x 80 + 0.2 x 100 = 534;
+    /// I_tot1 = 100 + 110 + 90 + 100 + 0.8 x 120 + 0.6 x 80 + 0.4 x 100 + 0.2 x 50 = 594;
+    /// I_mean = 594 / 6 = 99.
     #[test]
     fn a_short_current_interval_is_left_out_of_the_average() {
         let intervals = [30, 100, 110, 90, 100, 120, 80, 100, 50].map(long);
@@ -117,8 +119,8 @@ mod tests {
         assert!(close(mean_interval(&[5, 40].map(long), Variant::Standard, 1.0), 40.0));
     }
 
-    /// RFC 4828 §4.4: eight short intervals of N = 12 packets with K = 3 losses make K / N = 1/4, and 1/12 in plain TFRC.
-    /// The current one, short as well, is left out: with its 12 / 1 it would raise the average.
+    /// RFC 4828 §4.4: eight short intervals of N = 12 packets with K = 3 losses make K / N = 1/4, and 1/12 in
+    /// plain TFRC. The current one, short as well, is left out: with its 12 / 1 it would raise the average.
     #[test]
     fn short_intervals_of_small_packets_count_every_loss() {
         let short = |packets, dropped| Interval { packets, dropped, short: true, ..Interval::EMPTY };
@@ -128,9 +130,10 @@ mod tests {
         assert!(close(mean_interval(&intervals, Variant::Standard, 1.0), 12.0));
     }
 
-    /// RFC 5348 §5.5 by hand: I_1 to I_8 = 100 make I_mean = 100, so that I_0 = 400 > 200 gives DF = 200 / 400 = 0.5.
-    /// I_tot0 = 400 + 0.5 x 100 x (3 + 0.8 + 0.6 + 0.4 + 0.2) = 650, W_tot0 = 1 + 2.5 = 3.5: 185.71 packets, and
-    /// (400 + 500) / 6 = 150 without. I_0 = 1000 would give 0.2, which the threshold holds at 0.25.
+    /// RFC 5348 §5.5 by hand: I_1 to I_8 = 100 make I_mean = 100, so that I_0 = 400 > 200 gives DF = 200 /
+    /// 400 = 0.5. I_tot0 = 400 + 0.5 x 100 x (3 + 0.8 + 0.6 + 0.4 + 0.2) = 650, W_tot0 = 1 + 2.5 = 3.5:
+    /// 185.71 packets, and (400 + 500) / 6 = 150 without. I_0 = 1000 would give 0.2, which the threshold
+    /// holds at 0.25.
     #[test]
     fn a_long_interval_without_loss_takes_weight_from_the_older_ones() {
         let with = |current| {

@@ -22,7 +22,8 @@ impl DataLimited {
         }
     }
 
-    /// A feedback on data up to what was sent at `sent` came: whether the interval that ends there was data-limited.
+    /// A feedback on data up to what was sent at `sent` came: whether the interval that ends there was
+    /// data-limited.
     pub(super) fn on_feedback(&mut self, sent: Instant, rtt: Duration, now: Instant) -> bool {
         let from = sent.as_nanos().checked_sub(rtt.as_nanos()).map(Instant::from_nanos);
         let within = |time: Option<Instant>| time.is_some() && from < time && time <= Some(sent);

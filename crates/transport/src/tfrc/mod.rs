@@ -1,7 +1,8 @@
 //! TCP-friendly rate control: a rate that follows TCP's throughput without its sawtooth.
 //!
-//! Models RFC 5348, on request RFC 3448, which it obsoletes, and the small-packet variant TFRC-SP of RFC 4828. Pure
-//! machines that know no packet format: DCCP's CCID 3 (RFC 4342) and CCID 4 (RFC 5622) carry what they say.
+//! Models RFC 5348, on request RFC 3448, which it obsoletes, and the small-packet variant TFRC-SP of
+//! RFC 4828. Pure machines that know no packet format: DCCP's CCID 3 (RFC 4342) and CCID 4 (RFC 5622) carry
+//! what they say.
 //!
 //! ```text
 //!   Sender                                            Receiver
@@ -14,20 +15,20 @@
 //!
 //! | | RFC 3448 | RFC 5348 |
 //! | --- | --- | --- |
-//! | rate before the first feedback | 1 packet/s | the same, or `W_init / R` where the handshake gave R (§4.2) |
+//! | rate before the first feedback | 1 packet/s | the same, or `W_init / R` if the handshake gave R (§4.2) |
 //! | rate after it | one packet a round trip (§4.3) | `W_init / R`, 2 to 4 packets (§4.2) |
 //! | floor in slow start | one packet a round trip | `W_init / R` |
-//! | receive rate that bounds X | the last one | the largest of the last two round trips, none at first (§4.3) |
-//! | data-limited intervals | bound X as others do | keep the larger earlier receive rate; a loss takes it down (§4.3) |
-//! | nofeedback timer while idle | spares a rate below 4 packets a round trip (§4.4) | spares the initial rate (§4.4) |
+//! | receive rate bounding X | the last one | the largest of the last 2 round trips, none at first (§4.3) |
+//! | data-limited intervals | bound X as others do | keep the larger earlier rate; a loss lowers it (§4.3) |
+//! | nofeedback timer while idle | spares a rate below 4 packets/R (§4.4) | spares the initial rate (§4.4) |
 //! | credit for times not used | none (§4.6) | up to a round trip (§4.6) |
-//! | first loss interval | from the last receive rate (§6.3.1) | from the largest, at least half a packet a round trip (§6.3.1) |
+//! | first loss interval (§6.3.1) | from the last receive rate | from the largest, at least half a packet/R |
 //!
-//! History discounting (§5.5) is optional and off unless asked for; the rate is then the sender's, which averages the
-//! intervals that the receiver tells. Left out: packets that arrive after they were taken for lost (§5.1 lets them
-//! fill the hole), feedback more than once a round trip (§6, optional), and the feedback timer, which the window
-//! counter stands in for (§6.3, RFC 4342 §10.3). RFC 4342's own initial rate of two to four packets is RFC 5348's;
-//! RFC 3448 is taken as it stands.
+//! History discounting (§5.5) is optional and off unless configured; the rate is then the sender's, which
+//! averages the intervals that the receiver reports. Left out: packets that arrive after they were taken for
+//! lost (§5.1 lets them fill the hole), feedback more than once a round trip (§6, optional), and the feedback
+//! timer, which the window counter stands in for (§6.3, RFC 4342 §10.3). RFC 4342's own initial rate of two
+//! to four packets is RFC 5348's; RFC 3448 is taken as it stands.
 
 mod counter;
 mod equation;
@@ -72,7 +73,8 @@ pub struct TfrcConfig {
     pub revision: Revision,
     /// TFRC or TFRC-SP.
     pub variant: Variant,
-    /// Segment size `s`; `None` takes the mean of what is sent (TFRC), or `nominal_size` in the equation (TFRC-SP).
+    /// Segment size `s`; `None` takes the mean of what is sent (TFRC), or `nominal_size` in the equation
+    /// (TFRC-SP).
     pub segment_size: Option<Bytes>,
     /// What TFRC-SP takes for a TCP's segment: 1460 bytes, or what the path holds (RFC 4828 §3).
     pub nominal_size: Bytes,
@@ -83,7 +85,7 @@ pub struct TfrcConfig {
 }
 
 impl TfrcConfig {
-    /// What RFC 5348 and RFC 3448 take where nothing is asked for.
+    /// What RFC 5348 and RFC 3448 take if nothing else is configured.
     pub const fn new(revision: Revision, variant: Variant) -> Self {
         Self {
             revision,
@@ -102,7 +104,7 @@ impl TfrcConfig {
         Self { nominal_size: if mss.get() < NOMINAL_SIZE.get() { mss } else { NOMINAL_SIZE }, ..self }
     }
 
-    /// `s` in the throughput equation, in bytes, where packets carry `mean` bytes of payload.
+    /// `s` in the throughput equation, in bytes, if packets carry `mean` bytes of payload.
     fn equation_size(&self, mean: f64) -> f64 {
         match (self.segment_size, self.variant) {
             (Some(size), _) => size.get() as f64,
@@ -111,7 +113,8 @@ impl TfrcConfig {
         }
     }
 
-    /// `s` elsewhere: in the schedule, in the initial and in the least rate. TFRC-SP's nominal size is the equation's alone.
+    /// `s` elsewhere: in the schedule, in the initial and in the least rate. TFRC-SP's nominal size is the
+    /// equation's alone.
     fn packet_size(&self, mean: f64) -> f64 {
         match self.variant {
             Variant::Standard => self.equation_size(mean),
@@ -134,7 +137,7 @@ const NOMINAL_SIZE: Bytes = Bytes::new(1460);
 const TCP_HEADERS: Bytes = Bytes::new(40);
 /// RFC 5622 §5: 20 bytes of IPv4 and 16 of DCCP-Data with 48-bit sequence numbers.
 const HEADER: f64 = 36.0;
-/// RFC 4340 §3.4: the round-trip time where none was measured.
+/// RFC 4340 §3.4: the round-trip time if none was measured.
 pub(crate) const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

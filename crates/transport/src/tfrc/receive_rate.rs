@@ -8,7 +8,8 @@ use talkpath_units::{Bytes, Duration, Instant};
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiveRate {
     received: u64,
-    /// When reports were made and what had arrived by then, oldest first: back to the last that is a round trip old.
+    /// When reports were made and what had arrived by then, oldest first: back to the last that is a round
+    /// trip old.
     reports: VecDeque<(Instant, u64)>,
 }
 
@@ -17,10 +18,10 @@ impl ReceiveRate {
         self.received = self.received.saturating_add(size.get());
     }
 
-    /// Bytes per second since the last report, or over `rtt` where that is longer.
+    /// Bytes per second since the last report, or over `rtt` if that is longer.
     ///
-    /// Right after a report it looks back to the latest one that is at least a round trip old (RFC 5348 §6.2 step 2).
-    /// The first, which has nothing to look back to, says zero (§6.3).
+    /// Right after a report it looks back to the latest one that is at least a round trip old (RFC 5348 §6.2
+    /// step 2). The first, which has nothing to look back to, says zero (§6.3).
     pub(super) fn measure(&self, rtt: Duration, now: Instant) -> f64 {
         if self.reports.is_empty() {
             return 0.0;

@@ -13,7 +13,8 @@ use super::{DEFAULT_RTT, Interval, Revision, TfrcConfig, loss_event_rate};
 pub struct Report {
     /// X_recv in bytes of payload per second.
     pub x_recv: f64,
-    /// The average loss interval in packets, the inverse of the loss event rate; `None` before the first loss event.
+    /// The average loss interval in packets, the inverse of the loss event rate; `None` before the first loss
+    /// event.
     pub mean_interval: Option<f64>,
 }
 
@@ -56,8 +57,9 @@ impl Receiver {
         self.clock.set_rtt(rtt);
     }
 
-    /// Takes note of a packet with `size` bytes of payload. Returns whether feedback is due now: for the first data packet
-    /// (RFC 5348 §6.3), for a loss event rate that rose (§6.1), and each round trip (RFC 4342 §10.3).
+    /// Takes note of a packet with `size` bytes of payload. Returns whether feedback is due now: for the
+    /// first data packet (RFC 5348 §6.3), for a loss event rate that rose (§6.1), and each round trip
+    /// (RFC 4342 §10.3).
     pub fn on_packet(&mut self, arrival: Arrival, size: Bytes, now: Instant) -> bool {
         let first = self.newest.is_none() && arrival.counter.is_some();
         if let Some(counter) = arrival.counter {
@@ -111,7 +113,8 @@ impl Receiver {
         }
     }
 
-    /// The first loss event: the interval before it is made up from the rate that was reached (RFC 5348 §6.3.1).
+    /// The first loss event: the interval before it is made up from the rate that was reached
+    /// (RFC 5348 §6.3.1).
     fn seed(&mut self, from_the_start: bool, now: Instant) {
         let rtt = self.rtt().as_secs_f64();
         let recent = self.rate.measure(self.rtt(), now);
@@ -128,8 +131,9 @@ impl Receiver {
     }
 }
 
-/// A running mean of payload sizes: RFC 5348 §4.1 suggests a mean over four loss intervals, RFC 4342 §5.3 one over several
-/// round trips and leaves the way open; a tenth for the newest is Linux's weight (ccid3_hc_tx_update_s).
+/// A running mean of payload sizes: RFC 5348 §4.1 suggests a mean over four loss intervals, RFC 4342 §5.3 one
+/// over several round trips and leaves the way open; a tenth for the newest is Linux's weight
+/// (ccid3_hc_tx_update_s).
 pub(super) fn mean_size(mean: f64, size: Bytes) -> f64 {
     let size = size.get().max(1) as f64;
     if mean == 0.0 { size } else { mean + (size - mean) / 10.0 }

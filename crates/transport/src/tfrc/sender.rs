@@ -9,8 +9,8 @@ use super::{Revision, TfrcConfig, Variant, throughput};
 /// A feedback packet as the sender understands it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// R_sample: the time since the acknowledged packet left, less what it waited at the receiver; `None` where that
-    /// packet is not known any more.
+    /// R_sample: the time since the acknowledged packet left, less what it waited at the receiver; `None` if
+    /// that packet is not known any more.
     pub rtt: Option<Duration>,
     /// When the acknowledged packet left.
     pub sent: Instant,
@@ -41,7 +41,8 @@ pub struct Sender {
     limited: DataLimited,
     /// t_i, the nominal time of the last packet, and when it left.
     last: Option<(Instant, Instant)>,
-    /// How long after the one before it the last packet left, where the application and not the rate kept it so long.
+    /// The time between the last packet and the one before it, if the application and not the rate made it so
+    /// long.
     own_interval: Duration,
     timeouts: u64,
 }
@@ -63,8 +64,8 @@ enum Timer {
     /// Nothing was sent yet.
     Off,
     Until(Instant),
-    /// It expired `at` and would expire `every` so often while the sender stays idle, each time with nothing to do (§4.4):
-    /// it wakes nobody, and runs on in its old beat when a packet leaves.
+    /// It expired `at` and would expire `every` so often while the sender stays idle, each time with nothing
+    /// to do (§4.4): it wakes nobody, and runs on in its old beat when a packet leaves.
     Resting {
         at: Instant,
         every: Duration,
@@ -105,7 +106,8 @@ impl Sender {
         }
     }
 
-    /// The handshake measured the round-trip time: RFC 5348 §4.2 begins with the initial rate. RFC 3448 does not.
+    /// The handshake measured the round-trip time: RFC 5348 §4.2 begins with the initial rate. RFC 3448 does
+    /// not.
     pub fn set_rtt(&mut self, rtt: Duration, now: Instant) {
         if self.config.revision == Revision::Rfc5348 && self.rtt.is_none() {
             self.sample(rtt);
@@ -113,7 +115,7 @@ impl Sender {
         }
     }
 
-    /// When the next packet may leave (§4.6); not later than `now` where it may at once.
+    /// When the next packet may leave (§4.6); not later than `now` if it may at once.
     pub fn next_send(&self, now: Instant) -> Instant {
         let Some((_, left)) = self.last else { return now };
         let by_rate = self.nominal(now);
@@ -377,8 +379,9 @@ impl Sender {
         self.rtt.map_or(1.0, |rtt| rtt.mean)
     }
 
-    /// max(4 R, 2 s / X), and twice the interval between data packets (RFC 4342 §5) where that is the application's: feedback
-    /// answers packets, and a timer that ran out between two of them would tell of nothing (RFC 4342 §10.3).
+    /// max(4 R, 2 s / X), and twice the interval between data packets (RFC 4342 §5) if the application sets
+    /// that interval: feedback answers packets, and a timer that ran out between two of them would mean
+    /// nothing (RFC 4342 §10.3).
     fn timeout(&self) -> Duration {
         let between = 2.0 * self.size() / self.allowed_rate();
         let by_rate = Duration::from_secs_f64(self.rtt.map_or(between, |rtt| between.max(4.0 * rtt.mean)));
@@ -426,13 +429,14 @@ const Q: f64 = 0.9;
 const MAX_BACKOFF: f64 = 64.0;
 /// RFC 5348 §4.2, after RFC 3390.
 const INITIAL_WINDOW: f64 = 4380.0;
-/// RFC 5348 §4.2: the nofeedback timer before the first round-trip sample. A pause of the application's makes it no longer
-/// than that either (chosen): it is no interval to reckon with.
+/// RFC 5348 §4.2: the nofeedback timer before the first round-trip sample. A pause of the application's makes
+/// it no longer than that either (chosen): a pause is not an interval between packets.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 /// RFC 4828 §3.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
-/// 100 µs, Linux's bound on a sample (DCCP_SANE_RTT_MIN, net/dccp/dccp.h): ten of the 10 µs units in which a peer tells what
-/// to take off (RFC 4340 §13.2), and more than clocks and wake-ups blur. No rate is infinite, no timer shorter than 4 of it.
+/// 100 µs, Linux's bound on a sample (DCCP_SANE_RTT_MIN, net/dccp/dccp.h): ten of the 10 µs units in which a
+/// peer reports its elapsed time (RFC 4340 §13.2), and more than the error of clocks and wake-ups. No rate is
+/// infinite, no timer shorter than 4 of it.
 const LEAST_RTT: f64 = 1e-4;
 /// Chosen: feedback comes once a round trip and with each new loss event, so two round trips hold four.
 const KEPT_RATES: usize = 16;

@@ -47,7 +47,8 @@ fn fed_back(revision: Revision, size: Bytes) -> Sender {
     sender
 }
 
-/// RFC 5348 §4.2, RFC 3448 §4.2: s bytes per second, halved when two seconds pass without feedback, down to s / 64 s.
+/// RFC 5348 §4.2, RFC 3448 §4.2: s bytes per second, halved when two seconds pass without feedback, down to s
+/// / 64 s.
 #[test]
 fn without_feedback_a_packet_a_second_is_halved_down_to_one_in_64_seconds() {
     for revision in [Revision::Rfc5348, Revision::Rfc3448] {
@@ -70,7 +71,8 @@ fn without_feedback_a_packet_a_second_is_halved_down_to_one_in_64_seconds() {
     }
 }
 
-/// RFC 5348 §4.2: min(4 s, max(2 s, 4380)) / R: 640 B at 160 B, 4380 B at 1460 B, 6000 B at 3000 B. RFC 3448 §4.3: s / R.
+/// RFC 5348 §4.2: min(4 s, max(2 s, 4380)) / R: 640 B at 160 B, 4380 B at 1460 B, 6000 B at 3000 B.
+/// RFC 3448 §4.3: s / R.
 #[test]
 fn the_first_feedback_sets_the_initial_rate() {
     for (size, rfc5348) in [(160, 6400), (1460, 43_800), (3000, 60_000)] {
@@ -85,8 +87,8 @@ fn the_first_feedback_sets_the_initial_rate() {
     assert_eq!(sender.next_send(at(1000)), at(1025));
 }
 
-/// Slow start (RFC 5348 §4.3 step 4): doubled once a round trip, under twice the receive rate once the initial
-/// infinity is two round trips old.
+/// Slow start (RFC 5348 §4.3 step 4): doubled once a round trip, under twice the receive rate once the
+/// initial infinity is two round trips old.
 #[test]
 fn slow_start_doubles_each_round_trip_under_twice_the_receive_rate() {
     let mut sender = fed_back(Revision::Rfc5348, VOICE);
@@ -118,7 +120,8 @@ fn after_a_loss_the_equation_gives_the_rate() {
     assert_eq!(rate(&sender), 4000, "twice the receive rate");
 }
 
-/// RFC 4828 §3 and RFC 5622 §5: 1460 / (0.1 x 0.0890217) x 160 / (160 + 36) = 133,881 B/s; but 10 ms between packets.
+/// RFC 4828 §3 and RFC 5622 §5: 1460 / (0.1 x 0.0890217) x 160 / (160 + 36) = 133,881 B/s; but 10 ms between
+/// packets.
 #[test]
 fn small_packets_are_charged_headers_and_kept_ten_milliseconds_apart() {
     let mut sender = Sender::new(config(Revision::Rfc5348, Variant::SmallPackets, None));
@@ -132,8 +135,8 @@ fn small_packets_are_charged_headers_and_kept_ten_milliseconds_apart() {
     assert_eq!(sender.next_send(at(1300)), at(1310));
 }
 
-/// RFC 5348 §4.3 step 4: while the application sends little, its low receive rate does not take the limit down; RFC 3448's
-/// does.
+/// RFC 5348 §4.3 step 4: while the application sends little, its low receive rate does not take the limit
+/// down; RFC 3448's does.
 #[test]
 fn a_data_limited_interval_keeps_the_larger_receive_rate() {
     let after = |revision| {
@@ -200,7 +203,8 @@ fn idle_time_leaves_the_initial_rate() {
         expiries.push(deadline);
     }
     assert_eq!(rate(&sender), 6400);
-    // 4 R apart: 25,600 becomes 12,800 and then 6400 B/s; the third finds nothing to take, nor would any after it.
+    // Each 4 R after the one before: 25,600 becomes 12,800 and then 6400 B/s; the third finds nothing to
+    // take, nor would any after it.
     assert_eq!(expiries, [at(1900), at(2300), at(2700)]);
     assert_eq!(sender.timeouts(), 2);
     // Which is no reason for another beat: 2700 + 5 x 400.
@@ -225,8 +229,9 @@ fn a_round_trip_of_nothing_counts_as_a_hundred_microseconds() {
     }
 }
 
-/// RFC 5348 §4.5 by hand: R_sample goes from 100 to 200 ms, R_sqmean = 0.9 x 0.316228 + 0.1 x 0.447214 = 0.329326, and
-/// X_inst = X x 0.329326 / 0.447214 = 0.736397 X. R = 110 ms, so X = 160 / (0.11 x 0.0890217) = 16,339 B/s.
+/// RFC 5348 §4.5 by hand: R_sample goes from 100 to 200 ms, R_sqmean = 0.9 x 0.316228 + 0.1 x 0.447214 =
+/// 0.329326, and X_inst = X x 0.329326 / 0.447214 = 0.736397 X. R = 110 ms, so X = 160 / (0.11 x 0.0890217) =
+/// 16,339 B/s.
 #[test]
 fn a_growing_round_trip_slows_the_sender_at_once() {
     let mut sender = fed_back(Revision::Rfc5348, VOICE);
@@ -251,7 +256,7 @@ fn credit_after_a_pause_is_a_round_trip_at_most() {
         use_up(&mut sender, 1110);
         sender.on_feedback(feedback(20_000.0, 0.01, 1210), at(1210));
         use_up(&mut sender, 1220);
-        // 160 / 17,973 = 8.9 ms apart: 100 ms hold 11 of them, and one is due.
+        // A packet each 160 / 17,973 = 8.9 ms: 100 ms hold 11 of them, and one is due.
         use_up(&mut sender, 1900)
     };
     assert_eq!(burst(Revision::Rfc5348), 12);
@@ -268,7 +273,7 @@ fn feedback_comes_with_the_first_packet_and_once_a_round_trip() {
     let mut receiver = Receiver::new(config(Revision::Rfc5348, Variant::Standard, None), 0);
     let mut sent = Vec::new();
     for n in 0..40_u64 {
-        // 10 ms apart, 100 ms a round trip: a quarter each 2.5 packets.
+        // A packet each 10 ms, 100 ms a round trip: a quarter each 2.5 packets.
         if arrive(&mut receiver, n + 1, (n * 2 / 5) as u8, n * 10) {
             sent.push((n * 10, receiver.report(at(n * 10)).x_recv));
         }
@@ -277,8 +282,9 @@ fn feedback_comes_with_the_first_packet_and_once_a_round_trip() {
     assert_eq!(receiver.rtt(), Duration::from_millis(100));
 }
 
-/// RFC 5348 §6.1 and §6.3.1: a loss is reported at once, and the interval before it made up so that the equation gives the
-/// receive rate: with 16,000 B/s, 160 B and 100 ms, f(p) = 0.1, which p = 0.0124 gives: 0.09092 + 0.01032 x (1 + 32 p^2).
+/// RFC 5348 §6.1 and §6.3.1: a loss is reported at once, and the interval before it made up so that the
+/// equation gives the receive rate: with 16,000 B/s, 160 B and 100 ms, f(p) = 0.1, which p = 0.0124 gives:
+/// 0.09092 + 0.01032 x (1 + 32 p^2).
 #[test]
 fn the_first_loss_seeds_the_history_with_the_rate_reached() {
     let mut receiver = Receiver::new(config(Revision::Rfc5348, Variant::Standard, None), 0);
@@ -310,7 +316,8 @@ fn losing_the_first_packet_allows_half_a_packet_a_round_trip() {
     assert_eq!(seeded, 5);
 }
 
-/// Both ends over a path of `one_way`, a voice frame each 20 ms for 60 s. Returns the packets sent in the last 20 s.
+/// Both ends over a path of `one_way`, a voice frame each 20 ms for 60 s. Returns the packets sent in the
+/// last 20 s.
 fn call(config: TfrcConfig, one_way: Duration) -> usize {
     whole_call(config, one_way).0
 }
@@ -350,22 +357,23 @@ fn whole_call(config: TfrcConfig, one_way: Duration) -> (usize, u64) {
     (departures.iter().filter(|left| **left >= at(40_000)).count(), sender.timeouts())
 }
 
-/// RFC 4342 §5: at least four round trips or twice the interval between data packets. By four round trips alone the timer
-/// would run out between two frames wherever those are less than 20 ms, and now and then just after one left, before its feedback:
-/// the unnecessary halving of RFC 4342 §10.3.
+/// RFC 4342 §5: at least four round trips or twice the interval between data packets. By four round trips
+/// alone the timer would run out between two frames wherever those are less than 20 ms, and now and then just
+/// after one left, before its feedback: the unnecessary halving of RFC 4342 §10.3.
 #[test]
 fn a_call_over_a_short_path_waits_for_the_feedback_of_its_next_frame() {
     for revision in [Revision::Rfc5348, Revision::Rfc3448] {
         for one_way in [100, 300, 1000, 2200, 2500, 5000, 9000].map(Duration::from_micros) {
             let (packets, timeouts) = whole_call(config(revision, Variant::Standard, None), one_way);
-            // One before the application's interval is known: at RFC 3448's start a backlog leaves at the rate's.
+            // One before the application's interval is known: at RFC 3448's start a backlog leaves at the
+            // rate's.
             assert!(packets == 1000 && timeouts <= 1, "{revision:?}, {one_way}: {timeouts}");
         }
     }
 }
 
-/// The timer is not blunted by that: two frames without an answer halve the rate, and a pause of the application's leaves the
-/// timer at two seconds (RFC 5348 §4.2).
+/// The timer is not blunted by that: two frames without an answer halve the rate, and a pause of the
+/// application's leaves the timer at two seconds (RFC 5348 §4.2).
 #[test]
 fn a_call_that_hears_nothing_any_more_slows_down_with_its_second_frame() {
     let mut sender = Sender::new(config(Revision::Rfc5348, Variant::Standard, None));
@@ -384,9 +392,10 @@ fn a_call_that_hears_nothing_any_more_slows_down_with_its_second_frame() {
     assert_eq!(sender.poll_timeout(), Some(at(9001 + 2000)));
 }
 
-/// RFC 3448 §4.3 over 600 ms. Where `s` is the packet's own 160 B, slow start reaches the codec's 50 packets/s. Where the
-/// implementation takes 500 B for it, each round trip's one packet brings back X_recv = 160 / 0.6 s = 267 B/s, and
-/// min(2 X, 2 X_recv) = 533 B/s stays under the floor of s / R = 833 B/s: one packet a round trip for ever.
+/// RFC 3448 §4.3 over 600 ms. If `s` is the packet's own 160 B, slow start reaches the codec's 50 packets/s.
+/// If the implementation takes 500 B for it, each round trip's one packet brings back X_recv = 160 / 0.6 s =
+/// 267 B/s, and min(2 X, 2 X_recv) = 533 B/s stays under the floor of s / R = 833 B/s: one packet a round
+/// trip for ever.
 #[test]
 fn a_segment_size_above_twice_the_packets_own_holds_rfc_3448_at_a_packet_a_round_trip() {
     let one_way = Duration::from_millis(300);

@@ -1,18 +1,19 @@
 //! UDP (RFC 768): each message is a datagram, nothing is acknowledged or repeated, nothing waits to be sent.
 //!
-//! The receiving socket holds what the application has not read; a datagram that finds no room is dropped, counted and named.
+//! The receiving socket holds what the application has not read; a datagram that finds no room is dropped,
+//! counted and named.
 //!
 //! ```text
 //!   Linux (__udp_enqueue_schedule_skb, udp_rmem_release; 6.18):
-//!     room     twice what was asked for (SO_RCVBUF), in memory
-//!     taken    where its memory fits beside what is charged, or nothing is
+//!     room     twice the value given to SO_RCVBUF, in memory
+//!     taken    if its memory fits beside what is charged, or nothing is
 //!     reader   takes over all that waits, and reads it one by one
 //!     charged  until a quarter of the room has been read, or all that the reader took over
 //!   others:    payload, until it is read
 //! ```
 //!
-//! Left out: checksums (nothing here corrupts packets), ports and ICMP; the system's bound on all sockets together (udp_mem); what a
-//! socket takes beyond its room in kernels before 6.16, one datagram.
+//! Left out: checksums (nothing here corrupts packets), ports and ICMP; the system's bound on all sockets
+//! together (udp_mem); what a socket takes beyond its room in kernels before 6.16, one datagram.
 
 use std::collections::VecDeque;
 
@@ -41,7 +42,7 @@ pub struct Udp {
 /// How much the receiving socket holds.
 #[derive(Clone, Copy, Debug)]
 struct Socket {
-    /// The path's MTU, where memory is charged (Linux), and not payload.
+    /// The path's MTU, if memory is charged (Linux), and not payload.
     memory: Option<u64>,
     room: u64,
     /// sk_rmem_alloc.
@@ -53,7 +54,8 @@ struct Socket {
 }
 
 impl Udp {
-    /// An end over a path whose packets are of at most `path_mtu`; `receive_buffer` takes the place of `config`'s socket buffer.
+    /// An end over a path whose packets are of at most `path_mtu`; `receive_buffer` takes the place of
+    /// `config`'s socket buffer.
     pub fn new(config: &UdpConfig, path_mtu: Bytes, receive_buffer: Option<Bytes>) -> Self {
         let asked = receive_buffer.unwrap_or(config.socket_buffer).get();
         Self {

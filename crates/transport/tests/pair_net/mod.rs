@@ -1,10 +1,11 @@
 //! Two endpoints and a path of fixed one-way delay, in virtual time.
 //!
-//! At every step it holds TCP to what must always be true: no byte beyond the window that was offered, no new data
-//! beyond `cwnd` and limited transmit's two segments, and a running timer while anything is unacknowledged. While something
-//! is sacked, what is certainly in flight is held to `cwnd`: what was sent after the latest of all that has arrived, for
-//! neither RFC 6675 nor RFC 8985 may take that for lost. Of two segments sent at the same instant the one with the higher offsets
-//! counts as the later one, in whatever order they left (RFC 8985 §6.2, RACK_sent_after).
+//! At every step it holds TCP to what must always be true: no byte beyond the window that was offered, no new
+//! data beyond `cwnd` and limited transmit's two segments, and a running timer while anything is
+//! unacknowledged. While something is sacked, what is certainly in flight is held to `cwnd`: what was sent
+//! after the latest of all that has arrived, for neither RFC 6675 nor RFC 8985 may take that for lost. Of two
+//! segments sent at the same instant the one with the higher offsets counts as the later one, in whatever
+//! order they left (RFC 8985 §6.2, RACK_sent_after).
 #![allow(dead_code, reason = "shared by several test binaries, none of which uses everything")]
 
 use std::cmp::Reverse;
@@ -68,7 +69,8 @@ struct Watch {
     shift: u8,
     timeouts: u64,
     iss: u32,
-    /// One past the highest byte that was reported beyond a gap, or that was in flight when a timeout took it for lost.
+    /// One past the highest byte that was reported beyond a gap, or that was in flight when a timeout took it
+    /// for lost.
     gap_end: u64,
     /// The far end permits SACK.
     sack: bool,
@@ -76,7 +78,8 @@ struct Watch {
     flight: Vec<Sent>,
     /// Recoveries that had begun.
     recoveries: u64,
-    /// The latest of all that has arrived, or of what was sent before a timeout: when it was last sent, and where it ends.
+    /// The latest of all that has arrived, or of what was sent before a timeout: when it was last sent, and
+    /// where it ends.
     newest: (Instant, u64),
 }
 
@@ -218,7 +221,8 @@ impl Pair {
         // The first retransmission of a recovery does not wait for room (RFC 6675 §5 step 4.3).
         let begins = core::mem::replace(&mut watch.recoveries, recoveries) != recoveries;
         if watch.sack && !self.timer_fired && !begins {
-            // One segment leaves whatever `cwnd` says where the network is empty, and acknowledgements of parts leave a part more.
+            // One segment leaves whatever `cwnd` says where the network is empty, and acknowledgements of
+            // parts leave a part more.
             let certain = watch.certainly_in_flight() as f64;
             assert!(certain <= most, "{certain} B are certainly in flight, cwnd {cwnd}");
         }

@@ -8,8 +8,8 @@
 //!   report.html
 //! ```
 //!
-//! Every file is written under another name and renamed, so that a process killed at any moment leaves whole cells. The parts
-//! stay: whoever edits a claim judges again with `--resume`, without running anything.
+//! Every file is written under another name and renamed, so that a process killed at any moment leaves whole
+//! cells. The parts stay: whoever edits a claim judges again with `--resume`, without running anything.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! `talkpath study`: which there are, what one says, and running it.
 
-pub(crate) mod args;
 mod folder;
 mod room;
 mod runner;
@@ -15,15 +14,15 @@ use talkpath_study::{
     ArenaName, Changes, Claim, Embedded, Outcome, Selection, Study, arena_list, embedded, judge, load_with,
 };
 
-use self::args::{StudyArgs, StudyCommand, StudyRunArgs};
 use self::folder::{Folder, Identity};
 use self::runner::{Runner, in_words};
 use super::{jobs, program};
 use crate::arenas::{self, Place};
-use crate::args::{ArenaKind, Common};
+use crate::args::{ArenaKind, Common, StudyArgs, StudyCommand, StudyRunArgs};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::part::{REPORT, json};
+use crate::json::json;
+use crate::part::REPORT;
 use crate::run_dir::write_bytes;
 use crate::scenario_file;
 use crate::stopwatch::Stopwatch;
@@ -84,6 +83,13 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
         format!("{} {}{place}, expected {}", claim.id, found.verdict, found.expected)
     });
     let mut unexpected: Vec<_> = unexpected.collect();
+    // No verdict to exit by, with --strict either; but a run that ends with 0 must not pass for one that
+    // judged everything.
+    let partly: Vec<_> = outcome.partly_judged().map(|(claim, _)| claim.id.as_str()).collect();
+    if !partly.is_empty() {
+        let open = "partly judged, so neither reproduced nor found to differ: run without --quick";
+        terminal.warning(&format!("{}: {open}", partly.join(", ")));
+    }
     let disturbed: Vec<_> = outcome.disturbed().map(|(claim, _)| claim.id.as_str()).collect();
     if !disturbed.is_empty() {
         let told = format!("no verdict, since the machine disturbed their runs: {}", disturbed.join(", "));
@@ -95,7 +101,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     if unexpected.is_empty() { Ok(()) } else { Err(Failure::NotHeld(unexpected.join("; "))) }
 }
 
-/// What `--arena` asks for, each once.
+/// The arenas that `--arena` selects, each once.
 fn arena_names(kinds: &[ArenaKind]) -> Result<Vec<ArenaName>, Failure> {
     let mut arenas = Vec::new();
     for kind in kinds {
@@ -211,11 +217,12 @@ fn shown(study: &Study) -> String {
     text.push_str("\nClaims:\n");
     for claim in &study.claims {
         text.push_str(&format!(
-            "  {}  {}\n      published: {}\n      expected:  {}\n",
+            "  {}  {}\n      published: {}\n      expected:  {}\n      why:       {}\n",
             claim.id,
             claim.text,
             claim.published,
-            expected(claim)
+            expected(claim),
+            claim.why
         ));
     }
     text.push_str(&format!(
@@ -230,7 +237,7 @@ fn shown(study: &Study) -> String {
     text
 }
 
-/// `reproduced`, or where arenas differ `sim reproduced, emu differs`.
+/// `reproduced`, or if arenas differ `sim reproduced, emu differs`.
 fn expected(claim: &Claim) -> String {
     let mut verdicts = claim.expected.iter();
     match verdicts.next() {
@@ -252,8 +259,8 @@ fn length(study: &Study, selection: &Selection) -> String {
     format!("{} cells, {runs} runs, {} of path time", cells.len(), in_words(seconds))
 }
 
-/// The most runs in real time beside each other where `--jobs` does not say (chosen: by far fewer of most fit a machine, and
-/// each takes some hundred descriptors and ten threads).
+/// The most runs in real time beside each other if `--jobs` does not say (chosen: by far fewer of most fit a
+/// machine, and each takes some hundred descriptors and ten threads).
 const MOST_BESIDE: usize = 16;
 /// What the run found, as `--json` prints it.
 const OUTCOME: &str = "study.json";

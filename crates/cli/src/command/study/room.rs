@@ -1,13 +1,14 @@
 //! How many runs in real time may stand beside each other.
 //!
-//! A voice call keeps a processor busy for a few hundredths of its time, so most of a study in real time is waiting, and
-//! cells can wait together: each run has namespaces and an emulator of its own, and what they share is the machine. A run is
-//! let in while the processor shares of all that run, estimated from their packets, stay within [`SHARE_OF_PROCESSORS`].
+//! A voice call keeps a processor busy for a few hundredths of its time, so most of a study in real time is
+//! waiting, and cells can wait together: each run has namespaces and an emulator of its own, and what they
+//! share is the machine. A run is let in while the processor shares of all that run, estimated from their
+//! packets, stay within [`SHARE_OF_PROCESSORS`].
 //!
-//! Whether that was too many is for the runs' own lateness to say (docs/emulation.md, limits): one that is disturbed past its
-//! limits runs again beside at most half as many others, and then alone; and no run stands beside more than that until
-//! [`QUIET_RUNS`] in a row were left in peace. Where a hypervisor gave the processors to others meanwhile, neighbours are not to
-//! blame: the run is repeated beside as many.
+//! The lateness of the runs shows whether that was too many (docs/models/emulation.md, limits). A run that is
+//! disturbed past its limits runs again beside at most half as many others, and then alone. No run has more
+//! beside it than that until [`QUIET_RUNS`] in a row were undisturbed. If a hypervisor gave the processors to
+//! others meanwhile, the neighbours are not the cause, and the run is repeated beside as many.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +45,7 @@ struct State {
 pub(super) enum Peace {
     /// Its figures stand.
     Kept,
-    /// Past its limits, as far as one can tell for what ran beside it.
+    /// Past its limits, probably because of what ran beside it.
     Disturbed,
     /// Past its limits while a hypervisor held the processors back.
     Stolen,
@@ -58,7 +59,7 @@ pub(super) struct Stay<'a> {
 }
 
 impl Room {
-    /// For at most `most` runs at a time on a machine with so many `processors`.
+    /// For at most `most` runs at a time on a machine with this number of `processors`.
     pub(super) fn new(most: usize, processors: usize) -> Self {
         let state = State {
             here: BTreeMap::new(),
@@ -72,8 +73,8 @@ impl Room {
         Self { state: Mutex::new(state), changed: Condvar::new(), capacity }
     }
 
-    /// Waits until a run that keeps `share` of a processor busy may begin beside at most `most_others`; `None` once `stop`
-    /// is true.
+    /// Waits until a run that keeps `share` of a processor busy may begin beside at most `most_others`;
+    /// `None` once `stop` is true.
     pub(super) fn enter(&self, share: f64, most_others: u64, stop: &AtomicBool) -> Option<Stay<'_>> {
         let mut state = self.state();
         let wants_alone = most_others == 0;
@@ -130,7 +131,8 @@ impl State {
 }
 
 impl Stay<'_> {
-    /// The run is over; returns the most others that were beside it. Where they disturbed it, others are let in more sparingly.
+    /// The run is over; returns the most others that were beside it. If they disturbed it, others are let in
+    /// more sparingly.
     pub(super) fn leave(mut self, peace: Peace) -> u64 {
         self.left = true;
         let mut state = self.room.state();
@@ -164,14 +166,16 @@ impl Drop for Stay<'_> {
     }
 }
 
-/// The share of one processor that a run with so many packets a second keeps busy, emulator, endpoints and spins together.
+/// The share of one processor that a run with `packets_per_s` keeps busy, emulator, endpoints and spins
+/// together.
 pub(super) fn share(packets_per_s: f64) -> f64 {
     let waiting = packets_per_s * SPIN_S;
-    // Where packets stand closer than the spins are long, one spin serves many.
+    // If packets follow each other in less time than a spin takes, one spin serves many.
     packets_per_s * WORK_S + waiting / (1.0 + waiting)
 }
 
-/// Packets a second that the emulator will carry for `scenario`, from what its flows send and its links let through.
+/// Packets a second that the emulator will carry for `scenario`, from what its flows send and its links let
+/// through.
 pub(super) fn packets_per_s(scenario: &Scenario) -> f64 {
     let mut clocked = 0.0;
     // Of flows without a clock, what the narrowest link of each lets through; they share it.
@@ -209,23 +213,23 @@ fn bottleneck(scenario: &Scenario, flow: &Flow) -> (u32, f64) {
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((u32::MAX, UNKNOWN_RATE))
 }
 
-/// Of all processors, how much runs in real time may keep busy together (chosen: half is left for what wakes up late, and for
-/// whoever else works here; lateness tells whether it was too much).
+/// Of all processors, how much runs in real time may keep busy together (chosen: half is left for what wakes
+/// up late, and for whoever else works here; lateness shows whether it was too much).
 const SHARE_OF_PROCESSORS: f64 = 0.5;
 /// Undisturbed runs after which one more may stand beside the others (chosen).
 const QUIET_RUNS: u64 = 8;
-/// Work on one packet in emulator and endpoints, s (measured: 100,000 to 170,000 packets for a processor's second in the
-/// emulator, docs/emulation.md, and as much again at the ends).
+/// Work on one packet in emulator and endpoints, s (measured: 100,000 to 170,000 packets for a processor's
+/// second in the emulator, docs/models/emulation.md, and as much again at the ends).
 const WORK_S: f64 = 20e-6;
-/// Spinning for one packet: 60 us each before a departure and before a hand-over, and what waking up costs, s (measured: a
-/// call of 100 packets/s takes 0.021 of a processor, four of 277 together 0.05).
+/// Spinning for one packet: 60 us each before a departure and before a hand-over, and what waking up costs, s
+/// (measured: a call of 100 packets/s takes 0.021 of a processor, four of 277 together 0.05).
 const SPIN_S: f64 = 180e-6;
 /// Payload of a full packet, B, and the packet.
 const MOST_PAYLOAD: u64 = 1472;
 const FULL_PACKET: f64 = 1500.0;
-/// Packets a second where no link bounds them (chosen: what some 200 Mbps are).
+/// Packets a second if no link bounds them (chosen: what some 200 Mbps are).
 const UNKNOWN_RATE: f64 = 16_000.0;
-/// How often a run that waits looks whether it shall stop.
+/// How often a run that waits checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its end; in real
-//! time each repetition. There as many cells run beside each other as the machine has room for (`room.rs`).
+//! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its
+//! end; in real time each repetition. There as many cells run beside each other as the machine has room for
+//! (`room.rs`).
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -82,7 +83,8 @@ impl Stage<'_> {
 }
 
 impl Runner<'_> {
-    /// Runs what the folder does not hold yet; returns all that it holds then, and why it ended early if it did.
+    /// Runs what the folder does not hold yet; returns all that it holds then, and why it ended early if it
+    /// did.
     pub(super) fn run(
         &self,
         workers: &mut [(ArenaName, Vec<Worker>)],
@@ -158,7 +160,7 @@ impl Runner<'_> {
                 let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 match self.run_cell(task, worker, &stage) {
                     Ok(samples) => shared().0.push(samples),
-                    // What one cell asks of this machine and it has not, others may do without.
+                    // The machine lacks something that this cell needs; other cells may not need it.
                     Err(Failure::Usage(why)) => {
                         self.terminal.warning(&format!("{arena}: {} cannot run here: {why}", task.cell.name));
                     }
@@ -235,8 +237,9 @@ impl Runner<'_> {
         Ok(samples)
     }
 
-    /// One repetition, and in real time the most other runs that were beside it. Where the machine disturbed it there past
-    /// its stated limits it runs again beside fewer, and then alone; beside as many where it was a hypervisor's doing.
+    /// One repetition, and in real time the most other runs that were beside it. If the machine disturbed it
+    /// there past its stated limits it runs again beside fewer, and then alone; beside as many if it was a
+    /// hypervisor's doing.
     fn run_repetition(
         &self,
         task: &Task<'_>,
@@ -293,7 +296,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Waits in real time until the machine has room for one more run; in virtual time there is nothing to wait for.
+    /// Waits in real time until the machine has room for one more run; in virtual time there is nothing to
+    /// wait for.
     fn enter<'r>(
         &self,
         stage: &'r Stage<'_>,
@@ -325,7 +329,7 @@ pub(super) fn in_words(seconds: u64) -> String {
     }
 }
 
-/// How often a repetition that the machine disturbs runs before it is kept as disturbed. Chosen: beside others, beside fewer,
-/// alone; a machine that is too busy for one run twice in a row is too busy.
+/// How often a repetition that the machine disturbs runs before it is kept as disturbed. Chosen: beside
+/// others, beside fewer, alone; a machine that is too busy for one run twice in a row is too busy.
 const MOST_TRIES: u32 = 3;
 const TRIES_ALONE: u32 = 2;

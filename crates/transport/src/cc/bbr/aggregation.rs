@@ -1,9 +1,9 @@
-//! How much more than expected is acknowledged at a time (bbr_update_ack_aggregation).
+//! How much more than expected is acknowledged at once (bbr_update_ack_aggregation).
 //!
-//! Where acknowledgements come in lumps the window has to carry the silence between two of them: it is widened by the largest excess of the
-//! last five to ten rounds.
+//! If acknowledgements come in bursts, the window has to last through the silence between two of them. It is
+//! widened by the largest excess of the last five to ten rounds.
 
-/// Excess acknowledgements over what the bandwidth let expect.
+/// Acknowledged segments in excess of what the bandwidth explains.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     /// When the current epoch began, in microseconds, and what was acknowledged since.
@@ -27,7 +27,7 @@ impl Aggregation {
         self.epoch_acked = 0;
     }
 
-    /// `acked` segments arrived, where `bw` let expect so much a microsecond (scaled by `unit`).
+    /// `acked` segments were delivered. `bw` segments a microsecond, scaled by `unit`, were to be expected.
     pub(super) fn on_ack(
         &mut self,
         acked: u64,
@@ -46,7 +46,7 @@ impl Aggregation {
             }
         }
         let mut expected = scaled(bw, now_us.saturating_sub(self.epoch_start), unit);
-        if self.epoch_acked <= expected || self.epoch_acked + acked >= LONGEST_EPOCH {
+        if self.epoch_acked <= expected || self.epoch_acked + acked >= MAX_EPOCH {
             self.restart(now_us);
             expected = 0;
         }
@@ -65,18 +65,18 @@ fn scaled(bw: u64, span_us: u64, unit: u64) -> u64 {
 /// bbr_extra_acked_win_rtts.
 const ROUNDS: u64 = 5;
 /// bbr_ack_epoch_acked_reset_thresh.
-const LONGEST_EPOCH: u64 = 1 << 20;
+const MAX_EPOCH: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lumps_leave_an_excess_for_five_to_ten_rounds() {
+    fn bursts_leave_an_excess_for_five_to_ten_rounds() {
         let mut aggregation = Aggregation::default();
         // A segment a millisecond is expected, and ten come together each 10 ms.
-        for lump in 1..=3 {
-            aggregation.on_ack(10, 1, 1000, 100, false, 10_000 * lump);
+        for burst in 1..=3 {
+            aggregation.on_ack(10, 1, 1000, 100, false, 10_000 * burst);
         }
         assert_eq!(aggregation.excess(), 10);
         for round in 0..10 {

@@ -2,12 +2,10 @@
 
 use talkpath_units::Duration;
 
-use super::{
-    BW_UNIT, Bbr, CongestionControl, Feedback, HIGH_GAIN, MIN_CWND, Mode, PACING_GAINS, Phase, UNIT,
-};
+use super::{BW_UNIT, Bbr, Feedback, HIGH_GAIN, MIN_CWND, Mode, PACING_GAINS, Phase, RateBased, UNIT};
 
 impl Bbr {
-    /// bbr_update_gains.
+    /// The gains of pacing and window follow from the mode (bbr_update_gains).
     pub(super) fn update_gains(&mut self) {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
@@ -18,7 +16,7 @@ impl Bbr {
         };
     }
 
-    /// bbr_set_pacing_rate: startup never slows down.
+    /// The pacing rate follows from the bandwidth. In startup it never falls (bbr_set_pacing_rate).
     pub(super) fn set_pacing_rate(&mut self, bw: u64, gain: u64, srtt: Option<Duration>) {
         if !self.has_seen_rtt && srtt.is_some() {
             self.begin_pacing(srtt);
@@ -29,7 +27,7 @@ impl Bbr {
         }
     }
 
-    /// bbr_init_pacing_rate_from_rtt: a window each round trip, or each millisecond before one was measured.
+    /// A window each round trip, or each millisecond before one was measured (bbr_init_pacing_rate_from_rtt).
     pub(super) fn begin_pacing(&mut self, srtt: Option<Duration>) {
         self.has_seen_rtt |= srtt.is_some();
         let rtt_us = srtt.map_or(1000, Duration::as_micros).max(1);
@@ -37,7 +35,8 @@ impl Bbr {
         self.pacing_rate = bytes_per_second(bw, HIGH_GAIN, self.smss);
     }
 
-    /// bbr_set_cwnd.
+    /// `cwnd` follows what was delivered, up to the target; in PROBE_RTT it is four segments at most
+    /// (bbr_set_cwnd).
     pub(super) fn set_cwnd(&mut self, feedback: &Feedback, bw: u64) {
         if feedback.delivered > 0 {
             let cwnd = self.next_cwnd(feedback, bw);
@@ -76,22 +75,24 @@ impl Bbr {
         cwnd.max(MIN_CWND)
     }
 
-    /// bbr_ack_aggregation_cwnd: what lumps of acknowledgements ask for, at most 100 ms of it.
+    /// What bursts of acknowledgements add to the window, at most 100 ms worth of it
+    /// (bbr_ack_aggregation_cwnd).
     fn excess(&self, bw: u64) -> u64 {
         if !self.full_pipe.reached {
             return 0;
         }
-        self.aggregation.excess().min(bw.saturating_mul(LONGEST_EXCESS_US) / BW_UNIT)
+        self.aggregation.excess().min(bw.saturating_mul(MAX_EXCESS_US) / BW_UNIT)
     }
 
-    /// bbr_bdp: `gain` times what fills the path, rounded up.
+    /// `gain` times what fills the path, rounded up (bbr_bdp).
     fn bdp(&self, bw: u64, gain: u64) -> u64 {
         let Some(min_rtt) = self.min_rtt else { return INIT_CWND };
         let product = u128::from(bw) * u128::from(min_rtt.as_micros()) * u128::from(gain) / u128::from(UNIT);
         u64::try_from(product.div_ceil(u128::from(BW_UNIT))).unwrap_or(u64::MAX)
     }
 
-    /// bbr_quantization_budget: room for three of pacing's bursts, an even number, and a little more while probing.
+    /// Room for three of pacing's bursts, an even number, and two segments more while probing
+    /// (bbr_quantization_budget).
     fn quantized(&self, cwnd: u64) -> u64 {
         let cwnd = cwnd.saturating_add(3 * self.burst_goal());
         let cwnd = cwnd.saturating_add(cwnd % 2);
@@ -103,13 +104,14 @@ impl Bbr {
         self.quantized(self.bdp(bw, gain))
     }
 
-    /// bbr_tso_segs_goal: a millisecond's worth.
+    /// The segments of a burst: a millisecond's worth (bbr_tso_segs_goal).
     fn burst_goal(&self) -> u64 {
-        let bytes = (self.pacing_rate >> PACING_SHIFT).min(LARGEST_BURST);
-        (bytes / u64::from(self.smss)).max(u64::from(self.least_burst())).min(0x7f)
+        let bytes = (self.pacing_rate >> PACING_SHIFT).min(MAX_BURST);
+        (bytes / u64::from(self.smss)).max(u64::from(self.min_burst())).min(0x7f)
     }
 
-    /// bbr_packets_in_net_at_edt: of `in_flight`, what will still be under way when the next segment may leave.
+    /// How many of `in_flight` will still be in the network when the next segment may leave
+    /// (bbr_packets_in_net_at_edt).
     pub(super) fn in_network_at_departure(&self, in_flight: u64, feedback: &Feedback) -> u64 {
         let wait_us = feedback.departs.since(feedback.now).as_micros();
         let delivered = u128::from(self.bw()) * u128::from(wait_us) / u128::from(BW_UNIT);
@@ -117,7 +119,7 @@ impl Bbr {
         (in_flight + burst).saturating_sub(u64::try_from(delivered).unwrap_or(u64::MAX))
     }
 
-    /// bbr_save_cwnd.
+    /// The window is remembered, to be restored after recovery or PROBE_RTT (bbr_save_cwnd).
     pub(super) fn save_cwnd(&mut self) {
         let is_good = self.recovery.last_phase == Phase::Open && self.mode != Mode::ProbeRtt;
         let cwnd = self.window.cwnd();
@@ -125,7 +127,8 @@ impl Bbr {
     }
 }
 
-/// The pacing rate for a bandwidth and a gain: one percent less, so that queues drain (bbr_rate_bytes_per_sec).
+/// The pacing rate for a bandwidth and a gain: one percent less, so that queues drain
+/// (bbr_rate_bytes_per_sec).
 pub(super) fn bytes_per_second(bw: u64, gain: u64, smss: u32) -> u64 {
     let scaled = u128::from(bw) * u128::from(smss) * u128::from(gain) / u128::from(UNIT);
     let rate = scaled * (1_000_000 / 100 * (100 - PACING_MARGIN_PERCENT)) / u128::from(BW_UNIT);
@@ -139,10 +142,10 @@ const CWND_GAIN: u64 = UNIT * 2;
 /// bbr_pacing_margin_percent.
 const PACING_MARGIN_PERCENT: u128 = 1;
 /// bbr_extra_acked_max_us: 100 ms.
-const LONGEST_EXCESS_US: u64 = 100_000;
+const MAX_EXCESS_US: u64 = 100_000;
 /// TCP_INIT_CWND.
 const INIT_CWND: u64 = 10;
 /// sk_pacing_shift: a burst is 2^-10 s worth.
 const PACING_SHIFT: u32 = 10;
 /// GSO_MAX_SIZE - 1 - MAX_TCP_HEADER.
-const LARGEST_BURST: u64 = 65_536 - 1 - 320;
+const MAX_BURST: u64 = 65_536 - 1 - 320;

@@ -1,12 +1,13 @@
-//! The largest of the last so many rounds, from three samples (lib/win_minmax.c, after Kathleen Nichols).
+//! The largest value of a window of rounds, from three samples (lib/win_minmax.c, after Kathleen Nichols).
 //!
-//! The best, the best since, and the best since that: when the first grows too old the others are there to take its place.
-//! Late in a window without a better sample a newer one takes a place, so that a falling rate is known when the window ends.
+//! The filter keeps the best sample, the best since then, and the best since that one. When the first grows
+//! too old, the next takes its place. Late in a window without a better sample a newer one takes a place, so
+//! that a falling rate is known when the window ends.
 
 /// A windowed maximum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
-    /// When and how much; the largest first, each later than the one before.
+    /// Time and value of each sample: the largest first, each later than the one before.
     best: [(u64, u64); 3],
 }
 
@@ -15,7 +16,7 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Takes `value` in at `time`, and forgets what is older than `window`.
+    /// A sample of `value` at `time`. Samples older than `window` are forgotten.
     pub(super) fn update(&mut self, window: u64, time: u64, value: u64) {
         let sample = (time, value);
         if value >= self.best[0].1 || time - self.best[2].0 > window {

@@ -1,5 +1,5 @@
-//! BBR, version 1, as Linux has it (tcp_bbr.c; draft-cardwell-iccrg-bbr-congestion-control-00; Cardwell and others, "BBR:
-//! congestion-based congestion control", ACM Queue 14(5), 2016).
+//! BBR, version 1, as Linux has it (tcp_bbr.c; draft-cardwell-iccrg-bbr-congestion-control-00; Cardwell and
+//! others, "BBR: congestion-based congestion control", ACM Queue 14(5), 2016).
 //!
 //! ```text
 //!             ┌──────────────────────────── pipe not known to be full ──┐
@@ -10,14 +10,17 @@
 //!   grew by < 25 % is in flight
 //! ```
 //!
-//! The path is a bottleneck bandwidth (the fastest delivery of the last ten rounds) and a round-trip propagation (the shortest round
-//! trip of the last 10 s). Segments are paced at a gain times the bandwidth, and `cwnd` is twice their product. Losses do not
-//! lower the rate; they make a round of packet conservation, and where they are many and even, a policer is taken for
-//! their cause ([`policer`]).
+//! The model of the path is a bottleneck bandwidth (the fastest delivery of the last ten rounds) and a
+//! round-trip propagation delay (the shortest round trip of the last 10 s). Segments are paced at a gain
+//! times the bandwidth, and `cwnd` is twice the product of the two. Losses do not lower the rate. They begin
+//! a round of packet conservation, and if they are many and even, a policer is assumed to be their cause
+//! ([`policer`]).
 //!
-//! Linux's integers: bandwidth is in segments a microsecond times 2^24, gains in 1/256, times in microseconds.
+//! Linux's integers: bandwidth is in segments a microsecond times 2^24, gains in 1/256, times in
+//! microseconds.
 //!
-//! Left out: segmentation offload's part in the window beyond what pacing's bursts ask for, and `SO_MAX_PACING_RATE`.
+//! Left out: the part of segmentation offload in the window beyond what pacing's bursts need, and
+//! `SO_MAX_PACING_RATE`.
 
 mod aggregation;
 mod control;
@@ -29,7 +32,7 @@ mod states;
 use talkpath_units::{Duration, Instant, Rate, Stream};
 
 use super::delivery::{DeliveryRate, RateSample, micros};
-use super::{Ack, CongestionControl, Departed, Feedback, Outset, Phase, RecoveryAck, Window};
+use super::{Feedback, InitialState, Phase, RateBased, SentSegment, Window};
 use aggregation::Aggregation;
 use filter::MaxFilter;
 use policer::Policer;
@@ -42,7 +45,8 @@ pub struct Bbr {
     mode: Mode,
     /// BBR.BtlBwFilter, over rounds.
     bandwidth: MaxFilter,
-    /// Rounds so far, and what has to be delivered of what was sent for the next one to begin.
+    /// The rounds so far. The next one begins when a segment is delivered that was sent after `round_end`
+    /// segments were.
     rounds: u64,
     round_end: u64,
     round_start: bool,
@@ -65,7 +69,7 @@ pub struct Bbr {
     has_seen_rtt: bool,
     is_restarting: bool,
     smss: u32,
-    /// Draws where the gain cycle begins.
+    /// Draws the phase in which the gain cycle begins.
     stream: Stream,
 }
 
@@ -94,7 +98,7 @@ struct Cycle {
     start: u64,
 }
 
-/// PROBE_RTT: from when few enough are in flight, so long and a round.
+/// PROBE_RTT lasts for 200 ms and a round, from when at most four segments are in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProbeRtt {
     done_at: Option<Instant>,
@@ -112,7 +116,8 @@ struct Conservation {
 }
 
 impl Bbr {
-    /// BBR over a fresh `window`, which has to count packets; `stream` draws where its gain cycles begin.
+    /// BBR with a fresh `window`, which has to count packets. `stream` draws at which phase its gain cycles
+    /// begin.
     pub fn new(window: Window, stream: Stream) -> Self {
         Self {
             window,
@@ -140,43 +145,41 @@ impl Bbr {
             stream,
         }
     }
-}
-
-impl CongestionControl for Bbr {
-    fn window(&self) -> &Window {
+    pub(super) const fn window(&self) -> &Window {
         &self.window
     }
 
-    fn window_mut(&mut self) -> &mut Window {
+    pub(super) const fn window_mut(&mut self) -> &mut Window {
         &mut self.window
     }
+}
 
-    /// Growth is in [`Self::on_feedback`].
-    fn on_ack(&mut self, _ack: Ack) {}
+impl RateBased for Bbr {
+    /// The first rate is a window in the handshake's round trip (bbr_init).
+    fn begin(&mut self, initial: InitialState) {
+        self.smss = initial.smss.max(1);
+        self.min_rtt = initial.min_rtt;
+        self.min_rtt_at = initial.now;
+        self.aggregation.restart(micros(initial.now));
+        self.policer.reset(self.totals());
+        self.begin_pacing(initial.srtt);
+    }
 
-    fn on_loss(&mut self, _flight_size: u64) {
+    fn on_app_limited(&mut self, in_flight: u64) {
+        self.rate.limit(in_flight);
+    }
+
+    fn on_sent(&mut self, sent: SentSegment) {
+        self.rate.on_sent(sent.end, sent.is_alone, sent.now);
+    }
+
+    /// bbr_ssthresh: the window before the loss is remembered, `ssthresh` stays.
+    fn on_loss(&mut self) {
         self.save_cwnd();
     }
 
-    /// bbr_ssthresh.
-    fn reduce(&mut self, _flight_size: u64) {
-        self.save_cwnd();
-    }
-
-    fn on_duplicate_ack(&mut self) {
-        self.window.inflate();
-    }
-
-    fn on_recovery_ack(&mut self, _ack: Ack, full: bool) -> RecoveryAck {
-        if full { RecoveryAck::Leave } else { RecoveryAck::Stay }
-    }
-
-    fn may_recover_again(&self) -> bool {
-        false
-    }
-
-    /// bbr_ssthresh, bbr_set_state: as if a round had ended with a loss.
-    fn on_rto(&mut self, _flight_size: u64, first: bool) {
+    /// As if a round had ended with a loss (bbr_ssthresh, bbr_set_state).
+    fn on_rto(&mut self, first: bool) {
         if first {
             self.save_cwnd();
         }
@@ -187,11 +190,8 @@ impl CongestionControl for Bbr {
         self.window.collapse();
     }
 
-    /// tcp_slow_start_after_idle_check leaves BBR's window alone: pacing keeps a restart from being a burst.
-    fn on_idle(&mut self, _idle: Duration, _rto: Duration) {}
-
-    /// bbr_cwnd_event: pace at the bandwidth after a pause of the application.
-    fn on_flight_start(&mut self, _idle: Duration, now: Instant) {
+    /// After a pause of the application segments leave at the estimated bandwidth (bbr_cwnd_event).
+    fn on_flight_start(&mut self, now: Instant) {
         if !self.rate.is_app_limited() {
             return;
         }
@@ -204,29 +204,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn steers(&self) -> bool {
-        true
-    }
-
-    /// bbr_init.
-    fn begin(&mut self, outset: Outset) {
-        self.smss = outset.smss.max(1);
-        self.min_rtt = outset.min_rtt;
-        self.min_rtt_at = outset.now;
-        self.aggregation.restart(micros(outset.now));
-        self.policer.reset(self.totals());
-        self.begin_pacing(outset.srtt);
-    }
-
-    fn on_app_limited(&mut self, in_flight: u64) {
-        self.rate.limit(in_flight);
-    }
-
-    fn on_departure(&mut self, departed: Departed) {
-        self.rate.on_sent(departed.end, departed.is_alone, departed.now);
-    }
-
-    /// bbr_main.
+    /// One acknowledgement updates the model, the state, and then the rate and the window (bbr_main).
     fn on_feedback(&mut self, feedback: &Feedback) {
         let (delivered, snd_una) = (feedback.delivered, feedback.snd_una);
         let sample = self.rate.on_ack(delivered, feedback.newest, snd_una, feedback.min_rtt, feedback.now);
@@ -247,29 +225,24 @@ impl CongestionControl for Bbr {
         self.set_cwnd(feedback, bw);
     }
 
-    /// bbr_undo_cwnd.
+    /// Startup and the search for a policer begin again (bbr_undo_cwnd).
     fn on_undo(&mut self) {
         (self.full_pipe.bw, self.full_pipe.rounds) = (0, 0);
         self.policer.reset(self.totals());
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(Rate::from_bps(self.pacing_rate.saturating_mul(8)))
+    fn pacing_rate(&self) -> Rate {
+        Rate::from_bps(self.pacing_rate.saturating_mul(8))
     }
 
-    fn bottleneck_rate(&self) -> Option<Rate> {
+    fn bottleneck_rate(&self) -> Rate {
         let bytes = u128::from(self.bw()) * u128::from(self.smss) * 1_000_000 / u128::from(BW_UNIT);
-        Some(Rate::from_bps(u64::try_from(bytes * 8).unwrap_or(u64::MAX)))
+        Rate::from_bps(u64::try_from(bytes * 8).unwrap_or(u64::MAX))
     }
 
-    /// bbr_min_tso_segs.
-    fn least_burst(&self) -> u32 {
+    /// One segment below 1.2 Mbit/s, two above (bbr_min_tso_segs).
+    fn min_burst(&self) -> u32 {
         if self.pacing_rate < SLOW_PACING { 1 } else { 2 }
-    }
-
-    /// bbr_sndbuf_expand.
-    fn buffered_windows(&self) -> u64 {
-        3
     }
 }
 

@@ -1,4 +1,5 @@
-//! The path as BBR sees it (draft §4.1): how fast the bottleneck delivers, over rounds, and the round trip without a queue.
+//! The path as BBR sees it (draft §4.1): how fast the bottleneck delivers, over rounds, and the round trip
+//! without a queue.
 
 use talkpath_units::Duration;
 
@@ -6,12 +7,12 @@ use super::policer::{Evidence, Finding, Totals};
 use super::{BW_UNIT, Bbr, Feedback, Mode, ProbeRtt, RateSample, UNIT};
 
 impl Bbr {
-    /// The bandwidth to go by (bbr_bw).
+    /// The bandwidth that rate and window follow from (bbr_bw).
     pub(super) fn bw(&self) -> u64 {
         self.policer.rate().unwrap_or_else(|| self.bandwidth.get())
     }
 
-    /// bbr_update_bw: counts rounds, and takes the sample in unless the application held it down.
+    /// Counts rounds, and takes the sample unless the application limited it (bbr_update_bw).
     pub(super) fn update_bandwidth(&mut self, sample: Option<RateSample>, losses: u64) {
         self.round_start = false;
         let Some(sample) = sample else { return };
@@ -48,7 +49,7 @@ impl Bbr {
         Totals { at_ms: self.rate.delivered_at() / 1000, delivered: self.rate.delivered(), lost: self.lost }
     }
 
-    /// bbr_update_min_rtt.
+    /// Updates the shortest round trip. If it is older than 10 s, PROBE_RTT begins (bbr_update_min_rtt).
     pub(super) fn update_min_rtt(&mut self, feedback: &Feedback, has_delivered: bool) {
         let now = feedback.now;
         let is_expired = now > self.min_rtt_at.saturating_add(MIN_RTT_WINDOW);

@@ -1,8 +1,9 @@
-//! Whether a policer holds the path to a rate (bbr_lt_bw_sampling; Flach and others, "An Internet-wide analysis of traffic
-//! policing", SIGCOMM 2016).
+//! Whether a policer holds the path to a rate (bbr_lt_bw_sampling; Flach and others, "An Internet-wide
+//! analysis of traffic policing", SIGCOMM 2016).
 //!
-//! A token bucket lets bursts through and then drops whatever exceeds its rate. Two intervals in a row, from loss to loss, with more
-//! than a fifth lost and nearly the same rate of delivery, mean that: then that long-term rate is used for 48 rounds.
+//! A token bucket lets bursts through and then drops whatever exceeds its rate. Two intervals in a row, from
+//! loss to loss, with more than a fifth lost and nearly the same rate of delivery, mean that: then that
+//! long-term rate is used for 48 rounds.
 
 use super::control::bytes_per_second;
 use super::{BW_UNIT, UNIT};
@@ -12,11 +13,11 @@ use super::{BW_UNIT, UNIT};
 pub(super) struct Policer {
     is_sampling: bool,
     is_used: bool,
-    /// The long-term rate: in use, or of the last interval; zero where there is none.
+    /// The long-term rate: in use, or of the last interval; zero if there is none.
     bw: u64,
     /// Rounds in the interval, or with the rate in use.
     rounds: u64,
-    /// Where the interval began.
+    /// The totals at the beginning of the interval.
     start: Totals,
 }
 
@@ -52,7 +53,7 @@ pub(super) enum Finding {
 }
 
 impl Policer {
-    /// The rate to go by, where a policer holds.
+    /// The policer's rate, while one is assumed.
     pub(super) fn rate(&self) -> Option<u64> {
         self.is_used.then_some(self.bw)
     }
@@ -138,7 +139,7 @@ const ROUNDS_IN_USE: u64 = 48;
 mod tests {
     use super::*;
 
-    /// A round a call, of 100 ms, with so much delivered and lost in all.
+    /// A round a call, of 100 ms; `delivered` and `lost` are totals since the beginning.
     fn round(policer: &mut Policer, number: u64, delivered: u64, lost: u64, has_losses: bool) -> Finding {
         policer.on_ack(Evidence {
             totals: Totals { at_ms: 100 * number, delivered, lost },
@@ -154,7 +155,8 @@ mod tests {
     fn two_lossy_intervals_of_one_rate_are_a_policer_for_48_rounds() {
         let mut policer = Policer::default();
         let mut found = Vec::new();
-        // 10 of 13 segments a round arrive: the first interval ends in the fourth round, the second four rounds later.
+        // 10 of 13 segments a round arrive: the first interval ends in the fourth round, the second four
+        // rounds later.
         for number in 0..9 {
             found.push(round(&mut policer, number, 10 * number, 3 * number, true));
         }

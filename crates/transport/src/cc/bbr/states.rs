@@ -1,18 +1,20 @@
-//! The states (draft §4.3): startup until the pipe is full, the drain after it, the gain cycle of PROBE_BW, and PROBE_RTT.
+//! The states (draft §4.3): startup until the pipe is full, the drain after it, the gain cycle of PROBE_BW,
+//! and PROBE_RTT.
 
 use talkpath_units::{Duration, Instant};
 
 use super::{Bbr, Feedback, MIN_CWND, Mode, PACING_GAINS, ProbeRtt, UNIT};
 
 impl Bbr {
-    /// bbr_update_cycle_phase.
+    /// The next phase of the gain cycle begins when this one is over (bbr_update_cycle_phase).
     pub(super) fn update_cycle(&mut self, feedback: &Feedback) {
         if self.mode == Mode::ProbeBw && self.is_phase_over(feedback) {
             self.advance_cycle();
         }
     }
 
-    /// bbr_is_next_cycle_phase: a round trip; longer while probing has not filled the pipe, less once the queue is gone.
+    /// A phase lasts a round trip; longer while probing has not filled the pipe, less once the queue is empty
+    /// (bbr_is_next_cycle_phase).
     fn is_phase_over(&self, feedback: &Feedback) -> bool {
         let span = self.rate.delivered_at().saturating_sub(self.cycle.start);
         let is_full_length = span > self.min_rtt.map_or(u64::MAX, Duration::as_micros);
@@ -33,7 +35,7 @@ impl Bbr {
         self.cycle.start = self.rate.delivered_at();
     }
 
-    /// bbr_reset_probe_bw_mode: begins anywhere in the cycle but where it drains.
+    /// The cycle begins in any phase but the draining one (bbr_reset_probe_bw_mode).
     pub(super) fn enter_probe_bw(&mut self) {
         self.mode = Mode::ProbeBw;
         let back = (self.stream.bits() % RANDOM_PHASES) as usize;
@@ -41,7 +43,8 @@ impl Bbr {
         self.advance_cycle();
     }
 
-    /// bbr_check_full_bw_reached.
+    /// The pipe is full after three rounds in which the bandwidth grew by less than a quarter
+    /// (bbr_check_full_bw_reached).
     pub(super) fn check_full_pipe(&mut self, is_app_limited: bool) {
         let full = &mut self.full_pipe;
         if full.reached || !self.round_start || is_app_limited {
@@ -57,7 +60,7 @@ impl Bbr {
         }
     }
 
-    /// bbr_check_drain.
+    /// Startup ends when the pipe is full, and drain when at most a BDP is in flight (bbr_check_drain).
     pub(super) fn check_drain(&mut self, feedback: &Feedback) {
         let bw = self.bandwidth.get();
         if self.mode == Mode::Startup && self.full_pipe.reached {
@@ -73,7 +76,7 @@ impl Bbr {
     }
 
     pub(super) fn probe_rtt(&mut self, feedback: &Feedback) {
-        // So slow a rate is no measure of the path.
+        // At four segments in flight the delivery rate says nothing of the path.
         self.rate.limit(feedback.in_flight);
         if self.probe_rtt.done_at.is_none() {
             if feedback.in_flight <= MIN_CWND {

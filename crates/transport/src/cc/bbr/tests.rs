@@ -1,4 +1,5 @@
-//! BBR alone against a bottleneck in a few lines: paced departures, a queue, an acknowledgement for each segment.
+//! BBR alone against a bottleneck in a few lines: paced departures, a queue, an acknowledgement for each
+//! segment.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,8 @@ use talkpath_units::{Packets, Seed};
 use super::*;
 use crate::cc::Counting;
 
-/// Segments of 1000 B: the bottleneck sends one each `service_us`, after which a round trip of `rtt_us` passes.
+/// Segments of 1000 B: the bottleneck sends one each `service_us`, after which a round trip of `rtt_us`
+/// passes.
 struct Path {
     bbr: Bbr,
     service_us: u64,
@@ -18,7 +20,8 @@ struct Path {
     sent: u64,
     next_departure_us: u64,
     bottleneck_free_us: u64,
-    /// Every such departure is dropped, and told of when it would have been acknowledged.
+    /// Each segment whose number is a multiple of this is dropped. Its loss is reported when it would have
+    /// been acknowledged.
     drop_each: Option<u64>,
 }
 
@@ -27,7 +30,7 @@ impl Path {
         let window = Window::new(Counting::Packets, Packets::new(10), None);
         let mut bbr = Bbr::new(window, Seed::new(1).stream("test"));
         let rtt = Some(Duration::from_micros(rtt_us));
-        bbr.begin(Outset { now: Instant::ZERO, smss: 1000, srtt: rtt, min_rtt: rtt });
+        bbr.begin(InitialState { now: Instant::ZERO, smss: 1000, srtt: rtt, min_rtt: rtt });
         Self {
             bbr,
             service_us,
@@ -47,7 +50,7 @@ impl Path {
 
     fn send(&mut self) {
         self.sent += 1;
-        self.bbr.on_departure(Departed { now: self.now(), end: self.sent, is_alone: self.flight.is_empty() });
+        self.bbr.on_sent(SentSegment { now: self.now(), end: self.sent, is_alone: self.flight.is_empty() });
         self.bottleneck_free_us = self.bottleneck_free_us.max(self.now_us) + self.service_us;
         self.flight.push_back((self.sent, self.bottleneck_free_us + self.rtt_us));
         self.next_departure_us =
@@ -112,7 +115,8 @@ fn path() -> Path {
     Path::new(1000, 40_000)
 }
 
-/// Draft §4.3.2: the rate doubles each round and startup ends three rounds after it stopped growing; then the queue goes.
+/// Draft §4.3.2: the rate doubles each round and startup ends three rounds after it stopped growing; then the
+/// queue goes.
 #[test]
 fn startup_finds_the_bottlenecks_rate_and_drains_its_queue() {
     let mut path = path();
@@ -122,12 +126,12 @@ fn startup_finds_the_bottlenecks_rate_and_drains_its_queue() {
     // From 10 to 2 BDP takes log2(80 / 10) rounds of about 60 ms; then three more.
     assert!(path.now_us < 700_000, "{}", path.now_us);
     assert!(path.run(1_000_000, |bbr, _| bbr.mode == Mode::ProbeBw));
-    // No more than a BDP and the bursts' budget.
+    // At most a BDP and the bursts' budget.
     assert!(path.flight.len() as u64 <= 41 + 3 * 2 + 2, "{}", path.flight.len());
 }
 
-/// Draft §4.3.4: the cycle raises the rate by a quarter, lowers it by as much, and cruises; what is in flight stays below twice
-/// a BDP and the bursts' budget, and the bottleneck is never idle.
+/// Draft §4.3.4: the cycle raises the rate by a quarter, lowers it by as much, and cruises; what is in flight
+/// stays below twice a BDP and the bursts' budget, and the bottleneck is never idle.
 #[test]
 fn probing_cycles_around_the_bottlenecks_rate() {
     let mut path = path();
@@ -144,7 +148,7 @@ fn probing_cycles_around_the_bottlenecks_rate() {
     let delivered = path.bbr.rate.delivered() - before;
     assert!((1980..=2000).contains(&delivered), "{delivered}");
     assert!(largest <= 2 * 41 + 8, "{largest}");
-    let rate = path.bbr.bottleneck_rate().map(Rate::as_bps).unwrap();
+    let rate = path.bbr.bottleneck_rate().as_bps();
     assert!(rate.abs_diff(8_000_000) < 80_000, "{rate}");
 }
 
@@ -163,7 +167,7 @@ fn every_ten_seconds_four_segments_look_for_a_shorter_round_trip() {
     assert!(path.bbr.window.cwnd() > 60, "{}", path.bbr.window.cwnd());
 }
 
-/// bbr_reset_probe_bw_mode: never where the cycle drains.
+/// bbr_reset_probe_bw_mode: never in the phase that drains.
 #[test]
 fn cycles_begin_anywhere_but_in_the_draining_phase() {
     let mut path = path();
@@ -185,7 +189,7 @@ fn scattered_losses_leave_the_rate() {
     let mut path = path();
     path.drop_each = Some(50);
     path.run(4_000_000, |_, _| false);
-    let rate = path.bbr.bottleneck_rate().map(Rate::as_bps).unwrap();
+    let rate = path.bbr.bottleneck_rate().as_bps();
     assert!((7_500_000..=8_100_000).contains(&rate), "{rate}");
     assert_eq!(path.bbr.policer.rate(), None);
 }
@@ -196,7 +200,7 @@ fn recovery_conserves_packets_for_a_round_and_then_restores_the_window() {
     let mut path = path();
     path.run(2_000_000, |_, _| false);
     let before = path.bbr.window.cwnd();
-    path.bbr.reduce(0);
+    path.bbr.on_loss();
     let feedback = |path: &Path, phase, losses| Feedback {
         now: path.now(),
         delivered: 1,
@@ -225,6 +229,6 @@ fn recovery_conserves_packets_for_a_round_and_then_restores_the_window() {
 fn pacing_begins_at_the_handshakes_round_trip() {
     let path = path();
     // 10 segments of 1000 B in 40 ms, by 739/256 and 99 %.
-    let rate = path.bbr.pacing_rate().map(Rate::as_bps).unwrap();
+    let rate = path.bbr.pacing_rate().as_bps();
     assert!(rate.abs_diff(8 * 714_463) < 1000, "{rate}");
 }

@@ -1,7 +1,7 @@
 //! The contract between DCCP's core and a congestion control (CCID; RFC 4340 §10).
 //!
-//! A connection is two half-connections. Each has a sending half, which decides when data may leave, and a receiving
-//! half at the other end, which decides when and with what to acknowledge:
+//! A connection is two half-connections. Each has a sending half, which decides when data may leave, and a
+//! receiving half at the other end, which decides when and with what to acknowledge:
 //!
 //! ```text
 //!   queue ─► HcSender: clearance ──► data packet ──► HcReceiver: on_packet
@@ -9,10 +9,10 @@
 //!            on_ack     ◄── Ack or DataAck ◄──       put_options, on_acknowledged
 //! ```
 //!
-//! The core owns sequence numbers, validity, the handshake, features, the Ack Vector and its history, NDP counts and the
-//! queue; what arrives here is valid. Order of calls: `on_packet` and `on_ack` for what a packet brings (first the
-//! receiving half, then the sending one), `on_timeout` at `deadline`, and then `clearance` until it is not
-//! [`Clearance::Now`]. Times are `now`, last, and never go back.
+//! The core owns sequence numbers, validity, the handshake, features, the Ack Vector and its history, NDP
+//! counts and the queue; what arrives here is valid. Order of calls: `on_packet` and `on_ack` for what a
+//! packet brings (first the receiving half, then the sending one), `on_timeout` at `deadline`, and then
+//! `clearance` until it is not [`Clearance::Now`]. Times are `now`, last, and never go back.
 
 mod any;
 mod ccid2;
@@ -47,7 +47,7 @@ pub struct Sent {
     pub is_data: bool,
     /// Bytes of application data.
     pub payload: Bytes,
-    /// Data packets that still wait behind it: none where the application, not we, limits the rate.
+    /// Data packets that still wait behind it: none if the application, not we, limits the rate.
     pub queued: usize,
 }
 
@@ -60,10 +60,10 @@ pub struct Acknowledgement<'a> {
     pub ack: Seq,
     /// Whether the packet carries data as well.
     pub is_data: bool,
-    /// Packets of the peer's, data or not, that have been inferred as lost since the last acknowledgement, and this one where it is
-    /// marked.
+    /// Packets of the peer's, data or not, that have been inferred as lost since the last acknowledgement,
+    /// and this packet if it is marked.
     pub peer_lost: u64,
-    /// Its options; [`ack_vector`](super::ack_vector()) reads the Ack Vector, where there is one.
+    /// Its options; [`ack_vector`](super::ack_vector()) reads the Ack Vector, if there is one.
     pub options: &'a Options,
 }
 
@@ -103,7 +103,8 @@ pub trait CcidSender {
     }
     /// Adds what the CCID wants to say on a data packet that is about to leave.
     fn put_options(&mut self, _options: &mut Options, _now: Instant) {}
-    /// The handshake took this round trip; it comes before anything is sent, and not where it was not measured.
+    /// The handshake took this round trip; called before anything is sent, and not at all if the round trip
+    /// was not measured.
     fn on_handshake(&mut self, _rtt: Duration, _now: Instant) {}
     /// A packet has left.
     fn on_sent(&mut self, sent: &Sent, now: Instant);
@@ -113,8 +114,8 @@ pub trait CcidSender {
     fn on_timeout(&mut self, now: Instant);
     /// When `on_timeout` wants to be called.
     fn deadline(&self) -> Option<Instant>;
-    /// Whether the next data packet shall acknowledge the peer's acknowledgements, so that the peer can forget
-    /// (RFC 4340 §11.1).
+    /// Whether the next data packet shall acknowledge the peer's acknowledgements, so that the peer can
+    /// forget (RFC 4340 §11.1).
     fn wants_to_acknowledge(&self) -> bool {
         false
     }
@@ -138,12 +139,12 @@ pub trait CcidReceiver {
     fn on_handshake(&mut self, _rtt: Duration) {}
     /// A packet has arrived and is valid.
     fn on_packet(&mut self, arrived: &Arrived, now: Instant);
-    /// When an acknowledgement has to leave, alone if need be; in the past or now where it is due.
+    /// When an acknowledgement has to leave, alone if need be; in the past or now if it is due.
     fn acknowledge_at(&self) -> Option<Instant>;
     /// Whether a data packet that leaves now should carry an acknowledgement.
     fn has_news(&self) -> bool;
-    /// Adds what the CCID wants on an Ack or DataAck that is about to leave; the core adds the Ack Vector behind it where
-    /// that is negotiated.
+    /// Adds what the CCID wants on an Ack or DataAck that is about to leave; the core adds the Ack Vector
+    /// behind it if that is negotiated.
     fn put_options(&mut self, _options: &mut Options, _now: Instant) {}
     /// An Ack or DataAck has left.
     fn on_acknowledged(&mut self, now: Instant);

@@ -25,7 +25,8 @@ impl Ccid2Receiver {
         Self { ratio: INITIAL_ACK_RATIO, unacknowledged: 0, deadline: None, greatest: None, marked_at: None }
     }
 
-    /// RFC 4340 §11.3: at once for what may indicate loss, and for a mark, though not more than once a round trip.
+    /// RFC 4340 §11.3: at once for what may indicate loss, and for a mark, though not more than once a round
+    /// trip.
     fn is_urgent(&mut self, arrived: &Arrived, now: Instant) -> bool {
         let in_order = self.greatest.is_none_or(|greatest| arrived.seq == greatest.next());
         if arrived.ecn == Ecn::Ce

@@ -1,21 +1,22 @@
-//! The sending half: `cwnd`, `ssthresh` and `pipe` (RFC 4341 §5), the transmit timeout, and the Ack Ratio (§6.1).
+//! The sending half: `cwnd`, `ssthresh` and `pipe` (RFC 4341 §5), the transmit timeout, and the Ack Ratio
+//! (§6.1).
 
 use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Duration, Instant, Packets};
 
+use crate::cc::usage::WindowUsage;
 use crate::cc::{Counting, Window};
 use crate::dccp::ccid::{Acknowledgement, CcidCounters, CcidSender, Clearance, Sent};
 use crate::dccp::{AckState, DccpOption, DropCode, Feature, Seq, ack_vector, drop_code};
 use crate::tcp::rtt::{RttEstimator, RttRule};
-use crate::tcp::usage::WindowUsage;
 use crate::{DccpConfig, Observation};
 
 /// CCID 2's sending half.
 #[derive(Clone, Debug)]
 pub struct Ccid2Sender {
     cwnd: u64,
-    /// [`u64::MAX`] where unlimited.
+    /// [`u64::MAX`] if unlimited.
     ssthresh: u64,
     /// Data packets in the network, as far as is known.
     pipe: u64,
@@ -56,7 +57,7 @@ struct Record {
     is_outstanding: bool,
 }
 
-/// What one acknowledgement told of data packets.
+/// What one acknowledgement reported of data packets.
 #[derive(Debug, Default)]
 struct News {
     /// In state 0.
@@ -91,7 +92,8 @@ impl Ccid2Sender {
             growth: 0,
             no_growth_until: Instant::ZERO,
             usage: WindowUsage::default(),
-            // A minimum under the variance term, as Linux has it, so that a delayed acknowledgement is never late.
+            // A minimum under the variance term, as Linux has it, so that a delayed acknowledgement is never
+            // late.
             rtt: RttEstimator::new(RttRule::Linux, Duration::ZERO, LEAST_VARIANCE),
             timed: None,
             deadline: None,
@@ -199,8 +201,8 @@ impl Ccid2Sender {
         self.counters.congestion_events += 1;
     }
 
-    /// RFC 4341 §5: in slow start one packet for every two, at most Ack Ratio / 2 an acknowledgement; later one a window. Or,
-    /// where that is asked for, one for each, as RFC 5681 §3.1 has it of segments.
+    /// RFC 4341 §5: in slow start one packet for every two, at most Ack Ratio / 2 an acknowledgement; later
+    /// one a window. If the configuration says so, one for each, as RFC 5681 §3.1 has it of segments.
     fn grow(&mut self, acked: u64) {
         if self.cwnd < self.ssthresh {
             self.growth += acked.min(u64::from(self.ack_ratio.current)) * self.slow_start_step;
@@ -221,7 +223,7 @@ impl Ccid2Sender {
         now >= self.no_growth_until && (self.app_limited_growth || self.usage.is_limited(&window))
     }
 
-    /// RFC 4341 §5.2, RFC 4340 §11.6: no growth for a round trip, and no more slow start.
+    /// RFC 4341 §5.2, RFC 4340 §11.6: no growth for a round trip, and no slow start from now on.
     fn on_slow_receiver(&mut self, now: Instant) {
         self.ssthresh = self.ssthresh.min(self.cwnd.max(2));
         self.no_growth_until = now + self.rtt.srtt().unwrap_or(DEFAULT_RTT);
@@ -441,7 +443,8 @@ fn insert(greatest: &mut [Option<Seq>; NUMDUPACK], seq: Seq) {
 
 /// RFC 4341 §5: "set to three, as is currently the case in TCP".
 const NUMDUPACK: usize = 3;
-/// Chosen: twice the 0.2 s by which a receiver may delay (RFC 4340 §11.3). RFC 4341 §5 needs no minimum timeout.
+/// Chosen: twice the 0.2 s by which a receiver may delay (RFC 4340 §11.3). RFC 4341 §5 needs no minimum
+/// timeout.
 const LEAST_VARIANCE: Duration = Duration::from_millis(400);
 /// RFC 4340 §3.4.
 const DEFAULT_RTT: Duration = Duration::from_millis(200);

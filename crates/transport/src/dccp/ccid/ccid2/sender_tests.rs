@@ -20,7 +20,7 @@ impl Story {
         Self { sender, arrived: AckHistory::default(), now: Instant::ZERO, next: 1 }
     }
 
-    /// Sends data packets while the window lets it, at most so many; returns how many.
+    /// Sends data packets while the window lets it, at most `most`; returns how many.
     fn send(&mut self, most: u64) -> u64 {
         let payload = Bytes::new(1000);
         let mut count = 0;
@@ -106,7 +106,8 @@ fn congestion_avoidance_adds_a_packet_a_window() {
     }
 }
 
-/// RFC 4341 §5, 2: three later packets, data or not, make a hole a loss; two losses of one window are one event.
+/// RFC 4341 §5, 2: three later packets, data or not, make a hole a loss; two losses of one window are one
+/// event.
 #[test]
 fn three_later_packets_make_a_loss_and_a_window_is_halved_once() {
     let mut story = Story::new(&DccpConfig { initial_window: Some(Packets::new(10)), ..config() });
@@ -152,7 +153,8 @@ fn a_timeout_leaves_one_packet() {
     assert_eq!(story.sender.deadline(), Some(Instant::from_millis(1500)));
 }
 
-/// RFC 4341 §5: a mark is a congestion event and adds nothing; cwnd never falls below one, ssthresh below two.
+/// RFC 4341 §5: a mark is a congestion event and adds nothing; cwnd never falls below one, ssthresh below
+/// two.
 #[test]
 fn marks_halve_as_losses_do() {
     let mut story = Story::new(&DccpConfig { initial_window: Some(Packets::new(3)), ..config() });
@@ -189,8 +191,8 @@ fn a_slow_receiver_stops_growth_for_a_round_trip() {
     assert_eq!((story.sender.cwnd, story.sender.ssthresh), (4, 4));
 }
 
-/// RFC 4341 §6.1.2: doubled for a window with lost acknowledgements, within half the window; falls by one after
-/// cwnd / (R^2 - R) windows without.
+/// RFC 4341 §6.1.2: doubled for a window with lost acknowledgements, within half the window; falls by one
+/// after cwnd / (R^2 - R) windows without.
 #[test]
 fn the_ack_ratio_follows_lost_acknowledgements() {
     let ssthresh = Some(Packets::new(8));

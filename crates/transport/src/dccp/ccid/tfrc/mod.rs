@@ -7,10 +7,10 @@
 //!                                   Loss Intervals [, Dropped Packets] [, Loss Event Rate]
 //! ```
 //!
-//! The machinery is [`crate::tfrc`]; here are its options and numbers. The sender works the loss event rate out of the Loss
-//! Intervals option (RFC 4342 §5); the receiver's own, in the Loss Event Rate option, is sent where that is negotiated
-//! (§8.4) and not used. CCID 4 is CCID 3 with TFRC-SP and the Dropped Packets option; the sender tells which intervals were
-//! short from its own sending times.
+//! The machinery is [`crate::tfrc`]; here are its options and numbers. The sender works the loss event rate
+//! out of the Loss Intervals option (RFC 4342 §5); the receiver's own, in the Loss Event Rate option, is sent
+//! if that is negotiated (§8.4) and not used. CCID 4 is CCID 3 with TFRC-SP and the Dropped Packets option;
+//! the sender finds out which intervals were short from its own sending times.
 //!
 //! Left out: the ECN Nonce Echo, which is 0 as everywhere here, and checking a receiver's honesty by it (§9).
 

@@ -28,7 +28,8 @@ pub(super) struct FeedbackOptions {
     /// Bytes per second.
     pub(super) receive_rate: u32,
     pub(super) intervals: ReportedIntervals,
-    /// The rate that the receiver worked out itself, where it told no intervals; see docs/departures.md.
+    /// The rate that the receiver worked out itself, if it reported no intervals; see
+    /// docs/models/departures.md.
     pub(super) told_rate: Option<f64>,
     pub(super) slow_receiver: bool,
 }
@@ -50,7 +51,7 @@ impl ReportedIntervals {
         &self.list[..self.count]
     }
 
-    /// Puts the option, and Dropped Packets behind it where `drop_counts` are wanted; false where there is no room.
+    /// Puts the option, and Dropped Packets behind it if `drop_counts` are wanted; false if there is no room.
     #[must_use]
     pub(super) fn put(&self, options: &mut Options, drop_counts: bool) -> bool {
         let mut data = [0; 1 + MOST * ENTRY];
@@ -74,8 +75,8 @@ impl ReportedIntervals {
             .push(DccpOption::Ccid { kind: DROPPED_PACKETS, data: &counts[..self.count * DROP_COUNT] })
     }
 
-    /// `data` is one Loss Intervals option's: nine bytes an interval after Skip Length. Of several options the first is
-    /// read; it holds more than the average takes.
+    /// `data` is one Loss Intervals option's: nine bytes an interval after Skip Length. Of several options
+    /// the first is read; it holds more than the average takes.
     fn read(data: &[u8]) -> Option<Self> {
         let (&skip, entries) = data.split_first()?;
         if entries.is_empty() || entries.len() % ENTRY != 0 {
@@ -105,8 +106,9 @@ impl ReportedIntervals {
     }
 }
 
-/// The options of a feedback packet; `None` where one of the three that make it one is missing. In place of Loss
-/// Intervals a Loss Event Rate will do, and then no Elapsed Time is none: Linux's receiver tells nothing else.
+/// The options of a feedback packet; `None` if one of the three that make it one is missing. A Loss Event
+/// Rate may replace Loss Intervals, and a missing Elapsed Time then counts as none: Linux's receiver sends
+/// nothing else.
 pub(super) fn read_feedback(options: &Options) -> Option<FeedbackOptions> {
     let (mut elapsed, mut receive_rate, mut intervals, mut counts, mut rate) = (None, None, None, None, None);
     let mut slow_receiver = false;
@@ -166,8 +168,8 @@ pub(super) fn put_loss_event_rate(options: &mut Options, mean_interval: Option<f
     options.push(DccpOption::Ccid { kind: LOSS_EVENT_RATE, data: &data })
 }
 
-/// How many packets after `above` packets back from the acknowledgement number were dropped for want of room in the
-/// receive buffer: Drop Code 2 of Data Dropped (RFC 4340 §11.7).
+/// How many packets after `above` packets back from the acknowledgement number were dropped for want of room
+/// in the receive buffer: Drop Code 2 of Data Dropped (RFC 4340 §11.7).
 pub(super) fn receive_buffer_drops(options: &Options, newly_acknowledged: u64) -> u64 {
     let mut passed = 0;
     let mut dropped = 0;

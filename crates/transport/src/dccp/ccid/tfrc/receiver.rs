@@ -15,7 +15,7 @@ pub struct TfrcReceiver {
     /// Once a packet has arrived.
     state: Option<State>,
     send_loss_event_rate: bool,
-    /// Where the handshake measured it.
+    /// The round trip, if the handshake measured it.
     handshake_rtt: Option<Duration>,
     due: Option<Instant>,
 }
@@ -99,7 +99,8 @@ impl CcidReceiver for TfrcReceiver {
         let report = state.receiver.report(now);
         let elapsed = u32::try_from(now.since(state.at).as_nanos() / ELAPSED_UNIT.as_nanos());
         let drop_counts = self.config.variant == Variant::SmallPackets;
-        // A packet holds them all; were there no room, it would be no feedback and the sender's timer would tell.
+        // A packet holds them all; were there no room, it would be no feedback, and the sender's timer would
+        // expire.
         let _fits = options.push(DccpOption::ElapsedTime(elapsed.unwrap_or(u32::MAX)))
             && put_receive_rate(options, report.x_recv)
             && Self::intervals(state).put(options, drop_counts)
@@ -117,7 +118,7 @@ impl CcidReceiver for TfrcReceiver {
     }
 }
 
-/// Where numbers without wrapping begin: late packets of before the first lie below.
+/// The first of the numbers without wrapping: late packets from before the first lie below.
 const ORIGIN: u64 = 1 << 48;
 /// RFC 4340 §13.2.
 const ELAPSED_UNIT: Duration = Duration::from_micros(10);

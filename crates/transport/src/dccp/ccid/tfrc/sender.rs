@@ -26,7 +26,7 @@ pub struct TfrcSender {
     intervals: VecDeque<Known>,
     /// The acknowledgement numbers of the last feedback: whose, and of what.
     last_feedback: Option<(Seq, Seq)>,
-    /// The rate of the last feedback that told no intervals.
+    /// The rate of the last feedback that reported no intervals.
     told_rate: f64,
     payload: Bytes,
     congestion_events: u64,
@@ -44,7 +44,7 @@ struct LogEntry {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     first: Seq,
-    /// When its first packet left; `None` where that is not known, and for the interval before the first loss.
+    /// When its first packet left; `None` if that is not known, and for the interval before the first loss.
     start: Option<Instant>,
     interval: Interval,
 }
@@ -76,7 +76,7 @@ impl TfrcSender {
         self.log.get(index).filter(|entry| entry.seq == seq)
     }
 
-    /// Takes over the reported intervals. Returns whether any of them tells of losses that were not known.
+    /// Takes over the reported intervals. Returns whether any of them reports losses that were not known.
     fn merge(&mut self, ack: Seq, options: &FeedbackOptions, acknowledged: Option<Instant>) -> bool {
         let reported = options.intervals.as_slice();
         let mut places = [(Seq::default(), ReportedInterval::default()); INTERVALS + 1];
@@ -100,7 +100,8 @@ impl TfrcSender {
 
     fn merge_one(&mut self, first: Seq, reported: ReportedInterval) -> bool {
         let (packets, dropped) = (reported.data.max(u32::from(reported.lossy > 0)), reported.dropped);
-        // The same first number: what begins with a loss is told apart from the empty interval before a first loss.
+        // The same first number: an interval that begins with a loss is another than the empty interval
+        // before a first loss.
         let same =
             |known: &&mut Known| known.first == first && (known.interval.dropped > 0) == (reported.lossy > 0);
         if let Some(known) = self.intervals.iter_mut().find(same) {
@@ -129,7 +130,8 @@ impl TfrcSender {
         lossy
     }
 
-    /// A new loss event: what the current interval took from the weight of the older ones stays taken (RFC 5348 §5.5).
+    /// A new loss event: what the current interval took from the weight of the older ones stays taken
+    /// (RFC 5348 §5.5).
     fn discount(&mut self) {
         let general = self.general_discount();
         for known in self.intervals.iter_mut().skip(1) {
@@ -137,7 +139,7 @@ impl TfrcSender {
         }
     }
 
-    /// DF of RFC 5348 §5.5; 1 where nothing is discounted.
+    /// DF of RFC 5348 §5.5; 1 if nothing is discounted.
     fn general_discount(&self) -> f64 {
         if !self.config.history_discounting {
             return 1.0;
@@ -225,7 +227,8 @@ impl CcidSender for TfrcSender {
             }
         };
         let feedback = Feedback {
-            // A peer that says it held the acknowledgement for longer than it was away has told nothing of the path.
+            // If the peer says that it held the acknowledgement for longer than the packet was away, there is
+            // no sample.
             rtt: entry
                 .map(|entry| now.since(entry.sent))
                 .filter(|measured| options.elapsed <= *measured)

@@ -105,9 +105,9 @@ fn ccid_3_settles_at_the_equations_rate() {
     assert!((rate / expected - 1.0).abs() < 0.03, "{rate} packets/s for {expected}");
 }
 
-/// RFC 4828 §4.4 and RFC 5622 §8.7: every 50th packet of 160 B is lost, R = 1 s. At 54.6 packets/s two losses fall into
-/// each loss event of 100 packets, and each is over in 1.8 s: short, so that p = 2 / 100 and not 1 / 100.
-/// 1460 x 160 / 196 / (1 x f(0.02)) = 1191.8 / 0.136517 = 8730 B/s, 54.6 packets/s.
+/// RFC 4828 §4.4 and RFC 5622 §8.7: every 50th packet of 160 B is lost, R = 1 s. At 54.6 packets/s two losses
+/// fall into each loss event of 100 packets, and each is over in 1.8 s: short, so that p = 2 / 100,
+/// not 1 / 100. 1460 x 160 / 196 / (1 x f(0.02)) = 1191.8 / 0.136517 = 8730 B/s, 54.6 packets/s.
 #[test]
 fn ccid_4_counts_every_loss_of_short_intervals() {
     let rate = Loop::new(Variant::SmallPackets, 500, 50).run(160, 100, 300);

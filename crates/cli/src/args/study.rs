@@ -1,0 +1,65 @@
+//! The command line of `talkpath study`.
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Subcommand};
+
+use super::{ArenaKind, key_value};
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyArgs {
+    #[command(subcommand)]
+    pub(crate) command: StudyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// List the studies that are built in
+    List,
+    /// Print what a study asks, assumes, claims and expects
+    Show {
+        /// Its name, or the path of a study.toml
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Run a study's cells and judge its claims; the exit code is 1 if a verdict is not the expected one
+    Run(StudyRunArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyRunArgs {
+    /// Its name, or the path of a study.toml
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Run only this claim and the cells that it reads; may be given again
+    #[arg(long = "claim", value_name = "ID")]
+    pub(crate) claims: Vec<String>,
+    /// Where the cells run: sim, emu, or both; the verdict of the first stands on top
+    #[arg(
+        long,
+        value_name = "A[,B]",
+        value_enum,
+        value_delimiter = ',',
+        env = "TALKPATH_ARENA",
+        default_value = "sim"
+    )]
+    pub(crate) arena: Vec<ArenaKind>,
+    /// Take fewer start phases under fewer assumption sets, and leave some checks out; a claim that these
+    /// would decide is partly-judged
+    #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
+    pub(crate) quick: bool,
+    /// Derive the seed of each repetition from this one instead of the scenarios' own; the verdicts should
+    /// stay
+    #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// Set a key in the scenarios of all cells, after what the study sets, such as `duration=50 s`; may be
+    /// given again
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Continue the newest run of this study, seed and --set under --out; undisturbed repetitions are kept
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Exit with 1 also if the machine disturbed runs so that a claim has no verdict; claims that --quick
+    /// judges only in part do not change the exit code
+    #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub(crate) strict: bool,
+}

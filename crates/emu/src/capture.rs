@@ -1,0 +1,302 @@
+//! What passed the hosts' devices, kept for `talkpath export --format pcapng`.
+//!
+//! ```text
+//!  run:     packet read from a device, or written to one ─► Capture ─► a pcapng file of four interfaces
+//!  export:  that file ─► one end of all flows, DCCP taken out of UDP ─► a pcapng file of one interface
+//! ```
+//!
+//! Packets that leave are stamped when the emulator read them, packets that arrive when it wrote them: what
+//! the hosts saw, the emulator's own lateness included. The capture keeps at most `snaplen` bytes of a packet
+//! and [`MAX_BYTES`] in all; what is left out is counted. Checksums that a kernel left to its device are
+//! completed first, as it would have done.
+
+use std::io::{self, Write};
+
+use talkpath_measure::pcapng::{self, Sighted};
+use talkpath_units::Instant;
+
+use crate::device::complete_checksum;
+use crate::packet::{Parsed, checksum, sum};
+
+/// Which end of a flow sees a packet, and what the flow speaks: an interface of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub(super) is_far: bool,
+    pub(super) is_dccp: bool,
+}
+
+/// A capture that grows.
+#[derive(Debug)]
+pub(super) struct Capture {
+    /// So that no packet waits for a large buffer to be moved.
+    pieces: Vec<Vec<u8>>,
+    current: Vec<u8>,
+    size: usize,
+    limit: usize,
+    snaplen: usize,
+    scratch: Vec<u8>,
+    /// Packets that there was no room for.
+    left_out: u64,
+}
+
+impl Capture {
+    /// Keeps up to `snaplen` bytes of each packet, and up to [`MAX_BYTES`] in all.
+    pub(super) fn new(snaplen: u32) -> Self {
+        Self::bounded(snaplen, MAX_BYTES)
+    }
+
+    fn bounded(snaplen: u32, limit: usize) -> Self {
+        let mut current = Vec::with_capacity(PIECE);
+        // Writing to memory does not fail.
+        let _ = pcapng::begin(&mut current, &NAMES);
+        let snaplen = usize::try_from(snaplen).unwrap_or(usize::MAX);
+        let size = current.len();
+        Self { pieces: Vec::new(), current, size, limit, snaplen, scratch: Vec::new(), left_out: 0 }
+    }
+
+    /// `packet` passed `interface` at `at`.
+    pub(super) fn note(
+        &mut self,
+        interface: Interface,
+        packet: &[u8],
+        parsed: &Parsed,
+        is_unsummed: bool,
+        at: Instant,
+    ) {
+        let bound = packet.len().min(self.snaplen) + pcapng::BLOCK_OVERHEAD;
+        if self.size + bound > self.limit {
+            self.left_out += 1;
+            return;
+        }
+        if self.current.len() + bound > PIECE {
+            let full = std::mem::replace(&mut self.current, Vec::with_capacity(PIECE.max(bound)));
+            self.pieces.push(full);
+        }
+        self.scratch.clear();
+        self.scratch.extend_from_slice(packet);
+        if is_unsummed {
+            complete_checksum(&mut self.scratch, parsed);
+        }
+        let kept = &self.scratch[..packet.len().min(self.snaplen)];
+        let original = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        let before = self.current.len();
+        let _ = pcapng::packet(&mut self.current, interface.number(), at, kept, original);
+        self.size += self.current.len() - before;
+    }
+
+    /// The file, and how many packets are not in it.
+    pub(super) fn finish(self) -> (Vec<u8>, u64) {
+        let mut file = Vec::with_capacity(self.size);
+        self.pieces.iter().for_each(|piece| file.extend_from_slice(piece));
+        file.extend_from_slice(&self.current);
+        (file, self.left_out)
+    }
+}
+
+impl Interface {
+    const fn number(self) -> u32 {
+        self.is_far as u32 | (self.is_dccp as u32) << 1
+    }
+
+    const fn numbered(number: u32) -> Self {
+        Self { is_far: number & 1 != 0, is_dccp: number & 2 != 0 }
+    }
+}
+
+/// Why a capture cannot be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The file is not one that a run writes.
+    #[error("this is no capture of an emulated run, or not all of one")]
+    Damaged,
+    /// Writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Writes what one end of all flows saw of the run whose capture is `file`: the far one's or the near one's.
+/// DCCP comes by itself as IP protocol 33, or as it travelled, in UDP.
+///
+/// # Errors
+/// [`CaptureError`].
+pub fn export_capture(
+    file: &[u8],
+    far: bool,
+    encapsulated: bool,
+    out: &mut dyn Write,
+) -> Result<(), CaptureError> {
+    pcapng::begin(out, &[if far { "far end" } else { "near end" }])?;
+    for sighted in pcapng::packets(file) {
+        let Sighted { interface, at, bytes, original } = sighted.ok_or(CaptureError::Damaged)?;
+        let interface = Interface::numbered(interface);
+        if interface.is_far != far {
+            continue;
+        }
+        let is_wrapped = interface.is_dccp && !encapsulated;
+        match is_wrapped.then(|| unwrapped(bytes, original)).flatten() {
+            Some(native) => pcapng::packet(out, 0, at, &native, original - UDP_HEADER as u32)?,
+            None => pcapng::packet(out, 0, at, bytes, original)?,
+        }
+    }
+    Ok(())
+}
+
+/// The DCCP packet in an IPv4 packet's UDP datagram as IP protocol 33, `bytes` being the first of its
+/// `original` ones; `None` if there is none, or too little of it.
+fn unwrapped(bytes: &[u8], original: u32) -> Option<Vec<u8>> {
+    let header = usize::from(*bytes.first()? & 0x0f) * 4;
+    let flags = u16::from_be_bytes([*bytes.get(6)?, *bytes.get(7)?]);
+    let (ip, udp) = bytes.split_at_checked(header)?;
+    let (udp, dccp) = udp.split_at_checked(UDP_HEADER)?;
+    if header < 20 || *bytes.get(9)? != PROTOCOL_UDP || flags & IS_FRAGMENT != 0 || dccp.len() < MIN_DCCP {
+        return None;
+    }
+    let whole = (original as usize).checked_sub(header + UDP_HEADER)?;
+    let mut out = ip.to_vec();
+    out[2..4].copy_from_slice(&u16::try_from(header + whole).ok()?.to_be_bytes());
+    out[9] = PROTOCOL_DCCP;
+    out[10..12].fill(0);
+    let check = checksum(&out);
+    out[10..12].copy_from_slice(&check.to_be_bytes());
+    out.extend_from_slice(dccp);
+    out[header + CHECKSUM_AT..header + CHECKSUM_AT + 2].fill(0);
+    // RFC 4340 §9.2: coverage n takes in the header and 4 (n - 1) bytes of data.
+    let covered = match usize::from(dccp[5] & 0x0f) {
+        0 => whole,
+        coverage => whole.min(usize::from(dccp[4]) * 4 + 4 * (coverage - 1)),
+    };
+    let addresses = sum(&ip[12..20]);
+    let contents = match out.get(header..header + covered) {
+        Some(bytes) => sum(bytes),
+        // What was cut off is known from UDP's checksum, which is the complement of all that it covers.
+        None if covered == whole => {
+            let told = sum(&[!udp[6], !udp[7]]);
+            let length = (whole + UDP_HEADER) as u32;
+            let besides = addresses + u32::from(PROTOCOL_UDP) + length + sum(&udp[..6]);
+            u32::from(fold(told + u32::from(!fold(besides))))
+        }
+        None => return None,
+    };
+    let check = !fold(addresses + u32::from(PROTOCOL_DCCP) + whole as u32 + u32::from(fold(contents)));
+    out[header + CHECKSUM_AT..header + CHECKSUM_AT + 2].copy_from_slice(&check.to_be_bytes());
+    Some(out)
+}
+
+/// RFC 1071: the sum with its carries added in.
+const fn fold(sum: u32) -> u16 {
+    let once = (sum & 0xffff) + (sum >> 16);
+    ((once & 0xffff) + (once >> 16)) as u16
+}
+
+/// The interfaces' names, by number.
+const NAMES: [&str; 4] = ["near end", "far end", "near end, DCCP in UDP", "far end, DCCP in UDP"];
+/// The largest capture of a repetition (chosen: a quarter of a gigabyte of memory, and of disk).
+pub(super) const MAX_BYTES: usize = 256 << 20;
+/// Memory is taken in pieces of this size (chosen).
+const PIECE: usize = 1 << 20;
+/// RFC 768.
+const UDP_HEADER: usize = 8;
+/// RFC 4340 §5.1: the size of the generic header with short sequence numbers, and the place of the checksum
+/// in it.
+const MIN_DCCP: usize = 12;
+const CHECKSUM_AT: usize = 6;
+const PROTOCOL_UDP: u8 = 17;
+const PROTOCOL_DCCP: u8 = 33;
+/// RFC 791 §3.1: more fragments, or an offset.
+const IS_FRAGMENT: u16 = 0x3fff;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
+    use talkpath_transport::dccp::{DccpPacket, PacketKind, Seq};
+
+    use super::super::packet::parse;
+    use super::*;
+
+    /// A DataAck of `data` bytes in UDP in IPv4, all checksums right.
+    fn wrapped(data: usize, cscov: u8) -> (DccpPacket, Vec<u8>) {
+        let data: Vec<u8> = (0..data).map(|byte| (byte * 7) as u8).collect();
+        let kind = PacketKind::DataAck;
+        let packet = DccpPacket {
+            cscov,
+            payload: data.len() as u32,
+            ..DccpPacket::new(kind, Seq::new(0x0123_4567_89ab), Seq::new(77))
+        };
+        let mut dccp = Vec::new();
+        encode(&packet, Ports { source: 49_153, destination: 7160 }, &data, Carrier::Udp, &mut dccp);
+        let length = (UDP_HEADER + dccp.len()) as u16;
+        let mut bytes = vec![0x45, 0, 0, 0, 0x12, 0x34, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        bytes[2..4].copy_from_slice(&(20 + length).to_be_bytes());
+        let check = checksum(&bytes);
+        bytes[10..12].copy_from_slice(&check.to_be_bytes());
+        for field in [1024, 1024, length, 0] {
+            bytes.extend_from_slice(&u16::to_be_bytes(field));
+        }
+        bytes.extend_from_slice(&dccp);
+        let pseudo = sum(&bytes[12..20]) + 17 + u32::from(length);
+        let check = !fold(pseudo + sum(&bytes[20..]));
+        bytes[26..28].copy_from_slice(&check.to_be_bytes());
+        (packet, bytes)
+    }
+
+    /// RFC 4340 §9.1, against the codec.
+    #[test]
+    fn an_unwrapped_packet_is_the_same_with_right_checksums() {
+        for (data, cscov) in [(0, 0), (160, 0), (161, 0), (1440, 0), (160, 1), (160, 3)] {
+            let (packet, bytes) = wrapped(data, cscov);
+            let native = unwrapped(&bytes, bytes.len() as u32).unwrap();
+            assert_eq!((native.len(), native[9], checksum(&native[..20])), (bytes.len() - 8, 33, 0));
+            let carrier = Carrier::Ipv4 { source: [192, 0, 2, 1], destination: [192, 0, 2, 2] };
+            let decoded = decode(&native[20..], carrier).unwrap();
+            assert_eq!((decoded.packet, decoded.data.len()), (packet, data));
+            for snaplen in [60, 80, bytes.len() - 1] {
+                let Some(cut) = bytes.get(..snaplen) else { continue };
+                let cut = unwrapped(cut, bytes.len() as u32).unwrap();
+                assert_eq!(cut, native[..snaplen - 8], "{data} B, coverage {cscov}, cut to {snaplen}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_dccp_is_left_as_it_is() {
+        let (_, bytes) = wrapped(10, 0);
+        for size in 0..20 + 8 + 12 {
+            assert_eq!(unwrapped(&bytes[..size], bytes.len() as u32), None, "{size} bytes");
+        }
+        let mut fragment = bytes.clone();
+        fragment[6] = 0x20;
+        assert_eq!(unwrapped(&fragment, bytes.len() as u32), None);
+        let mut tcp = bytes.clone();
+        tcp[9] = 6;
+        assert_eq!(unwrapped(&tcp, bytes.len() as u32), None);
+    }
+
+    #[test]
+    fn an_export_is_one_end_and_a_full_capture_counts_what_it_leaves_out() {
+        let (_, bytes) = wrapped(160, 0);
+        let parsed = parse(&bytes).unwrap();
+        let interface = |is_far, is_dccp| Interface { is_far, is_dccp };
+        let limit = 3 * (bytes.len() + pcapng::BLOCK_OVERHEAD) + 400;
+        let mut capture = Capture::bounded(u32::MAX, limit);
+        for (is_far, ms) in [(false, 1), (true, 2), (false, 3), (false, 4), (false, 5), (false, 6)] {
+            capture.note(interface(is_far, true), &bytes, &parsed, false, Instant::from_millis(ms));
+        }
+        let (file, left_out) = capture.finish();
+        assert!(file.len() <= limit && (1..6).contains(&left_out), "{left_out}");
+        let kept = 6 - left_out as usize;
+        let seen = |far, encapsulated| {
+            let mut out = Vec::new();
+            export_capture(&file, far, encapsulated, &mut out).unwrap();
+            let all: Option<Vec<_>> = pcapng::packets(&out).collect();
+            let all = all.unwrap();
+            all.iter().map(|it| (it.at, it.bytes.len(), it.original as usize)).collect::<Vec<_>>()
+        };
+        let size = bytes.len();
+        assert_eq!(seen(true, true), [(Instant::from_millis(2), size, size)]);
+        assert_eq!(seen(true, false), [(Instant::from_millis(2), size - 8, size - 8)]);
+        assert_eq!(seen(false, true).len(), kept - 1);
+        let mut out = Vec::new();
+        let half = &file[..file.len() - 5];
+        assert!(matches!(export_capture(half, false, true, &mut out), Err(CaptureError::Damaged)));
+    }
+}

@@ -1,0 +1,125 @@
+//! Opening the connections: each flow's sender dials at its start, across the emulated path, and the receiver
+//! accepts.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use socket2::Socket;
+use talkpath_kernel::clock::RunClock;
+use talkpath_kernel::end::SharedEnd;
+use talkpath_units::Instant;
+
+use crate::world::endpoint;
+
+/// A flow whose connection is not open at both ends yet.
+pub(super) struct Connecting {
+    pub(super) index: usize,
+    pub(super) start: Instant,
+    /// The sender's socket, bound; gone once it is open.
+    pub(super) dial: Option<Socket>,
+    /// The receiver's, listening; gone once it has accepted.
+    pub(super) listener: Option<Socket>,
+    pub(super) near: Arc<SharedEnd>,
+    pub(super) far: Arc<SharedEnd>,
+    pub(super) is_dialled: bool,
+}
+
+/// Opens `flows`, each at its start, until `stop`. Open connections are the TCP loop's, which `epoll` wakes.
+pub(super) fn connect_flows(
+    mut flows: Vec<Connecting>,
+    epoll: &OwnedFd,
+    clock: RunClock,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        flows.retain(|flow| flow.dial.is_some() || flow.listener.is_some());
+        let now = clock.now();
+        let mut next = Instant::MAX;
+        for flow in flows.iter_mut().filter(|flow| !flow.is_dialled) {
+            if flow.start <= now {
+                flow.dial()?;
+            } else {
+                next = next.min(flow.start);
+            }
+        }
+        let mut watched: Vec<(usize, bool)> = Vec::new();
+        let mut fds: Vec<PollFd<'_>> = Vec::new();
+        for (place, flow) in flows.iter().enumerate() {
+            if let Some(dial) = flow.dial.as_ref().filter(|_| flow.is_dialled) {
+                watched.push((place, true));
+                fds.push(PollFd::from_borrowed_fd(dial.as_fd(), PollFlags::OUT));
+            }
+            if let Some(listener) = &flow.listener {
+                watched.push((place, false));
+                fds.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+            }
+        }
+        let wait_ns = next.since(clock.now()).as_nanos().min(POLL_NS);
+        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: wait_ns as i64 })) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<(usize, bool)> =
+            watched.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(it, _)| *it).collect();
+        drop(fds);
+        for (place, is_dial) in ready {
+            if is_dial { flows[place].opened(epoll)? } else { flows[place].accept(epoll)? }
+        }
+    }
+    Ok(())
+}
+
+impl Connecting {
+    fn dial(&mut self) -> io::Result<()> {
+        self.is_dialled = true;
+        let Some(dial) = &self.dial else { return Ok(()) };
+        let here = dial.local_addr()?.as_socket_ipv4();
+        let there = [super::packet::Host::First, super::packet::Host::Second]
+            .map(|host| endpoint(host, self.index))
+            .into_iter()
+            .find(|there| Some(*there) != here);
+        let Some(there) = there else { return Err(io::ErrorKind::AddrNotAvailable.into()) };
+        match dial.connect(&there.into()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The dialled connection is open, or failed.
+    fn opened(&mut self, epoll: &OwnedFd) -> io::Result<()> {
+        let Some(socket) = self.dial.take() else { return Ok(()) };
+        self.near.work(|end| {
+            if let Some(error) = socket.take_error()? {
+                end.failure = Some(format!("the connection did not open: {error}"));
+                return Ok(());
+            }
+            end.adopt((socket.into(), &[]), epoll, place_of(self.index, true))
+        })
+    }
+
+    fn accept(&mut self, epoll: &OwnedFd) -> io::Result<()> {
+        let Some(listener) = &self.listener else { return Ok(()) };
+        let stream = match listener.accept() {
+            Ok((socket, _)) => TcpStream::from(socket),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        stream.set_nonblocking(true)?;
+        self.listener = None;
+        self.far.work(|end| end.adopt((stream, &[]), epoll, place_of(self.index, false)))
+    }
+}
+
+/// Where the TCP loop finds an end of flow `index`: senders at even places, receivers at odd ones.
+fn place_of(index: usize, is_sender: bool) -> u64 {
+    2 * index as u64 + u64::from(!is_sender)
+}
+
+/// The longest that the loop goes without looking whether it shall stop.
+const POLL_NS: u64 = 20_000_000;

@@ -1,0 +1,137 @@
+//! What the path decides about each packet that enters it.
+//!
+//! The network decides the same from the same arrivals, however late it is polled, since each decision
+//! carries the virtual time at which it holds. So the emulator only has to keep promised departures, and a
+//! replay of the arrivals makes every decision again.
+
+use talkpath_arena::links::{self, QueueSeries, link_records};
+use talkpath_measure::{LinkRecord, Series};
+use talkpath_path::{Direction, FragmentRange, Network, NetworkEvent, PathPacket};
+use talkpath_scenario::Scenario;
+use talkpath_units::{Ecn, Instant, Seed};
+
+/// A packet that enters the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) flow: u32,
+    pub(crate) direction: Direction,
+    /// Which part of its datagram it is; the sending kernel may have cut it.
+    pub(crate) part: FragmentRange,
+}
+
+/// What became of a packet, or of a fragment of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// The arrival, counted from 0.
+    pub(crate) number: u64,
+    /// What the driver gave with the arrival.
+    pub(crate) tag: u32,
+    pub(crate) part: FragmentRange,
+    /// When this holds: for a departure, when the packet is to be at the far host.
+    pub(crate) at: Instant,
+    pub(crate) outcome: Outcome,
+}
+
+/// See [`Decision`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is at the end of its route.
+    Departs,
+    /// The queue of this link dropped it.
+    Dropped {
+        /// Index in the scenario; host delays follow.
+        link: u32,
+    },
+    /// The wire of this link ate it.
+    Lost {
+        /// Index in the scenario.
+        link: u32,
+    },
+}
+
+/// The network of a scenario, and how many packets have entered it.
+pub(crate) struct DecidingNetwork {
+    network: Network<Arrived>,
+    queue_series: Option<QueueSeries>,
+    arrivals: u64,
+    /// Everything up to here is decided.
+    now: Instant,
+}
+
+/// Identifies a packet in the network.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    number: u64,
+    tag: u32,
+}
+
+impl DecidingNetwork {
+    /// The network of `scenario`, its random streams drawn from `seed`; records the queues' lengths if there
+    /// are to be `series`.
+    pub(crate) fn new(scenario: &Scenario, seed: Seed, series: bool) -> Self {
+        Self {
+            network: links::network(scenario, seed, 0, series),
+            queue_series: series.then(|| QueueSeries::new(scenario)),
+            arrivals: 0,
+            now: Instant::ZERO,
+        }
+    }
+
+    /// A packet enters at `now`; what is decided up to then, and at once, goes to `decisions`. Returns its
+    /// number.
+    pub(crate) fn handle_arrival(
+        &mut self,
+        arrival: Arrival,
+        tag: u32,
+        now: Instant,
+        decisions: &mut Vec<Decision>,
+    ) -> u64 {
+        self.advance(now, decisions);
+        let number = self.arrivals;
+        self.arrivals += 1;
+        let Arrival { flow, direction, part } = arrival;
+        // The emulator marks no packets.
+        let packet = PathPacket::new(flow, direction, part, Ecn::NotEct, Arrived { number, tag });
+        self.network.handle_packet(packet, self.now);
+        self.advance(now, decisions);
+        number
+    }
+
+    /// Everything up to here is decided.
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When the next decision may be made, if there is anything to decide.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.network.poll_timeout()
+    }
+
+    /// Decides everything up to `now`; the decisions go to `decisions`, in order of time.
+    pub(crate) fn advance(&mut self, now: Instant, decisions: &mut Vec<Decision>) {
+        while let Some(output) = self.network.poll_output(now) {
+            let (packet, outcome) = match output.event {
+                NetworkEvent::Arrived(packet) => (packet, Outcome::Departs),
+                NetworkEvent::Dropped { packet, link, .. } => (packet, Outcome::Dropped { link }),
+                NetworkEvent::Lost { packet, link } => (packet, Outcome::Lost { link }),
+                NetworkEvent::Queue { link, waiting } => {
+                    if let Some(series) = &mut self.queue_series {
+                        series.push(link, waiting, output.at);
+                    }
+                    continue;
+                }
+                // The kernels of the hosts have their own.
+                NetworkEvent::Timer(_) => continue,
+            };
+            let Arrived { number, tag } = packet.tag;
+            decisions.push(Decision { number, tag, part: packet.part(), at: output.at, outcome });
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// What the links of `scenario` did and how their queues went, as of `end`.
+    pub(crate) fn finish(mut self, scenario: &Scenario, end: Instant) -> (Vec<LinkRecord>, Vec<Series>) {
+        let series = self.queue_series.into_iter().flat_map(QueueSeries::finish).collect();
+        (link_records(&mut self.network, scenario, end), series)
+    }
+}

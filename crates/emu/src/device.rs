@@ -1,0 +1,270 @@
+//! A host's cable as the emulator has it: packets one by one from its end, packets and trains of datagrams to
+//! it.
+//!
+//! ```text
+//!  take:  one packet, stamped by the kernel as it left its host
+//!  write: one packet                   or  headers | payload, payload, payload  (a train, cut by the host)
+//! ```
+//!
+//! A large TCP write, or a UDP write with UDP_SEGMENT, is cut by the sending host's kernel before its device
+//! (`talkpath_kernel::host::cable`), so that each packet has a stamp, an arrival and a decision of its own.
+//! The other way, datagrams of one flow whose departures have come are handed over in one write, as a network
+//! card's GRO would (the kernel cuts them again for the socket): a write costs as much as a dozen datagrams.
+//! TCP's segments are written one by one, since merging them would thin out its acknowledgements.
+//!
+//! Each packet is preceded by a `virtio_net_hdr` (linux/virtio_net.h; 10 bytes, native byte order) and an
+//! Ethernet header. Checksums of TCP and UDP are left to be completed by whoever needs them, as between a
+//! host and its card: what stands in a packet until then is the sum of the pseudo-header (RFC 9293 §3.1,
+//! RFC 768).
+
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use talkpath_kernel::host::netlink::HOST_HARDWARE;
+use talkpath_kernel::host::ring::{Layout, Ring, VIRTIO_HEADER, Waiting};
+
+use crate::packet::{Parsed, Protocol, UDP_HEADER, checksum, parse, sum};
+
+/// One host's cable.
+pub(super) struct Device<'a> {
+    fd: &'a OwnedFd,
+    ring: Ring,
+    /// Whether the kernel knows UDP's super-packets (Linux 6.2 and later): it does until it refuses one.
+    pub(super) takes_trains: bool,
+    header: [u8; FRONT],
+}
+
+/// What was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// A packet that may be a flow's.
+    Packet {
+        parsed: Parsed,
+        /// Whether its transport's checksum is not completed.
+        is_unsummed: bool,
+    },
+    /// None that can be a flow's.
+    Stray,
+    /// More than a packet of the device's MTU, which the host should have cut.
+    Unfit,
+}
+
+impl<'a> Device<'a> {
+    /// The cables whose packet sockets are `fds`, made for packets of up to `mtu` bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn pair(fds: &'a [OwnedFd; 2], mtu: u16) -> io::Result<[Self; 2]> {
+        Ok([Self::new(&fds[0], mtu)?, Self::new(&fds[1], mtu)?])
+    }
+
+    fn new(fd: &'a OwnedFd, mtu: u16) -> io::Result<Self> {
+        let mut header = [0; FRONT];
+        let (to, rest) = header[VIRTIO_HEADER..].split_at_mut(HOST_HARDWARE.len());
+        to.copy_from_slice(&HOST_HARDWARE);
+        // The sender's address stays zero: nobody answers to it.
+        rest[HOST_HARDWARE.len()..].copy_from_slice(&(libc::ETH_P_IP as u16).to_be_bytes());
+        Ok(Self { fd, ring: Ring::map(fd, Layout::of(mtu))?, takes_trains: true, header })
+    }
+
+    pub(super) const fn fd(&self) -> &OwnedFd {
+        self.fd
+    }
+
+    /// When the packet that waits longest left its host, ns of CLOCK_REALTIME; `None` if none waits.
+    pub(super) fn waiting(&self) -> Option<i64> {
+        self.ring.peek().map(|waiting| waiting.stamp_ns)
+    }
+
+    /// Takes the packet that waits longest into `out`.
+    pub(super) fn take(&mut self, out: &mut [u8]) -> Taken {
+        let taken = self.ring.peek().map_or(Taken::Stray, |waiting| take(&waiting, out));
+        self.ring.release();
+        taken
+    }
+
+    /// Hands a packet to the host.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn write(&mut self, packet: &[u8], parsed: &Parsed, is_unsummed: bool) -> Result<(), Errno> {
+        self.header[..VIRTIO_HEADER].fill(0);
+        if is_unsummed {
+            self.leave_sum_to_host(parsed);
+        }
+        rustix::io::writev(self.fd, &[IoSlice::new(&self.header), IoSlice::new(packet)]).map(drop)
+    }
+
+    /// Hands datagrams of one flow to the host, at least one: `first` whole, and of those after it the
+    /// payloads; all of `size` payload bytes but for the last, which may be shorter.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn write_train<'b>(
+        &mut self,
+        first: (&'b [u8], &Parsed),
+        rest: impl Iterator<Item = &'b [u8]>,
+        size: usize,
+    ) -> Result<(), Errno> {
+        let (packet, parsed) = first;
+        let headers = parsed.header + UDP_HEADER;
+        let Some((head, payload)) = packet.split_at_checked(headers) else { return Err(Errno::INVAL) };
+        let mut slices = [IoSlice::new(&[]); MAX_TRAIN + 2];
+        let (mut count, mut length) = (3, payload.len());
+        slices[2] = IoSlice::new(payload);
+        for payload in rest.take(MAX_TRAIN - 1) {
+            slices[count] = IoSlice::new(payload);
+            (count, length) = (count + 1, length + payload.len());
+        }
+        let mut front = [0; MAX_HEADERS];
+        let Some(room) = front.get_mut(..headers) else {
+            return Err(Errno::INVAL);
+        };
+        room.copy_from_slice(head);
+        set_length(room, parsed, length);
+        self.header[..VIRTIO_HEADER].fill(0);
+        self.leave_sum_to_host(parsed);
+        self.header[1] = GSO_UDP_L4;
+        self.header[2..4].copy_from_slice(&((ETHERNET_HEADER + headers) as u16).to_ne_bytes());
+        self.header[4..6].copy_from_slice(&(size as u16).to_ne_bytes());
+        slices[0] = IoSlice::new(&self.header);
+        slices[1] = IoSlice::new(&front[..headers]);
+        rustix::io::writev(self.fd, &slices[..count]).map(drop)
+    }
+
+    /// Marks the checksum as one that the host need not verify, and gives its place.
+    fn leave_sum_to_host(&mut self, parsed: &Parsed) {
+        self.header[0] = NEEDS_CHECKSUM;
+        self.header[6..8].copy_from_slice(&((ETHERNET_HEADER + parsed.header) as u16).to_ne_bytes());
+        self.header[8..10].copy_from_slice(&(checksum_place(parsed.protocol) as u16).to_ne_bytes());
+    }
+}
+
+fn take(waiting: &Waiting<'_>, out: &mut [u8]) -> Taken {
+    let [flags, GSO_NONE, ..] = *waiting.header else { return Taken::Unfit };
+    if !waiting.is_whole {
+        return Taken::Unfit;
+    }
+    let Some(parsed) = parse(waiting.packet) else { return Taken::Stray };
+    let Some(room) = out.get_mut(..parsed.length) else { return Taken::Unfit };
+    room.copy_from_slice(&waiting.packet[..parsed.length]);
+    Taken::Packet { parsed, is_unsummed: flags & NEEDS_CHECKSUM != 0 }
+}
+
+/// Makes `headers`, of a datagram like `parsed`, those of one with `payload` bytes behind them: lengths, the
+/// IP checksum, and UDP's as far as the pseudo-header.
+fn set_length(headers: &mut [u8], parsed: &Parsed, payload: usize) {
+    // Callers hold the whole below 64 KiB.
+    let total = (headers.len() + payload) as u16;
+    let transport = total - parsed.header as u16;
+    headers[2..4].copy_from_slice(&total.to_be_bytes());
+    headers[10..12].fill(0);
+    let ip = checksum(&headers[..parsed.header]);
+    headers[10..12].copy_from_slice(&ip.to_be_bytes());
+    headers[parsed.header + 4..parsed.header + 6].copy_from_slice(&transport.to_be_bytes());
+    let pseudo = sum(&headers[12..20]) + PROTOCOL_UDP + u32::from(transport);
+    let pseudo = (pseudo & 0xffff) + (pseudo >> 16);
+    let pseudo = ((pseudo & 0xffff) + (pseudo >> 16)) as u16;
+    let place = parsed.header + checksum_place(Protocol::Udp);
+    headers[place..place + 2].copy_from_slice(&pseudo.to_be_bytes());
+}
+
+/// Completes the checksum of an unfragmented `packet`, which has that of the pseudo-header.
+pub(super) fn complete_checksum(packet: &mut [u8], parsed: &Parsed) {
+    let place = parsed.header + checksum_place(parsed.protocol);
+    let Some(transport) = packet.get(parsed.header..parsed.length) else { return };
+    // A sum of zero is sent as all ones: in UDP zero means that there is none (RFC 768).
+    let sum = match checksum(transport) {
+        0 => 0xffff,
+        sum => sum,
+    };
+    if let Some(bytes) = packet.get_mut(place..place + 2) {
+        bytes.copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// The place of the checksum in a transport's header.
+const fn checksum_place(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::Tcp => 16,
+        Protocol::Udp => 6,
+    }
+}
+
+/// What stands before a packet: `virtio_net_hdr` (flags, kind, header length, segment size, where summing
+/// begins, where the sum goes), and the Ethernet header.
+const FRONT: usize = VIRTIO_HEADER + ETHERNET_HEADER;
+/// IEEE 802.3: two addresses and a type.
+const ETHERNET_HEADER: usize = 14;
+/// RFC 768.
+const PROTOCOL_UDP: u32 = 17;
+const NEEDS_CHECKSUM: u8 = 1;
+const GSO_NONE: u8 = 0;
+const GSO_UDP_L4: u8 = 5;
+/// An IPv4 header with all its options, and UDP's.
+const MAX_HEADERS: usize = 60 + UDP_HEADER;
+/// UDP_MAX_SEGMENTS of the Linux kernel's linux/udp.h, before 6.9.
+pub(super) const MAX_TRAIN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_should_have_cut_is_told_from_what_is_no_flows() {
+        let packet = datagram(160);
+        let header = [NEEDS_CHECKSUM, GSO_NONE, 0, 0, 0, 0, 0, 0, 0, 0];
+        let cut = [0, GSO_UDP_L4, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut out = [0; 1500];
+        let mut taken = |header: &[u8], packet: &[u8], is_whole| {
+            take(&Waiting { stamp_ns: 0, header, packet, is_whole }, &mut out)
+        };
+        let parsed = parse(&packet).unwrap();
+        assert_eq!(taken(&header, &packet, true), Taken::Packet { parsed, is_unsummed: true });
+        assert_eq!(taken(&cut, &packet, true), Taken::Unfit);
+        assert_eq!(taken(&header, &packet[..100], false), Taken::Unfit);
+        assert_eq!(taken(&header, &datagram(1600), true), Taken::Unfit, "no room for it here");
+        let mut icmp = packet.clone();
+        icmp[9] = 1;
+        assert_eq!(taken(&header, &icmp, true), Taken::Stray);
+        assert_eq!(out[..188], packet);
+    }
+
+    /// A packet as a host hands it to its device, but for its lengths and sums: headers, then `payload`
+    /// bytes.
+    fn datagram(payload: usize) -> Vec<u8> {
+        let mut packet = vec![0; 28];
+        packet[0] = 0x45;
+        packet[4..6].copy_from_slice(&7_u16.to_be_bytes());
+        packet[8..10].copy_from_slice(&[64, 17]);
+        packet[12..20].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
+        packet[20..24].copy_from_slice(&[4, 0, 4, 0]);
+        let total = (28 + payload) as u16;
+        packet[2..4].copy_from_slice(&total.to_be_bytes());
+        packet.extend((0..payload).map(|n| (n * 31 % 251) as u8));
+        packet
+    }
+
+    /// Of a train the host sums up lengths and addresses alone, of each datagram in it the rest (RFC 768,
+    /// RFC 1071).
+    #[test]
+    fn the_headers_of_a_train_are_those_of_one_datagram_with_all_its_payload() {
+        for payload in [1, 160, 64 * 160, 65_000] {
+            let (first, mut whole) = (datagram(payload.min(160)), datagram(payload));
+            let parsed = parse(&first).unwrap();
+            let mut headers = first[..28].to_vec();
+            set_length(&mut headers, &parsed, payload);
+            whole[..28].copy_from_slice(&headers);
+            let parsed = parse(&whole).unwrap();
+            assert_eq!((parsed.length, checksum(&whole[..20])), (28 + payload, 0));
+            assert_eq!(usize::from(u16::from_be_bytes([whole[24], whole[25]])), 8 + payload);
+            complete_checksum(&mut whole, &parsed);
+            let mut pseudo = whole[12..20].to_vec();
+            pseudo.extend([0, 17, whole[24], whole[25]]);
+            let all = sum(&pseudo) + sum(&whole[20..]);
+            let once = (all & 0xffff) + (all >> 16);
+            assert_eq!((once & 0xffff) + (once >> 16), 0xffff, "data and pseudo-header sum up to all ones");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The loop between the two cables: take, decide in virtual time, write at the promised departure.
+//!
+//! ```text
+//!  first host's cable ─► take, with its stamp ─► Network ─► wait until departure ─► write ─► other cable
+//!                    (and back, in the same thread: links may carry both directions)
+//! ```
+//!
+//! A packet's arrival is the moment at which the kernel took it from its host, which stamps it, however late
+//! this thread looks; the two cables' packets are taken in the order of their stamps. The path is stepped as
+//! far as both cables are known to be empty and no further. A packet that the kernel hands over later than
+//! that (it stamps first, then copies) counts from there; by how much is measured. Whatever happens later, a
+//! departure is decided by the model from the arrival; what the machine adds is the lateness of the write,
+//! which is measured for every packet.
+
+mod departures;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use talkpath_flow::Lateness;
+use talkpath_kernel::clock::{RunClock, WallStamps};
+use talkpath_path::{Direction, FragmentRange};
+use talkpath_units::Instant;
+
+use crate::arrival_log::LogWriter;
+use crate::capture::{Capture, Interface};
+use crate::decision::{Arrival, DecidingNetwork, Decision};
+use crate::device::{Device, MAX_TRAIN, Taken};
+use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence};
+use crate::realtime::raise_priority;
+use crate::watch::LegWatch;
+
+/// The emulator, before and while it runs.
+pub(super) struct Emulator<'a> {
+    network: DecidingNetwork,
+    log: LogWriter,
+    capture: Option<Capture>,
+    devices: [Device<'a>; 2],
+    clock: RunClock,
+    flows: Vec<EmuFlow>,
+    /// Datagrams of one flow that leave now, in one write: their slots, and when each was to leave.
+    train: Vec<(u32, Instant)>,
+    /// For each host, the flow and message of the datagram that last had this identification.
+    fragmented: [Identified; 2],
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    slot_size: usize,
+    max_slots: usize,
+    /// What the path decided and was not done yet.
+    decisions: Vec<Decision>,
+    /// How many of them are in the log.
+    logged: usize,
+    fragment: Vec<u8>,
+    totals: Totals,
+}
+
+/// What the emulator knows of a flow.
+pub(super) struct EmuFlow {
+    pub(super) sender: Host,
+    /// Whether it speaks DCCP in UDP.
+    pub(super) is_dccp: bool,
+    /// From the sender, and back.
+    pub(super) watches: [LegWatch; 2],
+    /// Datagram messages dropped or lost each way, for whoever waits for the run's end.
+    pub(super) drops: std::sync::Arc<[AtomicU64; 2]>,
+}
+
+/// What the emulator leaves behind.
+pub(super) struct Emulated {
+    pub(super) network: DecidingNetwork,
+    pub(super) log: Vec<u8>,
+    /// The capture, and how many packets are not in it.
+    pub(super) capture: Option<(Vec<u8>, u64)>,
+    pub(super) flows: Vec<EmuFlow>,
+    pub(super) totals: Totals,
+    /// When it stopped.
+    pub(super) end: Instant,
+}
+
+/// What the machine did to the emulator.
+#[derive(Clone, Debug)]
+pub(super) struct Totals {
+    /// From the promised departure of a packet to the moment of its write.
+    pub(super) lateness: Lateness,
+    /// By how much an arrival counts later than the kernel stamped it.
+    pub(super) backlog: Lateness,
+    /// Packets taken from the cables that belong to a flow.
+    pub(super) packets: u64,
+    /// Packets that no memory was left for.
+    pub(super) overruns: u64,
+    /// Packets that a device would not take, or handed over uncut.
+    pub(super) refused: u64,
+    /// Packets that are of no flow: ICMP, multicast.
+    pub(super) strays: u64,
+    /// CPU time of the thread, ns.
+    pub(super) cpu_ns: u64,
+    /// Why the thread is not real-time; `None` if it is.
+    pub(super) realtime_denied: Option<String>,
+}
+
+/// By identification: flow and message.
+type Identified = Box<[Option<(u32, u64)>]>;
+
+/// A packet's bytes, until every piece of it has departed, or was dropped or lost.
+struct Slot {
+    bytes: Box<[u8]>,
+    parsed: Parsed,
+    /// Whether its transport's checksum is left to its host.
+    is_unsummed: bool,
+    flow: u32,
+    direction: Direction,
+    /// The number of the datagram message.
+    seq: Option<u64>,
+    to: Host,
+    /// Payload bytes that nothing was decided about yet.
+    undecided: u32,
+}
+
+impl<'a> Emulator<'a> {
+    /// Between `devices`, whose packets have at most `mtu` bytes.
+    pub(super) fn new(
+        network: DecidingNetwork,
+        (log, capture): (LogWriter, Option<Capture>),
+        devices: [Device<'a>; 2],
+        mtu: u16,
+        clock: RunClock,
+        flows: Vec<EmuFlow>,
+    ) -> Self {
+        let slot_size = usize::from(mtu);
+        let identifications = || vec![None; 1 << 16].into_boxed_slice();
+        Self {
+            network,
+            log,
+            capture,
+            devices,
+            clock,
+            flows,
+            train: Vec::with_capacity(MAX_TRAIN),
+            fragmented: [identifications(), identifications()],
+            slots: Vec::new(),
+            free: Vec::new(),
+            slot_size,
+            max_slots: MAX_MEMORY / slot_size.max(1),
+            decisions: Vec::new(),
+            logged: 0,
+            fragment: Vec::new(),
+            totals: Totals {
+                lateness: Lateness::new(),
+                backlog: Lateness::new(),
+                packets: 0,
+                overruns: 0,
+                refused: 0,
+                strays: 0,
+                cpu_ns: 0,
+                realtime_denied: None,
+            },
+        }
+    }
+
+    /// Carries packets until `stop`.
+    ///
+    /// # Errors
+    /// The system's: a device or the wait for it failed.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
+        let (denied, _pinned) = raise_priority();
+        self.totals.realtime_denied = denied;
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            let taken = self.take_burst();
+            if taken < BURST {
+                // Both were found empty after `now`.
+                self.step(now);
+            }
+            self.carry_out();
+            if taken == 0 {
+                self.wait()?;
+            }
+        }
+        let end = self.clock.now();
+        self.step(end);
+        self.carry_out();
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
+        let Self { network, log, capture, flows, totals, .. } = self;
+        let capture = capture.map(Capture::finish);
+        Ok(Emulated { network, log: log.finish(end), capture, flows, totals, end })
+    }
+
+    /// Takes what waits in both cables, [`BURST`] packets at most, in the order of their stamps; returns how
+    /// many.
+    fn take_burst(&mut self) -> usize {
+        let mut stamps = None;
+        for taken in 0..BURST {
+            let [first, second] = [0, 1].map(|host: usize| self.devices[host].waiting());
+            let (host, stamp_ns) = match (first, second) {
+                (None, None) => return taken,
+                (Some(first), None) => (Host::First, first),
+                (None, Some(second)) => (Host::Second, second),
+                (Some(first), Some(second)) if first <= second => (Host::First, first),
+                (Some(_), Some(second)) => (Host::Second, second),
+            };
+            // For a packet that came after the clocks were read, they are read again.
+            let known = stamps.filter(|stamps: &WallStamps| stamps.follows(stamp_ns));
+            let stamp = stamps.insert(known.unwrap_or_else(|| self.clock.beside_wall())).at(stamp_ns);
+            let arrival = stamp.max(self.network.now());
+            self.take(host, arrival, arrival.since(stamp).as_nanos());
+        }
+        BURST
+    }
+
+    /// Takes the packet that waits longest in a host's cable; it arrives now, `displaced` ns after its stamp.
+    fn take(&mut self, host: Host, arrival: Instant, displaced: u64) {
+        let Some(slot) = self.free_slot() else {
+            // Thrown away, since no memory is left to hold it.
+            self.totals.overruns += 1;
+            self.devices[host.index()].take(&mut []);
+            return;
+        };
+        let entry = &mut self.slots[slot as usize];
+        match self.devices[host.index()].take(&mut entry.bytes) {
+            Taken::Packet { parsed, is_unsummed } => {
+                (entry.parsed, entry.is_unsummed) = (parsed, is_unsummed);
+                self.totals.backlog.on_sent(displaced);
+                self.handle_packet(host, slot, arrival);
+                return;
+            }
+            Taken::Stray => self.totals.strays += 1,
+            Taken::Unfit => self.totals.refused += 1,
+        }
+        self.free.push(slot);
+    }
+
+    /// A packet lies in `slot`.
+    fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant) {
+        let entry = &mut self.slots[slot as usize];
+        let parsed = entry.parsed;
+        let Some((flow, known_seq)) = flow_of(&parsed, host, self.flows.len(), &self.fragmented) else {
+            self.totals.strays += 1;
+            self.free.push(slot);
+            return;
+        };
+        let emu_flow = &mut self.flows[flow as usize];
+        let direction = host.direction(emu_flow.sender);
+        let watch = &mut emu_flow.watches[direction as usize];
+        let seq = match (parsed.protocol, known_seq) {
+            (Protocol::Udp, None) => {
+                let payload = entry.bytes.get(parsed.header + UDP_HEADER..parsed.length).unwrap_or(&[]);
+                watch.on_datagram(payload, stamp)
+            }
+            (Protocol::Udp, known) => known,
+            (Protocol::Tcp, _) => {
+                if let Some((sequence, is_syn, payload)) = tcp_sequence(&entry.bytes, &parsed) {
+                    watch.on_segment(sequence, is_syn, payload, stamp);
+                }
+                None
+            }
+        };
+        if parsed.part.more && parsed.ports.is_some() {
+            self.fragmented[host.index()][usize::from(parsed.identification)] = seq.map(|seq| (flow, seq));
+        }
+        (entry.flow, entry.direction, entry.seq) = (flow, direction, seq);
+        (entry.to, entry.undecided) = (host.other(), parsed.part.length);
+        if let Some(capture) = &mut self.capture {
+            let interface = Interface { is_far: direction == Direction::Back, is_dccp: emu_flow.is_dccp };
+            capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
+        }
+        self.totals.packets += 1;
+        // What was decided until now stands before this arrival in the log.
+        self.step(stamp);
+        let arrival = Arrival { flow, direction, part: parsed.part };
+        self.log.arrival(&arrival, parsed.identification, stamp);
+        self.network.handle_arrival(arrival, slot, stamp, &mut self.decisions);
+        self.log_decisions();
+    }
+
+    /// Steps the path.
+    fn step(&mut self, until: Instant) {
+        self.network.advance(until, &mut self.decisions);
+        self.log_decisions();
+    }
+
+    fn log_decisions(&mut self) {
+        for decision in &self.decisions[self.logged..] {
+            self.log.decision(decision, self.slots[decision.tag as usize].parsed.part);
+        }
+        self.logged = self.decisions.len();
+    }
+
+    fn free_slot(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        if self.slots.len() >= self.max_slots {
+            return None;
+        }
+        self.slots.push(Slot::empty(self.slot_size));
+        u32::try_from(self.slots.len() - 1).ok()
+    }
+
+    /// Sleeps until a packet arrives or the next departure is near; the rest is spun.
+    fn wait(&self) -> io::Result<()> {
+        let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
+        let gap = until.since(self.clock.now()).as_nanos();
+        if gap <= SPIN_NS {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let nanoseconds = (gap - SPIN_NS).min(MAX_WAIT_NS);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
+        let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
+        // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Slot {
+    fn empty(size: usize) -> Self {
+        let part = FragmentRange { offset: 0, length: 0, more: false };
+        let parsed =
+            Parsed { header: 0, length: 0, part, identification: 0, protocol: Protocol::Udp, ports: None };
+        Self {
+            bytes: vec![0; size].into_boxed_slice(),
+            parsed,
+            is_unsummed: false,
+            flow: 0,
+            direction: Direction::Out,
+            seq: None,
+            to: Host::First,
+            undecided: 0,
+        }
+    }
+}
+
+/// The flow of a packet that `host` sent, and for a later fragment the number of its message.
+fn flow_of(
+    parsed: &Parsed,
+    host: Host,
+    flows: usize,
+    fragmented: &[Identified; 2],
+) -> Option<(u32, Option<u64>)> {
+    let Some((source, destination)) = parsed.ports else {
+        let (flow, seq) = fragmented[host.index()][usize::from(parsed.identification)]?;
+        return Some((flow, Some(seq)));
+    };
+    let flow = source.checked_sub(FIRST_PORT)?;
+    (source == destination && usize::from(flow) < flows).then_some((u32::from(flow), None))
+}
+
+/// Packets taken before what is due is written (chosen: some 20 us of work, below what a wake-up costs).
+const BURST: usize = 32;
+/// Sleeps end this long before a departure, since they wake up late by about that much (measured;
+/// docs/models/emulation.md). If departures are that close together, a longer spin would keep the thread from
+/// sleeping at all, and a kernel gives others 50 ms of each second that a real-time thread never sleeps in
+/// (sched(7), sched_rt_runtime_us).
+const SPIN_NS: u64 = 60_000;
+/// The longest that the loop goes without looking whether it shall stop.
+const MAX_WAIT_NS: u64 = 20_000_000;
+/// The memory for packets that are on their way (chosen: 2 Gbps over half a second).
+const MAX_MEMORY: usize = 256 << 20;

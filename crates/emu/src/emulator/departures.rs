@@ -1,0 +1,165 @@
+//! What leaves the emulator: packets and pieces of packets one by one, datagrams of one flow whose departures
+//! have come in trains (one write, which the far host's kernel cuts again), and the drops that nothing else
+//! would report.
+
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+use talkpath_measure::DropCause;
+use talkpath_path::{Direction, FragmentRange};
+use talkpath_units::Instant;
+
+use super::{Emulator, Slot};
+use crate::capture::Interface;
+use crate::decision::{Decision, Outcome};
+use crate::device::{MAX_TRAIN, complete_checksum};
+use crate::packet::{Protocol, UDP_HEADER, write_fragment};
+
+impl Emulator<'_> {
+    /// Does what the path has decided.
+    pub(super) fn carry_out(&mut self) {
+        let mut decisions = core::mem::take(&mut self.decisions);
+        for decision in decisions.drain(..) {
+            let slot = &mut self.slots[decision.tag as usize];
+            slot.undecided = slot.undecided.saturating_sub(decision.part.length);
+            let is_done = slot.undecided == 0;
+            let mut is_in_train = false;
+            match decision.outcome {
+                Outcome::Departs => is_in_train = self.depart(&decision),
+                Outcome::Dropped { .. } => self.note_drop(decision.tag, decision.part, DropCause::Queue),
+                Outcome::Lost { .. } => self.note_drop(decision.tag, decision.part, DropCause::Loss),
+            }
+            if is_done && !is_in_train {
+                self.free.push(decision.tag);
+            }
+        }
+        (self.decisions, self.logged) = (decisions, 0);
+        self.send_train();
+    }
+
+    /// Hands a packet, or a piece of one, to its destination, or lets it join the train that goes there;
+    /// returns which.
+    fn depart(&mut self, decision: &Decision) -> bool {
+        let slot = &self.slots[decision.tag as usize];
+        let is_datagram = slot.parsed.protocol == Protocol::Udp && decision.part.is_whole();
+        if is_datagram && self.devices[slot.to.index()].takes_trains {
+            if !self.is_next_of_train(slot) {
+                self.send_train();
+            }
+            self.train.push((decision.tag, decision.at));
+            return true;
+        }
+        self.send_train();
+        let slot = &mut self.slots[decision.tag as usize];
+        let is_piece = decision.part != slot.parsed.part;
+        if is_piece && slot.is_unsummed {
+            // Nobody could complete it from a piece.
+            complete_checksum(&mut slot.bytes, &slot.parsed);
+            slot.is_unsummed = false;
+        }
+        let packet = &slot.bytes[..slot.parsed.length];
+        let bytes = if is_piece {
+            write_fragment(packet, &slot.parsed, decision.part, &mut self.fragment);
+            &self.fragment
+        } else {
+            packet
+        };
+        let now = self.clock.now();
+        self.totals.lateness.on_sent(now.since(decision.at).as_nanos());
+        let written = self.devices[slot.to.index()].write(bytes, &slot.parsed, slot.is_unsummed);
+        self.note_written(decision.tag, decision.part, written, now);
+        false
+    }
+
+    /// Whether the datagram in `slot` can be written behind those of the train: of the same flow and way,
+    /// marked alike, no larger than the first, and none before it smaller.
+    fn is_next_of_train(&self, slot: &Slot) -> bool {
+        let (Some((first, _)), Some((last, _))) = (self.train.first(), self.train.last()) else {
+            return true;
+        };
+        let (first, last) = (&self.slots[*first as usize], &self.slots[*last as usize]);
+        let length = |slot: &Slot| slot.parsed.length;
+        let whole = length(first) * (self.train.len() + 1);
+        self.train.len() < MAX_TRAIN
+            && whole <= MAX_TRAIN_BYTES
+            && (slot.flow, slot.to, slot.parsed.header) == (first.flow, first.to, first.parsed.header)
+            && slot.bytes[1] == first.bytes[1]
+            && length(last) == length(first)
+            && length(slot) <= length(first)
+            && length(slot) > slot.parsed.header + UDP_HEADER
+    }
+
+    /// Writes the train, if there is one.
+    fn send_train(&mut self) {
+        let Some(&(first, _)) = self.train.first() else { return };
+        let now = self.clock.now();
+        let first = &self.slots[first as usize];
+        let payload = first.parsed.header + UDP_HEADER;
+        let device = &mut self.devices[first.to.index()];
+        let packet = &first.bytes[..first.parsed.length];
+        let written = if self.train.len() == 1 {
+            device.write(packet, &first.parsed, first.is_unsummed)
+        } else {
+            let rest = self.train[1..].iter().map(|(tag, _)| {
+                let slot = &self.slots[*tag as usize];
+                &slot.bytes[payload..slot.parsed.length]
+            });
+            device.write_train((packet, &first.parsed), rest, first.parsed.length - payload)
+        };
+        if written == Err(Errno::INVAL) && self.train.len() > 1 {
+            self.break_train_up();
+            return;
+        }
+        let mut train = core::mem::take(&mut self.train);
+        for (tag, at) in train.drain(..) {
+            self.totals.lateness.on_sent(now.since(at).as_nanos());
+            self.note_written(tag, self.slots[tag as usize].parsed.part, written, now);
+            self.free.push(tag);
+        }
+        self.train = train;
+    }
+
+    /// A packet, or the piece of one that lies in `fragment`, was written, unless the device would not take
+    /// it.
+    fn note_written(&mut self, tag: u32, part: FragmentRange, written: Result<(), Errno>, now: Instant) {
+        if written.is_err() {
+            self.totals.refused += 1;
+            return;
+        }
+        let slot = &self.slots[tag as usize];
+        let flow = &mut self.flows[slot.flow as usize];
+        if let Some(capture) = &mut self.capture {
+            let is_whole = part == slot.parsed.part;
+            let bytes: &[u8] = if is_whole { &slot.bytes[..slot.parsed.length] } else { &self.fragment };
+            let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp: flow.is_dccp };
+            capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
+        }
+        if let Some(seq) = slot.seq {
+            flow.watches[slot.direction as usize].on_departed(seq, u64::from(part.length));
+        }
+    }
+
+    /// Writes the train's datagrams one by one, since the kernel does not support trains, and stops making
+    /// trains.
+    fn break_train_up(&mut self) {
+        self.devices.iter_mut().for_each(|device| device.takes_trains = false);
+        for coach in core::mem::take(&mut self.train) {
+            self.train.push(coach);
+            self.send_train();
+        }
+    }
+
+    /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
+    fn note_drop(&mut self, tag: u32, part: FragmentRange, cause: DropCause) {
+        let slot = &self.slots[tag as usize];
+        let Some(seq) = slot.seq else { return };
+        let cause = if part.is_whole() { cause } else { DropCause::Fragment };
+        let flow = &mut self.flows[slot.flow as usize];
+        if flow.watches[slot.direction as usize].on_dropped(seq, cause) {
+            flow.drops[slot.direction as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes of a train, its headers counted for each datagram: below what one IP packet holds (RFC 791 §3.1).
+const MAX_TRAIN_BYTES: usize = 65_000;

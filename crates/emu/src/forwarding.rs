@@ -1,0 +1,264 @@
+//! How many packets the emulator carries: a measurement of this machine, for benchmarks and
+//! `talkpath doctor`.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use talkpath_arena::ArenaError;
+use talkpath_kernel::clock::{HostClock, RunClock};
+use talkpath_kernel::host::fork;
+use talkpath_kernel::spec::TransportSpec;
+use talkpath_kernel::sys::{become_real_time, set_option};
+use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+use talkpath_scenario::{Codec, Direction, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig};
+use talkpath_transport::TransportConfig;
+use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+
+use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
+use crate::decision::DecidingNetwork;
+use crate::device::Device;
+use crate::emulator::{EmuFlow, Emulator};
+use crate::packet::Host;
+use crate::run::LEAD;
+use crate::watch::LegWatch;
+use crate::world::{Kind, SocketPlan, World};
+
+/// What [`measure_forwarding`] found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forwarding {
+    /// Packets carried from one host to the other.
+    pub packets: u64,
+    /// Packets that found no room in the device: the sender was quicker.
+    pub dropped: u64,
+    /// How long that took.
+    pub wall: Duration,
+    /// Processor time of the forwarding thread meanwhile.
+    pub cpu: Duration,
+}
+
+impl Forwarding {
+    /// Packets a second of the thread's processor time: what a core of its own would carry, even if some
+    /// packets were dropped or the thread slept at times. A thread that keeps up with each packet by itself
+    /// has its hands full below what it can carry.
+    pub fn packets_per_cpu_second(&self) -> f64 {
+        self.packets as f64 / self.cpu.as_secs_f64()
+    }
+}
+
+/// How the sender of [`measure_forwarding`] hands its datagrams over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handover {
+    /// 64 in one write, which the device cuts (UDP_SEGMENT).
+    SuperPackets,
+    /// One in each write.
+    Single,
+}
+
+/// Floods a path of 1 ms with UDP datagrams of `size` payload bytes for `time`, and counts. Each is a packet
+/// of its own to the path model: it has an arrival and a decision in the log, and a departure.
+///
+/// The sender has a thread of its own; nobody reads at the far end, whose kernel works within the emulator's
+/// write all the same.
+///
+/// # Errors
+/// [`ArenaError::Unavailable`] if the machine allows no namespaces.
+pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
+    through(Kind::Cable, size, time, handover, |devices, clock, stop| {
+        let devices = Device::pair(devices, MTU)?;
+        let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
+        let flow = EmuFlow {
+            sender: Host::First,
+            is_dccp: false,
+            watches: [LegWatch::datagrams(0, false), LegWatch::datagrams(0, false)],
+            drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
+        };
+        let network = DecidingNetwork::new(&flood(), Seed::new(1), false);
+        let log = LogWriter::new(&header, MAX_BYTES);
+        let emulated = Emulator::new(network, (log, None), devices, MTU, clock, vec![flow]).run(stop)?;
+        let totals = emulated.totals;
+        Ok(Carried { packets: totals.packets, cpu_ns: totals.cpu_ns, end: emulated.end })
+    })
+}
+
+/// The same flood through the loop of mahimahi's mm-delay (github.com/ravinet/mahimahi, `PacketShell::Ferry`
+/// and `DelayQueue`), written again here: poll; read one packet and queue it, stamped in milliseconds; write
+/// what is due, one write for each. It decides nothing, logs nothing and carries one way, and its hosts have
+/// TUN devices, as mahimahi's have.
+///
+/// # Errors
+/// As [`measure_forwarding`].
+pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
+    through(Kind::Tun, size, time, handover, |devices, clock, stop| {
+        let mut buffer = vec![0; MAX_READ];
+        let mut queue: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
+        let mut packets = 0;
+        let now_ms = || clock.now().as_nanos() / 1_000_000;
+        while !stop.load(Ordering::Relaxed) {
+            let wait = queue.front().map_or(MAX_WAIT_MS, |(due, _)| due.saturating_sub(now_ms()));
+            let writes = if wait == 0 { PollFlags::OUT } else { PollFlags::empty() };
+            let mut fds = [PollFd::new(&devices[0], PollFlags::IN), PollFd::new(&devices[1], writes)];
+            let wait = i64::try_from(wait.min(MAX_WAIT_MS)).unwrap_or(0);
+            match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: wait * 1_000_000 })) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let [readable, writable] = [0, 1].map(|end: usize| !fds[end].revents().is_empty());
+            if readable && let Ok(length) = rustix::io::read(&devices[0], &mut *buffer) {
+                queue.push_back((now_ms() + DELAY_MS, buffer[..length].to_vec()));
+            }
+            while writable && let Some((_, packet)) = queue.pop_front_if(|(due, _)| *due <= now_ms()) {
+                rustix::io::write(&devices[1], &packet)?;
+                packets += 1;
+            }
+        }
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        let cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
+        Ok(Carried { packets, cpu_ns, end: clock.now() })
+    })
+}
+
+/// What a loop between two devices did.
+struct Carried {
+    packets: u64,
+    cpu_ns: u64,
+    end: Instant,
+}
+
+/// Floods the first of two devices, between which `forward` has a thread of its own until `stop` is set.
+fn through(
+    kind: Kind,
+    size: Bytes,
+    time: Duration,
+    handover: Handover,
+    forward: impl FnOnce(&[OwnedFd; 2], RunClock, &AtomicBool) -> io::Result<Carried> + Send,
+) -> Result<Forwarding, ArenaError> {
+    let failed = |error: io::Error| ArenaError::Unavailable {
+        what: format!("the measurement of forwarding failed: {error}"),
+        how: "see `talkpath doctor`".to_owned(),
+    };
+    let transport = TransportSpec::Udp { receive_buffer: Some(MIN_BUFFER) };
+    let plan = [true, false].map(|is_sender| SocketPlan {
+        flow: 0,
+        host: if is_sender { Host::First } else { Host::Second },
+        transport: &transport,
+        is_sender,
+        path_mtu: None,
+        window_clamp: None,
+        is_paced: false,
+    });
+    let mut world = World::build_with(kind, [MTU; 2], &plan, &[], None)?;
+    let sender = UdpSocket::from(world.sockets.swap_remove(0));
+    let size = size.get().clamp(8, 1400);
+    let at_once = match handover {
+        Handover::Single => 1,
+        Handover::SuperPackets => {
+            set_option(sender.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, [size as libc::c_int])
+                .map_err(failed)?;
+            (65_000 / size).min(64)
+        }
+    };
+    let host = HostClock::anchor();
+    let clock = host.run_from(host.now_ns() + LEAD.as_nanos() as i64);
+    let (stop, is_ready) = (AtomicBool::new(false), Barrier::new(2));
+    let carried = std::thread::scope(|scope| {
+        let forwarding = scope.spawn(|| {
+            // Before the sender is: a real-time sender would keep a thread that is not from beginning at all.
+            let _ = fork::become_emulator().or_else(|_| become_real_time());
+            is_ready.wait();
+            forward(&world.devices, clock, &stop)
+        });
+        let sending = scope.spawn(|| {
+            is_ready.wait();
+            // So that a busy machine does not make the sender the slower of the two; if it is not allowed,
+            // idle time counts too.
+            let _ = become_real_time();
+            clock.sleep_until(Instant::ZERO, LEAD);
+            let datagrams = vec![0; usize::try_from(size * at_once).unwrap_or(0)];
+            let until = Instant::ZERO + time;
+            while clock.now() < until {
+                // If the device's queue is full, the datagrams are lost: the sender is quicker, and that is
+                // intended.
+                let _ = sender.send(&datagrams);
+            }
+        });
+        // A sender that failed has sent less, which the figures show.
+        let _ = sending.join();
+        stop.store(true, Ordering::Relaxed);
+        forwarding.join().unwrap_or_else(|_| Err(io::Error::other("the forwarding thread failed")))
+    })
+    .map_err(failed)?;
+    let drops = world.device_drops().map_err(failed)?;
+    let (wall, cpu) = (carried.end.since(Instant::ZERO), Duration::from_nanos(carried.cpu_ns));
+    Ok(Forwarding { packets: carried.packets, dropped: drops.from_host, wall, cpu })
+}
+
+/// One flow over a wide link each way.
+fn flood() -> Scenario {
+    let link = |name: &str| NamedLink {
+        name: name.to_owned(),
+        config: LinkConfig {
+            rate: RateModel::Fixed(talkpath_units::Rate::from_bps(10_000_000_000)),
+            delay: Duration::from_millis(1),
+            mtu: Bytes::new(1500),
+            framing: Framing::None,
+            queue: QueueKind::DropTail {
+                limit: QueueLimit::Packets(Packets::MAX),
+                in_service: false,
+                mark_at: None,
+            },
+            loss: LossModel::None,
+            jitter: DelayVariation::None,
+        },
+    };
+    let flow = Flow {
+        name: "flood".to_owned(),
+        group: "flood".to_owned(),
+        transport: TransportConfig::udp_default(),
+        transport_name: "udp".to_owned(),
+        asked_for: Vec::new(),
+        workload: WorkloadConfig::Voice {
+            codec: Codec::G711,
+            ptime: Duration::from_millis(20),
+            size: Bytes::new(160),
+        },
+        echo: None,
+        direction: Direction::Up,
+        start: (Duration::ZERO, Duration::ZERO),
+        route: vec![LinkIndex(0)],
+        return_route: vec![LinkIndex(1)],
+        send_jitter: Duration::ZERO,
+        wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
+        receiver: Receiver::default(),
+    };
+    Scenario {
+        name: "flood".to_owned(),
+        duration: Duration::from_secs(3600),
+        drain: Duration::ZERO,
+        warm_up: Duration::ZERO,
+        seed: Seed::new(1),
+        repeat: 1,
+        far_clock: None,
+        links: vec![link("up"), link("down")],
+        flows: vec![flow],
+    }
+}
+
+/// Of both hosts.
+const MTU: u16 = 1500;
+/// The kernel's least SO_RCVBUF: nobody reads it.
+const MIN_BUFFER: u64 = 2304;
+/// What the plain loop delays packets by, as the path does.
+const DELAY_MS: u64 = 1;
+/// The longest that the plain loop goes without looking whether it shall stop.
+const MAX_WAIT_MS: u64 = 20;
+/// A packet with what stands before it (RFC 791 §3.1).
+const MAX_READ: usize = 1 << 16;

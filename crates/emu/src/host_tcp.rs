@@ -1,0 +1,261 @@
+//! What of the flows' TCP is the host's: settings of a namespace or of its routes, not of a socket.
+//!
+//! | key | how it is set |
+//! | --- | --- |
+//! | `sack`, `timestamps`, `tlp` | sysctls, switched off if no TCP flow wants them |
+//! | `min_rto` | sysctl `tcp_rto_min_us` (Linux 6.11), if all TCP flows agree |
+//! | `initial_window`, `delayed_ack = false` | the route's `initcwnd` and `quickack`, if all agree |
+//! | `timer_granularity` | not at all: it is the kernel's own, and a scenario may name it |
+//!
+//! If the flows do not agree, the kernel's own value holds, and a warning names the flows that wanted
+//! another.
+
+use std::borrow::Cow;
+
+use rustix::time::{ClockId, clock_getres};
+use talkpath_kernel::host::netlink::Route;
+use talkpath_kernel::unsupported::ignored;
+use talkpath_path::QueueKind;
+use talkpath_scenario::{Flow, NamedLink, Scenario};
+use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig, TransportConfig};
+use talkpath_units::{Duration, Packets};
+
+use crate::world::Setting;
+
+/// The settings of both hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostTcp {
+    sack: bool,
+    timestamps: bool,
+    tlp: bool,
+    min_rto: Duration,
+    initial_window: Packets,
+    /// Every segment is acknowledged at once.
+    quick_acks: bool,
+}
+
+impl HostTcp {
+    /// The settings that the flows agree on; the kernel's own if they do not.
+    pub(super) fn of(scenario: &Scenario) -> Self {
+        let configs = || scenario.flows.iter().filter_map(tcp);
+        let wanted = |of: fn(&TcpConfig) -> bool| configs().next().is_none() || configs().any(of);
+        Self {
+            sack: wanted(|config| config.sack),
+            timestamps: wanted(|config| config.timestamps),
+            tlp: wanted(|config| config.tlp),
+            min_rto: agreed(configs().map(|config| config.min_rto)).unwrap_or(KERNEL.min_rto),
+            initial_window: agreed(configs().map(|config| config.initial_window))
+                .unwrap_or(KERNEL.initial_window),
+            quick_acks: agreed(configs().map(|config| config.delayed_ack)) == Some(DelayedAck::Off),
+        }
+    }
+
+    /// What is to be written (Documentation/networking/ip-sysctl.rst of the kernel); what is so already is
+    /// left alone.
+    pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
+        let off = Cow::Borrowed(&b"0"[..]);
+        let microseconds = (self.min_rto.as_micros()).max(1).to_string().into_bytes();
+        let changed: [(bool, Setting); 4] = [
+            (!self.sack, (c"/proc/sys/net/ipv4/tcp_sack", off.clone())),
+            (!self.timestamps, (c"/proc/sys/net/ipv4/tcp_timestamps", off.clone())),
+            (!self.tlp, (c"/proc/sys/net/ipv4/tcp_early_retrans", off)),
+            (
+                self.min_rto != KERNEL.min_rto,
+                (c"/proc/sys/net/ipv4/tcp_rto_min_us", Cow::Owned(microseconds)),
+            ),
+        ];
+        changed.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, setting)| setting)
+    }
+
+    /// What the routes have to say, if anything.
+    pub(super) fn route(self) -> Option<Route> {
+        let is_usual = self.initial_window == KERNEL.initial_window;
+        let initial_window =
+            if is_usual { 0 } else { u32::try_from(self.initial_window.get()).unwrap_or(u32::MAX) };
+        (!is_usual || self.quick_acks).then_some(Route {
+            initial_window,
+            quick_acks: self.quick_acks,
+            mtu: 0,
+        })
+    }
+
+    /// Names the settings that the kernel's transports do not take. The hosts here do keep `send_jitter` and
+    /// slow receivers, and pace if the scenario sets it.
+    pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
+        let marks =
+            |link: &&NamedLink| matches!(link.config.queue, QueueKind::DropTail { mark_at: Some(_), .. });
+        let unmarked =
+            scenario.links.iter().filter(marks).map(|link| {
+                format!("link {}: the emulator marks no packets; `mark_at` is ignored", link.name)
+            });
+        scenario
+            .flows
+            .iter()
+            .map(|flow| (flow, self.unset(flow)))
+            .filter(|(_, keys)| !keys.is_empty())
+            .map(|(flow, keys)| {
+                format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
+            })
+            .chain(scenario.flows.iter().filter_map(loose_window))
+            .chain(unmarked)
+            .collect()
+    }
+
+    fn unset(self, flow: &Flow) -> Vec<&'static str> {
+        let mut keys = ignored(flow);
+        keys.retain(|key| !OURS.contains(key));
+        if let Some(config) = tcp(flow).filter(|config| config.stack == Stack::Linux) {
+            let is_quick = config.delayed_ack == DelayedAck::Off;
+            let delays =
+                is_quick == self.quick_acks && (is_quick || config.delayed_ack == KERNEL.delayed_ack);
+            // BBR paces whatever the scenario sets.
+            let paces = config.pacing || config.cc != Some(CongestionControlKind::Bbr);
+            let ticks = config.timer_granularity == KERNEL.timer_granularity
+                || jiffy().is_none_or(|jiffy| config.timer_granularity == jiffy);
+            let is_set = [
+                ("sack", config.sack == self.sack),
+                ("timestamps", config.timestamps == self.timestamps),
+                ("tlp", config.tlp == self.tlp),
+                ("min_rto", config.min_rto == self.min_rto),
+                ("initial_window", config.initial_window == self.initial_window),
+                ("delayed_ack", delays),
+                ("timer_granularity", ticks),
+                ("pacing", paces || !flow.asked_for.contains(&"pacing")),
+            ];
+            keys.extend(is_set.into_iter().filter(|(_, is_set)| !is_set).map(|(key, _)| key));
+        }
+        keys
+    }
+}
+
+/// What to say of an `rwnd` that does not bound the window here. Linux takes TCP_WINDOW_CLAMP back as soon as
+/// it has measured how much memory a segment takes (tcp_measure_rcv_mss), and tunes the buffer from then on,
+/// unless SO_RCVBUF is set.
+fn loose_window(flow: &Flow) -> Option<String> {
+    let config = tcp(flow).filter(|config| config.rwnd != KERNEL.rwnd)?;
+    flow.receiver.socket_buffer.is_none().then(|| {
+        format!(
+            "flow {}: rwnd = \"{} B\" does not bound the window in `emu`: the kernel lets it grow to 64 KiB and more, \
+             so that goodput is not that of `sim`; receiver.socket_buffer bounds it",
+            flow.name,
+            config.rwnd.get()
+        )
+    })
+}
+
+/// The value that all have, if there are any.
+fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
+}
+
+fn tcp(flow: &Flow) -> Option<&TcpConfig> {
+    match &flow.transport {
+        TransportConfig::Tcp(config) => Some(config),
+        TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
+    }
+}
+
+/// This kernel's jiffy, which is the resolution of its coarse clocks (clock_getres(2)), if the kernel reports
+/// it; a scenario cannot set it, but may name it.
+fn jiffy() -> Option<Duration> {
+    let tick = clock_getres(ClockId::RealtimeCoarse);
+    let nanoseconds = u64::try_from(tick.tv_sec * 1_000_000_000 + tick.tv_nsec).ok()?;
+    (nanoseconds > 0).then_some(Duration::from_nanos(nanoseconds))
+}
+
+/// Keys that this arena keeps, or reports on by itself.
+const OURS: [&str; 10] = [
+    "send_jitter",
+    "receiver.service",
+    "sack",
+    "tlp",
+    "timestamps",
+    "min_rto",
+    "initial_window",
+    "timer_granularity",
+    "delayed_ack",
+    "pacing",
+];
+/// A kernel whose settings were left alone.
+const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
+
+#[cfg(test)]
+mod tests {
+    use talkpath_scenario::{Options, Source, load};
+
+    use super::*;
+
+    fn scenario(first: &str, second: &str) -> Scenario {
+        let text = format!(
+            r#"
+            name = "test"
+            duration = "1 s"
+            path = "lan"
+            [flow.a]
+            transport = {{ kind = "tcp"{first} }}
+            workload = {{ kind = "bulk" }}
+            [flow.b]
+            transport = {{ kind = "tcp"{second} }}
+            workload = {{ kind = "bulk" }}
+            "#
+        );
+        let plan = load(&Source { name: "test.toml".to_owned(), text }, &Options::default()).unwrap();
+        plan.cells.into_iter().next().unwrap().scenario
+    }
+
+    fn files(scenario: &Scenario) -> Vec<&'static str> {
+        HostTcp::of(scenario)
+            .settings()
+            .map(|(path, _)| path.to_str().unwrap().rsplit('/').next().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_switch_that_all_flows_turn_off_is_off_on_the_hosts() {
+        let both = scenario(", sack = false", ", sack = false, timestamps = false");
+        assert_eq!(files(&both), ["tcp_sack"]);
+        let warnings = HostTcp::of(&both).warnings(&both);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains("flow b") && warnings[0].contains("timestamps"), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_all_flows_agree_on_is_set_on_the_hosts_and_their_routes() {
+        let keys = ", initial_window = \"4 packets\", delayed_ack = false, min_rto = \"50 ms\"";
+        let both = scenario(keys, keys);
+        let hosts = HostTcp::of(&both);
+        assert_eq!(hosts.route(), Some(Route { initial_window: 4, quick_acks: true, mtu: 0 }));
+        let settings: Vec<_> = hosts.settings().map(|(_, text)| text.into_owned()).collect();
+        assert_eq!(settings, [b"50000"]);
+        assert_eq!(hosts.warnings(&both), [""; 0]);
+        let one = scenario(keys, "");
+        let hosts = HostTcp::of(&one);
+        assert_eq!((hosts.route(), hosts.settings().count()), (None, 0));
+        let warnings = hosts.warnings(&one);
+        let told = ["flow a", "initial_window", "delayed_ack", "min_rto"];
+        assert!(warnings.len() == 1 && told.iter().all(|key| warnings[0].contains(key)), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_delay_in_milliseconds_cannot_be_set() {
+        let both = scenario(", delayed_ack = \"100 ms\"", ", pacing = true");
+        let warnings = HostTcp::of(&both).warnings(&both);
+        assert!(warnings.len() == 1 && warnings[0].contains("delayed_ack"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_window_that_the_kernel_does_not_keep_to_is_warned_of() {
+        let first = scenario(", rwnd = \"16 kB\"", "");
+        let warnings = HostTcp::of(&first).warnings(&first);
+        let said = ["flow a", "rwnd = \"16000 B\"", "does not bound", "socket_buffer"];
+        assert!(warnings.len() == 1 && said.iter().all(|words| warnings[0].contains(words)), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_is_as_the_kernel_has_it_needs_no_word() {
+        let plain = scenario("", ", sack = true");
+        assert_eq!(files(&plain), [""; 0]);
+        assert_eq!(HostTcp::of(&plain).warnings(&plain), [""; 0]);
+    }
+}

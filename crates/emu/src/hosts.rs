@@ -1,0 +1,88 @@
+//! What a scenario asks of the two hosts: devices, sockets, congestion controls.
+
+use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::unsupported::lacks_congestion_control;
+use talkpath_scenario::{Direction, Flow, Scenario};
+use talkpath_transport::{Stack, TcpConfig, TransportConfig};
+use talkpath_units::Bytes;
+
+use crate::packet::Host;
+use crate::world::SocketPlan;
+
+/// For each flow the sender's socket and the receiver's.
+pub(super) fn socket_plans<'a>(
+    scenario: &Scenario,
+    spec: &'a SessionSpec,
+    mtu: [u16; 2],
+) -> Vec<SocketPlan<'a>> {
+    let mut plans = Vec::with_capacity(2 * scenario.flows.len());
+    for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
+        let path_mtu = scenario.path_mtu(flow);
+        let is_narrower = path_mtu < Bytes::new(u64::from(mtu[0].min(mtu[1])));
+        let path_mtu = is_narrower.then_some(path_mtu.get() as u32);
+        let window_clamp = match &flow.transport {
+            TransportConfig::Tcp(config) if config.rwnd != TcpConfig::preset(Stack::Linux, false).rwnd => {
+                Some(u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX))
+            }
+            TransportConfig::Tcp(_) | TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
+        };
+        let is_paced = matches!(&flow.transport, TransportConfig::Tcp(config) if config.pacing);
+        for is_sender in [true, false] {
+            let host = if is_sender { sender(flow) } else { sender(flow).other() };
+            let transport = &flow_spec.transport;
+            plans.push(SocketPlan {
+                flow: index,
+                host,
+                transport,
+                is_sender,
+                path_mtu,
+                window_clamp,
+                is_paced,
+            });
+        }
+    }
+    plans
+}
+
+/// The largest MTU of the links that packets from `host` meet first: what exceeds it the kernel itself
+/// fragments.
+pub(super) fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
+    let first_links = scenario
+        .flows
+        .iter()
+        .filter_map(|flow| if sender(flow) == host { flow.route.first() } else { flow.return_route.first() });
+    let largest =
+        first_links.map(|link| scenario.links[link.0 as usize].config.mtu.get()).max().unwrap_or(1500);
+    u16::try_from(largest).unwrap_or(u16::MAX).max(MIN_MTU)
+}
+
+/// The host that the flow's sender is on.
+pub(super) fn sender(flow: &Flow) -> Host {
+    match flow.direction {
+        Direction::Up => Host::First,
+        Direction::Down => Host::Second,
+    }
+}
+
+/// What the datagrams of flow `index` carry.
+pub(super) fn token(index: usize) -> u32 {
+    // Never what a registration begins with, whose first byte is a letter (wire.rs).
+    index as u32
+}
+
+/// Whether the kernel has the congestion controls that the flows name. A socket on our hosts may use every
+/// one that the kernel has, even if an ordinary socket of this user may not (tcp_allowed_congestion_control):
+/// there we are root.
+pub(super) fn check_congestion_controls(spec: &SessionSpec) -> Result<(), String> {
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let available = available.unwrap_or_default();
+    let is_there = |cc: &&str| available.split_ascii_whitespace().any(|name| name == *cc);
+    spec.flows
+        .iter()
+        .filter_map(|flow| flow.cc())
+        .filter(|cc| !is_there(cc))
+        .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+}
+
+/// The smallest MTU of a device, as of IPv4 (RFC 791 §3.2).
+const MIN_MTU: u16 = 68;

@@ -1,0 +1,124 @@
+//! The emulated arena: the kernel's TCP and UDP and our own DCCP on two hosts of our own, our path model
+//! between them in real time.
+//!
+//! ```text
+//!  first host (namespace)                                        second host (namespace)
+//!   senders, echoes ─ sockets ─ veth ══► Emulator: Network ══► veth ─ sockets ─ receivers, echoes
+//!                                          │ arrivals, decisions
+//!                                          └─► log ─► replay: the same decisions again
+//! ```
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `world` | makes the two hosts, their devices and sockets, without a name and without root |
+//! | `hosts` | what a scenario asks of the two hosts |
+//! | `host_tcp` | what of the flows' TCP a host is set to |
+//! | `decision` | what the path's network decides about each packet |
+//! | `emulator` | reads, decides, writes at the promised time |
+//! | `realtime` | what lets its thread be on time |
+//! | `device` | a cable as the emulator has it: packets taken, datagrams handed over in trains |
+//! | `packet` | whose flow a packet is of; fragments |
+//! | `watch` | what became of each message on its way |
+//! | `arrival_log`, `replay` | the log, and the proof by it |
+//! | `capture` | packets as the hosts saw them |
+//! | `connect` | opens the connections |
+//! | `run` | one repetition, from the scenario to the record |
+//! | `report` | what the machine did to it, and whether the figures stand |
+//! | `probe`, `forwarding` | what this machine can do |
+//!
+//! The ends of the flows, which the live arena has too, and the system calls that make the hosts and their
+//! cables are in `talkpath_kernel`. docs/models/emulation.md says what the emulator needs, its limits and
+//! what was measured.
+//!
+//! Left out: bulk without an end over UDP and the echo of bulk, as in the live arena; the don't-fragment flag
+//! and ICMP.
+
+mod arrival_log;
+mod capture;
+mod connect;
+mod decision;
+mod device;
+mod emulator;
+mod forwarding;
+mod host_tcp;
+mod hosts;
+mod packet;
+mod preemption;
+mod probe;
+mod realtime;
+mod replay;
+mod report;
+mod run;
+mod watch;
+mod world;
+
+use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::Scenario;
+
+pub use arrival_log::{LogError, LogHeader};
+pub use capture::{CaptureError, export_capture};
+pub use forwarding::{Forwarding, Handover, measure_forwarding, measure_plain_loop};
+pub use preemption::{Preemption, PreemptionModel};
+pub use probe::{Capabilities, probe};
+pub use replay::{ReplayError, ReplayReport, log_header, replay};
+pub use report::{EmuReport, LatenessFigures};
+pub use world::Means;
+
+/// Two namespaces and the path between them. Runs share nothing but the machine: runs at the same time delay
+/// each other, and each run's report shows by how much. The default is without a look whether this machine
+/// allows it.
+#[derive(Debug, Default)]
+pub struct EmuArena {
+    log: Option<Vec<u8>>,
+    /// Bytes of each packet that are kept, if packets are kept.
+    snaplen: Option<u32>,
+    capture: Option<Vec<u8>>,
+    report: Option<EmuReport>,
+}
+
+impl EmuArena {
+    /// The arena, after a look whether this machine allows it.
+    ///
+    /// # Errors
+    /// [`ArenaError::Unavailable`] says what is missing and how to get it.
+    pub fn open() -> Result<Self, ArenaError> {
+        world::World::build([1500; 2], &[], &[], None)?;
+        Ok(Self::default())
+    }
+
+    /// The same, keeping up to `snaplen` bytes of every packet for [`Arena::take_capture`].
+    #[must_use]
+    pub const fn capturing(mut self, snaplen: u32) -> Self {
+        self.snaplen = Some(snaplen);
+        self
+    }
+
+    /// What the machine did to the last run.
+    pub fn report(&self) -> Option<&EmuReport> {
+        self.report.as_ref()
+    }
+}
+
+impl Arena for EmuArena {
+    fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        (self.log, self.report, self.capture) = (None, None, None);
+        let probed = far_clock::with_probes(scenario);
+        let scenario = probed.as_ref().unwrap_or(scenario);
+        let mut done = run::run(scenario, plan, self.snaplen)?;
+        far_clock::see_through(&mut done.record, scenario);
+        (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
+        if done.is_interrupted {
+            return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
+        }
+        Ok(done.record)
+    }
+
+    fn take_arrival_log(&mut self) -> Option<Vec<u8>> {
+        self.log.take()
+    }
+
+    fn take_capture(&mut self) -> Option<Vec<u8>> {
+        self.capture.take()
+    }
+}

@@ -1,0 +1,103 @@
+//! What this machine can do for the real arenas, as `talkpath doctor` prints it.
+
+use std::fs;
+
+use socket2::{Domain, Socket, Type};
+use std::os::fd::AsFd;
+use talkpath_arena::ArenaError;
+use talkpath_kernel::stolen::StolenTime;
+use talkpath_kernel::sys::{SocketSwitch, switch_on};
+use talkpath_kernel::threads::try_real_time;
+
+use crate::preemption::{PreemptionModel, preemption};
+use crate::world::{Means, World};
+
+/// What this machine can do. `Err` says what is missing and how to get it, in words for a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capabilities {
+    /// Network namespaces with a cable between each and us: all that the emulated arena needs, and by which
+    /// means.
+    pub emulation: Result<Means, String>,
+    /// How many user namespaces a user may have; zero forbids the way without root.
+    pub user_namespaces: Result<u64, String>,
+    /// Whether threads can be scheduled in real time.
+    pub real_time: Result<(), String>,
+    /// When a real-time thread gets the processor from a neighbour's system call; `None` if unknown.
+    pub preemption: Option<PreemptionModel>,
+    /// Share of all processors' time since the start that a hypervisor gave to others, 0 to 1; `None` if
+    /// unknown.
+    pub stolen_share: Option<f64>,
+    /// Whether the kernel stamps arriving datagrams.
+    pub kernel_stamps: Result<(), String>,
+    /// The congestion controls that a socket may select here; more may be modules.
+    pub congestion_controls: Vec<String>,
+    /// The one that sockets have by default.
+    pub default_congestion_control: Option<String>,
+    /// What the kernel reads the time from: `tsc` is quick, `hpet` and `acpi_pm` are not.
+    pub clock_source: Option<String>,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+/// Finds out what this machine can do. Leaves nothing behind; takes some milliseconds.
+pub fn probe() -> Capabilities {
+    let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    Capabilities {
+        emulation: World::build([1500; 2], &[], &[], None).map(|world| world.means).map_err(|error| {
+            match error {
+                ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
+                other => other.to_string(),
+            }
+        }),
+        user_namespaces: user_namespaces(),
+        real_time: real_time(),
+        preemption: preemption(),
+        stolen_share: StolenTime::since_boot().share(),
+        kernel_stamps: kernel_stamps().map_err(|error| error.to_string()),
+        congestion_controls: congestion_controls
+            .map(|names| names.split_ascii_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default(),
+        default_congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
+        clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+    }
+}
+
+fn user_namespaces() -> Result<u64, String> {
+    let max = read("/proc/sys/user/max_user_namespaces")
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| "this kernel has none (CONFIG_USER_NS)".to_owned())?;
+    let forbidding = [
+        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+    ];
+    for (path, bad, remedy) in forbidding {
+        if read(path).as_deref() == Some(bad) {
+            return Err(format!("forbidden without root by {path}; `{remedy}` allows them"));
+        }
+    }
+    if max == 0 {
+        Err("forbidden; `sysctl user.max_user_namespaces=1000` allows them".to_owned())
+    } else {
+        Ok(max)
+    }
+}
+
+fn real_time() -> Result<(), String> {
+    try_real_time().map_err(|error| {
+        format!("{error}; run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2)")
+    })
+}
+
+fn kernel_stamps() -> std::io::Result<()> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)
+}
+
+fn read(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}

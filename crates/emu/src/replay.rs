@@ -1,0 +1,159 @@
+//! Making the emulator's decisions again from its log.
+
+use talkpath_path::FragmentRange;
+use talkpath_scenario::Scenario;
+use talkpath_units::{Instant, Seed};
+
+use crate::arrival_log::{LogError, LogHeader, LogReader, Record};
+use crate::decision::{DecidingNetwork, Decision, Outcome};
+
+/// What a replay found: nothing that differs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayReport {
+    /// Packets that entered the path.
+    pub arrivals: u64,
+    /// Packets, or pieces of them, that departed.
+    pub departed: u64,
+    /// That a queue had no room for.
+    pub dropped: u64,
+    /// That a wire ate.
+    pub lost: u64,
+    /// Whether the log was full before the run's end: what came after could not be compared.
+    pub is_truncated: bool,
+}
+
+/// Why a log does not stand for its run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// It is of another scenario.
+    #[error("the log has {0} flows and {1} links, the scenario has not")]
+    OtherScenario(u32, u32),
+    /// The path decides otherwise.
+    #[error("decision {number} differs: the emulator made {logged}, the replay makes {replayed}")]
+    Differs {
+        /// Counted from 0.
+        number: u64,
+        /// What the log says.
+        logged: String,
+        /// What the path model says.
+        replayed: String,
+    },
+}
+
+/// Which run the log `bytes` is of.
+///
+/// # Errors
+/// [`LogError`].
+pub fn log_header(bytes: &[u8]) -> Result<LogHeader, LogError> {
+    LogReader::open(bytes).map(|(header, _)| header)
+}
+
+/// Feeds the arrivals of the log `bytes` to the path of `scenario` (the cell that the log's header names) and
+/// compares every decision: which packet, what, when, which link, which piece.
+///
+/// # Errors
+/// [`ReplayError`] at the first difference.
+pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayError> {
+    let probed = talkpath_arena::far_clock::with_probes(scenario);
+    let scenario = probed.as_ref().unwrap_or(scenario);
+    let (header, mut reader) = LogReader::open(bytes)?;
+    let counts = (scenario.flows.len(), scenario.links.len());
+    if counts != (header.flows as usize, header.links as usize) {
+        return Err(ReplayError::OtherScenario(header.flows, header.links));
+    }
+    let mut replay = Replay {
+        network: DecidingNetwork::new(scenario, Seed::new(header.seed), false),
+        decisions: Vec::new(),
+        arrived: Vec::new(),
+        logged: Vec::new(),
+        compared: 0,
+        report: ReplayReport::default(),
+    };
+    loop {
+        match reader.next()? {
+            Record::Arrival { arrival, at } => {
+                if arrival.flow as usize >= counts.0 {
+                    return Err(ReplayError::OtherScenario(header.flows, header.links));
+                }
+                replay.network.advance(at, &mut replay.decisions);
+                replay.compare(true)?;
+                replay.arrived.push(arrival.part);
+                replay.report.arrivals += 1;
+                replay.network.handle_arrival(arrival, 0, at, &mut replay.decisions);
+            }
+            Record::Decision { number, at, outcome, part } => {
+                replay.logged.push(Logged { number, at, outcome, part });
+            }
+            Record::End { at, is_truncated } => {
+                replay.network.advance(at, &mut replay.decisions);
+                replay.compare(!is_truncated)?;
+                replay.report.is_truncated = is_truncated;
+                return Ok(replay.report);
+            }
+        }
+    }
+}
+
+/// A decision as the log has it.
+#[derive(Clone, Copy, Debug)]
+struct Logged {
+    number: u64,
+    at: Instant,
+    outcome: Outcome,
+    part: Option<FragmentRange>,
+}
+
+struct Replay {
+    network: DecidingNetwork,
+    decisions: Vec<Decision>,
+    /// How each packet arrived.
+    arrived: Vec<FragmentRange>,
+    /// What the log has since the last arrival.
+    logged: Vec<Logged>,
+    compared: u64,
+    report: ReplayReport,
+}
+
+impl Replay {
+    /// Compares what was decided since the last arrival; unless `all` is set, the log may have less.
+    fn compare(&mut self, all: bool) -> Result<(), ReplayError> {
+        let decisions = core::mem::take(&mut self.decisions);
+        let logged = core::mem::take(&mut self.logged);
+        let count = if all { decisions.len().max(logged.len()) } else { logged.len() };
+        for index in 0..count {
+            let (decision, logged) = (decisions.get(index), logged.get(index));
+            let arrived = decision.and_then(|it| self.arrived.get(usize::try_from(it.number).ok()?).copied());
+            let replayed = decision.map(|it| {
+                (it.number, it.at, it.outcome, Some(it.part).filter(|part| Some(*part) != arrived))
+            });
+            let expected = logged.map(|it| (it.number, it.at, it.outcome, it.part));
+            if replayed != expected {
+                let show = |it: Option<(u64, Instant, Outcome, Option<FragmentRange>)>| {
+                    it.map_or_else(
+                        || "none".to_owned(),
+                        |(number, at, outcome, part)| {
+                            format!("packet {number} {outcome:?} at {at}, {part:?}")
+                        },
+                    )
+                };
+                return Err(ReplayError::Differs {
+                    number: self.compared,
+                    logged: show(expected),
+                    replayed: show(replayed),
+                });
+            }
+            self.compared += 1;
+            if let Some(decision) = decision {
+                match decision.outcome {
+                    Outcome::Departs => self.report.departed += 1,
+                    Outcome::Dropped { .. } => self.report.dropped += 1,
+                    Outcome::Lost { .. } => self.report.lost += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+}

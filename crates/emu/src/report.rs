@@ -1,0 +1,223 @@
+//! What the machine did to a run, and whether its figures stand.
+
+use core::fmt;
+
+use talkpath_flow::Lateness;
+use talkpath_kernel::udp_drops::UdpDrops;
+use talkpath_kernel::{stolen, turn_round};
+use talkpath_measure::{LatenessRecord, MachineRecord, TurnRoundRecord};
+use talkpath_units::Duration;
+
+/// What the machine did to a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EmuReport {
+    /// From a packet's promised departure to its write; `None` if no packet departed.
+    pub emulator: Option<LatenessFigures>,
+    /// By how much arrivals count later than the kernel stamped them, since the path had been stepped past
+    /// the stamp.
+    pub backlog: Option<LatenessFigures>,
+    /// From a clocked message's due time to its hand-over to the socket; `None` if no flow has a clock.
+    pub endpoints: Option<LatenessFigures>,
+    /// Packets that entered the path.
+    pub packets: u64,
+    /// Packets that the devices had no room for, on the way to the emulator or from it.
+    pub device_drops: u64,
+    /// Packets that the emulator had no memory for.
+    pub overruns: u64,
+    /// Datagrams that sockets dropped whose buffers the scenario leaves to the tool.
+    pub(crate) udp: UdpDrops,
+    /// Share of one processor that the emulator's thread took, 0 to 1.
+    pub cpu_share: f64,
+    /// Why the emulator's thread was not real-time, if it was not.
+    pub not_real_time: Option<String>,
+    /// Share of all processors' time that a hypervisor gave to others, 0 to 1; `None` if the kernel does not
+    /// report it.
+    pub stolen_share: Option<f64>,
+    /// How long the ends that echo held messages, but for those that the scenario makes slow.
+    pub turn_rounds: Vec<TurnRoundRecord>,
+}
+
+/// How late something was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatenessFigures {
+    /// Half were later.
+    pub p50: Duration,
+    /// One in a hundred was later.
+    pub p99: Duration,
+    /// The latest.
+    pub max: Duration,
+}
+
+impl LatenessFigures {
+    /// The figures of what was measured; `None` if nothing was.
+    pub(super) fn of(lateness: &Lateness) -> Option<Self> {
+        let [p50, p99, max] = lateness.figures()?.map(Duration::from_nanos);
+        Some(Self { p50, p99, max })
+    }
+}
+
+impl EmuReport {
+    /// The same for the run's record.
+    pub(super) fn record(&self) -> MachineRecord {
+        let late = |figures: Option<LatenessFigures>| {
+            figures.map(|LatenessFigures { p50, p99, max }| LatenessRecord { p50, p99, max })
+        };
+        MachineRecord {
+            emulator_late: late(self.emulator),
+            emulator_backlog: late(self.backlog),
+            senders_late: late(self.endpoints),
+            far_senders_late: None,
+            packets: Some(self.packets),
+            device_drops: Some(self.device_drops + self.overruns),
+            socket_drops: self.udp.min_without_room(),
+            checksum_errors: self.udp.checksum_errors,
+            far_checksum_errors: None,
+            emulator_cpu_share: Some(self.cpu_share),
+            real_time: Some(self.not_real_time.is_none()),
+            stolen_share: self.stolen_share,
+            turn_rounds: self.turn_rounds.clone(),
+        }
+    }
+
+    /// Whether the figures of the run stand; what disturbed it goes to `warnings`.
+    pub(super) fn judge(&self, warnings: &mut Vec<String>) -> bool {
+        let mut is_valid = true;
+        if let Some(why) = &self.not_real_time {
+            warnings.push(format!(
+                "emu: NO REAL-TIME PRIORITY for the emulator ({why}); delays are as good as the machine is idle; \
+                 run as root, or allow it with `ulimit -r 1` (RLIMIT_RTPRIO, limits.conf: rtprio 1)"
+            ));
+        }
+        let late = [
+            ("the emulator wrote packets", self.emulator, EMULATOR_WARN, EMULATOR_INVALID),
+            ("packets counted as arriving", self.backlog, EMULATOR_WARN, EMULATOR_INVALID),
+            ("the senders handed messages over", self.endpoints, ENDPOINT_WARN, ENDPOINT_INVALID),
+        ];
+        for (who, figures, warn, invalid) in late {
+            let Some(figures) = figures.filter(|figures| figures.p99 > warn) else { continue };
+            let is_past = figures.p99 > invalid;
+            is_valid &= !is_past;
+            warnings.push(format!(
+                "emu: {who} late: {figures}{}",
+                if is_past { format!(", past the limit of {invalid} at p99") } else { String::new() }
+            ));
+        }
+        for (line, is_within) in
+            self.turn_rounds.iter().filter_map(|turns| turn_round::judge(turns, "the far application"))
+        {
+            warnings.push(format!("emu: {line}"));
+            is_valid &= is_within;
+        }
+        warnings.extend(stolen::warning(self.stolen_share).map(|what| format!("emu: {what}")));
+        let lost = [
+            (self.device_drops, "packets found no room in a device"),
+            (self.overruns, "packets found no memory in the emulator"),
+        ];
+        for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {
+            warnings.push(format!("emu: {count} {what}; the path did not lose them"));
+            is_valid = false;
+        }
+        warnings.extend(self.udp.warnings("emu"));
+        is_valid && self.udp.min_without_room().unwrap_or(0) == 0
+    }
+}
+
+impl fmt::Display for LatenessFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [p50, p99, max] = [self.p50, self.p99, self.max].map(Duration::as_millis_f64);
+        write!(f, "p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms")
+    }
+}
+
+impl fmt::Display for EmuReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let figures = |figures: Option<LatenessFigures>| {
+            figures.map_or_else(|| "none".to_owned(), |figures| figures.to_string())
+        };
+        write!(
+            f,
+            "emulator late {}, backlog {}; senders late {}; {} packets, {} dropped by devices, {} overruns, {} by sockets; \
+             {:.0} % of a processor{}",
+            figures(self.emulator),
+            figures(self.backlog),
+            figures(self.endpoints),
+            self.packets,
+            self.device_drops,
+            self.overruns,
+            self.udp.min_without_room().unwrap_or(0),
+            self.cpu_share * 100.0,
+            if self.not_real_time.is_some() { ", not real-time" } else { "" }
+        )
+    }
+}
+
+/// A p99 above this is a warning: an idle machine with real-time priority stays below
+/// (docs/models/emulation.md).
+const EMULATOR_WARN: Duration = Duration::from_micros(100);
+/// Above this the path is not the scenario's any more (chosen: the serialisation of a full packet at
+/// 12 Mbps).
+const EMULATOR_INVALID: Duration = Duration::from_millis(1);
+/// The same limits as the live arena's (docs/models/live.md).
+const ENDPOINT_WARN: Duration = Duration::from_millis(1);
+const ENDPOINT_INVALID: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(p99_us: u64) -> Option<LatenessFigures> {
+        let p99 = Duration::from_micros(p99_us);
+        Some(LatenessFigures { p50: Duration::ZERO, p99, max: p99 })
+    }
+
+    fn judged(report: &EmuReport) -> (bool, usize) {
+        let mut warnings = Vec::new();
+        (report.judge(&mut warnings), warnings.len())
+    }
+
+    #[test]
+    fn a_run_is_told_of_when_late_and_invalid_past_the_limits() {
+        let report = |emulator, endpoints| EmuReport { emulator, endpoints, ..EmuReport::default() };
+        assert_eq!(judged(&report(late(100), late(1000))), (true, 0));
+        assert_eq!(judged(&report(late(101), late(1001))), (true, 2));
+        assert_eq!(judged(&report(late(1001), late(0))), (false, 1));
+        assert_eq!(judged(&report(late(0), late(5001))), (false, 1));
+        assert_eq!(judged(&EmuReport { backlog: late(1001), ..EmuReport::default() }), (false, 1));
+    }
+
+    #[test]
+    fn an_echo_that_the_machine_held_past_the_limit_makes_a_run_invalid() {
+        let turns = |p99_us: u64| {
+            let p99 = Duration::from_micros(p99_us);
+            vec![TurnRoundRecord {
+                flow: "call".to_owned(),
+                count: 1000,
+                p99,
+                max: p99,
+                ..Default::default()
+            }]
+        };
+        let report = |turn_rounds| EmuReport { turn_rounds, ..EmuReport::default() };
+        assert_eq!(judged(&report(turns(1000))), (true, 0));
+        assert_eq!(judged(&report(turns(1001))), (true, 1));
+        assert_eq!(judged(&report(turns(5001))), (false, 1));
+    }
+
+    #[test]
+    fn what_a_hypervisor_took_is_told_and_makes_no_figure_fall() {
+        assert_eq!(judged(&EmuReport { stolen_share: Some(0.05), ..EmuReport::default() }), (true, 1));
+        assert_eq!(judged(&EmuReport { stolen_share: Some(0.001), ..EmuReport::default() }), (true, 0));
+    }
+
+    #[test]
+    fn what_the_machine_lost_makes_a_run_invalid() {
+        assert_eq!(judged(&EmuReport { device_drops: 1, ..EmuReport::default() }), (false, 1));
+        assert_eq!(judged(&EmuReport { overruns: 1, ..EmuReport::default() }), (false, 1));
+        let udp = UdpDrops { by_sockets: Some(3), checksum_errors: Some(2), room_errors: Some(1) };
+        assert_eq!(judged(&EmuReport { udp, ..EmuReport::default() }), (false, 2));
+        let udp = UdpDrops { by_sockets: Some(2), checksum_errors: Some(2), room_errors: Some(0) };
+        assert_eq!(judged(&EmuReport { udp, ..EmuReport::default() }), (true, 1), "the path damaged them");
+        let denied = Some("no".to_owned());
+        assert_eq!(judged(&EmuReport { not_real_time: denied, ..EmuReport::default() }), (true, 1));
+    }
+}

@@ -1,0 +1,410 @@
+//! One repetition: two hosts, the emulator between them, the ends of the flows, and the record.
+
+mod record;
+
+use std::io::{self, Write};
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
+
+use rustix::event::epoll;
+use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_kernel::alarm::Alarm;
+use talkpath_kernel::clock::{HostClock, RunClock};
+use talkpath_kernel::descriptors;
+use talkpath_kernel::end::{Common, Place, SharedEnd, UdpRoute};
+use talkpath_kernel::log::{RowBudget, sample_interval};
+use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::stolen::StolenTime;
+use talkpath_kernel::sys::become_real_time;
+use talkpath_kernel::threads::{close_connections, pace, read_slowly, receive_datagrams, serve_connections};
+use talkpath_kernel::udp_drops::{UdpErrors, drops_of};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::Scenario;
+use talkpath_units::{Duration, Instant, Seed};
+
+use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
+use crate::capture::Capture;
+use crate::connect::{Connecting, connect_flows};
+use crate::decision::DecidingNetwork;
+use crate::device::Device;
+use crate::emulator::{EmuFlow, Emulated, Emulator};
+use crate::host_tcp::HostTcp;
+use crate::hosts::{check_congestion_controls, device_mtu, sender, socket_plans, token};
+use crate::packet::{Host, MAX_FLOWS};
+use crate::report::EmuReport;
+use crate::watch::LegWatch;
+use crate::world::{Setting, World};
+
+/// What a repetition leaves behind.
+pub(super) struct Done {
+    pub(super) record: RunRecord,
+    pub(super) log: Vec<u8>,
+    pub(super) capture: Option<Vec<u8>>,
+    pub(super) report: EmuReport,
+    pub(super) is_interrupted: bool,
+}
+
+/// The ends of all flows, and who serves them.
+pub(super) struct Ends {
+    pub(super) flows: Vec<FlowEnds>,
+    /// What the TCP loop serves: senders at even places, receivers at odd ones.
+    all: Vec<Arc<SharedEnd>>,
+    datagrams: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
+    connecting: Vec<Connecting>,
+    /// Receivers that read their datagrams from the socket when they are ready, each in a thread of its own.
+    slow: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
+    alarm: Arc<Alarm>,
+    epoll: Arc<OwnedFd>,
+}
+
+/// Both ends of a flow.
+pub(super) struct FlowEnds {
+    pub(super) near: Arc<SharedEnd>,
+    pub(super) far: Arc<SharedEnd>,
+    drops: Arc<[AtomicU64; 2]>,
+    /// The far end has something to do at a time of its own.
+    is_far_paced: bool,
+}
+
+/// What the threads found.
+#[derive(Default)]
+pub(super) struct Disturbance {
+    pub(super) trouble: Vec<String>,
+    /// Datagrams that the sockets dropped.
+    pub(super) by_sockets: Option<u64>,
+    /// What the hosts' kernels counted.
+    pub(super) udp_errors: Option<UdpErrors>,
+    pub(super) device_drops: u64,
+    pub(super) is_interrupted: bool,
+    /// What a hypervisor took meanwhile.
+    pub(super) stolen_share: Option<f64>,
+    /// By flow: datagrams that waited in a slow receiver's socket at the end.
+    pub(super) unread: Vec<Vec<u64>>,
+}
+
+/// Runs `scenario`; keeps `snaplen` bytes of every packet, if that is given.
+pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) -> Result<Done, ArenaError> {
+    let spec = SessionSpec::new(scenario, plan.seed, None).map_err(ArenaError::Unsupported)?;
+    if scenario.flows.len() > MAX_FLOWS {
+        return Err(ArenaError::Unsupported(format!("the emulator has ports for {MAX_FLOWS} flows at most")));
+    }
+    check_congestion_controls(&spec).map_err(ArenaError::Unsupported)?;
+    let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
+    let host_tcp = HostTcp::of(scenario);
+    let settings: Vec<Setting> = host_tcp.settings().collect();
+    let plans = socket_plans(scenario, &spec, mtu);
+    let mut world = World::build(mtu, &plans, &settings, host_tcp.route())?;
+    let mut warnings = host_tcp.warnings(scenario);
+    warnings.extend(settings.iter().zip(&world.unset).filter(|(_, unset)| **unset).map(|((path, _), _)| {
+        format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
+    }));
+    if world.route_is_unset {
+        warnings.push(
+            "emu: the routes cannot be made; the kernel's own initial_window and delayed_ack hold".to_owned(),
+        );
+    }
+    let devices = Device::pair(&world.devices, world.mtu).map_err(devices_failed)?;
+    let host_clock = HostClock::anchor();
+    let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
+    let mut ends = Ends::new(scenario, &spec, plan.seed, core::mem::take(&mut world.sockets), clock)
+        .map_err(|error| ArenaError::Unavailable {
+            what: format!("a socket cannot be used: {error}"),
+            how: "see the limit of open files (ulimit -n)".to_owned(),
+        })?;
+    let header = LogHeader {
+        cell: plan.cell,
+        repetition: plan.repetition,
+        seed: plan.seed.get(),
+        flows: u32::try_from(scenario.flows.len()).unwrap_or(u32::MAX),
+        links: u32::try_from(scenario.links.len()).unwrap_or(u32::MAX),
+    };
+    let emulator = Emulator::new(
+        DecidingNetwork::new(scenario, plan.seed, plan.series),
+        (LogWriter::new(&header, MAX_BYTES), snaplen.map(Capture::new)),
+        devices,
+        world.mtu,
+        clock,
+        emulated_flows(scenario, &spec, &ends),
+    );
+    let (emulated, mut disturbance, is_interrupted) = ends.measure(emulator, scenario, &plan, clock);
+    let emulated = emulated.map_err(devices_failed)?;
+    disturbance.device_drops = world.device_drops().map(|drops| drops.from_host + drops.to_host).unwrap_or(0);
+    disturbance.udp_errors = world.udp_errors();
+    disturbance.is_interrupted = is_interrupted;
+    Ok(record::record(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
+}
+
+impl Ends {
+    /// Gives each end its socket; `sockets` holds each flow's sender's and receiver's.
+    fn new(
+        scenario: &Scenario,
+        spec: &SessionSpec,
+        seed: Seed,
+        sockets: Vec<OwnedFd>,
+        clock: RunClock,
+    ) -> io::Result<Self> {
+        let common = Common { clock, budget: RowBudget::new(MAX_ROWS), alarm: Arc::default() };
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        let mut ends = Self {
+            flows: Vec::new(),
+            all: Vec::new(),
+            datagrams: Vec::new(),
+            connecting: Vec::new(),
+            slow: Vec::new(),
+            alarm: Arc::clone(&common.alarm),
+            epoll,
+        };
+        let mut sockets = sockets.into_iter();
+        for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
+            let (Some(near_socket), Some(far_socket)) = (sockets.next(), sockets.next()) else {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            let seed = flow.transport_seed(seed);
+            let end = |is_sender| {
+                let place = Place { index, is_sender, is_client: is_sender, token: token(index), seed };
+                SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)
+            };
+            let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
+            let is_slow = !flow.receiver.service.is_zero();
+            if flow_spec.is_stream() {
+                ends.connecting.push(Connecting {
+                    index,
+                    start: Instant::from_nanos(flow_spec.start_ns),
+                    dial: Some(near_socket.into()),
+                    listener: Some(far_socket.into()),
+                    near: Arc::clone(&near),
+                    far: Arc::clone(&far),
+                    is_dialled: false,
+                });
+            } else {
+                ends.attach_datagrams(&near, near_socket)?;
+                if is_slow && !flow_spec.is_dccp() {
+                    let socket = Arc::new(UdpSocket::from(far_socket));
+                    let route = UdpRoute { socket: Arc::clone(&socket), unconnected: None };
+                    far.lock().read_from(route);
+                    ends.slow.push((socket, Arc::clone(&far)));
+                } else {
+                    ends.attach_datagrams(&far, far_socket)?;
+                }
+            }
+            ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
+            ends.flows.push(FlowEnds {
+                near,
+                far,
+                is_far_paced: flow_spec.is_dccp() || (is_slow && flow_spec.is_stream()),
+                drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
+            });
+        }
+        Ok(ends)
+    }
+
+    fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: OwnedFd) -> io::Result<()> {
+        let socket = Arc::new(UdpSocket::from(socket));
+        end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
+        self.datagrams.push((socket, Arc::clone(end)));
+        Ok(())
+    }
+
+    /// The run itself: the threads and the watch over them.
+    fn measure(
+        &mut self,
+        emulator: Emulator<'_>,
+        scenario: &Scenario,
+        plan: &RunPlan<'_>,
+        clock: RunClock,
+    ) -> (io::Result<Emulated>, Disturbance, bool) {
+        let (stop, stop_emulator) = (AtomicBool::new(false), AtomicBool::new(false));
+        let connecting = core::mem::take(&mut self.connecting);
+        let slow = core::mem::take(&mut self.slow);
+        let has_streams = !connecting.is_empty();
+        let paced = self.paced();
+        let interval = sample_interval(scenario.duration);
+        let (all, datagrams, epoll, alarm) = (&self.all, &self.datagrams, &self.epoll, &self.alarm);
+        let mut disturbance = Disturbance::default();
+        let _awake = keep_processors_awake();
+        let stolen = StolenTime::start();
+        std::thread::scope(|scope| {
+            let stop = &stop;
+            let emulating = scope.spawn(|| emulator.run(&stop_emulator));
+            let mut threads = Vec::new();
+            if !datagrams.is_empty() {
+                threads.push(scope.spawn(move || in_real_time(|| receive_datagrams(datagrams, stop))));
+            }
+            if has_streams {
+                threads
+                    .push(scope.spawn(move || {
+                        in_real_time(|| serve_connections(epoll, all, clock, interval, stop))
+                    }));
+            }
+            for (socket, end) in slow {
+                threads.push(scope.spawn(move || in_real_time(|| read_slowly(&socket, &end, clock, stop))));
+            }
+            // It waits for the run's beginning by itself, in real time: a busy machine may keep this thread
+            // beyond that.
+            let pacer = scope.spawn(|| pace(&paced, clock, alarm, stop));
+            // The clock reads zero until the run begins, and what starts at zero must not start before.
+            clock.sleep_until(Instant::ZERO, LEAD);
+            if has_streams {
+                threads.push(
+                    scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))),
+                );
+            }
+            // A thread that ended before the stop ends the run.
+            let is_broken = || emulating.is_finished() || threads.iter().any(ScopedJoinHandle::is_finished);
+            let is_interrupted = self.watch(scenario, plan, clock, &is_broken);
+            if !is_interrupted && !is_broken() {
+                let near: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
+                close_connections(&near, clock);
+            }
+            stop.store(true, Ordering::Relaxed);
+            let mut trouble = |what: String| disturbance.trouble.push(what);
+            if pacer.join().is_err() {
+                trouble("the pacer failed".to_owned());
+            }
+            for thread in threads {
+                match thread.join() {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => trouble(format!("a thread of the endpoints ended: {error}")),
+                    Err(_) => trouble("a thread of the endpoints failed".to_owned()),
+                }
+            }
+            let unread = self.flows.iter().map(|flow| flow.far.lock().take_unread()).collect();
+            // Last, so that nothing that the ends wrote is left unread in a device.
+            stop_emulator.store(true, Ordering::Relaxed);
+            let emulated =
+                emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
+            for end in all {
+                end.lock().finish();
+            }
+            for (flow, ends) in scenario.flows.iter().zip(&self.flows) {
+                if let Some(why) = &ends.near.lock().failure {
+                    trouble(format!("flow {}: {why}", flow.name));
+                }
+            }
+            // The sockets are as old as the run.
+            let drops = drops_of(datagrams.iter().map(|(socket, _)| socket.as_fd()));
+            disturbance.by_sockets = drops.map(|drops| drops.into_iter().map(u64::from).sum());
+            disturbance.unread = unread;
+            disturbance.stolen_share = stolen.share();
+            (emulated, disturbance, is_interrupted)
+        })
+    }
+
+    /// The ends that have something to do at a time of their own: those that send, both of a transport of
+    /// ours, and those that read a stream slowly.
+    fn paced(&self) -> Vec<Arc<SharedEnd>> {
+        let far = self.flows.iter().filter(|flow| flow.is_far_paced).map(|flow| Arc::clone(&flow.far));
+        self.flows.iter().map(|flow| Arc::clone(&flow.near)).chain(far).collect()
+    }
+
+    /// Waits until all is delivered, or nothing was for `drain`; returns whether the user ended it.
+    fn watch(
+        &self,
+        scenario: &Scenario,
+        plan: &RunPlan<'_>,
+        clock: RunClock,
+        is_broken: &dyn Fn() -> bool,
+    ) -> bool {
+        let stop = Instant::ZERO + scenario.duration;
+        loop {
+            let now = clock.now();
+            (plan.progress)(now);
+            if plan.interrupt.load(Ordering::Relaxed) {
+                return true;
+            }
+            if is_broken() {
+                return false;
+            }
+            if now >= stop {
+                let last = self.flows.iter().map(FlowEnds::last_arrival).fold(stop, Instant::max);
+                if self.flows.iter().all(FlowEnds::is_delivered) || now > last.saturating_add(scenario.drain)
+                {
+                    return false;
+                }
+            }
+            clock.sleep_until(now.saturating_add(WATCH), WATCH);
+        }
+    }
+}
+
+impl FlowEnds {
+    /// Whether all that was sent has arrived, or is known to be dropped, and nothing more will be sent.
+    fn is_delivered(&self) -> bool {
+        let near = self.near.lock();
+        let (spec, sender) = (near.spec.clone(), near.progress());
+        drop(near);
+        let receiver = self.far.lock().progress();
+        let drops = |way: usize| if spec.is_stream() { 0 } else { self.drops[way].load(Ordering::Relaxed) };
+        let is_there = sender.is_done && receiver.is_done && receiver.received + drops(0) >= sender.sent;
+        let is_back = match spec.echo_per_read {
+            None => true,
+            Some(_) if spec.is_stream() => sender.received >= sender.sent,
+            Some(_) => sender.received + drops(1) >= receiver.sent,
+        };
+        is_there && is_back
+    }
+
+    fn last_arrival(&self) -> Instant {
+        let far = self.far.lock().last_arrival();
+        far.max(self.near.lock().last_arrival())
+    }
+}
+
+/// Keeps processors ready to wake up at once until the file is closed: the kernel's PM QoS interface, for
+/// root.
+fn keep_processors_awake() -> Option<std::fs::File> {
+    let mut file = std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
+    // The latency that is tolerable, us.
+    file.write_all(&0_i32.to_ne_bytes()).ok()?;
+    Some(file)
+}
+
+/// Runs an endpoint's loop in real time if that is allowed: what it reads is stamped when it wakes up.
+fn in_real_time<T>(run: impl FnOnce() -> T) -> T {
+    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
+    // If this is not allowed, the emulator says so, for all threads.
+    let _ = become_real_time();
+    run()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn devices_failed(error: io::Error) -> ArenaError {
+    if let Some((what, how)) = descriptors::shortage(&error) {
+        return ArenaError::Unavailable { what: format!("{what} for the emulator: {error}"), how };
+    }
+    ArenaError::Unavailable {
+        what: format!("the emulator's devices failed: {error}"),
+        how: "is something else removing network namespaces here, or is memory short?".to_owned(),
+    }
+}
+
+fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<EmuFlow> {
+    scenario
+        .flows
+        .iter()
+        .zip(&spec.flows)
+        .enumerate()
+        .map(|(index, (flow, flow_spec))| {
+            let watch = || match flow_spec.is_stream() {
+                true => LegWatch::stream(),
+                false => LegWatch::datagrams(token(index), flow_spec.is_dccp()),
+            };
+            EmuFlow {
+                sender: sender(flow),
+                is_dccp: flow_spec.is_dccp(),
+                watches: [watch(), watch()],
+                drops: Arc::clone(&ends.flows[index].drops),
+            }
+        })
+        .collect()
+}
+
+/// The threads are up and waiting when the run begins (chosen: some time slices of a busy machine).
+pub(super) const LEAD: Duration = Duration::from_millis(100);
+/// How often the run's state is checked.
+const WATCH: Duration = Duration::from_millis(10);
+/// Rows that a run may keep: some gigabytes.
+const MAX_ROWS: u64 = 100_000_000;

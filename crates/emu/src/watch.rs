@@ -1,0 +1,243 @@
+//! What the emulator sees of each flow's messages as they pass: when they left the host, and what became of
+//! them.
+//!
+//! Datagrams carry their sequence number (`wire.rs`). A stream's messages are found from the TCP sequence
+//! numbers of its segments, which count the stream's bytes from the SYN on.
+
+use talkpath_kernel::wire::read_header;
+use talkpath_measure::{DropCause, Fate, LegRecord, MessageRecord};
+use talkpath_transport::dccp::codec::{Carrier, decode};
+use talkpath_units::{Instant, SeqNum};
+
+/// One direction of one flow.
+#[derive(Debug)]
+pub(super) enum LegWatch {
+    /// UDP, and what travels in it.
+    Datagrams {
+        token: u32,
+        /// Whether each datagram is a DCCP packet (RFC 6773).
+        is_dccp: bool,
+        expected: u64,
+        /// By sequence number.
+        seen: Vec<Seen>,
+    },
+    /// TCP.
+    Stream {
+        /// The first sequence number after the SYN.
+        begin: Option<u32>,
+        expected: u64,
+        /// Stream bytes of each segment, and when it left the host.
+        segments: Vec<(u64, u64, Instant)>,
+    },
+}
+
+/// What was seen of one datagram message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    wire: Option<Instant>,
+    transmissions: u32,
+    drop_cause: Option<DropCause>,
+    /// Payload bytes of IPv4 that reached the far host.
+    departed: u64,
+}
+
+impl LegWatch {
+    /// Messages with `token`, in datagrams by themselves or in DCCP's.
+    pub(super) const fn datagrams(token: u32, is_dccp: bool) -> Self {
+        Self::Datagrams { token, is_dccp, expected: 0, seen: Vec::new() }
+    }
+
+    /// A stream.
+    pub(super) const fn stream() -> Self {
+        Self::Stream { begin: None, expected: 0, segments: Vec::new() }
+    }
+
+    /// A whole datagram, or its first fragment, leaves its host; returns the message's number.
+    pub(super) fn on_datagram(&mut self, payload: &[u8], now: Instant) -> Option<u64> {
+        let Self::Datagrams { token, is_dccp, expected, seen } = self else { return None };
+        let message = match *is_dccp {
+            true => decode(payload, Carrier::Udp).ok()?.data,
+            false => payload,
+        };
+        let seq = read_header(message, *token, *expected)?;
+        let index = usize::try_from(seq).ok().filter(|&index| index < MAX_MESSAGES)?;
+        *expected = (*expected).max(seq + 1);
+        if seen.len() <= index {
+            seen.resize(index + 1, Seen::default());
+        }
+        let message = &mut seen[index];
+        message.wire.get_or_insert(now);
+        message.transmissions = message.transmissions.saturating_add(1);
+        Some(seq)
+    }
+
+    /// A segment leaves its host.
+    pub(super) fn on_segment(&mut self, sequence: u32, is_syn: bool, payload: u32, now: Instant) {
+        let Self::Stream { begin, expected, segments } = self else { return };
+        if is_syn {
+            *begin = Some(sequence.wrapping_add(1));
+        }
+        let Some(begin) = begin.filter(|_| payload > 0) else { return };
+        let start = SeqNum::new(sequence.wrapping_sub(begin)).extend(*expected);
+        let end = start + u64::from(payload);
+        *expected = (*expected).max(end);
+        if segments.len() < MAX_MESSAGES {
+            segments.push((start, end, now));
+        }
+    }
+
+    /// A piece of datagram `seq` was dropped or lost; returns whether nothing of it was before.
+    pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause) -> bool {
+        let Some(message) = self.seen(seq) else { return false };
+        let is_first = message.drop_cause.is_none();
+        message.drop_cause.get_or_insert(cause);
+        is_first
+    }
+
+    /// A piece of datagram `seq`, `bytes` long, is handed to the far host.
+    pub(super) fn on_departed(&mut self, seq: u64, bytes: u64) {
+        if let Some(message) = self.seen(seq) {
+            message.departed += bytes;
+        }
+    }
+
+    /// Adds what was seen to `leg`: wire stamps, transmissions, drop causes, and what is still inside the
+    /// path.
+    ///
+    /// `socket_drops`: whether the receiving socket had no room at times. `unread`: datagrams that wait in
+    /// it.
+    pub(super) fn complete(&self, leg: &mut LegRecord, socket_drops: bool, unread: &[u64]) {
+        match self {
+            Self::Datagrams { seen, is_dccp, .. } => {
+                for row in &mut leg.messages {
+                    let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
+                    let seen = seen.get(index).copied().unwrap_or_default();
+                    // What waits in its sender's own queue has not met the path.
+                    if *is_dccp && row.wire.is_none() {
+                        continue;
+                    }
+                    complete_datagram(row, seen, socket_drops, unread.contains(&row.seq));
+                }
+            }
+            Self::Stream { segments, .. } => complete_stream(leg, segments),
+        }
+    }
+
+    fn seen(&mut self, seq: u64) -> Option<&mut Seen> {
+        let Self::Datagrams { seen, .. } = self else { return None };
+        seen.get_mut(usize::try_from(seq).ok()?)
+    }
+}
+
+fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket_drops: bool, is_unread: bool) {
+    row.wire = seen.wire;
+    row.transmissions = seen.transmissions;
+    let is_known = matches!(row.fate, Fate::Delivered | Fate::Refused) || row.drop_cause.is_some();
+    if is_known || row.sent.is_none() {
+        return;
+    }
+    let is_through = seen.departed >= row.size.get() + super::packet::UDP_HEADER as u64;
+    (row.fate, row.drop_cause) = match seen.drop_cause {
+        Some(cause) => (Fate::Missing, Some(cause)),
+        // It waits in the receiver's socket, or on its way.
+        None if is_unread => (Fate::Unfinished, None),
+        None if is_through && socket_drops => (Fate::Missing, Some(DropCause::SocketBuffer)),
+        None if is_through => (Fate::Unfinished, None),
+        // The device had no room for it: nobody's model lost it, and the run says so.
+        None if seen.wire.is_none() => (Fate::Missing, None),
+        None => (Fate::Unfinished, None),
+    };
+}
+
+/// A message leaves with its first byte, again when a segment with that byte is sent again.
+fn complete_stream(leg: &mut LegRecord, segments: &[(u64, u64, Instant)]) {
+    let mut starts: Vec<u64> = Vec::new();
+    let mut rows: Vec<usize> = Vec::new();
+    let mut offset = 0;
+    for (index, row) in leg.messages.iter().enumerate().filter(|(_, row)| row.sent.is_some()) {
+        starts.push(offset);
+        rows.push(index);
+        offset += row.size.get();
+    }
+    for &(start, end, at) in segments {
+        let first = starts.partition_point(|&begin| begin < start);
+        let past = starts.partition_point(|&begin| begin < end);
+        for &row in &rows[first..past] {
+            let row = &mut leg.messages[row];
+            row.wire.get_or_insert(at);
+            row.transmissions = row.transmissions.saturating_add(1);
+        }
+    }
+}
+
+/// What is watched of one direction of a flow: messages or segments (chosen: half a gigabyte).
+const MAX_MESSAGES: usize = 1 << 24;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Bytes;
+
+    use super::*;
+    use talkpath_kernel::wire::{filling, write_header};
+
+    fn row(seq: u64, size: u64) -> MessageRecord {
+        MessageRecord {
+            seq,
+            size: Bytes::new(size),
+            due: Instant::ZERO,
+            sent: Some(Instant::ZERO),
+            wire: None,
+            received: None,
+            fate: Fate::Missing,
+            drop_cause: None,
+            copies: 0,
+            transmissions: 0,
+        }
+    }
+
+    fn leg(messages: Vec<MessageRecord>) -> LegRecord {
+        LegRecord { messages, ..LegRecord::default() }
+    }
+
+    #[test]
+    fn every_datagram_that_did_not_arrive_has_the_fate_that_the_path_gave_it() {
+        let mut watch = LegWatch::datagrams(7, false);
+        for seq in 0..4 {
+            let mut payload = filling(160);
+            write_header(&mut payload, 7, seq);
+            assert_eq!(watch.on_datagram(&payload, Instant::from_millis(seq)), Some(seq));
+        }
+        assert!(watch.on_dropped(0, DropCause::Loss) && !watch.on_dropped(0, DropCause::Queue));
+        watch.on_departed(1, 168);
+        watch.on_departed(3, 100);
+        let mut record = leg((0..5).map(|seq| row(seq, 160)).collect());
+        watch.complete(&mut record, true, &[]);
+        let fates: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
+        assert_eq!(
+            fates,
+            [
+                (Fate::Missing, Some(DropCause::Loss)),
+                (Fate::Missing, Some(DropCause::SocketBuffer)),
+                (Fate::Unfinished, None),
+                (Fate::Unfinished, None),
+                (Fate::Missing, None),
+            ]
+        );
+        assert_eq!(record.messages[2].wire, Some(Instant::from_millis(2)));
+    }
+
+    #[test]
+    fn a_stream_message_leaves_with_the_segment_of_its_first_byte_also_past_the_wrap() {
+        let mut watch = LegWatch::stream();
+        let isn = u32::MAX - 100;
+        watch.on_segment(isn, true, 0, Instant::ZERO);
+        watch.on_segment(isn.wrapping_add(1), false, 200, Instant::from_millis(1));
+        watch.on_segment(isn.wrapping_add(201), false, 280, Instant::from_millis(2));
+        watch.on_segment(isn.wrapping_add(1), false, 200, Instant::from_millis(3));
+        let mut record = leg((0..3).map(|seq| row(seq, 160)).collect());
+        watch.complete(&mut record, false, &[]);
+        let wire: Vec<_> = record.messages.iter().map(|row| (row.wire, row.transmissions)).collect();
+        let at = |ms| Some(Instant::from_millis(ms));
+        assert_eq!(wire, [(at(1), 2), (at(1), 2), (at(2), 1)]);
+    }
+}

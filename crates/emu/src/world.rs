@@ -1,0 +1,293 @@
+//! Two hosts: network namespaces without a name, joined by nothing but the emulator.
+//!
+//! ```text
+//!   this process                      a child, for some milliseconds
+//!    plan the sockets ── fork ──►      unshare ─► between the hosts: a packet socket for each
+//!    receive          ◄── SCM_RIGHTS   unshare ─► first host:  cable to its packet socket, address, sockets
+//!    wait for the child                unshare ─► second host: the same
+//!                                      exit
+//! ```
+//!
+//! A network namespace lives as long as a descriptor from it. This process holds the only ones, so however it
+//! ends the kernel takes namespaces, devices, addresses and routes away with it: nothing has a name on disk,
+//! and there is nothing to clean up. The child is what lets a process with threads do without root: only a
+//! process of one thread may enter a user namespace (unshare(2), EINVAL), and a socket stays in the namespace
+//! that it was made in.
+
+mod child;
+mod failure;
+mod socket;
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use talkpath_arena::ArenaError;
+use talkpath_kernel::descriptors;
+use talkpath_kernel::host::fork;
+use talkpath_kernel::host::netlink::Route;
+use talkpath_kernel::host::ring;
+use talkpath_kernel::udp_drops::UdpErrors;
+
+use crate::packet::{FIRST_PORT, Host};
+use child::{Found, ROUTE_UNSET, Wanted, be_helper};
+use failure::{Step, unavailable};
+pub(super) use socket::SocketPlan;
+
+/// The two hosts.
+pub(super) struct World {
+    /// The packet sockets at the emulator's ends of the hosts' cables, or the TUN devices: the first host's,
+    /// the second's.
+    pub(super) devices: [OwnedFd; 2],
+    /// The largest packet of either host: what the rings of the packet sockets were made for.
+    pub(super) mtu: u16,
+    /// In the plan's order.
+    pub(super) sockets: Vec<OwnedFd>,
+    kind: Kind,
+    /// /proc/net/dev of each host.
+    counters: [File; 2],
+    /// /proc/net/snmp of each host.
+    errors: [File; 2],
+    /// Packets that found no frame free in a ring, as far as the kernel was asked.
+    unread: u64,
+    /// How the namespaces were had.
+    pub(super) means: Means,
+    /// Which of the wanted settings could not be made, by place.
+    pub(super) unset: Vec<bool>,
+    /// Whether the routes' TCP settings could not be made.
+    pub(super) route_is_unset: bool,
+}
+
+/// What leads from the hosts to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A cable to a packet socket with a ring.
+    Cable,
+    /// A TUN device.
+    Tun,
+}
+
+/// A file under /proc/sys/net and what is to be in it; each namespace has its own.
+pub(super) type Setting = (&'static CStr, Cow<'static, [u8]>);
+
+/// How namespaces can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// With CAP_SYS_ADMIN.
+    Privilege,
+    /// In a user namespace of our own.
+    UserNamespace,
+}
+
+/// Packets that a device had no room for, or could not hand to its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DeviceDrops {
+    /// On the way from the host to the emulator.
+    pub(super) from_host: u64,
+    /// On the way from the emulator to the host.
+    pub(super) to_host: u64,
+}
+
+impl World {
+    /// Makes both hosts with these MTUs, sockets and settings (at most 15), and routes that say `route` of
+    /// TCP.
+    ///
+    /// # Errors
+    /// [`ArenaError::Unavailable`] says what this machine does not allow, and how to get it.
+    pub(super) fn build(
+        mtu: [u16; 2],
+        plan: &[SocketPlan<'_>],
+        settings: &[Setting],
+        route: Option<Route>,
+    ) -> Result<Self, ArenaError> {
+        Self::build_with(Kind::Cable, mtu, plan, settings, route)
+    }
+
+    /// The same with devices of this kind; a TUN device's host has no `route`.
+    ///
+    /// # Errors
+    /// As [`World::build`].
+    pub(super) fn build_with(
+        kind: Kind,
+        mtu: [u16; 2],
+        plan: &[SocketPlan<'_>],
+        settings: &[Setting],
+        route: Option<Route>,
+    ) -> Result<Self, ArenaError> {
+        let failed = |error: &io::Error| unavailable(Step::Send, error);
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(|error| failed(&error.into()))?;
+        // Two descriptors a flow, twice while the child has them too, may be more than the soft limit of old.
+        descriptors::raise_to((plan.len() as u64 + 64) * 2 + 256);
+        // All that the child needs of memory is made before the fork.
+        let mut wanted = Wanted::new(kind, mtu, plan, settings, route).map_err(|error| failed(&error))?;
+        let mut made = Vec::with_capacity(plan.len() + FIXED);
+        let child = match fork::fork().map_err(|error| failed(&error))? {
+            fork::Forked::Child => {
+                be_helper(&theirs, &mut wanted, &mut made);
+                fork::exit_now()
+            }
+            fork::Forked::Parent(child) => child,
+        };
+        drop((theirs, wanted));
+        let outcome = receive(&ours, plan.len() + FIXED);
+        drop(ours);
+        fork::reap(child);
+        let (found, fds) = outcome?;
+        let mut world =
+            Self::sort(kind, plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
+        world.mtu = mtu[0].max(mtu[1]);
+        world.means = found.means;
+        world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
+        world.route_is_unset = found.unset & ROUTE_UNSET != 0;
+        Ok(world)
+    }
+
+    /// Sorts what the child made, host after host, into its places.
+    fn sort(kind: Kind, plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
+        let mut fds = fds.into_iter();
+        let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
+        let mut host = |host: Host| {
+            let (device, counters, errors) = (fds.next()?, fds.next()?, fds.next()?);
+            for (socket, _) in sockets.iter_mut().zip(plan).filter(|(_, plan)| plan.host == host) {
+                *socket = Some(fds.next()?);
+            }
+            Some((device, [File::from(counters), File::from(errors)]))
+        };
+        let ((first, [first_counters, first_errors]), (second, [second_counters, second_errors])) =
+            (host(Host::First)?, host(Host::Second)?);
+        Some(Self {
+            devices: [first, second],
+            mtu: 0,
+            sockets: sockets.into_iter().collect::<Option<_>>()?,
+            kind,
+            counters: [first_counters, second_counters],
+            errors: [first_errors, second_errors],
+            unread: 0,
+            means: Means::Privilege,
+            unset: Vec::new(),
+            route_is_unset: false,
+        })
+    }
+
+    /// What the devices and the rings dropped since they were made.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn device_drops(&mut self) -> io::Result<DeviceDrops> {
+        let mut drops = DeviceDrops::default();
+        for file in &mut self.counters {
+            let (from_host, to_host) = parse_drops(&whole(file)?).unwrap_or_default();
+            drops.from_host += from_host;
+            drops.to_host += to_host;
+        }
+        if self.kind == Kind::Cable {
+            for tap in &self.devices {
+                self.unread += ring::take_drops(tap)?;
+            }
+        }
+        drops.from_host += self.unread;
+        Ok(drops)
+    }
+
+    /// What the two hosts' kernels counted of UDP since they were made; `None` if they do not report it.
+    pub(super) fn udp_errors(&mut self) -> Option<UdpErrors> {
+        // The hosts have no IPv6.
+        let of_host = |file: &mut File| UdpErrors::read(&whole(file).ok()?, "");
+        let [first, second] = self.errors.each_mut().map(of_host);
+        Some(first?.and(second?))
+    }
+}
+
+/// The text of a file of /proc, as of now.
+fn whole(file: &mut File) -> io::Result<String> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The address of a host.
+pub(super) const fn address(host: Host) -> Ipv4Addr {
+    // TEST-NET-1 (RFC 5737): no route of this machine's is shadowed, since the namespaces have none.
+    match host {
+        Host::First => Ipv4Addr::new(192, 0, 2, 1),
+        Host::Second => Ipv4Addr::new(192, 0, 2, 2),
+    }
+}
+
+/// What the child hands over besides the sockets: a device and two files for each host.
+const FIXED: usize = 6;
+
+/// The address and port of flow `flow` at `host`.
+pub(super) fn endpoint(host: Host, flow: usize) -> SocketAddrV4 {
+    let port = u16::try_from(usize::from(FIRST_PORT) + flow).unwrap_or(u16::MAX);
+    SocketAddrV4::new(address(host), port)
+}
+
+/// TX and RX drops of the device in the text of /proc/net/dev: name, eight columns of receiving, eight of
+/// sending; the fourth of each are drops. What the emulator writes, the device receives.
+fn parse_drops(text: &str) -> Option<(u64, u64)> {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix("talkpath:"))?;
+    let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
+    Some((*columns.get(11)?, *columns.get(3)?))
+}
+
+/// Takes what the child made, until there are `wanted` descriptors.
+fn receive(channel: &OwnedFd, wanted: usize) -> Result<(Found, Vec<OwnedFd>), ArenaError> {
+    let mut fds = Vec::with_capacity(wanted);
+    let mut found = Found { means: Means::Privilege, unset: 0 };
+    while fds.len() < wanted {
+        let mut message = [0; 8];
+        match fork::receive_descriptors(channel.as_fd(), &mut message, &mut fds) {
+            Ok(0) => return Err(unavailable(Step::Send, &io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => {}
+            Err(error) => return Err(unavailable(Step::Send, &error)),
+        }
+        let [step, means, low, high, number @ ..] = message;
+        if means == Means::UserNamespace as u8 {
+            found.means = Means::UserNamespace;
+        }
+        found.unset = u16::from_ne_bytes([low, high]);
+        if step != Step::Done as u8 {
+            let step = Step::from_number(step).unwrap_or(Step::Send);
+            return Err(unavailable(step, &io::Error::from_raw_os_error(i32::from_ne_bytes(number))));
+        }
+    }
+    Ok((found, fds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_device_are_made_for_both_hosts() {
+        for kind in [Kind::Cable, Kind::Tun] {
+            match World::build_with(kind, [1400, 1500], &[], &[], None) {
+                Err(why) => eprintln!("SKIP: {kind:?}: {why}"),
+                Ok(mut world) => {
+                    for file in &mut world.counters {
+                        assert_eq!(parse_drops(&whole(file).unwrap()), Some((0, 0)), "{kind:?}");
+                    }
+                    assert_eq!(world.device_drops().unwrap(), DeviceDrops::default());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn drops_are_read_from_the_devices_own_line() {
+        let text = "Inter-|   Receive                                                |  Transmit\n \
+                    face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop\n    \
+                    lo:       0       0    0    9    0     0          0         0        0       0    0    9\n\
+                    talkpath: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
+        assert_eq!(parse_drops(text), Some((12, 4)));
+        assert_eq!(parse_drops("talkpath: 1 2"), None);
+    }
+}

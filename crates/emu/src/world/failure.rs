@@ -1,0 +1,78 @@
+//! What a machine may not allow, by the step at which that shows, and how to get it.
+
+use std::io;
+
+use talkpath_arena::ArenaError;
+use talkpath_kernel::descriptors;
+
+/// What the child was doing when it failed; its message is the step and the system's error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Step {
+    Done,
+    Namespace,
+    UserNamespace,
+    Tap,
+    Device,
+    Counters,
+    Socket,
+    Send,
+}
+
+impl Step {
+    /// The step that the child named by this number.
+    pub(super) fn from_number(number: u8) -> Option<Self> {
+        STEPS.into_iter().find(|it| *it as u8 == number)
+    }
+}
+
+/// What is missing, and how to get it.
+pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
+    // Every step takes descriptors: which one had none says nothing of what the kernel has.
+    if let Some((what, how)) = descriptors::shortage(error) {
+        return ArenaError::Unavailable { what: format!("{what} for two hosts: {error}"), how };
+    }
+    let root = "run as root (or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW)";
+    let (what, how) = match step {
+        Step::Namespace | Step::UserNamespace => (
+            "this machine lets us make no network namespace",
+            format!(
+                "{root}, or allow user namespaces: `sysctl user.max_user_namespaces`, \
+                 `kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`; \
+                 in a container, give it those capabilities"
+            ),
+        ),
+        Step::Tap => (
+            "no packet socket can be made",
+            format!(
+                "the kernel needs CONFIG_PACKET (`modprobe af_packet`); {root}; seccomp must allow AF_PACKET"
+            ),
+        ),
+        Step::Device => (
+            "no device can be made for a host",
+            format!("the kernel needs CONFIG_VETH (`modprobe veth`) and memory for its packets; {root}"),
+        ),
+        Step::Counters => ("the device's counters cannot be read", "mount /proc".to_owned()),
+        Step::Socket => (
+            "a socket in the namespace cannot be made",
+            "see the congestion controls in `talkpath doctor` and the limit of open files (ulimit -n)"
+                .to_owned(),
+        ),
+        Step::Done | Step::Send => (
+            "the two hosts cannot be set up",
+            "see the limits of processes and open files (ulimit -u, ulimit -n)".to_owned(),
+        ),
+    };
+    ArenaError::Unavailable { what: format!("{what}: {error}"), how }
+}
+
+const STEPS: [Step; 8] = [
+    Step::Done,
+    Step::Namespace,
+    Step::UserNamespace,
+    Step::Tap,
+    Step::Device,
+    Step::Counters,
+    Step::Socket,
+    Step::Send,
+];

@@ -1,0 +1,91 @@
+//! The sockets of a host: made in its namespace by the child, with what the scenario sets on them.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
+use socket2::{Domain, Protocol, Socket, Type};
+use talkpath_kernel::end::apply_options;
+use talkpath_kernel::spec::TransportSpec;
+use talkpath_kernel::sys::{SocketSwitch, set_option, switch_on};
+
+use super::endpoint;
+use crate::packet::Host;
+
+/// A socket to be made on a host.
+pub(crate) struct SocketPlan<'a> {
+    /// Index of the flow: both ends use port [`FIRST_PORT`](crate::packet::FIRST_PORT) + this.
+    pub(crate) flow: usize,
+    pub(crate) host: Host,
+    pub(crate) transport: &'a TransportSpec,
+    /// Whether this end sends: it dials, the other listens.
+    pub(crate) is_sender: bool,
+    /// What full segments must fit in, if that is less than the device's MTU.
+    pub(crate) path_mtu: Option<u32>,
+    /// Largest window that a TCP receiver advertises, if the scenario bounds it.
+    pub(crate) window_clamp: Option<u32>,
+    /// Whether a TCP sender's segments are paced whatever its congestion control.
+    pub(crate) is_paced: bool,
+}
+
+/// A socket that is ready to be used from anywhere: bound, and connected (UDP) or listening (TCP's receiver).
+/// After fork.
+pub(super) fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
+    match plan.transport {
+        TransportSpec::Udp { receive_buffer } => datagram_socket(plan, *receive_buffer),
+        TransportSpec::Dccp(_) => datagram_socket(plan, None),
+        TransportSpec::Tcp { mss, .. } => stream_socket(plan, *mss),
+    }
+}
+
+fn datagram_socket(plan: &SocketPlan<'_>, receive_buffer: Option<u64>) -> io::Result<OwnedFd> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    // The path fragments: the model's links do not know the don't-fragment flag.
+    sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?;
+    socket.bind(&endpoint(plan.host, plan.flow).into())?;
+    socket.connect(&endpoint(plan.host.other(), plan.flow).into())?;
+    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
+    match receive_buffer.filter(|_| !plan.is_sender) {
+        Some(bytes) => socket.set_recv_buffer_size(usize::try_from(bytes).unwrap_or(usize::MAX))?,
+        // The path must not lose what waits there for a late thread of ours; unprivileged, the system's own
+        // limit holds, and drops are reported.
+        None => {
+            if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
+                let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+            }
+        }
+    }
+    Ok(socket.into())
+}
+
+fn stream_socket(plan: &SocketPlan<'_>, mss: Option<u32>) -> io::Result<OwnedFd> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    apply_options(&socket, plan.transport, plan.is_sender)?;
+    // Closed with data in it, a socket would go on retransmitting for minutes and keep its namespace; an
+    // accepted one inherits this.
+    socket.set_linger(Some(core::time::Duration::ZERO))?;
+    if let Some(mtu) = plan.path_mtu {
+        let fits = mtu.saturating_sub(TCP_HEADERS).max(MIN_MSS);
+        socket.set_tcp_mss(mss.map_or(fits, |chosen| fits.min(chosen)))?;
+    }
+    if let Some(window) = plan.window_clamp.filter(|_| !plan.is_sender) {
+        let window = libc::c_int::try_from(window).unwrap_or(libc::c_int::MAX);
+        set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, [window])?;
+    }
+    if plan.is_paced && plan.is_sender {
+        // Any limit switches pacing on; this one, 17 Gbit/s, is above what an emulated path carries.
+        set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, [libc::c_int::MAX])?;
+    }
+    socket.bind(&endpoint(plan.host, plan.flow).into())?;
+    if !plan.is_sender {
+        socket.listen(1)?;
+    }
+    Ok(socket.into())
+}
+
+/// IPv4 and TCP headers without options.
+const TCP_HEADERS: u32 = 40;
+/// TCP_MIN_MSS of the Linux kernel's net/tcp.h.
+const MIN_MSS: u32 = 88;
+/// SO_RCVBUF if the scenario says nothing: 4 MB, the time slice of a busy machine at a gigabit a second.
+const RECEIVE_BUFFER: usize = 4 << 20;

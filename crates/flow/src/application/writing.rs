@@ -1,0 +1,191 @@
+//! How an application writes: what is due, what waited for room, and what of a message there is room for.
+
+use talkpath_transport::Message;
+use talkpath_units::{Bytes, Instant};
+
+use super::{Application, clipped};
+use crate::channel::{Channel, Outcome, Write};
+use crate::taps::FlowTaps;
+use crate::workload::{AnyWorkload, Workload};
+
+impl Application {
+    /// Writes what is due and fits.
+    pub(super) fn write<C: Channel>(&mut self, channel: &mut C, taps: &mut FlowTaps, now: Instant) {
+        if !channel.is_open() {
+            return;
+        }
+        if !self.backlog.is_empty() {
+            self.write_backlog(channel, taps, now);
+        }
+        if self.stream_echo.unwritten > Bytes::ZERO {
+            self.write_stream_echo(channel, taps, now);
+        }
+        let Some(workload) = &mut self.workload else { return };
+        if !self.workload_open {
+            workload.open(now);
+            self.workload_open = true;
+        }
+        let mut left = C::MAX_TURN;
+        while !self.oversleeps(now)
+            && let Some(mut message) = self.poll_workload(channel, now)
+        {
+            taps.forward.on_due(message.seq, message.size, message.due);
+            self.note_lateness(channel, message.due, now);
+            if !self.backlog.is_empty() {
+                self.backlog.push_back(message);
+                self.write_backlog(channel, taps, now);
+            } else if !self.write_message(&mut message, false, channel, taps, now) {
+                self.backlog.push_back(message);
+            }
+            left -= 1;
+            if left == 0 {
+                self.is_unfinished = true;
+                return;
+            }
+        }
+    }
+
+    /// The next message that is due. While older messages wait there is no room for newer ones.
+    #[inline(always)]
+    fn poll_workload(&mut self, channel: &mut impl Channel, now: Instant) -> Option<Message> {
+        let workload = self.workload.as_mut()?;
+        let now = channel.now(now);
+        let mut room = match workload.is_clocked() {
+            true => Bytes::MAX,
+            false if self.backlog.is_empty() => channel.writable(self.flow),
+            false => Bytes::ZERO,
+        };
+        if room > Bytes::ZERO
+            && let Some(size) = workload.waits_for()
+            && room < size
+            && channel.takes(self.flow, size)
+        {
+            room = size;
+        }
+        workload.poll_message(room, now)
+    }
+
+    /// Whether it has not woken up for its clock's next message, or that is not due.
+    #[inline]
+    fn oversleeps(&mut self, now: Instant) -> bool {
+        let Some(late) = &mut self.late else { return false };
+        self.workload.as_ref().and_then(AnyWorkload::poll_timeout).is_some_and(|due| late.sleeps(due, now))
+    }
+
+    /// A message that was `due` is handed over.
+    #[inline(always)]
+    fn note_lateness(&mut self, channel: &mut impl Channel, due: Instant, now: Instant) {
+        if let Some(host) = &mut self.host
+            && self.workload.as_ref().is_some_and(AnyWorkload::is_clocked)
+        {
+            host.lateness.on_sent(channel.now(now).since(due).as_nanos());
+        }
+    }
+
+    fn write_backlog<C: Channel>(&mut self, channel: &mut C, taps: &mut FlowTaps, now: Instant) {
+        while let Some(mut message) = self.backlog.front().copied() {
+            let is_settled = self.write_message(&mut message, self.is_begun, channel, taps, now);
+            if !is_settled {
+                if let Some(first) = self.backlog.front_mut() {
+                    first.size = message.size;
+                }
+                return;
+            }
+            self.backlog.pop_front();
+            self.is_begun = false;
+        }
+    }
+
+    /// Writes a message, or what is left of one that `is_begun`, part by part, and leaves in it what is not
+    /// written; returns whether nothing of it has to wait for room.
+    #[inline(always)]
+    fn write_message<C: Channel>(
+        &mut self,
+        message: &mut Message,
+        mut is_begun: bool,
+        channel: &mut C,
+        taps: &mut FlowTaps,
+        now: Instant,
+    ) -> bool {
+        let mut written = Bytes::ZERO;
+        let expires = self.lifetime.map(|lifetime| message.due.saturating_add(lifetime));
+        loop {
+            let now = channel.now(now);
+            let write = Write { flow: self.flow, message: *message, is_begun, written, expires };
+            let outcome = channel.write(&write, now);
+            if outcome == Outcome::NoRoom {
+                return false;
+            }
+            if let Some(tap) = taps.written_by(self.side) {
+                match outcome {
+                    Outcome::Taken(_) if is_begun => {}
+                    Outcome::Taken(_) if self.is_stream => tap.on_sent_stream(message.seq, now),
+                    Outcome::Taken(_) => tap.on_sent(message.seq, now),
+                    Outcome::Expired => tap.on_expired(message.seq),
+                    // A part of it was sent.
+                    Outcome::Refused if is_begun => {}
+                    Outcome::Refused | Outcome::NoRoom => tap.on_refused(message.seq),
+                }
+            }
+            channel.flush(self.flow, self.side, taps, now);
+            let Outcome::Taken(part) = outcome else { return true };
+            if part >= message.size {
+                return true;
+            }
+            (is_begun, self.is_begun) = (true, true);
+            message.size -= part;
+            written += part;
+        }
+    }
+
+    fn write_stream_echo<C: Channel>(&mut self, channel: &mut C, taps: &mut FlowTaps, now: Instant) {
+        loop {
+            let room = if C::IN_PARTS { Bytes::MAX } else { channel.writable(self.flow) };
+            let size = self.stream_echo.unwritten.min(room);
+            if size == Bytes::ZERO {
+                return;
+            }
+            let now = channel.now(now);
+            let message = Message { seq: 0, size, due: now };
+            let (flow, written) = (self.flow, Bytes::ZERO);
+            let write = Write { flow, message, is_begun: false, written, expires: None };
+            let Outcome::Taken(part) = channel.write(&write, now) else { return };
+            self.stream_echo.unwritten -= part;
+            self.stream_echo.written += part.get();
+            if let Some(tap) = &mut taps.echo {
+                while let Some((seq, _)) =
+                    self.stream_echo.unsent.pop_front_if(|&mut (_, first)| first < self.stream_echo.written)
+                {
+                    tap.on_sent_stream(seq, now);
+                }
+            }
+            channel.flush(self.flow, self.side, taps, now);
+            if part == size {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn account_blocking(&mut self, now: Instant) {
+        let greedy_waits = self.workload_open
+            && !self.is_unfinished
+            && self
+                .workload
+                .as_ref()
+                .is_some_and(|workload| !workload.is_finished() && workload.poll_timeout().is_none());
+        let owes = !self.backlog.is_empty() || self.stream_echo.unwritten > Bytes::ZERO;
+        let is_blocked = owes || greedy_waits;
+        let greedy_until = self.workload.as_ref().map_or(Instant::ZERO, AnyWorkload::wants_room_until);
+        let wants_room_alone = greedy_waits && !owes && self.late.is_none();
+        self.wants_room_until = if wants_room_alone { greedy_until } else { Instant::ZERO };
+        match (self.blocked_since, is_blocked) {
+            (None, true) => self.blocked_since = Some(now),
+            (Some(since), false) => {
+                self.blocked += clipped(since, now, self.window);
+                self.blocked_since = None;
+            }
+            _ => {}
+        }
+    }
+}

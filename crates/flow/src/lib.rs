@@ -1,0 +1,24 @@
+//! One end of a flow: a workload, and the application that sends it, reads and echoes, over any [`Channel`].
+//!
+//! | arena | channel |
+//! | --- | --- |
+//! | the simulator | one of our transports, by [`Endpoint`] |
+//! | real sockets | the kernel's TCP or UDP, or a transport of ours over UDP: in the crate `kernel` |
+
+mod application;
+mod channel;
+pub mod file;
+mod late;
+mod lateness;
+mod simulated;
+mod taps;
+mod turn_round;
+pub mod workload;
+
+pub use application::{Application, HostMeter};
+pub use channel::{Channel, FlowId, Outcome, Read, Write};
+pub use lateness::Lateness;
+pub use simulated::{Endpoint, Exchange};
+pub use taps::{FlowTaps, Side};
+pub use turn_round::{TurnRound, TurnRounds};
+pub use workload::{AnyWorkload, Workload};

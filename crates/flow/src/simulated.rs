@@ -1,0 +1,300 @@
+//! The channel over a simulated transport, and one end of a simulated flow.
+//!
+//! ```text
+//!  workload ─► backlog ─► transport ─► poll_transmit    near end: a workload, and a reader if the flow has an echo
+//!  reader  ◄────────────  transport ◄─ handle_packet    far end: a reader, and a writer if the flow has an echo
+//!     └─ echo ─► backlog
+//! ```
+
+use talkpath_measure::DropCause;
+use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_transport::{
+    AnyTransport, Counters, Ecn, Levels, Observation, Outlet, Packet, PayloadRange, Refused, Transmit,
+    Transport,
+};
+use talkpath_units::{Bytes, Duration, Instant, Stream};
+
+use crate::application::Application;
+use crate::channel::{Channel, FlowId, Outcome, Read, Write};
+use crate::taps::{FlowTaps, Side};
+use crate::workload::AnyWorkload;
+
+/// What a step of an end exchanges with the network: the packet that has arrived, if one has, and those that
+/// leave.
+pub trait Exchange: Outlet {
+    /// The packet that has arrived and was not taken in yet.
+    fn arrived(&self) -> Option<(&Packet, Ecn)>;
+    /// It was taken in, and is no longer needed.
+    fn release(&mut self);
+}
+
+/// An application on a transport.
+#[repr(C)]
+pub struct Endpoint {
+    application: Application,
+    transport: AnyTransport,
+}
+
+impl Endpoint {
+    /// The end that sends: its workload begins when the transport is open.
+    pub fn near(transport: AnyTransport, workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+        let workload = match transport.largest_message() {
+            Some(size) => workload.with_largest_message(size),
+            None => workload,
+        };
+        let application = Application::near(transport.is_stream(), workload, window);
+        Self { transport, application }
+    }
+
+    /// The end that reads, and writes everything back if the flow has an `echo`.
+    pub fn far(
+        transport: AnyTransport,
+        echo: Option<EchoWrite>,
+        receiver: Receiver,
+        window: (Instant, Instant),
+    ) -> Self {
+        let application = Application::far(transport.is_stream(), echo, receiver, window);
+        Self { transport, application }
+    }
+
+    /// The same, with an application that wakes up a time uniform in [0, `max`) after something came, and
+    /// answers another such time after that, drawn from `stream`.
+    #[must_use]
+    pub fn waking_up_within(mut self, max: Duration, stream: Stream) -> Self {
+        self.application.wake_up_within(max, stream);
+        self
+    }
+
+    /// The same, with an application that writes what its clock says a time uniform in [0, `max`) late, drawn
+    /// from `stream`.
+    #[must_use]
+    pub fn late_by(mut self, max: Duration, stream: Stream) -> Self {
+        self.application.late_by(max, stream);
+        self
+    }
+
+    /// Begins to connect.
+    pub fn open(&mut self, now: Instant) {
+        self.transport.open(now);
+    }
+
+    /// When [`Endpoint::handle_timeout`] wants to be called; [`Instant::MAX`] is never.
+    #[inline]
+    pub fn poll_timeout(&self) -> Instant {
+        self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX))
+    }
+
+    /// The deadline has come; call [`Endpoint::step`] after it.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            self.transport.handle_timeout(now);
+        }
+    }
+
+    /// Takes in what has arrived, and moves everything that can move at `now`; returns when
+    /// [`Endpoint::handle_timeout`] wants to be called, which may be at once, or [`Instant::MAX`] for never.
+    /// The caller knows at compile time on which `side` of its flow the end is, so that no work of the other
+    /// side is checked for.
+    #[inline(always)]
+    pub fn step(
+        &mut self,
+        side: Side,
+        taps: &mut FlowTaps,
+        now: Instant,
+        exchange: &mut impl Exchange,
+    ) -> Instant {
+        let application = &mut self.application;
+        // One match for the whole step.
+        match &mut self.transport {
+            AnyTransport::Tcp(tcp) => step(application, tcp, side, taps, now, exchange),
+            AnyTransport::Udp(udp) => step(application, udp, side, taps, now, exchange),
+            AnyTransport::Dccp(dccp) => step(application, &mut **dccp, side, taps, now, exchange),
+        }
+    }
+
+    /// The part of the transport's state that is averaged.
+    #[inline]
+    pub fn levels(&self) -> Levels {
+        self.transport.levels()
+    }
+
+    /// What two of [`Endpoint::levels`] follow from ([`Transport::windows_key`]).
+    #[inline]
+    pub fn windows_key(&self) -> (u64, u64) {
+        self.transport.windows_key()
+    }
+
+    /// The third of [`Endpoint::levels`].
+    #[inline]
+    pub fn send_buffer(&self) -> Bytes {
+        self.transport.send_buffer()
+    }
+
+    /// The transport's state, for the series.
+    #[inline]
+    pub fn observe(&self) -> Observation {
+        self.transport.observe()
+    }
+
+    /// What the transport counted.
+    pub fn counters(&self) -> Counters {
+        self.transport.counters()
+    }
+
+    /// Time inside the window during which the application had a message and the transport no room, up to
+    /// `now`.
+    pub fn blocked(&mut self, now: Instant) -> Duration {
+        self.application.blocked(now)
+    }
+}
+
+#[inline(always)]
+fn step<T: Transport>(
+    application: &mut Application,
+    transport: &mut T,
+    side: Side,
+    taps: &mut FlowTaps,
+    now: Instant,
+    exchange: &mut impl Exchange,
+) -> Instant {
+    if let Some((packet, ecn)) = exchange.arrived() {
+        if application.has_to_wake_up() && carries_data(packet) {
+            application.on_arrival(now);
+        }
+        transport.handle_packet(packet, ecn, now);
+        exchange.release();
+    }
+    let mut channel = Simulated { transport, out: exchange };
+    application.advance(&mut channel, side, taps, now);
+    application.next().min(channel.poll_timeout())
+}
+
+/// A simulated transport as a channel, for one step. Its connection has one flow.
+pub(crate) struct Simulated<'a, T, O> {
+    pub(crate) transport: &'a mut T,
+    /// Where packets leave to.
+    pub(crate) out: &'a mut O,
+}
+
+impl<T: Transport, O: Outlet> Channel for Simulated<'_, T, O> {
+    #[inline(always)]
+    fn is_open(&self) -> bool {
+        self.transport.is_open()
+    }
+
+    #[inline(always)]
+    fn write(&mut self, write: &Write, now: Instant) -> Outcome {
+        if !write.is_begun {
+            match self.transport.handle_message(write.message, now) {
+                Ok(()) => return Outcome::Taken(write.message.size),
+                Err(Refused::NoRoom) => {}
+                Err(_) => return Outcome::Refused,
+            }
+        }
+        self.write_part(write)
+    }
+
+    #[inline(always)]
+    fn read(&mut self, _flow: FlowId, limit: Bytes, now: Instant) -> Option<Read<'_>> {
+        let delivery = self.transport.poll_delivery(limit, now)?;
+        Some(Read { delivery, came_at: None, held_since: None, data: &[] })
+    }
+
+    #[inline(always)]
+    fn writable(&mut self, _flow: FlowId) -> Bytes {
+        self.transport.writable()
+    }
+
+    fn takes(&mut self, _flow: FlowId, size: Bytes) -> bool {
+        self.transport.takes(size)
+    }
+
+    #[inline(always)]
+    fn flush(&mut self, _flow: FlowId, side: Side, taps: &mut FlowTaps, now: Instant) {
+        if self.transport.may_transmit() {
+            match side {
+                Side::Near => self.transmit::<false>(taps, now),
+                Side::Far => self.transmit::<true>(taps, now),
+            }
+        }
+    }
+
+    fn poll_dropped(&mut self, _flow: FlowId) -> Option<u64> {
+        self.transport.poll_dropped()
+    }
+
+    #[inline(always)]
+    fn poll_timeout(&self) -> Instant {
+        self.transport.poll_timeout().unwrap_or(Instant::MAX)
+    }
+
+    fn observe(&self) -> Observation {
+        self.transport.observe()
+    }
+}
+
+impl<T: Transport, O: Outlet> Simulated<'_, T, O> {
+    /// Writes what a stream has room for of a message that is begun already, or that not even an empty buffer
+    /// holds.
+    fn write_part(&mut self, write: &Write) -> Outcome {
+        let size = write.message.size;
+        // After the first part, what left may have made room at once.
+        let may_take = write.written > Bytes::ZERO
+            || if write.is_begun {
+                self.transport.writable() > Bytes::ZERO
+            } else {
+                self.transport.takes(size)
+            };
+        match may_take.then(|| self.transport.handle_part(size, write.written)) {
+            Some(part) if part > Bytes::ZERO => Outcome::Taken(part),
+            _ => Outcome::NoRoom,
+        }
+    }
+
+    /// Gives all that may leave to the network; at the `FAR` end or at the near one.
+    #[inline(never)]
+    fn transmit<const FAR: bool>(&mut self, taps: &mut FlowTaps, now: Instant) {
+        let mut out = Tapped::<_, FAR> { taps, now, out: &mut *self.out };
+        while let Some(seq) = self.transport.poll_discarded() {
+            if let Some(tap) = out.taps.written_by(Tapped::<(), FAR>::SIDE) {
+                tap.on_dropped(seq, DropCause::SendQueue);
+            }
+        }
+        self.transport.transmit_all(now, &mut out);
+    }
+}
+
+/// Notes what leaves, on its way to `out`.
+struct Tapped<'a, O, const FAR: bool> {
+    taps: &'a mut FlowTaps,
+    now: Instant,
+    out: &'a mut O,
+}
+
+impl<O, const FAR: bool> Tapped<'_, O, FAR> {
+    const SIDE: Side = if FAR { Side::Far } else { Side::Near };
+}
+
+impl<O: Outlet, const FAR: bool> Outlet for Tapped<'_, O, FAR> {
+    #[inline(always)]
+    fn take(&mut self, transmit: Transmit) {
+        if let Some(payload) = transmit.payload
+            && let Some(tap) = self.taps.written_by(Self::SIDE)
+        {
+            match payload {
+                PayloadRange::Stream { start, end } => tap.on_wire_stream(start, end, self.now),
+                PayloadRange::Message { seq } => tap.on_wire(seq, self.now),
+            }
+        }
+        self.out.take(transmit);
+    }
+}
+
+/// Whether the application may have something to read when `packet` has come.
+const fn carries_data(packet: &Packet) -> bool {
+    match packet {
+        Packet::Udp(_) => true,
+        Packet::Tcp(segment) => segment.payload > 0,
+        Packet::Dccp(packet) => packet.payload > 0,
+    }
+}

@@ -1,0 +1,90 @@
+//! How long an echoing host held messages: from the kernel's receive stamp of a message to the moment when
+//! the application offered its echo to the transport.
+//!
+//! ```text
+//!  first host                                    echoing host
+//!   due ── sent ══════ network ══════► kernel's stamp ─ read ─ echo offered ─ transport ═ network ═► received
+//!                                      └────── turn-round ─────┘
+//! ```
+//!
+//! STAMP and TWAMP take this time out of a round trip by the reflector's two stamps (RFC 8762 §4.3, RFC 5357
+//! §4.2.1). Here it stays in the round trip and stands beside it, and where it is long the run is not valid:
+//! a host that is late is not the network. What comes after the offer is the transport's (room in its buffer,
+//! its congestion control) or the queue's before the device, which is the path's first.
+//!
+//! Left out: when the echo left the far host's device.
+
+use serde::{Deserialize, Serialize};
+use talkpath_measure::TurnRoundRecord;
+use talkpath_measure::metrics::sketch::Sketch;
+use talkpath_units::{Duration, Instant, SignedDuration};
+
+/// The turn-rounds of one end of a flow, while it runs.
+#[derive(Debug, Default)]
+pub struct TurnRounds {
+    all: Sketch,
+    count: u64,
+}
+
+/// What they came to, ns. Percentiles are off by at most 0.1 % or 0.5 us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnRound {
+    /// Echoes.
+    pub count: u64,
+    /// Half were held for longer.
+    pub p50_ns: u64,
+    /// One in ten was.
+    pub p90_ns: u64,
+    /// One in a hundred was.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl TurnRounds {
+    /// The echo of a message that came at `arrived` was offered at `offered`.
+    pub fn add(&mut self, arrived: Instant, offered: Instant) {
+        let held = offered.since(arrived).as_nanos();
+        self.all.record(SignedDuration::from_nanos(i64::try_from(held).unwrap_or(i64::MAX)));
+        self.count += 1;
+    }
+
+    /// What they came to; `None` where nothing was echoed.
+    pub fn figures(&self) -> Option<TurnRound> {
+        let all = self.all.delay_ms()?;
+        // Never negative, and in whole nanoseconds once.
+        let ns = |ms: f64| (ms * 1e6).round() as u64;
+        let [p50_ns, p90_ns, p99_ns, max_ns] = [all.p50, all.p90, all.p99, all.max].map(ns);
+        Some(TurnRound { count: self.count, p50_ns, p90_ns, p99_ns, max_ns })
+    }
+}
+
+impl TurnRound {
+    /// The same for the run's record, of the flow named `flow`.
+    pub fn record(&self, flow: &str) -> TurnRoundRecord {
+        let Self { count, p50_ns, p90_ns, p99_ns, max_ns } = *self;
+        let [p50, p90, p99, max] = [p50_ns, p90_ns, p99_ns, max_ns].map(Duration::from_nanos);
+        TurnRoundRecord { flow: flow.to_owned(), count, p50, p90, p99, max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_all_echoes() {
+        let mut turns = TurnRounds::default();
+        for ms in 1..=100 {
+            let arrived = Instant::from_millis(20 * ms);
+            turns.add(arrived, arrived.saturating_add(Duration::from_millis(ms)));
+        }
+        let turns = turns.figures().unwrap().record("call");
+        assert_eq!((turns.count, turns.max), (100, Duration::from_millis(100)));
+        for (found, ms) in [(turns.p50, 50), (turns.p90, 90), (turns.p99, 99)] {
+            let exact = Duration::from_millis(ms);
+            assert!(exact <= found && found <= exact.saturating_add(exact / 1000), "{found} for {exact}");
+        }
+        assert_eq!(TurnRounds::default().figures(), None);
+    }
+}

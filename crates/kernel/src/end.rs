@@ -1,0 +1,663 @@
+//! One end of a flow: the application on a kernel socket, or on a transport of our own over one, and the log
+//! of what it saw.
+//!
+//! Client and server run the same code; who sends the messages is a matter of the flow's direction. Three
+//! threads call in, one at a time behind the flow's lock: the pacer when something is due, the UDP receiver
+//! with datagrams, the TCP loop when a connection is readable or writable. Each call gives the channel its
+//! input, and then the application its turn.
+
+mod dccp;
+mod messages;
+mod place;
+mod tcp;
+mod udp;
+
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use talkpath_flow::file::FileSink;
+use talkpath_flow::{AnyWorkload, Application, Channel as _, Lateness, Side};
+use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_units::{Bytes, Duration, Instant};
+
+use dccp::Connection;
+pub use dccp::unforeseen_seed;
+pub use place::Place;
+use tcp::Stream;
+pub use tcp::{Dial, apply_options};
+use udp::Datagrams;
+pub use udp::UdpRoute;
+
+use crate::alarm::Alarm;
+use crate::clock::RunClock;
+use crate::log::{EndLog, RowBudget, Sample, sample_interval};
+use crate::progress::Progress;
+use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+
+/// One end of a flow, shared by the threads that serve it.
+pub struct SharedEnd {
+    end: Mutex<FlowEnd>,
+    /// Of the pacer that serves this end.
+    alarm: Arc<Alarm>,
+}
+
+/// What the ends of a run share.
+pub struct Common {
+    /// Of the run.
+    pub clock: RunClock,
+    /// The rows that all ends together may keep.
+    pub budget: Arc<RowBudget>,
+    /// Of the pacer that serves the ends.
+    pub alarm: Arc<Alarm>,
+}
+
+/// One end of a flow.
+pub struct FlowEnd {
+    /// The flow, as both hosts know it.
+    pub spec: FlowSpec,
+    /// Whether this end sends the workload's messages; the other end reads them, and echoes if the flow has
+    /// an echo.
+    pub is_sender: bool,
+    /// What this end saw.
+    pub log: EndLog,
+    /// What ended this flow before its time. The other flows of the run continue.
+    pub failure: Option<String>,
+    clock: RunClock,
+    application: Application,
+    channel: Channel,
+    /// Whether its application lets messages wait to be read.
+    is_slow: bool,
+    /// There was more to do than one turn allows, and no event will say so.
+    is_unfinished: bool,
+    budget: Arc<RowBudget>,
+    /// Rows of the log that the budget knows of.
+    charged: u64,
+    stop: Instant,
+}
+
+/// The socket, with what is ours above it.
+enum Channel {
+    Udp(Box<Datagrams>),
+    Tcp(Box<Stream>),
+    Dccp(Box<Connection>),
+}
+
+impl SharedEnd {
+    /// An end of a flow of `session` whose socket is not open yet; `receiver` says how the end that reads the
+    /// messages does so.
+    pub fn new(
+        session: &SessionSpec,
+        spec: &FlowSpec,
+        place: &Place,
+        receiver: Receiver,
+        common: &Common,
+    ) -> Self {
+        let stop = session.stop();
+        let window = (Instant::from_nanos(session.warm_up_ns), stop);
+        let echo = spec.echo_per_read.map(|per_read| match per_read {
+            true => EchoWrite::PerRead,
+            false => EchoWrite::PerMessage,
+        });
+        let (side, application) = match place.is_sender {
+            true => {
+                let workload = AnyWorkload::new(&spec.workload(), stop);
+                (Side::Near, Application::near(spec.is_stream(), workload, window))
+            }
+            false => (Side::Far, Application::far(spec.is_stream(), echo, receiver, window)),
+        };
+        let bound = match spec.message_bound(session.duration_ns) {
+            0 => MAX_UNBOUNDED,
+            bound => bound,
+        };
+        let channel = match &spec.transport {
+            TransportSpec::Udp { .. } => {
+                Channel::Udp(Box::new(Datagrams::new(spec, place, bound, common.clock)))
+            }
+            TransportSpec::Tcp { .. } => Channel::Tcp(Box::new(Stream::new(spec, place, common.clock))),
+            TransportSpec::Dccp(dccp) => {
+                let interval = sample_interval(Duration::from_nanos(session.duration_ns));
+                let connection = Connection::new((spec, dccp), place, bound, (interval, stop), common.clock);
+                Channel::Dccp(Box::new(connection))
+            }
+        };
+        // A greedy sender over a stream writes as much as fits: its receiver counts in messages of the
+        // largest size.
+        let message_size = spec.message_size().unwrap_or(GREEDY_MESSAGE);
+        let message_size = spec.is_stream().then_some(Bytes::new(message_size));
+        let end = FlowEnd {
+            spec: spec.clone(),
+            is_sender: place.is_sender,
+            log: EndLog::new(side, echo.is_some(), message_size),
+            failure: None,
+            clock: common.clock,
+            application: application.on_host(),
+            channel,
+            is_slow: !receiver.service.is_zero() && !place.is_sender,
+            is_unfinished: false,
+            budget: Arc::clone(&common.budget),
+            charged: 0,
+            stop,
+        };
+        Self { end: Mutex::new(end), alarm: Arc::clone(&common.alarm) }
+    }
+
+    /// The same end, receiving the flow's file; `keeps` if its bytes are wanted after the check.
+    pub fn receiving_file(self, keeps: bool) -> Self {
+        let Self { end, alarm } = self;
+        let mut end = end.into_inner().unwrap_or_else(PoisonError::into_inner);
+        end.application = end.application.receiving_file(end.spec.file_sink(keeps));
+        Self { end: Mutex::new(end), alarm }
+    }
+
+    /// Exclusive use; a thread that panicked while it had it has made the log no less true.
+    pub fn lock(&self) -> MutexGuard<'_, FlowEnd> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something to the end in another thread than the pacer's. The pacer is woken if something is due
+    /// sooner for it: the next packet of a connection that an acknowledgement released, the next message of a
+    /// workload that waited for room.
+    pub fn work<T>(&self, work: impl FnOnce(&mut FlowEnd) -> T) -> T {
+        let mut end = self.lock();
+        let result = work(&mut end);
+        if let Some(deadline) = end.poll_timeout() {
+            self.alarm.bring_forward(deadline);
+        }
+        result
+    }
+
+    /// A datagram came for this flow.
+    pub fn handle_datagram(&self, payload: &[u8], stamp_ns: Option<i64>) {
+        self.work(|end| end.handle_datagram(payload, stamp_ns));
+    }
+
+    /// The connection may be readable or writable, and since `looked` this thread would have seen it, had it
+    /// run; returns whether there is more to do at once.
+    pub(crate) fn handle_ready(&self, looked: Instant) -> bool {
+        self.work(|end| end.handle_ready(looked))
+    }
+
+    /// The run is over: a connection of our own transports is closed.
+    pub fn close(&self) {
+        self.work(FlowEnd::close);
+    }
+}
+
+impl FlowEnd {
+    /// When the pacer is wanted next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.budget.is_spent() {
+            return None;
+        }
+        if self.is_unfinished {
+            return Some(Instant::ZERO);
+        }
+        let (is_open, channel) = match &self.channel {
+            Channel::Udp(datagrams) => (datagrams.is_open(), datagrams.poll_timeout()),
+            Channel::Tcp(stream) => (stream.is_open(), stream.poll_timeout()),
+            Channel::Dccp(connection) => (connection.is_open(), connection.poll_timeout()),
+        };
+        let application =
+            if is_open { self.application.next() } else { self.next_read().unwrap_or(Instant::MAX) };
+        Some(application.min(channel)).filter(|deadline| *deadline < Instant::MAX)
+    }
+
+    /// When a slow application reads again; `None` if it does so as soon as something comes.
+    pub(crate) fn next_read(&self) -> Option<Instant> {
+        self.application.next_read()
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match &mut self.channel {
+            Channel::Udp(datagrams) => datagrams.handle_timeout(now),
+            Channel::Tcp(stream) => stream.handle_timeout(),
+            Channel::Dccp(connection) => connection.handle_timeout(now),
+        }
+        self.advance(now);
+        if let Channel::Udp(datagrams) = &self.channel
+            && self.is_sender
+            && !self.spec.is_clocked()
+        {
+            let sample = Sample::of(&datagrams.observe(), false, self.clock.now());
+            self.on_sample(sample);
+        }
+    }
+
+    fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>) {
+        let is_ours = match &mut self.channel {
+            Channel::Udp(datagrams) => datagrams.handle_datagram(payload, stamp_ns),
+            Channel::Dccp(connection) => {
+                connection.handle_datagram(payload, stamp_ns, self.application.sink().is_some())
+            }
+            Channel::Tcp(_) => false,
+        };
+        if is_ours {
+            self.advance(self.clock.now());
+            self.discard();
+        }
+    }
+
+    /// Reads what came to a socket that this end reads by itself.
+    pub(crate) fn handle_readable(&mut self) {
+        self.advance(self.clock.now());
+    }
+
+    fn handle_ready(&mut self, looked: Instant) -> bool {
+        let Channel::Tcp(stream) = &mut self.channel else { return false };
+        if stream.handle_ready(looked) {
+            self.advance(self.clock.now());
+            self.discard();
+        }
+        self.take_failure();
+        // The caller calls again at once, so the pacer need not.
+        std::mem::take(&mut self.is_unfinished)
+    }
+
+    /// What comes to an end that reads nothing is thrown away, so that it does not pile up and a close is
+    /// noticed.
+    fn discard(&mut self) {
+        if self.log.taps.read_by(self.side()).is_some() {
+            return;
+        }
+        match &mut self.channel {
+            Channel::Udp(_) => {}
+            Channel::Tcp(stream) => stream.discard(),
+            Channel::Dccp(connection) => connection.discard(),
+        }
+        self.take_failure();
+    }
+
+    fn close(&mut self) {
+        if let Channel::Dccp(connection) = &mut self.channel {
+            connection.close(self.application.has_written_all());
+            self.advance(self.clock.now());
+        }
+    }
+
+    /// The application's turn, which begins at `now`.
+    fn advance(&mut self, now: Instant) {
+        if self.budget.is_spent() {
+            return;
+        }
+        let side = self.side();
+        let taps = &mut self.log.taps;
+        match &mut self.channel {
+            Channel::Udp(datagrams) => self.application.advance(&mut **datagrams, side, taps, now),
+            Channel::Tcp(stream) => self.application.advance(&mut **stream, side, taps, now),
+            Channel::Dccp(connection) => self.application.advance(&mut **connection, side, taps, now),
+        }
+        self.is_unfinished = self.application.is_unfinished();
+        let (has_read_all, is_finished) = (!self.is_slow, self.is_workload_finished());
+        if let Channel::Dccp(connection) = &mut self.channel {
+            connection.finish_turn(has_read_all, is_finished);
+            if let Some(sample) = connection.sample() {
+                self.log.on_sample(sample);
+            }
+        }
+        self.charge();
+        self.take_failure();
+    }
+
+    fn take_failure(&mut self) {
+        let failure = match &mut self.channel {
+            Channel::Udp(_) => None,
+            Channel::Tcp(stream) => stream.failure.take(),
+            Channel::Dccp(connection) => connection.failure.take(),
+        };
+        if self.failure.is_none() {
+            self.failure = failure;
+        }
+    }
+
+    /// Takes what the log has grown by out of the budget.
+    fn charge(&mut self) {
+        let held = self.log.held();
+        if held > self.charged {
+            self.budget.take(held - self.charged);
+            self.charged = held;
+        }
+    }
+
+    fn on_sample(&mut self, sample: Sample) {
+        self.log.on_sample(sample);
+        self.charge();
+    }
+
+    /// The run's clock is known now.
+    pub fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+        match &mut self.channel {
+            Channel::Udp(datagrams) => datagrams.set_clock(clock),
+            Channel::Tcp(stream) => stream.set_clock(clock),
+            Channel::Dccp(connection) => connection.set_clock(clock),
+        }
+    }
+
+    /// From now on this flow's datagrams go this way.
+    pub fn set_route(&mut self, route: UdpRoute) {
+        match &mut self.channel {
+            Channel::Udp(datagrams) => datagrams.set_route(route),
+            Channel::Dccp(connection) => connection.set_route(route),
+            Channel::Tcp(_) => {}
+        }
+    }
+
+    /// This end reads its datagrams from its own socket when its application is ready, so that what waits,
+    /// waits there.
+    pub fn read_from(&mut self, route: UdpRoute) {
+        if let Channel::Udp(datagrams) = &mut self.channel {
+            datagrams.read_from(route);
+        }
+    }
+
+    /// Says whom a client's connection is opened to when the flow starts.
+    pub fn set_dial(&mut self, dial: Dial) {
+        if let Channel::Tcp(stream) = &mut self.channel {
+            stream.set_dial(dial);
+        }
+    }
+
+    /// Gives this end a connection that is open already, of which `unread` was read with the opening line: a
+    /// sender's first message is due now. An end that has its connection lets go of another.
+    ///
+    /// # Errors
+    /// The system's, if the connection cannot be watched.
+    pub fn adopt(
+        &mut self,
+        (socket, unread): (TcpStream, &[u8]),
+        epoll: &OwnedFd,
+        index: u64,
+    ) -> std::io::Result<()> {
+        let Channel::Tcp(stream) = &mut self.channel else { return Ok(()) };
+        if stream.adopt((socket, unread), epoll, index)? {
+            self.advance(self.clock.now());
+        }
+        Ok(())
+    }
+
+    /// What this flow's datagrams carry; `None` for a stream.
+    pub fn token(&self) -> Option<u32> {
+        match &self.channel {
+            Channel::Udp(datagrams) => Some(datagrams.token()),
+            Channel::Dccp(connection) => Some(connection.token()),
+            Channel::Tcp(_) => None,
+        }
+    }
+
+    /// Whether there is nothing to wait for once the run is over.
+    pub fn is_closed(&self) -> bool {
+        match &self.channel {
+            Channel::Dccp(connection) => {
+                connection.is_closed() || !connection.is_empty() || !self.application.has_written_all()
+            }
+            Channel::Udp(_) | Channel::Tcp(_) => true,
+        }
+    }
+
+    /// A datagram that this end sent came back with the time when it left, headers and all.
+    pub(crate) fn handle_sent(&mut self, packet: &[u8], stamp_ns: Option<i64>) {
+        let side = self.side();
+        if let Channel::Udp(datagrams) = &self.channel
+            && let Some((seq, at)) = datagrams.read_sent(packet, stamp_ns)
+            && let Some(tap) = self.log.taps.written_by(side)
+        {
+            tap.on_wire(seq, at);
+        }
+    }
+
+    /// Notes the state of a connection that has no turns of its own while nothing moves.
+    pub fn sample(&mut self) {
+        let Channel::Tcp(stream) = &self.channel else { return };
+        // Without a window the system did not say.
+        let seen = stream.is_connected().then(|| stream.observe()).filter(|seen| seen.cwnd.is_some());
+        if let Some(seen) = seen {
+            self.on_sample(Sample::of(&seen, true, self.clock.now()));
+        }
+    }
+
+    /// Whether the flow's connection is or was open.
+    pub fn was_open(&self) -> bool {
+        match &self.channel {
+            Channel::Udp(datagrams) => datagrams.is_open(),
+            Channel::Tcp(stream) => stream.was_open(),
+            Channel::Dccp(connection) => connection.was_open(),
+        }
+    }
+
+    /// How far this end is.
+    pub fn progress(&self) -> Progress {
+        let has_written = self.is_workload_finished() && self.application.has_written_all();
+        let is_over = self.clock.now() >= self.stop;
+        match &self.channel {
+            Channel::Udp(datagrams) => datagrams.progress(has_written),
+            Channel::Tcp(stream) => stream.progress(has_written || (is_over && !stream.was_open())),
+            Channel::Dccp(connection) => {
+                let is_done = (has_written && connection.is_empty()) || (is_over && !connection.was_open());
+                connection.progress(is_done)
+            }
+        }
+    }
+
+    /// Whether this end's workload, if it has one, will send nothing more. A flow that starts after the stop
+    /// never sends.
+    fn is_workload_finished(&self) -> bool {
+        let never_starts = Instant::from_nanos(self.spec.start_ns) >= self.stop;
+        never_starts || self.application.is_workload_finished()
+    }
+
+    /// When something last arrived.
+    pub fn last_arrival(&self) -> Instant {
+        self.application.host().map_or(Instant::ZERO, talkpath_flow::HostMeter::last_arrival)
+    }
+
+    /// Adds how late this end was to `all`.
+    pub fn add_lateness(&self, all: &mut Lateness) {
+        if let Some(host) = self.application.host() {
+            all.merge(host.lateness());
+        }
+        if let Channel::Dccp(connection) = &self.channel {
+            all.merge(connection.lateness());
+        }
+    }
+
+    /// The file that this end receives.
+    pub fn sink(&self) -> Option<&FileSink> {
+        self.application.sink()
+    }
+
+    /// The numbers of the datagrams that still wait in the socket of an end that reads by itself. Call it
+    /// when the run is over.
+    pub fn take_unread(&mut self) -> Vec<u64> {
+        match &mut self.channel {
+            Channel::Udp(datagrams) => datagrams.take_unread(),
+            Channel::Tcp(_) | Channel::Dccp(_) => Vec::new(),
+        }
+    }
+
+    /// The run is over: counts what is to be counted.
+    pub fn finish(&mut self) {
+        let totals = &mut self.log.totals;
+        match &self.channel {
+            Channel::Udp(datagrams) => datagrams.count(totals),
+            Channel::Tcp(stream) => stream.count(totals),
+            Channel::Dccp(connection) => connection.count(totals),
+        }
+        totals.blocked_ns = self.application.blocked(self.clock.now()).as_nanos();
+        totals.failure.clone_from(&self.failure);
+        totals.turn_round = self.application.host().and_then(|host| host.turn_rounds().figures());
+        totals.file = self.application.sink().map(FileSink::outcome);
+    }
+
+    const fn side(&self) -> Side {
+        if self.is_sender { Side::Near } else { Side::Far }
+    }
+}
+
+/// Messages of a greedy flow without an end, by which a far end's numbers are bounded (chosen: a bit each is
+/// 2 MB).
+const MAX_UNBOUNDED: u64 = 1 << 24;
+/// A message of a bulk transfer is 64 KiB at most (docs/reference/scenario.md).
+const GREEDY_MESSAGE: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_measure::{Fate, MessageRecord};
+    use talkpath_units::Seed;
+
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+    use crate::clock::HostClock;
+    use crate::spec::{TransportSpec, WorkloadSpec};
+
+    /// The sending end of a call of 100 ms, handled when 300 ms have passed.
+    fn late_end(start_ns: u64) -> SharedEnd {
+        let flow = FlowSpec {
+            transport: TransportSpec::Udp { receive_buffer: None },
+            workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+            echo_per_read: None,
+            is_up: true,
+            start_ns,
+            file: None,
+        };
+        let session =
+            SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns() - 300_000_000);
+        let place = Place { index: 0, is_sender: true, is_client: true, token: 7, seed: Seed::new(1) };
+        let common = Common { clock, budget: RowBudget::new(100), alarm: Arc::default() };
+        SharedEnd::new(&session, &flow, &place, Receiver::default(), &common)
+    }
+
+    #[test]
+    fn a_late_pacer_is_not_done_before_it_has_handed_over_what_was_due() {
+        let end = late_end(0);
+        let mut end = end.lock();
+        assert!(!end.progress().is_done, "five messages are due, none was offered");
+        // Opened in time, and run again when all is due.
+        end.handle_timeout(Instant::ZERO);
+        assert!(end.progress().is_done);
+        assert_eq!(end.log.taps.forward.rows().count(), 5);
+    }
+
+    #[test]
+    fn a_flow_that_starts_after_the_stop_is_done() {
+        let end = late_end(100_000_000);
+        assert!(end.lock().progress().is_done);
+    }
+
+    /// The echoing end of a call over `transport`, which lasts 10 s, and its clock, which began 300 ms
+    /// ago.
+    fn echoing_end(transport: TransportSpec) -> (SharedEnd, RunClock) {
+        let flow = FlowSpec {
+            transport,
+            workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+            echo_per_read: Some(false),
+            is_up: true,
+            start_ns: 0,
+            file: None,
+        };
+        let session = SessionSpec {
+            flows: vec![flow.clone()],
+            warm_up_ns: 0,
+            duration_ns: 10_000_000_000,
+            drain_ns: 0,
+        };
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns() - 300_000_000);
+        let place = Place { index: 0, is_sender: false, is_client: false, token: 7, seed: Seed::new(1) };
+        let common = Common { clock, budget: RowBudget::new(100), alarm: Arc::default() };
+        (SharedEnd::new(&session, &flow, &place, Receiver::default(), &common), clock)
+    }
+
+    /// The longest that `end` held a message.
+    fn longest_turn(end: &SharedEnd) -> Duration {
+        let mut end = end.lock();
+        end.finish();
+        Duration::from_nanos(end.log.totals.turn_round.unwrap().max_ns)
+    }
+
+    #[test]
+    fn a_datagram_that_waited_in_the_socket_was_held_by_this_host() {
+        let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None });
+        let sockets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        sockets[0].connect(sockets[1].local_addr().unwrap()).unwrap();
+        let [socket, peer] = sockets.map(Arc::new);
+        end.lock().set_route(UdpRoute { socket, unconnected: None });
+        let mut message = vec![0; 160];
+        crate::wire::write_header(&mut message, 7, 0);
+        let stamp = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let stamp_ns = stamp.tv_sec * 1_000_000_000 + stamp.tv_nsec;
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        end.handle_datagram(&message, Some(stamp_ns));
+        assert_eq!(peer.recv(&mut [0; 200]).unwrap(), 160, "it is echoed");
+        let held = longest_turn(&end);
+        assert!(held >= Duration::from_millis(29), "{held}");
+    }
+
+    /// A socket that has receive stamps on. The kernel begins to stamp a while after the first socket of all
+    /// wants stamps (net_enable_timestamp leaves it to a worker); a segment before that has the time of its
+    /// read.
+    fn once_the_kernel_stamps() -> [TcpStream; 2] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = listener.accept().unwrap().0;
+        crate::sys::switch_on(socket.as_fd(), crate::sys::SocketSwitch::KernelStamps).unwrap();
+        loop {
+            std::io::Write::write_all(&mut peer, &[0]).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let (_, stamp_ns) = crate::sys::receive_stream(socket.as_fd(), &mut [0; 8]).unwrap();
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            let now_ns = now.tv_sec * 1_000_000_000 + now.tv_nsec;
+            if stamp_ns.is_some_and(|stamp_ns| now_ns - stamp_ns >= 4_000_000) {
+                return [socket, peer];
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_waited_in_a_streams_socket_were_held_by_this_host() {
+        let tcp = TransportSpec::Tcp {
+            nodelay: true,
+            cc: "reno".to_owned(),
+            mss: None,
+            send_buffer: None,
+            receive_buffer: None,
+        };
+        let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
+        let _stamped = once_the_kernel_stamps();
+        let held = |wait_ms: u64, late_ms: u64| {
+            let (end, clock) = echoing_end(tcp.clone());
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let socket = listener.accept().unwrap().0;
+            socket.set_nonblocking(true).unwrap();
+            end.work(|end| end.adopt((socket, &[]), &epoll, 0)).unwrap();
+            std::io::Write::write_all(&mut peer, &[0; 160]).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(wait_ms));
+            end.handle_ready(clock.now().saturating_sub(Duration::from_millis(late_ms)));
+            std::io::Read::read_exact(&mut peer, &mut [0; 160]).unwrap();
+            longest_turn(&end)
+        };
+        // The kernel's stamp says so ...
+        let waited = held(30, 0);
+        assert!(waited >= Duration::from_millis(29), "{waited}");
+        // ... and the lateness of the thread, which counts if waiting segments were merged.
+        let late = held(1, 500);
+        assert!(late >= Duration::from_millis(300), "since the run began: {late}");
+    }
+
+    #[test]
+    fn a_message_without_a_way_is_refused_and_says_why() {
+        let end = late_end(0);
+        let mut end = end.lock();
+        // Opened in time, and handled when all is due.
+        end.handle_timeout(Instant::ZERO);
+        let is_refused = |row: &MessageRecord| row.fate == Fate::Refused && row.sent.is_none();
+        assert!(end.log.taps.forward.rows().all(is_refused));
+        end.finish();
+        assert_eq!(end.log.totals.refusals.get("not connected"), Some(&5));
+    }
+}

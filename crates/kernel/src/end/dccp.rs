@@ -1,0 +1,443 @@
+//! A flow's channel over our own DCCP (RFC 4340), each packet in a UDP datagram (RFC 6773) of the flow's own
+//! sockets.
+//!
+//! ```text
+//!  write ─► state machine ─► flush: encode ─► datagram    driven by: the pacer, at the machine's deadlines;
+//!  read  ◄─ state machine ◄──────── decode ◄─ datagram    the receiving thread, with what arrives
+//! ```
+//!
+//! A packet is timed by the kernel's receive stamp if that is later than all before it, so that a late thread
+//! of this host makes no round trip longer. The client opens and closes; the server answers.
+//!
+//! After RFC 6773: the DCCP header is unchanged, its checksum zero, UDP's covers all (§3.3). The ports below
+//! are the connection's own; which UDP ports carry it is agreed by the arena, not 6511 (§5.1 allows that).
+//! Left out: ECN (the sockets neither set nor read the codepoint, so the machine takes packets for not
+//! capable), and the reduced MTU that ICMP may report: the MTU is given.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use talkpath_flow::{Channel, FlowId, FlowTaps, Lateness, Outcome, Read, Side, Write};
+use talkpath_measure::{DropCause, LegTap};
+use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
+use talkpath_transport::dccp::{Dccp, ResetCode, State};
+use talkpath_transport::{
+    Delivery, Ecn, Observation, Packet, PayloadRange, Refused, Role, Transmit, Transport,
+};
+use talkpath_units::{Bytes, Duration, Instant, Seed};
+
+use super::messages::{Incoming, Outgoing};
+use super::place::Place;
+use super::udp::UdpRoute;
+use crate::clock::RunClock;
+use crate::log::{Sample, Totals};
+use crate::progress::Progress;
+use crate::spec::{DccpSpec, FlowSpec};
+
+/// A DCCP flow's channel.
+pub(super) struct Connection {
+    spec: FlowSpec,
+    machine: Dccp,
+    clock: RunClock,
+    /// Whether this end opens and closes the connection.
+    is_client: bool,
+    /// Sending stops here.
+    stop: Instant,
+    route: Option<UdpRoute>,
+    /// As packets of this end carry them.
+    ports: Ports,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    encoded: Vec<u8>,
+    /// The machine's time: it never goes back, though a receive stamp may lie before a timer that has fired.
+    now: Instant,
+    is_requested: bool,
+    /// The connection was open.
+    was_open: bool,
+    /// It was not when sending stopped.
+    is_given_up: bool,
+    is_closing: bool,
+    /// When the packet came that is being read.
+    arrived: Option<Instant>,
+    /// Pieces of a file that arrived and were not read yet.
+    unread: VecDeque<(u64, Vec<u8>)>,
+    /// The piece that was read last.
+    piece: Vec<u8>,
+    /// Messages that the kernel took.
+    sent: u64,
+    /// Why the machine refused messages, and how many each.
+    refusals: BTreeMap<String, u64>,
+    /// Why packets did not leave: the system's words, and how many each.
+    unsent: BTreeMap<String, u64>,
+    /// How late the machine's timers fired.
+    lateness: Lateness,
+    sampling: Sampling,
+    /// What ended the connection before its time.
+    pub(super) failure: Option<String>,
+    /// A failure was reported.
+    has_failed: bool,
+}
+
+/// When the connection's state is noted: if a window changed or the queue is longer than ever, and else this
+/// often.
+struct Sampling {
+    interval: Duration,
+    next: Instant,
+    windows: (u32, u32),
+    max_queued: u64,
+}
+
+impl Channel for Connection {
+    /// Messages that a flow writes before another flow gets its turn (chosen: some 200 us of system calls).
+    const MAX_TURN: usize = 64;
+
+    /// The time now, on the machine's clock.
+    fn now(&mut self, _began: Instant) -> Instant {
+        self.now = self.now.max(self.clock.now());
+        self.now
+    }
+
+    fn is_open(&self) -> bool {
+        let refuses = self.has_failed && self.was_open && self.spec.is_clocked();
+        !self.is_closing && (self.machine.is_open() || refuses)
+    }
+
+    fn write(&mut self, write: &Write, now: Instant) -> Outcome {
+        match self.machine.handle_message(write.message, now) {
+            Ok(()) => Outcome::Taken(write.message.size),
+            Err(Refused::NoRoom) => Outcome::NoRoom,
+            Err(why) => {
+                *self.refusals.entry(why.to_string()).or_default() += 1;
+                Outcome::Refused
+            }
+        }
+    }
+
+    fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
+        loop {
+            let Delivery::Message { seq, size } = self.machine.poll_delivery(limit, self.now)? else {
+                return None;
+            };
+            self.piece.clear();
+            while let Some((number, data)) = self.unread.pop_front() {
+                if number == seq {
+                    self.piece = data;
+                    break;
+                }
+            }
+            if seq == UNKNOWN {
+                continue;
+            }
+            self.incoming.note(seq);
+            let data = self.piece.get(FILE_HEADER..).unwrap_or_default();
+            let delivery = Delivery::Message { seq, size };
+            return Some(Read { delivery, came_at: self.arrived, held_since: None, data });
+        }
+    }
+
+    fn writable(&mut self, _flow: FlowId) -> Bytes {
+        if !self.is_closing && self.machine.is_open() { self.machine.writable() } else { Bytes::ZERO }
+    }
+
+    fn flush(&mut self, _flow: FlowId, side: Side, taps: &mut FlowTaps, now: Instant) {
+        let mut tap = taps.written_by(side);
+        while let Some(seq) = self.machine.poll_discarded() {
+            if let Some(tap) = &mut tap {
+                tap.on_dropped(seq, DropCause::SendQueue);
+            }
+        }
+        loop {
+            let now = Channel::now(self, now);
+            let Some(transmit) = self.machine.poll_transmit(now) else { return };
+            self.send(&transmit, tap.as_deref_mut(), now);
+        }
+    }
+
+    fn poll_dropped(&mut self, _flow: FlowId) -> Option<u64> {
+        self.machine.poll_dropped()
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        let asks = self.is_client && !self.is_requested && !self.is_closing;
+        let start = asks.then(|| Instant::from_nanos(self.spec.start_ns));
+        let gives_up = (asks || self.is_requested) && !self.was_open && !self.is_given_up;
+        let gives_up = gives_up.then_some(self.stop);
+        [start, gives_up, self.machine.poll_timeout()].into_iter().flatten().min().unwrap_or(Instant::MAX)
+    }
+
+    fn observe(&self) -> Observation {
+        self.machine.observe()
+    }
+}
+
+impl Connection {
+    /// An end of the connection that `spec` describes, whose messages are numbered below `bound`; its state
+    /// is noted every `interval`, and sending stops at `stop`.
+    pub(super) fn new(
+        (flow, spec): (&FlowSpec, &DccpSpec),
+        place: &Place,
+        bound: u64,
+        (interval, stop): (Duration, Instant),
+        clock: RunClock,
+    ) -> Self {
+        let role = if place.is_client { Role::Active } else { Role::Passive };
+        let receive_buffer = spec.receive_buffer().filter(|_| !place.is_sender);
+        let client = CLIENT_PORTS + ((place.index + 1) % (1 << 14)) as u16;
+        let (source, destination) =
+            if place.is_client { (client, SERVER_PORT) } else { (SERVER_PORT, client) };
+        Self {
+            spec: flow.clone(),
+            machine: Dccp::new(&spec.config(), role, spec.mtu(), place.seed, receive_buffer),
+            clock,
+            is_client: place.is_client,
+            stop,
+            route: None,
+            ports: Ports { source, destination },
+            outgoing: Outgoing::new(place.token),
+            incoming: Incoming::new(place.token, bound),
+            encoded: Vec::new(),
+            now: Instant::ZERO,
+            is_requested: false,
+            was_open: false,
+            is_given_up: false,
+            is_closing: false,
+            arrived: None,
+            unread: VecDeque::new(),
+            piece: Vec::new(),
+            sent: 0,
+            refusals: BTreeMap::new(),
+            unsent: BTreeMap::new(),
+            lateness: Lateness::new(),
+            sampling: Sampling {
+                interval,
+                next: Instant::ZERO,
+                windows: (u32::MAX, u32::MAX),
+                max_queued: 0,
+            },
+            failure: None,
+            has_failed: false,
+        }
+    }
+
+    pub(super) fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+    }
+
+    /// What this flow's messages carry.
+    pub(super) const fn token(&self) -> u32 {
+        self.outgoing.token()
+    }
+
+    /// From now on datagrams go this way.
+    pub(super) fn set_route(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+    }
+
+    /// Does what is due on the connection: opens it, gives up, serves the machine's timer.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        if self.is_client && !self.is_requested && !self.is_closing && now.as_nanos() >= self.spec.start_ns {
+            self.is_requested = true;
+            self.machine.open(self.now);
+        }
+        if self.is_client && !self.was_open && now >= self.stop {
+            self.give_up();
+        }
+        if let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
+            self.lateness.on_sent(now.since(deadline).as_nanos());
+            self.machine.handle_timeout(self.now);
+        }
+    }
+
+    /// A datagram came from the other end's socket; returns whether it is a packet of this connection. Its
+    /// data is kept to be read if `wants_data`.
+    pub(super) fn handle_datagram(
+        &mut self,
+        payload: &[u8],
+        stamp_ns: Option<i64>,
+        wants_data: bool,
+    ) -> bool {
+        // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
+        let Ok(decoded) = decode(payload, Carrier::Udp) else { return false };
+        let Ports { source, destination } = decoded.ports;
+        if (destination, source) != (self.ports.source, self.ports.destination) {
+            return false;
+        }
+        let mut packet = decoded.packet;
+        if !decoded.data.is_empty() {
+            packet.message = self.incoming.number(&self.spec, decoded.data).unwrap_or(UNKNOWN);
+            if wants_data {
+                self.unread.push_back((packet.message, decoded.data.to_vec()));
+            }
+        }
+        let stamp = self.clock.stamped(stamp_ns);
+        self.now = self.now.max(stamp);
+        self.arrived = Some(stamp);
+        self.machine.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
+        true
+    }
+
+    /// Throws away what comes to an end that wants nothing.
+    pub(super) fn discard(&mut self) {
+        while self.machine.poll_dropped().is_some() {}
+        while self.machine.poll_delivery(Bytes::MAX, self.now).is_some() {}
+    }
+
+    /// The application's turn is over. `has_read_all`: it does not let messages wait. `is_finished`: it will
+    /// write nothing more.
+    pub(super) fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
+        self.arrived = None;
+        self.was_open |= self.is_open();
+        if has_read_all {
+            // What was not read by now was no data, or a copy.
+            self.unread.clear();
+        }
+        self.notice_end(is_finished);
+    }
+
+    /// The application is done: the connection ends, if `has_written_all` and nothing waits to be sent on it.
+    /// What the run left behind is not sent after it.
+    pub(super) fn close(&mut self, has_written_all: bool) {
+        self.is_closing = true;
+        if has_written_all && self.is_empty() {
+            let now = self.clock.now();
+            self.now = self.now.max(now);
+            self.machine.close(self.now);
+        }
+    }
+
+    /// Whether the other end has heard of the connection's end, if it is to hear of it.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.machine.state(), State::Closed | State::TimeWait | State::Listen)
+    }
+
+    /// Whether nothing waits to be sent, or to be acknowledged.
+    pub(super) fn is_empty(&self) -> bool {
+        self.machine.observe().send_buffer == Bytes::ZERO
+    }
+
+    /// Whether the connection is or was open.
+    pub(super) const fn was_open(&self) -> bool {
+        self.was_open
+    }
+
+    /// How late the machine's timers fired.
+    pub(super) const fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    pub(super) fn progress(&self, is_done: bool) -> Progress {
+        Progress { is_done, sent: self.sent, received: self.incoming.unique() }
+    }
+
+    pub(super) fn count(&self, totals: &mut Totals) {
+        let counters = self.machine.counters();
+        totals.data_packets = Some(counters.data_packets);
+        totals.timeouts = Some(counters.timeouts);
+        totals.refusals.clone_from(&self.refusals);
+        totals.unsent.clone_from(&self.unsent);
+    }
+
+    /// A packet that the kernel will not take is lost on this host, as on a full queue of any other.
+    fn send(&mut self, transmit: &Transmit, tap: Option<&mut LegTap>, now: Instant) {
+        let Packet::Dccp(packet) = &transmit.packet else { return };
+        let data = match packet.payload {
+            0 => &[],
+            size => self.outgoing.fill(&self.spec, u64::from(size), packet.message),
+        };
+        self.encoded.clear();
+        encode(packet, self.ports, data, Carrier::Udp, &mut self.encoded);
+        let unconnected = || Err(io::ErrorKind::NotConnected.into());
+        let result = self.route.as_ref().map_or_else(unconnected, |route| route.send(&self.encoded));
+        if let Err(why) = &result {
+            *self.unsent.entry(why.to_string()).or_default() += 1;
+        }
+        let Some(PayloadRange::Message { seq }) = transmit.payload else { return };
+        self.sent += u64::from(result.is_ok());
+        match (result, tap) {
+            (Ok(()), Some(tap)) => tap.on_wire(seq, now),
+            (Err(_), Some(tap)) => tap.on_unsent(seq),
+            (_, None) => {}
+        }
+    }
+
+    /// The connection's state, if it is to be noted now.
+    pub(super) fn sample(&mut self) -> Option<Sample> {
+        let sample = Sample::of(&self.machine.observe(), false, self.now);
+        let (windows, queued) = ((sample.1, sample.2), sample.5);
+        let sampling = &mut self.sampling;
+        let is_wanted =
+            self.now >= sampling.next || windows != sampling.windows || queued > sampling.max_queued;
+        is_wanted.then(|| {
+            sampling.next = self.now.saturating_add(sampling.interval);
+            sampling.windows = windows;
+            sampling.max_queued = sampling.max_queued.max(queued);
+            sample
+        })
+    }
+
+    /// A connection that ends while it is wanted has failed.
+    fn notice_end(&mut self, is_finished: bool) {
+        let Some(code) = self.machine.ended_by() else { return };
+        let is_orderly = self.is_closing || (code == ResetCode::CLOSED && is_finished);
+        if !is_orderly {
+            self.fail(format!("the DCCP connection was reset: {}", reason(code)));
+        }
+    }
+
+    /// Sending would stop now, and the connection is not open.
+    fn give_up(&mut self) {
+        let is_first = !std::mem::replace(&mut self.is_given_up, true);
+        let waited = self.stop.since(Instant::from_nanos(self.spec.start_ns));
+        // Less is too short for an answer if the first Request was lost.
+        if is_first && waited >= MIN_PATIENCE {
+            self.fail("the DCCP connection did not open: no answer to its Requests".to_owned());
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            self.failure = Some(why);
+        }
+    }
+}
+
+/// What a Reset Code means (RFC 4340 §5.6, RFC 6773 §3.8).
+fn reason(code: ResetCode) -> String {
+    let word = match code {
+        ResetCode::CLOSED => "the far end closed it",
+        ResetCode::ABORTED => "no progress",
+        ResetCode::NO_CONNECTION => "no such connection",
+        ResetCode::PACKET_ERROR => "an unexpected packet",
+        ResetCode::OPTION_ERROR | ResetCode::MANDATORY_ERROR => "an option in error",
+        ResetCode::CONNECTION_REFUSED => "the far end refused it",
+        ResetCode::BAD_SERVICE_CODE => "another service code",
+        ResetCode::TOO_BUSY => "the far end is too busy",
+        ResetCode::BAD_INIT_COOKIE => "a bad Init Cookie",
+        ResetCode::AGGRESSION_PENALTY => "misbehaviour",
+        ResetCode::ENCAPSULATED_PORT_REUSE => "its UDP ports are another connection's",
+        _ => "no reason given",
+    };
+    format!("{word} (Reset Code {})", code.0)
+}
+
+/// The seed of a connection that nobody shall foresee: its initial sequence number and its secrets.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn unforeseen_seed() -> io::Result<Seed> {
+    Ok(Seed::new(u64::from_be_bytes(crate::random::random::<8>()?)))
+}
+
+/// Of data that is no message of this flow.
+const UNKNOWN: u64 = u64::MAX;
+/// Of a file's piece.
+const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
+/// As in captures of simulated runs: dynamic ports for clients (RFC 6335 §6), talkpath's own for servers.
+const CLIENT_PORTS: u16 = 49_152;
+const SERVER_PORT: u16 = crate::wire::DEFAULT_PORT;
+/// Requests leave after 0, 1 and 3 s (RFC 4340 §8.1.1): if three find no answer, there is none.
+const MIN_PATIENCE: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests;

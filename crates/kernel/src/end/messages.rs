@@ -1,0 +1,86 @@
+//! The messages of a datagram flow, as both of its transports carry them: filling what leaves, identifying
+//! what arrives.
+
+use crate::spec::FlowSpec;
+use crate::wire::{FILE_HEADER, filling, read_header, write_header};
+
+/// Makes the bytes of messages that leave.
+pub(super) struct Outgoing {
+    token: u32,
+    bytes: Vec<u8>,
+}
+
+impl Outgoing {
+    pub(super) const fn new(token: u32) -> Self {
+        Self { token, bytes: Vec::new() }
+    }
+
+    /// What this flow's messages carry.
+    pub(super) const fn token(&self) -> u32 {
+        self.token
+    }
+
+    /// Message `seq` of `size` bytes: its header, then the file's piece if the message has one, and filling.
+    pub(super) fn fill(&mut self, spec: &FlowSpec, size: u64, seq: u64) -> &[u8] {
+        let size = usize::try_from(size).unwrap_or(0);
+        if self.bytes.len() != size {
+            self.bytes = filling(size);
+        }
+        if let (Some(file), Some(piece)) = (&spec.file, spec.file_piece()) {
+            let begin = usize::try_from(seq.saturating_mul(piece)).unwrap_or(usize::MAX);
+            let content = file.content.get(begin..).unwrap_or_default();
+            let room = self.bytes.get_mut(FILE_HEADER as usize..).unwrap_or_default();
+            room.iter_mut().zip(content).for_each(|(to, from)| *to = *from);
+        }
+        write_header(&mut self.bytes, self.token, seq);
+        &self.bytes
+    }
+}
+
+/// Identifies the messages that arrive, and counts each once.
+pub(super) struct Incoming {
+    token: u32,
+    /// One more than the largest sequence number that the workload can reach: what claims more is no message.
+    bound: u64,
+    expected: u64,
+    /// Which sequence numbers arrived, 64 a word.
+    seen: Vec<u64>,
+    unique: u64,
+}
+
+impl Incoming {
+    pub(super) const fn new(token: u32, bound: u64) -> Self {
+        Self { token, bound, expected: 0, seen: Vec::new(), unique: 0 }
+    }
+
+    /// The number of the message that `payload` is; `None` if it is none of this flow's.
+    pub(super) fn number(&self, spec: &FlowSpec, payload: &[u8]) -> Option<u64> {
+        let seq = read_header(payload, self.token, self.expected)?;
+        let is_whole = spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
+        (is_whole && seq < self.bound).then_some(seq)
+    }
+
+    /// Message `seq` came: short numbers are extended to one near the next.
+    pub(super) fn expect_after(&mut self, seq: u64) {
+        self.expected = self.expected.max(seq + 1);
+    }
+
+    /// Message `seq`, a number that [`Incoming::number`] gave, has been read.
+    pub(super) fn note(&mut self, seq: u64) {
+        self.expect_after(seq);
+        // `bound` limits seq, and the session's budget limits `bound`.
+        let (word, bit) = (usize::try_from(seq / 64).unwrap_or(0), 1 << (seq % 64));
+        if self.seen.len() <= word {
+            self.seen.resize(word + 1, 0);
+        }
+        if self.seen[word] & bit == 0 {
+            self.seen[word] |= bit;
+            self.unique += 1;
+        }
+    }
+
+    /// Messages that arrived, duplicates left out.
+    pub(super) const fn unique(&self) -> u64 {
+        self.unique
+    }
+}

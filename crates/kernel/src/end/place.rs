@@ -1,0 +1,18 @@
+//! Which end of which flow.
+
+use talkpath_units::Seed;
+
+/// Which end of which flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The flow's place in the session.
+    pub index: usize,
+    /// Whether this end sends the workload's messages.
+    pub is_sender: bool,
+    /// Whether this end opens a connection of our own transports; the other answers.
+    pub is_client: bool,
+    /// What the flow's datagrams carry.
+    pub token: u32,
+    /// Draws what our own transports draw.
+    pub seed: Seed,
+}

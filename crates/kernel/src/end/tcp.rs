@@ -1,0 +1,411 @@
+//! A flow's channel over the kernel's TCP: non-blocking, driven by readiness.
+//!
+//! A write that the socket cuts short took a part of the message: the application continues with the rest
+//! when there is room.
+//!
+//! ```text
+//!  client:  idle ─► connecting ─► open (the opening line, and behind it the first message)
+//!  server:  idle ─► open (the opening line was read)
+//! ```
+//!
+//! The opening line, which names the flow, is answered by nothing. If the client sends, the line shares the
+//! segment of the first message: alone it would be a small segment in flight, for whose acknowledgement Nagle
+//! had to wait.
+
+mod dial;
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::SendFlags;
+use rustix::time::Timespec;
+use talkpath_flow::{Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
+use talkpath_transport::tcp::WRITE;
+use talkpath_transport::{Delivery, Observation};
+use talkpath_units::{Bytes, Duration, Instant};
+
+use super::place::Place;
+use crate::clock::RunClock;
+use crate::log::Totals;
+use crate::progress::Progress;
+use crate::spec::FlowSpec;
+use crate::sys::{SocketSwitch, TcpInfo, receive_stream, send_queue, switch_on, tcp_info};
+use crate::wire::filling;
+use dial::watch;
+pub use dial::{Dial, apply_options};
+
+/// A TCP flow's channel.
+pub(super) struct Stream {
+    spec: FlowSpec,
+    is_sender: bool,
+    clock: RunClock,
+    socket: Option<TcpStream>,
+    state: State,
+    dial: Option<Dial>,
+    /// Bytes that were read with the opening line.
+    unread: Vec<u8>,
+    buffer: Vec<u8>,
+    /// The socket may have something to read: it was not found empty since the last event.
+    is_readable: bool,
+    /// When the serving thread would have seen the last event, had it run.
+    looked: Instant,
+    sent: u64,
+    received: u64,
+    was_open: bool,
+    /// Counted before the first message.
+    at_open: TcpInfo,
+    order: Order,
+    /// What ended the connection before its time.
+    pub(super) failure: Option<String>,
+}
+
+/// What came out of order on a connection whose end echoes: whether a receive stamp says when a byte could be
+/// read.
+///
+/// A segment that came before an earlier one has a stamp of then, and cannot be read before the hole is
+/// filled. That wait is the network's doing. Such segments are only counted (TCP_INFO), so stamps are
+/// believed that are later than the last moment at which the count was seen to grow.
+#[derive(Default)]
+struct Order {
+    counted: u32,
+    grew_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Connecting,
+    Open,
+    Closed,
+}
+
+impl Channel for Stream {
+    /// Reads, and messages written, before another flow gets its turn (chosen: a millisecond or so of
+    /// copying).
+    const MAX_TURN: usize = 16;
+    const IN_PARTS: bool = true;
+
+    fn now(&mut self, _began: Instant) -> Instant {
+        self.clock.now()
+    }
+
+    fn is_open(&self) -> bool {
+        self.state == State::Open || self.refuses()
+    }
+
+    fn write(&mut self, write: &Write, _now: Instant) -> Outcome {
+        if self.refuses() {
+            return Outcome::Refused;
+        }
+        let Some(socket) = &mut self.socket else { return Outcome::NoRoom };
+        // A file's next byte is the one after all that the socket has taken.
+        let bytes = match self.spec.file.as_ref().filter(|_| self.is_sender) {
+            Some(file) => {
+                let sent = usize::try_from(self.sent).unwrap_or(usize::MAX);
+                file.content.get(sent..).unwrap_or_default()
+            }
+            None => outgoing(),
+        };
+        let piece = usize::try_from(write.message.size.get()).unwrap_or(usize::MAX).min(bytes.len());
+        loop {
+            match socket.write(&bytes[..piece]) {
+                Ok(0) => return Outcome::NoRoom,
+                Ok(count) => {
+                    self.sent += count as u64;
+                    return Outcome::Taken(Bytes::new(count as u64));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Outcome::NoRoom,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.fail(&error);
+                    return if self.refuses() { Outcome::Refused } else { Outcome::NoRoom };
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
+        let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX).min(READ);
+        let (count, held_since) = match self.unread.len().min(limit) {
+            0 => self.receive(limit)?,
+            count => {
+                self.buffer[..count].copy_from_slice(&self.unread[..count]);
+                self.unread.drain(..count);
+                (count, self.clock.now())
+            }
+        };
+        self.received += count as u64;
+        let delivery = Delivery::Stream { bytes: Bytes::new(count as u64) };
+        Some(Read { delivery, came_at: None, held_since: Some(held_since), data: &self.buffer[..count] })
+    }
+
+    /// What the kernel has no room for waits in the application, begun. If the socket says that it may not be
+    /// written to, `epoll` reports when it may (tcp_poll asks to be woken).
+    fn writable(&mut self, _flow: FlowId) -> Bytes {
+        let Some(socket) = &self.socket else { return Bytes::ZERO };
+        let mut fds = [PollFd::new(socket, PollFlags::OUT)];
+        let is_writable =
+            poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0);
+        if is_writable { Bytes::MAX } else { Bytes::ZERO }
+    }
+
+    fn flush(&mut self, _flow: FlowId, _side: Side, _taps: &mut FlowTaps, _now: Instant) {}
+
+    fn poll_timeout(&self) -> Instant {
+        match self.state {
+            State::Idle if self.dial.is_some() => Instant::from_nanos(self.spec.start_ns),
+            _ => Instant::MAX,
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        let Some(socket) = &self.socket else { return Observation::default() };
+        let (Ok(info), Ok(queue)) = (tcp_info(socket.as_fd()), send_queue(socket.as_fd())) else {
+            return Observation::default();
+        };
+        let unlimited = info.ssthresh >= UNLIMITED_SSTHRESH;
+        let offered = info.send_window.and_then(|bytes| bytes.checked_div(info.mss)).unwrap_or(u32::MAX);
+        Observation {
+            cwnd: Some(f64::from(info.cwnd)),
+            window: Some(f64::from(info.cwnd.min(offered))),
+            ssthresh: Some(if unlimited { f64::INFINITY } else { f64::from(info.ssthresh) }),
+            srtt: Some(Duration::from_micros(u64::from(info.srtt_us))),
+            rto: Some(Duration::from_micros(u64::from(info.rto_us))),
+            pacing_rate: None,
+            bottleneck_rate: None,
+            send_buffer: Bytes::new(queue),
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn new(spec: &FlowSpec, place: &Place, clock: RunClock) -> Self {
+        Self {
+            spec: spec.clone(),
+            is_sender: place.is_sender,
+            clock,
+            socket: None,
+            state: State::Idle,
+            dial: None,
+            unread: Vec::new(),
+            buffer: Vec::new(),
+            is_readable: false,
+            looked: Instant::MAX,
+            sent: 0,
+            received: 0,
+            was_open: false,
+            at_open: TcpInfo::default(),
+            order: Order::default(),
+            failure: None,
+        }
+    }
+
+    pub(super) fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+    }
+
+    /// Says whom a client's end connects to when the flow starts.
+    pub(super) fn set_dial(&mut self, dial: Dial) {
+        self.dial = Some(dial);
+    }
+
+    /// Takes over a connection that is open already, of which `unread` was read with the opening line;
+    /// returns whether it does. An end that has its connection lets go of another.
+    ///
+    /// # Errors
+    /// The system's, if the connection cannot be watched.
+    pub(super) fn adopt(
+        &mut self,
+        (socket, unread): (TcpStream, &[u8]),
+        epoll: &OwnedFd,
+        index: u64,
+    ) -> io::Result<bool> {
+        if self.state != State::Idle {
+            return Ok(false);
+        }
+        watch(epoll, &socket, index)?;
+        self.socket = Some(socket);
+        unread.clone_into(&mut self.unread);
+        self.open();
+        Ok(true)
+    }
+
+    /// Whether the connection is open.
+    pub(super) fn is_connected(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Whether the connection is or was open.
+    pub(super) const fn was_open(&self) -> bool {
+        self.was_open
+    }
+
+    /// After a connection ended before its time each message that its workload's clock has due is refused, so
+    /// that it counts as not sent and not as never due.
+    fn refuses(&self) -> bool {
+        self.state == State::Closed && self.was_open && self.spec.is_clocked()
+    }
+
+    /// The flow starts, or something is due on its connection.
+    pub(super) fn handle_timeout(&mut self) {
+        if self.state == State::Idle
+            && let Err(error) = self.connect()
+        {
+            self.fail(&error);
+        }
+    }
+
+    /// The socket's readiness changed, and since `looked` this thread would have seen it; returns whether the
+    /// connection is open.
+    pub(super) fn handle_ready(&mut self, looked: Instant) -> bool {
+        (self.looked, self.is_readable) = (looked, true);
+        if self.state == State::Connecting
+            && let Err(error) = self.finish_connecting()
+        {
+            self.fail(&error);
+        }
+        self.state == State::Open
+    }
+
+    /// Reads what comes to an end that wants nothing, for the news that the connection is over.
+    pub(super) fn discard(&mut self) {
+        for _ in 0..Self::MAX_TURN {
+            if self.receive(READ).is_none() {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn progress(&self, is_done: bool) -> Progress {
+        Progress { is_done, sent: self.sent, received: self.received }
+    }
+
+    pub(super) fn count(&self, totals: &mut Totals) {
+        let Some(socket) = &self.socket else { return };
+        let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
+        totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
+        if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
+            let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
+            totals.data_packets = Some(since(info.data_segs_out, self.at_open.data_segs_out));
+            totals.retransmissions = Some(since(info.total_retrans, self.at_open.total_retrans));
+            totals.timeouts = info
+                .total_rto
+                .map(|total| u64::from(total.wrapping_sub(self.at_open.total_rto.unwrap_or(0))));
+        }
+    }
+
+    const fn is_echoing(&self) -> bool {
+        !self.is_sender && self.spec.echo_per_read.is_some()
+    }
+
+    fn connect(&mut self) -> io::Result<()> {
+        let Some(dial) = &self.dial else { return Ok(()) };
+        self.socket = Some(dial.connect(&self.spec, self.is_sender)?);
+        self.state = State::Connecting;
+        Ok(())
+    }
+
+    fn finish_connecting(&mut self) -> io::Result<()> {
+        let Some(socket) = &mut self.socket else { return Ok(()) };
+        if let Some(error) = socket.take_error()? {
+            return Err(error);
+        }
+        if socket.peer_addr().is_err() {
+            return Ok(());
+        }
+        let opening = self.dial.as_ref().map_or(&[][..], |dial| &dial.opening);
+        // MORE keeps the line until the first message is behind it (tcp(7), TCP_CORK; 200 ms at most).
+        let follows = if self.is_sender { SendFlags::MORE } else { SendFlags::empty() };
+        if rustix::net::send(&*socket, opening, follows)? != opening.len() {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.open();
+        Ok(())
+    }
+
+    fn open(&mut self) {
+        if let Some(socket) = &self.socket {
+            self.at_open = tcp_info(socket.as_fd()).unwrap_or_default();
+            if self.is_echoing() {
+                // Without stamps a message counts as come when it is read.
+                let _ = switch_on(socket.as_fd(), SocketSwitch::KernelStamps);
+            }
+        }
+        self.buffer = vec![0; READ];
+        self.was_open = true;
+        self.is_readable = true;
+        self.state = State::Open;
+    }
+
+    /// Reads at most `limit` bytes into the buffer; gives their number, and since when the last of them could
+    /// be read.
+    fn receive(&mut self, limit: usize) -> Option<(usize, Instant)> {
+        if !self.is_readable || self.state != State::Open {
+            return None;
+        }
+        let is_echoing = self.is_echoing();
+        loop {
+            let socket = self.socket.as_mut()?;
+            let buffer = &mut self.buffer[..limit];
+            let read = match is_echoing {
+                true => receive_stream(socket.as_fd(), buffer),
+                false => socket.read(buffer).map(|count| (count, None)),
+            };
+            match read {
+                Ok((0, _)) => self.fail(&io::ErrorKind::UnexpectedEof.into()),
+                Ok((count, stamp_ns)) => return Some((count, self.arrival(stamp_ns).min(self.looked))),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => self.fail(&error),
+            }
+            return None;
+        }
+    }
+
+    /// When the last byte that was just read could be read first, as far as the kernel's stamp says: at the
+    /// latest now.
+    fn arrival(&mut self, stamp_ns: Option<i64>) -> Instant {
+        let now = self.clock.now();
+        let (Some(stamp_ns), Some(socket)) = (stamp_ns, &self.socket) else { return now };
+        let counted = tcp_info(socket.as_fd()).ok().and_then(|info| info.out_of_order);
+        match counted {
+            Some(counted) if counted == self.order.counted => {
+                let stamp = self.clock.stamped(Some(stamp_ns));
+                if stamp > self.order.grew_at { stamp.min(now) } else { now }
+            }
+            _ => {
+                self.order = Order { counted: counted.unwrap_or(0), grew_at: now };
+                now
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.state = State::Closed;
+        if self.failure.is_none() {
+            let what = match error.kind() {
+                io::ErrorKind::UnexpectedEof => "the far end closed the data connection".to_owned(),
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                    "the data connection was reset".to_owned()
+                }
+                _ => format!("the data connection failed: {error}"),
+            };
+            let at_s = self.clock.now().since(Instant::ZERO).as_millis_f64() / 1e3;
+            self.failure = Some(format!("{what} {at_s:.1} s into the run"));
+        }
+    }
+}
+
+/// What streams carry.
+fn outgoing() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| filling(WRITE as usize))
+}
+
+/// Bytes of one read at most.
+const READ: usize = 64 * 1024;
+/// TCP_INFINITE_SSTHRESH of the Linux kernel's net/tcp.h.
+const UNLIMITED_SSTHRESH: u32 = 0x7fff_ffff;

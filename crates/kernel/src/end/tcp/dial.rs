@@ -1,0 +1,70 @@
+//! Dialling: a socket with the scenario's options, under way to the far end.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::event::epoll;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::spec::{FlowSpec, TransportSpec};
+
+/// How a client reaches the server's data port.
+pub struct Dial {
+    /// The port at the server.
+    pub to: SocketAddr,
+    /// The opening line.
+    pub opening: Vec<u8>,
+    /// Watches the connection.
+    pub epoll: Arc<OwnedFd>,
+    /// The number under which it is watched.
+    pub index: u64,
+}
+
+impl Dial {
+    /// Begins to connect an end of the flow `spec`, which begins now.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn connect(&self, spec: &FlowSpec, is_sender: bool) -> io::Result<TcpStream> {
+        let socket =
+            Socket::new(Domain::for_address(self.to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+        apply_options(&socket, &spec.transport, is_sender)?;
+        match socket.connect(&self.to.into()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        let socket = TcpStream::from(socket);
+        watch(&self.epoll, &socket, self.index)?;
+        Ok(socket)
+    }
+}
+
+/// Sets what the scenario chose about a TCP socket, before it connects.
+///
+/// # Errors
+/// The system's; `NotFound` if the kernel lacks the congestion control.
+pub fn apply_options(socket: &Socket, transport: &TransportSpec, is_sender: bool) -> io::Result<()> {
+    let TransportSpec::Tcp { nodelay, cc, mss, send_buffer, receive_buffer } = transport else {
+        return Ok(());
+    };
+    socket.set_tcp_nodelay(*nodelay)?;
+    SockRef::from(socket).set_tcp_congestion(cc.as_bytes())?;
+    if let Some(mss) = mss {
+        socket.set_tcp_mss(*mss)?;
+    }
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    match (is_sender, send_buffer, receive_buffer) {
+        (true, Some(bytes), _) => socket.set_send_buffer_size(size(*bytes)),
+        (false, _, Some(bytes)) => socket.set_recv_buffer_size(size(*bytes)),
+        _ => Ok(()),
+    }
+}
+
+/// Has `epoll` report every change of `socket`'s readiness, under `index`.
+pub(super) fn watch(epoll: &OwnedFd, socket: &TcpStream, index: u64) -> io::Result<()> {
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+    Ok(epoll::add(epoll, socket, epoll::EventData::new_u64(index), flags)?)
+}

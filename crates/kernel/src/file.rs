@@ -1,0 +1,173 @@
+//! Files on their way: what the sender reads, and the folder in which the receiver may keep them. Putting a
+//! file together and checking it is the application's (`flow::file`).
+//!
+//! Both ends know a file by [`FileSpec`]: its name, size and SHA-256 (FIPS 180-4), which the sender works out
+//! before the run. A stream carries the file's bytes and nothing else. Over UDP each message carries its
+//! header (`wire.rs`) and the next piece of the file, so that a sequence number gives the piece's place, and
+//! what is missing is known to the byte.
+//!
+//! Left out: sending again what is missing (that would be another transport), and files that grow while they
+//! are sent.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{Access, AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{accessat, open, openat, renameat_with, unlinkat};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::hex::to_hex;
+use crate::random::random;
+
+/// A file as both ends know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileSpec {
+    /// The source's own name, without its folder.
+    pub name: String,
+    /// Of the whole file, in hexadecimal.
+    pub(crate) sha256: String,
+    /// What is sent; only the sender has it.
+    #[serde(skip)]
+    pub content: Arc<Vec<u8>>,
+}
+
+impl FileSpec {
+    /// Reads `source`, which had `bytes` bytes when the scenario was read.
+    ///
+    /// # Errors
+    /// Why it cannot be sent, in words.
+    pub fn read(source: &str, bytes: u64) -> Result<Self, String> {
+        if bytes > MAX_BYTES {
+            return Err(format!("{source}: {bytes} B; real arenas send files of at most {MAX_BYTES} B"));
+        }
+        let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+        File::open(source)
+            .and_then(|file| file.take(bytes + 1).read_to_end(&mut content))
+            .map_err(|error| format!("{source}: {error}"))?;
+        if content.len() as u64 != bytes {
+            return Err(format!("{source}: it had {bytes} B when the scenario was read, and has not now"));
+        }
+        let sha256 = to_hex(&Sha256::digest(&content));
+        let name = Path::new(source).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { name, sha256, content: Arc::new(content) })
+    }
+
+    /// What a stranger's description must be, in words.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        let is_hash = self.sha256.len() == 64 && self.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_hash && self.name.len() <= MAX_NAME {
+            true => Ok(()),
+            false => Err("a file needs a name of at most 255 B and its SHA-256".to_owned()),
+        }
+    }
+}
+
+/// Keeps `content` in `folder` under a name made from `wanted`; returns that name.
+///
+/// The name has no separator, does not begin with a point, and is nobody else's: a file that is already there
+/// is never replaced, the new one gets a number. The file appears whole: it is written under a hidden name
+/// and renamed.
+///
+/// # Errors
+/// The system's; `AlreadyExists` if a hundred files of that name are there.
+pub fn keep(folder: &Path, wanted: &str, content: &[u8]) -> io::Result<String> {
+    let directory = open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let hidden = format!(".talkpath-{}", to_hex(&random::<8>()?));
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let mut file = File::from(openat(&directory, hidden.as_str(), flags, mode)?);
+    let named = file.write_all(content).and_then(|()| {
+        let name = plain_name(wanted);
+        for number in 1..=MAX_SAME_NAME {
+            let name = if number == 1 { name.clone() } else { numbered(&name, number) };
+            match renameat_with(
+                &directory,
+                hidden.as_str(),
+                &directory,
+                name.as_str(),
+                RenameFlags::NOREPLACE,
+            ) {
+                Ok(()) => return Ok(name),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    });
+    if named.is_err() {
+        // The error that is returned came first.
+        let _ = unlinkat(&directory, hidden.as_str(), AtFlags::empty());
+    }
+    named
+}
+
+/// Whether `folder` is one in which files can be kept.
+///
+/// # Errors
+/// The system's.
+pub fn check_folder(folder: &Path) -> io::Result<()> {
+    let directory = open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(accessat(&directory, ".", Access::WRITE_OK, AtFlags::empty())?)
+}
+
+/// `wanted`'s last part in plain characters, without points at its beginning.
+fn plain_name(wanted: &str) -> String {
+    let base = wanted.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let plain: String = base.chars().take(MAX_KEPT_NAME).map(|c| if is_plain(c) { c } else { '-' }).collect();
+    match plain.trim_start_matches(['.', '-']) {
+        "" => "file".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// `report.pdf` and 2 become `report-2.pdf`.
+fn numbered(name: &str, number: u32) -> String {
+    match name.rsplit_once('.') {
+        Some((stem, ending)) => format!("{stem}-{number}.{ending}"),
+        None => format!("{name}-{number}"),
+    }
+}
+
+/// The largest file that is sent: it is held in memory (chosen).
+const MAX_BYTES: u64 = 1 << 30;
+/// NAME_MAX of Linux's limits.h.
+const MAX_NAME: usize = 255;
+/// Characters of a kept file's name (chosen: with a number well under NAME_MAX).
+const MAX_KEPT_NAME: usize = 100;
+/// Files of one name (chosen).
+const MAX_SAME_NAME: u32 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_file_stays_in_its_folder_and_replaces_nothing() {
+        let outside = std::env::temp_dir().join(format!("talkpath-keep-{}", std::process::id()));
+        let folder = outside.join("in");
+        std::fs::create_dir_all(&folder).unwrap();
+        let names =
+            ["../../x/evil.txt", "/etc/evil.txt", "..\\evil.txt", ".bashrc", "..", "", "a b\n.t", "-rf"];
+        let kept: Vec<_> = names.iter().map(|name| keep(&folder, name, b"new").unwrap()).collect();
+        let expected = ["evil.txt", "evil-2.txt", "evil-3.txt", "bashrc", "file", "file-2", "a-b-.t", "rf"];
+        assert_eq!(kept, expected);
+        assert_eq!(keep(&folder, &"n".repeat(999), b"").unwrap().len(), MAX_KEPT_NAME);
+        // A link that waits under the wanted name is not followed, and not replaced.
+        std::os::unix::fs::symlink(outside.join("target"), folder.join("link")).unwrap();
+        assert_eq!(keep(&folder, "link", b"new").unwrap(), "link-2");
+        assert!(!outside.join("target").exists());
+        assert!(
+            std::fs::read_dir(&folder)
+                .unwrap()
+                .all(|entry| { !entry.unwrap().file_name().to_string_lossy().starts_with('.') })
+        );
+        std::fs::remove_dir_all(&outside).unwrap();
+    }
+}

@@ -1,0 +1,252 @@
+//! The hosts' devices: a virtual Ethernet cable (veth(4)) from each host to the emulator, addresses and
+//! routes.
+//!
+//! ```text
+//!  host's namespace                         namespace between the hosts, for the emulator's ends alone
+//!   talkpath, 192.0.2.x ─── cable ───────── host1, host2: no address, nobody but the packet socket listens
+//! ```
+//!
+//! No end resolves hardware addresses (IFF_NOARP): the kernel then puts its own into what it sends, and the
+//! emulator the one that all hosts have here into what it hands over. A host's end does not offer to cut
+//! super-packets (TSO, USO), so that the kernel cuts them before its device and each packet of them is
+//! stamped; the emulator's end does offer, for trains.
+//!
+//! The benchmark that carries packets as mahimahi does has its TUN devices.
+//!
+//! What the child sends is built before the fork ([`CableRequests`], [`TunRequests`]). The rest is "after
+//! fork" (`fork.rs`): it allocates nothing and takes no lock. Left out: IPv6, queues (a cable has none),
+//! hardware receive offload (GRO is off, as veth has it: segments stay one by one).
+#![expect(unsafe_code, reason = "these ioctls have no safe wrapper; each block says why it is sound")]
+
+use std::ffi::CStr;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::fork::open_file;
+use super::netlink::{CableEnd, Request, Route, route_socket};
+use super::ring::{self, Layout};
+
+/// The namespace with the emulator's ends of the cables.
+pub struct Between {
+    /// Its number is what the requests for cables hold. Before the fork it is a placeholder.
+    namespace: OwnedFd,
+    /// For requests to it from anywhere; none before it exists.
+    requests: Option<OwnedFd>,
+}
+
+/// What is sent to rtnetlink(7) for a host's cable.
+pub struct CableRequests {
+    lay: Request,
+    bring_up_far_end: Request,
+    address: Request,
+    bring_up: Request,
+    /// The index of the emulator's end.
+    far_index: u32,
+    largest_packet: u16,
+}
+
+/// The same for a host's TUN device.
+pub struct TunRequests {
+    limits: Request,
+    address: Request,
+    bring_up: Request,
+}
+
+/// `struct ifreq` of linux/if.h: a name and 24 bytes of whatever the request is about.
+#[repr(C, align(8))]
+struct InterfaceRequest {
+    name: [u8; 16],
+    value: [u8; 24],
+}
+
+impl Between {
+    /// A namespace that is still to be made.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn placeholder() -> io::Result<Self> {
+        Ok(Self { namespace: open_file(c"/dev/null")?, requests: None })
+    }
+
+    /// Makes it the namespace that the caller is in. After fork.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn be_here(&mut self) -> io::Result<()> {
+        let here = open_file(c"/proc/thread-self/ns/net")?;
+        rustix::io::dup3(here, &mut self.namespace, rustix::io::DupFlags::CLOEXEC)?;
+        self.requests = Some(route_socket()?);
+        Ok(())
+    }
+
+    /// Lays a cable from the namespace that the caller is in now to the emulator, whose end has the packet
+    /// socket `tap`, made in the namespace between. After fork.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn attach(&self, cable: &CableRequests, tap: &OwnedFd) -> io::Result<()> {
+        let here = route_socket()?;
+        let between = self.requests.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        cable.lay.send(&here)?;
+        // This end first: a device that comes up beside one that is down waits for the kernel's link watch,
+        // up to a second.
+        cable.bring_up_far_end.send(between)?;
+        // A packet socket that is bound to a device that is down has an error waiting.
+        ring::listen(tap, cable.far_index, Layout::of(cable.largest_packet))?;
+        cable.address.send(&here)?;
+        cut_in_software(&control_socket()?, DEVICE)?;
+        cable.bring_up.send(&here)
+    }
+}
+
+impl CableRequests {
+    /// The requests for a host's cable to `between`, with `far` (one of [`FAR_ENDS`]) as the emulator's end.
+    pub fn new(between: &Between, far: CableEnd<'_>, address: Ipv4Addr, largest_packet: u16) -> Self {
+        let near = CableEnd { name: DEVICE, index: HOST_INDEX };
+        Self {
+            lay: Request::cable(near, far, between.namespace.as_fd(), largest_packet),
+            bring_up_far_end: Request::bring_up(far.index),
+            address: Request::address(near.index, address, PREFIX),
+            bring_up: Request::bring_up(near.index),
+            far_index: far.index,
+            largest_packet,
+        }
+    }
+}
+
+impl TunRequests {
+    /// The requests for the device of a host with this address.
+    pub fn new(address: Ipv4Addr, mtu: u16) -> Self {
+        Self {
+            limits: Request::limits(HOST_INDEX, mtu, TUN_QUEUE),
+            address: Request::address(HOST_INDEX, address, PREFIX),
+            bring_up: Request::bring_up(HOST_INDEX),
+        }
+    }
+
+    /// Makes the device (Documentation/networking/tuntap.rst of the kernel) in the namespace that the caller
+    /// is in. After fork.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let tun = rustix::fs::open(c"/dev/net/tun", flags, Mode::empty())?;
+        let mut request = InterfaceRequest::new(DEVICE);
+        request.value[..2].copy_from_slice(&(libc::IFF_TUN as i16).to_ne_bytes());
+        let index = HOST_INDEX;
+        // SAFETY: TUNSETIFINDEX reads one `unsigned int`. TUNSETIFF reads and writes one `ifreq`, which
+        // `request` is.
+        unsafe {
+            check(libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFINDEX, &raw const index))?;
+            check(libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, &raw mut request))?;
+        }
+        let here = route_socket()?;
+        for request in [&self.limits, &self.address, &self.bring_up] {
+            request.send(&here)?;
+        }
+        Ok(tun)
+    }
+}
+
+/// The request for a route from a host to the host `to`, sent in the namespace of the former.
+pub fn route_request(to: Ipv4Addr, route: Route) -> Request {
+    Request::route(HOST_INDEX, to, route)
+}
+
+/// Has the kernel cut super-packets before this device: a packet of its own on the cable for each. By
+/// ioctl(2), because ethtool's netlink family, which has no number of its own, came with Linux 5.6 only.
+fn cut_in_software(control: &OwnedFd, name: &CStr) -> io::Result<()> {
+    // ethtool_gstrings: command, which set, how many; then the names, each in 32 bytes.
+    let mut strings = Words([0; 3 + 8 * MAX_FEATURES]);
+    strings.0[..2].copy_from_slice(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES]);
+    // ethtool_sset_info: command, reserved, a mask of sets, then how many strings the set has.
+    let mut set_info = Words([0; 6]);
+    set_info.0[0] = ETHTOOL_GSSET_INFO;
+    set_info.0[2..4].copy_from_slice(&words_of(1 << ETH_SS_FEATURES));
+    ethtool(control, name, &mut set_info)?;
+    let count = set_info.0[4] as usize;
+    if count > MAX_FEATURES {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    strings.0[2] = count as u32;
+    ethtool(control, name, &mut strings)?;
+    // ethtool_sfeatures: command, how many blocks; for each 32 features which are meant, and which of them
+    // shall be on.
+    let mut features = Words([0; 2 + 2 * MAX_FEATURES / 32]);
+    features.0[..2].copy_from_slice(&[ETHTOOL_SFEATURES, count.div_ceil(32) as u32]);
+    for (feature, words) in strings.0[3..].chunks_exact(8).take(count).enumerate() {
+        let mut text = [0; 32];
+        for (to, word) in text.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        if text.starts_with(b"tx-tcp") || text.starts_with(b"tx-udp-segmentation") {
+            features.0[2 + 2 * (feature / 32)] |= 1 << (feature % 32);
+        }
+    }
+    ethtool(control, name, &mut features)
+}
+
+/// The halves of a 64-bit field among 32-bit ones.
+fn words_of(value: u64) -> [u32; 2] {
+    let bytes = value.to_ne_bytes();
+    let half = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+    [u32::from_ne_bytes(half(0)), u32::from_ne_bytes(half(4))]
+}
+
+/// A command of linux/ethtool.h with its fields.
+#[repr(C, align(8))]
+struct Words<const N: usize>([u32; N]);
+
+fn ethtool<const N: usize>(control: &OwnedFd, name: &CStr, words: &mut Words<N>) -> io::Result<()> {
+    let mut request = InterfaceRequest::new(name);
+    request.value[..size_of::<usize>()].copy_from_slice(&(&raw mut *words).addr().to_ne_bytes());
+    (&raw mut *words).expose_provenance();
+    // SAFETY: SIOCETHTOOL reads one `ifreq`, which `request` is; the command behind its pointer is in
+    // `words`, exclusively borrowed, and each of the callers above gives it the room that the kernel writes
+    // for it.
+    check(unsafe { libc::ioctl(control.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })
+}
+
+fn control_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+impl InterfaceRequest {
+    fn new(name: &CStr) -> Self {
+        let mut request = Self { name: [0; 16], value: [0; 24] };
+        // The last byte stays zero: names are shorter.
+        for (to, from) in request.name[..15].iter_mut().zip(name.to_bytes()) {
+            *to = *from;
+        }
+        request
+    }
+}
+
+/// The device's name and index, the same on both hosts, which do not see each other. Kernel modules may make
+/// devices of their own in each new namespace (`sit0`, `tunl0`), whose indices are the lowest: this one is
+/// chosen above them.
+const DEVICE: &CStr = c"talkpath";
+const HOST_INDEX: u32 = 1000;
+/// The emulator's ends, by host.
+pub const FAR_ENDS: [CableEnd<'_>; 2] =
+    [CableEnd { name: c"host1", index: 1001 }, CableEnd { name: c"host2", index: 1002 }];
+/// A network of four addresses: the two hosts and nobody else.
+const PREFIX: u8 = 30;
+/// Packets that wait in a TUN device (chosen: a flood's of some tens of milliseconds).
+const TUN_QUEUE: u32 = 32_768;
+/// linux/ethtool.h.
+const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_SFEATURES: u32 = 0x3b;
+const ETH_SS_FEATURES: u32 = 4;
+/// Twice what Linux 6.18 has.
+const MAX_FEATURES: usize = 128;

@@ -1,0 +1,14 @@
+//! What makes the hosts of an emulated path: namespaces, the cables between them, and the memory in which the
+//! kernel leaves what comes through these.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `fork` | namespaces, and descriptors handed from process to process |
+//! | `netlink` | the requests to rtnetlink(7) |
+//! | `cable` | the hosts' devices, addresses and routes |
+//! | `ring` | the emulator's end of a cable |
+
+pub mod cable;
+pub mod fork;
+pub mod netlink;
+pub mod ring;

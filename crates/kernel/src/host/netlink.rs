@@ -1,0 +1,238 @@
+//! Requests to rtnetlink(7) that make the hosts' devices, addresses and routes.
+//!
+//! A request is built before the fork and sent after it, so that building may allocate. It therefore holds
+//! every number that it needs: the caller chooses the devices' indices and the descriptor of the namespace.
+
+use std::ffi::CStr;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use netlink_packet_core::{
+    DefaultNla, Emitable, ErrorBuffer, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NLMSG_ERROR, NetlinkBuffer, NetlinkHeader,
+};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
+
+/// One request, as the kernel reads it.
+pub struct Request(Vec<u8>);
+
+/// One end of a cable.
+#[derive(Clone, Copy)]
+pub struct CableEnd<'a> {
+    /// The device's name.
+    pub name: &'a CStr,
+    /// The device's index in its namespace.
+    pub index: u32,
+}
+
+/// What a route says; zero leaves it to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// `initcwnd` (ip-route(8)): TCP's initial congestion window, in segments.
+    pub initial_window: u32,
+    /// `quickack`: whether every TCP segment is acknowledged at once.
+    pub quick_acks: bool,
+    /// `mtu`: the largest packet, if that is less than the device's.
+    pub mtu: u32,
+}
+
+impl Request {
+    /// Makes a cable from a host, in whose namespace the request is sent, to the emulator in the namespace
+    /// behind the descriptor `between`.
+    pub(crate) fn cable(
+        host: CableEnd<'_>,
+        emulator: CableEnd<'_>,
+        between: BorrowedFd<'_>,
+        mtu: u16,
+    ) -> Self {
+        let common = |end: CableEnd<'_>| {
+            [
+                attribute(libc::IFLA_IFNAME, end.name.to_bytes_with_nul()),
+                number(libc::IFLA_MTU, mtu.into()),
+                number(libc::IFLA_NUM_TX_QUEUES, 1),
+                number(libc::IFLA_NUM_RX_QUEUES, 1),
+            ]
+        };
+        let mut peer = common(emulator).to_vec();
+        peer.push(attribute(libc::IFLA_NET_NS_FD, &between.as_raw_fd().to_ne_bytes()));
+        let peer = nest(VETH_INFO_PEER, &interface_info(emulator.index, 0), &peer);
+        let kind = attribute(libc::IFLA_INFO_KIND, b"veth");
+        let data = nest(libc::IFLA_INFO_DATA, &[], &[peer]);
+        let mut attributes = common(host).to_vec();
+        attributes.push(attribute(libc::IFLA_ADDRESS, &HOST_HARDWARE));
+        attributes.push(nest(libc::IFLA_LINKINFO, &[], &[kind, data]));
+        let head = interface_info(host.index, 0);
+        Self::new(libc::RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, &attributes)
+    }
+
+    /// Sets how large packets of a TUN device are and how many may wait in it.
+    pub fn limits(index: u32, mtu: u16, queue: u32) -> Self {
+        let attributes = [number(libc::IFLA_MTU, mtu.into()), number(libc::IFLA_TXQLEN, queue)];
+        Self::new(libc::RTM_SETLINK, 0, &interface_info(index, 0), &attributes)
+    }
+
+    /// Brings a device up, without address resolution.
+    pub(crate) fn bring_up(index: u32) -> Self {
+        let flags = libc::IFF_UP | libc::IFF_NOARP;
+        Self::new(libc::RTM_SETLINK, 0, &interface_info(index, flags as u32), &[])
+    }
+
+    /// Gives a device an address in a network of `prefix` bits.
+    pub fn address(index: u32, address: Ipv4Addr, prefix: u8) -> Self {
+        // ifaddrmsg: family, length of the prefix, flags, scope (the whole world), index.
+        let mut head = [libc::AF_INET as u8, prefix, 0, libc::RT_SCOPE_UNIVERSE, 0, 0, 0, 0];
+        head[4..].copy_from_slice(&index.to_ne_bytes());
+        let attributes =
+            [attribute(libc::IFA_LOCAL, &address.octets()), attribute(libc::IFA_ADDRESS, &address.octets())];
+        Self::new(libc::RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &head, &attributes)
+    }
+
+    /// Makes a route to the host `to` over a device.
+    pub fn route(index: u32, to: Ipv4Addr, route: Route) -> Self {
+        // rtmsg: family, length of the destination and of the source, type of service, table, protocol,
+        // scope, type, flags.
+        let mut head = [0; 12];
+        head[0] = libc::AF_INET as u8;
+        head[1] = 32;
+        head[4] = libc::RT_TABLE_MAIN;
+        head[5] = libc::RTPROT_STATIC;
+        head[6] = libc::RT_SCOPE_LINK;
+        head[7] = libc::RTN_UNICAST;
+        let metrics: Vec<_> = [
+            (RTAX_MTU, route.mtu),
+            (RTAX_INITCWND, route.initial_window),
+            (RTAX_QUICKACK, u32::from(route.quick_acks)),
+        ]
+        .into_iter()
+        .filter(|(_, value)| *value != 0)
+        .map(|(kind, value)| number(kind, value))
+        .collect();
+        let attributes = [
+            attribute(libc::RTA_DST, &to.octets()),
+            number(libc::RTA_OIF, index),
+            nest(libc::RTA_METRICS, &[], &metrics),
+        ];
+        Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, &attributes)
+    }
+
+    fn new(kind: u16, flags: u16, head: &[u8], attributes: &[DefaultNla]) -> Self {
+        let mut header = NetlinkHeader::default();
+        header.message_type = kind;
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        let body = with_attributes(head, attributes);
+        header.length = (header.buffer_len() + body.len()) as u32;
+        let mut bytes = vec![0; header.buffer_len()];
+        header.emit(&mut bytes);
+        bytes.extend(body);
+        Self(bytes)
+    }
+
+    /// Sends the request to the namespace of `socket` and reads the answer. After fork (`fork.rs`).
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn send(&self, socket: &OwnedFd) -> io::Result<()> {
+        if rustix::net::send(socket, &self.0, SendFlags::empty())? != self.0.len() {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        let mut answer = [0_u8; 512];
+        let (length, _) = rustix::net::recv(socket, &mut answer[..], RecvFlags::empty())?;
+        parse_answer(&answer[..length])
+    }
+}
+
+/// What the kernel says of a request: nothing, or an error. It allocates nothing, so that an answer which is
+/// none is found by its length here instead of by the library's own check.
+fn parse_answer(answer: &[u8]) -> io::Result<()> {
+    let is_whole = answer.len() >= NLMSGERR && answer.len() >= NetlinkBuffer::new(answer).length() as usize;
+    if !is_whole || NetlinkBuffer::new(answer).message_type() != NLMSG_ERROR {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    match ErrorBuffer::new(&answer[NETLINK_HEADER..]).code() {
+        None => Ok(()),
+        Some(code) => Err(io::Error::from_raw_os_error(-code.get())),
+    }
+}
+
+/// A socket for requests to the namespace that the caller is in. After fork.
+///
+/// # Errors
+/// The system's.
+pub fn route_socket() -> io::Result<OwnedFd> {
+    // NETLINK_ROUTE is the family's protocol of number zero, which is what no protocol means.
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+}
+
+fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
+    DefaultNla::new(kind, value.to_vec())
+}
+
+fn number(kind: u16, value: u32) -> DefaultNla {
+    attribute(kind, &value.to_ne_bytes())
+}
+
+/// An attribute that holds others, after `head`.
+fn nest(kind: u16, head: &[u8], attributes: &[DefaultNla]) -> DefaultNla {
+    DefaultNla::new(kind, with_attributes(head, attributes))
+}
+
+fn with_attributes(head: &[u8], attributes: &[DefaultNla]) -> Vec<u8> {
+    let mut bytes = head.to_vec();
+    bytes.resize(head.len() + attributes.buffer_len(), 0);
+    attributes.emit(&mut bytes[head.len()..]);
+    bytes
+}
+
+/// An `ifinfomsg`. Without a mask of changes, the flags become these and no others.
+fn interface_info(index: u32, flags: u32) -> [u8; 16] {
+    // Family, padding, type, index, flags, mask of changes.
+    let mut info = [0; 16];
+    info[4..8].copy_from_slice(&index.to_ne_bytes());
+    info[8..12].copy_from_slice(&flags.to_ne_bytes());
+    info
+}
+
+/// Sizes of `nlmsghdr`, and of it with the number of an error.
+const NETLINK_HEADER: usize = 16;
+const NLMSGERR: usize = NETLINK_HEADER + 4;
+/// linux/veth.h.
+const VETH_INFO_PEER: u16 = 1;
+/// RTAX_MTU, RTAX_INITCWND and RTAX_QUICKACK of linux/rtnetlink.h.
+const RTAX_MTU: u16 = 2;
+const RTAX_INITCWND: u16 = 11;
+const RTAX_QUICKACK: u16 = 15;
+/// The hardware address of every host: locally administered (IEEE 802), and no two hosts are on one cable.
+pub const HOST_HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(kind: u16, code: i32) -> Vec<u8> {
+        let mut bytes = vec![0; NLMSGERR];
+        bytes[..4].copy_from_slice(&(NLMSGERR as u32).to_ne_bytes());
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[16..].copy_from_slice(&code.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn an_answer_is_none_an_error_or_no_answer() {
+        assert!(parse_answer(&answer(NLMSG_ERROR, 0)).is_ok());
+        let refused = parse_answer(&answer(NLMSG_ERROR, -libc::EPERM)).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        for bytes in [Vec::new(), answer(NLMSG_ERROR, 0)[..19].to_vec(), answer(libc::RTM_NEWLINK, 0)] {
+            assert_eq!(parse_answer(&bytes).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+    }
+
+    #[test]
+    fn a_request_is_as_long_as_its_header_says_and_its_attributes_are_aligned() {
+        let Request(bytes) = Request::route(7, Ipv4Addr::new(192, 0, 2, 1), Route::default());
+        assert_eq!(NetlinkBuffer::new(&bytes[..]).length() as usize, bytes.len());
+        // Destination, device, and no metric.
+        let attributes = [8, 0, 1, 0, 192, 0, 2, 1, 8, 0, 4, 0, 7, 0, 0, 0, 4, 0, 8, 0];
+        assert_eq!(bytes[28..], attributes);
+    }
+}

@@ -1,0 +1,252 @@
+//! The emulator's end of a host's cable: a packet socket whose arrivals the kernel leaves in shared memory
+//! (packet(7), PACKET_RX_RING, TPACKET_V2).
+//!
+//! ```text
+//!  block 0                        block 1
+//!  ┌ frame 0 ┬ frame 1 ┬ ... ┬──┐ ┌ frame n ┬ ...
+//!  frame:  tpacket2_hdr (whose it is, stamp, where) │ virtio_net_hdr │ Ethernet │ packet
+//! ```
+//!
+//! A packet costs no system call: the sending host's own call copies it into the next frame, stamps it and
+//! gives the frame to us (`TP_STATUS_USER`); we give it back. What finds no frame free is dropped and counted
+//! (PACKET_STATISTICS).
+#![expect(unsafe_code, reason = "memory that is shared with the kernel; each block says why it is sound")]
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::{offset_of, zeroed};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::sys::{ReadableOption, option, set_option};
+
+/// How a ring's memory is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    frame: usize,
+    block: usize,
+    blocks: usize,
+}
+
+/// A ring as we read it.
+pub struct Ring {
+    base: NonNull<u8>,
+    layout: Layout,
+    /// The frame that is read next.
+    next: usize,
+}
+
+/// What lies in the next frame.
+pub struct Waiting<'a> {
+    /// When the kernel took it from its host, ns of CLOCK_REALTIME.
+    pub stamp_ns: i64,
+    /// The `virtio_net_hdr`.
+    pub header: &'a [u8],
+    /// The IP packet.
+    pub packet: &'a [u8],
+    /// Whether all of it found room in the frame.
+    pub is_whole: bool,
+}
+
+/// `struct tpacket2_hdr` of linux/if_packet.h. The kernel writes it while the frame is its own, so that each
+/// field is atomic: a reference to the header is then sound at all times.
+#[repr(C)]
+struct FrameHeader {
+    status: AtomicU32,
+    length: AtomicU32,
+    captured: AtomicU32,
+    mac: AtomicU16,
+    net: AtomicU16,
+    seconds: AtomicU32,
+    nanoseconds: AtomicU32,
+}
+
+impl Layout {
+    /// For packets of up to `mtu` bytes.
+    pub const fn of(mtu: u16) -> Self {
+        let frame = (FRAME_OVERHEAD + mtu as usize).next_multiple_of(TPACKET_ALIGNMENT);
+        let block = if frame > BLOCK { frame.next_power_of_two() } else { BLOCK };
+        Self { frame, block, blocks: RING / block }
+    }
+
+    const fn frames(self) -> usize {
+        self.block / self.frame * self.blocks
+    }
+
+    const fn size(self) -> usize {
+        self.block * self.blocks
+    }
+
+    /// The place of frame `number`; no frame crosses a block's end.
+    const fn place(self, number: usize) -> usize {
+        let in_block = self.block / self.frame;
+        number / in_block * self.block + number % in_block * self.frame
+    }
+}
+
+/// A packet socket of the namespace that the caller is in; it hears nothing yet. After fork.
+///
+/// # Errors
+/// The system's.
+pub fn tap() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
+}
+
+/// Gives the packet socket `tap` its ring, and has it hear the IPv4 packets that the device `index` receives.
+/// After fork.
+///
+/// # Errors
+/// The system's.
+pub fn listen(tap: &OwnedFd, index: u32, layout: Layout) -> io::Result<()> {
+    for (option, value) in [
+        (PACKET_VERSION, TPACKET_V2),
+        // What a host leaves to its device (checksums) stands before each packet, and may stand before what
+        // we send.
+        (PACKET_VNET_HDR, 1),
+        // What we send goes to the device at once. It is none of what we hear: a socket that is bound to one
+        // protocol hears what its device receives alone (packet(7)).
+        (PACKET_QDISC_BYPASS, 1),
+    ] {
+        set_option(tap.as_fd(), libc::SOL_PACKET, option, [value])?;
+    }
+    // tpacket_req of linux/if_packet.h: size and number of blocks, size and number of frames.
+    let request = [layout.block, layout.blocks, layout.frame, layout.frames()].map(|it| it as c_int);
+    set_option(tap.as_fd(), libc::SOL_PACKET, PACKET_RX_RING, request)?;
+    // On libc because rustix and socket2 have no such address. SAFETY: `sockaddr_ll` is plain old data, for
+    // which all zeroes is a valid value. The call reads a live one of the length given.
+    let result = unsafe {
+        let mut address: libc::sockaddr_ll = zeroed();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
+        address.sll_ifindex = index as c_int;
+        let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        libc::bind(tap.as_raw_fd(), (&raw const address).cast(), size)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Packets that found no frame free since the last call (packet(7): the kernel counts from zero again).
+///
+/// # Errors
+/// The system's.
+pub fn take_drops(tap: &OwnedFd) -> io::Result<u64> {
+    // tpacket_stats: packets, drops.
+    let mut counts = [0; 2];
+    option(tap.as_fd(), ReadableOption::PacketStatistics, &mut counts)?;
+    Ok(u64::from(counts[1]))
+}
+
+impl Ring {
+    /// The ring of `tap`, which was given this layout.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn map(tap: &OwnedFd, layout: Layout) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses; nothing of ours is replaced.
+        let base = unsafe { mmap(null_mut(), layout.size(), protection, MapFlags::SHARED, tap, 0) }?;
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, layout, next: 0 })
+    }
+
+    /// What waits longest, if anything does.
+    pub fn peek(&self) -> Option<Waiting<'_>> {
+        let (start, header) = self.frame();
+        if header.status.load(Ordering::Acquire) & TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the frame is inside the mapping, which lives as long as `self`. It is ours, so that the
+        // kernel writes none of it until `release`, which needs `&mut self`.
+        let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.layout.frame) };
+        let number = |field: &AtomicU32| field.load(Ordering::Relaxed);
+        let place = |field: &AtomicU16| usize::from(field.load(Ordering::Relaxed));
+        let (mac, net) = (place(&header.mac), place(&header.net));
+        let captured = number(&header.captured);
+        let end = mac.saturating_add(captured as usize).min(bytes.len());
+        Some(Waiting {
+            stamp_ns: i64::from(number(&header.seconds)) * 1_000_000_000
+                + i64::from(number(&header.nanoseconds)),
+            header: mac.checked_sub(VIRTIO_HEADER).and_then(|at| bytes.get(at..mac)).unwrap_or(&[]),
+            packet: bytes.get(net..end).unwrap_or(&[]),
+            is_whole: captured == number(&header.length),
+        })
+    }
+
+    /// Gives the frame that was peeked at back to the kernel. Nothing that was borrowed from it is left,
+    /// since this borrows exclusively.
+    pub fn release(&mut self) {
+        let (_, header) = self.frame();
+        header.status.store(TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.layout.frames();
+    }
+
+    /// The next frame: its place, and its header.
+    fn frame(&self) -> (NonNull<u8>, &FrameHeader) {
+        // SAFETY: `next` is below the number of frames, each of which lies inside the mapping, is aligned to
+        // 16 bytes and begins with this header. The kernel may write it at any time, but its fields are
+        // atomic.
+        unsafe {
+            let start = self.base.add(self.layout.place(self.next));
+            (start, start.cast::<FrameHeader>().as_ref())
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and of this size, and nothing borrowed from it outlives `self`.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.layout.size()) };
+    }
+}
+
+// SAFETY: the mapping belongs to this value alone, and memory that is shared with the kernel is no thread's
+// in particular.
+unsafe impl Send for Ring {}
+
+const _: () = assert!(offset_of!(FrameHeader, nanoseconds) == 20 && Layout::of(u16::MAX).frames() > 0);
+
+/// `struct virtio_net_hdr` of linux/virtio_net.h.
+pub const VIRTIO_HEADER: usize = 10;
+/// Before the packet in a frame: TPACKET2_HDRLEN (52) and 16 bytes for the link's header, aligned to 80, then
+/// a `virtio_net_hdr`.
+const FRAME_OVERHEAD: usize = 80 + VIRTIO_HEADER;
+const TPACKET_ALIGNMENT: usize = 16;
+/// Contiguous memory is asked of the kernel in pieces of this size (chosen: 40 full packets of 1500 bytes).
+const BLOCK: usize = 1 << 16;
+/// The memory of a ring (chosen: 10,240 full packets, whose wire takes 12 ms at 10 Gbps).
+const RING: usize = 16 << 20;
+/// linux/if_packet.h.
+const PACKET_RX_RING: c_int = 5;
+const PACKET_VERSION: c_int = 10;
+const PACKET_VNET_HDR: c_int = 15;
+const PACKET_QDISC_BYPASS: c_int = 20;
+const TPACKET_V2: c_int = 1;
+const TP_STATUS_KERNEL: u32 = 0;
+const TP_STATUS_USER: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_hold_a_whole_packet_and_cross_no_block() {
+        for mtu in [68, 576, 1500, 9000, u16::MAX] {
+            let layout = Layout::of(mtu);
+            assert!(layout.frame >= FRAME_OVERHEAD + usize::from(mtu) && layout.frame.is_multiple_of(16));
+            assert!(layout.block.is_multiple_of(4096) && layout.size() <= RING, "{layout:?}");
+            let frames = layout.frames();
+            assert!(frames >= 100, "{layout:?}");
+            for number in 0..frames {
+                let (from, to) = (layout.place(number), layout.place(number) + layout.frame);
+                assert_eq!(from / layout.block, (to - 1) / layout.block, "frame {number} of {layout:?}");
+                assert!(number == 0 || from >= layout.place(number - 1) + layout.frame);
+            }
+        }
+        assert_eq!(Layout::of(1500).frames(), 10_240);
+    }
+}

@@ -1,0 +1,321 @@
+//! Both ends' logs of a flow become one record, on the client's clock.
+//!
+//! The sender's log says what was due and sent, the receiver's what arrived, and what was echoed; the tap
+//! that every arena uses joins them ([`LegTap::join`]). If the far end's log is missing (it went away), an
+//! echoing flow still knows its round trips, and what no end knows stays unfinished.
+
+use talkpath_flow::file::MAX_RANGES;
+use talkpath_measure::tap::Ending;
+use talkpath_measure::{
+    Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series,
+    SeriesKind,
+};
+use talkpath_scenario::{Flow, WorkloadConfig};
+use talkpath_units::{Bytes, Duration, Instant};
+
+use crate::log::{EndLog, Sample};
+use crate::spec::{FlowSpec, WorkloadSpec};
+
+/// How a run ended, as far as fates depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It drained: a datagram that is not there will not come.
+    Drained,
+    /// It was cut short: what was sent last may still be under way.
+    Cut,
+}
+
+/// The record of `flow` from the two ends' logs; `receiver` or `sender` is absent if that end went away.
+pub fn flow_record(
+    flow: &Flow,
+    spec: &FlowSpec,
+    sender: Option<&EndLog>,
+    receiver: Option<&EndLog>,
+    window: (Instant, Instant),
+    end: RunEnd,
+    clock_trusted: bool,
+) -> FlowRecord {
+    let forward_of = |log: &'_ EndLog| log.taps.forward.clone();
+    let mut forward = leg(sender.map(forward_of), receiver.map(|log| &log.taps.forward), spec, end);
+    let echo = spec.echo_per_read.is_some().then(|| match (sender, receiver) {
+        (Some(sender), None) => echo_without_receiver(sender, &mut forward, spec, end),
+        _ => {
+            let written = receiver.and_then(|log| log.taps.echo.as_deref()).cloned();
+            leg(written, sender.and_then(|log| log.taps.echo.as_deref()), spec, end)
+        }
+    });
+    let has_failed = |end: Option<&EndLog>| end.is_some_and(|end| end.totals.failure.is_some());
+    if has_failed(sender) || has_failed(receiver) {
+        miss_unread(&mut forward);
+    }
+    FlowRecord {
+        info: info(flow, spec, sender, clock_trusted),
+        forward,
+        echo,
+        counters: counters(spec, sender, receiver, window),
+        file: file(spec, receiver),
+        tally: None,
+    }
+}
+
+/// The state over time of the sender's connection.
+pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
+    // Datagram flows have none of these.
+    let packets = |value: u32| (value != u32::MAX).then(|| f64::from(value));
+    let rate = |value: u64| (value != u64::MAX).then_some(value as f64);
+    let kinds: [(SeriesKind, Value<'_>); 6] = [
+        (SeriesKind::Cwnd, &|sample| packets(sample.1)),
+        (SeriesKind::Ssthresh, &|sample| packets(sample.2)),
+        (SeriesKind::Srtt, &|sample| packets(sample.3).map(|us| us / 1e3)),
+        (SeriesKind::Rto, &|sample| packets(sample.4).map(|us| us / 1e3)),
+        (SeriesKind::SendBuffer, &|sample| Some(sample.5 as f64)),
+        (SeriesKind::PacingRate, &|sample| rate(sample.7)),
+    ];
+    let mut all = Vec::new();
+    for (kind, value) in kinds {
+        let mut points: Vec<(Instant, f64)> = Vec::new();
+        for sample in &sender.samples {
+            if let Some(value) = value(sample)
+                && points.last().is_none_or(|&(_, last)| last != value)
+            {
+                points.push((Instant::from_nanos(sample.0), value));
+            }
+        }
+        if !points.is_empty() {
+            all.push(Series { entity: name.to_owned(), kind, points });
+        }
+    }
+    all
+}
+
+/// What one series takes from a sample.
+type Value<'a> = &'a dyn Fn(&Sample) -> Option<f64>;
+
+/// The record of a leg from the halves of its two ends.
+fn leg(writer: Option<LegTap>, reader: Option<&LegTap>, spec: &FlowSpec, end: RunEnd) -> LegRecord {
+    let writer = writer.unwrap_or_default();
+    let tap = match reader {
+        Some(reader) => writer.join(reader),
+        None => writer,
+    };
+    finish(tap, spec, end)
+}
+
+fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {
+    if spec.is_stream() {
+        return tap.finish(Ending::Stream);
+    }
+    // Our own transport reports when each message left its queue.
+    let is_queued = spec.is_dccp();
+    let mut leg = tap.finish(Ending::Datagrams { every_drop_known: end == RunEnd::Cut, is_queued });
+    if end == RunEnd::Cut {
+        miss_overtaken(&mut leg, is_queued);
+    }
+    leg
+}
+
+/// The connection ended before its time: what was sent and not read never comes.
+fn miss_unread(leg: &mut LegRecord) {
+    for row in leg.messages.iter_mut().filter(|row| row.fate == Fate::Unfinished && row.sent.is_some()) {
+        row.fate = Fate::Missing;
+    }
+}
+
+/// A datagram that a later one overtook is missing, even if the run was cut short.
+fn miss_overtaken(leg: &mut LegRecord, is_queued: bool) {
+    let Some(highest) = leg.arrivals.iter().max().copied() else { return };
+    for row in &mut leg.messages {
+        let has_left = !is_queued || row.wire.is_some();
+        if row.fate == Fate::Unfinished && row.sent.is_some() && has_left && row.seq < highest {
+            row.fate = Fate::Missing;
+        }
+    }
+}
+
+/// The round trips that the sender saw of a flow whose echoing end went away, with what they say about the
+/// way there.
+fn echo_without_receiver(
+    sender: &EndLog,
+    forward: &mut LegRecord,
+    spec: &FlowSpec,
+    end: RunEnd,
+) -> LegRecord {
+    let mut echo = LegTap::new();
+    let Some(read) = sender.taps.echo.as_deref() else { return LegRecord::default() };
+    // Nobody knows when the far application read and wrote a message: its row appears with the echo's
+    // arrival.
+    let mut due_at = vec![None; forward.messages.len()];
+    if spec.is_stream() {
+        let size = spec.message_size().unwrap_or(u64::MAX).max(1);
+        let (mut total, mut next) = (0_u64, 0_usize);
+        for &(at, bytes) in read.reads() {
+            total += bytes.get();
+            while total / size > next as u64 && next < due_at.len() {
+                due_at[next] = Some(at);
+                next += 1;
+            }
+        }
+    } else {
+        for (seq, at) in read.arrival_times() {
+            if let Some(due) = usize::try_from(seq).ok().and_then(|seq| due_at.get_mut(seq)) {
+                due.get_or_insert(at);
+            }
+        }
+    }
+    for (row, due) in forward.messages.iter_mut().zip(&due_at) {
+        let Some(at) = *due else { continue };
+        echo.on_due(row.seq, row.size, at);
+        if spec.is_stream() {
+            echo.on_sent_stream(row.seq, at);
+        } else {
+            echo.on_sent(row.seq, at);
+        }
+        *row = MessageRecord { fate: Fate::Delivered, copies: 1, ..*row };
+    }
+    let highest = due_at.iter().rposition(Option::is_some).unwrap_or(0);
+    if !spec.is_stream() {
+        for row in &mut forward.messages[..highest] {
+            if row.fate == Fate::Unfinished && row.sent.is_some() {
+                row.fate = Fate::Missing;
+            }
+        }
+    }
+    leg(Some(echo), Some(read), spec, end)
+}
+
+fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bool) -> FlowInfo {
+    FlowInfo {
+        name: flow.name.clone(),
+        group: flow.group.clone(),
+        transport: flow.transport_name.clone(),
+        cc: sender.and_then(|sender| sender.totals.cc.clone()).or_else(|| spec.cc().map(str::to_owned)),
+        start: Instant::from_nanos(spec.start_ns),
+        clocked: spec.is_clocked(),
+        bounded: flow.workload.is_bounded(),
+        burst: matches!(flow.workload, WorkloadConfig::Burst { .. }),
+        clock_trusted,
+    }
+}
+
+/// What the receiver found of the flow's file; its words are a far end's, so they are cut to what can be
+/// true.
+fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
+    let (WorkloadSpec::File { bytes, .. }, Some(file)) = (spec.workload, &spec.file) else { return None };
+    let printable = |text: &String| text.chars().filter(|c| !c.is_control()).take(255).collect();
+    let found = receiver.and_then(|receiver| receiver.totals.file.as_ref());
+    let record = FileRecord {
+        name: printable(&file.name),
+        bytes: Bytes::new(bytes),
+        sha256: file.sha256.clone(),
+        ..FileRecord::default()
+    };
+    let Some(found) = found else { return Some(record) };
+    Some(FileRecord {
+        received: Some(Bytes::new(found.received.min(bytes))),
+        intact: Some(found.is_intact),
+        missing: found
+            .missing
+            .iter()
+            .copied()
+            .filter(|&(from, to)| from < to && to <= bytes)
+            .take(MAX_RANGES)
+            .collect(),
+        missing_ranges: found.missing_ranges,
+        kept_as: found.kept_as.as_ref().map(printable),
+        ..record
+    })
+}
+
+/// What the kernels said of packets of our own transports that they would not take, from the logs of a flow's
+/// ends.
+pub fn unsent_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
+        for (why, count) in log.totals.unsent.iter().take(MAX_WORDS) {
+            lines.push(format!("flow {flow}: {place} could not send {count} packets: {}", printable(why)));
+        }
+    }
+    lines
+}
+
+/// A few words of what an end says, which may be a far one: it may say anything.
+pub fn printable(why: &str) -> String {
+    why.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+/// What is to be said of a file that is not as it was sent, or was not kept.
+pub fn file_warnings(flow: &FlowRecord, not_kept: Option<&str>) -> Vec<String> {
+    let Some(file) = &flow.file else { return Vec::new() };
+    let mut lines = Vec::new();
+    if file.intact == Some(false) {
+        let what = match file.missing_ranges {
+            0 => "its SHA-256 is not the sender's".to_owned(),
+            ranges => format!(
+                "{} of {} B arrived, {ranges} byte ranges are missing (log.txt lists them)",
+                file.received.map_or(0, Bytes::get),
+                file.bytes.get()
+            ),
+        };
+        lines.push(format!("flow {}: the file {} is not intact: {what}", flow.info.name, file.name));
+    }
+    if let Some(why) = not_kept {
+        let why: String = why.chars().filter(|c| !c.is_control()).take(200).collect();
+        lines.push(format!("flow {}: the far host did not keep the file: {why}", flow.info.name));
+    }
+    lines
+}
+
+fn counters(
+    spec: &FlowSpec,
+    sender: Option<&EndLog>,
+    receiver: Option<&EndLog>,
+    window: (Instant, Instant),
+) -> FlowCounters {
+    let Some(sender) = sender else { return FlowCounters::default() };
+    // The echoing end sends messages too; a receiving end has none of its own to count.
+    let echoing = receiver.filter(|_| spec.echo_per_read.is_some());
+    let sum = |of: fn(&EndLog) -> Option<u64>| Some(of(sender)?.saturating_add(echoing.map_or(Some(0), of)?));
+    let points = |of: fn(&Sample) -> Option<f64>| -> Vec<(Instant, f64)> {
+        let samples = sender.samples.iter();
+        samples.filter_map(|sample| Some((Instant::from_nanos(sample.0), of(sample)?))).collect()
+    };
+    let cwnd = points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1)));
+    // Only a stream has a far end's window.
+    let offered = if spec.is_stream() {
+        points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1.min(sample.6))))
+    } else {
+        Vec::new()
+    };
+    let queue = points(|sample| Some(sample.5 as f64));
+    let in_window = queue.iter().filter(|&&(at, _)| window.0 <= at && at < window.1);
+    FlowCounters {
+        data_packets: sum(|log| log.totals.data_packets),
+        retransmissions: sum(|log| log.totals.retransmissions),
+        timeouts: sum(|log| log.totals.timeouts),
+        cwnd_packets_mean: time_weighted_mean(&cwnd, window),
+        window_packets_mean: time_weighted_mean(&offered, window),
+        send_buffer_mean: time_weighted_mean(&queue, window),
+        send_buffer_max: in_window.map(|&(_, value)| value as u64).max(),
+        blocked: Some(Duration::from_nanos(sender.totals.blocked_ns)),
+    }
+}
+
+/// Reasons that are listed of one end.
+pub const MAX_WORDS: usize = 5;
+
+/// The mean over `window` of a value that holds from each point to the next; `None` if it has no point before
+/// the window's end.
+fn time_weighted_mean(points: &[(Instant, f64)], window: (Instant, Instant)) -> Option<f64> {
+    let mut area = 0.0;
+    let mut time = Duration::ZERO;
+    for (index, &(from, value)) in points.iter().enumerate() {
+        let until = points.get(index + 1).map_or(window.1, |next| next.0);
+        let span = until.min(window.1).since(from.max(window.0));
+        area += value * span.as_secs_f64();
+        time += span;
+    }
+    (!time.is_zero()).then(|| area / time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+use talkpath_flow::Side;
+use talkpath_scenario::{Codec, Direction, EchoWrite, Receiver, WorkloadConfig};
+use talkpath_transport::{Stack, TransportConfig, UdpConfig};
+
+use super::*;
+use crate::log::{Chunk, DropPlace, HostDrop, SentRow};
+use crate::spec::{TransportSpec, WorkloadSpec};
+
+fn flow() -> Flow {
+    Flow {
+        name: "call".to_owned(),
+        group: "call".to_owned(),
+        transport: TransportConfig::Udp(UdpConfig { stack: Stack::Linux, socket_buffer: Bytes::new(1) }),
+        transport_name: "udp".to_owned(),
+        asked_for: Vec::new(),
+        workload: WorkloadConfig::Voice {
+            codec: Codec::G711,
+            ptime: Duration::from_millis(20),
+            size: Bytes::new(160),
+        },
+        echo: Some(EchoWrite::PerMessage),
+        direction: Direction::Up,
+        start: (Duration::ZERO, Duration::ZERO),
+        route: Vec::new(),
+        return_route: Vec::new(),
+        send_jitter: Duration::ZERO,
+        wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
+        receiver: Receiver::default(),
+    }
+}
+
+fn spec() -> FlowSpec {
+    FlowSpec {
+        transport: TransportSpec::Udp { receive_buffer: None },
+        workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+        echo_per_read: Some(false),
+        is_up: true,
+        start_ns: 0,
+        file: None,
+    }
+}
+
+fn ms(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+/// Five messages, the echoes of 0, 1 and 3 back after 50 ms.
+fn sender() -> EndLog {
+    let mut log = EndLog::new(Side::Near, true, None);
+    let tap = &mut log.taps.forward;
+    for seq in 0..5 {
+        tap.on_due(seq, Bytes::new(160), ms(20 * seq));
+        tap.on_sent(seq, ms(20 * seq));
+    }
+    for seq in [0, 1, 3] {
+        log.taps.echo.as_mut().unwrap().on_received(seq, ms(20 * seq + 50));
+    }
+    log
+}
+
+/// What a far end reports, whose clock is 1 ms behind.
+fn far(rows: &Chunk, bound: u64) -> EndLog {
+    EndLog::from_rows(rows, (Side::Far, &spec()), bound, &|at| Instant::from_nanos(at + 1_000_000))
+}
+
+fn join(sender: &EndLog, receiver: Option<&Chunk>, end: RunEnd) -> FlowRecord {
+    let bound = sender.taps.forward.rows().count() as u64;
+    let receiver = receiver.map(|rows| far(rows, bound));
+    flow_record(&flow(), &spec(), Some(sender), receiver.as_ref(), (ms(0), ms(100)), end, true)
+}
+
+#[test]
+fn both_logs_give_both_legs_on_the_senders_clock() {
+    let mut receiver = Chunk::default();
+    for seq in [0, 1, 3, 3] {
+        let at = ms(20 * seq + 20).as_nanos();
+        receiver.arrivals.push((seq, at));
+        receiver.sent.push(SentRow(seq, 160, at, Some(at + 1_000_000), false));
+    }
+    let record = join(&sender(), Some(&receiver), RunEnd::Drained);
+    let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
+    use Fate::{Delivered, Missing};
+    assert_eq!(fates, [Delivered, Delivered, Missing, Delivered, Missing]);
+    assert_eq!(record.forward.messages[0].received, Some(ms(21)), "20 ms on a clock 1 ms behind");
+    assert_eq!(record.forward.messages[3].copies, 2);
+    let echo = record.echo.unwrap();
+    assert_eq!(echo.messages.iter().map(|row| row.seq).collect::<Vec<_>>(), [0, 1, 3]);
+    assert_eq!(echo.messages[2].received, Some(ms(110)));
+}
+
+#[test]
+fn without_the_far_log_an_echo_still_knows_its_round_trips() {
+    let record = join(&sender(), None, RunEnd::Cut);
+    let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
+    use Fate::{Delivered, Missing, Unfinished};
+    assert_eq!(
+        fates,
+        [Delivered, Delivered, Missing, Delivered, Unfinished],
+        "the last may still be on its way"
+    );
+    assert_eq!(record.forward.messages[0].received, None, "nobody knows when");
+    let echo = record.echo.unwrap();
+    assert_eq!(echo.messages.len(), 3);
+    assert_eq!(echo.messages[2].received, Some(ms(110)));
+}
+
+#[test]
+fn a_far_log_that_makes_no_sense_does_no_harm() {
+    let mut sender = sender();
+    sender.taps.forward.on_due(5, Bytes::new(160), ms(100));
+    sender.taps.forward.on_refused(5);
+    let mut receiver = Chunk::default();
+    for seq in [u64::MAX, 1 << 40, 7, 5, 2] {
+        receiver.arrivals.push((seq, u64::MAX - 2_000_000));
+        receiver.sent.push(SentRow(seq, u32::MAX, 0, Some(0), false));
+        receiver.wires.push((seq, 0));
+        receiver.drops.push(HostDrop(seq, DropPlace::Inbox));
+    }
+    let record = join(&sender, Some(&receiver), RunEnd::Drained);
+    assert_eq!(record.forward.arrivals, [2]);
+    assert_eq!(record.forward.messages[5].fate, Fate::Refused);
+    assert_eq!(record.forward.messages.len(), 6);
+}
+
+#[test]
+fn a_mean_over_time_weighs_each_value_by_how_long_it_held() {
+    let points = [(ms(0), 10.0), (ms(50), 20.0), (ms(90), 1000.0)];
+    let mean = time_weighted_mean(&points, (ms(30), ms(70))).unwrap();
+    assert!((mean - 15.0).abs() < 1e-9, "{mean}");
+    assert_eq!(time_weighted_mean(&[], (ms(0), ms(1))), None);
+}

@@ -1,0 +1,37 @@
+//! The system crate: sockets, clocks, pacing by absolute deadlines, namespaces. The only crate with unsafe
+//! code.
+//!
+//! ```text
+//!  emu: two hosts and a path of our own           live: a client and a server on two hosts
+//!     └──────────────────┬──────────────────────────────┘
+//!   threads: pacer ──┐
+//!   datagrams ───────┼─ ends of flows (end.rs: an Application on a channel) ═══ UDP, TCP, DCCP over UDP
+//!   connections ─────┘        └─► log ─► join: two logs become the flow's record
+//! ```
+//!
+//! What both real arenas share is here: what is agreed about a flow ([`spec`]), its ends, their logs and how
+//! two logs are joined. It knows neither the emulator nor the control protocol. Linux only.
+//!
+//! Left out: when a far host's packets left it, and what the kernel's TCP does not let a program set (which a
+//! run's warnings name).
+
+pub mod alarm;
+mod ancillary;
+pub mod clock;
+pub mod descriptors;
+pub mod end;
+pub mod file;
+pub mod hex;
+pub mod host;
+pub mod join;
+pub mod log;
+pub mod progress;
+pub mod random;
+pub mod spec;
+pub mod stolen;
+pub mod sys;
+pub mod threads;
+pub mod turn_round;
+pub mod udp_drops;
+pub mod unsupported;
+pub mod wire;

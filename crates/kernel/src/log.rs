@@ -1,0 +1,390 @@
+//! What one end of a flow saw, and how the far end's log comes over the control connection: in chunks of
+//! rows, times in ns since the run's beginning on the clock of the end that wrote them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use talkpath_flow::file::FileOutcome;
+use talkpath_flow::{FlowTaps, Side, TurnRound};
+use talkpath_measure::{DropCause, Fate, LegTap};
+use talkpath_transport::Observation;
+use talkpath_units::{Bytes, Duration, Instant, Rate};
+
+use crate::spec::FlowSpec;
+
+/// What one end of a flow saw.
+#[derive(Clone, Debug)]
+pub struct EndLog {
+    /// Which end it is.
+    side: Side,
+    /// What became of messages and echoes, as far as this end sees it.
+    pub taps: FlowTaps,
+    /// The connection's state over time.
+    pub samples: Vec<Sample>,
+    /// What was counted.
+    pub totals: Totals,
+}
+
+/// One message that this end wanted to send: seq, size, due, when the transport took it, whether it would
+/// not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SentRow(pub u64, pub u32, pub u64, pub Option<u64>, pub bool);
+
+/// A message that an end dropped: its seq, and the place of the drop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostDrop(pub u64, pub DropPlace);
+
+/// The place in which an end dropped a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DropPlace {
+    /// Its own queue, after it had taken the message.
+    SendQueue,
+    /// The kernel would not take the packet.
+    Kernel,
+    /// What the application has not read had no room for it.
+    Inbox,
+}
+
+/// A connection's state at one moment: time, cwnd, ssthresh (packets; `u32::MAX` while unlimited), srtt, rto
+/// (us), bytes in the send queue, the far end's window (whole packets), the rate that packets are paced at
+/// (bit/s); `u32::MAX`, for the rate `u64::MAX`, if unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample(pub u64, pub u32, pub u32, pub u32, pub u32, pub u64, pub u32, pub u64);
+
+/// What one end of a flow counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Packets with application data.
+    pub data_packets: Option<u64>,
+    /// Of these, retransmissions.
+    pub retransmissions: Option<u64>,
+    /// Retransmission timeouts.
+    pub timeouts: Option<u64>,
+    /// ns between warm-up and duration during which a message waited for room.
+    pub(crate) blocked_ns: u64,
+    /// Why messages were refused: the system's words, and how many each.
+    pub refusals: std::collections::BTreeMap<String, u64>,
+    /// Why packets of our own transports did not leave: the system's words, and how many each.
+    pub unsent: std::collections::BTreeMap<String, u64>,
+    /// How long this end held what it echoed; `None` if it echoed nothing.
+    pub turn_round: Option<TurnRound>,
+    /// TCP_CONGESTION as the kernel gives it.
+    pub cc: Option<String>,
+    /// What went wrong with this flow.
+    pub failure: Option<String>,
+    /// What came of the file that this end received.
+    pub file: Option<FileOutcome>,
+}
+
+/// Part of a flow's log; the totals come with the last one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chunk {
+    pub(crate) sent: Vec<SentRow>,
+    pub(crate) arrivals: Vec<(u64, u64)>,
+    pub(crate) reads: Vec<(u64, u64)>,
+    pub(crate) wires: Vec<(u64, u64)>,
+    pub(crate) drops: Vec<HostDrop>,
+    pub(crate) samples: Vec<Sample>,
+    /// Only in the last part.
+    pub totals: Option<Totals>,
+}
+
+/// How many more rows a session may keep; shared by its flows.
+#[derive(Debug)]
+pub struct RowBudget {
+    left: AtomicU64,
+}
+
+impl RowBudget {
+    /// Room for `rows`.
+    pub fn new(rows: u64) -> Arc<Self> {
+        Arc::new(Self { left: AtomicU64::new(rows) })
+    }
+
+    /// Whether no row is left: the log would be incomplete, so the run cannot continue.
+    pub fn is_spent(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
+    /// Takes `rows` from the budget. If fewer are left, none stays and the answer is false.
+    pub fn take(&self, rows: u64) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(rows)).is_ok()
+            || {
+                self.left.store(0, Ordering::Relaxed);
+                false
+            }
+    }
+}
+
+impl EndLog {
+    /// An empty log of the end on `side` of a flow, whose stream's messages have `message_size` each.
+    pub fn new(side: Side, is_echo: bool, message_size: Option<Bytes>) -> Self {
+        let taps = FlowTaps::of_one_end(side, is_echo, message_size);
+        Self { side, taps, samples: Vec::new(), totals: Totals::default() }
+    }
+
+    /// The log of the end on `side` of the flow `spec`, from the rows that a far end reports, its clock's
+    /// times made ours by `to_ours`. It may report anything: messages are numbered below `bound`.
+    pub fn from_rows(
+        rows: &Chunk,
+        (side, spec): (Side, &FlowSpec),
+        bound: u64,
+        to_ours: &dyn Fn(u64) -> Instant,
+    ) -> Self {
+        let mut log = Self::new(side, spec.echo_per_read.is_some(), None);
+        log.totals = rows.totals.clone().unwrap_or_default();
+        log.samples =
+            rows.samples.iter().map(|sample| Sample { 0: to_ours(sample.0).as_nanos(), ..*sample }).collect();
+        let is_stream = spec.is_stream();
+        if let Some(tap) = log.taps.written_by(side) {
+            rows.write_to(tap, is_stream, bound, to_ours);
+        }
+        if let Some(tap) = log.taps.read_by(side) {
+            rows.read_to(tap, is_stream, to_ours);
+        }
+        log
+    }
+
+    /// How many rows it holds.
+    pub fn held(&self) -> u64 {
+        (self.taps.held() + self.samples.len()) as u64
+    }
+
+    /// The connection's state was observed; kept if it changed.
+    pub(crate) fn on_sample(&mut self, sample: Sample) {
+        let is_same = self.samples.last().is_some_and(|last| Sample { 0: sample.0, ..*last } == sample);
+        if !is_same {
+            self.samples.push(sample);
+        }
+    }
+
+    /// The log in pieces of at most `CHUNK_ROWS` rows of a kind.
+    pub fn chunks(&self) -> impl Iterator<Item = Chunk> {
+        let all = self.rows();
+        let lengths = [all.sent.len(), all.arrivals.len(), all.reads.len(), all.wires.len()];
+        let longest = lengths.into_iter().chain([all.drops.len(), all.samples.len()]).max().unwrap_or(0);
+        let count = longest.div_ceil(CHUNK_ROWS).max(1);
+        (0..count).map(move |index| Chunk {
+            sent: piece(&all.sent, index),
+            arrivals: piece(&all.arrivals, index),
+            reads: piece(&all.reads, index),
+            wires: piece(&all.wires, index),
+            drops: piece(&all.drops, index),
+            samples: piece(&all.samples, index),
+            totals: (index + 1 == count).then(|| all.totals.clone()).flatten(),
+        })
+    }
+
+    /// All of it, as it goes over the control connection.
+    fn rows(&self) -> Chunk {
+        let (written, read) = match self.side {
+            Side::Near => (Some(&self.taps.forward), self.taps.echo.as_deref()),
+            Side::Far => (self.taps.echo.as_deref(), Some(&self.taps.forward)),
+        };
+        let mut all =
+            Chunk { samples: self.samples.clone(), totals: Some(self.totals.clone()), ..Chunk::default() };
+        for row in written.into_iter().flat_map(LegTap::rows) {
+            let size = u32::try_from(row.size.get()).unwrap_or(u32::MAX);
+            let sent = row.sent.map(Instant::as_nanos);
+            all.sent.push(SentRow(row.seq, size, row.due.as_nanos(), sent, row.fate == Fate::Refused));
+            if let Some(at) = row.wire {
+                all.wires.extend((0..row.transmissions).map(|_| (row.seq, at.as_nanos())));
+            }
+            match (row.fate, row.drop_cause) {
+                (_, Some(_)) => all.drops.push(HostDrop(row.seq, DropPlace::SendQueue)),
+                (Fate::Missing, None) => all.drops.push(HostDrop(row.seq, DropPlace::Kernel)),
+                _ => {}
+            }
+        }
+        if let Some(read) = read {
+            all.arrivals = read.arrival_times().map(|(seq, at)| (seq, at.as_nanos())).collect();
+            all.reads = read.reads().iter().map(|&(at, bytes)| (at.as_nanos(), bytes.get())).collect();
+            all.drops.extend(read.dropped_on_arrival().iter().map(|&seq| HostDrop(seq, DropPlace::Inbox)));
+        }
+        all
+    }
+}
+
+impl Sample {
+    /// What was `seen` at `now`. Only a stream has a far end's window.
+    pub fn of(seen: &Observation, is_stream: bool, now: Instant) -> Self {
+        let packets = |value: Option<f64>| {
+            value.filter(|value| *value < f64::from(u32::MAX)).map_or(u32::MAX, |value| value as u32)
+        };
+        let micros = |span: Option<Duration>| {
+            span.map_or(u32::MAX, |span| u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
+        };
+        Self(
+            now.as_nanos(),
+            packets(seen.cwnd),
+            packets(seen.ssthresh),
+            micros(seen.srtt),
+            micros(seen.rto),
+            seen.send_buffer.get(),
+            packets(seen.window.filter(|_| is_stream)),
+            seen.pacing_rate.map_or(u64::MAX, Rate::as_bps),
+        )
+    }
+}
+
+impl Chunk {
+    /// How many messages that the end sent are in it.
+    pub fn sent_rows(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// How many rows it has.
+    pub fn row_count(&self) -> u64 {
+        let events = self.arrivals.len() + self.reads.len() + self.wires.len() + self.drops.len();
+        (self.sent.len() + events + self.samples.len()) as u64
+    }
+
+    /// Appends the next one.
+    pub fn extend(&mut self, next: Self) {
+        self.sent.extend(next.sent);
+        self.arrivals.extend(next.arrivals);
+        self.reads.extend(next.reads);
+        self.wires.extend(next.wires);
+        self.drops.extend(next.drops);
+        self.samples.extend(next.samples);
+        self.totals = next.totals.or(self.totals.take());
+    }
+
+    /// The messages that the end wanted to send, their numbers below `bound`.
+    fn write_to(&self, tap: &mut LegTap, is_stream: bool, bound: u64, to_ours: &dyn Fn(u64) -> Instant) {
+        let mut taken = vec![false; usize::try_from(bound).unwrap_or(0)];
+        for row in &self.sent {
+            let Some(taken) = usize::try_from(row.0).ok().and_then(|seq| taken.get_mut(seq)) else {
+                continue;
+            };
+            tap.on_due(row.0, Bytes::new(row.1.into()), to_ours(row.2));
+            match row.3 {
+                // A copy of a message that has its row already.
+                _ if *taken => {}
+                Some(sent) => {
+                    *taken = true;
+                    match is_stream {
+                        true => tap.on_sent_stream(row.0, to_ours(sent)),
+                        false => tap.on_sent(row.0, to_ours(sent)),
+                    }
+                }
+                None if row.4 => tap.on_refused(row.0),
+                None => {}
+            }
+        }
+        for &(seq, at) in &self.wires {
+            if usize::try_from(seq).is_ok_and(|seq| taken.get(seq) == Some(&true)) {
+                tap.on_wire(seq, to_ours(at));
+            }
+        }
+        for &HostDrop(seq, place) in &self.drops {
+            match place {
+                DropPlace::SendQueue => tap.on_dropped(seq, DropCause::SendQueue),
+                DropPlace::Kernel => tap.on_unsent(seq),
+                DropPlace::Inbox => {}
+            }
+        }
+    }
+
+    /// What the end received.
+    fn read_to(&self, tap: &mut LegTap, is_stream: bool, to_ours: &dyn Fn(u64) -> Instant) {
+        if is_stream {
+            for &(at, bytes) in &self.reads {
+                tap.on_read(Bytes::new(bytes.min(u64::from(u32::MAX))), to_ours(at));
+            }
+            return;
+        }
+        self.arrivals.iter().for_each(|&(seq, at)| tap.on_received(seq, to_ours(at)));
+        for &HostDrop(seq, place) in &self.drops {
+            if place == DropPlace::Inbox {
+                tap.on_dropped(seq, DropCause::SocketBuffer);
+            }
+        }
+    }
+}
+
+fn piece<T: Copy>(rows: &[T], index: usize) -> Vec<T> {
+    rows.chunks(CHUNK_ROWS).nth(index).unwrap_or_default().to_vec()
+}
+
+/// How often the connections of a run of this length are sampled: 20 ms, less often if that would be more
+/// than 3,000 times (chosen: a series stays drawable).
+pub fn sample_interval(duration: Duration) -> Duration {
+    Duration::from_millis(20).max(duration / 3000)
+}
+
+/// Rows of a kind in one chunk: under half a megabyte of JSON when every number is as long as it gets.
+const CHUNK_ROWS: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_measure::MessageRecord;
+
+    use super::*;
+    use crate::spec::{TransportSpec, WorkloadSpec};
+
+    fn written(tap: &LegTap) -> Vec<MessageRecord> {
+        tap.rows().copied().collect()
+    }
+
+    #[test]
+    fn a_log_comes_back_whole_from_its_chunks() {
+        let mut log = EndLog::new(Side::Near, true, None);
+        let tap = &mut log.taps.forward;
+        for seq in 0..2500 {
+            tap.on_due(seq, Bytes::new(160), Instant::from_millis(seq));
+            match seq % 2 {
+                0 => tap.on_sent(seq, Instant::from_millis(seq)),
+                _ => tap.on_refused(seq),
+            }
+        }
+        tap.on_wire(4, Instant::from_millis(8));
+        tap.on_wire(4, Instant::from_millis(9));
+        tap.on_dropped(6, DropCause::SendQueue);
+        tap.on_unsent(8);
+        let echo = log.taps.echo.as_mut().unwrap();
+        echo.on_received(2, Instant::from_millis(9));
+        echo.on_dropped(4, DropCause::SocketBuffer);
+        log.totals.blocked_ns = 5;
+        let mut copy = Chunk::default();
+        for chunk in log.chunks() {
+            let text = serde_json::to_string(&chunk).unwrap();
+            assert!(text.len() < 500_000);
+            copy.extend(serde_json::from_str(&text).unwrap());
+        }
+        assert_eq!(copy, log.rows());
+        let ours = |at: u64| Instant::from_nanos(at);
+        let spec = FlowSpec {
+            transport: TransportSpec::Udp { receive_buffer: None },
+            workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+            echo_per_read: Some(false),
+            is_up: true,
+            start_ns: 0,
+            file: None,
+        };
+        let copy = EndLog::from_rows(&copy, (Side::Near, &spec), 2500, &ours);
+        assert_eq!(written(&copy.taps.forward), written(&log.taps.forward));
+        let arrivals = |log: &EndLog| log.taps.echo.as_ref().unwrap().arrival_times().collect::<Vec<_>>();
+        assert_eq!(arrivals(&copy), arrivals(&log));
+        assert_eq!(copy.rows(), log.rows());
+    }
+
+    #[test]
+    fn a_spent_budget_says_so() {
+        let budget = RowBudget::new(2);
+        assert!(budget.take(1) && !budget.is_spent());
+        assert!(budget.take(1) && budget.is_spent());
+        assert!(!budget.take(1));
+    }
+
+    #[test]
+    fn an_unchanged_sample_is_not_kept() {
+        let mut log = EndLog::new(Side::Near, false, None);
+        log.on_sample(Sample(1, 10, 5, 5, 5, 0, 9, 7));
+        log.on_sample(Sample(2, 10, 5, 5, 5, 0, 9, 7));
+        log.on_sample(Sample(3, 11, 5, 5, 5, 0, 9, 7));
+        assert_eq!(log.samples.len(), 2);
+    }
+}

@@ -1,0 +1,425 @@
+//! System calls for which no safe library is good enough: batched receive with kernel stamps, TCP_INFO, the
+//! send queue's fill, the real-time scheduling class. Linux only.
+//!
+//! Sending, addresses and most options are socket2's and rustix's. Each function here says why its call
+//! stays. The emulator's own calls are in `host/fork.rs`, `host/ring.rs` and `host/cable.rs`; no other file
+//! of the crate is unsafe.
+#![expect(unsafe_code, reason = "these calls have no safe wrapper; each block says why it is sound")]
+
+use std::io::{self, IoSlice};
+use std::mem::zeroed;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::ioctl::{Getter, ioctl};
+use rustix::net::sockopt;
+use socket2::{MsgHdr, SockAddr, SockAddrStorage, SockRef};
+
+use crate::ancillary::{self, Message, messages};
+
+/// Datagrams taken with one system call.
+const BATCH: usize = 32;
+/// The largest UDP payload over IPv4 is 65,507 B, over IPv6 65,527 B.
+const DATAGRAM: usize = 65_536;
+/// One received datagram.
+pub struct Received<'a> {
+    /// Who sent it; absent if the kernel gave no address.
+    pub from: Option<SocketAddr>,
+    /// Which of our addresses it came to, if the socket has that option set.
+    pub to: Option<IpAddr>,
+    /// CLOCK_REALTIME at which the kernel took it from the device, ns since 1970.
+    pub stamp_ns: Option<i64>,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+/// Buffers for [`ReceiveBatch::receive`], allocated once.
+pub struct ReceiveBatch {
+    data: Vec<u8>,
+    control: Vec<ancillary::Buffer>,
+    names: Vec<SockAddrStorage>,
+}
+
+impl Default for ReceiveBatch {
+    /// Buffers for a full batch.
+    fn default() -> Self {
+        Self {
+            data: vec![0; BATCH * DATAGRAM],
+            control: vec![ancillary::Buffer::new(); BATCH],
+            names: (0..BATCH).map(|_| SockAddrStorage::zeroed()).collect(),
+        }
+    }
+}
+
+impl ReceiveBatch {
+    /// Takes what waits in the socket, at most one batch, without blocking; returns how many datagrams there
+    /// were.
+    ///
+    /// # Errors
+    /// The system's: `WouldBlock` if nothing waits, and ICMP errors of a connected socket.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, each: impl FnMut(Received<'_>)) -> io::Result<usize> {
+        self.take(socket, 0, each)
+    }
+
+    /// Takes what came back of sent datagrams ([`stamp_transmissions`]), at most one batch: each with
+    /// whatever headers it had, its stamp being the time when the kernel gave it to the device.
+    ///
+    /// # Errors
+    /// The system's: `WouldBlock` if nothing waits.
+    pub(crate) fn receive_sent(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        each: impl FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        self.take(socket, libc::MSG_ERRQUEUE, each)
+    }
+
+    /// recvmmsg(2). rustix and socket2 lack it. nix has it, but does not reset the lengths of addresses and
+    /// control buffers between calls, so that its headers would have to be allocated anew for each batch.
+    fn take(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        flags: libc::c_int,
+        mut each: impl FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        let mut iovecs = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: DATAGRAM }; BATCH];
+        let mut headers = [libc::mmsghdr { msg_hdr: empty_header(), msg_len: 0 }; BATCH];
+        // Each pointer comes from a borrow of its own slot alone, so that taking the next one leaves it
+        // valid.
+        let slots = self.data.chunks_exact_mut(DATAGRAM).zip(&mut self.control).zip(&mut self.names);
+        for ((header, iovec), ((data, control), name)) in headers.iter_mut().zip(&mut iovecs).zip(slots) {
+            iovec.iov_base = data.as_mut_ptr().cast();
+            let header = &mut header.msg_hdr;
+            header.msg_name = (&raw mut *name).cast();
+            header.msg_namelen = size_of::<SockAddrStorage>() as libc::socklen_t;
+            header.msg_iov = &raw mut *iovec;
+            header.msg_iovlen = 1;
+            header.msg_control = control.0.as_mut_ptr().cast();
+            header.msg_controllen = control.0.len() as _;
+        }
+        // SAFETY: every pointer in `headers` is to a live buffer of the length beside it, exclusively
+        // borrowed through `self` and the two local arrays until the call returns.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as libc::c_uint,
+                libc::MSG_DONTWAIT | flags,
+                std::ptr::null_mut(),
+            )
+        };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        for (index, header) in headers.iter().enumerate().take(count) {
+            let length = (header.msg_len as usize).min(DATAGRAM);
+            let name = std::mem::replace(&mut self.names[index], SockAddrStorage::zeroed());
+            let mut received = Received {
+                from: address(name, header.msg_hdr.msg_namelen),
+                to: None,
+                stamp_ns: None,
+                payload: &self.data[index * DATAGRAM..index * DATAGRAM + length],
+            };
+            for message in messages(filled(&self.control[index], &header.msg_hdr)) {
+                match message {
+                    Message::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
+                    Message::To(address) => received.to = Some(address),
+                }
+            }
+            each(received);
+        }
+        Ok(count)
+    }
+}
+
+/// A header without buffers. It is not written as a literal because some libcs have private padding in it.
+fn empty_header() -> libc::msghdr {
+    // SAFETY: `msghdr` is plain old data, for which all zeroes is a valid value.
+    unsafe { zeroed() }
+}
+
+/// What the kernel wrote into `buffer`, which was the control buffer of `header`.
+fn filled<'a>(buffer: &'a ancillary::Buffer, header: &libc::msghdr) -> &'a [u8] {
+    let length: usize = header.msg_controllen as _;
+    &buffer.0[..length.min(buffer.0.len())]
+}
+
+/// The address that the kernel wrote into `storage`, an IPv4 one without its IPv6 mapping.
+fn address(storage: SockAddrStorage, length: libc::socklen_t) -> Option<SocketAddr> {
+    // SAFETY: the storage was all zeroes before the kernel wrote an address of `length` bytes into it. Zeroes
+    // alone are of the family AF_UNSPEC.
+    let address = unsafe { SockAddr::new(storage, length) }.as_socket()?;
+    Some(match address {
+        SocketAddr::V4(_) => address,
+        SocketAddr::V6(v6) => {
+            canonical(SocketAddr::V6(SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id())))
+        }
+    })
+}
+
+/// `address` with an IPv4-mapped IPv6 address written as IPv4.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+/// Sends one datagram from `from` (one of this host's addresses, so that the answer of a host with many comes
+/// from the one that was asked) to `to`. `v6_socket` says which family the socket is of: IPv4 then goes
+/// mapped.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn send_from(
+    socket: BorrowedFd<'_>,
+    v6_socket: bool,
+    payload: &[u8],
+    from: IpAddr,
+    to: SocketAddr,
+) -> io::Result<usize> {
+    let to = match (v6_socket, to) {
+        (true, SocketAddr::V4(v4)) => {
+            SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0))
+        }
+        (_, other) => other,
+    };
+    let to = SockAddr::from(to);
+    let mut control = ancillary::Buffer::new();
+    let source = match (v6_socket, from) {
+        (true, IpAddr::V4(ip)) => control.put_source(IpAddr::V6(ip.to_ipv6_mapped())),
+        (true, IpAddr::V6(_)) | (false, IpAddr::V4(_)) => control.put_source(from),
+        (false, IpAddr::V6(_)) => &[],
+    };
+    let buffers = [IoSlice::new(payload)];
+    let header = MsgHdr::new().with_addr(&to).with_buffers(&buffers).with_control(source);
+    SockRef::from(&socket).sendmsg(&header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+}
+
+/// Reads from a stream into `buffer` without blocking. If [`SocketSwitch::KernelStamps`] is on, also returns
+/// when the kernel took the segment that the last byte came in (ns since 1970, CLOCK_REALTIME). Segments that
+/// wait are merged, and then share the stamp of the one merged last (`tcp_try_coalesce` of
+/// net/ipv4/tcp_input.c).
+///
+/// On libc because rustix's recvmsg reads descriptors and credentials only, and socket2's takes buffers that
+/// may be uninitialised, into which `buffer` cannot be turned safely.
+///
+/// # Errors
+/// The system's: `WouldBlock` if nothing waits.
+pub(crate) fn receive_stream(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<i64>)> {
+    let mut control = ancillary::Buffer::new();
+    let mut iovec = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut header = empty_header();
+    header.msg_iov = &raw mut iovec;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control.0.len() as _;
+    // SAFETY: every pointer in `header` is to a live buffer of the length beside it, exclusively borrowed
+    // here until the call returns.
+    let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
+    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+    let stamp = messages(filled(&control, &header)).find_map(|message| match message {
+        Message::Stamp(stamp) => Some(stamp),
+        Message::To(_) => None,
+    });
+    Ok((count, stamp))
+}
+
+/// Switches an integer socket option on.
+///
+/// # Errors
+/// The system's.
+pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()> {
+    let (level, name) = match option {
+        SocketSwitch::KernelStamps => (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
+        SocketSwitch::PacketInfoV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+        SocketSwitch::PacketInfoV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+    };
+    set_option(socket, level, name, [1])
+}
+
+/// Has the kernel hand back a copy of each datagram that `socket` sends, stamped when it goes to the device.
+///
+/// # Errors
+/// The system's.
+pub fn stamp_transmissions(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = (libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE) as libc::c_int;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, [flags])
+}
+
+/// Sets a socket option of one or more integers. For those that neither rustix nor socket2 has: stamps,
+/// packet infos, packet sockets, pacing, the window clamp, segmentation of UDP.
+///
+/// # Errors
+/// The system's.
+pub fn set_option<const N: usize>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: [libc::c_int; N],
+) -> io::Result<()> {
+    // SAFETY: the option value is live memory of the length given. The kernel reads it and writes nothing of
+    // ours.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The socket options that [`option`] reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReadableOption {
+    /// TCP_INFO.
+    TcpInfo,
+    /// SO_MEMINFO.
+    MemoryInfo,
+    /// PACKET_STATISTICS.
+    PacketStatistics,
+}
+
+/// Reads a socket option into `words`; returns how many bytes the kernel wrote. For structures that grow from
+/// kernel to kernel, which neither rustix nor socket2 has.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn option(socket: BorrowedFd<'_>, option: ReadableOption, words: &mut [u32]) -> io::Result<usize> {
+    let (level, name) = match option {
+        ReadableOption::TcpInfo => (libc::IPPROTO_TCP, libc::TCP_INFO),
+        ReadableOption::MemoryInfo => (libc::SOL_SOCKET, libc::SO_MEMINFO),
+        ReadableOption::PacketStatistics => (libc::SOL_PACKET, PACKET_STATISTICS),
+    };
+    let mut length = size_of_val(words) as libc::socklen_t;
+    // SAFETY: `words` has room for `length` bytes. For these options the kernel writes at most that many, any
+    // bits of which are numbers, and says how many.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, words.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What [`switch_on`] switches.
+#[derive(Clone, Copy, Debug)]
+pub enum SocketSwitch {
+    /// SO_TIMESTAMPNS: stamp each datagram when the kernel takes it.
+    KernelStamps,
+    /// IP_PKTINFO: report which address a datagram came to.
+    PacketInfoV4,
+    /// IPV6_RECVPKTINFO: the same for IPv6.
+    PacketInfoV6,
+}
+
+/// What the kernel's TCP lets one see of a connection (`struct tcp_info` of linux/tcp.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpInfo {
+    /// Retransmission timeout, us.
+    pub(crate) rto_us: u32,
+    /// Payload of a full segment, B.
+    pub mss: u32,
+    /// The far end's window, B; `None` before Linux 5.4.
+    pub(crate) send_window: Option<u32>,
+    /// Smoothed round-trip time, us.
+    pub(crate) srtt_us: u32,
+    /// Slow start threshold, packets; 0x7fff_ffff while unlimited.
+    pub(crate) ssthresh: u32,
+    /// Congestion window, packets.
+    pub(crate) cwnd: u32,
+    /// Segments sent again.
+    pub(crate) total_retrans: u32,
+    /// Segments that came before one that belongs before them; `None` before Linux 5.4.
+    pub out_of_order: Option<u32>,
+    /// Segments with data sent, retransmissions included.
+    pub(crate) data_segs_out: u32,
+    /// Retransmission timeouts that fired; `None` before Linux 6.7.
+    pub(crate) total_rto: Option<u16>,
+}
+
+/// Reads TCP_INFO.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    // 248 bytes in Linux 6.18, with room for more.
+    let mut words = [0; 128];
+    let length = option(socket, ReadableOption::TcpInfo, &mut words)?;
+    // The offsets are those of linux/tcp.h, which only ever grows at its end. A missing field reads as zero.
+    let u32_at = |at: usize| words[at / size_of::<u32>()];
+    let [low, high, ..] = u32_at(240).to_ne_bytes();
+    Ok(TcpInfo {
+        rto_us: u32_at(8),
+        mss: u32_at(16),
+        send_window: (length >= 232).then(|| u32_at(228)),
+        out_of_order: (length >= 228).then(|| u32_at(224)),
+        srtt_us: u32_at(68),
+        ssthresh: u32_at(76),
+        cwnd: u32_at(80),
+        total_retrans: u32_at(100),
+        data_segs_out: u32_at(156),
+        total_rto: (length >= 242).then(|| u16::from_ne_bytes([low, high])),
+    })
+}
+
+/// Datagrams that `socket` dropped since it was opened, for whatever cause (SO_MEMINFO of socket(7), from
+/// Linux 4.12 on): a count of 32 bits that wraps.
+///
+/// # Errors
+/// The system's.
+pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    // Nine figures in Linux 6.18 (SK_MEMINFO_VARS of linux/sock_diag.h), with room for more.
+    let mut figures = [0; 32];
+    let length = option(socket, ReadableOption::MemoryInfo, &mut figures)?;
+    if length <= DROPS * size_of::<u32>() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(figures[DROPS])
+}
+
+/// SK_MEMINFO_DROPS of linux/sock_diag.h.
+const DROPS: usize = 8;
+/// linux/if_packet.h.
+const PACKET_STATISTICS: libc::c_int = 6;
+
+/// The MTU of the path that `socket` is connected over, as far as the kernel knows it (IP_MTU, IPV6_MTU).
+///
+/// # Errors
+/// The system's: `NotConnected` for a socket that is not.
+pub fn path_mtu(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<u32> {
+    Ok(if is_v6 { sockopt::ipv6_mtu(socket)? } else { sockopt::ip_mtu(socket)? })
+}
+
+/// Bytes written to a TCP socket and not acknowledged yet (SIOCOUTQ).
+///
+/// # Errors
+/// The system's.
+pub fn send_queue(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one `c_int`.
+    let queued = unsafe { ioctl(socket, Getter::<{ libc::TIOCOUTQ as _ }, libc::c_int>::new()) }?;
+    Ok(u64::try_from(queued).unwrap_or(0))
+}
+
+/// Puts the calling thread into SCHED_FIFO at the lowest priority of that class.
+///
+/// # Errors
+/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO.
+pub fn become_real_time() -> io::Result<()> {
+    become_fifo(1)
+}
+
+/// Puts the calling thread into SCHED_FIFO at `priority`. On libc because rustix leaves out
+/// sched_setscheduler(2), which some libcs do not implement.
+///
+/// # Errors
+/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO of `priority`.
+pub(crate) fn become_fifo(priority: libc::c_int) -> io::Result<()> {
+    // SAFETY: `sched_param` is plain old data, for which all zeroes is a valid value. Thread 0 is the caller,
+    // and the parameter outlives the call.
+    let result = unsafe {
+        let mut parameter: libc::sched_param = zeroed();
+        parameter.sched_priority = priority;
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

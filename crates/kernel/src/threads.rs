@@ -1,0 +1,273 @@
+//! The three timed loops: pacing by a calendar of absolute deadlines, receiving datagrams, serving
+//! connections.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags, epoll, poll};
+use rustix::time::Timespec;
+use talkpath_units::{Duration, Instant};
+
+use crate::alarm::Alarm;
+use crate::clock::RunClock;
+use crate::end::SharedEnd;
+use crate::sys::{ReceiveBatch, Received, become_real_time};
+
+/// How the kernel schedules a pacer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// SCHED_FIFO if it is allowed: before all ordinary threads of the host.
+    RealTime,
+    /// As every other thread.
+    Ordinary,
+}
+
+/// Hands every message over at its time and serves the ends' own timers, until `stop`; `alarm` wakes it if an
+/// end has something due before the deadline that it sleeps to. Returns why the thread could not be made
+/// real-time, if so.
+pub fn pace(ends: &[Arc<SharedEnd>], clock: RunClock, alarm: &Alarm, stop: &AtomicBool) -> Option<String> {
+    pace_as(Scheduling::RealTime, ends, clock, alarm, stop)
+}
+
+/// The same in a class of scheduling.
+pub fn pace_as(
+    scheduling: Scheduling,
+    ends: &[Arc<SharedEnd>],
+    clock: RunClock,
+    alarm: &Alarm,
+    stop: &AtomicBool,
+) -> Option<String> {
+    // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
+    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
+    let denied = match scheduling {
+        Scheduling::RealTime => become_real_time().err(),
+        Scheduling::Ordinary => None,
+    };
+    // The clock reads zero until the run begins: what starts at zero would start now.
+    clock.sleep_until(Instant::ZERO, MAX_LEAD);
+    while !stop.load(Ordering::Relaxed) {
+        alarm.listen();
+        let mut next = Instant::MAX;
+        for end in ends {
+            let mut end = end.lock();
+            let mut timeout = end.poll_timeout();
+            if timeout.is_some_and(|timeout| timeout <= clock.now()) {
+                end.handle_timeout(clock.now());
+                timeout = end.poll_timeout();
+            }
+            next = next.min(timeout.unwrap_or(Instant::MAX));
+        }
+        alarm.sleep_until(clock, next, SLICE);
+    }
+    denied.map(|error| error.to_string())
+}
+
+/// Whether a thread of this process may be real-time; tried in one of its own, which then is gone.
+///
+/// # Errors
+/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO.
+pub fn try_real_time() -> io::Result<()> {
+    std::thread::spawn(become_real_time).join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+}
+
+/// Takes datagrams from each flow's own connected socket, until `stop`.
+pub fn receive_datagrams(flows: &[(Arc<UdpSocket>, Arc<SharedEnd>)], stop: &AtomicBool) -> io::Result<()> {
+    let mut batch = ReceiveBatch::default();
+    while !stop.load(Ordering::Relaxed) {
+        let mut fds: Vec<_> = flows.iter().map(|(socket, _)| PollFd::new(&**socket, PollFlags::IN)).collect();
+        wait(&mut fds)?;
+        let ready: Vec<usize> = (0..fds.len()).filter(|&index| !fds[index].revents().is_empty()).collect();
+        let errors: Vec<bool> = fds.iter().map(|fd| fd.revents().contains(PollFlags::ERR)).collect();
+        for index in ready {
+            let (socket, end) = &flows[index];
+            if errors[index] {
+                let sent =
+                    |datagram: Received<'_>| end.lock().handle_sent(datagram.payload, datagram.stamp_ns);
+                let _ = batch.receive_sent(socket.as_fd(), sent);
+            }
+            // An error here is an ICMP message about something sent before: it says nothing of what arrives.
+            let _ = batch.receive(socket.as_fd(), |datagram: Received<'_>| {
+                end.handle_datagram(datagram.payload, datagram.stamp_ns);
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Has the end of a slow receiver read its datagrams from `socket`, each when the application is ready, until
+/// `stop`.
+pub fn read_slowly(
+    socket: &UdpSocket,
+    end: &SharedEnd,
+    clock: RunClock,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        let next = end.lock().next_read();
+        match next.filter(|next| *next > clock.now()) {
+            Some(next) => clock.sleep_until(next, SLICE),
+            None => {
+                end.lock().handle_readable();
+                // It is at work on a message now, or there is none.
+                if end.lock().next_read().is_none() {
+                    wait(&mut [PollFd::new(socket, PollFlags::IN)])?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Serves the connections that `epoll` watches and samples their state, until `stop`.
+pub fn serve_connections(
+    epoll: &OwnedFd,
+    ends: &[Arc<SharedEnd>],
+    clock: RunClock,
+    interval: Duration,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
+    let mut unfinished: Vec<usize> = Vec::new();
+    let mut next_sample = Instant::ZERO;
+    while !stop.load(Ordering::Relaxed) {
+        let now = clock.now();
+        if now >= next_sample {
+            ends.iter().for_each(|end| end.lock().sample());
+            next_sample = now.saturating_add(interval);
+        }
+        let wait = if unfinished.is_empty() { next_sample.since(now).as_nanos().min(POLL_NS) } else { 0 };
+        events.clear();
+        let latest = clock.now().saturating_add(Duration::from_nanos(wait));
+        let mut timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(wait).unwrap_or(0) };
+        loop {
+            match epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) => break,
+                // A process that was stopped and goes on (signal(7)): what came meanwhile is there now.
+                Err(rustix::io::Errno::INTR) => timeout.tv_nsec = 0,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // A thread that was kept from running woke up late: what it finds now may have waited since its
+        // timeout.
+        let looked = latest.min(clock.now());
+        let mut ready = std::mem::take(&mut unfinished);
+        ready.extend(events.iter().map(|event| usize::try_from(event.data.u64()).unwrap_or(usize::MAX)));
+        ready.sort_unstable();
+        ready.dedup();
+        for index in ready {
+            if ends.get(index).is_some_and(|end| end.handle_ready(looked)) {
+                unfinished.push(index);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Closes the connections among `ends` that end with an exchange of packets, and waits for it, but not for
+/// long: if a far end does not answer, nothing is measured any more.
+pub fn close_connections(ends: &[Arc<SharedEnd>], clock: RunClock) {
+    ends.iter().for_each(|end| end.close());
+    let latest = clock.now().saturating_add(CLOSING);
+    while clock.now() < latest && !ends.iter().all(|end| end.lock().is_closed()) {
+        clock.sleep_until(clock.now().saturating_add(CLOSING_SLICE), CLOSING_SLICE);
+    }
+}
+
+/// Waits for one of `fds`, at most [`POLL_NS`].
+fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: POLL_NS as i64 };
+    match poll(fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A close and its answer take a round trip; a few of a satellite's, for what is lost (chosen).
+const CLOSING: Duration = Duration::from_secs(2);
+/// How often is looked whether all is closed.
+const CLOSING_SLICE: Duration = Duration::from_millis(2);
+/// No run begins later than this after its threads.
+const MAX_LEAD: Duration = Duration::from_secs(5);
+/// The longest that a loop goes without looking whether it shall stop.
+const POLL_NS: u64 = 20_000_000;
+/// The same for the pacer.
+const SLICE: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use rustix::time::{ClockId, clock_gettime};
+    use talkpath_scenario::Receiver;
+    use talkpath_units::Seed;
+
+    use super::*;
+    use crate::clock::HostClock;
+    use crate::end::{Common, Place, UdpRoute};
+    use crate::log::RowBudget;
+    use crate::spec::{FlowSpec, SessionSpec, TransportSpec, WorkloadSpec};
+
+    /// The figures behind the server's limit of messages a second.
+    #[test]
+    #[ignore = "it measures this machine"]
+    fn pacer_cost() {
+        for scheduling in [Scheduling::Ordinary, Scheduling::RealTime] {
+            for (size, rate) in [1, 1464].into_iter().flat_map(|size| RATES.map(|rate| (size, rate))) {
+                let (share, sent, [p50, p99, max]) = load(scheduling, rate, size, 3);
+                println!(
+                    "{scheduling:?}, {size} B, {rate}/s: sent {sent:.0}/s, {:.1} % of a processor, \
+                     {:.1} us a message; late p50 {p50} ns, p99 {p99} ns, at most {max} ns",
+                    share * 100.0,
+                    share / sent * 1e6
+                );
+            }
+        }
+    }
+
+    /// Messages a second.
+    const RATES: [u64; 5] = [1000, 5000, 10_000, 15_000, 100_000];
+
+    /// What the pacer takes of a processor for `rate` messages of `size` bytes a second, how many it sent a
+    /// second, and how late.
+    fn load(scheduling: Scheduling, rate: u64, size: u64, seconds: u64) -> (f64, f64, [u64; 3]) {
+        let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(sink.local_addr().unwrap()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let flow = FlowSpec {
+            transport: TransportSpec::Udp { receive_buffer: None },
+            workload: WorkloadSpec::Cbr { rate_bps: rate * size * 8, size },
+            echo_per_read: None,
+            is_up: false,
+            start_ns: 0,
+            file: None,
+        };
+        let duration_ns = seconds * 1_000_000_000;
+        let session = SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 };
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns());
+        let alarm = Arc::<Alarm>::default();
+        let common = Common { clock, budget: RowBudget::new(50_000_000), alarm: Arc::clone(&alarm) };
+        let place = Place { index: 0, is_sender: true, is_client: false, token: 7, seed: Seed::new(1) };
+        let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
+        end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
+        let stop = AtomicBool::new(false);
+        let ends = [Arc::clone(&end)];
+        let spent = std::thread::scope(|scope| {
+            let pacer = scope.spawn(|| {
+                pace_as(scheduling, &ends, clock, &alarm, &stop);
+                let time = clock_gettime(ClockId::ThreadCPUTime);
+                time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+            });
+            clock.sleep_until(Instant::from_secs(seconds), Duration::from_secs(seconds));
+            stop.store(true, Ordering::Relaxed);
+            pacer.join().unwrap()
+        });
+        let elapsed = clock.now().since(Instant::ZERO).as_secs_f64();
+        let end = end.lock();
+        let mut lateness = talkpath_flow::Lateness::new();
+        end.add_lateness(&mut lateness);
+        (spent / elapsed, end.progress().sent as f64 / elapsed, lateness.figures().unwrap())
+    }
+}

@@ -1,0 +1,113 @@
+//! What of a scenario the kernel's transports cannot be set to: the keys that they ignore, and the congestion
+//! controls that this kernel lacks.
+
+use talkpath_scenario::Flow;
+use talkpath_transport::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig};
+
+/// Whether the kernel of `host` (this one; the name is for the message) has congestion control `cc`.
+///
+/// # Errors
+/// Which there are instead.
+pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
+    let refusal = |error: std::io::Error| {
+        let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let known =
+            known.map(|known| known.trim().replace(' ', ", ")).unwrap_or_else(|_| "unknown".to_owned());
+        format!(
+            "the kernel of {host} lacks the congestion control {cc} ({error}); available: {known}; \
+             `modprobe tcp_{cc}` as root may load it"
+        )
+    };
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+        .or_else(|_| socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None))
+        .map_err(refusal)?;
+    socket.set_tcp_congestion(cc.as_bytes()).map_err(refusal)
+}
+
+/// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that
+/// nothing here does.
+pub fn ignored(flow: &Flow) -> Vec<&'static str> {
+    let mut ignored = match &flow.transport {
+        TransportConfig::Udp(config) if config.stack != Stack::Linux => vec![OTHER_STACK],
+        TransportConfig::Udp(_) => Vec::new(),
+        // The sockets neither set nor read it.
+        TransportConfig::Dccp(config) => {
+            if config.ecn {
+                vec!["ecn"]
+            } else {
+                Vec::new()
+            }
+        }
+        TransportConfig::Tcp(config) => ignored_of_tcp(config),
+    };
+    ignored.extend(
+        flow.asked_for
+            .iter()
+            .copied()
+            .filter(|&key| key != "cc" && !ignored.contains(&key))
+            .collect::<Vec<_>>(),
+    );
+    if !flow.send_jitter.is_zero() {
+        ignored.push("send_jitter");
+    }
+    if !flow.receiver.service.is_zero() {
+        ignored.push("receiver.service");
+    }
+    ignored
+}
+
+/// Keys that differ from what Linux does and have no socket option.
+fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
+    let mut ignored = if config.overfill { vec!["overfill"] } else { Vec::new() };
+    if config.stack != Stack::Linux {
+        ignored.push(OTHER_STACK);
+        return ignored;
+    }
+    if config.nagle == NagleKind::Classic {
+        ignored.push("nagle = classic");
+    }
+    if config.cc == Some(CongestionControlKind::NewReno) {
+        ignored.push("cc = newreno (Linux's reno, which recovers so, ran)");
+    }
+    if config.delayed_ack != KERNEL.delayed_ack {
+        ignored.push("delayed_ack");
+    }
+    if config.initial_window != KERNEL.initial_window {
+        ignored.push("initial_window");
+    }
+    if config.initial_ssthresh.is_some() {
+        ignored.push("initial_ssthresh");
+    }
+    if config.min_rto != KERNEL.min_rto {
+        ignored.push("min_rto");
+    }
+    if config.timer_granularity != KERNEL.timer_granularity {
+        ignored.push("timer_granularity");
+    }
+    if config.ticks != KERNEL.ticks {
+        ignored.push("ticks");
+    }
+    if !config.limited_transmit {
+        ignored.push("limited_transmit");
+    }
+    if !config.timestamps {
+        ignored.push("timestamps");
+    }
+    ignored
+}
+
+const OTHER_STACK: &str = "stack (other than linux)";
+/// What Linux does if nothing is set.
+const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_congestion_control_that_the_kernel_lacks_is_named_with_those_it_has() {
+        let why = lacks_congestion_control("no-such-cc", "this host").unwrap_err();
+        assert!(why.contains("no-such-cc") && why.contains("available: ") && why.contains("reno"), "{why}");
+        assert!(lacks_congestion_control("reno", "this host").is_ok());
+    }
+}

@@ -1,0 +1,99 @@
+//! The client: [`LiveArena`].
+//!
+//! A repetition is one session with the server: handshake, clock probes, the run, both logs, clock probes
+//! again.
+
+mod address;
+mod checks;
+mod control;
+mod run;
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use talkpath_arena::{Arena, ArenaError, RunPlan};
+use talkpath_kernel::spec::SessionSpec;
+use talkpath_measure::RunRecord;
+use talkpath_scenario::Scenario;
+
+use crate::key::Key;
+use control::ServerControl;
+
+pub(crate) use run::enlarge_receive_buffer;
+
+/// How to reach the server.
+#[derive(Clone, Debug, Default)]
+pub struct LiveOptions {
+    /// The key that the server was started with, if it was.
+    pub key: Option<Key>,
+}
+
+/// The network itself, to a host that runs a [`crate::Server`].
+#[derive(Debug)]
+pub struct LiveArena {
+    /// As the user wrote it, with its port.
+    name: String,
+    address: SocketAddr,
+    key: Option<Key>,
+}
+
+impl LiveArena {
+    /// Finds `host` (`HOST`, `HOST:PORT`, `ADDRESS` or `[V6]:PORT`) and asks whether a server of this version
+    /// answers there and takes the key. Nothing stays open.
+    ///
+    /// # Errors
+    /// [`ArenaError::FarEnd`] says in one line what is wrong at which address, and what would be right.
+    pub fn connect(host: &str, options: LiveOptions) -> Result<Self, ArenaError> {
+        let (name, addresses) = address::resolve(host).map_err(far_end)?;
+        let mut refusal = format!("no such host: {host}");
+        for address in addresses {
+            let shown = shown(&name, address);
+            let answer = open(address)
+                .map_err(|error| address::explain(&shown, &error))
+                .and_then(|stream| ServerControl::greet(stream, &shown, options.key.as_ref()));
+            match answer {
+                Ok(far) => {
+                    far.leave();
+                    return Ok(Self { name: shown, address, key: options.key });
+                }
+                Err(why) => refusal = why,
+            }
+        }
+        Err(far_end(refusal))
+    }
+
+    fn greet(&self) -> Result<ServerControl, ArenaError> {
+        let stream = open(self.address).map_err(|error| far_end(address::explain(&self.name, &error)))?;
+        ServerControl::greet(stream, &self.name, self.key.as_ref()).map_err(far_end)
+    }
+}
+
+impl Arena for LiveArena {
+    /// Runs one repetition over the network; the scenario's links are ignored, with a warning.
+    fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        let mtu = address::path_mtu(self.address);
+        let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(ArenaError::Unsupported)?;
+        checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
+        checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
+        let warnings = checks::warnings(scenario);
+        let far = self.greet()?;
+        run::run(far, scenario, &session, plan, warnings)
+    }
+}
+
+fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
+    TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
+}
+
+fn far_end(what: String) -> ArenaError {
+    ArenaError::FarEnd { what, partial: None }
+}
+
+/// `HOST:PORT`, with the address if the name does not say it.
+fn shown(name: &str, address: SocketAddr) -> String {
+    let address = address.to_string();
+    if name == address { address } else { format!("{name} ({address})") }
+}
+
+/// How long a connection may take to open (chosen: several retransmissions of a SYN).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

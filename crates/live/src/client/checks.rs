@@ -1,0 +1,55 @@
+//! What a real arena cannot do, reported before the run: an error if figures would be wrong, a warning if
+//! harmless.
+
+use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::unsupported::{ignored, lacks_congestion_control};
+use talkpath_scenario::Scenario;
+
+/// Whether this kernel has every congestion control that a flow names.
+///
+/// # Errors
+/// Which one is missing and which there are.
+pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
+    session
+        .flows
+        .iter()
+        .filter_map(|flow| flow.cc())
+        .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+}
+
+/// Whether every file goes from here to the far host, which has none of ours.
+///
+/// # Errors
+/// Which flow's does not.
+pub(super) fn files(scenario: &Scenario, session: &SessionSpec) -> Result<(), String> {
+    let mut flows = scenario.flows.iter().zip(&session.flows);
+    match flows.find(|(_, spec)| spec.file.is_some() && !spec.is_up) {
+        Some((flow, _)) => Err(format!(
+            "flow {}: over a real network a file goes up, from this host to the far one; use bulk with `bytes`",
+            flow.name
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What the run ignores.
+pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !scenario.links.is_empty() {
+        warnings.push("live: the network itself is the path; the scenario's path is ignored".to_owned());
+    }
+    if scenario.far_clock.is_some() {
+        warnings.push("live: the far host reads its own clock; far_clock is ignored".to_owned());
+    }
+    for flow in &scenario.flows {
+        let ignored = ignored(flow);
+        if !ignored.is_empty() {
+            warnings.push(format!(
+                "flow {}: a real arena cannot set {}; the kernel's own holds",
+                flow.name,
+                ignored.join(", ")
+            ));
+        }
+    }
+    warnings
+}

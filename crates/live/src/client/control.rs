@@ -1,0 +1,302 @@
+//! The client's side of the control connection.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use talkpath_arena::offset::Probe;
+use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::hex::to_hex;
+use talkpath_kernel::log::{Chunk, RowBudget};
+use talkpath_kernel::progress::Progress;
+use talkpath_kernel::random::random;
+use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::udp_drops::UdpDrops;
+use talkpath_kernel::wire::DEFAULT_PORT;
+use talkpath_scenario::Flow;
+
+use crate::key::{Key, Side};
+use crate::protocol::{
+    ANSWER_LIMIT, Admission, Answer, Control, ControlError, Request, SILENCE_S, VERSION, hello,
+};
+
+/// A server that has let us in.
+pub(super) struct ServerControl {
+    control: Control<Answer>,
+    name: String,
+    address: SocketAddr,
+    local: IpAddr,
+    /// When each question that waits for its answer was sent, ns on our clock. Answers come in the order of
+    /// the questions.
+    asked: VecDeque<i64>,
+}
+
+/// What the server said of a run under way.
+pub(super) struct Heard {
+    /// How far its flows are.
+    pub(super) flows: Vec<Progress>,
+    /// Its clock against ours.
+    pub(super) probe: Option<Probe>,
+}
+
+/// How flows are joined and what bends the run there, or why the server will not.
+pub(super) type Beginning = Result<(Vec<Admission>, Vec<String>), String>;
+
+/// What the server counted besides its flows' logs.
+#[derive(Default)]
+pub(super) struct ServerTotals {
+    pub(super) lateness_ns: Option<[u64; 3]>,
+    pub(super) drops: Option<UdpDrops>,
+}
+
+impl ServerControl {
+    /// Hello, challenge, proof, welcome.
+    ///
+    /// # Errors
+    /// In one line for a person, with the host's name.
+    pub(super) fn greet(stream: TcpStream, name: &str, key: Option<&Key>) -> Result<Self, String> {
+        let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
+            (Ok(peer), Ok(local)) => (peer, local.ip()),
+            (Err(error), _) | (_, Err(error)) => return Err(format!("{name} went away: {error}")),
+        };
+        let control = Control::new(stream, ANSWER_LIMIT).map_err(|error| format!("{name}: {error}"))?;
+        let mut far = Self { control, name: name.to_owned(), address, local, asked: VecDeque::new() };
+        let nonce = random::<16>().map_err(|error| format!("no random numbers: {error}"))?;
+        let nonce = to_hex(&nonce);
+        match far.exchange(&hello(VERSION, &nonce)).map_err(|error| far.no_server(&error))? {
+            Answer::Welcome { .. } if key.is_some() => Err(format!(
+                "{name} does not ask for a key, so it cannot show that it knows yours; leave the key out, or start it with one"
+            )),
+            Answer::Welcome { .. } => Ok(far),
+            Answer::Challenge { nonce: theirs } => {
+                let Some(key) = key else {
+                    return Err(format!(
+                        "{name} asks for a key; give the one that it was started with (--key-file)"
+                    ));
+                };
+                far.prove(key, &nonce, &theirs)?;
+                Ok(far)
+            }
+            other => Err(far.unexpected(other)),
+        }
+    }
+
+    fn prove(&mut self, key: &Key, nonce: &str, theirs: &str) -> Result<(), String> {
+        let proof = key.proof(Side::Client, nonce, theirs);
+        match self.exchange(&Request::Proof { proof }).map_err(|error| self.lost(&error))? {
+            Answer::Welcome { proof: Some(proof) } if key.accepts(&proof, Side::Server, nonce, theirs) => {
+                Ok(())
+            }
+            Answer::Welcome { .. } => {
+                Err(format!("{} let us in without knowing the key: it is not the server meant", self.name))
+            }
+            other => Err(self.unexpected(other)),
+        }
+    }
+
+    /// Describes the run of `flows`; gives how they are joined and what bends the run there.
+    ///
+    /// # Errors
+    /// In one line for a person; `Ok(Err)` if the server will not, with its reason.
+    pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<Beginning, String> {
+        match self.exchange(&Request::Session(session.clone())).map_err(|error| self.lost(&error))? {
+            Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
+                Ok(Ok((flows, warnings)))
+            }
+            Answer::Refused { why, flow } => {
+                let flow = flow.and_then(|index| flows.get(usize::try_from(index).ok()?));
+                let about = flow.map_or(String::new(), |flow| format!("flow {}: ", flow.name));
+                Ok(Err(format!("{} refuses: {about}{}", self.name, printable(&why))))
+            }
+            other => Err(self.unexpected(other)),
+        }
+    }
+
+    /// Compares the clocks: up to [`PROBES`] exchanges, fewer if the path is slow.
+    ///
+    /// # Errors
+    /// In one line for a person.
+    pub(super) fn probe(&mut self, clock: HostClock) -> Result<Vec<Probe>, String> {
+        let begun = clock.now_ns();
+        let mut probes = Vec::new();
+        for number in 0..PROBES {
+            let sent = clock.now_ns();
+            self.control.send(&Request::Probe { number }).map_err(|error| self.lost(&error))?;
+            match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
+                Answer::Probe { number: answered, received_ns, sent_ns } if answered == number => {
+                    let received = clock.now_ns();
+                    probes.push(Probe { sent, far_received: received_ns, far_sent: sent_ns, received });
+                }
+                other => return Err(self.unexpected(other)),
+            }
+            if probes.len() >= FEWEST_PROBES && clock.now_ns() - begun > PROBE_NS {
+                break;
+            }
+        }
+        Ok(probes)
+    }
+
+    /// The run begins at `start_ns` on the server's clock, or when the server then says.
+    ///
+    /// # Errors
+    /// In one line for a person.
+    pub(super) fn go(&mut self, start_ns: i64) -> Result<i64, String> {
+        match self.exchange(&Request::Go { start_ns }).map_err(|error| self.lost(&error))? {
+            Answer::Going { start_ns } => Ok(start_ns),
+            other => Err(self.unexpected(other)),
+        }
+    }
+
+    /// Asks how far the flows are there; the answer comes by [`ServerControl::hear`].
+    ///
+    /// # Errors
+    /// In one line for a person.
+    pub(super) fn ask(&mut self, clock: HostClock) -> Result<(), String> {
+        // Questions that a dead path never took must not pile up.
+        if self.control.unsent() > 0 {
+            return Ok(());
+        }
+        self.asked.push_back(clock.now_ns());
+        self.control.send(&Request::Ask).map_err(|error| self.lost(&error))
+    }
+
+    /// Waits at most `ms` for an answer to [`ServerControl::ask`].
+    ///
+    /// # Errors
+    /// In one line for a person: also if the server is silent for too long, or gave the run up.
+    pub(super) fn hear(&mut self, ms: i64, clock: HostClock) -> Result<Option<Heard>, String> {
+        match self.control.receive_within(ms).map_err(|error| self.lost(&error))? {
+            Some(Answer::Progress { flows, received_ns, sent_ns, trouble: None }) => {
+                let received = clock.now_ns();
+                let probe = self.asked.pop_front().map(|sent| Probe {
+                    sent,
+                    far_received: received_ns,
+                    far_sent: sent_ns,
+                    received,
+                });
+                Ok(Some(Heard { flows, probe }))
+            }
+            Some(Answer::Progress { trouble: Some(why), .. }) => {
+                Err(format!("{} ended the run: {}", self.name, printable(&why)))
+            }
+            Some(other) => Err(self.unexpected(other)),
+            None if self.control.silence_ns() > SILENCE_S as i64 * 1_000_000_000 => {
+                Err(self.lost(&ControlError::Silent(SILENCE_S)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Ends the run there.
+    ///
+    /// # Errors
+    /// In one line for a person.
+    pub(super) fn stop(&mut self) -> Result<ServerTotals, String> {
+        self.control.send(&Request::Stop).map_err(|error| self.lost(&error))?;
+        loop {
+            match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
+                Answer::Stopped { lateness_ns, drops } => {
+                    return Ok(ServerTotals { lateness_ns, drops: Some(drops) });
+                }
+                // The answer to a question asked before.
+                Answer::Progress { .. } => {}
+                other => return Err(self.unexpected(other)),
+            }
+        }
+    }
+
+    /// The server's log of flow `index`.
+    ///
+    /// # Errors
+    /// In one line for a person.
+    pub(super) fn report(&mut self, index: usize, budget: &RowBudget) -> Result<Chunk, String> {
+        let flow = u32::try_from(index).unwrap_or(u32::MAX);
+        self.control.send(&Request::Report { flow }).map_err(|error| self.lost(&error))?;
+        let mut log = Chunk::default();
+        loop {
+            match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
+                Answer::Rows(chunk) => {
+                    if !budget.take(chunk.row_count()) {
+                        return Err(format!("{} reports more than it can have seen", self.name));
+                    }
+                    log.extend(*chunk);
+                }
+                Answer::End => return Ok(log),
+                other => return Err(self.unexpected(other)),
+            }
+        }
+    }
+
+    /// Ends the session in peace.
+    pub(super) fn leave(mut self) {
+        // It is over either way.
+        let _ = self.control.send(&Request::Bye);
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the server's UDP and data ports are.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Our address on the way there.
+    pub(super) const fn local(&self) -> IpAddr {
+        self.local
+    }
+
+    fn exchange(&mut self, request: &Request) -> Result<Answer, ControlError> {
+        self.control.send(request)?;
+        self.control.expect(ANSWER_S)
+    }
+
+    /// The first answer did not come: is this a server at all?
+    fn no_server(&self, error: &ControlError) -> String {
+        let name = &self.name;
+        match error {
+            ControlError::Garbage(_) => format!(
+                "{name} {error}; another service listens there; `talkpath serve` has port {} by default",
+                DEFAULT_PORT
+            ),
+            ControlError::Closed => format!(
+                "{name} closed the connection without an answer; it is no talkpath server, or it is too busy for another client"
+            ),
+            ControlError::Silent(_) => {
+                format!("{name} takes connections but {error}; it is no talkpath server, or it hangs")
+            }
+            ControlError::Unread(_) | ControlError::Io(_) => format!("{name}: {error}"),
+        }
+    }
+
+    fn lost(&self, error: &ControlError) -> String {
+        match error {
+            ControlError::Io(_) => format!("{}: {error}", self.name),
+            _ => format!("{} {error}", self.name),
+        }
+    }
+
+    fn unexpected(&self, answer: Answer) -> String {
+        match answer {
+            Answer::Refused { why, .. } | Answer::Busy { why } => {
+                format!("{} refuses: {}", self.name, printable(&why))
+            }
+            _ => format!("{} broke the protocol: an answer came that nothing asked for", self.name),
+        }
+    }
+}
+
+/// A far end's words, fit for a terminal.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(500).collect()
+}
+
+/// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission
+/// among them.
+const ANSWER_S: u64 = 4;
+/// Exchanges before and after a run.
+const PROBES: u32 = 8;
+/// The least number of exchanges, however slow the path is.
+const FEWEST_PROBES: usize = 4;
+/// After this long no further exchange begins.
+const PROBE_NS: i64 = 1_000_000_000;

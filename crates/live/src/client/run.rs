@@ -1,0 +1,327 @@
+//! One session of the client, from the description of its flows to the record.
+
+mod record;
+mod sockets;
+
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::epoll;
+use talkpath_arena::offset::{Offset, Probe};
+use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_kernel::alarm::Alarm;
+use talkpath_kernel::clock::{HostClock, RunClock};
+use talkpath_kernel::end::SharedEnd;
+use talkpath_kernel::join::RunEnd;
+use talkpath_kernel::log::{Chunk, RowBudget, sample_interval};
+use talkpath_kernel::progress::Progress;
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
+use talkpath_kernel::stolen::StolenTime;
+use talkpath_kernel::threads::{close_connections, pace, receive_datagrams, serve_connections};
+use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::Scenario;
+use talkpath_units::{Duration, Instant};
+
+use super::control::{ServerControl, ServerTotals};
+use super::far_end;
+pub(crate) use sockets::enlarge_receive_buffer;
+use sockets::unavailable;
+
+/// A session whose flows have their sockets.
+struct Session<'a> {
+    scenario: &'a Scenario,
+    spec: &'a SessionSpec,
+    plan: RunPlan<'a>,
+    ends: Vec<Arc<SharedEnd>>,
+    sockets: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
+    /// By which UDP flows keep their way through address translators open: socket and packet.
+    registrations: Vec<(Arc<UdpSocket>, [u8; 32])>,
+    epoll: Arc<OwnedFd>,
+    budget: Arc<RowBudget>,
+    alarm: Arc<Alarm>,
+    warnings: Vec<String>,
+}
+
+/// What the watch over a run saw.
+struct Watched {
+    outcome: Outcome,
+    /// The far clock against ours, during the run.
+    probes: Vec<Probe>,
+}
+
+/// Why the run's loop ended.
+enum Outcome {
+    Drained,
+    Interrupted,
+    Gone(String),
+}
+
+/// Runs `scenario` with the server behind `far`.
+pub(super) fn run(
+    mut far: ServerControl,
+    scenario: &Scenario,
+    spec: &SessionSpec,
+    plan: RunPlan<'_>,
+    mut warnings: Vec<String>,
+) -> Result<RunRecord, ArenaError> {
+    let (admissions, far_warnings) =
+        far.begin(spec, &scenario.flows).map_err(far_end)?.map_err(ArenaError::Unsupported)?;
+    warnings.extend(far_warnings.into_iter().take(20));
+    let host = HostClock::anchor();
+    let before = far.probe(host).map_err(far_end)?;
+    let offset =
+        Offset::new(&before, &[]).ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
+    let provisional = host.run_from(host.now_ns());
+    let budget = RowBudget::new(CLIENT_ROWS);
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
+    let mut session = Session {
+        scenario,
+        spec,
+        plan,
+        ends: Vec::new(),
+        sockets: Vec::new(),
+        registrations: Vec::new(),
+        epoll: Arc::new(epoll),
+        budget,
+        alarm: Arc::default(),
+        warnings,
+    };
+    for (flow, admission) in spec.flows.iter().zip(&admissions) {
+        session.open(flow, admission, &far, provisional)?;
+    }
+    session.register(&far)?;
+    session.stamp_transmissions();
+    let start = host.now_ns() + lead_ns(&before);
+    let far_start = far.go(start + offset.at_start()).map_err(far_end)?;
+    // The server may have begun later than asked; our clock then begins with it.
+    let start = start.max(offset.to_ours(far_start));
+    let clock = host.run_from(start);
+    for end in &session.ends {
+        end.lock().set_clock(clock);
+    }
+    let (watched, disturbance) = session.measure(&mut far, (host, clock));
+    session.conclude(far, watched, &before, host, (start, far_start), &disturbance)
+}
+
+/// What the machine did to the run.
+#[derive(Default)]
+struct Disturbance {
+    realtime_denied: Option<String>,
+    drops: UdpDrops,
+    trouble: Option<String>,
+    stolen_share: Option<f64>,
+}
+
+impl Session<'_> {
+    /// The run itself: three threads and the watch over them.
+    fn measure(
+        &self,
+        far: &mut ServerControl,
+        (host, clock): (HostClock, RunClock),
+    ) -> (Watched, Disturbance) {
+        let stop = AtomicBool::new(false);
+        let interval = sample_interval(self.scenario.duration);
+        let has_streams = self.spec.flows.iter().any(FlowSpec::is_stream);
+        let mut disturbance = Disturbance { drops: UdpDrops::none(), ..Disturbance::default() };
+        let stolen = StolenTime::start();
+        let descriptors = || self.sockets.iter().map(|(socket, _)| socket.as_fd());
+        let drops = DropCount::start(descriptors());
+        let watched = std::thread::scope(|scope| {
+            let pacer = scope.spawn(|| pace(&self.ends, clock, &self.alarm, &stop));
+            let datagrams =
+                (!self.sockets.is_empty()).then(|| scope.spawn(|| receive_datagrams(&self.sockets, &stop)));
+            let connections = has_streams
+                .then(|| scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop)));
+            let mut probes = Vec::new();
+            let outcome = self.watch(far, (host, clock), &mut probes);
+            if matches!(outcome, Outcome::Drained) {
+                close_connections(&self.ends, clock);
+            }
+            stop.store(true, Ordering::Relaxed);
+            disturbance.realtime_denied =
+                pacer.join().unwrap_or_else(|_| Some("the pacer failed".to_owned()));
+            for thread in [datagrams, connections].into_iter().flatten() {
+                match thread.join() {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        disturbance.trouble = Some(format!("a receiving thread ended: {error}"));
+                    }
+                    Err(_) => disturbance.trouble = Some("a receiving thread failed".to_owned()),
+                }
+            }
+            Watched { outcome, probes }
+        });
+        for end in &self.ends {
+            end.lock().finish();
+        }
+        if !self.sockets.is_empty() {
+            disturbance.drops = drops.finish(descriptors());
+        }
+        disturbance.stolen_share = stolen.share();
+        (watched, disturbance)
+    }
+
+    /// Asks the server how far it is, until all is delivered, nothing was for `drain`, or something ends the
+    /// run.
+    fn watch(
+        &self,
+        far: &mut ServerControl,
+        (host, clock): (HostClock, RunClock),
+        probes: &mut Vec<Probe>,
+    ) -> Outcome {
+        let stop = self.spec.stop();
+        let drain = Duration::from_nanos(self.spec.drain_ns);
+        let mut theirs = vec![Progress::default(); self.ends.len()];
+        let mut last_delivery = stop;
+        let mut next_ask = Instant::ZERO;
+        let mut next_registration = Instant::ZERO.saturating_add(KEEP_OPEN);
+        loop {
+            let now = clock.now();
+            (self.plan.progress)(now);
+            if self.plan.interrupt.load(Ordering::Relaxed) {
+                return Outcome::Interrupted;
+            }
+            if now >= next_ask {
+                next_ask = now.saturating_add(if now < stop { ASK } else { ASK_DRAINING });
+                if let Err(why) = far.ask(host) {
+                    return Outcome::Gone(why);
+                }
+            }
+            if now >= next_registration {
+                next_registration = now.saturating_add(KEEP_OPEN);
+                self.registrations.iter().for_each(|(socket, packet)| drop(socket.send(packet)));
+            }
+            match far.hear(if now < stop { 20 } else { 5 }, host) {
+                Ok(Some(heard)) if heard.flows.len() == theirs.len() => {
+                    probes.extend(heard.probe);
+                    let progress = heard.flows;
+                    if progress.iter().zip(&theirs).any(|(new, old)| new.received > old.received) {
+                        last_delivery = last_delivery.max(clock.now());
+                    }
+                    theirs = progress;
+                }
+                Ok(Some(_)) => return Outcome::Gone(format!("{} broke the protocol", far.name())),
+                Ok(None) => {}
+                Err(why) => return Outcome::Gone(why),
+            }
+            let mut is_drained = true;
+            let mut never_opened = 0;
+            for (end, theirs) in self.ends.iter().zip(&theirs) {
+                let end = end.lock();
+                let (progress, last_arrival) = (end.progress(), end.last_arrival());
+                last_delivery = last_delivery.max(last_arrival);
+                never_opened += usize::from(end.failure.is_some() && !end.was_open());
+                is_drained &= match end.failure {
+                    // Nothing more will come of this flow, but its messages are due until the stop.
+                    Some(_) => now >= stop,
+                    None => is_delivered(&end.spec, progress, *theirs),
+                };
+            }
+            if never_opened == self.ends.len() {
+                return Outcome::Gone(self.first_failure(far.name()));
+            }
+            if self.budget.is_spent() {
+                return Outcome::Gone(
+                    "this host's limit of rows is reached; make the run shorter".to_owned(),
+                );
+            }
+            if is_drained || clock.now() > last_delivery.saturating_add(drain) {
+                return Outcome::Drained;
+            }
+        }
+    }
+
+    /// The words for a run whose flows all failed before they opened.
+    fn first_failure(&self, host: &str) -> String {
+        let failed = self.ends.iter().zip(&self.scenario.flows).find_map(|(end, flow)| {
+            let end = end.lock();
+            end.failure.as_ref().map(|why| format!("{host}, flow {}: {why}", flow.name))
+        });
+        failed.unwrap_or_else(|| format!("{host}: no flow opened"))
+    }
+
+    /// Collects the far end's logs and writes the record.
+    fn conclude(
+        mut self,
+        mut far: ServerControl,
+        Watched { outcome, probes }: Watched,
+        before: &[Probe],
+        host: HostClock,
+        (start, far_start): (i64, i64),
+        disturbance: &Disturbance,
+    ) -> Result<RunRecord, ArenaError> {
+        let mut gone = match &outcome {
+            Outcome::Gone(why) => Some(why.clone()),
+            Outcome::Drained | Outcome::Interrupted => None,
+        };
+        // If one flow failed, the control connection may still report what the others did.
+        let collected = self.collect(&mut far, host);
+        let (logs, after, totals) = match collected {
+            Ok((logs, after, totals)) => (Some(logs), after, totals),
+            Err(why) => {
+                gone.get_or_insert(why);
+                (None, Vec::new(), ServerTotals::default())
+            }
+        };
+        if logs.is_some() {
+            far.leave();
+        }
+        let offset = Offset::new(before, &after).map(|offset| offset.with_probes_between(&probes));
+        let end =
+            if gone.is_none() && matches!(outcome, Outcome::Drained) { RunEnd::Drained } else { RunEnd::Cut };
+        let logs = logs.map(|logs| self.far_logs(&logs, offset, (start, far_start)));
+        let mut record = self.record(logs.as_deref(), offset, end);
+        self.judge(&mut record, disturbance, &totals, logs.as_deref());
+        let partial = |record| Some(Box::new(record));
+        match (gone, outcome) {
+            (_, Outcome::Interrupted) => Err(ArenaError::Interrupted { partial: partial(record) }),
+            (Some(what), _) => Err(ArenaError::FarEnd { what, partial: partial(record) }),
+            (None, _) => Ok(record),
+        }
+    }
+
+    fn collect(
+        &self,
+        far: &mut ServerControl,
+        host: HostClock,
+    ) -> Result<(Vec<Chunk>, Vec<Probe>, ServerTotals), String> {
+        let totals = far.stop()?;
+        let budget = RowBudget::new(CLIENT_ROWS);
+        let logs = (0..self.ends.len()).map(|index| far.report(index, &budget)).collect::<Result<_, _>>()?;
+        let after = far.probe(host)?;
+        Ok((logs, after, totals))
+    }
+}
+
+/// Whether all that was sent on a flow has arrived, and nothing more will be sent.
+fn is_delivered(spec: &FlowSpec, near: Progress, far: Progress) -> bool {
+    let (sender, receiver) = if spec.is_up { (near, far) } else { (far, near) };
+    let is_there = sender.is_done && receiver.received == sender.sent;
+    let is_back = spec.echo_per_read.is_none() || sender.received == sender.sent;
+    is_there && is_back
+}
+
+/// How long after the client's word both ends begin: the word must have reached the server, and its answer
+/// this host, whose threads must be ready to begin in time. If the word comes late all the same, both begin
+/// later.
+fn lead_ns(probes: &[Probe]) -> i64 {
+    let slowest = probes.iter().map(Probe::round_trip).max().unwrap_or(0);
+    LEAD_NS + slowest.min(MAX_ROUND_TRIP_NS)
+}
+
+/// For the threads, and for what the word takes longer than the probes did (chosen).
+const LEAD_NS: i64 = 100_000_000;
+/// A server begins at most 5 s after it hears the word.
+const MAX_ROUND_TRIP_NS: i64 = 4_000_000_000;
+/// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty
+/// seconds.
+const KEEP_OPEN: Duration = Duration::from_secs(15);
+/// How often the server is asked how far it is: 200 B each way, which no measured path should notice ...
+const ASK: Duration = Duration::from_millis(500);
+/// ... and while the run drains.
+const ASK_DRAINING: Duration = Duration::from_millis(50);
+/// Rows that a run may keep here: 1 GB or so.
+const CLIENT_ROWS: u64 = 20_000_000;

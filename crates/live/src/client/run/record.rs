@@ -1,0 +1,202 @@
+//! After a run: both ends' logs become its record, with what disturbed it.
+
+use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
+use talkpath_flow::{Lateness, Side};
+use talkpath_kernel::join::{
+    MAX_WORDS, RunEnd, file_warnings, flow_record, printable, series, unsent_warnings,
+};
+use talkpath_kernel::log::{Chunk, EndLog};
+use talkpath_kernel::{stolen, turn_round};
+use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
+use talkpath_units::{Duration, Instant};
+
+use super::{Disturbance, Session};
+use crate::client::control::ServerTotals;
+
+impl Session<'_> {
+    /// What the far ends reported, on this host's clock.
+    pub(super) fn far_logs(
+        &self,
+        rows: &[Chunk],
+        offset: Option<Offset>,
+        (start, far_start): (i64, i64),
+    ) -> Vec<EndLog> {
+        let ours =
+            |at: u64| offset.map_or(Instant::from_nanos(at), |offset| offset.correct(at, far_start, start));
+        let flows = self.spec.flows.iter().zip(&self.ends).zip(rows);
+        flows
+            .map(|((spec, near), rows)| {
+                // The far end echoes at most what was sent to it, and the number of its workload's messages
+                // is the one that it states.
+                let (side, bound) = match spec.is_up {
+                    true => (Side::Far, near.lock().log.taps.forward.rows().count()),
+                    false => (Side::Near, rows.sent_rows()),
+                };
+                EndLog::from_rows(rows, (side, spec), bound as u64, &ours)
+            })
+            .collect()
+    }
+
+    pub(super) fn record(&self, logs: Option<&[EndLog]>, offset: Option<Offset>, end: RunEnd) -> RunRecord {
+        let clock = offset.map_or_else(ClockRecord::default, |offset| offset.record());
+        let window = (Instant::from_nanos(self.spec.warm_up_ns), self.spec.stop());
+        let (mut flows, mut all_series) = (Vec::new(), Vec::new());
+        let mut warnings = self.warnings.clone();
+        for (index, (flow, spec)) in self.scenario.flows.iter().zip(&self.spec.flows).enumerate() {
+            let near = self.ends[index].lock();
+            let far = logs.and_then(|logs| logs.get(index));
+            let (sender, receiver) = if spec.is_up { (Some(&near.log), far) } else { (far, Some(&near.log)) };
+            if let Some(sender) = sender.filter(|_| self.plan.series) {
+                all_series.extend(series(&flow.name, sender));
+            }
+            let record = flow_record(flow, spec, sender, receiver, window, end, clock.trusted);
+            let file = receiver.and_then(|receiver| receiver.totals.file.as_ref());
+            warnings.extend(file_warnings(&record, file.and_then(|file| file.not_kept.as_deref())));
+            flows.push(record);
+        }
+        warnings.extend(self.failures(logs));
+        warnings.extend(self.refusals(logs));
+        let mut record = RunRecord {
+            cell: self.plan.cell,
+            repetition: self.plan.repetition,
+            seed: self.plan.seed.get(),
+            window_start: window.0,
+            window_end: window.1,
+            flows,
+            links: Vec::new(),
+            series: all_series,
+            drain: Duration::from_nanos(self.spec.drain_ns),
+            machine: None,
+            clock,
+            valid: true,
+            warnings,
+        };
+        withdraw_trust_in_impossible_delays(&mut record);
+        record
+    }
+
+    /// Which flows ended before the run did, and why. That is the path's doing or the far host's, and a
+    /// result: the run stays valid.
+    fn failures(&self, logs: Option<&[EndLog]>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (index, flow) in self.scenario.flows.iter().enumerate() {
+            let near = self.ends[index].lock().failure.clone();
+            let far = logs.and_then(|logs| logs.get(index)).and_then(|log| log.totals.failure.as_deref());
+            let why = near.or_else(|| far.map(|why| format!("the far host says: {}", printable(why))));
+            lines.extend(why.map(|why| {
+                format!(
+                    "flow {}: {why}; what was due later was refused, the other flows continued",
+                    flow.name
+                )
+            }));
+        }
+        lines
+    }
+
+    /// What the kernels said of the messages that they would not take.
+    fn refusals(&self, logs: Option<&[EndLog]>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (index, flow) in self.scenario.flows.iter().enumerate() {
+            let near = self.ends[index].lock();
+            let far = logs.and_then(|logs| logs.get(index));
+            let ends = [("this host", Some(&near.log)), ("the far host", far)];
+            for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
+                for (why, count) in log.totals.refusals.iter().take(MAX_WORDS) {
+                    let why = printable(why);
+                    lines.push(format!("flow {}: {place} refused {count} messages: {why}", flow.name));
+                }
+            }
+            lines.extend(unsent_warnings(&flow.name, &ends));
+        }
+        lines
+    }
+
+    /// How long each flow's echoing host held messages, and which host that is.
+    fn turn_rounds(&self, logs: Option<&[EndLog]>) -> Vec<(&'static str, TurnRoundRecord)> {
+        let mut all = Vec::new();
+        for (index, (flow, spec)) in self.scenario.flows.iter().zip(&self.spec.flows).enumerate() {
+            let (host, turns) = if spec.is_up {
+                let log = logs.and_then(|logs| logs.get(index));
+                ("the far host", log.and_then(|log| log.totals.turn_round))
+            } else {
+                ("this host", self.ends[index].lock().log.totals.turn_round)
+            };
+            all.extend(turns.map(|turns| (host, turns.record(&flow.name))));
+        }
+        all
+    }
+
+    /// Says what disturbed the run, and past the stated limits that it is not valid.
+    pub(super) fn judge(
+        &mut self,
+        record: &mut RunRecord,
+        disturbance: &Disturbance,
+        totals: &ServerTotals,
+        logs: Option<&[EndLog]>,
+    ) {
+        let mut lateness = Lateness::new();
+        for end in &self.ends {
+            end.lock().add_lateness(&mut lateness);
+        }
+        let here = lateness.figures();
+        let here_dropped = disturbance.drops;
+        let far_dropped = totals.drops.and_then(|drops| drops.min_without_room());
+        let turn_rounds = self.turn_rounds(logs);
+        for (host, turns) in &turn_rounds {
+            let Some((line, is_within)) = turn_round::judge(turns, host) else { continue };
+            record.warnings.push(line);
+            record.valid &= is_within;
+        }
+        record.machine = Some(MachineRecord {
+            senders_late: here.map(late),
+            far_senders_late: totals.lateness_ns.map(late),
+            socket_drops: here_dropped.min_without_room().zip(far_dropped).map(|(here, far)| here + far),
+            checksum_errors: here_dropped.checksum_errors,
+            far_checksum_errors: totals.drops.and_then(|drops| drops.checksum_errors),
+            real_time: Some(disturbance.realtime_denied.is_none()),
+            stolen_share: disturbance.stolen_share,
+            turn_rounds: turn_rounds.into_iter().map(|(_, turns)| turns).collect(),
+            ..MachineRecord::default()
+        });
+        record.warnings.extend(stolen::warning(disturbance.stolen_share));
+        for (place, figures) in [("this host", here), ("the far host", totals.lateness_ns)] {
+            let Some([p50, p99, max]) = figures else { continue };
+            if p99 > LATE_NS {
+                let ms = |ns: u64| ns as f64 / 1e6;
+                let hint = disturbance
+                    .realtime_denied
+                    .as_ref()
+                    .filter(|_| place == "this host")
+                    .map_or(String::new(), |why| format!("; real-time scheduling was not allowed ({why})"));
+                record.warnings.push(format!(
+                    "{place} sent late: p50 {:.3} ms, p99 {:.3} ms, at most {:.3} ms{hint}",
+                    ms(p50),
+                    ms(p99),
+                    ms(max)
+                ));
+            }
+            record.valid &= p99 <= INVALID_LATE_NS;
+        }
+        for (place, drops) in [("this host", Some(here_dropped)), ("the far host", totals.drops)] {
+            let Some(drops) = drops else { continue };
+            record.warnings.extend(drops.warnings(place));
+            record.valid &= drops.min_without_room().unwrap_or(0) == 0;
+        }
+        if let Some(trouble) = &disturbance.trouble {
+            record.warnings.push(trouble.clone());
+            record.valid = false;
+        }
+    }
+}
+
+/// p50, p99 and maximum, as measured in ns.
+fn late([p50, p99, max]: [u64; 3]) -> LatenessRecord {
+    let [p50, p99, max] = [p50, p99, max].map(Duration::from_nanos);
+    LatenessRecord { p50, p99, max }
+}
+
+/// A pacer whose p99 is later than this is worth a warning ...
+const LATE_NS: u64 = 1_000_000;
+/// ... and later than this makes the run invalid: a quarter of a codec's frame time (chosen; see
+/// docs/models/live.md).
+const INVALID_LATE_NS: u64 = 5_000_000;

@@ -1,0 +1,164 @@
+//! Before a run: a socket for each flow over datagrams, which the server has to see once, and a dial for each
+//! stream.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use talkpath_arena::ArenaError;
+use talkpath_kernel::clock::{RunClock, monotonic};
+use talkpath_kernel::end::{Common, Dial, Place, SharedEnd, UdpRoute, unforeseen_seed};
+use talkpath_kernel::hex::from_hex;
+use talkpath_kernel::spec::{FlowSpec, TransportSpec};
+use talkpath_kernel::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on};
+use talkpath_kernel::wire::{Secret, registered, registration};
+use talkpath_scenario::Receiver;
+
+use super::Session;
+use crate::client::control::ServerControl;
+use crate::client::far_end;
+use crate::protocol::{Admission, Request};
+
+impl Session<'_> {
+    /// Makes this end of one flow.
+    pub(super) fn open(
+        &mut self,
+        flow: &FlowSpec,
+        admission: &Admission,
+        far: &ServerControl,
+        clock: RunClock,
+    ) -> Result<(), ArenaError> {
+        let secret = from_hex::<16>(&admission.secret)
+            .map(Secret)
+            .ok_or_else(|| far_end(format!("{} broke the protocol: a flow has no secret", far.name())))?;
+        let index = self.ends.len();
+        let place = Place {
+            index,
+            is_sender: flow.is_up,
+            is_client: true,
+            token: admission.token,
+            seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
+        };
+        let common = Common { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
+        let end = Arc::new(SharedEnd::new(self.spec, flow, &place, Receiver::default(), &common));
+        if flow.is_stream() {
+            let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
+                .map_err(|error| far_end(error.to_string()))?;
+            opening.push(b'\n');
+            let epoll = Arc::clone(&self.epoll);
+            end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
+        } else {
+            let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
+            self.registrations.push((Arc::clone(&socket), registration(&secret)));
+            self.sockets.push((socket, Arc::clone(&end)));
+        }
+        if let Some((socket, _)) = self.sockets.last().filter(|_| !flow.is_stream()) {
+            end.lock().set_route(UdpRoute { socket: Arc::clone(socket), unconnected: None });
+        }
+        self.ends.push(end);
+        Ok(())
+    }
+
+    /// Shows the server the source address of each UDP flow's datagrams, until it has answered for every one.
+    pub(super) fn register(&self, far: &ServerControl) -> Result<(), ArenaError> {
+        let mut waiting: Vec<usize> = (0..self.sockets.len()).collect();
+        let mut batch = ReceiveBatch::default();
+        let begun = monotonic();
+        let mut next_try = begun;
+        while !waiting.is_empty() {
+            if self.plan.interrupt.load(Ordering::Relaxed) {
+                return Err(ArenaError::Interrupted { partial: None });
+            }
+            let now = monotonic();
+            if now - begun > REGISTER_NS {
+                return Err(far_end(format!(
+                    "{} does not answer over UDP; does a firewall let UDP through to this port?",
+                    far.name()
+                )));
+            }
+            if now >= next_try {
+                next_try = now + RETRY_NS;
+                for &index in &waiting {
+                    let (socket, packet) = &self.registrations[index];
+                    // What is lost, or refused by ICMP, is tried again.
+                    let _ = socket.send(packet);
+                }
+            }
+            let mut fds: Vec<_> =
+                waiting.iter().map(|&index| PollFd::new(&*self.sockets[index].0, PollFlags::IN)).collect();
+            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+            waiting.retain(|&index| {
+                let (socket, end) = &self.sockets[index];
+                let Some(token) = end.lock().token() else { return false };
+                let answer = registered(token);
+                let mut is_answered = false;
+                let _ = batch.receive(socket.as_fd(), |datagram| is_answered |= datagram.payload == answer);
+                !is_answered
+            });
+        }
+        Ok(())
+    }
+
+    /// From now on clocked datagrams come back with the time when they left this host. If a kernel does not
+    /// do that, the time stays unknown.
+    pub(super) fn stamp_transmissions(&self) {
+        for (socket, end) in &self.sockets {
+            let end = end.lock();
+            let is_stamped = end.spec.is_clocked() && !end.spec.is_dccp();
+            let size = end.spec.message_size().filter(|_| is_stamped);
+            if size.is_some_and(|size| size <= MAX_UNFRAGMENTED) {
+                let _ = stamp_transmissions(socket.as_fd());
+            }
+        }
+    }
+}
+
+/// The flow's own socket, connected to the server.
+fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(SocketAddr::new(far.local(), 0))?;
+    socket.connect(far.address())?;
+    socket.set_nonblocking(true)?;
+    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
+    let TransportSpec::Udp { receive_buffer } = &flow.transport else { return Ok(socket) };
+    let reads = !flow.is_up || flow.echo_per_read.is_some();
+    match receive_buffer.filter(|_| !flow.is_up) {
+        Some(bytes) => {
+            rustix::net::sockopt::set_socket_recv_buffer_size(
+                &socket,
+                usize::try_from(bytes).unwrap_or(usize::MAX),
+            )?;
+        }
+        None if reads => enlarge_receive_buffer(&socket),
+        None => {}
+    }
+    Ok(socket)
+}
+
+/// Room for a burst that comes while this thread waits for the processor; as much as the system allows.
+pub(crate) fn enlarge_receive_buffer(socket: &UdpSocket) {
+    // Forcing takes CAP_NET_ADMIN; without it the system's own limit holds, and the socket's drop counter
+    // shows the effect.
+    if rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
+    }
+}
+
+pub(super) fn unavailable(error: &std::io::Error) -> ArenaError {
+    ArenaError::Unavailable {
+        what: format!("a socket cannot be opened: {error}"),
+        how: "see the limit of open files (ulimit -n) and of this user's rights".to_owned(),
+    }
+}
+
+/// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6: what is larger may leave in
+/// pieces.
+const MAX_UNFRAGMENTED: u64 = 1280 - 40 - 8;
+/// Registrations are tried so often ...
+const RETRY_NS: i64 = 200_000_000;
+/// ... and given up after so long.
+const REGISTER_NS: i64 = 5_000_000_000;
+/// SO_RCVBUF: 4 MB, the time slice of a busy machine at a gigabit a second.
+const RECEIVE_BUFFER: usize = 4 << 20;

@@ -1,0 +1,251 @@
+//! The far end: `talkpath serve`.
+//!
+//! Nobody gets in: strangers on UDP get nothing; on TCP the server says nothing before a whole valid hello,
+//! and no answer to a stranger is longer than what it sent. Strangers hold no place for long ([`handshake`]);
+//! those let in are held to [`Limits`].
+
+mod bind;
+mod datagrams;
+mod handshake;
+mod session;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use talkpath_kernel::descriptors;
+use talkpath_kernel::end::SharedEnd;
+use talkpath_kernel::file::check_folder;
+use talkpath_kernel::spec::FlowSpec;
+use talkpath_kernel::threads::{Scheduling, try_real_time};
+use talkpath_kernel::wire::Secret;
+
+use crate::key::Key;
+
+use bind::DatagramSocket;
+
+/// How to serve.
+#[derive(Clone, Debug, Default)]
+pub struct ServeOptions {
+    /// The addresses to listen on, TCP and UDP on the same port; port 0 lets the system choose. Empty takes
+    /// port 7160 of every address, IPv6 and IPv4.
+    pub bind: Vec<SocketAddr>,
+    /// The key that clients must know; `None` lets everybody in.
+    pub key: Option<Key>,
+    /// What one client, and all together, may take.
+    pub limits: Limits,
+    /// The folder that keeps files that arrive intact; `None` keeps none.
+    pub keep: Option<PathBuf>,
+    /// Whether the threads that pace flows downwards run in SCHED_FIFO: more punctual on a busy host, and
+    /// before everything else there, at the word of whoever is served.
+    pub real_time: bool,
+}
+
+/// What the server gives away at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Sessions at a time.
+    pub sessions: usize,
+    /// Connections that have not described a session yet; the oldest goes when one more comes. At most a
+    /// quarter of the descriptors that the process may have, so that strangers cannot take them all.
+    pub strangers: usize,
+    /// Flows of a session.
+    pub flows: usize,
+    /// Payload that a session's flows send within a second together, as far as they and not the network bound
+    /// it; both directions of an echo counted, bits a second.
+    pub rate_bps: u64,
+    /// Messages that a session has the server hand over within a second, all flows together: those of flows
+    /// downwards that come on a clock, or that UDP takes at one moment.
+    pub messages_per_s: u64,
+    /// Duration and drain of a run together, seconds.
+    pub duration_s: u64,
+    /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep; each takes some
+    /// 40 B.
+    pub rows: u64,
+    /// Bytes of memory for files that are on their way, of all sessions together: those over UDP, and all
+    /// that are kept.
+    pub held_bytes: u64,
+    /// Bytes of files that are kept, in all, until the server stops.
+    pub kept_bytes: u64,
+}
+
+impl Default for Limits {
+    /// 16 sessions of 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows each; 64
+    /// strangers; 256 MiB of files on their way, 4 GiB kept.
+    fn default() -> Self {
+        Self {
+            sessions: 16,
+            strangers: 64,
+            flows: 64,
+            rate_bps: 1_000_000_000,
+            messages_per_s: MESSAGES_PER_S,
+            duration_s: 3660,
+            rows: 5_000_000,
+            held_bytes: 256 << 20,
+            kept_bytes: 4 << 30,
+        }
+    }
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The port is taken, the address is not ours, or it takes more rights.
+    #[error("cannot listen on {address} ({protocol}): {source}{}", hint(source))]
+    Bind {
+        /// The address and port.
+        address: SocketAddr,
+        /// TCP or UDP.
+        protocol: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Threads cannot be scheduled in real time.
+    #[error("real-time scheduling is not allowed here: {source}")]
+    RealTime {
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Files cannot be kept there.
+    #[error("cannot keep files in {}: {source}", folder.display())]
+    Keep {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A bound server; [`Server::run`] serves.
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    sockets: Vec<Arc<DatagramSocket>>,
+    shared: Arc<Shared>,
+}
+
+/// What the server's threads share.
+struct Shared {
+    key: Option<Key>,
+    limits: Limits,
+    keep: Option<PathBuf>,
+    scheduling: Scheduling,
+    sessions: AtomicUsize,
+    /// Memory that files on their way have.
+    held_bytes: AtomicU64,
+    /// Bytes of files that were kept.
+    kept_bytes: AtomicU64,
+    flows: Mutex<Flows>,
+    stop: AtomicBool,
+}
+
+/// Flows that may be joined, by their secrets, and UDP flows by the address that registered.
+#[derive(Default)]
+struct Flows {
+    by_secret: BTreeMap<Secret, Arc<Joinable>>,
+    by_address: BTreeMap<SocketAddr, Arc<Joinable>>,
+}
+
+/// A flow that its client may join.
+struct Joinable {
+    spec: FlowSpec,
+    token: u32,
+    /// Only from here: the address of the control connection.
+    client: IpAddr,
+    /// The server's address on that connection, from which datagrams are sent.
+    local: IpAddr,
+    end: Arc<SharedEnd>,
+    epoll: Arc<rustix::fd::OwnedFd>,
+    index: u64,
+}
+
+impl Server {
+    /// Opens the ports.
+    ///
+    /// # Errors
+    /// [`ServeError`] with the address, the folder or the right, and what is wrong with it.
+    pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
+        if let Some(folder) = &options.keep {
+            check_folder(folder).map_err(|source| ServeError::Keep { folder: folder.clone(), source })?;
+        }
+        let scheduling = if options.real_time { Scheduling::RealTime } else { Scheduling::Ordinary };
+        if options.real_time {
+            try_real_time().map_err(|source| ServeError::RealTime { source })?;
+        }
+        let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
+        for (listener, socket) in bind::all(&options.bind)? {
+            listeners.push(listener);
+            sockets.push(Arc::new(socket));
+        }
+        let few = usize::try_from(descriptors::limit() / 4).unwrap_or(usize::MAX);
+        let strangers = options.limits.strangers.min(few).max(1);
+        let shared = Shared {
+            key: options.key,
+            limits: Limits { strangers, ..options.limits },
+            keep: options.keep,
+            scheduling,
+            sessions: AtomicUsize::new(0),
+            held_bytes: AtomicU64::new(0),
+            kept_bytes: AtomicU64::new(0),
+            flows: Mutex::default(),
+            stop: AtomicBool::new(false),
+        };
+        Ok(Self { listeners, sockets, shared: Arc::new(shared) })
+    }
+
+    /// The first address that it listens on, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        let first = self.listeners.first().and_then(|listener| listener.local_addr().ok());
+        first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// Serves until `stop`; running sessions then end at once.
+    pub fn run(&self, stop: &AtomicBool) {
+        self.run_logged(stop, &|_| {});
+    }
+
+    /// As [`Server::run`], with a line for `log` when a session begins, ends or is refused.
+    pub fn run_logged(&self, stop: &AtomicBool, log: &(dyn Fn(&str) + Sync)) {
+        self.shared.stop.store(false, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for socket in &self.sockets {
+                scope.spawn(|| datagrams::serve(socket, &self.shared));
+            }
+            handshake::serve_strangers(scope, &self.listeners, &self.sockets, &self.shared, stop, log);
+            self.shared.stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+impl Shared {
+    fn flows(&self) -> MutexGuard<'_, Flows> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives `stream`, which opened with `secret` and continued with `unread`, to its flow; drops it if there
+    /// is no such flow for this client.
+    fn join_stream(&self, (stream, unread): (TcpStream, Vec<u8>), secret: &Secret) {
+        let Some(flow) = self.flows().by_secret.get(secret).cloned() else { return };
+        let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client);
+        if is_client && flow.spec.is_stream() {
+            session::attach(&flow, stream, &unread);
+        }
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; another program has this port, perhaps another `talkpath serve`",
+        io::ErrorKind::AddrNotAvailable => "; this host does not have this address",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need more rights",
+        _ => "",
+    }
+}
+
+/// The pacer takes 62 us of a processor for each message that it hands over alone: 60 us of spinning to its
+/// deadline and the system call (measured: `cargo test -p talkpath-kernel --lib pacer_cost -- --ignored
+/// --nocapture`). This many take 62 % of a processor; from 16,000 on they would take one whole, and a session
+/// in real time would be halted by the kernel for 50 ms of every second (sched(7), sched_rt_runtime_us).
+const MESSAGES_PER_S: u64 = 10_000;

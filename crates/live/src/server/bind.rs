@@ -1,0 +1,85 @@
+//! Opening TCP and UDP on the same port.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::AsFd;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use talkpath_kernel::sys::{SocketSwitch, switch_on};
+use talkpath_kernel::wire::DEFAULT_PORT;
+
+use super::ServeError;
+use crate::client::enlarge_receive_buffer;
+
+/// A UDP socket for all sessions.
+pub(super) struct DatagramSocket {
+    pub(super) socket: std::sync::Arc<UdpSocket>,
+    pub(super) is_v6: bool,
+}
+
+/// Listens on every address of `bind`, or on the default port of all addresses if it is empty.
+///
+/// # Errors
+/// [`ServeError::Bind`] for the first that fails.
+pub(super) fn all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, DatagramSocket)>, ServeError> {
+    if !bind.is_empty() {
+        return bind.iter().map(|&address| both(address)).collect();
+    }
+    // One IPv6 socket takes IPv4 too; if the host has no IPv6, IPv4 alone.
+    let everywhere = both(SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)));
+    let is_without_v6 = |error: &ServeError| match error {
+        ServeError::Bind { source, .. } => {
+            matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+        }
+        ServeError::Keep { .. } | ServeError::RealTime { .. } => false,
+    };
+    match everywhere {
+        Err(error) if is_without_v6(&error) => {
+            both(SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))).map(|pair| vec![pair])
+        }
+        result => result.map(|pair| vec![pair]),
+    }
+}
+
+fn both(address: SocketAddr) -> Result<(TcpListener, DatagramSocket), ServeError> {
+    let fail = |protocol| move |source| ServeError::Bind { address, protocol, source };
+    let mut tries = 0;
+    loop {
+        let listener = listen(address).map_err(fail("TCP"))?;
+        let chosen = listener.local_addr().map_err(fail("TCP"))?;
+        match datagrams(chosen) {
+            Ok(socket) => return Ok((listener, socket)),
+            // The system chose a TCP port whose UDP twin is taken: another choice will do.
+            Err(error) if address.port() == 0 && error.kind() == io::ErrorKind::AddrInUse && tries < 20 => {
+                tries += 1;
+            }
+            Err(source) => return Err(ServeError::Bind { address: chosen, protocol: "UDP", source }),
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    // A server that comes back finds its port although old connections linger in TIME-WAIT (RFC 9293 §3.6.1).
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(128)?;
+    Ok(socket.into())
+}
+
+fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.bind(&address.into())?;
+    let socket = UdpSocket::from(socket);
+    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
+    let info = if address.is_ipv6() { SocketSwitch::PacketInfoV6 } else { SocketSwitch::PacketInfoV4 };
+    switch_on(socket.as_fd(), info)?;
+    enlarge_receive_buffer(&socket);
+    Ok(DatagramSocket { socket: std::sync::Arc::new(socket), is_v6: address.is_ipv6() })
+}

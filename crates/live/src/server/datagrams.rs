@@ -1,0 +1,63 @@
+//! The server's UDP: one socket for all sessions; a datagram belongs to the flow that its source registered
+//! for.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use talkpath_kernel::end::UdpRoute;
+use talkpath_kernel::sys::{ReceiveBatch, Received};
+use talkpath_kernel::wire::{read_registration, registered};
+
+use super::bind::DatagramSocket;
+use super::{Joinable, Shared};
+
+/// Serves until the server stops.
+pub(super) fn serve(socket: &DatagramSocket, shared: &Shared) {
+    let mut batch = ReceiveBatch::default();
+    while !shared.stop.load(Ordering::Relaxed) {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        let _ = poll(&mut [PollFd::new(&*socket.socket, PollFlags::IN)], Some(&timeout));
+        // What fails here is news of something sent before: it says nothing of what arrives.
+        let _ = batch.receive(socket.socket.as_fd(), |datagram| {
+            handle(socket, shared, &datagram);
+        });
+    }
+}
+
+fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
+    let Some(from) = datagram.from else { return };
+    if read_registration(datagram.payload).is_some() {
+        return register(socket, shared, datagram, from);
+    }
+    let Some(flow) = shared.flows().by_address.get(&from).cloned() else { return };
+    flow.end.handle_datagram(datagram.payload, datagram.stamp_ns);
+}
+
+/// A source shows that it knows a flow's secret: from now on it is that flow's. Unknown secrets get no
+/// answer, nor does a source that is not the session's client: nobody can point a flow at somebody else.
+fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, from: SocketAddr) {
+    let Some(secret) = read_registration(datagram.payload) else { return };
+    let mut flows = shared.flows();
+    let Some(flow) = flows.by_secret.get(&secret).cloned() else { return };
+    if from.ip() != flow.client || flow.spec.is_stream() {
+        return;
+    }
+    let route = UdpRoute {
+        socket: Arc::clone(&socket.socket),
+        unconnected: Some((datagram.to.unwrap_or(flow.local), from, socket.is_v6)),
+    };
+    let answer = registered(flow.token);
+    // A flow that changes its address (an address translator forgot it) leaves the old one.
+    let same = |other: &Arc<Joinable>| Arc::ptr_eq(other, &flow);
+    flows.by_address.retain(|address, other| *address == from || !same(other));
+    flows.by_address.insert(from, Arc::clone(&flow));
+    drop(flows);
+    // The way is open before the client hears of it: once all its flows are answered it starts the run.
+    flow.end.lock().set_route(route.clone());
+    // If the answer is lost, the client repeats its registration.
+    let _ = route.send(&answer);
+}

@@ -1,0 +1,499 @@
+//! One client's session: a thread for its control connection, others for what its flows need.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::epoll;
+use socket2::Socket;
+use talkpath_flow::Lateness;
+use talkpath_kernel::alarm::Alarm;
+use talkpath_kernel::clock::{HostClock, RunClock};
+use talkpath_kernel::descriptors;
+use talkpath_kernel::end::{Common, Place, SharedEnd, apply_options, unforeseen_seed};
+use talkpath_kernel::file::keep;
+use talkpath_kernel::hex::to_hex;
+use talkpath_kernel::log::{RowBudget, sample_interval};
+use talkpath_kernel::random::random;
+use talkpath_kernel::spec::{FlowSpec, SessionSpec, TransportSpec};
+use talkpath_kernel::threads::{pace_as, serve_connections};
+use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
+use talkpath_kernel::unsupported::lacks_congestion_control;
+use talkpath_kernel::wire::{Secret, is_usable_token};
+use talkpath_scenario::Receiver;
+use talkpath_units::Duration;
+
+use super::bind::DatagramSocket;
+use super::{Joinable, Limits, Shared};
+use crate::protocol::{Admission, Answer, Control, ControlError, Request, SILENCE_S};
+
+/// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
+pub(super) fn serve(
+    mut control: Control<Request>,
+    from: SocketAddr,
+    spec: SessionSpec,
+    sockets: &[Arc<DatagramSocket>],
+    shared: &Arc<Shared>,
+    log: &(dyn Fn(&str) + Sync),
+) {
+    let seats = shared.limits.sessions;
+    let seat = shared
+        .sessions
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < seats).then_some(taken + 1));
+    if seat.is_err() {
+        let why = format!("all its {seats} sessions are taken; try again later");
+        let _ = control.send(&Answer::Busy { why });
+        log(&format!("{from}: refused, all sessions are taken"));
+        return;
+    }
+    let checked =
+        check(&spec, &shared.limits).and_then(|warnings| Ok((warnings, Held::take(&spec, shared)?)));
+    let outcome = match checked {
+        Err(Refusal { why, flow }) => {
+            let _ = control.send(&Answer::Refused { why: why.clone(), flow });
+            Err(format!("refused: {why}"))
+        }
+        Ok((warnings, _held)) => Session::begin(&mut control, spec, (shared, sockets), &warnings)
+            .and_then(|session| {
+                log(&format!("{from}: session of {} flows", session.ends.len()));
+                session.serve(&mut control, shared, log)
+            })
+            .map_err(|error| error.to_string()),
+    };
+    shared.sessions.fetch_sub(1, Ordering::Relaxed);
+    match outcome {
+        Ok(()) => log(&format!("{from}: session over")),
+        Err(why) => log(&format!("{from}: session ended: {why}")),
+    }
+}
+
+/// The memory that a session's files have, given back when it ends.
+struct Held<'a> {
+    bytes: u64,
+    shared: &'a Shared,
+}
+
+impl<'a> Held<'a> {
+    fn take(spec: &SessionSpec, shared: &'a Shared) -> Result<Self, String> {
+        let keeps = shared.keep.is_some();
+        let bytes = spec.flows.iter().map(|flow| flow.held_bytes(keeps)).fold(0, u64::saturating_add);
+        let max = shared.limits.held_bytes;
+        shared
+            .held_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                held.checked_add(bytes).filter(|held| *held <= max)
+            })
+            .map_err(|held| {
+                format!("files of {bytes} B; this server holds {max} B on their way, {held} B of them taken")
+            })?;
+        Ok(Self { bytes, shared })
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.shared.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Whether the session keeps within the limits; gives what the server cannot set.
+fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
+    if spec.flows.is_empty() || spec.flows.len() > limits.flows {
+        return Err(format!("{} flows; this server takes 1 to {}", spec.flows.len(), limits.flows).into());
+    }
+    spec.flows.iter().try_for_each(FlowSpec::check)?;
+    if spec.flows.iter().any(|flow| flow.file.is_some() && !flow.is_up) {
+        return Err("this server sends no files".to_owned().into());
+    }
+    let seconds = spec.duration_ns.saturating_add(spec.drain_ns).div_ceil(1_000_000_000);
+    if seconds > limits.duration_s {
+        return Err(
+            format!("duration and drain are {seconds} s; this server takes {} s", limits.duration_s).into()
+        );
+    }
+    let rate = spec.payload_rate();
+    if rate > limits.rate_bps {
+        return Err(format!(
+            "the flows send {rate} bps together; this server takes {} bps. \
+             What UDP is given at one moment counts as sent within a second",
+            limits.rate_bps
+        )
+        .into());
+    }
+    check_messages(spec, limits)?;
+    let rows = spec.message_bound();
+    if rows > limits.rows {
+        return Err(format!("up to {rows} messages; this server keeps {} of a session", limits.rows).into());
+    }
+    spec.flows
+        .iter()
+        .filter_map(|flow| flow.cc())
+        .try_for_each(|cc| lacks_congestion_control(cc, "the far host"))?;
+    let is_set = |flow: &&FlowSpec| {
+        matches!(flow.transport, TransportSpec::Udp { receive_buffer: Some(_) }) && flow.is_up
+    };
+    let is_ignored = spec.flows.iter().any(|flow| is_set(&flow));
+    Ok(if is_ignored {
+        vec![
+            "the server's UDP socket is shared by its sessions: socket_buffer of a flow upwards is ignored"
+                .to_owned(),
+        ]
+    } else {
+        Vec::new()
+    })
+}
+
+/// Whether the pacer has to hand over at most as many messages as the limit allows.
+fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
+    let rates: Vec<u64> = spec.flows.iter().map(FlowSpec::served_messages).collect();
+    let together = rates.iter().copied().fold(0, u64::saturating_add);
+    let Some((index, rate)) = rates.into_iter().enumerate().max_by_key(|&(_, rate)| rate) else {
+        return Ok(());
+    };
+    if together <= limits.messages_per_s {
+        return Ok(());
+    }
+    let all =
+        if spec.flows.len() == 1 { String::new() } else { format!(" ({together} with the other flows)") };
+    let why = format!(
+        "it has the far host send {rate} messages a second{all}; \
+         this server sends at most {} a second for a session",
+        limits.messages_per_s
+    );
+    Err(Refusal { why, flow: u32::try_from(index).ok() })
+}
+
+/// Why a session is refused.
+struct Refusal {
+    /// In words for a person.
+    why: String,
+    /// The flow that the refusal is about, if it is about a single flow.
+    flow: Option<u32>,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self { why, flow: None }
+    }
+}
+
+/// A session whose flows may be joined.
+struct Session<'a> {
+    spec: SessionSpec,
+    shared: &'a Arc<Shared>,
+    ends: Vec<Arc<SharedEnd>>,
+    secrets: Vec<Secret>,
+    epoll: Arc<OwnedFd>,
+    budget: Arc<RowBudget>,
+    alarm: Arc<Alarm>,
+    host: HostClock,
+    sockets: &'a [Arc<DatagramSocket>],
+    drops: DropCount,
+}
+
+/// How serving ended.
+enum Phase {
+    /// The client wants the run stopped, and has a report coming.
+    Stopped,
+    /// The session is over.
+    Over,
+}
+
+impl<'a> Session<'a> {
+    fn begin(
+        control: &mut Control<Request>,
+        spec: SessionSpec,
+        (shared, sockets): (&'a Arc<Shared>, &'a [Arc<DatagramSocket>]),
+        warnings: &[String],
+    ) -> Result<Self, ControlError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from);
+        if let Err(error) = &epoll
+            && descriptors::are_exhausted(error)
+        {
+            control
+                .send(&Answer::Busy { why: "it has no file descriptor left; try again later".to_owned() })?;
+        }
+        let epoll = epoll?;
+        let host = HostClock::anchor();
+        let mut session = Self {
+            shared,
+            ends: Vec::new(),
+            secrets: Vec::new(),
+            epoll: Arc::new(epoll),
+            budget: RowBudget::new(shared.limits.rows),
+            alarm: Arc::default(),
+            host,
+            sockets,
+            drops: DropCount::start(descriptors(sockets)),
+            spec,
+        };
+        let client = control.stream().peer_addr()?.ip().to_canonical();
+        let local = control.stream().local_addr()?.ip().to_canonical();
+        let common = Common {
+            clock: host.run_from(host.now_ns()),
+            budget: Arc::clone(&session.budget),
+            alarm: Arc::clone(&session.alarm),
+        };
+        let mut admissions = Vec::new();
+        for (index, flow) in session.spec.flows.iter().map(FlowSpec::served).enumerate() {
+            let secret = Secret(random::<16>()?);
+            let token = random_token()?;
+            let seed = unforeseen_seed()?;
+            let place = Place { index, is_sender: !flow.is_up, is_client: false, token, seed };
+            let end = SharedEnd::new(&session.spec, &flow, &place, Receiver::default(), &common);
+            let end = Arc::new(end.receiving_file(shared.keep.is_some()));
+            admissions.push(Admission { secret: to_hex(&secret.0), token });
+            session.ends.push(Arc::clone(&end));
+            session.secrets.push(secret);
+            let joinable = Joinable {
+                spec: flow,
+                token,
+                client,
+                local,
+                end,
+                epoll: Arc::clone(&session.epoll),
+                index: index as u64,
+            };
+            shared.flows().by_secret.insert(secret, Arc::new(joinable));
+        }
+        control.send(&Answer::Ready { flows: admissions, warnings: warnings.to_vec() })?;
+        Ok(session)
+    }
+
+    fn serve(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        log: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), ControlError> {
+        // Until `go`, the client compares the clocks and opens its ports.
+        let Some(start_ns) = self.prepare(control, shared)? else { return Ok(()) };
+        let clock = self.host.run_from(start_ns);
+        for end in &self.ends {
+            end.lock().set_clock(clock);
+        }
+        control.send(&Answer::Going { start_ns })?;
+        match self.measure(control, shared, clock)? {
+            Phase::Over => Ok(()),
+            Phase::Stopped => {
+                self.keep_files(shared, log);
+                self.report(control, shared)
+            }
+        }
+    }
+
+    fn prepare(&self, control: &mut Control<Request>, shared: &Shared) -> Result<Option<i64>, ControlError> {
+        loop {
+            match self.next(control, shared)? {
+                None | Some(Request::Bye) => return Ok(None),
+                Some(Request::Probe { number }) => self.answer_probe(control, number)?,
+                // Not before now, and not so late that the session would hold its place for nothing.
+                Some(Request::Go { start_ns }) => {
+                    let now = self.host.now_ns();
+                    return Ok(Some(start_ns.clamp(now, now.saturating_add(LATEST_START_NS))));
+                }
+                Some(other) => return Err(out_of_turn(&other)),
+            }
+        }
+    }
+
+    /// The run: threads for what flows here need, and answers to the client's questions.
+    fn measure(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        clock: RunClock,
+    ) -> Result<Phase, ControlError> {
+        let stop = AtomicBool::new(false);
+        let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
+        let outcome = std::thread::scope(|scope| {
+            if self.spec.flows.iter().any(|flow| !flow.is_up || flow.is_dccp()) {
+                scope.spawn(|| pace_as(self.shared.scheduling, &self.ends, clock, &self.alarm, &stop));
+            }
+            if self.spec.flows.iter().any(FlowSpec::is_stream) {
+                scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop));
+            }
+            let outcome = self.answer(control, shared, clock);
+            stop.store(true, Ordering::Relaxed);
+            outcome
+        });
+        // Nothing that still arrives belongs to the run.
+        self.forget();
+        for end in &self.ends {
+            end.lock().finish();
+        }
+        outcome
+    }
+
+    fn answer(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        clock: RunClock,
+    ) -> Result<Phase, ControlError> {
+        let limit = Duration::from_secs(shared.limits.duration_s + SILENCE_S);
+        loop {
+            match self.next(control, shared)? {
+                None | Some(Request::Bye) => return Ok(Phase::Over),
+                Some(Request::Stop) => return Ok(Phase::Stopped),
+                Some(Request::Ask) => {
+                    let received_ns = self.host.now_ns();
+                    let flows = self.ends.iter().map(|end| end.lock().progress()).collect();
+                    let is_overdue = clock.now().since(talkpath_units::Instant::ZERO) > limit;
+                    let trouble = if self.budget.is_spent() {
+                        Some(format!("its limit of {} rows a session is reached", shared.limits.rows))
+                    } else if is_overdue {
+                        Some("the run took longer than its duration and drain".to_owned())
+                    } else {
+                        None
+                    };
+                    let sent_ns = self.host.now_ns();
+                    control.send(&Answer::Progress { flows, received_ns, sent_ns, trouble })?;
+                }
+                Some(other) => return Err(out_of_turn(&other)),
+            }
+        }
+    }
+
+    /// Keeps what arrived intact, if the server has a folder for files.
+    fn keep_files(&self, shared: &Shared, log: &(dyn Fn(&str) + Sync)) {
+        let Some(folder) = &shared.keep else { return };
+        for end in &self.ends {
+            let mut end = end.lock();
+            let end = &mut *end;
+            let is_intact = end.log.totals.file.as_ref().is_some_and(|outcome| outcome.is_intact);
+            let (Some(file), Some(sink), true) = (&end.spec.file, end.sink(), is_intact) else { continue };
+            let size = sink.content().len() as u64;
+            let room = shared.kept_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |kept| {
+                kept.checked_add(size).filter(|kept| *kept <= shared.limits.kept_bytes)
+            });
+            let kept = match room {
+                Ok(_) => keep(folder, &file.name, sink.content()).map_err(|error| error.to_string()),
+                Err(_) => Err(format!("its limit of {} B is reached", shared.limits.kept_bytes)),
+            };
+            let Some(outcome) = &mut end.log.totals.file else { continue };
+            match kept {
+                Ok(name) => {
+                    log(&format!("kept a file of {size} B as {name}"));
+                    outcome.kept_as = Some(name);
+                }
+                Err(why) => {
+                    log(&format!("a file of {size} B could not be kept: {why}"));
+                    outcome.not_kept = Some(why);
+                }
+            }
+        }
+    }
+
+    fn report(&self, control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
+        let mut lateness = Lateness::new();
+        for end in &self.ends {
+            end.lock().add_lateness(&mut lateness);
+        }
+        let drops = self.drops.finish(descriptors(self.sockets));
+        let drops = if self.has_datagrams() { drops } else { UdpDrops::none() };
+        control.send(&Answer::Stopped { lateness_ns: lateness.figures(), drops })?;
+        loop {
+            match self.next(control, shared)? {
+                None | Some(Request::Bye) => return Ok(()),
+                Some(Request::Probe { number }) => self.answer_probe(control, number)?,
+                Some(Request::Report { flow }) => {
+                    let end = usize::try_from(flow).ok().and_then(|index| self.ends.get(index));
+                    if let Some(end) = end {
+                        let end = end.lock();
+                        for chunk in end.log.chunks() {
+                            control.send(&Answer::Rows(Box::new(chunk)))?;
+                            drain(control, shared)?;
+                        }
+                    }
+                    control.send(&Answer::End)?;
+                }
+                // A question that crossed the end of the run.
+                Some(Request::Ask) => {}
+                Some(other) => return Err(out_of_turn(&other)),
+            }
+        }
+    }
+
+    fn answer_probe(&self, control: &mut Control<Request>, number: u32) -> Result<(), ControlError> {
+        let received_ns = self.host.now_ns();
+        control.send(&Answer::Probe { number, received_ns, sent_ns: self.host.now_ns() })
+    }
+
+    /// The client's next request; `None` if the server stops.
+    fn next(&self, control: &mut Control<Request>, shared: &Shared) -> Result<Option<Request>, ControlError> {
+        loop {
+            if shared.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if let Some(request) = control.receive_within(20)? {
+                return Ok(Some(request));
+            }
+            control.check_alive()?;
+        }
+    }
+
+    fn has_datagrams(&self) -> bool {
+        self.spec.flows.iter().any(|flow| !flow.is_stream())
+    }
+
+    /// Nobody joins these flows any more.
+    fn forget(&self) {
+        let mut flows = self.shared.flows();
+        for secret in &self.secrets {
+            flows.by_secret.remove(secret);
+        }
+        flows.by_address.retain(|_, flow| !self.ends.iter().any(|end| Arc::ptr_eq(end, &flow.end)));
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Gives a data connection, of which `unread` was read with its opening line, to its flow; if its options
+/// cannot be set, closes it, by which the client notices.
+pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]) {
+    flow.end.work(|end| {
+        let socket = Socket::from(stream);
+        if apply_options(&socket, &flow.spec.transport, end.is_sender).is_ok() {
+            let _ = end.adopt((socket.into(), unread), &flow.epoll, flow.index);
+        }
+    });
+}
+
+/// Waits until the socket has taken what is queued, so that a report never piles up here.
+fn drain(control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
+    while control.unsent() > 0 && !shared.stop.load(Ordering::Relaxed) {
+        // The client says nothing while it reads a report; what it says anyway is out of turn.
+        if let Some(request) = control.receive_within(20)? {
+            return Err(out_of_turn(&request));
+        }
+        control.check_alive()?;
+    }
+    Ok(())
+}
+
+fn descriptors(sockets: &[Arc<DatagramSocket>]) -> impl Iterator<Item = BorrowedFd<'_>> {
+    sockets.iter().map(|socket| socket.socket.as_fd())
+}
+
+fn random_token() -> std::io::Result<u32> {
+    loop {
+        let token = u32::from_be_bytes(random::<4>()?);
+        if is_usable_token(token) {
+            return Ok(token);
+        }
+    }
+}
+
+fn out_of_turn(request: &Request) -> ControlError {
+    let name = format!("{request:?}");
+    ControlError::Garbage(name.chars().take(20).collect())
+}
+
+/// A run begins at most so long after the client says go.
+const LATEST_START_NS: i64 = 5_000_000_000;

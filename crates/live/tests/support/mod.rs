@@ -1,0 +1,173 @@
+//! What the tests of this crate share: scenarios, a server beside the client, and (in `bridge`) two
+//! namespaces joined by an impairing bridge.
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test program uses a part of this")]
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
+
+pub mod bridge;
+pub mod raw;
+pub mod relay;
+pub mod shared;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use talkpath_arena::{Arena, ArenaError};
+use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
+use talkpath_transport::{
+    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig,
+};
+use talkpath_units::{Bytes, Duration, Packets, Rate, Seed};
+
+/// A run of `flows` for `ms` milliseconds.
+pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
+    Scenario {
+        name: "test".to_owned(),
+        duration: Duration::from_millis(ms),
+        drain: Duration::from_millis(1000),
+        warm_up: Duration::ZERO,
+        seed: Seed::new(1),
+        repeat: 1,
+        far_clock: None,
+        links: Vec::new(),
+        flows,
+    }
+}
+
+/// Every transport that there is.
+pub const TRANSPORTS: [&str; 6] = ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"];
+
+/// A G.711 call over `transport`, 160 B every 20 ms, one way upwards.
+pub fn voice(name: &str, transport: &str) -> Flow {
+    Flow {
+        name: name.to_owned(),
+        group: name.to_owned(),
+        transport: transport_config(transport),
+        transport_name: transport.to_owned(),
+        asked_for: Vec::new(),
+        workload: WorkloadConfig::Voice {
+            codec: Codec::G711,
+            ptime: Duration::from_millis(20),
+            size: Bytes::new(160),
+        },
+        echo: None,
+        direction: Direction::Up,
+        start: (Duration::ZERO, Duration::ZERO),
+        route: Vec::new(),
+        return_route: Vec::new(),
+        send_jitter: Duration::ZERO,
+        wake_up: Duration::ZERO,
+        clock_jitter: Duration::ZERO,
+        receiver: Receiver::default(),
+    }
+}
+
+/// A flow of `size` bytes at `kbps`.
+pub fn cbr(name: &str, transport: &str, kbps: u64, size: u64) -> Flow {
+    let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(kbps * 1000), size: Bytes::new(size) };
+    Flow { workload, ..voice(name, transport) }
+}
+
+pub fn echo(flow: Flow, write: EchoWrite) -> Flow {
+    Flow { echo: Some(write), ..flow }
+}
+
+pub fn down(flow: Flow) -> Flow {
+    Flow { direction: Direction::Down, ..flow }
+}
+
+pub fn transport_config(name: &str) -> TransportConfig {
+    match name {
+        "udp" => TransportConfig::udp_default(),
+        "dccp-ccid2" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid2)),
+        "dccp-ccid3" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid3)),
+        "dccp-ccid4" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid4)),
+        _ => TransportConfig::Tcp(TcpConfig {
+            stack: Stack::Linux,
+            nagle: if name == "tcp" { NagleKind::Minshall } else { NagleKind::Off },
+            cc: Some(CongestionControlKind::Cubic),
+            mss: None,
+            rwnd: Bytes::new(6 << 20),
+            delayed_ack: DelayedAck::Linux,
+            sack: true,
+            tlp: true,
+            pacing: false,
+            limited_transmit: true,
+            cwnd_validation: true,
+            growth: talkpath_transport::cc::Growth::Counted,
+            timestamps: true,
+            min_rto: Duration::from_millis(200),
+            timer_granularity: Duration::ZERO,
+            ticks: talkpath_transport::Ticks::Common,
+            initial_window: Packets::new(10),
+            initial_ssthresh: None,
+            send_buffer: None,
+            header_room: Bytes::new(320),
+            overfill: false,
+        }),
+    }
+}
+
+/// A server on a thread of this process; it stops when dropped.
+pub struct Serving {
+    pub address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    pub fn at(address: &str, key: Option<Key>, limits: Limits) -> Self {
+        Self::with(ServeOptions {
+            bind: vec![address.parse().unwrap()],
+            key,
+            limits,
+            ..ServeOptions::default()
+        })
+    }
+
+    pub fn with(options: ServeOptions) -> Self {
+        let server = Server::bind(options).unwrap();
+        let (address, stop) = (server.local_addr(), Arc::new(AtomicBool::new(false)));
+        let thread = std::thread::spawn({
+            let stop = Arc::clone(&stop);
+            move || server.run(&stop)
+        });
+        Self { address, stop, thread: Some(thread) }
+    }
+
+    pub fn loopback() -> Self {
+        Self::at("127.0.0.1:0", None, Limits::default())
+    }
+
+    /// Stops the server now: its sockets close.
+    pub fn kill(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs `scenario` against `address`.
+pub fn run(address: SocketAddr, scenario: &Scenario) -> Result<RunRecord, ArenaError> {
+    run_with(address, scenario, None, &AtomicBool::new(false))
+}
+
+pub fn run_with(
+    address: SocketAddr,
+    scenario: &Scenario,
+    key: Option<Key>,
+    interrupt: &AtomicBool,
+) -> Result<RunRecord, ArenaError> {
+    let mut arena = LiveArena::connect(&address.to_string(), LiveOptions { key })?;
+    arena.run(scenario, shared::plan(interrupt, &|_| {}))
+}

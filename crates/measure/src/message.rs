@@ -1,0 +1,170 @@
+//! The messages of a flow, as every arena records them.
+
+use talkpath_units::{Bytes, Instant};
+
+/// Who a flow is; enough to read its records without the scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowInfo {
+    /// Name in the summary.
+    pub name: String,
+    /// Name shared by a flow's copies.
+    pub group: String,
+    /// Transport as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
+    pub transport: String,
+    /// Congestion control that ran, if there is one.
+    pub cc: Option<String>,
+    /// When the connection was to open.
+    pub start: Instant,
+    /// Whether messages come on a clock (voice, cbr) or as room allows (bulk, burst).
+    pub clocked: bool,
+    /// Whether the workload has an end of its own (burst, bulk with `bytes`): goodput then runs to the last
+    /// delivery.
+    pub bounded: bool,
+    /// Whether the workload sends bursts, the traffic that Foderaro's words were made for.
+    pub burst: bool,
+    /// Whether one-way figures can be trusted: one clock, or two that were corrected.
+    pub clock_trusted: bool,
+}
+
+/// The messages of one direction. An echo leg has only the messages that the far application wrote back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LegRecord {
+    /// One entry a message, in order of `seq`.
+    pub messages: Vec<MessageRecord>,
+    /// The order in which copies reached the far application: `seq` of each arrival, duplicates included.
+    pub arrivals: Vec<u64>,
+    /// Stream bytes that the far application read, with the time of each read, if the transport is a stream:
+    /// a message counts as delivered when its last byte is read, goodput counts bytes.
+    pub reads: Vec<(Instant, Bytes)>,
+}
+
+impl LegRecord {
+    /// When the far application read how many bytes for the first time.
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = (Instant, u64)> + '_ {
+        let reads = self.reads.iter().map(|&(at, bytes)| (at, bytes.get()));
+        // A stream has reads and counts those; otherwise whole messages.
+        let is_stream = !self.reads.is_empty();
+        let messages = self
+            .messages
+            .iter()
+            .filter(move |row| !is_stream && row.fate == Fate::Delivered)
+            .filter_map(|row| Some((row.received?, row.size.get())));
+        reads.chain(messages)
+    }
+}
+
+/// One message on one leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageRecord {
+    /// Number within the flow, from 0.
+    pub seq: u64,
+    /// Payload bytes.
+    pub size: Bytes,
+    /// When the workload wanted it sent; for an echo, when the far application read the original.
+    pub due: Instant,
+    /// When the transport took it; `None` if it was refused or never offered.
+    pub sent: Option<Instant>,
+    /// When its first byte left the host; `None` if unknown.
+    pub wire: Option<Instant>,
+    /// When the far application read its last byte, the first time, on the sender's clock.
+    pub received: Option<Instant>,
+    /// What became of it.
+    pub fate: Fate,
+    /// Why it did not arrive, if that is known.
+    pub drop_cause: Option<DropCause>,
+    /// How many times it reached the far application.
+    pub copies: u32,
+    /// How many times its first byte was put on the wire; 0 if unknown or never.
+    pub transmissions: u32,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The far application read it.
+    Delivered,
+    /// It never arrived.
+    Missing,
+    /// It was still queued or in flight when the run ended.
+    Unfinished,
+    /// The transport would not take it.
+    Refused,
+}
+
+/// Where a message was dropped or lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// A queue had no room.
+    Queue,
+    /// The wire ate it.
+    Loss,
+    /// Another fragment of it was dropped or lost, so it could not be put together.
+    Fragment,
+    /// The receiving socket's buffer had no room.
+    SocketBuffer,
+    /// The sender's own queue had no room for it any more.
+    SendQueue,
+}
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leg {
+    /// From the sender to the receiver.
+    Forward,
+    /// The echo.
+    Return,
+}
+
+impl Fate {
+    /// The word in the record files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Missing => "missing",
+            Self::Unfinished => "unfinished",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// The fate of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Delivered, Self::Missing, Self::Unfinished, Self::Refused]
+            .into_iter()
+            .find(|it| it.name() == name)
+    }
+}
+
+impl DropCause {
+    /// The word in the record files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Loss => "loss",
+            Self::Fragment => "fragment",
+            Self::SocketBuffer => "socket-buffer",
+            Self::SendQueue => "send-queue",
+        }
+    }
+
+    /// The cause of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Queue, Self::Loss, Self::Fragment, Self::SocketBuffer, Self::SendQueue]
+            .into_iter()
+            .find(|it| it.name() == name)
+    }
+}
+
+impl Leg {
+    /// The word in the record files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Return => "return",
+        }
+    }
+
+    /// The leg of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Forward, Self::Return].into_iter().find(|it| it.name() == name)
+    }
+}

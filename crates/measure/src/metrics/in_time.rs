@@ -1,0 +1,50 @@
+//! Messages that came in time: early enough for a conversation.
+
+use talkpath_units::SignedDuration;
+
+use super::loss::{LossCounts, rate};
+use super::trip::Trip;
+
+/// One way: ITU-T G.114 (05/2003) finds that nearly every application behaves below it as if there were no
+/// delay, and plans no network beyond 400 ms. It counts from mouth to ear; what is measured here is the
+/// network's and the transport's part of that.
+pub const ONE_WAY_LIMIT: SignedDuration = SignedDuration::from_nanos(150_000_000);
+/// There and back: twice that.
+pub const ROUND_TRIP_LIMIT: SignedDuration = SignedDuration::from_nanos(300_000_000);
+
+/// Until when a message is in time, counted as its delay is: from its due time.
+pub const fn limit(is_echo: bool) -> SignedDuration {
+    if is_echo { ROUND_TRIP_LIMIT } else { ONE_WAY_LIMIT }
+}
+
+/// How many of `trips` came to their end within `limit`.
+pub fn count(trips: &[Trip], limit: SignedDuration) -> u64 {
+    trips.iter().filter(|trip| trip.delay().is_some_and(|delay| delay <= limit)).count() as u64
+}
+
+/// The share of all messages that the workload wanted sent. What was lost, was refused, or had not come when
+/// the run ended is not in time. `None` if there was no message.
+pub fn share(in_time: u64, counts: &LossCounts) -> Option<f64> {
+    rate(in_time, counts.sent + counts.refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{flow, ms};
+    use crate::{Fate, MessageRecord};
+
+    #[test]
+    fn what_is_late_lost_refused_or_unfinished_is_not_in_time() {
+        let mut call = flow(&[Some(150), Some(151), None, Some(10), Some(10), Some(10)]);
+        let without = |fate| MessageRecord { fate, received: None, ..call.forward.messages[3] };
+        let (refused, unfinished) = (without(Fate::Refused), without(Fate::Unfinished));
+        (call.forward.messages[4], call.forward.messages[5]) =
+            (MessageRecord { seq: 4, ..refused }, MessageRecord { seq: 5, ..unfinished });
+        let trips = call.trips(&(ms(0)..ms(1_000)));
+        let in_time = count(&trips, limit(false));
+        assert_eq!(in_time, 2, "150 ms is in time, 151 ms is not");
+        assert_eq!(share(in_time, &LossCounts::of(&trips)), Some(2.0 / 6.0));
+        assert_eq!(share(0, &LossCounts::default()), None);
+    }
+}

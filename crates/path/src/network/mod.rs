@@ -1,0 +1,294 @@
+//! All links and routes between the hosts, as one step machine.
+//!
+//! ```text
+//!  handle_packet ─► first link ─► ... ─► last link ─► Arrived
+//!                      └─ queue: Dropped    └─ wire: Lost
+//! ```
+//!
+//! A packet above a link's MTU is cut before it enters (RFC 791); its fragments travel on as packets of their
+//! own. A sending host's delay is a link before the route's first one.
+//!
+//! **The agenda** holds when each link has something to do next, one entry a link, and when each timer of the
+//! hosts goes off: the owner arms those, so that there is one order of all that happens. Ties are broken by
+//! the order of insertion. A link is inserted again after everything that its last output has brought about,
+//! and it gives all outputs of one instant in a row.
+//!
+//! Each output carries the time at which it holds, so it does not matter when the owner polls, as long as
+//! it hands in what comes in the order of time.
+
+mod config;
+mod packet;
+mod routes;
+mod spacing;
+
+use std::collections::VecDeque;
+
+use talkpath_units::Instant;
+use talkpath_units::wheel::{Key, Wheel};
+
+use crate::carried::{Carried, DropCause, Dropped};
+use crate::link::{Link, LinkReport, PathOutput};
+pub use config::{FlowRoutes, NetworkConfig};
+pub use packet::{Direction, PathPacket};
+use routes::{Hop, Routes};
+
+/// Links, routes, and the agenda.
+#[derive(Debug)]
+pub struct Network<T> {
+    /// The configured links, then those of the hosts that hold packets. A link's key in the agenda is its
+    /// index; timers follow.
+    links: Vec<Link<PathPacket<T>>>,
+    /// How many links are configured.
+    configured: u32,
+    routes: Routes,
+    agenda: Wheel,
+    /// The link that gave the latest output. It is not in the agenda.
+    awake: Option<u32>,
+    /// The time of the latest event.
+    now: Instant,
+    /// What has happened and was not polled yet.
+    ready: VecDeque<NetworkOutput<T>>,
+    observes_queues: bool,
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkOutput<T> {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub event: NetworkEvent<T>,
+}
+
+/// See [`NetworkOutput`]. Links are named by their index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkEvent<T> {
+    /// The packet is at the end of its route.
+    Arrived(PathPacket<T>),
+    /// A link's queue dropped it.
+    Dropped {
+        /// The packet.
+        packet: PathPacket<T>,
+        /// The link.
+        link: u32,
+        /// Why.
+        cause: DropCause,
+    },
+    /// A link's wire ate it.
+    Lost {
+        /// The packet.
+        packet: PathPacket<T>,
+        /// The link.
+        link: u32,
+    },
+    /// As many packets wait for the link's serialiser. An output after each entry and each exit, if queues
+    /// are observed.
+    Queue {
+        /// The link.
+        link: u32,
+        /// How many wait.
+        waiting: u64,
+    },
+    /// A timer went off. It is off until it is armed again.
+    Timer(u32),
+}
+
+impl<T: Copy> Network<T> {
+    /// The network of `config`, empty.
+    pub fn new(config: &NetworkConfig<'_>) -> Self {
+        let (from, to) = config.window;
+        let configured = config.links.iter();
+        let mut links: Vec<_> =
+            configured.map(|(name, link)| Link::new(link, config.seed, name).measuring(from, to)).collect();
+        let mut routes = Routes::default();
+        for flow in &config.flows {
+            let mut out = flow.out.clone();
+            if !flow.send_jitter.is_zero() {
+                out.insert(0, links.len() as u32);
+                // The name cannot be another link's: those hold no slash.
+                let name = format!("host/{}", flow.name);
+                links.push(Link::new(&config::host_delay(flow.send_jitter), config.seed, &name));
+            }
+            routes.add(&out, &flow.back);
+        }
+        let keys = links.len() + config.timers as usize;
+        Self {
+            agenda: Wheel::new(keys, spacing::event_spacing(config)),
+            configured: config.links.len() as u32,
+            links,
+            routes,
+            awake: None,
+            now: Instant::ZERO,
+            ready: VecDeque::new(),
+            observes_queues: config.observes_queues,
+        }
+    }
+
+    /// A packet leaves its host. Everything before `now` has been polled.
+    #[inline(always)]
+    pub fn handle_packet(&mut self, packet: PathPacket<T>, now: Instant) {
+        debug_assert!(now >= self.now, "time went back");
+        let first = self.routes.begin(packet.flow(), packet.direction());
+        if let Hop::Link(link) = self.routes.hop(first) {
+            self.forward(link, packet.at_place(first + 1), now);
+        }
+    }
+
+    /// Lets the timer go off at `at` or before: a timer that is armed for an earlier time stays so.
+    /// [`Instant::MAX`] is never.
+    #[inline(always)]
+    pub fn arm_timer(&mut self, timer: u32, at: Instant) {
+        self.agenda.arm(self.timer_key(timer), at);
+    }
+
+    /// When [`Network::poll_output`] next has something to do, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if let Some(output) = self.ready.front() {
+            return Some(output.at);
+        }
+        let awake = self.awake.map_or(Instant::MAX, |link| self.links[link as usize].next());
+        let next = self.agenda.next().unwrap_or(Instant::MAX).min(awake);
+        (next < Instant::MAX).then_some(next)
+    }
+
+    /// The next thing that happened by `now`, in order of time; to be called until `None`.
+    #[inline(always)]
+    pub fn poll_output(&mut self, now: Instant) -> Option<NetworkOutput<T>> {
+        loop {
+            if let Some(output) = self.ready.pop_front() {
+                return Some(output);
+            }
+            if self.observes_queues && self.observe_exit() {
+                continue;
+            }
+            let (at, key) = self.next_event(now)?;
+            self.now = at;
+            let index = key.0;
+            let Some(link) = self.links.get_mut(index as usize) else {
+                let event = NetworkEvent::Timer(index - self.links.len() as u32);
+                return Some(NetworkOutput { at, event });
+            };
+            self.awake = Some(index);
+            let event = match link.poll_output(at) {
+                Some(PathOutput::Arrived(packet)) => match self.routes.hop(packet.place()) {
+                    Hop::Link(next) => {
+                        self.forward(next, packet.at_place(packet.place() + 1), at);
+                        continue;
+                    }
+                    Hop::Host => NetworkEvent::Arrived(packet),
+                },
+                Some(PathOutput::Lost(packet)) => NetworkEvent::Lost { packet, link: index },
+                Some(PathOutput::Dropped(Dropped { packet, cause })) => {
+                    NetworkEvent::Dropped { packet, link: index, cause }
+                }
+                None => {
+                    // A service has begun, and nothing has left the link.
+                    let next = link.next();
+                    self.agenda.arm(key, next);
+                    self.awake = None;
+                    continue;
+                }
+            };
+            return Some(NetworkOutput { at, event });
+        }
+    }
+
+    /// What the configured links did within the measuring window up to `now`, in their order.
+    pub fn reports(&mut self, now: Instant) -> Vec<LinkReport> {
+        self.links[..self.configured as usize].iter_mut().map(|link| link.report(now)).collect()
+    }
+
+    /// Packets and fragments in each link, those of the hosts that hold packets last.
+    pub fn held(&self) -> impl Iterator<Item = usize> {
+        self.links.iter().map(Link::held)
+    }
+
+    /// Gives a link another discipline; before any packet.
+    #[cfg(test)]
+    fn set_queue(&mut self, link: usize, queue: crate::queue::Queue<PathPacket<T>>) {
+        self.links[link].set_queue(queue);
+    }
+
+    /// The link or timer whose turn it is by `until`, and when: the awake link if it has more to give at the
+    /// same instant, and otherwise the next of the agenda.
+    #[inline(always)]
+    fn next_event(&mut self, until: Instant) -> Option<(Instant, Key)> {
+        let Some(awake) = self.awake else { return self.agenda.pop(until) };
+        let next = self.links[awake as usize].next();
+        if next <= self.now {
+            return Some((self.now, Key(awake)));
+        }
+        self.awake = None;
+        self.agenda.arm_and_pop(Key(awake), next, until)
+    }
+
+    /// A packet comes to a link, in fragments if it is above the link's MTU. Its place is the one after that
+    /// link.
+    #[inline(always)]
+    fn forward(&mut self, index: u32, packet: PathPacket<T>, now: Instant) {
+        let link = &mut self.links[index as usize];
+        // The awake link goes into the agenda later, unless it had nothing else to do.
+        let is_awake = self.awake == Some(index);
+        let comes_later = is_awake && link.next() < Instant::MAX;
+        if packet.wire_size() <= link.mtu() {
+            link.handle_packet(packet, now);
+        } else {
+            cut(link, packet, now);
+        }
+        if link.has_dropped() {
+            self.take_drops(index, now);
+        }
+        if !comes_later {
+            self.agenda.arm(Key(index), self.links[index as usize].next());
+            if is_awake {
+                self.awake = None;
+            }
+        }
+        if self.observes_queues {
+            self.observe_queue(index, now);
+        }
+    }
+
+    /// What a link dropped when a packet came.
+    #[cold]
+    fn take_drops(&mut self, index: u32, now: Instant) {
+        while let Some(Dropped { packet, cause }) = self.links[index as usize].poll_drop() {
+            let event = NetworkEvent::Dropped { packet, link: index, cause };
+            self.ready.push_back(NetworkOutput { at: now, event });
+        }
+    }
+
+    /// Observes the queue of the awake link if that has nothing more to give at this instant; returns whether
+    /// it did.
+    #[cold]
+    fn observe_exit(&mut self) -> bool {
+        let done = |link: &u32| self.links[*link as usize].next() > self.now;
+        let Some(link) = self.awake.take_if(|link| done(link)) else { return false };
+        self.agenda.arm(Key(link), self.links[link as usize].next());
+        self.observe_queue(link, self.now);
+        true
+    }
+
+    #[cold]
+    fn observe_queue(&mut self, index: u32, now: Instant) {
+        if index < self.configured {
+            let event = NetworkEvent::Queue { link: index, waiting: self.links[index as usize].waiting(now) };
+            self.ready.push_back(NetworkOutput { at: now, event });
+        }
+    }
+
+    fn timer_key(&self, timer: u32) -> Key {
+        Key(self.links.len() as u32 + timer)
+    }
+}
+
+/// A link takes the fragments of a packet that is above its MTU.
+#[cold]
+fn cut<T: Copy>(link: &mut Link<PathPacket<T>>, packet: PathPacket<T>, now: Instant) {
+    for part in packet.part().fragments(link.mtu()) {
+        link.handle_packet(packet.with_part(part), now);
+    }
+}
+
+#[cfg(test)]
+mod tests;

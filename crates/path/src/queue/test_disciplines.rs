@@ -1,0 +1,84 @@
+//! Two disciplines that only tests use. They do what drop-tail does not: serve flows in turn, and drop or
+//! mark at the beginning of service. So they show that a discipline is one file.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use talkpath_units::{Bytes, Duration, Instant};
+
+use crate::carried::{Carried, DropCause};
+use crate::queue::discipline::{Discipline, Drops};
+
+/// Serves the flows in turn, a packet each, in the order of their numbers. No limit.
+#[derive(Debug)]
+pub(crate) struct RoundRobin<T> {
+    flows: BTreeMap<u32, VecDeque<T>>,
+    /// The flow that was served last.
+    last: u32,
+}
+
+impl<T> RoundRobin<T> {
+    pub(crate) const fn new() -> Self {
+        Self { flows: BTreeMap::new(), last: u32::MAX }
+    }
+}
+
+impl<T: Carried> Discipline<T> for RoundRobin<T> {
+    fn enqueue(&mut self, packet: T, _in_service: Bytes, _now: Instant, _drops: &mut Drops<T>) {
+        self.flows.entry(packet.flow_id()).or_default().push_back(packet);
+    }
+
+    fn dequeue(&mut self, _now: Instant, _drops: &mut Drops<T>) -> Option<T> {
+        let waits = |(flow, packets): (&u32, &VecDeque<T>)| (!packets.is_empty()).then_some(*flow);
+        let after_last = self.last.wrapping_add(1);
+        let flow =
+            self.flows.range(after_last..).find_map(waits).or_else(|| self.flows.iter().find_map(waits))?;
+        self.last = flow;
+        self.flows.get_mut(&flow)?.pop_front()
+    }
+
+    fn len(&self) -> u32 {
+        self.flows.values().map(|packets| packets.len() as u32).sum()
+    }
+
+    fn drops_at_dequeue(&self) -> bool {
+        false
+    }
+}
+
+/// First in, first out, without a limit. What has waited longer than `target` is marked when its service
+/// would begin, or dropped if its transport takes no marks.
+#[derive(Debug)]
+pub(crate) struct DropAtService<T> {
+    waiting: VecDeque<(Instant, T)>,
+    target: Duration,
+}
+
+impl<T> DropAtService<T> {
+    pub(crate) const fn new(target: Duration) -> Self {
+        Self { waiting: VecDeque::new(), target }
+    }
+}
+
+impl<T: Carried> Discipline<T> for DropAtService<T> {
+    fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, _drops: &mut Drops<T>) {
+        self.waiting.push_back((now, packet));
+    }
+
+    fn dequeue(&mut self, now: Instant, drops: &mut Drops<T>) -> Option<T> {
+        while let Some((came, mut packet)) = self.waiting.pop_front() {
+            if now.since(came) <= self.target || packet.mark() {
+                return Some(packet);
+            }
+            drops.push(packet, DropCause::Congestion, now);
+        }
+        None
+    }
+
+    fn len(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
+    fn drops_at_dequeue(&self) -> bool {
+        true
+    }
+}

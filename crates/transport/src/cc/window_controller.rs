@@ -1,0 +1,125 @@
+//! A window and the algorithm that moves it.
+//!
+//! What all algorithms do is here: fast recovery inflates the window, a timeout leaves one segment, idle time
+//! restarts it.
+
+use talkpath_units::{Duration, Instant};
+
+use super::cubic::Cubic;
+use super::newreno::NewReno;
+use super::reno::Reno;
+use super::tahoe::Tahoe;
+use super::window_based::WindowBased;
+use super::{Ack, RecoveryAck, RttSample, Window};
+use crate::CongestionControlKind;
+
+/// A window and the algorithm that moves it.
+#[derive(Clone, Debug)]
+pub struct WindowController {
+    window: Window,
+    algorithm: Algorithm,
+}
+
+#[derive(Clone, Debug)]
+enum Algorithm {
+    Tahoe(Tahoe),
+    Reno(Reno),
+    NewReno(NewReno),
+    Cubic(Cubic),
+}
+
+macro_rules! each {
+    ($any:expr, $algorithm:ident => $call:expr) => {
+        match $any {
+            Algorithm::Tahoe($algorithm) => $call,
+            Algorithm::Reno($algorithm) => $call,
+            Algorithm::NewReno($algorithm) => $call,
+            Algorithm::Cubic($algorithm) => $call,
+        }
+    };
+}
+
+impl WindowController {
+    /// The algorithm of `kind` over `window`.
+    ///
+    /// # Panics
+    /// For BBR, which is no window-based control.
+    pub(super) fn new(kind: CongestionControlKind, window: Window) -> Self {
+        let algorithm = match kind {
+            CongestionControlKind::Tahoe => Algorithm::Tahoe(Tahoe),
+            CongestionControlKind::Reno => Algorithm::Reno(Reno),
+            CongestionControlKind::NewReno => Algorithm::NewReno(NewReno),
+            CongestionControlKind::Cubic => Algorithm::Cubic(Cubic::default()),
+            CongestionControlKind::Bbr => unreachable!("BBR is rate-based"),
+        };
+        Self { window, algorithm }
+    }
+
+    #[inline]
+    pub(super) const fn window(&self) -> &Window {
+        &self.window
+    }
+
+    #[inline]
+    pub(super) const fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    #[inline]
+    pub(super) fn on_rtt(&mut self, rtt: Duration, sample: RttSample) {
+        each!(&mut self.algorithm, algorithm => algorithm.on_rtt(&mut self.window, rtt, sample));
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, ack: Ack) {
+        each!(&mut self.algorithm, algorithm => algorithm.on_ack(&mut self.window, ack));
+    }
+
+    /// Tahoe has no fast recovery.
+    pub(super) const fn goes_back(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Tahoe(_))
+    }
+
+    pub(super) fn reduce(&mut self, flight_size: u64) {
+        each!(&mut self.algorithm, algorithm => algorithm.reduce(&mut self.window, flight_size));
+    }
+
+    pub(super) fn on_third_duplicate(&mut self, flight_size: u64) {
+        self.reduce(flight_size);
+        if self.goes_back() {
+            self.window.collapse();
+        } else {
+            self.window.inflate_for_recovery();
+        }
+    }
+
+    pub(super) const fn on_duplicate_ack(&mut self) {
+        self.window.inflate();
+    }
+
+    pub(super) fn on_recovery_ack(&mut self, ack: Ack, full: bool) -> RecoveryAck {
+        each!(&mut self.algorithm, algorithm => algorithm.on_recovery_ack(&mut self.window, ack, full))
+    }
+
+    /// Fast recovery of Reno ends with the first new acknowledgement, so that each further loss of the window
+    /// begins another one.
+    pub(super) const fn may_recover_again(&self) -> bool {
+        match &self.algorithm {
+            Algorithm::Tahoe(_) | Algorithm::Reno(_) => true,
+            Algorithm::NewReno(_) | Algorithm::Cubic(_) => false,
+        }
+    }
+
+    /// RFC 5681 §3.1: `ssthresh` falls once for the same data, and one segment is left of `cwnd`.
+    pub(super) fn on_rto(&mut self, flight_size: u64, first: bool) {
+        if first {
+            self.reduce(flight_size);
+        }
+        each!(&mut self.algorithm, algorithm => algorithm.on_timeout());
+        self.window.collapse();
+    }
+
+    pub(super) fn on_flight_start(&mut self, idle: Duration, now: Instant) {
+        each!(&mut self.algorithm, algorithm => algorithm.on_flight_start(idle, now));
+    }
+}

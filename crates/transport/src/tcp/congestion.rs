@@ -1,0 +1,332 @@
+//! The congestion window as the connection uses it: what may leave, what a loss halves, and whether the
+//! window may grow.
+//!
+//! The algorithms are in [`crate::cc`]. This room adds the connection's side: amounts are converted to the
+//! window's unit (bytes, or packets as in Linux), and the use of the window is watched.
+
+use talkpath_units::{Duration, Instant, Packets, Rate, Seed};
+
+use super::recovery::{Scoreboard, SentSegment};
+use super::send::Pace;
+use crate::cc::usage::{Sent, WindowUsage};
+use crate::cc::{self, Controller, Counting, Feedback, Growth, InitialState, RateBased, Window};
+use crate::{CongestionControlKind, Stack, TcpConfig};
+
+/// Congestion control of one end.
+#[derive(Clone, Debug)]
+pub(super) struct Congestion {
+    control: Controller,
+    usage: WindowUsage,
+    /// What was sent since all that may leave had left.
+    sent: Sent,
+    setup: Setup,
+}
+
+/// What a controller is built from.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    stack: Stack,
+    kind: CongestionControlKind,
+    growth: Growth,
+    initial_window: Packets,
+    initial_ssthresh: Option<Packets>,
+    seed: Seed,
+    /// A window that was not filled does not grow.
+    validates: bool,
+    /// The largest window that the far end could offer.
+    max_window: u64,
+}
+
+/// What an acknowledgement delivered, for a rate-based control. Amounts are in segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivery {
+    pub(super) segments: u64,
+    /// Newly marked as lost.
+    pub(super) losses: u64,
+    /// One past the last offset of what was sent last.
+    pub(super) newest: Option<u64>,
+    pub(super) rtt: Option<Duration>,
+    pub(super) prior_in_flight: u64,
+    /// The far end may have delayed the acknowledgement.
+    pub(super) is_ack_delayed: bool,
+}
+
+impl Congestion {
+    pub(super) fn new(config: &TcpConfig, mss: u32, seed: Seed) -> Self {
+        let kind = match config.cc.unwrap_or(CongestionControlKind::Cubic) {
+            // The kernel's "reno" is a window's growth and reduction. It repairs losses as RFC 6582 does.
+            CongestionControlKind::Reno if config.stack == Stack::Linux => CongestionControlKind::NewReno,
+            kind => kind,
+        };
+        let scale = if config.timestamps { super::send::MAX_SHIFT } else { 0 };
+        let setup = Setup {
+            stack: config.stack,
+            kind,
+            growth: config.growth,
+            initial_window: config.initial_window,
+            initial_ssthresh: config.initial_ssthresh,
+            seed,
+            validates: config.cwnd_validation,
+            max_window: u64::from(u16::MAX) << scale,
+        };
+        Self {
+            control: setup.controller(mss, config.initial_window),
+            usage: WindowUsage::default(),
+            sent: Sent::Nothing,
+            setup,
+        }
+    }
+
+    /// A fresh window for segments of `smss` bytes.
+    pub(super) fn begin(&mut self, smss: u32, initial: Packets) {
+        self.control = self.setup.controller(smss, initial);
+    }
+
+    /// Data may flow: a rate-based control starts from the handshake's round trip.
+    pub(super) fn on_established(
+        &mut self,
+        smss: u32,
+        srtt: Option<Duration>,
+        min_rtt: Duration,
+        now: Instant,
+    ) {
+        if let Some(control) = self.control.rate_based() {
+            let min_rtt = Some(min_rtt).filter(|rtt| !rtt.is_zero());
+            control.begin(InitialState { now, smss, srtt, min_rtt });
+        }
+    }
+
+    /// The configured initial window.
+    pub(super) const fn initial_window(&self) -> Packets {
+        self.setup.initial_window
+    }
+
+    #[inline]
+    pub(super) const fn control(&self) -> &Controller {
+        &self.control
+    }
+
+    #[inline]
+    pub(super) const fn control_mut(&mut self) -> &mut Controller {
+        &mut self.control
+    }
+
+    #[inline]
+    pub(super) fn window(&self) -> &Window {
+        self.control.window()
+    }
+
+    #[inline]
+    pub(super) const fn is_rate_based(&self) -> bool {
+        self.control.is_rate_based()
+    }
+
+    pub(super) fn pacing_rate(&self) -> Option<Rate> {
+        self.control.pacing_rate()
+    }
+
+    /// Recovery sets `cwnd`.
+    pub(super) fn set_cwnd(&mut self, cwnd: u64) {
+        self.control.window_mut().set_cwnd(cwnd);
+    }
+
+    /// `cwnd` falls, or rises, to `ssthresh`.
+    pub(super) fn lower_to_ssthresh(&mut self) {
+        let ssthresh = self.window().ssthresh();
+        self.set_cwnd(ssthresh);
+    }
+
+    /// An amount in the window's unit.
+    #[inline]
+    pub(super) fn amount(&self, bytes: u64, segments: u64) -> u64 {
+        match self.window().counting() {
+            Counting::Bytes { .. } => bytes,
+            Counting::Packets => segments,
+        }
+    }
+
+    /// What is in flight, in the window's unit.
+    #[inline]
+    pub(super) fn flight_size(&self, scoreboard: &Scoreboard) -> u64 {
+        match self.window().counting() {
+            Counting::Bytes { .. } => scoreboard.flight_bytes(),
+            Counting::Packets => scoreboard.flight_segments(),
+        }
+    }
+
+    /// The amount that a loss halves. RFC 5681 §3.1 eq. 4: FlightSize, without the `limited` that limited
+    /// transmit sent (§3.2 step 2). BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the `offered`
+    /// window, in whole pairs of segments. Limited transmit goes beyond `cwnd`, so BSD's base never contains
+    /// it.
+    pub(super) fn loss_base(&self, limited: u64, scoreboard: &Scoreboard, offered: u64) -> u64 {
+        let window = self.window();
+        match window.counting() {
+            Counting::Bytes { .. } if self.setup.stack == Stack::BsdReno => {
+                let pair = 2 * window.counting().smss();
+                window.cwnd().min(offered) / pair * pair
+            }
+            _ => self.flight_size(scoreboard).saturating_sub(limited),
+        }
+    }
+
+    /// True if an acknowledgement may open the window, of segments of `smss` bytes. Without validation each
+    /// one may, as long as the window is below the largest that a window field could offer (RFC 9293 §3.1,
+    /// RFC 7323 §2.3; BSD's TCP_MAXWIN << snd_scale).
+    #[inline]
+    pub(super) fn may_grow(&self, smss: u32) -> bool {
+        let window = self.window();
+        if self.setup.validates {
+            return self.usage.is_limited(window);
+        }
+        let unit = match window.counting() {
+            Counting::Bytes { .. } => 1,
+            Counting::Packets => u64::from(smss),
+        };
+        window.cwnd().saturating_mul(unit) < self.setup.max_window
+    }
+
+    /// True if a segment of `payload` bytes may leave, with `extra` segments beyond `cwnd` (limited
+    /// transmit). An empty network always takes one.
+    #[inline]
+    pub(super) fn admits(&self, payload: u32, extra: u64, smss: u32, scoreboard: &Scoreboard) -> bool {
+        if scoreboard.flight_segments() == 0 {
+            return true;
+        }
+        let window = self.window();
+        match window.counting() {
+            Counting::Bytes { .. } => {
+                let room = window.cwnd().saturating_add(extra * u64::from(smss));
+                scoreboard.flight_bytes() + u64::from(payload) <= room
+            }
+            Counting::Packets => scoreboard.flight_segments() < window.cwnd().saturating_add(extra),
+        }
+    }
+
+    /// The segments of `smss` bytes that `cwnd` has room for, and `cwnd` in such segments.
+    #[inline]
+    pub(super) fn room_segments(&self, smss: u32, scoreboard: &Scoreboard) -> (u64, u64) {
+        let cwnd = self.window().cwnd();
+        match self.window().counting() {
+            Counting::Bytes { .. } => {
+                let smss = u64::from(smss);
+                (cwnd.saturating_sub(scoreboard.flight_bytes()) / smss, cwnd / smss)
+            }
+            Counting::Packets => (cwnd.saturating_sub(scoreboard.flight_segments()), cwnd),
+        }
+    }
+
+    /// What bursts and their pace follow from.
+    #[inline]
+    pub(super) fn pace(
+        &self,
+        smss: u32,
+        srtt: Option<Duration>,
+        min_rtt: Duration,
+        scoreboard: &Scoreboard,
+    ) -> Pace {
+        let window = self.window();
+        Pace {
+            cwnd: window.whole_packets(),
+            ssthresh: window.whole_ssthresh(),
+            outstanding: scoreboard.outstanding_segments(),
+            smss,
+            srtt,
+            min_rtt,
+            rate: self.control.pacing_rate(),
+            min_burst: self.control.min_burst(),
+        }
+    }
+
+    /// The application writes. If it had left room in `cwnd`, a rate-based control learns of it
+    /// (tcp_rate_check_app_limited).
+    pub(super) fn note_app_limit(&mut self, unsent: u64, smss: u32, repairs: bool, scoreboard: &Scoreboard) {
+        let (in_flight, cwnd) = (scoreboard.flight_segments(), self.window().cwnd());
+        if let Some(control) = self.control.rate_based()
+            && unsent < u64::from(smss)
+            && in_flight < cwnd
+            && !repairs
+        {
+            control.on_app_limited(in_flight);
+        }
+    }
+
+    /// A segment leaves, for the first time or again.
+    #[inline]
+    pub(super) fn on_departure(&mut self, sent: &SentSegment, scoreboard: &Scoreboard, now: Instant) {
+        if let Some(control) = self.control.rate_based() {
+            let is_alone = !sent.was_retransmitted() && scoreboard.outstanding_segments() == 1;
+            control.on_sent(cc::SentSegment { now, end: sent.end(), is_alone });
+        }
+    }
+
+    /// An acknowledgement was processed.
+    pub(super) fn on_feedback(&mut self, feedback: &Feedback) {
+        if let Some(control) = self.control.rate_based() {
+            control.on_feedback(feedback);
+        }
+    }
+
+    /// New data is about to leave with nothing in flight. RFC 5681 §4.1: after more than an RTO without
+    /// sending, the window no longer is known to fit the path.
+    pub(super) fn restart_after_idle(&mut self, idle: Duration, rto: Duration, now: Instant) {
+        if idle > rto {
+            self.control.on_idle(idle, rto);
+        }
+        self.control.on_flight_start(idle, now);
+    }
+
+    /// A segment leaves: new data, or a retransmission.
+    #[inline]
+    pub(super) fn note_sent(&mut self, sent: Sent) {
+        self.sent = self.sent.max(sent);
+    }
+
+    /// Everything that may leave has left. `cwnd_limited` if `cwnd` held back more. Returns what was sent
+    /// since the last time, and how much of the window was used if it was not full for an RTO
+    /// (tcp_cwnd_validate).
+    #[inline]
+    pub(super) fn on_drained(
+        &mut self,
+        cwnd_limited: bool,
+        scoreboard: &Scoreboard,
+        rto: Duration,
+        now: Instant,
+    ) -> (Sent, Option<u64>) {
+        let sent = core::mem::replace(&mut self.sent, Sent::Nothing);
+        if !cwnd_limited && sent != Sent::New {
+            return (sent, None);
+        }
+        let window = self.control.window();
+        let counting = window.counting();
+        let flight_size = self.flight_size(scoreboard);
+        let limited = cwnd_limited || flight_size + counting.smss() > window.cwnd();
+        // tcp_cwnd_validate counts what is lost or sacked too.
+        let outstanding = match counting {
+            Counting::Bytes { .. } => flight_size,
+            Counting::Packets => flight_size.max(scoreboard.outstanding_segments()),
+        };
+        self.usage.on_drained(limited, outstanding, scoreboard.snd_una(), scoreboard.snd_max());
+        let validates = counting == Counting::Packets && !self.control.is_rate_based();
+        let used =
+            if validates { self.usage.unused(self.control.window(), outstanding, rto, now) } else { None };
+        (sent, used)
+    }
+
+    /// The application, and not a full send buffer, left room in the window for an RTO.
+    pub(super) fn decay(&mut self, used: u64) {
+        self.control.window_mut().decay(used);
+    }
+}
+
+impl Setup {
+    fn controller(&self, smss: u32, initial: Packets) -> Controller {
+        let counting = match (self.stack, self.kind) {
+            (Stack::Linux, _) | (_, CongestionControlKind::Cubic | CongestionControlKind::Bbr) => {
+                Counting::Packets
+            }
+            (Stack::Rfc | Stack::BsdReno, _) => Counting::Bytes { smss },
+        };
+        let window = Window::new(counting, initial, self.initial_ssthresh).with_growth(self.growth);
+        Controller::new(self.kind, window, self.seed)
+    }
+}

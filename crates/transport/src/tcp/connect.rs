@@ -1,0 +1,145 @@
+//! How a connection opens: what the handshake's segments do in LISTEN, SYN-SENT and SYN-RECEIVED
+//! (RFC 9293 §3.10.7), and the SYN, SYN-ACK or RST that leaves. What the handshake knows is in `handshake`.
+
+use talkpath_units::Instant;
+
+use super::core::Core;
+use super::handshake::Control;
+use super::send::MAX_SHIFT;
+use crate::{Flags, Segment, SegmentOptions};
+
+impl Core {
+    /// LISTEN: a SYN is answered, anything else is reset.
+    pub(super) fn on_segment_in_listen(&mut self, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if segment.flags.contains(Flags::ACK) || !segment.flags.contains(Flags::SYN) {
+            self.handshake.request_reset(segment);
+            return;
+        }
+        self.accept_syn(segment);
+    }
+
+    /// SYN-SENT: RFC 9293 §3.10.7.3.
+    pub(super) fn on_segment_in_syn_sent(&mut self, segment: &Segment, now: Instant) {
+        let acknowledges = segment.flags.contains(Flags::ACK);
+        if acknowledges && segment.ack != self.handshake.seq(1) {
+            if !segment.flags.contains(Flags::RST) {
+                self.handshake.request_reset(segment);
+            }
+            return;
+        }
+        if segment.flags.contains(Flags::RST) {
+            if acknowledges {
+                self.abort();
+            }
+            return;
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            return;
+        }
+        // Without an acknowledgement both ends opened at once.
+        self.accept_syn(segment);
+        if acknowledges {
+            self.establish(segment, now);
+            self.receiver.demand_acknowledgement();
+        }
+    }
+
+    /// SYN-RECEIVED: the handshake ends, or the SYN-ACK was lost. Returns whether the segment is to be
+    /// processed further.
+    pub(super) fn on_segment_in_syn_received(&mut self, segment: &Segment, now: Instant) -> bool {
+        if segment.flags.contains(Flags::RST) {
+            self.abort();
+            return false;
+        }
+        if segment.flags.contains(Flags::ACK) && segment.ack == self.handshake.seq(1) {
+            self.establish(segment, now);
+            return true;
+        }
+        if segment.flags.contains(Flags::SYN) {
+            self.handshake.request_syn_ack();
+        }
+        false
+    }
+
+    /// Takes the far end's SYN: its sequence number, window and options. A SYN-ACK is to leave.
+    fn accept_syn(&mut self, syn: &Segment) {
+        self.handshake.on_far_syn(syn);
+        let shift = if self.handshake.offers_scaling() { syn.window_scale() } else { None };
+        self.receiver.on_syn(shift.is_some());
+        self.sender.on_far_syn(syn.window, shift.map_or(0, |shift| shift.min(MAX_SHIFT)));
+        self.timestamps.on_syn(syn);
+        // RFC 2018 §2.
+        self.recovery.on_syn(self.handshake.offers_sack() && syn.sack_permitted());
+        self.state.on_syn_received();
+        self.handshake.request_syn_ack();
+    }
+
+    /// Our SYN is acknowledged: data may flow.
+    fn establish(&mut self, segment: &Segment, now: Instant) {
+        self.state.on_established();
+        self.handshake.cancel();
+        self.timers.clear_all();
+        let smss = self.handshake.smss(self.timestamps.option_size());
+        self.scoreboard.on_established();
+        self.sender.on_established(smss);
+        self.receiver.on_established(smss, now);
+        self.measure_handshake(segment, now);
+        let initial = self.congestion.initial_window();
+        self.congestion.begin(smss, self.handshake.initial_window(initial));
+        let (srtt, min_rtt) = (self.rtt.srtt(), self.recovery.min_rtt());
+        self.congestion.on_established(smss, srtt, min_rtt, now);
+        self.sender.expand_buffer(initial.get(), self.handshake.mss());
+    }
+
+    /// RFC 6298 §3: a SYN that was sent again gives no sample. Linux takes one from its timestamp.
+    fn measure_handshake(&mut self, segment: &Segment, now: Instant) {
+        let sample = if let Some(sent_at) = self.handshake.sent_once_at() {
+            Some(self.rtt.measure(sent_at, now))
+        } else if self.recovery.is_linux() {
+            self.timestamps.rtt_sample(segment, now)
+        } else {
+            None
+        };
+        match sample {
+            Some(rtt) => {
+                self.rtt.on_sample(rtt, 0, 1);
+                self.recovery.on_handshake_rtt(rtt, now);
+            }
+            None => self.rtt.fall_back_after_syn_loss(),
+        }
+    }
+
+    /// The SYN, SYN-ACK or RST that has to leave first.
+    pub(super) fn next_control(&mut self, now: Instant) -> Option<Segment> {
+        Some(match self.handshake.take_pending()? {
+            Control::Reset(segment) => *segment,
+            Control::Syn => self.syn(Flags::SYN, false, now),
+            Control::SynAck => {
+                let mut segment = self.syn(Flags::SYN.with(Flags::ACK), true, now);
+                segment.ack = self.handshake.ack_number(self.receiver.rcv_nxt());
+                self.receiver.on_syn_ack_sent(&mut self.timers);
+                segment
+            }
+        })
+    }
+
+    /// RFC 7323 §2.2 and §3.2: an answer carries an option only if it was offered.
+    fn syn(&mut self, flags: Flags, is_answer: bool, now: Instant) -> Segment {
+        self.scoreboard.on_syn_sent();
+        self.handshake.on_syn_sent(now);
+        self.arm_retransmission(now);
+        let timestamps = self.timestamps.syn_option(is_answer, now);
+        let scales = if is_answer { self.receiver.is_scaled() } else { self.handshake.offers_scaling() };
+        let sack = if is_answer { self.recovery.has_sack() } else { self.handshake.offers_sack() };
+        let options = SegmentOptions::default()
+            .with_mss(self.handshake.mss() as u16)
+            .with_window_scale(scales.then(|| self.receiver.window_shift()))
+            .with_sack_permitted(sack)
+            .with_timestamps(timestamps);
+        let window = self.receiver.offer_on_syn();
+        Segment { seq: self.handshake.seq(0), flags, window, options, ..Segment::default() }
+    }
+}

@@ -1,0 +1,276 @@
+//! One end of a connection: the rooms, and what the application does with them. Arriving segments are in
+//! `input`, leaving ones in `output`.
+
+use talkpath_units::{Bytes, Instant, Seed, SeqNum};
+
+use super::clock::HostClock;
+use super::congestion::Congestion;
+use super::handshake::Handshake;
+use super::outbox::Outbox;
+use super::receive::Receiver;
+use super::recovery::{Context, Recovery, Scoreboard};
+use super::rtt::{RttEstimator, RttRule};
+use super::send::Sender;
+use super::state::{ConnectionState, State};
+use super::timers::{TimerKind, Timers};
+use super::timestamps::Timestamps;
+use crate::cc::Counting;
+use crate::{Counters, Levels, Observation, Refused, Role, Stack, TcpConfig};
+
+/// One end of a connection, without shortcuts.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    pub(super) state: ConnectionState,
+    pub(super) handshake: Handshake,
+    pub(super) timestamps: Timestamps,
+    pub(super) receiver: Receiver,
+    pub(super) sender: Sender,
+    pub(super) scoreboard: Scoreboard,
+    pub(super) recovery: Recovery,
+    pub(super) congestion: Congestion,
+    pub(super) rtt: RttEstimator,
+    pub(super) timers: Timers,
+    pub(super) outbox: Outbox,
+}
+
+impl Core {
+    pub(super) fn new(
+        config: &TcpConfig,
+        role: Role,
+        path_mtu: Bytes,
+        seed: Seed,
+        receive_buffer: Option<Bytes>,
+    ) -> Self {
+        let clock = HostClock::new(config.ticks, seed, role);
+        let handshake = Handshake::new(config, role, path_mtu, seed);
+        let congestion = Congestion::new(config, handshake.mss(), seed);
+        let rule = match config.stack {
+            Stack::Linux => RttRule::Linux,
+            Stack::Rfc => RttRule::Rfc6298,
+            Stack::BsdReno => RttRule::Ticks,
+        };
+        Self {
+            state: ConnectionState::new(role),
+            timestamps: Timestamps::new(config.timestamps),
+            receiver: Receiver::new(config, receive_buffer.unwrap_or(config.rwnd), clock),
+            sender: Sender::new(config, congestion.is_rate_based()),
+            scoreboard: Scoreboard::new(),
+            recovery: Recovery::new(config),
+            rtt: RttEstimator::new(rule, config.timer_granularity, config.min_rto).with_clock(clock),
+            timers: Timers::new(),
+            outbox: Outbox::default(),
+            handshake,
+            congestion,
+        }
+    }
+
+    pub(super) const fn set_initial_sequence(&mut self, iss: SeqNum) {
+        self.handshake.set_initial_sequence(iss);
+    }
+
+    /// Recovery, and the rooms that it acts on.
+    #[inline]
+    pub(super) const fn recovery_context(&mut self, now: Instant) -> (&mut Recovery, Context<'_>) {
+        let context = Context {
+            scoreboard: &mut self.scoreboard,
+            congestion: &mut self.congestion,
+            rtt: &mut self.rtt,
+            timers: &mut self.timers,
+            sender: &self.sender,
+            now,
+        };
+        (&mut self.recovery, context)
+    }
+
+    pub(super) fn open(&mut self) {
+        if self.state.get() == State::Closed && self.handshake.may_open() {
+            self.state.on_open();
+            self.handshake.request_syn();
+        }
+    }
+
+    #[inline]
+    pub(super) const fn is_open(&self) -> bool {
+        self.state.takes_writes() && !self.sender.is_closing()
+    }
+
+    /// A message is taken whole or not at all (see `send/buffer.rs`). None is too large for a stream.
+    pub(super) fn write(&mut self, size: Bytes) -> Result<(), Refused> {
+        if !self.is_open() {
+            return Err(Refused::NotOpen);
+        }
+        if !self.sender.fits(size, &self.scoreboard) {
+            self.sender.on_refused();
+            return Err(Refused::NoRoom);
+        }
+        self.take(size);
+        Ok(())
+    }
+
+    /// Takes what there is room for of the `rest` of a message, of which `written` bytes were taken before.
+    pub(super) fn write_part(&mut self, rest: Bytes, written: Bytes) -> Bytes {
+        if !self.is_open() {
+            return Bytes::ZERO;
+        }
+        let burst = u64::from(self.pace().burst()) * u64::from(self.sender.full_payload());
+        let size = rest.min(self.sender.part(burst, written, &self.scoreboard));
+        if size > Bytes::ZERO {
+            self.take(size);
+        }
+        size
+    }
+
+    fn take(&mut self, size: Bytes) {
+        if self.congestion.is_rate_based() {
+            let repairs = self.scoreboard.has_retransmission() && !self.recovery.tries_new_data_first();
+            let unsent = self.sender.unsent(&self.scoreboard);
+            self.congestion.note_app_limit(unsent, self.sender.smss(), repairs, &self.scoreboard);
+        }
+        self.sender.write(size, &self.scoreboard);
+    }
+
+    /// The application reads at most `limit` bytes. Returns how many there were.
+    #[inline]
+    pub(super) fn read(&mut self, limit: Bytes, now: Instant) -> Bytes {
+        Bytes::new(self.receiver.read(limit.get(), self.state.may_receive(), &self.rtt, now))
+    }
+
+    /// The application closes: a FIN follows what was written.
+    pub(super) fn close(&mut self) {
+        match self.state.get() {
+            State::Listen | State::SynSent => {
+                self.handshake.cancel();
+                self.abort();
+            }
+            State::SynReceived | State::Established | State::CloseWait => self.sender.queue_fin(),
+            State::Closed
+            | State::FinWait1
+            | State::FinWait2
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => {}
+        }
+    }
+
+    /// The connection ends at once. Nothing more happens.
+    pub(super) fn abort(&mut self) {
+        self.state.on_aborted();
+        self.timers.clear_all();
+    }
+
+    /// Our FIN is acknowledged.
+    pub(super) fn on_fin_acked(&mut self) {
+        self.state.on_fin_acked();
+        if self.state.get() == State::Closed {
+            self.timers.clear_all();
+        }
+    }
+
+    /// A deadline has passed.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(kind) = self.timers.take_expired(now) {
+            self.on_timer(kind, now);
+        }
+    }
+
+    fn on_timer(&mut self, kind: TimerKind, now: Instant) {
+        match kind {
+            TimerKind::Retransmission => self.on_retransmission_timeout(now),
+            TimerKind::LossProbe => {
+                let (recovery, mut context) = self.recovery_context(now);
+                recovery.on_probe_timeout(&mut context);
+            }
+            TimerKind::Reordering => {
+                let (recovery, mut context) = self.recovery_context(now);
+                recovery.on_reordering_timeout(&mut context);
+            }
+            TimerKind::Persist => self.sender.on_persist_timeout(),
+            TimerKind::DelayedAck => self.receiver.on_delayed_ack_timeout(self.rtt.rto()),
+            // The poll that follows sends.
+            TimerKind::Pacing => {}
+        }
+    }
+
+    /// RFC 6298 §5.4 to §5.6.
+    fn on_retransmission_timeout(&mut self, now: Instant) {
+        match self.state.get() {
+            State::SynSent => self.handshake.request_syn(),
+            State::SynReceived => self.handshake.request_syn_ack(),
+            _ if self.scoreboard.is_empty() => return,
+            _ => {
+                let (recovery, mut context) = self.recovery_context(now);
+                return recovery.on_retransmission_timeout(&mut context);
+            }
+        }
+        self.recovery.on_handshake_timeout();
+        self.rtt.back_off();
+    }
+
+    /// Starts the retransmission timer, for an RTO.
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        self.timers.set(TimerKind::Retransmission, self.rtt.deadline(now));
+    }
+
+    #[inline]
+    pub(super) fn writable(&self) -> Bytes {
+        if self.is_open() { self.sender.writable(&self.scoreboard) } else { Bytes::ZERO }
+    }
+
+    pub(super) fn takes(&self, size: Bytes) -> bool {
+        let writable = self.writable();
+        writable >= size || (writable > Bytes::ZERO && !self.sender.holds(size, &self.scoreboard))
+    }
+
+    pub(super) fn observe(&self) -> Observation {
+        let Levels { cwnd, window, send_buffer } = self.levels();
+        Observation {
+            cwnd,
+            window,
+            ssthresh: Some(self.congestion.window().ssthresh_packets()),
+            srtt: self.rtt.srtt(),
+            rto: Some(self.rtt.rto()),
+            pacing_rate: self.congestion.pacing_rate(),
+            bottleneck_rate: self.congestion.control().bottleneck_rate(),
+            send_buffer,
+        }
+    }
+
+    pub(super) fn levels(&self) -> Levels {
+        let cwnd = self.congestion.window().cwnd_packets();
+        Levels {
+            cwnd: Some(cwnd),
+            window: Some(cwnd.min(self.sender.offered_packets(&self.scoreboard))),
+            send_buffer: self.send_buffer(),
+        }
+    }
+
+    /// `cwnd` and the smaller of it and the offered window. The segment size changes with the handshake
+    /// alone, and the window with it.
+    #[inline]
+    pub(super) fn windows_key(&self) -> (u64, u64) {
+        let window = self.congestion.window();
+        let cwnd = match window.counting() {
+            Counting::Bytes { .. } => window.cwnd(),
+            Counting::Packets => window.cwnd().saturating_mul(u64::from(self.sender.smss())),
+        };
+        (window.cwnd(), self.sender.offered_bytes(&self.scoreboard).min(cwnd))
+    }
+
+    #[inline]
+    pub(super) fn send_buffer(&self) -> Bytes {
+        Bytes::new(self.sender.queued(&self.scoreboard))
+    }
+
+    pub(super) const fn counters(&self) -> Counters {
+        let (timeouts, fast_retransmits) = self.recovery.counts();
+        let (data_packets, retransmissions) = self.outbox.counts();
+        Counters {
+            data_packets,
+            retransmissions,
+            timeouts,
+            fast_retransmits,
+            socket_buffer_drops: 0,
+            send_queue_drops: 0,
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! The contract of [`Transport`], and the shortcuts for the segments that nearly all traffic consists of
+//! (header prediction: Jacobson, "4BSD header prediction", 1990; tcp_rcv_established in Linux).
+//!
+//! ```text
+//!   Tcp { core, fast }     core: the connection, without shortcuts
+//!                          fast: what is known of the core as it is
+//!
+//!   core_mut() ──► fast = None      what all other code takes the core by
+//! ```
+//!
+//! A [`FastPath`] is a proof about the core: nothing is lost, repaired, probed, paced or closing (*plain*),
+//! or nothing leaves before the next input (*quiet*). All code outside of this file takes the core by
+//! `core_mut`, which clears the proof. The shortcuts of this file change the core without clearing it. They
+//! do what the core would do, but for what the proof makes needless, and keep the proof true (a debug build
+//! checks that):
+//!
+//! - data that is expected next, or lies beyond a gap, at an end with nothing in flight;
+//! - an acknowledgement of whole segments that were sent once;
+//! - a write, and a read, which change nothing but whether the next poll has something to send;
+//! - full segments of new data, which differ in their sequence number alone.
+//!
+//! With the feature `no-fast-path` no proof is ever found, and every record must be the same: `cargo test -p
+//! talkpath-sim --features no-fast-path --test digests`.
+
+use talkpath_units::{Bytes, Instant, Seed, SeqNum};
+
+use super::core::Core;
+use super::outbox::Polled;
+use super::receive::DataOutcome;
+use super::recovery::RecoveryState;
+use super::send::{BlockedBy, BurstDecision};
+use super::timers::TimerKind;
+use crate::cc::{Ack, RttSample};
+use crate::{
+    Counters, Delivery, Ecn, Flags, Levels, Message, Observation, Outlet, Packet, Refused, Role, Segment,
+    TcpConfig, Transmit, Transport,
+};
+
+/// One end of a TCP connection. The passive end listens from the beginning.
+#[derive(Clone, Debug)]
+pub struct Tcp {
+    core: Core,
+    fast: Option<FastPath>,
+}
+
+/// What is known of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FastPath {
+    /// The connection is established, and nothing is lost, repaired, probed, paced or closing.
+    is_plain: bool,
+    /// Nothing leaves before the next input.
+    is_quiet: bool,
+}
+
+impl Tcp {
+    /// One end of a connection; see [`crate::AnyTransport::new`].
+    ///
+    /// The MSS is the config's, or the path's MTU less the two headers if that is smaller. With timestamps a
+    /// full segment carries 12 bytes less than the MSS (RFC 6691 §2).
+    pub fn new(
+        config: &TcpConfig,
+        role: Role,
+        path_mtu: Bytes,
+        seed: Seed,
+        receive_buffer: Option<Bytes>,
+    ) -> Self {
+        Self { core: Core::new(config, role, path_mtu, seed, receive_buffer), fast: None }
+    }
+
+    /// The same, with the initial sequence number `iss` instead of the seed's.
+    #[must_use]
+    pub const fn with_initial_sequence(mut self, iss: SeqNum) -> Self {
+        self.core_mut().set_initial_sequence(iss);
+        self
+    }
+
+    /// The core, to be changed: nothing is known of it any longer.
+    #[inline]
+    const fn core_mut(&mut self) -> &mut Core {
+        self.fast = None;
+        &mut self.core
+    }
+
+    /// True if the core is plain, as known or as it is found now.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        let is_plain = match self.fast {
+            Some(FastPath { is_plain: true, .. }) => true,
+            _ => FastPath::is_plain(&self.core),
+        };
+        debug_assert!(!is_plain || FastPath::is_plain(&self.core), "the proof is stale");
+        is_plain
+    }
+
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        matches!(self.fast, Some(FastPath { is_quiet: true, .. }))
+    }
+
+    /// A shortcut changed the core: the next poll may have something to send.
+    #[inline]
+    const fn wake(&mut self) {
+        if let Some(fast) = &mut self.fast {
+            fast.is_quiet = false;
+        }
+    }
+}
+
+impl FastPath {
+    /// Nothing leaves before the next input. Of the rest nothing is known.
+    const QUIET: Option<Self> = if IS_OFF { None } else { Some(Self { is_plain: false, is_quiet: true }) };
+
+    fn is_plain(core: &Core) -> bool {
+        !IS_OFF
+            && core.recovery.is_plain(&core.scoreboard)
+            && core.state.is_established()
+            && !core.sender.is_closing()
+            && !core.sender.is_persisting(&core.timers)
+            && !core.sender.pacing().is_enabled()
+            && !core.congestion.is_rate_based()
+            && !core.handshake.has_pending()
+            && core.outbox.is_empty()
+            && !core.receiver.has_fin()
+    }
+}
+
+/// The shortcuts. Each takes a plain core and leaves it plain. If one returns false, the core does the rest.
+impl FastPath {
+    /// A segment has arrived.
+    #[inline]
+    fn receive(core: &mut Core, segment: &Segment, now: Instant) -> bool {
+        let control = Flags::SYN.with(Flags::FIN).with(Flags::RST).with(Flags::ACK);
+        let start = core.handshake.far_offset(segment.seq, core.receiver.rcv_nxt());
+        if !segment.flags.are_just(Flags::ACK, control) || segment.sack_count > 0 {
+            return false;
+        }
+        if segment.payload > 0 {
+            Self::receive_data(core, segment, start, now)
+        } else {
+            start == core.receiver.rcv_nxt() && Self::receive_ack(core, segment, start, now)
+        }
+    }
+
+    /// Data that is expected next, or beyond a gap, with nothing in flight that it could acknowledge.
+    fn receive_data(core: &mut Core, segment: &Segment, start: u64, now: Instant) -> bool {
+        let snd_una = core.scoreboard.snd_una();
+        let is_taken = core.scoreboard.is_empty()
+            && start >= core.receiver.rcv_nxt()
+            && !core.receiver.is_outside(start, u64::from(segment.payload))
+            && segment.ack == core.handshake.seq(snd_una)
+            && !core.timestamps.is_old_duplicate(segment);
+        if is_taken {
+            core.timestamps.note(segment, start, core.receiver.acked_to());
+            core.sender.update_window(segment.window, start, snd_una);
+            let outcome = core.receiver.on_data(segment, start, &core.timestamps, &core.rtt, now);
+            debug_assert_eq!(outcome, DataOutcome::Nothing, "a plain receiver knows of no FIN");
+        }
+        is_taken
+    }
+
+    /// An acknowledgement of whole segments that were sent once: round trips, the timer (RFC 6298 §5.2 and
+    /// §5.3), and `cwnd`.
+    fn receive_ack(core: &mut Core, segment: &Segment, start: u64, now: Instant) -> bool {
+        let ack = core.handshake.own_offset(segment.ack, core.scoreboard.snd_una());
+        let has_sack = core.recovery.has_sack();
+        let was_limited = core.congestion.may_grow(core.sender.smss());
+        let Some(run) = core.scoreboard.take_plain_run(ack) else { return false };
+        core.timestamps.note(segment, start, core.receiver.acked_to());
+        core.sender.update_window(segment.window, start, ack);
+        let snd_max = core.scoreboard.snd_max();
+        let rtt = core.rtt.measure(run.first_sent, now);
+        core.rtt.on_sample(rtt, ack, snd_max);
+        let latest = if has_sack { now.since(run.last_sent) } else { rtt };
+        core.congestion.control_mut().on_rtt(latest, RttSample { now, snd_una: ack, snd_max });
+        core.recovery.on_plain_progress(latest, (run.last_sent, ack), now);
+        if core.scoreboard.is_empty() {
+            core.timers.clear(TimerKind::Retransmission);
+        } else if has_sack {
+            let (recovery, mut context) = core.recovery_context(now);
+            recovery.arm(true, &mut context);
+        } else {
+            core.arm_retransmission(now);
+        }
+        // With SACK congestion control learns of the round trip first.
+        let cwnd_limited = if has_sack { core.congestion.may_grow(core.sender.smss()) } else { was_limited };
+        let acked = core.congestion.amount(run.bytes, run.segments);
+        let flight_size = core.congestion.flight_size(&core.scoreboard);
+        core.congestion.control_mut().on_ack(Ack { acked, flight_size, cwnd_limited, now });
+        core.sender.on_ack();
+        true
+    }
+
+    /// Everything that may leave does. Returns false if the core has to decide on the rest.
+    #[inline]
+    fn transmit(core: &mut Core, now: Instant, out: &mut impl Outlet) -> bool {
+        debug_assert!(core.recovery.state() == RecoveryState::Open, "nothing is repaired");
+        if core.scoreboard.is_empty() {
+            if core.sender.unsent(&core.scoreboard) > 0 {
+                return false;
+            }
+            core.leave_room_for_options();
+        } else if core.receiver.acknowledges_first() || !Self::transmit_segments(core, now, out) {
+            return false;
+        }
+        if core.receiver.wants_acknowledgement(&core.rtt, &mut core.timers, now) {
+            out.take(core.bare_acknowledgement(now));
+        }
+        core.check_buffer();
+        true
+    }
+
+    /// Full segments leave, one behind the other. They differ in their sequence number, and the last one that
+    /// was written in its PSH. Returns false if less than a full segment is left, or if SACK blocks are to be
+    /// reported.
+    fn transmit_segments(core: &mut Core, now: Instant, out: &mut impl Outlet) -> bool {
+        if core.has_sack_option() {
+            return false;
+        }
+        core.leave_room_for_options();
+        let full = core.sender.full_payload();
+        let mut header = None;
+        loop {
+            let unsent = core.sender.unsent(&core.scoreboard);
+            if unsent == 0 {
+                core.end_burst(false, BlockedBy::NoData, now);
+                return true;
+            }
+            if unsent.min(core.sender.usable(&core.scoreboard)) < u64::from(full) {
+                return false;
+            }
+            let in_burst = core.sender.pacing().continues_burst(false);
+            if !in_burst && let BurstDecision::Defer { cwnd_limited } = core.begin_burst(full, false, now) {
+                core.end_burst(cwnd_limited, BlockedBy::NoData, now);
+                return true;
+            }
+            let sent = core.send_decided(full, false, in_burst, now);
+            core.sender.pacing_mut().on_sent();
+            match &mut header {
+                None => {
+                    let first = core.transmit_data(sent, now);
+                    if let Packet::Tcp(segment) = &first.packet {
+                        header = Some(*segment);
+                    }
+                    out.take(first);
+                }
+                Some(segment) => out.take(core.transmit_next(segment, &sent)),
+            }
+        }
+    }
+}
+
+/// With the feature no proof is ever found.
+const IS_OFF: bool = cfg!(feature = "no-fast-path");
+
+impl Transport for Tcp {
+    fn open(&mut self, _now: Instant) {
+        self.core_mut().open();
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.core.is_open()
+    }
+
+    fn handle_message(&mut self, message: Message, _now: Instant) -> Result<(), Refused> {
+        // A write changes nothing that a proof is about, but there may be something to send.
+        self.wake();
+        self.core.write(message.size)
+    }
+
+    fn handle_part(&mut self, rest: Bytes, written: Bytes) -> Bytes {
+        self.wake();
+        self.core.write_part(rest, written)
+    }
+
+    fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, now: Instant) {
+        let Packet::Tcp(segment) = packet else { return };
+        if self.is_plain() && FastPath::receive(&mut self.core, segment, now) {
+            self.fast = Some(FastPath { is_plain: true, is_quiet: false });
+        } else {
+            self.core_mut().on_segment(segment, now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.core_mut().handle_timeout(now);
+    }
+
+    fn close(&mut self, _now: Instant) {
+        self.core_mut().close();
+    }
+
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        !self.is_quiet()
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.is_quiet() {
+            return None;
+        }
+        match self.core_mut().next_transmit(now) {
+            Polled::Next(transmit) => Some(transmit),
+            Polled::Last(transmit) => {
+                self.fast = FastPath::QUIET;
+                Some(transmit)
+            }
+            Polled::Nothing => {
+                self.fast = FastPath::QUIET;
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn transmit_all(&mut self, now: Instant, out: &mut impl Outlet) {
+        if self.is_quiet() {
+            return;
+        }
+        if let Some(fast) = &mut self.fast
+            && fast.is_plain
+            && FastPath::transmit(&mut self.core, now, out)
+        {
+            fast.is_quiet = true;
+            return;
+        }
+        let core = self.core_mut();
+        loop {
+            match core.next_transmit(now) {
+                Polled::Next(transmit) => out.take(transmit),
+                Polled::Last(transmit) => break out.take(transmit),
+                Polled::Nothing => break,
+            }
+        }
+        self.fast = FastPath::QUIET;
+    }
+
+    fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
+        // A read changes nothing that a proof is about, but an acknowledgement may be due.
+        let bytes = self.core.read(limit, now);
+        if self.core.receiver.has_acknowledgement_due() {
+            self.wake();
+        }
+        (bytes > Bytes::ZERO).then_some(Delivery::Stream { bytes })
+    }
+
+    /// Always `None`: what does not fit the window was never acknowledged and comes again.
+    fn poll_dropped(&mut self) -> Option<u64> {
+        None
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.core.timers.next()
+    }
+
+    #[inline]
+    fn writable(&self) -> Bytes {
+        self.core.writable()
+    }
+
+    fn takes(&self, size: Bytes) -> bool {
+        self.core.takes(size)
+    }
+
+    fn observe(&self) -> Observation {
+        self.core.observe()
+    }
+
+    fn levels(&self) -> Levels {
+        self.core.levels()
+    }
+
+    #[inline]
+    fn windows_key(&self) -> (u64, u64) {
+        self.core.windows_key()
+    }
+
+    #[inline]
+    fn send_buffer(&self) -> Bytes {
+        self.core.send_buffer()
+    }
+
+    fn counters(&self) -> Counters {
+        self.core.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use talkpath_units::Duration;
+
+    use super::*;
+    use crate::Stack;
+
+    /// Two ends, and what is on its way between them: 20 ms each way, each 61st packet is lost.
+    struct Pair {
+        ends: [Tcp; 2],
+        now: Instant,
+        in_flight: BTreeMap<(Instant, u64), (usize, Packet)>,
+        sent: u64,
+        shortcuts: u64,
+    }
+
+    #[derive(Debug)]
+    enum Input {
+        Packet(Packet),
+        Timeout,
+        Read,
+        Write(Bytes),
+    }
+
+    impl Input {
+        fn give(&self, tcp: &mut Tcp, now: Instant) {
+            match self {
+                Self::Packet(packet) => tcp.handle_packet(packet, Ecn::NotEct, now),
+                Self::Timeout => tcp.handle_timeout(now),
+                Self::Read => {
+                    tcp.poll_delivery(READ, now);
+                }
+                &Self::Write(size) => {
+                    tcp.handle_message(Message { seq: 0, size, due: now }, now).expect("there is room");
+                }
+            }
+        }
+
+        fn give_core(&self, core: &mut Core, now: Instant) {
+            match self {
+                Self::Packet(Packet::Tcp(segment)) => core.on_segment(segment, now),
+                Self::Packet(_) => {}
+                Self::Timeout => core.handle_timeout(now),
+                Self::Read => {
+                    core.read(READ, now);
+                }
+                &Self::Write(size) => core.write(size).expect("there is room"),
+            }
+        }
+    }
+
+    /// Less than the receive window, so that data waits.
+    const READ: Bytes = Bytes::new(3000);
+
+    impl Pair {
+        fn new(stack: Stack) -> Self {
+            let config = TcpConfig::preset(stack, false);
+            let end = |role| Tcp::new(&config, role, Bytes::new(1500), Seed::new(5), None);
+            let mut ends = [end(Role::Active), end(Role::Passive)];
+            ends[0].open(Instant::ZERO);
+            Self { ends, now: Instant::ZERO, in_flight: BTreeMap::new(), sent: 0, shortcuts: 0 }
+        }
+
+        /// Gives an input to an end, and to a copy of its core, which knows no shortcuts.
+        fn input(&mut self, at: usize, input: &Input) {
+            let now = self.now;
+            let mut core = self.ends[at].core.clone();
+            input.give(&mut self.ends[at], now);
+            self.shortcuts += u64::from(self.ends[at].fast.is_some());
+            let mut left = Vec::new();
+            self.ends[at].transmit_all(now, &mut |transmit: Transmit| left.push(transmit));
+            input.give_core(&mut core, now);
+            let mut expected = Vec::new();
+            while let Polled::Next(transmit) | Polled::Last(transmit) = core.next_transmit(now) {
+                expected.push(transmit);
+            }
+            assert_eq!(left, expected, "{input:?} at {now:?}");
+            assert_eq!(format!("{:?}", self.ends[at].core), format!("{core:?}"), "{input:?} at {now:?}");
+            for transmit in left {
+                self.sent += 1;
+                if !self.sent.is_multiple_of(61) {
+                    let arrival = (now + Duration::from_millis(20), self.sent);
+                    self.in_flight.insert(arrival, (1 - at, transmit.packet));
+                }
+            }
+        }
+
+        fn step(&mut self) {
+            let timer = |at: usize| self.ends[at].poll_timeout().map(|deadline| (deadline, at));
+            let timeout = [0, 1].into_iter().filter_map(timer).min();
+            let arrival = self.in_flight.first_key_value().map(|(&(at, _), _)| at);
+            match (arrival, timeout) {
+                (Some(arrival), timeout) if timeout.is_none_or(|(deadline, _)| arrival < deadline) => {
+                    self.now = arrival;
+                    let (_, (to, packet)) = self.in_flight.pop_first().expect("it is there");
+                    self.input(to, &Input::Packet(packet));
+                    self.input(to, &Input::Read);
+                }
+                (_, Some((deadline, at))) => {
+                    self.now = self.now.max(deadline);
+                    self.input(at, &Input::Timeout);
+                }
+                _ => {}
+            }
+            let size = self.ends[0].writable().min(Bytes::new(20_000));
+            if size > Bytes::ZERO {
+                self.input(0, &Input::Write(size));
+            }
+        }
+    }
+
+    /// In everything that is known of the connection, and in each segment that leaves.
+    #[test]
+    fn the_shortcuts_do_what_the_core_would_do() {
+        for stack in [Stack::Linux, Stack::Rfc, Stack::BsdReno] {
+            let mut pair = Pair::new(stack);
+            pair.input(0, &Input::Read);
+            for _ in 0..3000 {
+                pair.step();
+            }
+            let counters = pair.ends[0].counters();
+            assert!(counters.data_packets > 1000 && counters.retransmissions > 5, "{counters:?}");
+            assert!(IS_OFF || pair.shortcuts > 1000, "{stack:?}: {}", pair.shortcuts);
+        }
+    }
+}

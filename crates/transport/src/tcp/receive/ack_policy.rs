@@ -1,0 +1,403 @@
+//! When to acknowledge (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
+//!
+//! ```text
+//!   1. a segment is processed       on_data, on_gap, on_repeat
+//!   2. what it released leaves      our data carries the acknowledgement
+//!   3. check                        an acknowledgement of its own, or the delayed-ACK timer
+//!   4. the application reads        on_read: an acknowledgement or a window update
+//! ```
+//!
+//! The order is Linux's (tcp_data_snd_check before tcp_ack_snd_check, then tcp_cleanup_rbuf). It matters to
+//! applications that send small messages both ways.
+//!
+//! The other policies acknowledge data in order once the application has read it, as BSD does, whose
+//! soreceive calls tcp_output. An application that reads at once then leaves the offered window as it was. An
+//! acknowledgement before the read would offer a segment less. The sender could not have the last segment of
+//! the window in flight, and would take the first duplicate, which offers it again, for a window update
+//! (RFC 5681 §2). If nobody reads, the acknowledgement leaves at the same instant all the same.
+
+mod linux;
+
+use talkpath_units::{Duration, Instant};
+
+use self::linux::LinuxAcks;
+use crate::DelayedAck;
+use crate::tcp::clock::{HostClock, whole_ticks};
+use crate::tcp::timers::{TimerKind, Timers};
+
+/// What the policy needs to know of the connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckContext {
+    pub(super) now: Instant,
+    pub(super) rcv_nxt: u64,
+    /// In-order bytes that the application has not read.
+    pub(super) unread: u64,
+    /// The window that was offered and is not used up.
+    pub(super) offered: u64,
+    /// The receive buffer.
+    pub(super) buffer: u64,
+    pub(super) rto: Duration,
+    pub(super) srtt: Option<Duration>,
+}
+
+/// The acknowledgement policy of one end.
+#[derive(Clone, Debug)]
+pub(super) struct AckPolicy {
+    kind: DelayedAck,
+    /// The host's clock, for [`DelayedAck::Tick`].
+    clock: HostClock,
+    /// Something arrived that is not acknowledged.
+    scheduled: bool,
+    /// An acknowledgement has to leave with the next poll.
+    immediate: bool,
+    /// A segment was processed, and [`Self::check`] has not decided on it.
+    unchecked: bool,
+    /// An acknowledgement is due when the application has read, or at the end of this instant.
+    after_read: bool,
+    /// A segment filled a gap: it is acknowledged without waiting for a second one.
+    filled_gap: bool,
+    /// RCV.NXT as last sent (Linux: rcv_wup), and the window offered with it.
+    acked_to: u64,
+    window_sent: u64,
+    /// Payload of a full segment by the options that both ends agreed on.
+    full_segment: u32,
+    linux: LinuxAcks,
+}
+
+impl AckPolicy {
+    /// A policy of `kind`. Its timers expire on the ticks of `clock`, which in Linux are `tick` long.
+    pub(super) fn new(kind: DelayedAck, tick: Duration, clock: HostClock) -> Self {
+        Self {
+            kind,
+            clock,
+            scheduled: false,
+            immediate: false,
+            unchecked: false,
+            after_read: false,
+            filled_gap: false,
+            acked_to: 0,
+            window_sent: 0,
+            full_segment: 0,
+            linux: LinuxAcks::new(tick, clock),
+        }
+    }
+
+    /// The handshake is done: full segments carry `full_segment` bytes, and windows of up to `window` bytes
+    /// are offered.
+    pub(super) fn on_established(&mut self, full_segment: u32, window: u64, now: Instant) {
+        self.full_segment = full_segment;
+        self.linux.on_established(full_segment, window, now);
+    }
+
+    /// The segment size that silly window avoidance counts with.
+    pub(super) const fn window_mss(&self) -> u32 {
+        match self.kind {
+            DelayedAck::Linux => self.linux.rcv_mss(),
+            DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => self.full_segment,
+        }
+    }
+
+    /// RCV.NXT as last sent.
+    #[inline]
+    pub(super) const fn acked_to(&self) -> u64 {
+        self.acked_to
+    }
+
+    /// True if the application has read what was to be acknowledged after the read. The acknowledgement
+    /// leaves before what the application writes in answer.
+    #[inline]
+    pub(super) const fn acknowledges_first(&self) -> bool {
+        self.immediate & self.after_read
+    }
+
+    /// True if [`Self::check`] has something to decide or to send.
+    #[inline]
+    pub(super) const fn is_pending(&self) -> bool {
+        self.immediate | self.unchecked
+    }
+
+    /// An acknowledgement leaves at once: something was wrong with a segment, or the protocol demands it.
+    pub(super) const fn demand(&mut self) {
+        self.immediate = true;
+    }
+
+    /// In-order data of `payload` bytes arrived.
+    #[inline]
+    pub(super) fn on_data(&mut self, payload: u32, pushed: bool, filled_gap: bool, context: &AckContext) {
+        self.scheduled = true;
+        self.unchecked = true;
+        // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
+        self.filled_gap |= filled_gap;
+        if self.kind == DelayedAck::Linux {
+            self.immediate |= filled_gap;
+            self.linux.on_data(payload, pushed, context);
+        }
+    }
+
+    /// Data of `payload` bytes arrived beyond a gap. RFC 5681 §4.2: it is acknowledged at once.
+    pub(super) fn on_gap(&mut self, payload: u32, pushed: bool) {
+        self.scheduled = true;
+        self.immediate = true;
+        if self.kind == DelayedAck::Linux {
+            // Since Linux 6.17.
+            self.linux.measure_rcv_mss(payload, pushed);
+        }
+    }
+
+    /// Data arrived that was here before, or does not fit. The acknowledgement of it may have been lost, so
+    /// it is repeated.
+    pub(super) fn on_repeat(&mut self, context: &AckContext) {
+        self.scheduled = true;
+        self.immediate = true;
+        if self.kind == DelayedAck::Linux {
+            self.linux.on_repeat(context);
+        }
+    }
+
+    /// The offered window grows, and the next acknowledgement leaves at once (tcp_grow_window).
+    pub(super) const fn on_window_growth(&mut self) {
+        self.linux.on_window_growth();
+    }
+
+    /// Our data left, and acknowledged everything.
+    #[inline]
+    pub(super) fn on_data_sent(&mut self, now: Instant) {
+        if self.kind == DelayedAck::Linux {
+            self.linux.on_data_sent(now);
+        }
+    }
+
+    /// A segment with the ACK bit left: it acknowledges everything before `rcv_nxt` and offers a window of
+    /// `offered` bytes.
+    #[inline]
+    pub(super) fn on_ack_sent(&mut self, rcv_nxt: u64, offered: u64, timers: &mut Timers) {
+        self.linux.on_ack_sent(self.scheduled);
+        self.scheduled = false;
+        self.immediate = false;
+        self.unchecked = false;
+        self.after_read = false;
+        self.filled_gap = false;
+        self.acked_to = rcv_nxt;
+        self.window_sent = offered;
+        timers.clear(TimerKind::DelayedAck);
+    }
+
+    /// What a processed segment released has left. Returns true if an acknowledgement of its own has to leave
+    /// now. `selectable` is the window that would be offered.
+    #[inline]
+    pub(super) fn check(
+        &mut self,
+        context: &AckContext,
+        selectable: impl FnOnce() -> u64,
+        timers: &mut Timers,
+    ) -> bool {
+        let is_new = core::mem::take(&mut self.unchecked);
+        if is_new && self.scheduled && !self.immediate {
+            let unacked = context.rcv_nxt - self.acked_to;
+            match self.kind {
+                DelayedAck::Linux => {
+                    self.immediate = self.linux.acknowledges_now(
+                        context,
+                        unacked,
+                        || selectable() >= self.window_sent,
+                        timers,
+                    );
+                }
+                DelayedAck::Off => self.acknowledge_after_read(context, timers),
+                _ if self.filled_gap => self.acknowledge_after_read(context, timers),
+                DelayedAck::After { timeout } => self.delay(unacked, context.now + timeout, context, timers),
+                DelayedAck::Tick { period } => {
+                    let tick = next_tick(period, self.clock.read(context.now));
+                    self.delay(unacked, self.clock.when(tick), context, timers);
+                }
+            }
+        }
+        self.immediate
+    }
+
+    /// RFC 5681 §4.2: acknowledges the second full segment, or at the `deadline`.
+    fn delay(&mut self, unacked: u64, deadline: Instant, context: &AckContext, timers: &mut Timers) {
+        if unacked >= ACKNOWLEDGED_SEGMENTS * u64::from(self.full_segment) {
+            self.acknowledge_after_read(context, timers);
+        } else if !timers.is_running(TimerKind::DelayedAck) {
+            timers.set(TimerKind::DelayedAck, deadline);
+        }
+    }
+
+    /// Acknowledges at once if everything is read. Otherwise [`Self::on_read`] does, or the timer at the end
+    /// of this instant.
+    fn acknowledge_after_read(&mut self, context: &AckContext, timers: &mut Timers) {
+        if context.unread == 0 {
+            self.immediate = true;
+        } else {
+            self.after_read = true;
+            timers.set(TimerKind::DelayedAck, context.now);
+        }
+    }
+
+    /// The application has read: decides whether that sends an acknowledgement or a window update.
+    /// `selectable` is the window that would be offered.
+    #[inline]
+    pub(super) fn on_read(&mut self, context: &AckContext, selectable: impl FnOnce() -> u64) {
+        self.immediate |= match self.kind {
+            DelayedAck::Linux => {
+                let unacked = if self.scheduled { Some(context.rcv_nxt - self.acked_to) } else { None };
+                self.linux.read_acknowledges(context, selectable, unacked)
+            }
+            DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
+                self.after_read || self.window_opened(context, selectable())
+            }
+        };
+    }
+
+    /// RFC 9293 §3.8.6.2.2: the edge moves by half the buffer, or from less than a segment to at least one.
+    fn window_opened(&self, context: &AckContext, selectable: u64) -> bool {
+        let growth = selectable.saturating_sub(context.offered);
+        let segment = u64::from(self.full_segment).min(context.buffer / 2);
+        growth > 0 && (growth >= context.buffer / 2 || context.offered < segment)
+    }
+
+    /// The delayed-ACK timer expired.
+    pub(super) fn on_timeout(&mut self, rto: Duration) {
+        if self.scheduled {
+            self.immediate = true;
+            self.linux.on_timeout(rto);
+        }
+    }
+}
+
+/// The first tick after `reading`, a time that the clock shows.
+fn next_tick(period: Duration, reading: Instant) -> Instant {
+    let period = period.as_nanos().max(1);
+    Instant::from_nanos((whole_ticks(reading.as_nanos(), period) + 1).saturating_mul(period))
+}
+
+/// RFC 5681 §4.2: an acknowledgement for at least every second full segment.
+pub(super) const ACKNOWLEDGED_SEGMENTS: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::linux::ATO_MIN;
+    use super::*;
+
+    const FULL: u32 = 1448;
+
+    fn context(ms: u64, rcv_nxt: u64) -> AckContext {
+        AckContext {
+            now: Instant::from_millis(ms),
+            rcv_nxt,
+            unread: 0,
+            offered: 1 << 20,
+            buffer: 1 << 20,
+            rto: Duration::from_millis(300),
+            srtt: Some(Duration::from_millis(100)),
+        }
+    }
+
+    fn policy(kind: DelayedAck) -> (AckPolicy, Timers) {
+        let (mut policy, mut timers) =
+            (AckPolicy::new(kind, Duration::ZERO, HostClock::COMMON), Timers::new());
+        policy.on_established(FULL, 1 << 20, Instant::ZERO);
+        policy.on_ack_sent(1, 1 << 20, &mut timers);
+        (policy, timers)
+    }
+
+    /// Data at `ms` that brings `rcv_nxt`; whether it is acknowledged at once.
+    fn data(policy: &mut AckPolicy, timers: &mut Timers, ms: u64, payload: u32, rcv_nxt: u64) -> bool {
+        let context = context(ms, rcv_nxt);
+        policy.on_data(payload, true, false, &context);
+        let now = policy.check(&context, || 1 << 20, timers);
+        if now {
+            policy.on_ack_sent(rcv_nxt, context.offered, timers);
+        }
+        now
+    }
+
+    /// RFC 5681 §4.2.
+    #[test]
+    fn the_second_full_segment_is_acknowledged_and_stops_the_timer() {
+        let (mut policy, mut timers) = policy(DelayedAck::After { timeout: Duration::from_millis(200) });
+        assert!(!data(&mut policy, &mut timers, 0, FULL, 1449));
+        assert_eq!(timers.next(), Some(Instant::from_millis(200)));
+        assert!(data(&mut policy, &mut timers, 1, FULL, 2897));
+        assert_eq!(timers.next(), None);
+    }
+
+    /// tcp_fasttimo.
+    #[test]
+    fn a_tick_is_the_next_of_the_host_s_clock() {
+        assert_eq!(
+            next_tick(Duration::from_millis(200), Instant::from_millis(399)),
+            Instant::from_millis(400)
+        );
+        assert_eq!(
+            next_tick(Duration::from_millis(200), Instant::from_millis(400)),
+            Instant::from_millis(600)
+        );
+    }
+
+    /// tcp_incr_quickack: 16 at most.
+    #[test]
+    fn linux_acknowledges_the_first_sixteen_segments_at_once() {
+        let (mut policy, mut timers) = policy(DelayedAck::Linux);
+        let quick =
+            (1..=17).take_while(|&n| data(&mut policy, &mut timers, 20 * n, 160, 1 + 160 * n)).count();
+        assert_eq!(quick, 16);
+        assert!(timers.is_running(TimerKind::DelayedAck));
+    }
+
+    /// tcp_measure_rcv_mss: the largest seen; or two equal ones in a row.
+    #[test]
+    fn linux_learns_the_far_ends_segment_size() {
+        let (mut policy, _) = policy(DelayedAck::Linux);
+        assert_eq!(policy.linux.rcv_mss(), 536);
+        policy.linux.measure_rcv_mss(1448, false);
+        assert_eq!(policy.linux.rcv_mss(), 1448);
+        policy.linux.measure_rcv_mss(1000, false);
+        assert_eq!(policy.linux.rcv_mss(), 1448);
+        policy.linux.measure_rcv_mss(1000, false);
+        assert_eq!(policy.linux.rcv_mss(), 1000);
+    }
+
+    /// tcp_delack_timer_handler.
+    #[test]
+    fn a_delayed_ack_that_fires_doubles_ato_or_ends_ping_pong() {
+        let (mut policy, mut timers) = policy(DelayedAck::Linux);
+        data(&mut policy, &mut timers, 0, 160, 161);
+        policy.on_data_sent(Instant::from_millis(1));
+        assert!(policy.linux.is_interactive());
+        assert!(!data(&mut policy, &mut timers, 20, 160, 321));
+        policy.on_timeout(Duration::from_millis(300));
+        assert!(!policy.linux.is_interactive() && policy.linux.ato() == ATO_MIN && policy.immediate);
+        policy.scheduled = true;
+        policy.on_timeout(Duration::from_millis(300));
+        assert_eq!(policy.linux.ato(), Duration::from_millis(80));
+    }
+
+    /// tcp_data_queue: a segment that was here before ends ping-pong (tcp_enter_quickack_mode); one beyond a
+    /// gap does not.
+    #[test]
+    fn a_gap_is_acknowledged_at_once_and_leaves_the_mode_alone() {
+        let (mut policy, mut timers) = policy(DelayedAck::Linux);
+        data(&mut policy, &mut timers, 0, 160, 161);
+        policy.on_data_sent(Instant::from_millis(1));
+        policy.linux.use_up_quick();
+        policy.on_gap(160, true);
+        assert!(policy.check(&context(20, 161), || 1 << 20, &mut timers));
+        policy.on_ack_sent(161, 1 << 20, &mut timers);
+        assert!(policy.linux.is_interactive() && !data(&mut policy, &mut timers, 40, 160, 321));
+        policy.on_repeat(&context(60, 321));
+        policy.on_ack_sent(321, 1 << 20, &mut timers);
+        assert!(!policy.linux.is_interactive() && data(&mut policy, &mut timers, 80, 160, 481));
+    }
+
+    /// RFC 9293 §3.8.6.2.2.
+    #[test]
+    fn a_read_updates_a_window_that_opened_far_enough() {
+        let (policy, _) = policy(DelayedAck::Off);
+        let opened =
+            |offered, selectable| policy.window_opened(&AckContext { offered, ..context(0, 1) }, selectable);
+        assert!(opened(0, 1448) && opened(1 << 18, (1 << 18) + (1 << 19)));
+        assert!(!opened(1 << 18, (1 << 18) + 10_000) && !opened(0, 0));
+    }
+}

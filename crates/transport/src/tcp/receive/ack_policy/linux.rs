@@ -1,0 +1,290 @@
+//! Linux's acknowledgements: quick ones, delayed ones, and what counts as a full segment
+//! (inet_connection_sock's icsk_ack).
+//!
+//! - *Quick*: the first segments of a connection, and those after a long gap or after a repeated one, are
+//!   acknowledged at once.
+//! - *Interactive* (ping-pong): once the application has answered received data within the ACK timeout,
+//!   acknowledgements wait for the next answer.
+//! - Otherwise a second full segment is acknowledged at once, and less waits for the ACK timeout `ato`, which
+//!   follows the time between segments.
+
+use talkpath_units::{Duration, Instant};
+
+use super::{ACKNOWLEDGED_SEGMENTS, AckContext};
+use crate::tcp::clock::{HostClock, whole_ticks};
+use crate::tcp::rtt::on_wheel;
+use crate::tcp::timers::{TimerKind, Timers};
+
+/// The state of Linux's policy at one end.
+#[derive(Clone, Debug)]
+pub(super) struct LinuxAcks {
+    /// A jiffy. The clock has no ticks if this is zero.
+    tick: Duration,
+    clock: HostClock,
+    /// Acknowledgements still to be sent at once.
+    quick: u64,
+    interactive: bool,
+    /// The ACK timeout. Zero before the first data.
+    ato: Duration,
+    last_received: Instant,
+    last_segment: u32,
+    /// Payload of a full segment from the far end, as estimated.
+    rcv_mss: u32,
+    full_segment: u32,
+    /// Small or pushed segments since the last acknowledgement.
+    pushed: Pushed,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pushed {
+    #[default]
+    None,
+    Once,
+    Again,
+}
+
+impl LinuxAcks {
+    pub(super) const fn new(tick: Duration, clock: HostClock) -> Self {
+        Self {
+            tick,
+            clock,
+            quick: 0,
+            interactive: false,
+            ato: Duration::ZERO,
+            last_received: Instant::ZERO,
+            last_segment: 0,
+            rcv_mss: FIRST_RCV_MSS,
+            full_segment: 0,
+            pushed: Pushed::None,
+        }
+    }
+
+    /// The handshake is done (tcp_initialize_rcv_mss).
+    pub(super) fn on_established(&mut self, full_segment: u32, window: u64, now: Instant) {
+        let half_window = u32::try_from(window / 2).unwrap_or(u32::MAX);
+        self.rcv_mss = full_segment.min(half_window).clamp(MIN_RCV_MSS, FIRST_RCV_MSS);
+        self.full_segment = full_segment;
+        self.last_received = now;
+    }
+
+    #[inline]
+    pub(super) const fn rcv_mss(&self) -> u32 {
+        self.rcv_mss
+    }
+
+    /// In-order data arrived: estimates the segment size and adapts the ACK timeout (tcp_event_data_recv).
+    #[inline]
+    pub(super) fn on_data(&mut self, payload: u32, pushed: bool, context: &AckContext) {
+        self.measure_rcv_mss(payload, pushed);
+        let gap = self.since_received(context.now);
+        self.last_received = context.now;
+        if self.ato.is_zero() {
+            self.acknowledge_quickly(context);
+            self.ato = ATO_MIN;
+        } else if gap <= ATO_MIN / 2 {
+            self.ato = self.ato / 2 + ATO_MIN / 2;
+        } else if gap < self.ato {
+            self.ato = (self.ato / 2 + gap).min(context.rto);
+        } else if gap > context.rto {
+            self.acknowledge_quickly(context);
+        }
+    }
+
+    /// A repeated segment: acknowledgements may be lost, so quick ones follow (tcp_enter_quickack_mode).
+    pub(super) fn on_repeat(&mut self, context: &AckContext) {
+        self.acknowledge_quickly(context);
+        self.interactive = false;
+        self.ato = ATO_MIN;
+    }
+
+    pub(super) const fn on_window_growth(&mut self) {
+        self.quick |= 1;
+    }
+
+    /// Our data left. An answer within the ACK timeout makes the connection interactive. One answer is enough
+    /// (tcp_event_data_sent, net.ipv4.tcp_pingpong_thresh = 1). Before any data has come there is no timeout.
+    #[inline]
+    pub(super) fn on_data_sent(&mut self, now: Instant) {
+        if !self.interactive && !self.ato.is_zero() {
+            self.interactive = self.since_received(now) < self.ato;
+        }
+    }
+
+    /// An acknowledgement left, for something that was `scheduled` or for nothing new
+    /// (tcp_dec_quickack_mode).
+    #[inline]
+    pub(super) const fn on_ack_sent(&mut self, scheduled: bool) {
+        if self.quick > 0 && scheduled {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = ATO_MIN;
+            }
+        }
+        self.pushed = Pushed::None;
+    }
+
+    /// Decides on an acknowledgement of `unacked` bytes: at once, or after the ACK timeout
+    /// (__tcp_ack_snd_check). More than a segment is acknowledged at once if everything is read, or if the
+    /// acknowledgement `offers_as_much` window as the last one.
+    #[inline]
+    pub(super) fn acknowledges_now(
+        &self,
+        context: &AckContext,
+        unacked: u64,
+        offers_as_much: impl FnOnce() -> bool,
+        timers: &mut Timers,
+    ) -> bool {
+        if self.has_enough(unacked) && (context.unread == 0 || offers_as_much()) {
+            return true;
+        }
+        if self.quick > 0 && !self.interactive {
+            return true;
+        }
+        self.delay(context, timers)
+    }
+
+    /// True if `unacked` bytes reach into the segment that is acknowledged at once. Linux counts a part of a
+    /// segment as one (__tcp_ack_snd_check: more than one rcv_mss).
+    #[inline]
+    fn has_enough(&self, unacked: u64) -> bool {
+        unacked > (ACKNOWLEDGED_SEGMENTS - 1) * u64::from(self.rcv_mss)
+    }
+
+    /// Starts the delayed-ACK timer. Returns true if it would expire so soon that the acknowledgement leaves
+    /// at once (tcp_send_delayed_ack).
+    fn delay(&self, context: &AckContext, timers: &mut Timers) -> bool {
+        let mut ato = self.ato;
+        if ato > DELACK_MIN {
+            let is_answered = self.interactive || self.pushed != Pushed::None;
+            let mut max = if is_answered { DELACK_MAX } else { DELACK_MAX_ONE_WAY };
+            if let Some(srtt) = context.srtt {
+                max = max.min(srtt.max(DELACK_MIN));
+            }
+            ato = ato.min(max);
+        }
+        ato = ato.min(DELACK_MAX);
+        let mut deadline = match self.tick.as_nanos() {
+            0 => context.now.saturating_add(ato),
+            tick => self.clock.when(on_wheel(ato, self.clock.read(context.now), tick)),
+        };
+        if let Some(running) = timers.deadline(TimerKind::DelayedAck) {
+            // The timer wheel adds a jiffy to what the timer was set for.
+            let soon = context.now.saturating_add(ato / 4 + self.tick);
+            if running <= soon {
+                return true;
+            }
+            deadline = deadline.min(running);
+        }
+        timers.set(TimerKind::DelayedAck, deadline);
+        false
+    }
+
+    /// The application has read, with `unacked` bytes scheduled for an acknowledgement, if any are. Returns
+    /// whether an acknowledgement leaves: more than a segment waits, or the window doubles
+    /// (tcp_cleanup_rbuf).
+    #[inline]
+    pub(super) fn read_acknowledges(
+        &self,
+        context: &AckContext,
+        selectable: impl FnOnce() -> u64,
+        unacked: Option<u64>,
+    ) -> bool {
+        if let Some(unacked) = unacked {
+            let one_way = match self.pushed {
+                Pushed::None => false,
+                Pushed::Once => !self.interactive,
+                Pushed::Again => true,
+            };
+            if self.has_enough(unacked) || (one_way && context.unread == 0) {
+                return true;
+            }
+        }
+        if 2 * context.offered > context.buffer {
+            return false;
+        }
+        let selectable = selectable();
+        selectable > 0 && selectable >= 2 * context.offered
+    }
+
+    /// The delayed-ACK timer expired: the far end expected no answer, or one later
+    /// (tcp_delack_timer_handler).
+    pub(super) fn on_timeout(&mut self, rto: Duration) {
+        if self.interactive {
+            self.interactive = false;
+            self.ato = ATO_MIN;
+        } else {
+            self.ato = self.ato.saturating_add(self.ato).min(rto);
+        }
+    }
+
+    /// Half of the window's segments are acknowledged at once, 16 at most (tcp_incr_quickack).
+    fn acknowledge_quickly(&mut self, context: &AckContext) {
+        let segments = context.offered / (2 * u64::from(self.rcv_mss.max(1)));
+        let quick = if segments == 0 { 2 } else { segments.min(MAX_QUICKACKS) };
+        self.quick = self.quick.max(quick);
+    }
+
+    /// The time since data last arrived, by a clock that counts jiffies.
+    #[inline]
+    fn since_received(&self, now: Instant) -> Duration {
+        let (now, then) = (self.clock.read(now).as_nanos(), self.clock.read(self.last_received).as_nanos());
+        match self.tick.as_nanos() {
+            0 => Duration::from_nanos(now.saturating_sub(then)),
+            tick => {
+                Duration::from_nanos(whole_ticks(now, tick).saturating_sub(whole_ticks(then, tick)) * tick)
+            }
+        }
+    }
+
+    /// The largest segment counts as full. A smaller one does if two in a row are equal and do not end a
+    /// write (tcp_measure_rcv_mss).
+    #[inline]
+    pub(super) fn measure_rcv_mss(&mut self, payload: u32, pushed: bool) {
+        let last = core::mem::take(&mut self.last_segment);
+        if payload >= self.rcv_mss {
+            self.rcv_mss = payload.min(self.full_segment.max(MIN_RCV_MSS));
+            if pushed && self.pushed == Pushed::None {
+                self.pushed = Pushed::Once;
+            }
+            return;
+        }
+        if payload >= FIRST_RCV_MSS || (payload >= MIN_RCV_MSS && !pushed) {
+            self.last_segment = payload;
+            if payload == last {
+                self.rcv_mss = payload;
+                return;
+            }
+        }
+        self.pushed = if self.pushed == Pushed::None { Pushed::Once } else { Pushed::Again };
+    }
+
+    #[cfg(test)]
+    pub(super) const fn is_interactive(&self) -> bool {
+        self.interactive
+    }
+
+    #[cfg(test)]
+    pub(super) const fn ato(&self) -> Duration {
+        self.ato
+    }
+
+    #[cfg(test)]
+    pub(super) const fn use_up_quick(&mut self) {
+        self.quick = 0;
+    }
+}
+
+/// TCP_MAX_QUICKACKS.
+const MAX_QUICKACKS: u64 = 16;
+/// TCP_ATO_MIN = HZ / 25.
+pub(super) const ATO_MIN: Duration = Duration::from_millis(40);
+/// TCP_DELACK_MIN = HZ / 25.
+const DELACK_MIN: Duration = Duration::from_millis(40);
+/// TCP_DELACK_MAX = HZ / 5.
+const DELACK_MAX: Duration = Duration::from_millis(200);
+/// HZ / 2 in tcp_send_delayed_ack.
+const DELACK_MAX_ONE_WAY: Duration = Duration::from_millis(500);
+/// TCP_MSS_DEFAULT.
+const FIRST_RCV_MSS: u32 = 536;
+/// TCP_MIN_MSS.
+const MIN_RCV_MSS: u32 = 88;

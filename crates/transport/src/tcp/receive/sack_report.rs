@@ -1,0 +1,170 @@
+//! The SACK option that leaves: data beyond a gap (RFC 2018), and duplicates (RFC 2883).
+//!
+//! The block with the latest segment comes first, then those reported most recently (RFC 2018 §4). Four
+//! blocks are remembered, and the oldest is forgotten, as in Linux (tcp_sack_new_ofo_skb). An option holds
+//! three beside timestamps. After a duplicate the first of them reports it, once.
+
+use talkpath_units::SeqNum;
+
+use crate::SackBlock;
+
+/// What is to be reported.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SackReport {
+    count: usize,
+    /// The segment that was here already (RFC 2883 §4).
+    duplicate: Option<(u64, u64)>,
+    /// Ranges `start..end` beyond RCV.NXT, the most recent first; `count` of them.
+    blocks: [(u64, u64); REMEMBERED],
+}
+
+impl SackReport {
+    /// `start..end` arrived beyond a gap.
+    #[inline]
+    pub(super) fn on_out_of_order(&mut self, start: u64, end: u64) {
+        let [latest, others @ ..] = &mut self.blocks[..self.count] else {
+            self.blocks[0] = (start, end);
+            self.count = 1;
+            return;
+        };
+        // Most data beyond a gap follows what came before it.
+        if latest.1 == start && others.iter().all(|&(left, right)| left > end || right < latest.0) {
+            latest.1 = end;
+            return;
+        }
+        self.merge(start, end);
+    }
+
+    fn merge(&mut self, start: u64, end: u64) {
+        let mut merged = (start, end);
+        let mut kept = 0;
+        let mut others = [(0, 0); REMEMBERED];
+        for &(left, right) in &self.blocks[..self.count] {
+            if left <= merged.1 && merged.0 <= right {
+                merged = (merged.0.min(left), merged.1.max(right));
+            } else {
+                others[kept] = (left, right);
+                kept += 1;
+            }
+        }
+        self.blocks[0] = merged;
+        self.count = (kept + 1).min(REMEMBERED);
+        self.blocks[1..self.count].copy_from_slice(&others[..self.count - 1]);
+    }
+
+    /// Everything before `rcv_nxt` has arrived.
+    #[inline]
+    pub(super) fn on_in_order(&mut self, rcv_nxt: u64) {
+        if self.count == 0 {
+            return;
+        }
+        let mut kept = 0;
+        for index in 0..self.count {
+            if self.blocks[index].0 > rcv_nxt {
+                self.blocks[kept] = self.blocks[index];
+                kept += 1;
+            }
+        }
+        self.count = kept;
+    }
+
+    /// `start..end` had arrived before.
+    pub(super) const fn on_duplicate(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.duplicate = Some((start, end));
+        }
+    }
+
+    /// Bytes that the option takes now. Zero if there is nothing to report.
+    #[inline]
+    pub(super) fn option_size(&self) -> u32 {
+        match (self.count + usize::from(self.duplicate.is_some())).min(BLOCKS) as u32 {
+            0 => 0,
+            blocks => OPTION_HEADER + BLOCK * blocks,
+        }
+    }
+
+    /// The option's blocks, counted from the far end's initial sequence number `irs`, in at most `room`
+    /// bytes.
+    pub(super) fn take(&mut self, irs: SeqNum, room: u32) -> ([SackBlock; BLOCKS], u8) {
+        let fits = (room.saturating_sub(OPTION_HEADER) / BLOCK).min(BLOCKS as u32) as usize;
+        let mut option = [SackBlock::default(); BLOCKS];
+        let number = |offset: u64| irs.wrapping_add(offset as u32);
+        let mut count = 0;
+        if fits > 0
+            && let Some((left, right)) = self.duplicate.take()
+        {
+            option[0] = SackBlock { left: number(left), right: number(right) };
+            count = 1;
+        }
+        for (block, &(left, right)) in option[count..fits].iter_mut().zip(&self.blocks[..self.count]) {
+            *block = SackBlock { left: number(left), right: number(right) };
+            count += 1;
+        }
+        (option, count as u8)
+    }
+}
+
+/// TCP_NUM_SACKS.
+const REMEMBERED: usize = 4;
+/// RFC 2018 §3: 40 bytes of options less 12 of timestamps hold three blocks.
+const BLOCKS: usize = 3;
+/// Kind, length and two bytes of padding.
+const OPTION_HEADER: u32 = 4;
+/// Two sequence numbers.
+const BLOCK: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reported(report: &mut SackReport) -> Vec<(u32, u32)> {
+        let (blocks, count) = report.take(SeqNum::new(0), 40);
+        blocks[..usize::from(count)].iter().map(|block| (block.left.get(), block.right.get())).collect()
+    }
+
+    /// RFC 2018 §7, case 3: every second of eight segments is lost.
+    #[test]
+    fn the_latest_block_comes_first_and_three_fit() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(5500, 6000);
+        assert_eq!(reported(&mut report), [(5500, 6000)]);
+        report.on_out_of_order(6500, 7000);
+        assert_eq!(reported(&mut report), [(6500, 7000), (5500, 6000)]);
+        report.on_out_of_order(7500, 8000);
+        report.on_out_of_order(8500, 9000);
+        assert_eq!(reported(&mut report), [(8500, 9000), (7500, 8000), (6500, 7000)]);
+        report.on_out_of_order(6000, 6500);
+        assert_eq!(reported(&mut report), [(5500, 7000), (8500, 9000), (7500, 8000)]);
+    }
+
+    #[test]
+    fn what_arrived_in_order_is_no_longer_reported() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(2000, 3000);
+        report.on_out_of_order(4000, 5000);
+        report.on_in_order(3000);
+        assert_eq!((reported(&mut report), report.option_size()), (vec![(4000, 5000)], 12));
+        report.on_in_order(5000);
+        assert_eq!(report.option_size(), 0);
+    }
+
+    /// RFC 2883 §4: in the first block, in one acknowledgement.
+    #[test]
+    fn a_duplicate_is_reported_once_and_first() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(4000, 5000);
+        report.on_duplicate(1000, 2000);
+        assert_eq!(reported(&mut report), [(1000, 2000), (4000, 5000)]);
+        assert_eq!(reported(&mut report), [(4000, 5000)]);
+    }
+
+    #[test]
+    fn only_what_has_room_is_reported() {
+        let mut report = SackReport::default();
+        report.on_out_of_order(2000, 3000);
+        report.on_out_of_order(4000, 5000);
+        assert_eq!(report.take(SeqNum::new(0), 12).1, 1);
+        assert_eq!(report.take(SeqNum::new(0), 11).1, 0);
+    }
+}

@@ -1,0 +1,199 @@
+//! The window that this end offers (RCV.WND).
+//!
+//! Its right edge never moves back. It moves forward only by amounts that are worth a segment: that is the
+//! receiver's half of silly window avoidance, by the rule of RFC 9293 §3.8.6.2.2 or by Linux's
+//! (__tcp_select_window). Window fields are scaled by RFC 7323 §2 if both SYNs agreed. What the scale cuts
+//! off is offered later.
+
+use talkpath_units::Bytes;
+
+use super::tuning::Tuning;
+use crate::tcp::send::MAX_SHIFT;
+
+/// By which rule the edge of the offered window moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfferRule {
+    /// RFC 9293 §3.8.6.2.2.
+    Rfc9293,
+    /// __tcp_select_window.
+    Linux,
+}
+
+/// What this end lets the far end send.
+#[derive(Clone, Debug)]
+pub(super) struct OfferedWindow {
+    /// One past the last byte that the far end may send, as last offered.
+    edge: u64,
+    rule: OfferRule,
+    /// The shift of our SYN's option, in use once `scaled`.
+    shift: u8,
+    scaled: bool,
+    /// The receive buffer (RCV.BUFF).
+    buffer: u64,
+    /// How much of the buffer is in use so far.
+    tuning: Tuning,
+}
+
+impl OfferedWindow {
+    pub(super) fn new(rule: OfferRule, buffer: Bytes) -> Self {
+        let buffer = buffer.get().clamp(1, LARGEST_SCALED_WINDOW);
+        let shift = (0..MAX_SHIFT).find(|shift| buffer >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT);
+        let tuning = match rule {
+            OfferRule::Rfc9293 => Tuning::fixed(buffer),
+            OfferRule::Linux => Tuning::growing(buffer),
+        };
+        Self { rule, buffer, shift, scaled: false, edge: 0, tuning }
+    }
+
+    /// The window scale option's value on our SYN.
+    pub(super) const fn shift(&self) -> u8 {
+        self.shift
+    }
+
+    /// Both SYNs carried the option.
+    pub(super) const fn enable_scaling(&mut self) {
+        self.scaled = true;
+    }
+
+    pub(super) const fn is_scaled(&self) -> bool {
+        self.scaled
+    }
+
+    /// One past the last byte that may arrive.
+    #[inline]
+    pub(super) const fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// The window that an empty buffer could offer.
+    pub(super) const fn full(&self) -> u64 {
+        self.tuning.clamp()
+    }
+
+    /// How Linux grows the window.
+    #[inline]
+    pub(super) const fn tuning_mut(&mut self) -> &mut Tuning {
+        &mut self.tuning
+    }
+
+    /// The field of a SYN, which is never scaled (RFC 7323 §2.2).
+    pub(super) fn offer_on_syn(&mut self, rcv_nxt: u64) -> u16 {
+        let field = self.tuning.threshold().min(u64::from(u16::MAX)) as u16;
+        self.edge = self.edge.max(rcv_nxt.saturating_add(u64::from(field)));
+        field
+    }
+
+    /// The field of a segment that leaves now, with everything before `rcv_nxt` arrived and before `read`
+    /// read. Moves the edge.
+    #[inline]
+    pub(super) fn offer(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u16 {
+        let window = self.select(rcv_nxt, read, mss);
+        let shift = self.shift_in_use();
+        let field = (window >> shift).min(u64::from(u16::MAX));
+        self.edge = self.edge.max(rcv_nxt + (field << shift));
+        field as u16
+    }
+
+    /// The window that the rule would offer now, in bytes: at least what was offered and is not used.
+    #[inline]
+    pub(super) fn select(&self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
+        let offered = self.offered(rcv_nxt);
+        let free = self.free(rcv_nxt, read);
+        let window = match self.rule {
+            OfferRule::Rfc9293 => self.select_rfc(free, offered, mss),
+            OfferRule::Linux => self.select_linux(free, offered, mss),
+        };
+        let largest = u64::from(u16::MAX) << self.shift_in_use();
+        window.max(offered).min(largest)
+    }
+
+    /// RFC 9293 §3.8.6.2.2: the edge waits until a segment, or half of the buffer, more fits.
+    #[inline]
+    fn select_rfc(&self, free: u64, offered: u64, mss: u32) -> u64 {
+        let mss = u64::from(mss).min(self.full());
+        if free.saturating_sub(offered) >= mss.min(self.buffer / 2) { free } else { offered }
+    }
+
+    /// Nothing while less than a segment or a sixteenth of the buffer is free. Without scaling whole segments
+    /// (__tcp_select_window).
+    #[inline]
+    fn select_linux(&self, free: u64, offered: u64, mss: u32) -> u64 {
+        let full = self.full();
+        let mss = u64::from(mss).min(full);
+        if free < full / 16 || free < mss {
+            return 0;
+        }
+        let free = free.min(self.tuning.threshold());
+        let shift = self.shift_in_use();
+        if shift > 0 {
+            // Up to a multiple of the field's unit.
+            let unit = 1_u64 << shift;
+            return (free + (unit - 1)) & !(unit - 1);
+        }
+        if offered + mss <= free || offered > free {
+            return free / mss * mss;
+        }
+        if mss == full && free > offered + full / 2 { free } else { offered }
+    }
+
+    /// What was offered and is not used up.
+    #[inline]
+    pub(super) const fn offered(&self, rcv_nxt: u64) -> u64 {
+        self.edge.saturating_sub(rcv_nxt)
+    }
+
+    /// Room in the buffer. Data beyond a gap lies inside the window and takes none of it.
+    const fn free(&self, rcv_nxt: u64, read: u64) -> u64 {
+        read.saturating_add(self.tuning.clamp()).saturating_sub(rcv_nxt)
+    }
+
+    const fn shift_in_use(&self) -> u8 {
+        if self.scaled { self.shift } else { 0 }
+    }
+}
+
+/// RFC 7323 §2.2: 2^30.
+const LARGEST_SCALED_WINDOW: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(rule: OfferRule, buffer: u64) -> OfferedWindow {
+        let mut window = OfferedWindow::new(rule, Bytes::new(buffer));
+        window.offer_on_syn(1);
+        window
+    }
+
+    /// RFC 9293 §3.8.6.2.2.
+    #[test]
+    fn the_edge_waits_until_a_segment_more_fits() {
+        let mut window = window(OfferRule::Rfc9293, 4000);
+        assert_eq!(window.offer(4001, 1, 1000), 0);
+        assert_eq!(window.offer(4001, 1000, 1000), 0);
+        assert_eq!(window.offer(4001, 1001, 1000), 1000);
+        assert_eq!(window.edge(), 5001);
+    }
+
+    /// __tcp_select_window without scaling.
+    #[test]
+    fn linux_offers_whole_segments() {
+        let mut window = window(OfferRule::Linux, 4500);
+        assert_eq!(window.offer(4501, 2001, 1000), 2000);
+        assert_eq!(window.offer(4501, 2501, 1000), 2000);
+    }
+
+    /// RFC 7323 §2.2: the option holds the smallest shift that shows the buffer.
+    #[test]
+    fn scaling_shows_large_buffers_and_never_shrinks_the_window() {
+        let mut window = window(OfferRule::Linux, 3 << 20);
+        assert_eq!(window.shift(), 6);
+        window.enable_scaling();
+        let field = window.offer(1, 1, 1448);
+        assert_eq!(u64::from(field) << 6, 65_536);
+        let edge = window.edge();
+        // Unread data takes its room, but what was offered stands.
+        window.offer(75_001, 1, 1448);
+        assert_eq!(window.edge(), edge.max(75_001 + 6976));
+    }
+}

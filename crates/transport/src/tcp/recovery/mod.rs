@@ -1,0 +1,228 @@
+//! Loss recovery: which segments are lost, when they leave again, and what that does to `cwnd`.
+//!
+//! ```text
+//!   scoreboard   the retransmission queue, with marks: sacked, lost, sent again
+//!   sent_segment one segment of it
+//!   episode      Open, Fast, Loss, and where the current recovery ends
+//!   reno         without SACK: duplicate and partial acknowledgements (RFC 5681 §3.2, RFC 6582)
+//!   sack         with SACK: RFC 6675, in the order of Linux's tcp_ack
+//!   rack         losses found by time (RFC 8985 §6)
+//!   probe        the tail loss probe, and the one timer for loss (RFC 8985 §7)
+//!   timeout      after the retransmission timer: RFC 6298 §5.4 to §5.6, and F-RTO (RFC 5682)
+//!   prr          cwnd during fast recovery (RFC 9937)
+//!   undo         needless reductions (RFC 3522, RFC 3708)
+//! ```
+//!
+//! | stack | finds losses by | `cwnd` in recovery | undoes needless reductions |
+//! | --- | --- | --- | --- |
+//! | `linux` | RACK | PRR | by timestamps, duplicates, F-RTO |
+//! | `rfc` | RFC 6675; RACK with `tlp` | `ssthresh` at once (RFC 6675 §5 step 4.2) | never |
+//! | without SACK | three duplicates | inflated by each duplicate | never |
+
+mod episode;
+mod outcome;
+mod probe;
+mod prr;
+mod rack;
+mod reno;
+mod sack;
+mod scoreboard;
+mod sent_segment;
+mod timeout;
+mod undo;
+
+use talkpath_units::{Duration, Instant};
+
+use self::episode::Episode;
+pub(super) use self::episode::RecoveryState;
+use self::probe::Probe;
+use self::prr::Prr;
+use self::rack::Rack;
+use self::reno::DuplicateAcks;
+use self::sack::Sack;
+pub(super) use self::scoreboard::Scoreboard;
+pub(super) use self::sent_segment::SentSegment;
+use self::timeout::Frto;
+use self::undo::Undo;
+use super::congestion::Congestion;
+use super::rtt::RttEstimator;
+use super::send::Sender;
+use super::timers::Timers;
+use crate::cc::Phase;
+use crate::{Stack, TcpConfig};
+
+/// Loss recovery of one end.
+#[derive(Clone, Debug)]
+pub(super) struct Recovery {
+    stack: Stack,
+    episode: Episode,
+    duplicates: DuplicateAcks,
+    sack: Sack,
+    rack: Rack,
+    probe: Probe,
+    frto: Frto,
+    prr: Prr,
+    undo: Undo,
+}
+
+/// The rooms that recovery acts on.
+pub(super) struct Context<'a> {
+    pub(super) scoreboard: &'a mut Scoreboard,
+    pub(super) congestion: &'a mut Congestion,
+    pub(super) rtt: &'a mut RttEstimator,
+    pub(super) timers: &'a mut Timers,
+    pub(super) sender: &'a Sender,
+    pub(super) now: Instant,
+}
+
+/// An acknowledgement of something that was sent, in offsets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IncomingAck {
+    /// Everything before this has arrived.
+    pub(super) ack: u64,
+    /// The SACK option's blocks, the first `block_count` of them.
+    pub(super) blocks: [(u64, u64); 3],
+    pub(super) block_count: usize,
+    /// The timestamp that it echoes, and the round trip that this measures.
+    pub(super) echo: Option<u32>,
+    pub(super) echo_rtt: Option<Duration>,
+    /// It carries data.
+    pub(super) has_data: bool,
+    /// It changed the send window.
+    pub(super) is_window_update: bool,
+}
+
+impl Recovery {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self {
+            stack: config.stack,
+            episode: Episode::new(),
+            duplicates: DuplicateAcks::new(config.limited_transmit),
+            sack: Sack::new(config.stack == Stack::Linux || config.tlp),
+            rack: Rack::new(),
+            probe: Probe::new(config.tlp),
+            frto: Frto::default(),
+            prr: Prr::default(),
+            undo: Undo::default(),
+        }
+    }
+
+    /// The far end's SYN arrived. `sack_permitted` if both ends permit SACK (RFC 2018 §2).
+    pub(super) const fn on_syn(&mut self, sack_permitted: bool) {
+        self.sack.on_syn(sack_permitted);
+    }
+
+    /// The handshake measured a round trip.
+    pub(super) fn on_handshake_rtt(&mut self, rtt: Duration, now: Instant) {
+        self.rack.on_rtt(rtt, now);
+    }
+
+    #[inline]
+    pub(super) fn is_linux(&self) -> bool {
+        self.stack == Stack::Linux
+    }
+
+    #[inline]
+    pub(super) const fn has_sack(&self) -> bool {
+        self.sack.is_enabled()
+    }
+
+    #[inline]
+    pub(super) const fn state(&self) -> RecoveryState {
+        self.episode.state()
+    }
+
+    /// The shortest round trip of the last minutes. Zero before any sample.
+    #[inline]
+    pub(super) fn min_rtt(&self) -> Duration {
+        self.rack.min_rtt()
+    }
+
+    /// True if something is being repaired, or looks as if it had to be (beyond Linux's TCP_CA_Open).
+    #[inline]
+    pub(super) fn is_disordered(&self, scoreboard: &Scoreboard) -> bool {
+        self.state() != RecoveryState::Open
+            || !scoreboard.has_no_marks()
+            || scoreboard.first_was_retransmitted()
+    }
+
+    /// True if nothing is lost, sacked, sent again or probed, and nothing has to leave for that.
+    #[inline]
+    pub(super) fn is_plain(&self, scoreboard: &Scoreboard) -> bool {
+        self.state() == RecoveryState::Open
+            && scoreboard.is_plain()
+            && !self.probe.is_active()
+            && !self.episode.wants_first_retransmission()
+            && self.frto == Frto::Off
+    }
+
+    /// All is plain, and segments were acknowledged of which the last was sent at `newest.0` and ends at
+    /// `newest.1`, `rtt` ago.
+    #[inline]
+    pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: (Instant, u64), now: Instant) {
+        if self.has_sack() {
+            self.rack.on_rtt(rtt, now);
+            self.rack.advance(newest, now);
+        } else {
+            self.duplicates.on_new_ack();
+        }
+    }
+
+    /// Retransmission timeouts, and entries into fast recovery.
+    pub(super) const fn counts(&self) -> (u64, u64) {
+        self.episode.counts()
+    }
+
+    /// True, once, if the first unacknowledged segment has to leave again whatever the window says.
+    #[inline]
+    pub(super) const fn take_first_retransmission(&mut self) -> bool {
+        self.episode.take_first_retransmission()
+    }
+
+    #[inline]
+    pub(super) const fn wants_first_retransmission(&self) -> bool {
+        self.episode.wants_first_retransmission()
+    }
+
+    /// A new segment leaves.
+    #[inline]
+    pub(super) const fn on_new_data_sent(&mut self) {
+        if self.sack.is_enabled() {
+            self.prr.on_sent(1);
+        }
+    }
+
+    /// Fast recovery begins.
+    const fn enter_fast(&mut self, snd_max: u64) {
+        self.episode.enter_fast(snd_max);
+        self.duplicates.on_fast_recovery();
+    }
+
+    /// Recovery from a timeout begins.
+    const fn enter_loss(&mut self, snd_max: u64) {
+        self.episode.enter_loss(snd_max);
+        self.duplicates.on_loss();
+    }
+
+    /// Recovery is over.
+    const fn leave(&mut self) {
+        self.episode.leave();
+        self.duplicates.on_recovered();
+    }
+
+    const fn phase(&self) -> Phase {
+        match self.episode.state() {
+            RecoveryState::Open => Phase::Open,
+            RecoveryState::Fast => Phase::Recovery,
+            RecoveryState::Loss => Phase::Loss,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn begin_fast_for_test(&mut self, snd_max: u64) {
+        self.enter_fast(snd_max);
+    }
+}
+
+/// RFC 6675 §2: DupThresh.
+const DUPLICATE_THRESHOLD: u32 = 3;

@@ -1,0 +1,297 @@
+//! Recovery without SACK: duplicate acknowledgements, fast retransmit, partial acknowledgements
+//! (RFC 5681 §3.2, RFC 6582 §3.2), and limited transmit (RFC 3042).
+//!
+//! ```text
+//!   first and second duplicate   a new segment each may leave beyond cwnd
+//!   third                        the first segment leaves again; fast recovery (Tahoe: as after a timeout)
+//!   further ones                 cwnd is inflated by a segment each
+//!   partial acknowledgement      the first segment leaves again (NewReno), or recovery is over (Reno)
+//!   full acknowledgement         recovery is over
+//! ```
+
+use super::DUPLICATE_THRESHOLD;
+use super::{Context, IncomingAck, Recovery, RecoveryState};
+use crate::cc::{Ack, RecoveryAck, RttSample};
+use crate::tcp::congestion::Delivery;
+use crate::tcp::timers::TimerKind;
+
+/// Duplicate acknowledgements in a row, and what they allowed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DuplicateAcks {
+    limited_transmit: bool,
+    count: u32,
+    /// What limited transmit sent since the first duplicate, in the window's unit.
+    limited: u64,
+    /// A partial acknowledgement has come in this fast recovery.
+    partial_seen: bool,
+}
+
+impl DuplicateAcks {
+    pub(super) const fn new(limited_transmit: bool) -> Self {
+        Self { limited_transmit, count: 0, limited: 0, partial_seen: false }
+    }
+
+    pub(super) const fn on_fast_recovery(&mut self) {
+        self.limited = 0;
+        self.partial_seen = false;
+    }
+
+    pub(super) const fn on_loss(&mut self) {
+        self.count = 0;
+        self.limited = 0;
+    }
+
+    /// Tahoe went back at the third duplicate. The count stays, so that further duplicates of the same
+    /// segment do not go back again (tcp_input compares for equality).
+    const fn on_gone_back(&mut self) {
+        self.count = DUPLICATE_THRESHOLD;
+    }
+
+    pub(super) const fn on_recovered(&mut self) {
+        self.count = 0;
+    }
+
+    /// New data was acknowledged outside of fast recovery.
+    pub(super) const fn on_new_ack(&mut self) {
+        self.count = 0;
+        self.limited = 0;
+    }
+
+    /// True for the first partial acknowledgement of a recovery.
+    const fn is_first_partial(&mut self) -> bool {
+        !core::mem::replace(&mut self.partial_seen, true)
+    }
+
+    /// Returns true for the third duplicate in a row.
+    fn is_third(&mut self) -> bool {
+        self.count = self.count.saturating_add(1);
+        self.count == DUPLICATE_THRESHOLD
+    }
+}
+
+impl Recovery {
+    /// The number of segments beyond `cwnd` that limited transmit allows (RFC 3042 §2).
+    #[inline]
+    pub(in crate::tcp) fn limited_transmit(&self) -> u64 {
+        match (self.state(), self.duplicates.count) {
+            (RecoveryState::Open, count @ (1 | 2))
+                if self.duplicates.limited_transmit && !self.has_sack() =>
+            {
+                u64::from(count)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Limited transmit sent `amount`, in the window's unit.
+    pub(in crate::tcp) const fn on_limited_transmit(&mut self, amount: u64) {
+        self.duplicates.limited += amount;
+    }
+
+    /// New data was acknowledged.
+    pub(in crate::tcp) fn on_new_ack(&mut self, incoming: &IncomingAck, context: &mut Context<'_>) {
+        let (now, ack) = (context.now, incoming.ack);
+        let cwnd_limited = context.congestion.may_grow(context.sender.smss());
+        let prior_in_flight = context.scoreboard.flight_segments();
+        let acked = context.scoreboard.on_ack(ack);
+        let sample = match acked.sample_from {
+            Some(sent) => Some(context.rtt.measure(sent, now)),
+            None => incoming.echo_rtt,
+        };
+        if let Some(rtt) = sample {
+            let snd_max = context.scoreboard.snd_max();
+            context.rtt.on_sample(rtt, ack, snd_max);
+            context.congestion.control_mut().on_rtt(rtt, RttSample { now, snd_una: ack, snd_max });
+        }
+        let amount = context.congestion.amount(acked.bytes, acked.segments);
+        let flight_size = context.congestion.flight_size(context.scoreboard);
+        let rearm = self.advance(Ack { acked: amount, flight_size, cwnd_limited, now }, ack, context);
+        if context.congestion.is_rate_based() {
+            if let Some(rtt) = sample {
+                self.rack.on_rtt(rtt, now);
+            }
+            let is_small = acked.bytes < u64::from(context.sender.smss());
+            self.report_delivery(
+                Delivery {
+                    segments: acked.segments,
+                    losses: 0,
+                    newest: Some(ack),
+                    rtt: sample,
+                    prior_in_flight,
+                    is_ack_delayed: acked.segments == 1 && is_small,
+                },
+                ack,
+                context,
+            );
+        }
+        // RFC 6298 §5.2 and §5.3.
+        if context.scoreboard.is_empty() {
+            context.timers.clear(TimerKind::Retransmission);
+        } else if rearm {
+            context.timers.set(TimerKind::Retransmission, context.rtt.deadline(now));
+        }
+    }
+
+    /// Congestion control and recovery learn of new data acknowledged. Returns whether the retransmission
+    /// timer restarts.
+    fn advance(&mut self, news: Ack, ack: u64, context: &mut Context<'_>) -> bool {
+        if self.state() != RecoveryState::Fast {
+            self.duplicates.on_new_ack();
+            if self.state() == RecoveryState::Loss && self.episode.covers(ack) {
+                self.episode.leave();
+            }
+            context.congestion.control_mut().on_ack(news);
+            return true;
+        }
+        match context.congestion.control_mut().on_recovery_ack(news, self.episode.covers(ack)) {
+            RecoveryAck::Leave => {
+                self.leave();
+                true
+            }
+            RecoveryAck::Stay => {
+                self.episode.request_first_retransmission(!context.scoreboard.is_empty());
+                // RFC 6582 §3.2 step 3 and §4: "impatient", only the first partial acknowledgement restarts
+                // the timer. Linux restarts it at each (tcp_rearm_rto): "slow but steady".
+                self.duplicates.is_first_partial() || self.is_linux()
+            }
+        }
+    }
+
+    /// A duplicate acknowledgement arrived.
+    ///
+    /// RFC 6582 §3.2 step 1: losses below the end of the last recovery, or of a timeout, begin no further
+    /// one. RFC 5681 forbids it nowhere, and 4.3BSD-Reno did so: segments that go-back-N sent again and that
+    /// had arrived return as duplicates, and halve the window once more.
+    pub(in crate::tcp) fn on_duplicate_ack(&mut self, context: &mut Context<'_>) {
+        let may_recover_again = context.congestion.control().may_recover_again();
+        match self.state() {
+            RecoveryState::Fast => return context.congestion.control_mut().on_duplicate_ack(),
+            RecoveryState::Loss if !may_recover_again => return,
+            RecoveryState::Loss | RecoveryState::Open => {}
+        }
+        let is_covered = context.scoreboard.snd_una() <= self.episode.recover() && !may_recover_again;
+        if !self.duplicates.is_third() || is_covered {
+            return;
+        }
+        self.episode.count_fast_retransmit();
+        let base = self.loss_base(self.duplicates.limited, context);
+        context.congestion.control_mut().on_third_duplicate(base);
+        let snd_max = context.scoreboard.snd_max();
+        if context.congestion.control().goes_back() {
+            self.enter_loss(snd_max);
+            self.duplicates.on_gone_back();
+            context.scoreboard.go_back();
+        } else {
+            self.enter_fast(snd_max);
+            self.episode.request_first_retransmission(true);
+        }
+        // Both BSD and Linux give the retransmission a full timeout. RFC 6298 is silent.
+        context.timers.set(TimerKind::Retransmission, context.rtt.deadline(context.now));
+    }
+
+    /// The amount that a loss halves, without the `limited` that limited transmit sent (RFC 5681 §3.2 step
+    /// 2).
+    pub(super) fn loss_base(&self, limited: u64, context: &Context<'_>) -> u64 {
+        let offered = context.sender.offered_bytes(context.scoreboard);
+        context.congestion.loss_base(limited, context.scoreboard, offered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::{Bytes, Instant, Seed};
+
+    use super::*;
+    use crate::tcp::core::Core;
+    use crate::{CongestionControlKind, Role, Stack, TcpConfig};
+
+    /// A sender without SACK that has ten segments of 1000 B in flight.
+    fn sender(cc: CongestionControlKind) -> Core {
+        let preset = TcpConfig::preset(Stack::Rfc, false);
+        let config = TcpConfig { cc: Some(cc), sack: false, limited_transmit: true, ..preset };
+        let mut core = Core::new(&config, Role::Active, Bytes::new(1500), Seed::new(1), None);
+        core.scoreboard.on_syn_sent();
+        core.scoreboard.on_established();
+        core.sender.on_established(1000);
+        for _ in 0..10 {
+            core.sender.send_new(1000, false, false, &mut core.scoreboard, Instant::ZERO);
+        }
+        core
+    }
+
+    /// Duplicates arrive. Returns how many fast retransmits there were so far.
+    fn duplicates(core: &mut Core, count: u32) -> u64 {
+        for _ in 0..count {
+            let (recovery, mut context) = core.recovery_context(Instant::ZERO);
+            recovery.on_duplicate_ack(&mut context);
+        }
+        core.recovery.counts().1
+    }
+
+    fn acknowledge(core: &mut Core, ack: u64) {
+        let incoming = IncomingAck {
+            ack,
+            blocks: [(0, 0); 3],
+            block_count: 0,
+            echo: None,
+            echo_rtt: None,
+            has_data: false,
+            is_window_update: false,
+        };
+        let (recovery, mut context) = core.recovery_context(Instant::ZERO);
+        recovery.on_new_ack(&incoming, &mut context);
+    }
+
+    fn time_out(core: &mut Core) {
+        let (recovery, mut context) = core.recovery_context(Instant::ZERO);
+        recovery.on_retransmission_timeout(&mut context);
+    }
+
+    #[test]
+    fn the_third_duplicate_begins_recovery_once() {
+        let mut core = sender(CongestionControlKind::NewReno);
+        assert_eq!((duplicates(&mut core, 2), duplicates(&mut core, 1), duplicates(&mut core, 4)), (0, 1, 1));
+        assert_eq!(core.recovery.state(), RecoveryState::Fast);
+    }
+
+    /// RFC 6582 §3.2 step 1.
+    #[test]
+    fn what_was_sent_before_a_timeout_begins_no_fast_recovery() {
+        let mut core = sender(CongestionControlKind::NewReno);
+        time_out(&mut core);
+        assert_eq!(duplicates(&mut core, 3), 0);
+        acknowledge(&mut core, 10_001);
+        assert_eq!((core.recovery.state(), duplicates(&mut core, 3)), (RecoveryState::Open, 0));
+        core.sender.send_new(1000, false, false, &mut core.scoreboard, Instant::ZERO);
+        core.sender.send_new(1000, false, false, &mut core.scoreboard, Instant::ZERO);
+        acknowledge(&mut core, 11_001);
+        assert_eq!((duplicates(&mut core, 2), duplicates(&mut core, 1)), (0, 1));
+    }
+
+    /// RFC 5681 §3.2, without RFC 6582 §3.2 step 1.
+    #[test]
+    fn reno_recovers_again_after_a_timeout() {
+        let mut core = sender(CongestionControlKind::Reno);
+        time_out(&mut core);
+        assert_eq!((duplicates(&mut core, 2), duplicates(&mut core, 1)), (0, 1));
+    }
+
+    /// tcp_input of 4.3BSD-Tahoe.
+    #[test]
+    fn tahoe_goes_back_once_for_a_run_of_duplicates() {
+        let mut core = sender(CongestionControlKind::Tahoe);
+        assert_eq!((duplicates(&mut core, 3), duplicates(&mut core, 6)), (1, 1));
+        assert_eq!(core.recovery.state(), RecoveryState::Loss);
+    }
+
+    /// RFC 3042 §2.
+    #[test]
+    fn limited_transmit_grants_two_segments() {
+        let mut core = sender(CongestionControlKind::NewReno);
+        let grants = [1, 1, 1].map(|count| {
+            duplicates(&mut core, count);
+            core.recovery.limited_transmit()
+        });
+        assert_eq!(grants, [1, 2, 0]);
+    }
+}

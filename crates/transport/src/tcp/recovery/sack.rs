@@ -1,0 +1,355 @@
+//! Recovery with selective acknowledgements: what an acknowledgement does, in the order of Linux's tcp_ack.
+//!
+//! ```text
+//!   1. SACK blocks are taken        duplicates (RFC 2883) count for undo; new blocks mark segments
+//!   2. SND.UNA moves
+//!   3. round trips are measured     RTO, RACK, congestion control
+//!   4. is the probe answered?       (RFC 8985 §7.4)
+//!   5. anything but plain progress: undo, find losses, enter or leave recovery
+//!   6. the retransmission timer     restarts after progress (RFC 6298 §5.2 and §5.3)
+//!   7. cwnd moves                   by PRR in fast recovery, else by congestion control
+//! ```
+//!
+//! Losses are found by RACK or by RFC 6675's rule. Retransmissions leave before new data, as far as `cwnd`
+//! lets them. Left out of RFC 6675: rules 3 and 4 of `NextSeg`, which send again what nothing says was lost.
+
+use talkpath_units::Duration;
+
+use super::DUPLICATE_THRESHOLD;
+use super::outcome::AckOutcome;
+use super::{Context, IncomingAck, Recovery, RecoveryState};
+use crate::cc::{Ack, Counting, Feedback, RttSample};
+use crate::tcp::congestion::Delivery;
+use crate::tcp::timers::TimerKind;
+
+/// What selective recovery is by, and RFC 6675's count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sack {
+    /// Both SYNs permitted SACK.
+    enabled: bool,
+    /// RACK finds losses by time. Otherwise RFC 6675 counts.
+    by_time: bool,
+    /// RFC 6675: acknowledgements in a row with new blocks and without progress.
+    duplicates: u32,
+}
+
+/// The acknowledgement that is being processed.
+#[derive(Clone, Copy)]
+pub(super) struct Arrived {
+    incoming: IncomingAck,
+    /// SND.UNA moved.
+    advanced: bool,
+    /// The first SACK block reported a duplicate.
+    duplicate: bool,
+}
+
+impl Sack {
+    pub(super) const fn new(by_time: bool) -> Self {
+        Self { enabled: false, by_time, duplicates: 0 }
+    }
+
+    pub(super) const fn on_syn(&mut self, permitted: bool) {
+        self.enabled = permitted;
+    }
+
+    #[inline]
+    pub(super) const fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    #[inline]
+    pub(super) const fn by_time(&self) -> bool {
+        self.by_time
+    }
+
+    pub(super) const fn forget_duplicates(&mut self) {
+        self.duplicates = 0;
+    }
+
+    /// RFC 6675 §5: true at the third acknowledgement in a row with new blocks and without progress.
+    const fn is_third(&mut self, advanced: bool, has_sacked: bool) -> bool {
+        if advanced {
+            self.duplicates = 0;
+        } else if has_sacked {
+            self.duplicates += 1;
+        }
+        self.duplicates >= DUPLICATE_THRESHOLD
+    }
+}
+
+impl Arrived {
+    pub(super) const fn advanced(&self) -> bool {
+        self.advanced
+    }
+
+    pub(super) const fn duplicate(&self) -> bool {
+        self.duplicate
+    }
+
+    pub(super) const fn incoming(&self) -> &IncomingAck {
+        &self.incoming
+    }
+
+    /// True if it moved nothing and carries nothing: neither SND.UNA nor the window, nor data.
+    pub(super) const fn is_bare_duplicate(&self) -> bool {
+        !self.advanced && !self.incoming.is_window_update && !self.incoming.has_data
+    }
+}
+
+impl Recovery {
+    /// An acknowledgement of what was sent. It changes nothing if it reports nothing.
+    pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
+        let before = context.scoreboard.snd_una();
+        let (losses, prior_in_flight) = (context.scoreboard.losses(), context.scoreboard.flight_segments());
+        incoming.ack = incoming.ack.max(before);
+        let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
+        let duplicate = incoming.block_count > 0 && self.take_blocks(&incoming, &mut outcome, context);
+        let advanced = incoming.ack > before;
+        if advanced {
+            let highest = context.scoreboard.highest();
+            context.scoreboard.on_ack_with_sack(incoming.ack, &mut outcome);
+            self.note_reordering(&outcome, highest, context);
+        }
+        let (rtt, sacked_later) = self.measure(&incoming, advanced, &outcome, context);
+        if let Some(newest) = outcome.newest() {
+            self.rack.advance(newest, context.now);
+        }
+        let arrived = Arrived { incoming, advanced, duplicate };
+        self.on_probe_ack(arrived, &outcome, context);
+        let mut rearm = sacked_later || advanced;
+        if self.is_dubious(arrived, &outcome, context) {
+            rearm &= self.recover(arrived, &outcome, context);
+        }
+        if context.scoreboard.is_empty() {
+            context.timers.clear(TimerKind::Retransmission);
+        } else if rearm {
+            self.arm(true, context);
+        }
+        let losses = context.scoreboard.losses() - losses;
+        if context.congestion.is_rate_based() {
+            let is_small = outcome.delivered_bytes() < u64::from(context.sender.smss());
+            let segments = outcome.delivered_segments();
+            // Without a doubt about anything it is the far end's delay (FLAG_ACK_MAYBE_DELAYED).
+            let is_ack_delayed =
+                segments == 1 && is_small && !outcome.has_sacked() && !self.is_disordered(context.scoreboard);
+            let newest = outcome.newest().map(|(_, end)| end);
+            let delivery = Delivery { segments, losses, newest, rtt, prior_in_flight, is_ack_delayed };
+            self.report_delivery(delivery, incoming.ack, context);
+        } else {
+            self.move_window(arrived, &outcome, losses, context);
+        }
+    }
+
+    /// Takes the SACK blocks. Returns true if the first of them reported a duplicate (RFC 2883 §4).
+    fn take_blocks(
+        &mut self,
+        incoming: &IncomingAck,
+        outcome: &mut AckOutcome,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let (una, max) = (context.scoreboard.snd_una(), context.scoreboard.snd_max());
+        let mut blocks = incoming.blocks;
+        let (first, second) = (blocks[0], blocks[1]);
+        let within_second =
+            incoming.block_count > 1 && second.0 <= first.0 && first.1 <= second.1 && first != second;
+        let duplicate = first.0 < incoming.ack || within_second;
+        if duplicate && first.1 <= max {
+            self.undo.on_duplicate(first.1);
+            self.rack.on_duplicate(una, max);
+        }
+        // A block of what was never sent, or that is no range, reports nothing.
+        for block in &mut blocks[..incoming.block_count] {
+            if block.1 > max || block.0 >= block.1 || block.1 <= incoming.ack {
+                *block = (0, 0);
+            }
+        }
+        let highest = context.scoreboard.highest();
+        context.scoreboard.on_sack(blocks, outcome);
+        self.note_reordering(outcome, highest, context);
+        duplicate
+    }
+
+    fn note_reordering(&mut self, outcome: &AckOutcome, highest: u64, context: &Context<'_>) {
+        if let Some(low) = outcome.reordered() {
+            self.rack.on_reordering(low, highest, context.sender.smss());
+        }
+    }
+
+    /// RFC 6298 §3, RFC 7323 §4.1 (tcp_ack_update_rtt). Returns the round trip that congestion control may
+    /// use, and whether a sacked segment alone restarts the timer: it was sent after the first one in flight
+    /// last was.
+    fn measure(
+        &mut self,
+        incoming: &IncomingAck,
+        advanced: bool,
+        outcome: &AckOutcome,
+        context: &mut Context<'_>,
+    ) -> (Option<Duration>, bool) {
+        let now = context.now;
+        let (sample, latest) = match (outcome.acked_span(), outcome.sacked_span()) {
+            (None, None) => (None, None),
+            (Some((first, last)), None) => (Some(first), Some(last)),
+            (acked, Some((first, last))) => (Some(acked.map_or(first, |(first, _)| first)), Some(last)),
+        };
+        let rtt = match sample {
+            Some(sent) => Some(context.rtt.measure(sent, now)),
+            None if advanced => incoming.echo_rtt,
+            None => None,
+        };
+        let snd_max = context.scoreboard.snd_max();
+        if let Some(rtt) = rtt {
+            context.rtt.on_sample(rtt, incoming.ack, snd_max);
+        }
+        let latest = latest.map(|latest| now.since(latest));
+        if let Some(rtt) = latest {
+            self.rack.on_rtt(rtt, now);
+            context.congestion.control_mut().on_rtt(rtt, RttSample { now, snd_una: incoming.ack, snd_max });
+        }
+        let sacked_later = match (outcome.sacked_span(), context.scoreboard.first_sent_at()) {
+            (Some((first, _)), Some(head)) => first > head,
+            _ => false,
+        };
+        (latest.or(rtt), sacked_later)
+    }
+
+    /// True if this is more than progress on a path without trouble (tcp_ack_is_dubious).
+    fn is_dubious(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
+        arrived.is_bare_duplicate()
+            || outcome.has_sacked()
+            || arrived.duplicate
+            || self.is_disordered(context.scoreboard)
+    }
+
+    /// Undoes, finds losses, and enters or leaves recovery (tcp_fastretrans_alert). Returns whether the timer
+    /// may restart: not if RACK has set its own.
+    fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+        self.frto.on_ack();
+        match self.state() {
+            RecoveryState::Open => {
+                if context.scoreboard.again_segments() == 0 && !context.scoreboard.first_was_retransmitted() {
+                    self.undo.forget_retransmissions();
+                }
+            }
+            RecoveryState::Fast if self.episode.covers(arrived.incoming.ack) => {
+                self.leave_fast(arrived, context);
+            }
+            RecoveryState::Fast | RecoveryState::Loss => {}
+        }
+        match self.state() {
+            RecoveryState::Open => {
+                self.undo_by_duplicates(context);
+                let rearm = self.find_losses(arrived, outcome, context);
+                if context.scoreboard.lost_segments() > 0 {
+                    self.begin_fast(context);
+                }
+                rearm
+            }
+            RecoveryState::Fast => {
+                if arrived.advanced && self.undo_partially(arrived, context) {
+                    return true;
+                }
+                if self.undo_by_duplicates(context) {
+                    self.leave();
+                }
+                let rearm = self.find_losses(arrived, outcome, context);
+                if self.state() == RecoveryState::Open && context.scoreboard.lost_segments() > 0 {
+                    self.begin_fast(context);
+                }
+                rearm
+            }
+            RecoveryState::Loss => self.recover_from_timeout(arrived, outcome, context),
+        }
+    }
+
+    /// Marks what is lost. Returns false if a timer runs for what may be lost soon.
+    pub(super) fn find_losses(
+        &mut self,
+        arrived: Arrived,
+        outcome: &AckOutcome,
+        context: &mut Context<'_>,
+    ) -> bool {
+        if self.sack.by_time {
+            return !self.rack.take_advanced() || !self.mark_by_time(outcome.now(), context);
+        }
+        let is_third = self.sack.is_third(arrived.advanced, outcome.has_sacked());
+        if self.state() == RecoveryState::Open && is_third {
+            context.scoreboard.mark_first_lost();
+        }
+        if self.state() != RecoveryState::Loss {
+            context.scoreboard.mark_by_count(context.sender.smss());
+        }
+        true
+    }
+
+    /// Fast recovery begins (tcp_enter_recovery, RFC 6675 §5 step 4).
+    pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
+        self.episode.count_fast_retransmit();
+        self.remember(context);
+        let window = context.congestion.window();
+        let (cwnd, counting) = (window.cwnd(), window.counting());
+        let flight = match counting {
+            // RFC 5681 §3.2 step 2: limited transmit does not count.
+            Counting::Bytes { .. } => context.scoreboard.outstanding_bytes().min(cwnd),
+            Counting::Packets => cwnd,
+        };
+        self.prr.begin(cwnd);
+        context.congestion.control_mut().reduce(flight);
+        if !self.is_linux() && !context.congestion.is_rate_based() {
+            context.congestion.lower_to_ssthresh();
+            // RFC 6675 §5 step 4.3: the first retransmission does not wait for room.
+            self.episode.request_first_retransmission(true);
+        }
+        self.probe.forget();
+        self.enter_fast(context.scoreboard.snd_max());
+    }
+
+    /// Everything that was sent when the loss was noticed has arrived (tcp_try_undo_recovery,
+    /// tcp_end_cwnd_reduction).
+    fn leave_fast(&mut self, arrived: Arrived, context: &mut Context<'_>) {
+        self.undo_or_accept(arrived, context);
+        self.leave();
+        if self.is_linux() && self.undo.stands() && !context.congestion.is_rate_based() {
+            context.congestion.lower_to_ssthresh();
+        }
+    }
+
+    /// `cwnd` moves: by PRR in fast recovery, otherwise by congestion control (tcp_cong_control).
+    fn move_window(
+        &mut self,
+        arrived: Arrived,
+        outcome: &AckOutcome,
+        losses: u64,
+        context: &mut Context<'_>,
+    ) {
+        let delivered = context.congestion.amount(outcome.delivered_bytes(), outcome.delivered_segments());
+        if self.state() == RecoveryState::Fast {
+            self.reduce_proportionally(delivered, arrived.advanced && losses == 0, context);
+        } else if delivered > 0 && (arrived.advanced || (outcome.has_sacked() && self.rack.reorders_much())) {
+            let flight_size = context.congestion.flight_size(context.scoreboard);
+            let cwnd_limited = context.congestion.may_grow(context.sender.smss());
+            let ack = Ack { acked: delivered, flight_size, cwnd_limited, now: context.now };
+            context.congestion.control_mut().on_ack(ack);
+        }
+    }
+
+    /// A rate-based control learns of everything that the acknowledgement reported (tcp_rate_gen,
+    /// tcp_cong_control).
+    pub(super) fn report_delivery(&self, delivery: Delivery, ack: u64, context: &mut Context<'_>) {
+        let feedback = Feedback {
+            now: context.now,
+            delivered: delivery.segments,
+            losses: delivery.losses,
+            newest: delivery.newest,
+            snd_una: ack,
+            prior_in_flight: delivery.prior_in_flight,
+            in_flight: context.scoreboard.flight_segments(),
+            rtt: delivery.rtt,
+            is_ack_delayed: delivery.is_ack_delayed,
+            min_rtt: self.rack.min_rtt(),
+            srtt: context.rtt.srtt(),
+            phase: self.phase(),
+            departs: context.sender.pacing().departs(),
+        };
+        context.congestion.on_feedback(&feedback);
+    }
+}

@@ -1,0 +1,626 @@
+//! The retransmission queue, with what is known of each segment in it (RFC 9293 §3.4, RFC 6675 §3).
+//!
+//! ```text
+//!        snd_una                                      snd_max
+//!   acked   │ in flight, sacked, lost or sent again      │ never sent
+//! ──────────┴────────────────────────────────────────────┴────►
+//!
+//!   in flight = sent - sacked - lost + sent again        (RFC 6675 §4 `pipe`; tcp_packets_in_flight)
+//! ```
+//!
+//! A segment is *sacked* if the far end has it beyond a gap. It is *lost* if RACK or RFC 6675's rule marked
+//! it so. It is *again* in flight if it was lost and its retransmission has left. Without SACK there are no
+//! marks: after a timeout everything is sent again in order (go-back-N), and `next` is the segment to send.
+//!
+//! Most marks change once on a way through a loss, and the hints keep each search to what is new.
+//!
+//! Left out: reneging (RFC 2018 §8). Our receiver keeps what it has reported.
+
+use std::collections::VecDeque;
+
+use talkpath_units::{Duration, Instant};
+
+use super::DUPLICATE_THRESHOLD;
+use super::outcome::AckOutcome;
+use super::rack::Rack;
+use super::sent_segment::{Marks, SentSegment};
+
+/// Segments and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::tcp) struct Tally {
+    pub(super) segments: u64,
+    pub(super) bytes: u64,
+}
+
+/// What an acknowledgement of new data took from the queue, on a connection without SACK.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Acked {
+    pub(in crate::tcp) bytes: u64,
+    /// Whole segments.
+    pub(in crate::tcp) segments: u64,
+    /// When the first of them was sent. `None` if one of them was sent more than once (Karn's algorithm).
+    pub(in crate::tcp) sample_from: Option<Instant>,
+}
+
+/// Whole segments at the front of the queue, each sent once, that were acknowledged together.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct PlainRun {
+    pub(in crate::tcp) first_sent: Instant,
+    pub(in crate::tcp) last_sent: Instant,
+    pub(in crate::tcp) segments: u64,
+    pub(in crate::tcp) bytes: u64,
+}
+
+/// The retransmission queue of one end.
+#[derive(Clone, Debug)]
+pub(in crate::tcp) struct Scoreboard {
+    snd_una: u64,
+    /// One past the highest offset ever sent.
+    snd_max: u64,
+    segments: VecDeque<SentSegment>,
+    /// The first segment that go-back-N has still to send again. The queue's length if there is none.
+    next: usize,
+    /// The number of bursts that the segments left in.
+    bursts: u64,
+    /// When data was last sent.
+    last_sent: Instant,
+    sacked: Tally,
+    lost: Tally,
+    again: Tally,
+    /// One past the highest offset that was sacked or acknowledged.
+    highest: u64,
+    /// Segments that were ever marked as lost.
+    losses: u64,
+    /// Ends of what was sent again, and when, in that order. Entries that no longer hold are passed over.
+    resent: VecDeque<(u64, Instant)>,
+    /// Segments acknowledged so far: the index of the first one in the queue. The hints below count from the
+    /// connection's first.
+    acked: u64,
+    /// No segment before this waits to be sent again.
+    lost_hint: u64,
+    /// Every segment before this is sacked, lost, or was sent again.
+    settled: u64,
+    /// The segment behind the one that was sacked last: most SACK blocks grow there.
+    sack_hint: u64,
+    /// The SACK blocks of the last acknowledgement. They bring nothing new.
+    seen: [(u64, u64); 3],
+}
+
+impl Tally {
+    const fn add(&mut self, segment: &SentSegment) {
+        self.segments += 1;
+        self.bytes += segment.size();
+    }
+
+    const fn remove(&mut self, segment: &SentSegment) {
+        self.segments -= 1;
+        self.bytes -= segment.size();
+    }
+}
+
+/// What is in the queue.
+impl Scoreboard {
+    pub(in crate::tcp) const fn new() -> Self {
+        Self {
+            snd_una: 0,
+            snd_max: 0,
+            segments: VecDeque::new(),
+            next: 0,
+            bursts: 0,
+            last_sent: Instant::ZERO,
+            sacked: Tally { segments: 0, bytes: 0 },
+            lost: Tally { segments: 0, bytes: 0 },
+            again: Tally { segments: 0, bytes: 0 },
+            highest: 0,
+            losses: 0,
+            resent: VecDeque::new(),
+            acked: 0,
+            lost_hint: 0,
+            settled: 0,
+            sack_hint: 0,
+            seen: [(0, 0); 3],
+        }
+    }
+
+    #[inline]
+    pub(in crate::tcp) const fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    /// One past the highest offset ever sent.
+    #[inline]
+    pub(in crate::tcp) const fn snd_max(&self) -> u64 {
+        self.snd_max
+    }
+
+    /// When data was last sent.
+    pub(in crate::tcp) const fn last_sent(&self) -> Instant {
+        self.last_sent
+    }
+
+    /// True if nothing is unacknowledged.
+    #[inline]
+    pub(in crate::tcp) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// When the first segment in the queue was last sent.
+    #[inline]
+    pub(in crate::tcp) fn first_sent_at(&self) -> Option<Instant> {
+        self.segments.front().map(SentSegment::sent_at)
+    }
+
+    /// True if the first segment in the queue was sent more than once.
+    #[inline]
+    pub(in crate::tcp) fn first_was_retransmitted(&self) -> bool {
+        self.segments.front().is_some_and(SentSegment::was_retransmitted)
+    }
+
+    /// Bytes sent and not acknowledged, whatever became of them.
+    pub(in crate::tcp) const fn outstanding_bytes(&self) -> u64 {
+        self.snd_max - self.snd_una
+    }
+
+    /// Segments sent and not acknowledged, whatever became of them (packets_out).
+    #[inline]
+    pub(in crate::tcp) fn outstanding_segments(&self) -> u64 {
+        self.segments.len() as u64
+    }
+
+    /// Bytes in the network (FlightSize, `pipe`).
+    #[inline]
+    pub(in crate::tcp) fn flight_bytes(&self) -> u64 {
+        let snd_nxt = self.segments.get(self.next).map_or(self.snd_max, SentSegment::start);
+        snd_nxt - self.snd_una + self.again.bytes - self.sacked.bytes - self.lost.bytes
+    }
+
+    /// Segments in the network (tcp_packets_in_flight).
+    #[inline]
+    pub(in crate::tcp) const fn flight_segments(&self) -> u64 {
+        self.next as u64 + self.again.segments - self.sacked.segments - self.lost.segments
+    }
+
+    /// The number of bursts that what is in the queue left in.
+    #[inline]
+    pub(in crate::tcp) const fn bursts(&self) -> u64 {
+        self.bursts
+    }
+
+    /// True if a segment has to be sent again before new data.
+    #[inline]
+    pub(in crate::tcp) fn has_retransmission(&self) -> bool {
+        self.next < self.segments.len() || self.lost.segments > self.again.segments
+    }
+
+    /// True if no segment in the queue is sacked or lost.
+    #[inline]
+    pub(in crate::tcp) const fn has_no_marks(&self) -> bool {
+        self.sacked.segments | self.lost.segments == 0
+    }
+
+    pub(super) const fn sacked_segments(&self) -> u64 {
+        self.sacked.segments
+    }
+
+    pub(super) const fn lost_segments(&self) -> u64 {
+        self.lost.segments
+    }
+
+    /// Lost segments whose retransmission is in flight.
+    pub(super) const fn again_segments(&self) -> u64 {
+        self.again.segments
+    }
+
+    /// Segments that were ever marked as lost.
+    #[inline]
+    pub(in crate::tcp) const fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// One past the highest offset that was sacked or acknowledged.
+    pub(super) const fn highest(&self) -> u64 {
+        self.highest
+    }
+}
+
+/// What leaves.
+impl Scoreboard {
+    /// Our SYN leaves. It takes offset 0.
+    pub(in crate::tcp) const fn on_syn_sent(&mut self) {
+        self.snd_max = 1;
+    }
+
+    /// Our SYN is acknowledged.
+    pub(in crate::tcp) const fn on_established(&mut self) {
+        self.snd_una = 1;
+    }
+
+    /// A new segment leaves.
+    #[inline]
+    pub(in crate::tcp) fn send_new(
+        &mut self,
+        payload: u32,
+        fin: bool,
+        in_burst: bool,
+        pushed: bool,
+        now: Instant,
+    ) -> SentSegment {
+        let end = self.snd_max + u64::from(payload) + u64::from(fin);
+        let segment = SentSegment::new(end, payload, fin, in_burst, pushed, now);
+        self.snd_max = end;
+        self.bursts += u64::from(!in_burst);
+        self.segments.push_back(segment);
+        self.next = self.segments.len();
+        self.last_sent = now;
+        segment
+    }
+
+    /// The next segment that has to be sent again leaves.
+    pub(in crate::tcp) fn retransmit(&mut self, now: Instant) -> Option<SentSegment> {
+        if self.next == self.segments.len() {
+            return self.retransmit_lost(now);
+        }
+        self.next += 1;
+        self.retransmit_at(self.next - 1, now)
+    }
+
+    /// The first segment in the queue leaves again, and stays in its place.
+    pub(in crate::tcp) fn retransmit_first(&mut self, now: Instant) -> Option<SentSegment> {
+        let segment = self.retransmit_at(0, now);
+        self.next = self.next.max(usize::from(segment.is_some()));
+        segment
+    }
+
+    /// The first lost segment leaves again.
+    pub(in crate::tcp) fn retransmit_lost(&mut self, now: Instant) -> Option<SentSegment> {
+        let first = self.lost_hint.saturating_sub(self.acked) as usize;
+        let waits = |segment: &SentSegment| segment.has(Marks::LOST) && !segment.has(Marks::AGAIN);
+        let index = (first..self.segments.len()).find(|&index| waits(&self.segments[index]))?;
+        let segment = self.retransmit_at(index, now)?;
+        self.segments[index].mark(Marks::AGAIN);
+        self.again.add(&segment);
+        self.resent.push_back((segment.end(), now));
+        self.lost_hint = self.acked + index as u64 + 1;
+        Some(segment)
+    }
+
+    /// The last segment leaves again as a probe (RFC 8985 §7.3). Nothing says yet that it was lost.
+    pub(in crate::tcp) fn retransmit_last(&mut self, now: Instant) -> Option<SentSegment> {
+        let segment = self.retransmit_at(self.segments.len().checked_sub(1)?, now)?;
+        self.resent.push_back((segment.end(), now));
+        Some(segment)
+    }
+
+    fn retransmit_at(&mut self, index: usize, now: Instant) -> Option<SentSegment> {
+        let segment = self.segments.get_mut(index)?;
+        segment.send_again(now);
+        self.last_sent = now;
+        Some(*segment)
+    }
+
+    /// Everything in the queue is to be sent again, in order (go-back-N).
+    pub(in crate::tcp) const fn go_back(&mut self) {
+        self.next = 0;
+    }
+}
+
+/// What acknowledgements bring.
+impl Scoreboard {
+    /// Everything before `ack` has arrived, on a connection without SACK.
+    pub(in crate::tcp) fn on_ack(&mut self, ack: u64) -> Acked {
+        let mut acked = Acked { bytes: ack - self.snd_una, segments: 0, sample_from: None };
+        let mut is_ambiguous = false;
+        while let Some(segment) = self.pop_acked(ack) {
+            is_ambiguous |= segment.was_retransmitted();
+            if acked.segments == 0 {
+                acked.sample_from = Some(segment.sent_at());
+            }
+            acked.segments += 1;
+        }
+        self.finish_ack(ack, acked.segments);
+        if is_ambiguous {
+            acked.sample_from = None;
+        }
+        acked
+    }
+
+    /// Everything before `ack` has arrived.
+    pub(super) fn on_ack_with_sack(&mut self, ack: u64, outcome: &mut AckOutcome) {
+        let mut segments = 0;
+        while let Some(mut segment) = self.pop_acked(ack) {
+            segments += 1;
+            self.clear_loss(&mut segment);
+            outcome.on_acknowledged(segment.was_retransmitted());
+            if segment.has(Marks::SACKED) {
+                self.sacked.remove(&segment);
+            } else {
+                outcome.on_delivered(&segment, self.highest);
+                outcome.on_acked_in_order(&segment);
+            }
+        }
+        self.finish_ack(ack, segments);
+        self.forget_resent(ack);
+    }
+
+    /// Everything before `ack` has arrived.
+    #[inline]
+    fn forget_resent(&mut self, ack: u64) {
+        while let Some(&(end, _)) = self.resent.front()
+            && end <= ack
+        {
+            self.resent.pop_front();
+        }
+    }
+
+    /// True if nothing is sacked, lost or to be sent again.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.next == self.segments.len() && self.has_no_marks() && self.highest <= self.snd_una
+    }
+
+    /// Removes what `ack` acknowledges from a queue that is plain, if that is whole segments, each sent once.
+    /// The segment behind them was sent once, too.
+    #[inline]
+    pub(in crate::tcp) fn take_plain_run(&mut self, ack: u64) -> Option<PlainRun> {
+        let first = self.segments.front()?;
+        let bytes = ack.saturating_sub(self.snd_una);
+        let mut run =
+            PlainRun { first_sent: first.sent_at(), last_sent: first.sent_at(), segments: 0, bytes };
+        let (mut end, mut bursts) = (self.snd_una, 0);
+        while let Some(segment) = self.segments.get(run.segments as usize) {
+            if !segment.is_unmarked() {
+                return None;
+            }
+            if segment.end() > ack {
+                break;
+            }
+            (run.last_sent, end) = (segment.sent_at(), segment.end());
+            run.segments += 1;
+            bursts += u64::from(!segment.in_burst());
+        }
+        if run.segments == 0 || end != ack {
+            return None;
+        }
+        self.segments.drain(..run.segments as usize);
+        self.bursts -= bursts;
+        self.finish_ack(ack, run.segments);
+        self.forget_resent(ack);
+        Some(run)
+    }
+
+    #[inline]
+    fn pop_acked(&mut self, ack: u64) -> Option<SentSegment> {
+        let segment = *self.segments.front()?;
+        if segment.end() > ack {
+            return None;
+        }
+        self.segments.pop_front();
+        self.bursts -= u64::from(!segment.in_burst());
+        Some(segment)
+    }
+
+    /// `segments` left the queue, and the far end may have taken part of the next one: what is left of that
+    /// stays.
+    #[inline]
+    fn finish_ack(&mut self, ack: u64, segments: u64) {
+        self.next = self.next.saturating_sub(segments as usize);
+        self.acked += segments;
+        self.snd_una = ack;
+        self.highest = self.highest.max(ack);
+        if let Some(segment) = self.segments.front_mut()
+            && segment.start() < ack
+        {
+            let taken = ack - segment.start();
+            segment.trim(taken);
+            for (mark, tally) in [
+                (Marks::SACKED, &mut self.sacked),
+                (Marks::LOST, &mut self.lost),
+                (Marks::AGAIN, &mut self.again),
+            ] {
+                tally.bytes -= if segment.has(mark) { taken } else { 0 };
+            }
+        }
+    }
+
+    /// The far end has `blocks`. Empty ones count for nothing.
+    pub(super) fn on_sack(&mut self, blocks: [(u64, u64); 3], outcome: &mut AckOutcome) {
+        for (left, right) in blocks {
+            if left >= right || self.seen.contains(&(left, right)) {
+                continue;
+            }
+            let (mut start, mut end) = (left.max(self.snd_una), right.min(self.snd_max));
+            for (seen_left, seen_right) in self.seen {
+                if seen_left <= start && start < seen_right {
+                    start = seen_right;
+                }
+                if seen_left < end && end <= seen_right {
+                    end = seen_left;
+                }
+            }
+            if start < end {
+                self.mark_sacked(start, end, outcome);
+            }
+        }
+        self.seen = blocks;
+    }
+
+    /// Marks the whole segments in `start..end`.
+    fn mark_sacked(&mut self, start: u64, end: u64, outcome: &mut AckOutcome) {
+        let highest = self.highest;
+        let hint = self.sack_hint.saturating_sub(self.acked) as usize;
+        let mut index = match self.segments.get(hint) {
+            Some(segment) if segment.start() == start => hint,
+            _ => self.segments.partition_point(|segment| segment.start() < start),
+        };
+        while let Some(&segment) = self.segments.get(index)
+            && segment.end() <= end
+        {
+            if !segment.has(Marks::SACKED) {
+                outcome.on_delivered(&segment, highest);
+                outcome.on_sacked(&segment);
+                let mut marked = segment;
+                self.clear_loss(&mut marked);
+                marked.mark(Marks::SACKED);
+                self.segments[index] = marked;
+                self.sacked.add(&segment);
+                self.highest = self.highest.max(segment.end());
+            }
+            index += 1;
+            self.sack_hint = self.acked + index as u64;
+        }
+    }
+
+    /// Removes the marks of loss of a segment that was delivered.
+    fn clear_loss(&mut self, segment: &mut SentSegment) {
+        if segment.has(Marks::AGAIN) {
+            self.again.remove(segment);
+        }
+        if segment.has(Marks::LOST) {
+            self.lost.remove(segment);
+        }
+        segment.unmark(Marks::AGAIN);
+        segment.unmark(Marks::LOST);
+    }
+}
+
+/// What is lost.
+impl Scoreboard {
+    fn mark_lost(&mut self, index: usize) {
+        let segment = &mut self.segments[index];
+        if segment.has(Marks::LOST) {
+            if !segment.has(Marks::AGAIN) {
+                return;
+            }
+            segment.unmark(Marks::AGAIN);
+            self.again.remove(segment);
+        } else {
+            segment.mark(Marks::LOST);
+            self.lost.add(segment);
+        }
+        self.losses += 1;
+        self.lost_hint = self.lost_hint.min(self.acked + index as u64);
+    }
+
+    /// RFC 8985 §6.2 step 5: marks what was sent long enough before something that has arrived. Returns how
+    /// long the next one still has.
+    pub(super) fn mark_by_time(&mut self, rack: &Rack, window: Duration, now: Instant) -> Option<Duration> {
+        let mut wait = None;
+        let mut index = self.settled.saturating_sub(self.acked) as usize;
+        // The first that is not late yet.
+        let mut waiting = None;
+        while let Some(segment) = self.segments.get(index) {
+            if segment.is_unmarked() {
+                if !rack.is_after(segment) {
+                    break;
+                }
+                match rack.remaining(segment, window, now) {
+                    None => self.mark_lost(index),
+                    Some(left) => {
+                        wait = wait.max(Some(left));
+                        waiting = waiting.or(Some(index));
+                    }
+                }
+            }
+            index += 1;
+        }
+        self.settled = self.settled.max(self.acked + waiting.unwrap_or(index) as u64);
+        if self.resent.is_empty() {
+            return wait;
+        }
+        self.mark_resent_by_time(rack, window, now).max(wait)
+    }
+
+    /// The same for what was sent again.
+    fn mark_resent_by_time(&mut self, rack: &Rack, window: Duration, now: Instant) -> Option<Duration> {
+        let mut wait = None;
+        let mut entry = 0;
+        while let Some(&(end, sent_at)) = self.resent.get(entry) {
+            if rack.is_before(sent_at) {
+                // Nor has anything arrived that was sent after the entries behind it.
+                break;
+            }
+            let index = self.segments.partition_point(|segment| segment.end() < end);
+            let holds = |segment: &&SentSegment| {
+                let waits = segment.has(Marks::AGAIN) || !segment.has(Marks::LOST);
+                segment.end() == end && segment.sent_at() == sent_at && waits && !segment.has(Marks::SACKED)
+            };
+            let mut done = true;
+            if let Some(segment) = self.segments.get(index).filter(holds) {
+                if !rack.is_after(segment) {
+                    break;
+                }
+                match rack.remaining(segment, window, now) {
+                    None => self.mark_lost(index),
+                    Some(left) => {
+                        wait = wait.max(Some(left));
+                        done = false;
+                    }
+                }
+            }
+            if done && entry == 0 {
+                self.resent.pop_front();
+            } else {
+                entry += 1;
+            }
+        }
+        wait
+    }
+
+    /// RFC 6675 §4 `IsLost`: marks each segment below DupThresh sacked ranges, or below more than DupThresh -
+    /// 1 full segments of sacked bytes. Full segments carry `smss` bytes.
+    pub(super) fn mark_by_count(&mut self, smss: u32) {
+        let (mut bytes, mut ranges, mut in_range) = (0, 0, false);
+        let enough = u64::from(DUPLICATE_THRESHOLD - 1) * u64::from(smss);
+        let top = self.segments.partition_point(|segment| segment.end() <= self.highest);
+        let mut below = top;
+        while below > 0 && bytes <= enough && ranges < DUPLICATE_THRESHOLD {
+            below -= 1;
+            let segment = &self.segments[below];
+            let sacked = segment.has(Marks::SACKED);
+            ranges += u32::from(sacked && !in_range);
+            in_range = sacked;
+            bytes += if sacked { segment.size() } else { 0 };
+        }
+        if bytes <= enough && ranges < DUPLICATE_THRESHOLD {
+            return;
+        }
+        let first = self.settled.saturating_sub(self.acked) as usize;
+        for index in first..below {
+            if self.segments[index].is_unmarked() {
+                self.mark_lost(index);
+            }
+        }
+        self.settled = self.settled.max(self.acked + below as u64);
+    }
+
+    /// RFC 6675 §5 step 4.3: the third duplicate means that the first segment is lost.
+    pub(super) fn mark_first_lost(&mut self) {
+        if self.segments.front().is_some_and(SentSegment::is_unmarked) {
+            self.mark_lost(0);
+        }
+    }
+
+    /// The timer expired: everything that was not sacked is lost. With RACK, what was sent within the last
+    /// round trip is not (RFC 8985 §8; tcp_timeout_mark_lost).
+    pub(super) fn mark_all_lost(&mut self, rack: Option<&Rack>, now: Instant) {
+        for index in 0..self.segments.len() {
+            let segment = &self.segments[index];
+            let recent = rack.is_some_and(|rack| rack.remaining(segment, Duration::ZERO, now).is_some());
+            if !segment.has(Marks::SACKED) && (index == 0 || !recent) {
+                self.mark_lost(index);
+            }
+        }
+        self.lost_hint = self.acked;
+    }
+
+    /// The losses were none. What was not sent again yet is in flight as before.
+    pub(super) fn unmark_lost(&mut self) {
+        for segment in &mut self.segments {
+            segment.unmark(Marks::LOST);
+            segment.unmark(Marks::AGAIN);
+        }
+        self.lost = Tally::default();
+        self.again = Tally::default();
+        self.settled = self.acked;
+    }
+}

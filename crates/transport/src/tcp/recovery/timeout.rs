@@ -1,0 +1,161 @@
+//! The retransmission timer expired: RFC 6298 §5.4 to §5.6, and F-RTO, which finds out whether it had to
+//! (RFC 5682 §2 and §3).
+//!
+//! ```text
+//!   timeout ──► send the first segment ──► progress: send new data before anything else is sent again
+//!                                            ├── what was sent before the timeout arrives: it was needless
+//!                                            └── a duplicate: it was not
+//! ```
+
+use super::outcome::AckOutcome;
+use super::sack::Arrived;
+use super::{Context, Recovery, RecoveryState};
+use crate::Stack;
+
+/// The state of F-RTO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Frto {
+    /// No timeout is in question.
+    #[default]
+    Off,
+    /// A timeout happened, and acknowledgements will show whether it was needed.
+    Watching,
+    /// The same, and lost segments wait until new data was tried (RFC 5682 §2.1 step 2b).
+    NewDataFirst,
+}
+
+impl Frto {
+    /// An acknowledgement arrived: retransmissions no longer wait.
+    pub(super) fn on_ack(&mut self) {
+        if *self == Self::NewDataFirst {
+            *self = Self::Watching;
+        }
+    }
+}
+
+impl Recovery {
+    /// True if lost segments wait until new data was tried.
+    #[inline]
+    pub(in crate::tcp) fn tries_new_data_first(&self) -> bool {
+        self.frto == Frto::NewDataFirst
+    }
+
+    /// New data was to be tried first, and none could leave. Returns true if the lost segments are released
+    /// by that.
+    pub(in crate::tcp) fn release_lost(&mut self, snd_max: u64) -> bool {
+        let is_released = self.tries_new_data_first() && snd_max <= self.episode.recover();
+        if is_released {
+            self.frto = Frto::Off;
+        }
+        is_released
+    }
+
+    /// A SYN or SYN-ACK was not acknowledged in time.
+    pub(in crate::tcp) const fn on_handshake_timeout(&mut self) {
+        self.episode.count_timeout();
+    }
+
+    /// The retransmission timer expired with something unacknowledged.
+    pub(in crate::tcp) fn on_retransmission_timeout(&mut self, context: &mut Context<'_>) {
+        let first = self.episode.note_timeout_at(context.scoreboard.snd_una());
+        if self.has_sack() {
+            self.enter_loss_with_sack(first, context);
+        } else {
+            // BSD halves at each timeout, RFC 5681 §3.1 once for the same data.
+            let halves = first || self.stack == Stack::BsdReno;
+            let base = self.loss_base(0, context);
+            context.congestion.control_mut().on_rto(base, halves);
+            self.enter_loss(context.scoreboard.snd_max());
+            context.scoreboard.go_back();
+        }
+        self.episode.request_first_retransmission(false);
+        self.episode.count_timeout();
+        context.rtt.back_off();
+    }
+
+    /// Everything that was not sacked is marked as lost (tcp_enter_loss, RFC 6675 §5.1).
+    fn enter_loss_with_sack(&mut self, first: bool, context: &mut Context<'_>) {
+        let is_new = match self.state() {
+            RecoveryState::Open => true,
+            RecoveryState::Fast if self.is_linux() => self.episode.covers(context.scoreboard.snd_una()),
+            RecoveryState::Fast | RecoveryState::Loss => first,
+        };
+        let is_watched = self.is_linux() && (self.state() == RecoveryState::Open || !first);
+        self.frto = if is_watched { Frto::Watching } else { Frto::Off };
+        if is_new {
+            self.remember(context);
+        }
+        let flight_size = context.congestion.flight_size(context.scoreboard);
+        context.congestion.control_mut().on_rto(flight_size, is_new);
+        let rack = self.sack.by_time().then_some(&self.rack);
+        context.scoreboard.mark_all_lost(rack, context.now);
+        if self.is_linux() {
+            // What RACK holds for in flight, and the segment that leaves now.
+            let flight_size = context.congestion.flight_size(context.scoreboard);
+            context.congestion.set_cwnd(flight_size + 1);
+        }
+        self.probe.forget();
+        self.sack.forget_duplicates();
+        self.enter_loss(context.scoreboard.snd_max());
+    }
+
+    /// RFC 5682 §3.1 (tcp_process_loss). Returns whether the timer may restart.
+    pub(super) fn recover_from_timeout(
+        &mut self,
+        arrived: Arrived,
+        outcome: &AckOutcome,
+        context: &mut Context<'_>,
+    ) -> bool {
+        // Step 3.b: what was sent before the timeout still arrives.
+        let is_needless = self.frto != Frto::Off && outcome.has_original();
+        if is_needless || (arrived.advanced() && self.may_undo(arrived)) {
+            self.undo_timeout(context);
+        } else {
+            self.try_new_data(arrived, outcome, context);
+            if self.episode.covers(arrived.incoming().ack) && !self.tries_new_data_first() {
+                self.undo_or_accept(arrived, context);
+                self.frto = Frto::Off;
+                self.leave();
+            }
+        }
+        let again = context.scoreboard.again_segments();
+        let rearm = self.find_losses(arrived, outcome, context);
+        let lost_again = context.scoreboard.again_segments() < again;
+        let may_begin = self.state() == RecoveryState::Open || lost_again;
+        if may_begin && context.scoreboard.lost_segments() > 0 {
+            self.begin_fast(context);
+        }
+        rearm
+    }
+
+    /// RFC 5682 §3.1 steps 2.b and 3.a: after the first progress new data is sent before anything else is
+    /// sent again.
+    fn try_new_data(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) {
+        if self.frto == Frto::Off {
+            return;
+        }
+        let was_tried = context.scoreboard.snd_max() > self.episode.recover();
+        if was_tried {
+            if outcome.has_sacked() || arrived.is_bare_duplicate() {
+                self.frto = Frto::Off;
+            }
+        } else if arrived.advanced() && !self.episode.covers(arrived.incoming().ack) {
+            let can_send = context.sender.can_send_new(context.scoreboard);
+            self.frto = if can_send { Frto::NewDataFirst } else { Frto::Off };
+        }
+    }
+
+    /// The timeout was needless (tcp_try_undo_loss).
+    fn undo_timeout(&mut self, context: &mut Context<'_>) {
+        context.scoreboard.unmark_lost();
+        self.restore(context);
+        self.frto = Frto::Off;
+        self.episode.forget_timeout();
+        self.leave();
+    }
+
+    /// The losses were none: nothing waits for new data any longer.
+    pub(super) fn stop_trying_new_data(&mut self) {
+        self.frto.on_ack();
+    }
+}

@@ -1,0 +1,442 @@
+//! The send buffer: written and unacknowledged bytes, and when there is room for more.
+//!
+//! A fixed buffer counts payload alone. Linux charges for memory (sk_wmem_queued), and lets an autotuned
+//! buffer grow (tcp_sndbuf_expand):
+//!
+//! ```text
+//!   charged    payload, and for each sk_buff in the queue the memory of its head
+//!   sk_buffs   sent: one for each burst;  unsent: as large as a segmenting device takes, the last one
+//!              filled up by each write
+//!   taken      while less than the capacity is charged, one sk_buff at a time: the last may overshoot
+//!   writable   while half as much is free as is charged (sk_stream_is_writeable)
+//!   capacity   two congestion windows (BBR: three) of segments, each as large as one alone in its memory.
+//!              It grows when an acknowledgement finds the application waiting for room (SOCK_NOSPACE) and
+//!              the window not full, before the application is woken;  or twice SO_SNDBUF, for good
+//! ```
+//!
+//! The size of a head depends on how the kernel was built. One with wireless networks or tunnels keeps 320 B
+//! free for headers (MAX_TCP_HEADER, `header_room`), another 192 B. A full segment of Ethernet's size counts
+//! 4352 B or 2304 B then.
+//!
+//! A message is taken whole if it fits, and waits if an empty buffer would hold it. A larger one is written
+//! in parts ([`SendBuffer::part`]) once the buffer is writable. Winsock's buffer takes one message of any
+//! size while it holds less than its room (`overfill`): a send completes while the socket is within its
+//! SO_SNDBUF quota (Microsoft, "Design issues: Sending small data segments over TCP with Winsock", KB
+//! 214397). Left out: the further send that Winsock takes beyond the quota while a single earlier one is
+//! unfinished.
+
+use talkpath_units::Bytes;
+
+use crate::skb::{SHARED_INFO, SK_BUFF, small_head};
+use crate::{Stack, TcpConfig};
+
+/// How large the send buffer is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendBuffer {
+    capacity: u64,
+    overfill: bool,
+    /// What a kernel charges. `None` if payload alone counts.
+    memory: Option<Memory>,
+    writer: Writer,
+    /// The largest `cwnd` that [`Self::check`] made room for.
+    expanded_for: u64,
+}
+
+/// The application's side of a kernel's buffer (SOCK_NOSPACE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    /// It may write.
+    Woken,
+    /// It wrote until there was no room, and was not woken since.
+    Waiting,
+    /// The same, and an acknowledgement has arrived that may make room.
+    WaitingAcked,
+}
+
+/// How a kernel charges for memory.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    /// MAX_TCP_HEADER.
+    header_room: u64,
+    /// SKB_TRUESIZE of an sk_buff without its payload.
+    head: u64,
+    /// The number of congestion windows that fit. Zero if the size was set (SOCK_SNDBUF_LOCK).
+    windows: u64,
+}
+
+/// What was written and is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    /// Bytes, and of those never sent.
+    pub(super) bytes: u64,
+    pub(super) unsent: u64,
+    /// sk_buffs in flight.
+    pub(super) skbs: u64,
+    /// A full segment's payload, and the largest window that the far end has offered.
+    pub(super) smss: u64,
+    pub(super) max_window: u64,
+}
+
+impl SendBuffer {
+    /// The buffer of `config`. `is_rate_based` if the congestion control is (BBR).
+    pub(super) const fn new(config: &TcpConfig, is_rate_based: bool) -> Self {
+        let room = config.header_room.get();
+        let (capacity, memory) = match config.send_buffer {
+            None => {
+                let windows = if is_rate_based { BBR_WINDOWS } else { WINDOWS };
+                (WMEM_DEFAULT, Some(Memory::new(room, windows)))
+            }
+            Some(asked) if matches!(config.stack, Stack::Linux) && !config.overfill => {
+                let doubled = asked.get().saturating_mul(2);
+                let capacity = if doubled < SOCK_MIN_SNDBUF { SOCK_MIN_SNDBUF } else { doubled };
+                (capacity, Some(Memory::new(room, 0)))
+            }
+            Some(capacity) => (capacity.get(), None),
+        };
+        Self { capacity, overfill: config.overfill, memory, writer: Writer::Woken, expanded_for: 0 }
+    }
+
+    /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such
+    /// windows. It never shrinks.
+    pub(super) fn expand(&mut self, cwnd: u64, mss: u32) {
+        if let Some(memory) = self.memory.filter(|memory| memory.windows > 0) {
+            let segment = (u64::from(mss) + memory.header_room + SHARED_INFO).next_power_of_two() + SK_BUFF;
+            let wanted = cwnd.max(INIT_CWND).saturating_mul(memory.windows * segment);
+            self.capacity = self.capacity.max(wanted.min(WMEM_MAX));
+        }
+    }
+
+    /// A write found no room.
+    pub(super) const fn on_refused(&mut self) {
+        if self.memory.is_some() && matches!(self.writer, Writer::Woken) {
+            self.writer = Writer::Waiting;
+        }
+    }
+
+    /// A write left `queue`: the application waits from now on if no room is left (tcp_poll).
+    #[inline]
+    pub(super) fn on_write(&mut self, queue: Queue) {
+        if self.memory.is_some() && self.writer == Writer::Woken && self.writable(queue) == Bytes::ZERO {
+            self.writer = Writer::Waiting;
+        }
+    }
+
+    /// An acknowledgement arrived.
+    #[inline]
+    pub(super) const fn on_ack(&mut self) {
+        if matches!(self.writer, Writer::Waiting) {
+            self.writer = Writer::WaitingAcked;
+        }
+    }
+
+    /// True if an acknowledgement arrived while the application waited.
+    #[inline]
+    pub(super) const fn awaits_check(&self) -> bool {
+        matches!(self.writer, Writer::WaitingAcked)
+    }
+
+    /// What that acknowledgement released has left. The buffer grows if it `may_grow`, and then the
+    /// application is woken if `queue` leaves room (tcp_check_space, tcp_new_space).
+    pub(super) fn check(&mut self, queue: Queue, may_grow: bool, cwnd: u64, mss: u32) {
+        if !self.awaits_check() {
+            return;
+        }
+        if may_grow && cwnd > self.expanded_for {
+            self.expand(cwnd, mss);
+            self.expanded_for = cwnd;
+        }
+        let has_room = self.writable(queue) > Bytes::ZERO;
+        self.writer = if has_room { Writer::Woken } else { Writer::Waiting };
+    }
+
+    /// True if a message of `size` is taken as a whole beside the `queue`.
+    pub(super) fn fits(&self, queue: Queue, size: u64) -> bool {
+        if self.overfill {
+            return queue.bytes < self.capacity;
+        }
+        size <= self.room(queue)
+    }
+
+    fn room(&self, queue: Queue) -> u64 {
+        match self.memory {
+            Some(memory) => {
+                let max_skb = memory.max_skb(queue);
+                memory.room(self.capacity.saturating_sub(memory.charge(queue, max_skb)), queue, max_skb)
+            }
+            None => self.capacity.saturating_sub(queue.bytes),
+        }
+    }
+
+    /// How much of a write that does not fit as a whole is taken now. Then what may leave does so, `burst`
+    /// bytes at a time, and the application writes the next part. It has `written` bytes in this way since it
+    /// was woken.
+    ///
+    /// The kernel charges only for a new sk_buff (tcp_sendmsg_locked). The last one is filled up as long as
+    /// it waits. One that is cut up as it leaves is filled up again and again (tcp_push_one, tso_fragment),
+    /// until one call has written more than half a window, which is pushed as a whole (forced_push).
+    pub(super) fn part(&self, queue: Queue, burst: u64, written: Bytes) -> Bytes {
+        let Some(memory) = self.memory else { return Bytes::new(self.room(queue)) };
+        let max_skb = memory.max_skb(queue);
+        let in_call = written.get() % WRITE;
+        let half = queue.max_window / 2;
+        let part = if written == Bytes::ZERO && queue.unsent > max_skb {
+            // What was begun before has left in part, and the last sk_buff is full.
+            0
+        } else if queue.unsent > 0 {
+            queue.unsent.next_multiple_of(max_skb) - queue.unsent
+        } else if burst < max_skb && (1..=half).contains(&in_call) {
+            (half + 1 - in_call).next_multiple_of(burst.max(1)).min(max_skb)
+        } else {
+            0
+        };
+        let is_free = memory.charge(queue, max_skb) < self.capacity;
+        let part = if part == 0 && is_free { max_skb } else { part };
+        Bytes::new(part.min(WRITE - in_call))
+    }
+
+    /// True if the buffer would hold a message of `size` if nothing of the `queue` were in it.
+    pub(super) fn holds(&self, queue: Queue, size: u64) -> bool {
+        let empty = Queue { bytes: 0, unsent: 0, skbs: 0, ..queue };
+        self.overfill || size <= self.room(empty)
+    }
+
+    /// Room to report: none until a third of the buffer is free, so that a writer is not woken for every
+    /// segment (sk_stream_is_writeable).
+    #[inline]
+    pub(super) fn writable(&self, queue: Queue) -> Bytes {
+        // What is in flight often takes all the room. That needs no division.
+        let in_flight = queue.bytes + self.memory.map_or(0, |memory| queue.skbs * memory.head);
+        if self.capacity.saturating_sub(in_flight) < in_flight / 2 && !self.overfill {
+            return Bytes::ZERO;
+        }
+        self.writable_room(queue)
+    }
+
+    fn writable_room(&self, queue: Queue) -> Bytes {
+        let max_skb = self.memory.map_or(0, |memory| memory.max_skb(queue));
+        let charged = self.memory.map_or(queue.bytes, |memory| memory.charge(queue, max_skb));
+        let free = self.capacity.saturating_sub(charged);
+        if self.overfill {
+            return if free > 0 { Bytes::MAX } else { Bytes::ZERO };
+        }
+        if free < charged / 2 {
+            return Bytes::ZERO;
+        }
+        Bytes::new(self.memory.map_or(free, |memory| memory.room(free, queue, max_skb)))
+    }
+}
+
+impl Memory {
+    const fn new(header_room: u64, windows: u64) -> Self {
+        Self { header_room, head: SK_BUFF + small_head(header_room), windows }
+    }
+
+    /// What the queue is charged (sk_wmem_queued), with unsent sk_buffs of `max_skb` bytes.
+    fn charge(self, queue: Queue, max_skb: u64) -> u64 {
+        let skbs = queue.skbs + queue.unsent.div_ceil(max_skb);
+        queue.bytes + skbs * self.head
+    }
+
+    /// What tcp_sendmsg_locked would take: the last sk_buff is filled up, and new ones begin while something
+    /// is `free`.
+    fn room(self, free: u64, queue: Queue, max_skb: u64) -> u64 {
+        let beside = queue.unsent.next_multiple_of(max_skb) - queue.unsent;
+        let free = free.saturating_sub(beside);
+        beside + free.div_ceil(max_skb + self.head) * max_skb
+    }
+
+    /// tcp_xmit_size_goal: whole segments, in 64 KiB less headers, and in half of the largest window seen.
+    fn max_skb(self, queue: Queue) -> u64 {
+        let smss = queue.smss.max(1);
+        let bound = match queue.max_window {
+            0..=MSS_DEFAULT => queue.max_window,
+            window => window / 2,
+        };
+        let bytes = bound.min(MAX_SKB - 1 - self.header_room.min(MAX_SKB / 2));
+        (bytes / smss).max(1) * smss
+    }
+}
+
+/// How many bytes one call of an application writes at most, in every arena: chosen. What a full socket takes
+/// depends on where a call ends.
+pub const WRITE: u64 = 128 << 10;
+/// net.ipv4.tcp_wmem[1].
+const WMEM_DEFAULT: u64 = 16 << 10;
+/// net.ipv4.tcp_wmem[2].
+const WMEM_MAX: u64 = 4 << 20;
+/// TCP_INIT_CWND.
+const INIT_CWND: u64 = 10;
+/// tcp_sndbuf_expand, bbr_sndbuf_expand.
+const WINDOWS: u64 = 2;
+const BBR_WINDOWS: u64 = 3;
+/// SOCK_MIN_SNDBUF: twice 2048 B and a struct sk_buff.
+const SOCK_MIN_SNDBUF: u64 = 2 * (2048 + SK_BUFF);
+/// GSO_LEGACY_MAX_SIZE.
+const MAX_SKB: u64 = 65_536;
+/// TCP_MSS_DEFAULT: smaller windows are not halved (tcp_bound_to_half_wnd).
+const MSS_DEFAULT: u64 = 536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel without wireless networks or tunnels.
+    const LEAN: Bytes = Bytes::new(192);
+    const FULL: Bytes = Bytes::new(320);
+
+    const fn queue(bytes: u64, unsent: u64, skbs: u64) -> Queue {
+        Queue { bytes, unsent, skbs, smss: 1448, max_window: 64_088 }
+    }
+
+    fn auto(header_room: Bytes) -> SendBuffer {
+        SendBuffer::new(&TcpConfig { header_room, ..TcpConfig::preset(Stack::Linux, false) }, false)
+    }
+
+    fn fixed(bytes: u64, stack: Stack, overfill: bool) -> SendBuffer {
+        let send_buffer = Some(Bytes::new(bytes));
+        let preset = TcpConfig::preset(stack, false);
+        SendBuffer::new(&TcpConfig { send_buffer, header_room: LEAN, overfill, ..preset }, false)
+    }
+
+    /// The 87,040 B that a fresh Linux socket shows with an MSS of 1460, and 46,080 B where the kernel is
+    /// lean.
+    #[test]
+    fn a_fresh_connection_has_linux_room() {
+        let mut buffer = auto(FULL);
+        buffer.expand(10, 1460);
+        assert_eq!(buffer.capacity, 87_040);
+        buffer.expand(100, 1460);
+        assert_eq!(buffer.capacity, 870_400);
+        buffer.expand(1, 1460);
+        assert_eq!(buffer.capacity, 870_400);
+        let mut lean = auto(LEAN);
+        lean.expand(10, 1460);
+        assert_eq!(lean.capacity, 46_080);
+        lean.expand(141, 1460);
+        assert_eq!(lean.capacity, 649_728);
+    }
+
+    /// Linux 6.18, SO_MEMINFO: ten segments in five skbs and 31,856 B unsent were 51,328 B; twenty in ten and
+    /// 2896 B, 41,008 B.
+    #[test]
+    fn each_sk_buff_is_charged_its_head() {
+        let memory = Memory::new(192, 2);
+        assert_eq!(memory.max_skb(queue(0, 0, 0)), 31_856);
+        assert_eq!(memory.charge(queue(14_480 + 31_856, 31_856, 5), 31_856), 51_328);
+        assert_eq!(memory.charge(queue(28_960 + 2896, 2896, 10), 31_856), 41_008);
+        let later = Queue { max_window: 1 << 20, ..queue(0, 0, 0) };
+        assert_eq!(memory.max_skb(later), 45 * 1448);
+        assert_eq!(Memory::new(320, 2).head, 896);
+    }
+
+    /// sk_stream_memory_free decides when an sk_buff begins.
+    #[test]
+    fn the_last_sk_buff_may_overshoot() {
+        let mut buffer = auto(LEAN);
+        buffer.expand(10, 1460);
+        assert_eq!(buffer.writable(queue(0, 0, 0)), Bytes::new(2 * 31_856));
+        assert_eq!(buffer.writable(queue(51_000, 30_000, 10)), Bytes::ZERO);
+        assert!(
+            buffer.fits(queue(51_000, 30_000, 10), 1856) && !buffer.fits(queue(51_000, 30_000, 10), 1857)
+        );
+    }
+
+    #[test]
+    fn what_an_empty_buffer_holds_waits_for_room_as_a_whole() {
+        let mut buffer = auto(LEAN);
+        buffer.expand(10, 1460);
+        let (empty, few) = (queue(0, 0, 0), queue(10_000, 0, 7));
+        assert!(buffer.fits(empty, 63_712) && !buffer.fits(empty, 63_713));
+        assert!(buffer.writable(few) > Bytes::ZERO && !buffer.fits(few, 63_712));
+        assert!(buffer.holds(few, 63_712) && !buffer.holds(few, 63_713));
+    }
+
+    /// Linux 6.18, SO_SNDBUF 64,000 B, ten segments of `cwnd`: a write of 128 KiB was taken, 10,832 B of the
+    /// next, and no more.
+    #[test]
+    fn a_sk_buff_that_is_cut_up_is_filled_up_without_asking_for_memory() {
+        let buffer = fixed(64_000, Stack::Linux, false);
+        let (mut written, mut sent, mut parts) = (0, 0, Vec::new());
+        loop {
+            let part =
+                buffer.part(queue(written, written - sent, sent / 2896), 2896, Bytes::new(written)).get();
+            if part == 0 {
+                break;
+            }
+            parts.push(part);
+            written += part;
+            sent = written.min(10 * 1448);
+        }
+        assert_eq!(parts, [31_856, 14_480, 31_856, 31_856, 21_024, 10_832]);
+    }
+
+    /// Linux 6.18, SO_SNDBUF 16,000 B, a max_skb window of some 150 kB and a `cwnd` of which more was free:
+    /// 53 segments were taken.
+    #[test]
+    fn half_a_window_that_one_call_has_written_is_pushed_and_then_memory_is_asked_for() {
+        let buffer = fixed(16_000, Stack::Linux, false);
+        let sent = |bytes: u64| Queue { max_window: 150_000, ..queue(bytes, 0, bytes / 2896) };
+        let first = buffer.part(sent(0), 2896, Bytes::ZERO).get();
+        let second = buffer.part(sent(first), 2896, Bytes::new(first)).get();
+        assert_eq!((first, first + second), (65_160, 53 * 1448));
+        assert_eq!(buffer.part(sent(first + second), 2896, Bytes::new(first + second)), Bytes::ZERO);
+        let whole = 45 * 1448;
+        assert_eq!(buffer.part(sent(whole), whole, Bytes::new(whole)), Bytes::ZERO, "nothing is cut up");
+    }
+
+    /// tcp_new_space grows the buffer before sk_stream_write_space asks whether it is writable.
+    #[test]
+    fn the_acknowledgement_that_makes_room_also_makes_the_buffer_grow() {
+        let mut buffer = auto(LEAN);
+        buffer.expand(10, 1460);
+        let freed = queue(18_784, 0, 9);
+        buffer.on_write(freed);
+        buffer.on_ack();
+        assert!(!buffer.awaits_check() && buffer.capacity == 46_080);
+        buffer.on_write(queue(25_600, 11_544, 10));
+        buffer.on_ack();
+        assert!(buffer.awaits_check());
+        assert!(buffer.writable(freed) > Bytes::ZERO);
+        buffer.check(freed, false, 15, 1460);
+        assert_eq!(buffer.capacity, 46_080);
+        buffer.on_write(queue(25_600, 11_544, 10));
+        buffer.on_ack();
+        assert!(buffer.awaits_check());
+        buffer.check(freed, true, 15, 1460);
+        assert_eq!(buffer.capacity, 69_120);
+        buffer.check(freed, true, 20, 1460);
+        assert_eq!(buffer.capacity, 69_120);
+    }
+
+    #[test]
+    fn a_buffer_is_writable_when_a_third_is_free() {
+        let buffer = fixed(3000, Stack::Rfc, false);
+        assert_eq!(buffer.writable(queue(2000, 0, 0)), Bytes::new(1000));
+        assert_eq!(buffer.writable(queue(2001, 0, 0)), Bytes::ZERO);
+        assert!(buffer.fits(queue(2001, 0, 0), 999) && !buffer.fits(queue(2001, 0, 0), 1000));
+    }
+
+    /// SO_SNDBUF = 48,000 B of Linux 6.18, each segment of 1448 B an sk_buff of its own: writable while no
+    /// more than two thirds of 96,000 B are charged, 28 skbs of 2280 B.
+    #[test]
+    fn a_size_that_linux_is_asked_for_is_doubled_and_charged_for_memory() {
+        let mut buffer = fixed(48_000, Stack::Linux, false);
+        buffer.expand(1000, 1460);
+        assert_eq!(buffer.capacity, 96_000);
+        let sent = |skbs| queue(skbs * 1448, 0, skbs);
+        assert!(buffer.writable(sent(28)) > Bytes::ZERO);
+        assert_eq!(buffer.writable(sent(29)), Bytes::ZERO);
+        assert_eq!(fixed(1024, Stack::Linux, false).capacity, 4608);
+        assert!(fixed(1024, Stack::Linux, false).fits(Queue { max_window: 100, ..queue(0, 0, 0) }, 1024));
+    }
+
+    #[test]
+    fn an_overfilled_buffer_takes_any_message_until_it_is_full() {
+        let buffer = fixed(8192, Stack::Rfc, true);
+        assert!(buffer.fits(queue(8191, 0, 0), 60 << 10) && !buffer.fits(queue(8192, 0, 0), 1));
+        assert_eq!(
+            (buffer.writable(queue(8191, 0, 0)), buffer.writable(queue(8192, 0, 0))),
+            (Bytes::MAX, Bytes::ZERO)
+        );
+    }
+}

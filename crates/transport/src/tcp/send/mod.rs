@@ -1,0 +1,288 @@
+//! The send side: what was written, and which segment may leave next (RFC 9293 §3.7.4 and §3.8.6).
+//!
+//! ```text
+//!   buffer     room for writes
+//!   segments   the stream cut into segments: which new one may leave
+//!   window     the window that the far end offers
+//!   nagle      whether a small segment waits
+//!   burst      how many segments leave together;  pacing: when the next burst may leave
+//!   persist    probes of a closed window
+//! ```
+//!
+//! What is in flight is in [`super::recovery::Scoreboard`], which the methods here receive. Congestion
+//! control decides afterwards.
+
+mod buffer;
+mod burst;
+mod nagle;
+mod pacing;
+mod persist;
+mod segments;
+mod window;
+
+use talkpath_units::{Bytes, Instant};
+
+pub use self::buffer::WRITE;
+use self::buffer::{Queue, SendBuffer};
+pub(super) use self::burst::{BurstDecision, BurstInput};
+use self::nagle::Nagle;
+pub(super) use self::pacing::{Pace, Pacing};
+use self::persist::Persist;
+use self::segments::Stream;
+pub(super) use self::segments::{BlockedBy, SendDecision};
+pub(super) use self::window::MAX_SHIFT;
+use self::window::SendWindow;
+use super::recovery::{Scoreboard, SentSegment};
+use super::rtt::RttEstimator;
+use super::timers::Timers;
+use crate::{Stack, TcpConfig};
+
+/// The send side of one end.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    stream: Stream,
+    window: SendWindow,
+    nagle: Nagle,
+    buffer: SendBuffer,
+    pacing: Pacing,
+    persist: Persist,
+}
+
+impl Sender {
+    pub(super) fn new(config: &TcpConfig, is_rate_based: bool) -> Self {
+        Self {
+            stream: Stream::new(),
+            window: SendWindow::default(),
+            nagle: Nagle::new(config.nagle),
+            buffer: SendBuffer::new(config, is_rate_based),
+            pacing: Pacing::new(config.pacing || is_rate_based, config.stack == Stack::Linux),
+            persist: Persist::default(),
+        }
+    }
+
+    /// The far end's SYN arrived with this window field. `shift` applies from the next segment on.
+    pub(super) const fn on_far_syn(&mut self, window: u16, shift: u8) {
+        self.window.start(window, 0, 1, shift);
+    }
+
+    /// Our SYN is acknowledged: full segments carry `smss` bytes.
+    pub(super) fn on_established(&mut self, smss: u32) {
+        self.stream.on_established(smss);
+    }
+
+    /// Takes the window of a segment at `seq` that acknowledges `ack`. Returns whether it changed.
+    #[inline]
+    pub(super) fn update_window(&mut self, field: u16, seq: u64, ack: u64) -> bool {
+        self.window.update(field, seq, ack)
+    }
+
+    #[inline]
+    pub(super) const fn smss(&self) -> u32 {
+        self.stream.smss()
+    }
+
+    /// Payload of a full segment as it would leave now, beside SACK blocks.
+    #[inline]
+    pub(super) const fn full_payload(&self) -> u32 {
+        self.stream.full()
+    }
+
+    /// New segments leave room for `options` bytes more than timestamps.
+    #[inline]
+    pub(super) fn leave_room(&mut self, options: u32) {
+        self.stream.leave_room(options);
+    }
+
+    /// Bytes written and never sent.
+    #[inline]
+    pub(super) fn unsent(&self, scoreboard: &Scoreboard) -> u64 {
+        self.stream.unsent(scoreboard)
+    }
+
+    /// Bytes written and not acknowledged.
+    #[inline]
+    pub(super) fn queued(&self, scoreboard: &Scoreboard) -> u64 {
+        self.stream.queued(scoreboard)
+    }
+
+    /// Bytes beyond all that was ever sent that the far end's window takes.
+    #[inline]
+    pub(super) const fn usable(&self, scoreboard: &Scoreboard) -> u64 {
+        self.window.edge().saturating_sub(scoreboard.snd_max())
+    }
+
+    /// The far end's window (SND.WND).
+    #[inline]
+    pub(super) const fn offered_bytes(&self, scoreboard: &Scoreboard) -> u64 {
+        self.window.edge().saturating_sub(scoreboard.snd_una())
+    }
+
+    /// The far end's window (SND.WND), in full segments.
+    pub(super) fn offered_packets(&self, scoreboard: &Scoreboard) -> f64 {
+        // Smaller than 2^63, which converts in one step.
+        self.offered_bytes(scoreboard).cast_signed() as f64 / f64::from(self.smss())
+    }
+
+    /// True if there is new data and the far end's window has room for some of it.
+    pub(super) fn can_send_new(&self, scoreboard: &Scoreboard) -> bool {
+        self.unsent(scoreboard) > 0 && self.window.edge() > scoreboard.snd_max()
+    }
+
+    /// The application closed: a FIN follows the last byte.
+    pub(super) const fn queue_fin(&mut self) {
+        self.stream.queue_fin();
+    }
+
+    #[inline]
+    pub(super) const fn is_closing(&self) -> bool {
+        self.stream.is_closing()
+    }
+
+    /// True once our FIN, and all before it, is acknowledged.
+    #[inline]
+    pub(super) const fn fin_is_acked(&self, scoreboard: &Scoreboard) -> bool {
+        self.stream.fin_is_acked(scoreboard)
+    }
+
+    /// What flow control and Nagle's algorithm let leave next. With `new_data_first` retransmissions wait
+    /// until new data was tried (RFC 5682 §2.1 step 2b).
+    #[inline]
+    pub(super) fn plan(&self, scoreboard: &Scoreboard, new_data_first: bool) -> SendDecision {
+        self.stream.plan(scoreboard, &self.window, &self.nagle, new_data_first)
+    }
+
+    /// What a probe forces out: as much as the window takes, small or not (RFC 9293 §3.8.6.2.1 (4)).
+    pub(super) fn plan_forced(&self, scoreboard: &Scoreboard) -> Option<u32> {
+        let payload =
+            self.unsent(scoreboard).min(u64::from(self.full_payload())).min(self.usable(scoreboard));
+        (payload > 0).then_some(payload as u32)
+    }
+
+    /// Sends `payload` new bytes, and the FIN if `fin`. `in_burst` if the segment leaves in one burst with
+    /// the one before.
+    #[inline]
+    pub(super) fn send_new(
+        &mut self,
+        payload: u32,
+        fin: bool,
+        in_burst: bool,
+        scoreboard: &mut Scoreboard,
+        now: Instant,
+    ) -> SentSegment {
+        let pushed = payload > 0 && u64::from(payload) == self.unsent(scoreboard);
+        let sent = scoreboard.send_new(payload, fin, in_burst, pushed, now);
+        if payload > 0 && payload < self.full_payload() {
+            self.nagle.on_small_sent(sent.end());
+        }
+        if fin {
+            self.stream.on_fin_sent();
+        }
+        sent
+    }
+
+    /// Takes `size` bytes of the application, for which there is room.
+    pub(super) fn write(&mut self, size: Bytes, scoreboard: &Scoreboard) {
+        self.stream.write(size.get());
+        self.buffer.on_write(self.queue(scoreboard));
+    }
+
+    /// True if a message of `size` is taken as a whole.
+    pub(super) fn fits(&self, size: Bytes, scoreboard: &Scoreboard) -> bool {
+        self.buffer.fits(self.queue(scoreboard), size.get())
+    }
+
+    /// The application wrote what did not fit.
+    pub(super) const fn on_refused(&mut self) {
+        self.buffer.on_refused();
+    }
+
+    /// How much of a write that does not fit as a whole is taken now: see [`SendBuffer::part`].
+    pub(super) fn part(&self, burst: u64, written: Bytes, scoreboard: &Scoreboard) -> Bytes {
+        self.buffer.part(self.queue(scoreboard), burst, written)
+    }
+
+    /// Room to report to the application.
+    #[inline]
+    pub(super) fn writable(&self, scoreboard: &Scoreboard) -> Bytes {
+        self.buffer.writable(self.queue(scoreboard))
+    }
+
+    /// True if the buffer would hold a message of `size` if it were empty.
+    pub(super) fn holds(&self, size: Bytes, scoreboard: &Scoreboard) -> bool {
+        self.buffer.holds(self.queue(scoreboard), size.get())
+    }
+
+    /// An autotuned buffer gets room for `cwnd` segments of `mss` bytes.
+    pub(super) fn expand_buffer(&mut self, cwnd: u64, mss: u32) {
+        self.buffer.expand(cwnd, mss);
+    }
+
+    /// An acknowledgement arrived.
+    #[inline]
+    pub(super) const fn on_ack(&mut self) {
+        self.buffer.on_ack();
+    }
+
+    /// True if an acknowledgement arrived while the application waited for room.
+    #[inline]
+    pub(super) const fn awaits_buffer_check(&self) -> bool {
+        self.buffer.awaits_check()
+    }
+
+    /// What that acknowledgement released has left: the buffer may grow, and the application may go on
+    /// (tcp_check_space).
+    pub(super) fn check_buffer(&mut self, may_grow: bool, cwnd: u64, mss: u32, scoreboard: &Scoreboard) {
+        self.buffer.check(self.queue(scoreboard), may_grow, cwnd, mss);
+    }
+
+    #[inline]
+    fn queue(&self, scoreboard: &Scoreboard) -> Queue {
+        Queue {
+            bytes: self.queued(scoreboard),
+            unsent: self.unsent(scoreboard),
+            skbs: scoreboard.bursts(),
+            smss: u64::from(self.smss()),
+            max_window: self.window.max_offered(),
+        }
+    }
+
+    #[inline]
+    pub(super) const fn pacing(&self) -> &Pacing {
+        &self.pacing
+    }
+
+    #[inline]
+    pub(super) const fn pacing_mut(&mut self) -> &mut Pacing {
+        &mut self.pacing
+    }
+
+    /// True if the far end's window is being probed, or was and the probes' count still stands.
+    #[inline]
+    pub(super) fn is_persisting(&self, timers: &Timers) -> bool {
+        self.persist.is_active(timers)
+    }
+
+    /// The persist timer expired.
+    pub(super) const fn on_persist_timeout(&mut self) {
+        self.persist.on_timeout();
+    }
+
+    /// True, once, if a probe of the closed window has to leave.
+    #[inline]
+    pub(super) const fn take_window_probe(&mut self) -> bool {
+        self.persist.take_due()
+    }
+
+    /// Starts or stops the persist timer. `is_blocked` if data waits for the far end's window with nothing in
+    /// flight.
+    #[inline]
+    pub(super) fn update_persist(
+        &mut self,
+        is_blocked: bool,
+        rtt: &RttEstimator,
+        timers: &mut Timers,
+        now: Instant,
+    ) {
+        self.persist.update(is_blocked, rtt, timers, now);
+    }
+}

@@ -1,0 +1,364 @@
+//! What takes long or judges the machine: `cargo xtask nightly`, and what takes longer still,
+//! `cargo xtask weekly`.
+//!
+//! Each job has a bound in minutes and ends as passed, failed or skipped with a reason. What passed for a
+//! state of the sources is kept in `target/nightly`, so that a run that was cut short continues with the
+//! rest:
+//!
+//! ```text
+//!   cargo xtask nightly                 all jobs that have not passed yet for these sources, then the table
+//!   cargo xtask nightly --only peers    this job alone, also if it has passed; may be repeated
+//!   cargo xtask nightly --fresh         all jobs anew
+//!   cargo xtask nightly --list          the jobs, their bounds, and what they do
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
+use crate::{kernel_peer, peers};
+
+/// A job: its name, how many minutes it may take, what it does, and the code that does it.
+struct Job {
+    name: &'static str,
+    minutes: u64,
+    what: &'static str,
+    run: fn(&Path, Instant) -> Outcome,
+}
+
+/// How a job ended.
+enum Outcome {
+    Passed(String),
+    Failed(String),
+    Skipped(String),
+}
+
+/// At most 90 minutes together.
+const NIGHTLY: [Job; 11] = [
+    Job {
+        name: "release",
+        minutes: 8,
+        what: "README's command; record files as a debug build's",
+        run: release,
+    },
+    Job {
+        name: "zhang-emu",
+        minutes: 5,
+        what: "the 2004 study's short form in emu",
+        run: |root, end| study(root, "zhang-schulzrinne-2004", end),
+    },
+    Job {
+        name: "foderaro-emu",
+        minutes: 5,
+        what: "the 1995 study's short form in emu",
+        run: |root, end| study(root, "foderaro-1995", end),
+    },
+    Job {
+        name: "spoor-emu",
+        minutes: 5,
+        what: "the 2014 study's short form in emu",
+        run: |root, end| study(root, "spoor-2014", end),
+    },
+    Job {
+        name: "conformance",
+        minutes: 30,
+        what: "the simulator against the kernel, both arenas",
+        run: conformance,
+    },
+    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job {
+        name: "peers",
+        minutes: 15,
+        what: "the 1997 dumbbell in ns-2 and ns-3, ten seeds",
+        run: other_simulators,
+    },
+    Job {
+        name: "no-fast-path",
+        minutes: 8,
+        what: "the digests of TCP without its fast path",
+        run: no_fast_path,
+    },
+    Job {
+        name: "fuzz-dccp-codec",
+        minutes: 3,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "dccp_codec", end),
+    },
+    Job {
+        name: "fuzz-dccp-connection",
+        minutes: 3,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "dccp_connection", end),
+    },
+    Job {
+        name: "fuzz-scenario-file",
+        minutes: 3,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "scenario_file", end),
+    },
+];
+
+const WEEKLY: [Job; 2] = [
+    Job {
+        name: "sawashima",
+        minutes: 180,
+        what: "the 1997 study whole: 51,076 runs",
+        run: |root, end| whole_study(root, "sawashima-1997", end),
+    },
+    Job {
+        name: "zhang",
+        minutes: 60,
+        what: "the 2004 study whole in sim",
+        run: |root, end| whole_study(root, "zhang-schulzrinne-2004", end),
+    },
+];
+
+/// Runs the nightly jobs.
+///
+/// # Errors
+/// The table, if a job failed; or what is wrong with the arguments.
+pub(crate) fn nightly(root: &Path, arguments: &[String]) -> Result<String, String> {
+    run(root, &NIGHTLY, arguments)
+}
+
+/// Runs the weekly jobs.
+///
+/// # Errors
+/// As [`nightly`].
+pub(crate) fn weekly(root: &Path, arguments: &[String]) -> Result<String, String> {
+    run(root, &WEEKLY, arguments)
+}
+
+/// What the command line chose.
+struct Choice {
+    only: Vec<String>,
+    is_fresh: bool,
+}
+
+fn run(root: &Path, jobs: &[Job], arguments: &[String]) -> Result<String, String> {
+    if arguments.iter().any(|argument| argument == "--list") {
+        let lines =
+            jobs.iter().map(|job| format!("{:<22} {:>3} min at most   {}", job.name, job.minutes, job.what));
+        return Ok(lines.collect::<Vec<_>>().join("\n"));
+    }
+    let choice = choose(jobs, arguments)?;
+    let kept = root.join("target").join("nightly").join(state_of_sources(root)?);
+    fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+    let mut rows = Vec::new();
+    let mut failed = 0;
+    for job in jobs {
+        let is_named = choice.only.iter().any(|name| name == job.name);
+        let is_chosen = is_named || choice.only.is_empty();
+        let file = kept.join(job.name);
+        let before = fs::read_to_string(&file).ok();
+        if let Some(row) = before.filter(|_| !choice.is_fresh && !is_named) {
+            rows.push(row);
+        } else if is_chosen {
+            let (row, has_failed) = run_job(root, job, &file)?;
+            failed += usize::from(has_failed);
+            rows.push(row);
+        } else {
+            rows.push(format!("{:<22} {:>6}  not run: --only named others", job.name, "-"));
+        }
+    }
+    let table = format!("{:<22} {:>6}  outcome\n{}", "job", "min", rows.join("\n"));
+    if failed == 0 { Ok(table) } else { Err(format!("{table}\n{failed} failed")) }
+}
+
+/// Runs one job; its row of the table, which is kept if it passed, and whether it failed.
+fn run_job(root: &Path, job: &Job, file: &Path) -> Result<(String, bool), String> {
+    println!("nightly: {}: {}", job.name, job.what);
+    let began = Instant::now();
+    let outcome = (job.run)(root, began + Duration::from_secs(60 * job.minutes));
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
+    let (word, why) = match &outcome {
+        Outcome::Passed(why) => ("passed", why),
+        Outcome::Failed(why) => ("FAILED", why),
+        Outcome::Skipped(why) => ("SKIPPED", why),
+    };
+    let why = why.lines().last().unwrap_or_default();
+    let row = format!("{:<22} {minutes:>6.1}  {word}: {why}", job.name);
+    println!("nightly: {row}");
+    if matches!(outcome, Outcome::Passed(_)) {
+        fs::write(file, &row).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok((row, matches!(outcome, Outcome::Failed(_))))
+}
+
+fn choose(jobs: &[Job], arguments: &[String]) -> Result<Choice, String> {
+    let mut choice = Choice { only: Vec::new(), is_fresh: false };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--fresh" => choice.is_fresh = true,
+            "--only" => {
+                let name = words.next().ok_or("--only: which job? --list names them")?;
+                if !jobs.iter().any(|job| job.name == name) {
+                    return Err(format!("--only {name}: no such job; --list names them"));
+                }
+                choice.only.push(name.clone());
+            }
+            _ => return Err(format!("{word}: expected --only NAME, --fresh or --list")),
+        }
+    }
+    Ok(choice)
+}
+
+/// The commit, and a number for what is changed beside it.
+fn state_of_sources(root: &Path) -> Result<String, String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").current_dir(root).args(arguments).output();
+        output.map_err(|error| format!("git: {error}")).map(|output| output.stdout)
+    };
+    let commit = String::from_utf8_lossy(&git(&["rev-parse", "--short=12", "HEAD"])?).trim().to_owned();
+    let changes = [git(&["diff", "HEAD"])?, git(&["status", "--porcelain"])?].concat();
+    if changes.is_empty() {
+        return Ok(commit);
+    }
+    // FNV-1a with 64 bits: two different states should not meet by chance, and nobody attacks this.
+    let number = changes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    Ok(format!("{commit}-{number:016x}"))
+}
+
+/// A debug build on one job writes the record files of a release build on two.
+fn release(root: &Path, deadline: Instant) -> Outcome {
+    let runs = root.join("target").join("nightly-release");
+    let _ = fs::remove_dir_all(&runs);
+    let (release, debug) = (runs.join("release"), runs.join("debug"));
+    let builds: [(&PathBuf, &[&str]); 2] = [
+        (&release, &["run", "--release", "--", "compare", "--jobs", "2"]),
+        (&debug, &["run", "--", "compare", "--jobs", "1"]),
+    ];
+    for (out, arguments) in builds {
+        let mut command = cargo(root, arguments);
+        command.env("TALKPATH_OUT", out).stdout(Stdio::null());
+        if let Some(outcome) = unless_success(exit_code_until(&mut command, deadline)) {
+            return outcome;
+        }
+    }
+    let compared: Result<Vec<usize>, String> = ["packets.parquet", "series.parquet"]
+        .iter()
+        .map(|file| {
+            let [left, right] =
+                [read(&only_run(&release)?.join(file))?, read(&only_run(&debug)?.join(file))?];
+            let is_same = left == right;
+            is_same
+                .then_some(left.len())
+                .ok_or_else(|| format!("{file}: the two builds write different bytes"))
+        })
+        .collect();
+    match compared {
+        Ok(sizes) => {
+            Outcome::Passed(format!("the same {} bytes from both builds", sizes.iter().sum::<usize>()))
+        }
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// The short form of a study over the kernel's stacks.
+fn study(root: &Path, name: &str, deadline: Instant) -> Outcome {
+    run_study(root, &["study", "run", name, "--arena", "emu", "--quick"], deadline)
+}
+
+/// A study whole, in its own arena.
+fn whole_study(root: &Path, name: &str, deadline: Instant) -> Outcome {
+    run_study(root, &["study", "run", name], deadline)
+}
+
+fn conformance(root: &Path, deadline: Instant) -> Outcome {
+    run_study(root, &["study", "run", "conformance", "--arena", "sim,emu"], deadline)
+}
+
+fn run_study(root: &Path, arguments: &[&str], deadline: Instant) -> Outcome {
+    let build = exit_code_until(&mut cargo(root, &["build", "--release"]), deadline);
+    if let Some(outcome) = unless_success(build) {
+        return outcome;
+    }
+    let mut command = Command::new(root.join("target").join("release").join("talkpath"));
+    command.current_dir(root).args(arguments).arg("--out").arg(root.join("target").join("nightly-studies"));
+    match exit_code_until(&mut command, deadline) {
+        Ok(Some(0)) => Outcome::Passed("every verdict as expected".to_owned()),
+        Ok(Some(UNAVAILABLE)) => Outcome::Skipped("the arena is not available here".to_owned()),
+        Ok(Some(code)) => Outcome::Failed(format!("exit code {code}: see the verdicts above")),
+        // On a disturbed machine an emulated study repeats runs, so that its time has no bound of its own.
+        Ok(None) => Outcome::Skipped("no verdict: it did not end within its time".to_owned()),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+fn dccp_kernel(root: &Path, _: Instant) -> Outcome {
+    match kernel_peer::run(root) {
+        Ok(closing) if closing.contains("0 passed") => Outcome::Skipped(closing),
+        Ok(closing) => Outcome::Passed(closing),
+        Err(closing) => Outcome::Failed(closing),
+    }
+}
+
+fn other_simulators(root: &Path, _: Instant) -> Outcome {
+    match peers::run(root, &[]) {
+        Ok(closing) => Outcome::Passed(closing),
+        Err(why) if why.contains("no other simulator is installed") => Outcome::Skipped(why),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+fn no_fast_path(root: &Path, deadline: Instant) -> Outcome {
+    let test = ["test", "-p", "talkpath-sim", "--features", "no-fast-path", "--test", "digests"];
+    match unless_success(exit_code_until(&mut cargo(root, &test), deadline)) {
+        Some(outcome) => outcome,
+        None => Outcome::Passed("the digests are those with it".to_owned()),
+    }
+}
+
+/// A minute of fuzzing, from the committed corpus.
+fn fuzz(root: &Path, target: &str, deadline: Instant) -> Outcome {
+    let has = Command::new("cargo").args(["fuzz", "--version"]).output();
+    if !has.is_ok_and(|output| output.status.success()) {
+        return Outcome::Skipped("cargo-fuzz is missing: cargo install cargo-fuzz".to_owned());
+    }
+    let mut command = Command::new("cargo");
+    let arguments = ["+nightly", "fuzz", "run", target, "--", "-max_total_time=60", "-rss_limit_mb=2048"];
+    command.current_dir(root.join("fuzz")).args(arguments);
+    match unless_success(exit_code_until(&mut command, deadline)) {
+        Some(outcome) => outcome,
+        None => Outcome::Passed("no input made it fail in a minute".to_owned()),
+    }
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root).args(arguments);
+    command
+}
+
+/// The outcome of a command that did not end with exit code 0.
+fn unless_success(ended: Result<Option<i32>, String>) -> Option<Outcome> {
+    match ended {
+        Ok(Some(0)) => None,
+        Ok(Some(code)) => Some(Outcome::Failed(format!("exit code {code}"))),
+        Ok(None) => Some(Outcome::Failed("it did not end within its time".to_owned())),
+        Err(why) => Some(Outcome::Failed(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nightly_jobs_take_at_most_90_minutes_together() {
+        let minutes: u64 = NIGHTLY.iter().map(|job| job.minutes).sum();
+        assert!(minutes <= 90, "{minutes} minutes");
+    }
+
+    #[test]
+    fn an_unknown_job_is_a_mistake_that_names_the_list() {
+        let words = ["--only".to_owned(), "everything".to_owned()];
+        let why = choose(&NIGHTLY, &words).map(|_| ()).unwrap_err();
+        assert!(why.contains("everything") && why.contains("--list"), "{why}");
+    }
+}
