@@ -7,6 +7,7 @@ mod support;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+use support::quiet::undisturbed;
 use support::shared::{Folder, found, plan};
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, replay};
@@ -52,64 +53,74 @@ fn emulate(text: &str) -> Option<RunRecord> {
 
 #[test]
 fn a_file_crosses_the_emulated_path_over_every_transport_and_both_ways() {
-    let folder = Folder::new("emu");
-    let source = folder.file("talk.wav", 300_000);
-    let flow = |name: &str, transport: &str, more: &str| {
-        format!(
-            "[flow.{name}]\ntransport = \"{transport}\"\nworkload = {{ kind = \"file\", source = \"{source}\" }}\n{more}\n"
-        )
-    };
-    let text = "duration = \"3 s\"\ndrain = \"500 ms\"\npath.up = { rate = \"50 Mbps\", delay = \"5 ms\" }\n\
+    undisturbed(|| {
+        let folder = Folder::new("emu");
+        let source = folder.file("talk.wav", 300_000);
+        let flow = |name: &str, transport: &str, more: &str| {
+            format!(
+                "[flow.{name}]\ntransport = \"{transport}\"\nworkload = {{ kind = \"file\", source = \"{source}\" }}\n{more}\n"
+            )
+        };
+        let text =
+            "duration = \"3 s\"\ndrain = \"500 ms\"\npath.up = { rate = \"50 Mbps\", delay = \"5 ms\" }\n\
                 path.down = { rate = \"50 Mbps\", delay = \"5 ms\" }\n"
-        .to_owned()
-        + &flow("datagrams", "udp", "")
-        + &flow("stream", "tcp", "")
-        + &flow("prompt", "tcp-nodelay", "direction = \"down\"")
-        + &flow("slow", "tcp", "receiver = { service = \"20 ms\" }");
-    let Some(record) = emulate(&text) else { return };
-    for name in ["datagrams", "stream", "prompt", "slow"] {
-        let file = found(&record, name);
-        assert_eq!((file.received, file.intact), (Some(Bytes::new(300_000)), Some(true)), "{name}: {file:?}");
-        assert_eq!((file.name.as_str(), file.missing_ranges, &file.kept_as), ("talk.wav", 0, &None));
-    }
-    let datagrams = &record.flows[0].forward.messages;
-    assert!(
-        datagrams.iter().rev().skip(1).all(|row| row.size == Bytes::new(1472)),
-        "what crosses 1500 B whole"
-    );
-    assert_eq!(datagrams.iter().map(|row| row.size.get() - 8).sum::<u64>(), 300_000);
+                .to_owned()
+                + &flow("datagrams", "udp", "")
+                + &flow("stream", "tcp", "")
+                + &flow("prompt", "tcp-nodelay", "direction = \"down\"")
+                + &flow("slow", "tcp", "receiver = { service = \"20 ms\" }");
+        let Some(record) = emulate(&text) else { return };
+        for name in ["datagrams", "stream", "prompt", "slow"] {
+            let file = found(&record, name);
+            assert_eq!(
+                (file.received, file.intact),
+                (Some(Bytes::new(300_000)), Some(true)),
+                "{name}: {file:?}"
+            );
+            assert_eq!((file.name.as_str(), file.missing_ranges, &file.kept_as), ("talk.wav", 0, &None));
+        }
+        let datagrams = &record.flows[0].forward.messages;
+        assert!(
+            datagrams.iter().rev().skip(1).all(|row| row.size == Bytes::new(1472)),
+            "what crosses 1500 B whole"
+        );
+        assert_eq!(datagrams.iter().map(|row| row.size.get() - 8).sum::<u64>(), 300_000);
+    });
 }
 
 #[test]
 fn what_is_missing_of_a_file_over_udp_is_listed_by_its_bytes() {
-    let folder = Folder::new("missing");
-    let source = folder.file("talk.wav", 10_500);
-    std::fs::write(folder.0.join("loss"), "0110 00000 0 1").unwrap();
-    let text = format!(
-        "duration = \"1 s\"\ndrain = \"300 ms\"\npath.down = {{ rate = \"1 Mbps\" }}\n\
+    undisturbed(|| {
+        let folder = Folder::new("missing");
+        let source = folder.file("talk.wav", 10_500);
+        std::fs::write(folder.0.join("loss"), "0110 00000 0 1").unwrap();
+        let text = format!(
+            "duration = \"1 s\"\ndrain = \"300 ms\"\npath.down = {{ rate = \"1 Mbps\" }}\n\
          path.up = {{ rate = \"50 Mbps\", loss = {{ kind = \"trace\", file = \"{}\" }} }}\n\
          [flow.f]\ntransport = \"udp\"\nworkload = {{ kind = \"file\", source = \"{source}\", size = \"1008 B\" }}\n",
-        folder.0.join("loss").display()
-    );
-    let Some(record) = emulate(&text) else { return };
-    let file = found(&record, "f");
-    assert_eq!((file.received, file.intact), (Some(Bytes::new(8000)), Some(false)));
-    assert_eq!((&file.missing[..], file.missing_ranges), (&[(1000, 3000), (10_000, 10_500)][..], 2));
-    assert!(record.warnings.iter().any(|line| line.contains("8000 of 10500 B arrived, 2 byte ranges")));
+            folder.0.join("loss").display()
+        );
+        let Some(record) = emulate(&text) else { return };
+        let file = found(&record, "f");
+        assert_eq!((file.received, file.intact), (Some(Bytes::new(8000)), Some(false)));
+        assert_eq!((&file.missing[..], file.missing_ranges), (&[(1000, 3000), (10_000, 10_500)][..], 2));
+        assert!(record.warnings.iter().any(|line| line.contains("8000 of 10500 B arrived, 2 byte ranges")));
+    });
 }
 
 #[test]
 fn a_replay_finds_no_difference_with_traces_fragments_several_links_and_super_packets() {
-    let folder = Folder::new("replay");
-    let write = |name: &str, text: &str| {
-        std::fs::write(folder.0.join(name), text).unwrap();
-        folder.0.join(name).display().to_string()
-    };
-    // 20 Mbps in lumps of five packets, a loss in thirty, a delay that steps.
-    let rate = write("rate", &(1..=100).map(|n| format!("{}\n", n / 5 * 3)).collect::<String>());
-    let (loss, delay) = (write("loss", &("0".repeat(29) + "1")), write("delay", "0\n0.5\n1.25\n"));
-    let text = format!(
-        r#"
+    undisturbed(|| {
+        let folder = Folder::new("replay");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.0.join(name), text).unwrap();
+            folder.0.join(name).display().to_string()
+        };
+        // 20 Mbps in lumps of five packets, a loss in thirty, a delay that steps.
+        let rate = write("rate", &(1..=100).map(|n| format!("{}\n", n / 5 * 3)).collect::<String>());
+        let (loss, delay) = (write("loss", &("0".repeat(29) + "1")), write("delay", "0\n0.5\n1.25\n"));
+        let text = format!(
+            r#"
         duration = "2 s"
         [link.near]
         rate = {{ trace = "{rate}" }}
@@ -139,13 +150,14 @@ fn a_replay_finds_no_difference_with_traces_fragments_several_links_and_super_pa
         route = ["back"]
         return_route = ["near"]
         "#
-    );
-    // `emulate` replays.
-    let Some(record) = emulate(&text) else { return };
-    let bulk = &record.flows[2].forward;
-    assert_eq!(bulk.reads.iter().map(|read| read.1.get()).sum::<u64>(), 2_000_000);
-    let burst = &record.flows[1].forward.messages;
-    assert!(burst.len() == 200 && burst.iter().all(|row| row.received.is_some()));
-    // Datagrams that left together came together, and none was merged with another.
-    assert!(burst.iter().all(|row| row.copies == 1 && row.size == Bytes::new(300)));
+        );
+        // `emulate` replays.
+        let Some(record) = emulate(&text) else { return };
+        let bulk = &record.flows[2].forward;
+        assert_eq!(bulk.reads.iter().map(|read| read.1.get()).sum::<u64>(), 2_000_000);
+        let burst = &record.flows[1].forward.messages;
+        assert!(burst.len() == 200 && burst.iter().all(|row| row.received.is_some()));
+        // Datagrams that left together came together, and none was merged with another.
+        assert!(burst.iter().all(|row| row.copies == 1 && row.size == Bytes::new(300)));
+    });
 }

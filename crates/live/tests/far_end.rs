@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use support::quiet::undisturbed;
 use support::relay::Relay;
 use support::{Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
 use talkpath_arena::ArenaError;
@@ -39,120 +40,135 @@ fn listener(serve: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
 
 #[test]
 fn a_far_end_that_dies_leaves_what_was_measured() {
-    for transport in TRANSPORTS {
-        let mut server = Serving::loopback();
-        let address = server.address;
-        let flow = echo(voice("call", transport), EchoWrite::PerMessage);
-        let client = std::thread::spawn(move || run(address, &scenario(5000, vec![flow])));
-        std::thread::sleep(Duration::from_millis(900));
-        let died = Instant::now();
-        server.kill();
-        let error = client.join().unwrap().unwrap_err();
-        assert!(died.elapsed() < Duration::from_secs(3), "{transport}: told at once");
-        let ArenaError::FarEnd { what, partial: Some(record) } = error else { panic!("{error:?}") };
-        assert!(what.contains(&address.to_string()), "{what}");
-        let flow = &record.flows[0];
-        let echo = flow.echo.as_ref().unwrap();
-        let returned = echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
-        assert!((10..250).contains(&returned), "{transport}: {returned} round trips");
-        assert!(flow.forward.messages.len() >= returned);
-        assert!(flow.forward.messages[..returned - 1].iter().all(|row| row.fate == Fate::Delivered));
-        assert!(
-            echo.messages.iter().all(|row| row.received.is_some()),
-            "an echo's row comes with its arrival"
-        );
-        assert!(!record.clock.trusted && !flow.info.clock_trusted);
-    }
+    undisturbed(|| {
+        for transport in TRANSPORTS {
+            let mut server = Serving::loopback();
+            let address = server.address;
+            let flow = echo(voice("call", transport), EchoWrite::PerMessage);
+            let client = std::thread::spawn(move || run(address, &scenario(5000, vec![flow])));
+            std::thread::sleep(Duration::from_millis(900));
+            let died = Instant::now();
+            server.kill();
+            let error = client.join().unwrap().unwrap_err();
+            assert!(died.elapsed() < Duration::from_secs(3), "{transport}: told at once");
+            let ArenaError::FarEnd { what, partial: Some(record) } = error else { panic!("{error:?}") };
+            assert!(what.contains(&address.to_string()), "{what}");
+            let flow = &record.flows[0];
+            let echo = flow.echo.as_ref().unwrap();
+            let returned = echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+            assert!((10..250).contains(&returned), "{transport}: {returned} round trips");
+            assert!(flow.forward.messages.len() >= returned);
+            assert!(flow.forward.messages[..returned - 1].iter().all(|row| row.fate == Fate::Delivered));
+            assert!(
+                echo.messages.iter().all(|row| row.received.is_some()),
+                "an echo's row comes with its arrival"
+            );
+            assert!(!record.clock.trusted && !flow.info.clock_trusted);
+        }
+    });
 }
 
 #[test]
 fn a_flow_whose_connection_is_reset_ends_alone() {
-    let server = Serving::loopback();
-    let relay = Relay { reset_data_after: Some(Duration::from_millis(700)), ..Relay::default() };
-    let address = relay.start(server.address);
-    let flows = ["udp", "tcp-nodelay"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
-    let record = run(address, &scenario(2000, flows)).unwrap();
-    assert!(record.valid, "the path ended a flow, no machine disturbed the run: {:?}", record.warnings);
-    let [call, chat] = &record.flows[..] else { panic!() };
-    let fates = |fate| chat.forward.messages.iter().filter(|row| row.fate == fate).count();
-    let of_call = &call.echo.as_ref().unwrap().messages;
-    assert_eq!(of_call.iter().filter(|row| row.fate == Fate::Delivered).count(), 100, "it goes to its end");
-    assert_eq!(chat.forward.messages.len(), 100, "what was due after the reset is recorded, too");
-    assert!((25..60).contains(&fates(Fate::Delivered)), "{} delivered", fates(Fate::Delivered));
-    assert!(fates(Fate::Refused) > 40, "{} refused", fates(Fate::Refused));
-    assert_eq!(fates(Fate::Unfinished), 0, "nothing of it will come");
-    let warnings = record.warnings.join("\n");
-    assert!(warnings.contains("flow tcp-nodelay: the data connection was reset 0."), "{warnings}");
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let relay = Relay { reset_data_after: Some(Duration::from_millis(700)), ..Relay::default() };
+        let address = relay.start(server.address);
+        let flows =
+            ["udp", "tcp-nodelay"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
+        let record = run(address, &scenario(2000, flows)).unwrap();
+        assert!(record.valid, "the path ended a flow, no machine disturbed the run: {:?}", record.warnings);
+        let [call, chat] = &record.flows[..] else { panic!() };
+        let fates = |fate| chat.forward.messages.iter().filter(|row| row.fate == fate).count();
+        let of_call = &call.echo.as_ref().unwrap().messages;
+        assert_eq!(
+            of_call.iter().filter(|row| row.fate == Fate::Delivered).count(),
+            100,
+            "it goes to its end"
+        );
+        assert_eq!(chat.forward.messages.len(), 100, "what was due after the reset is recorded, too");
+        assert!((25..60).contains(&fates(Fate::Delivered)), "{} delivered", fates(Fate::Delivered));
+        assert!(fates(Fate::Refused) > 40, "{} refused", fates(Fate::Refused));
+        assert_eq!(fates(Fate::Unfinished), 0, "nothing of it will come");
+        let warnings = record.warnings.join("\n");
+        assert!(warnings.contains("flow tcp-nodelay: the data connection was reset 0."), "{warnings}");
+    });
 }
 
 #[test]
 fn a_far_clock_that_steps_and_comes_back_during_the_run_is_not_trusted() {
-    let server = Serving::loopback();
-    // The stamps of the progress that the server reports half a second to a second into the run are 300 ms
-    // ahead.
-    let reports = AtomicU32::new(0);
-    let edit = move |line: String| {
-        let is_ahead = line.contains("\"progress\"") && reports.fetch_add(1, Ordering::Relaxed) == 1;
-        let mut answer: serde_json::Value = serde_json::from_str(&line).unwrap();
-        if is_ahead {
-            for key in ["received_ns", "sent_ns"] {
-                let stamp = &mut answer["progress"][key];
-                *stamp = (stamp.as_i64().unwrap() + 300_000_000).into();
+    undisturbed(|| {
+        let server = Serving::loopback();
+        // The stamps of the progress that the server reports half a second to a second into the run are 300
+        // ms ahead.
+        let reports = AtomicU32::new(0);
+        let edit = move |line: String| {
+            let is_ahead = line.contains("\"progress\"") && reports.fetch_add(1, Ordering::Relaxed) == 1;
+            let mut answer: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if is_ahead {
+                for key in ["received_ns", "sent_ns"] {
+                    let stamp = &mut answer["progress"][key];
+                    *stamp = (stamp.as_i64().unwrap() + 300_000_000).into();
+                }
             }
-        }
-        answer.to_string()
-    };
-    let address = Relay { edit: Arc::new(edit), ..Relay::default() }.start(server.address);
-    let flows = vec![echo(voice("call", "udp"), EchoWrite::PerMessage)];
-    let record = run(address, &scenario(2000, flows)).unwrap();
-    assert!(!record.clock.trusted && !record.flows[0].info.clock_trusted, "{}", record.clock.why);
-    assert!(record.clock.why.contains("does not run evenly"), "{}", record.clock.why);
+            answer.to_string()
+        };
+        let address = Relay { edit: Arc::new(edit), ..Relay::default() }.start(server.address);
+        let flows = vec![echo(voice("call", "udp"), EchoWrite::PerMessage)];
+        let record = run(address, &scenario(2000, flows)).unwrap();
+        assert!(!record.clock.trusted && !record.flows[0].info.clock_trusted, "{}", record.clock.why);
+        assert!(record.clock.why.contains("does not run evenly"), "{}", record.clock.why);
+    });
 }
 
 #[test]
 fn a_user_who_interrupts_keeps_what_was_measured() {
-    let server = Serving::loopback();
-    let address = server.address;
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let client = std::thread::spawn({
-        let interrupt = Arc::clone(&interrupt);
-        let flows = vec![echo(voice("call", "udp"), EchoWrite::PerMessage), voice("other", "tcp")];
-        move || run_with(address, &scenario(5000, flows), None, &interrupt)
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let address = server.address;
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let client = std::thread::spawn({
+            let interrupt = Arc::clone(&interrupt);
+            let flows = vec![echo(voice("call", "udp"), EchoWrite::PerMessage), voice("other", "tcp")];
+            move || run_with(address, &scenario(5000, flows), None, &interrupt)
+        });
+        std::thread::sleep(Duration::from_millis(900));
+        interrupt.store(true, Ordering::Relaxed);
+        let ArenaError::Interrupted { partial: Some(record) } = client.join().unwrap().unwrap_err() else {
+            panic!()
+        };
+        for flow in &record.flows {
+            let delivered = flow.forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+            assert!((10..250).contains(&delivered), "{}: {delivered}", flow.info.name);
+            assert!(
+                flow.forward.messages.iter().all(|row| row.fate != Fate::Missing),
+                "nothing was lost on loopback"
+            );
+        }
     });
-    std::thread::sleep(Duration::from_millis(900));
-    interrupt.store(true, Ordering::Relaxed);
-    let ArenaError::Interrupted { partial: Some(record) } = client.join().unwrap().unwrap_err() else {
-        panic!()
-    };
-    for flow in &record.flows {
-        let delivered = flow.forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
-        assert!((10..250).contains(&delivered), "{}: {delivered}", flow.info.name);
-        assert!(
-            flow.forward.messages.iter().all(|row| row.fate != Fate::Missing),
-            "nothing was lost on loopback"
-        );
-    }
 }
 
 #[test]
 fn what_is_no_server_is_told_from_one() {
-    let noise = listener(|mut stream| drop(stream.write_all(b"\x00\x17SSH-2.0-noise\r\n")));
-    assert!(refusal(&noise.to_string(), None).contains("another service"));
-    let http = listener(|mut stream| drop(stream.write_all(b"{\"error\": 1}\n")));
-    assert!(refusal(&http.to_string(), None).contains("not talkpath's protocol"));
-    let closing = listener(drop);
-    assert!(refusal(&closing.to_string(), None).contains("closed the connection"));
-    let silent = listener(|stream| {
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_secs(8));
-            drop(stream);
+    undisturbed(|| {
+        let noise = listener(|mut stream| drop(stream.write_all(b"\x00\x17SSH-2.0-noise\r\n")));
+        assert!(refusal(&noise.to_string(), None).contains("another service"));
+        let http = listener(|mut stream| drop(stream.write_all(b"{\"error\": 1}\n")));
+        assert!(refusal(&http.to_string(), None).contains("not talkpath's protocol"));
+        let closing = listener(drop);
+        assert!(refusal(&closing.to_string(), None).contains("closed the connection"));
+        let silent = listener(|stream| {
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_secs(8));
+                drop(stream);
+            });
         });
+        let begun = Instant::now();
+        assert!(refusal(&silent.to_string(), None).contains("said nothing"));
+        assert!(begun.elapsed() < Duration::from_secs(6));
+        let endless = listener(|mut stream| while stream.write_all(&[b'{'; 4096]).is_ok() {});
+        assert!(refusal(&endless.to_string(), None).contains("not talkpath's protocol"));
     });
-    let begun = Instant::now();
-    assert!(refusal(&silent.to_string(), None).contains("said nothing"));
-    assert!(begun.elapsed() < Duration::from_secs(6));
-    let endless = listener(|mut stream| while stream.write_all(&[b'{'; 4096]).is_ok() {});
-    assert!(refusal(&endless.to_string(), None).contains("not talkpath's protocol"));
 }
 
 #[test]
@@ -169,17 +185,19 @@ fn a_host_that_is_not_there_says_so() {
 
 #[test]
 fn a_key_must_be_the_same_at_both_ends() {
-    let key = b"0123456789abcdef0123";
-    let server = Serving::at("127.0.0.1:0", Some(Key::new(key).unwrap()), Limits::default());
-    let address = server.address.to_string();
-    assert!(refusal(&address, None).contains("asks for a key"));
-    assert!(refusal(&address, Some(b"another key entirely")).contains("the key is not this server's"));
-    let run_of = scenario(100, vec![voice("call", "udp")]);
-    let record =
-        run_with(server.address, &run_of, Some(Key::new(key).unwrap()), &AtomicBool::new(false)).unwrap();
-    assert_eq!(record.flows[0].forward.messages.len(), 5);
-    let open = Serving::loopback();
-    assert!(refusal(&open.address.to_string(), Some(key)).contains("does not ask for a key"));
+    undisturbed(|| {
+        let key = b"0123456789abcdef0123";
+        let server = Serving::at("127.0.0.1:0", Some(Key::new(key).unwrap()), Limits::default());
+        let address = server.address.to_string();
+        assert!(refusal(&address, None).contains("asks for a key"));
+        assert!(refusal(&address, Some(b"another key entirely")).contains("the key is not this server's"));
+        let run_of = scenario(100, vec![voice("call", "udp")]);
+        let record =
+            run_with(server.address, &run_of, Some(Key::new(key).unwrap()), &AtomicBool::new(false)).unwrap();
+        assert_eq!(record.flows[0].forward.messages.len(), 5);
+        let open = Serving::loopback();
+        assert!(refusal(&open.address.to_string(), Some(key)).contains("does not ask for a key"));
+    });
 }
 
 #[test]
@@ -219,57 +237,64 @@ fn a_session_beyond_the_limits_is_refused_before_it_begins() {
 
 #[test]
 fn a_server_whose_sessions_are_taken_says_so_and_serves_again_when_one_ends() {
-    let server = Serving::at("127.0.0.1:0", None, Limits { sessions: 1, ..Limits::default() });
-    let address = server.address;
-    let first = std::thread::spawn(move || run(address, &scenario(1000, vec![voice("call", "udp")])));
-    std::thread::sleep(Duration::from_millis(400));
-    match run(address, &scenario(100, vec![voice("call", "udp")])) {
-        Err(ArenaError::FarEnd { what, partial: None }) => {
-            assert!(what.contains("sessions are taken"), "{what}");
+    undisturbed(|| {
+        let server = Serving::at("127.0.0.1:0", None, Limits { sessions: 1, ..Limits::default() });
+        let address = server.address;
+        let first = std::thread::spawn(move || run(address, &scenario(1000, vec![voice("call", "udp")])));
+        std::thread::sleep(Duration::from_millis(400));
+        match run(address, &scenario(100, vec![voice("call", "udp")])) {
+            Err(ArenaError::FarEnd { what, partial: None }) => {
+                assert!(what.contains("sessions are taken"), "{what}");
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
-    }
-    assert!(first.join().unwrap().is_ok());
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(run(address, &scenario(100, vec![voice("call", "udp")])).is_ok());
+        assert!(first.join().unwrap().is_ok());
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(run(address, &scenario(100, vec![voice("call", "udp")])).is_ok());
+    });
 }
 
 #[test]
 fn ipv6_works_where_the_host_has_it() {
-    if TcpListener::bind("[::1]:0").is_err() {
-        println!("SKIP: this host has no IPv6 loopback");
-        return;
-    }
-    let server = Serving::at("[::]:0", None, Limits::default());
-    let port = server.address.port();
-    for address in [format!("[::1]:{port}"), format!("127.0.0.1:{port}")] {
-        let flows = ["udp", "tcp"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
-        let record = run(address.parse().unwrap(), &scenario(200, flows)).unwrap();
-        for flow in &record.flows {
-            let echo = flow.echo.as_ref().unwrap();
-            assert_eq!(
-                echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count(),
-                10,
-                "{address}"
-            );
+    undisturbed(|| {
+        if TcpListener::bind("[::1]:0").is_err() {
+            println!("SKIP: this host has no IPv6 loopback");
+            return;
         }
-    }
+        let server = Serving::at("[::]:0", None, Limits::default());
+        let port = server.address.port();
+        for address in [format!("[::1]:{port}"), format!("127.0.0.1:{port}")] {
+            let flows = ["udp", "tcp"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
+            let record = run(address.parse().unwrap(), &scenario(200, flows)).unwrap();
+            for flow in &record.flows {
+                let echo = flow.echo.as_ref().unwrap();
+                assert_eq!(
+                    echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count(),
+                    10,
+                    "{address}"
+                );
+            }
+        }
+    });
 }
 
 #[test]
 fn several_clients_measure_at_once() {
-    let server = Serving::loopback();
-    let address = server.address;
-    let clients: Vec<_> = (0..4)
-        .map(|_| {
-            let flows = ["udp", "tcp"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
-            std::thread::spawn(move || run(address, &scenario(600, flows)))
-        })
-        .collect();
-    for client in clients {
-        for flow in &client.join().unwrap().unwrap().flows {
-            let echo = flow.echo.as_ref().unwrap();
-            assert_eq!(echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count(), 30);
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let address = server.address;
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let flows =
+                    ["udp", "tcp"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
+                std::thread::spawn(move || run(address, &scenario(600, flows)))
+            })
+            .collect();
+        for client in clients {
+            for flow in &client.join().unwrap().unwrap().flows {
+                let echo = flow.echo.as_ref().unwrap();
+                assert_eq!(echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count(), 30);
+            }
         }
-    }
+    });
 }

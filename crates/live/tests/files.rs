@@ -4,6 +4,7 @@
 
 mod support;
 
+use support::quiet::undisturbed;
 use support::shared::{Folder, found};
 use support::{Serving, down, run, scenario, voice};
 use talkpath_live::{Limits, ServeOptions};
@@ -25,32 +26,40 @@ fn file(name: &str, transport: &str, source: &str, bytes: u64, size: u64) -> Flo
 
 #[test]
 fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
-    let (folder, kept) = (Folder::new("live"), Folder::new("kept"));
-    let source = folder.file("talk.wav", 200_000);
-    let flows =
-        || ["udp", "tcp", "tcp-nodelay"].map(|name| file(name, name, &source, 200_000, 1400)).to_vec();
-    let check = |record: &RunRecord| {
-        for flow in &record.flows {
-            let file = flow.file.as_ref().unwrap();
-            assert_eq!((file.received, file.intact), (Some(Bytes::new(200_000)), Some(true)), "{file:?}");
-        }
-    };
-    let record = run(Serving::loopback().address, &scenario(1000, flows())).unwrap();
-    check(&record);
-    assert!(record.flows.iter().all(|flow| flow.file.as_ref().unwrap().kept_as.is_none()));
-    assert!(record.machine.as_ref().unwrap().real_time.is_some());
+    undisturbed(|| {
+        let (folder, kept) = (Folder::new("live"), Folder::new("kept"));
+        let source = folder.file("talk.wav", 200_000);
+        let flows =
+            || ["udp", "tcp", "tcp-nodelay"].map(|name| file(name, name, &source, 200_000, 1400)).to_vec();
+        let check = |record: &RunRecord| {
+            for flow in &record.flows {
+                let file = flow.file.as_ref().unwrap();
+                assert_eq!((file.received, file.intact), (Some(Bytes::new(200_000)), Some(true)), "{file:?}");
+            }
+        };
+        let record = run(Serving::loopback().address, &scenario(1000, flows())).unwrap();
+        check(&record);
+        assert!(record.flows.iter().all(|flow| flow.file.as_ref().unwrap().kept_as.is_none()));
+        assert!(record.machine.as_ref().unwrap().real_time.is_some());
 
-    let bind = vec!["127.0.0.1:0".parse().unwrap()];
-    let limits = Limits { kept_bytes: 500_000, ..Limits::default() };
-    let server =
-        Serving::with(ServeOptions { bind, limits, keep: Some(kept.0.clone()), ..ServeOptions::default() });
-    let record = run(server.address, &scenario(1000, flows())).unwrap();
-    check(&record);
-    assert_eq!(kept.names(), ["talk-2.wav", "talk.wav"], "the third would pass the server's limit");
-    assert!(record.warnings.iter().any(|line| line.contains("did not keep the file: its limit of 500000 B")));
-    for name in kept.names() {
-        assert!(std::fs::read(kept.0.join(name)).unwrap() == std::fs::read(&source).unwrap());
-    }
+        let bind = vec!["127.0.0.1:0".parse().unwrap()];
+        let limits = Limits { kept_bytes: 500_000, ..Limits::default() };
+        let server = Serving::with(ServeOptions {
+            bind,
+            limits,
+            keep: Some(kept.0.clone()),
+            ..ServeOptions::default()
+        });
+        let record = run(server.address, &scenario(1000, flows())).unwrap();
+        check(&record);
+        assert_eq!(kept.names(), ["talk-2.wav", "talk.wav"], "the third would pass the server's limit");
+        assert!(
+            record.warnings.iter().any(|line| line.contains("did not keep the file: its limit of 500000 B"))
+        );
+        for name in kept.names() {
+            assert!(std::fs::read(kept.0.join(name)).unwrap() == std::fs::read(&source).unwrap());
+        }
+    });
 }
 
 #[test]
@@ -71,14 +80,17 @@ fn a_server_takes_no_more_files_than_it_holds_and_sends_none() {
 
 #[test]
 fn bulk_over_udp_is_sent_as_the_socket_takes_it() {
-    let workload = WorkloadConfig::Bulk { bytes: Some(Bytes::new(400_000)) };
-    let flow = Flow { workload, ..voice("bulk", "udp") };
-    let record = run(Serving::loopback().address, &scenario(1000, vec![flow])).unwrap();
-    let rows = &record.flows[0].forward.messages;
-    assert_eq!(rows.iter().map(|row| row.size.get()).sum::<u64>(), 400_000);
-    assert_eq!(rows.len(), 7, "six whole datagrams of 65,507 B and the rest");
-    assert!(rows.iter().all(|row| row.received.is_some() && row.sent.is_some()));
-    assert!(
-        record.flows[0].counters.blocked.is_some() && record.flows[0].counters.cwnd_packets_mean.is_none()
-    );
+    undisturbed(|| {
+        let workload = WorkloadConfig::Bulk { bytes: Some(Bytes::new(400_000)) };
+        let flow = Flow { workload, ..voice("bulk", "udp") };
+        let record = run(Serving::loopback().address, &scenario(1000, vec![flow])).unwrap();
+        let rows = &record.flows[0].forward.messages;
+        assert_eq!(rows.iter().map(|row| row.size.get()).sum::<u64>(), 400_000);
+        assert_eq!(rows.len(), 7, "six whole datagrams of 65,507 B and the rest");
+        assert!(rows.iter().all(|row| row.received.is_some() && row.sent.is_some()));
+        assert!(
+            record.flows[0].counters.blocked.is_some()
+                && record.flows[0].counters.cwnd_packets_mean.is_none()
+        );
+    });
 }

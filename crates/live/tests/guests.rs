@@ -6,35 +6,38 @@ mod support;
 use std::time::Duration;
 
 use serde_json::json;
+use support::quiet::undisturbed;
 use support::raw::{RawClient, flow, voice};
 use support::{Serving, cbr, down, run, scenario};
 use talkpath_arena::ArenaError;
 
 #[test]
 fn who_pipelines_questions_and_reads_no_answers_is_read_no_further_until_it_reads() {
-    let server = Serving::loopback();
-    let mut client = RawClient::welcomed(server.address);
-    let flows = vec![flow("udp", &voice(), true); 32];
-    assert!(client.session(&flows, 60_000)["ready"].is_object());
-    // The server keeps 1 MiB of answers and the kernels' buffers hold some; the next question waits here.
-    let most = 200_000;
-    for (question, answer) in [("{\"probe\":{\"number\":1}}", "probe"), ("\"ask\"", "progress")] {
-        // Blanks, so that the kernels' buffers hold fewer of them.
-        let line = &format!("{question}{}\n", " ".repeat(if answer == "probe" { 20 } else { 300 }));
-        if answer == "progress" {
-            client.go();
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let mut client = RawClient::welcomed(server.address);
+        let flows = vec![flow("udp", &voice(), true); 32];
+        assert!(client.session(&flows, 60_000)["ready"].is_object());
+        // The server keeps 1 MiB of answers and the kernels' buffers hold some; the next question waits here.
+        let most = 200_000;
+        for (question, answer) in [("{\"probe\":{\"number\":1}}", "probe"), ("\"ask\"", "progress")] {
+            // Blanks, so that the kernels' buffers hold fewer of them.
+            let line = &format!("{question}{}\n", " ".repeat(if answer == "probe" { 20 } else { 300 }));
+            if answer == "progress" {
+                client.go();
+            }
+            let sent = client.pipeline(line, most, Duration::from_millis(400));
+            assert!(sent < most, "{sent} x {line:?} were taken without an answer read");
+            // Others are served meanwhile.
+            assert!(run(server.address, &scenario(100, vec![support::voice("call", "udp")])).is_ok());
+            for number in 0..sent {
+                let heard = client.hear();
+                assert!(heard[answer].is_object(), "answer {number} of {sent}: {heard}");
+            }
         }
-        let sent = client.pipeline(line, most, Duration::from_millis(400));
-        assert!(sent < most, "{sent} x {line:?} were taken without an answer read");
-        // Others are served meanwhile.
-        assert!(run(server.address, &scenario(100, vec![support::voice("call", "udp")])).is_ok());
-        for number in 0..sent {
-            let heard = client.hear();
-            assert!(heard[answer].is_object(), "answer {number} of {sent}: {heard}");
-        }
-    }
-    client.say(&json!("stop"));
-    assert!(client.hear()["stopped"].is_object());
+        client.say(&json!("stop"));
+        assert!(client.hear()["stopped"].is_object());
+    });
 }
 
 #[test]

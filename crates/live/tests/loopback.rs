@@ -3,6 +3,7 @@
 
 mod support;
 
+use support::quiet::undisturbed;
 use support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
 use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
@@ -80,147 +81,167 @@ fn whole_runs(address: std::net::SocketAddr, flow: impl Fn(&str) -> Flow) {
 
 #[test]
 fn a_datagram_of_this_host_is_stamped_when_it_leaves() {
-    let server = Serving::loopback();
-    let flows = vec![voice("up", "udp"), down(echo(voice("answer", "udp"), EchoWrite::PerMessage))];
-    let record = run(server.address, &scenario(400, flows)).unwrap();
-    let sent_here = [&record.flows[0].forward, record.flows[1].echo.as_ref().unwrap()];
-    for leg in sent_here {
-        assert!(leg.messages.len() >= 19);
-        for row in &leg.messages {
-            let (sent, wire, received) = (row.sent.unwrap(), row.wire.unwrap(), row.received.unwrap());
-            // The stamp is CLOCK_REALTIME, turned into an age on another clock: to a few us.
-            assert!(sent.as_nanos() < wire.as_nanos() + 50_000, "sent {sent}, left {wire}");
-            assert!(
-                wire.as_nanos() < received.as_nanos() + uncertainty_ns(&record),
-                "left {wire}, received {received}"
-            );
-            assert_eq!(row.transmissions, 1);
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let flows = vec![voice("up", "udp"), down(echo(voice("answer", "udp"), EchoWrite::PerMessage))];
+        let record = run(server.address, &scenario(400, flows)).unwrap();
+        let sent_here = [&record.flows[0].forward, record.flows[1].echo.as_ref().unwrap()];
+        for leg in sent_here {
+            assert!(leg.messages.len() >= 19);
+            for row in &leg.messages {
+                let (sent, wire, received) = (row.sent.unwrap(), row.wire.unwrap(), row.received.unwrap());
+                // The stamp is CLOCK_REALTIME, turned into an age on another clock: to a few us.
+                assert!(sent.as_nanos() < wire.as_nanos() + 50_000, "sent {sent}, left {wire}");
+                assert!(
+                    wire.as_nanos() < received.as_nanos() + uncertainty_ns(&record),
+                    "left {wire}, received {received}"
+                );
+                assert_eq!(row.transmissions, 1);
+            }
         }
-    }
-    assert!(
-        record.flows[1].forward.messages.iter().all(|row| row.wire.is_none()),
-        "the far host does not tell"
-    );
+        assert!(
+            record.flows[1].forward.messages.iter().all(|row| row.wire.is_none()),
+            "the far host does not tell"
+        );
+    });
 }
 
 #[test]
 fn an_echo_comes_back_whole_over_every_transport() {
-    let server = Serving::loopback();
-    whole_runs(server.address, |name| echo(voice(name, name), EchoWrite::PerMessage));
-    whole_runs(server.address, |name| echo(voice(name, name), EchoWrite::PerRead));
+    undisturbed(|| {
+        let server = Serving::loopback();
+        whole_runs(server.address, |name| echo(voice(name, name), EchoWrite::PerMessage));
+        whole_runs(server.address, |name| echo(voice(name, name), EchoWrite::PerRead));
+    });
 }
 
 #[test]
 fn a_message_goes_up_and_down_over_every_transport() {
-    let server = Serving::loopback();
-    whole_runs(server.address, |name| voice(name, name));
-    whole_runs(server.address, |name| down(voice(name, name)));
-    whole_runs(server.address, |name| down(echo(voice(name, name), EchoWrite::PerRead)));
+    undisturbed(|| {
+        let server = Serving::loopback();
+        whole_runs(server.address, |name| voice(name, name));
+        whole_runs(server.address, |name| down(voice(name, name)));
+        whole_runs(server.address, |name| down(echo(voice(name, name), EchoWrite::PerRead)));
+    });
 }
 
 #[test]
 fn small_messages_carry_what_fits() {
-    let server = Serving::loopback();
-    for size in [1, 2, 4, 7, 8] {
-        // 20 messages in 200 ms.
-        let flow = echo(
-            cbr("small", "udp", size * 8 / 10 + u64::from(size * 8 % 10 != 0), size),
-            EchoWrite::PerMessage,
-        );
-        let record = in_time(&server, &scenario(200, vec![flow]), |flow| flow.forward.messages.len() > 10);
-        assert_whole(&record);
-    }
+    undisturbed(|| {
+        let server = Serving::loopback();
+        for size in [1, 2, 4, 7, 8] {
+            // 20 messages in 200 ms.
+            let flow = echo(
+                cbr("small", "udp", size * 8 / 10 + u64::from(size * 8 % 10 != 0), size),
+                EchoWrite::PerMessage,
+            );
+            let record =
+                in_time(&server, &scenario(200, vec![flow]), |flow| flow.forward.messages.len() > 10);
+            assert_whole(&record);
+        }
+    });
 }
 
 #[test]
 fn bulk_arrives_byte_for_byte_in_both_directions_beside_a_call() {
-    let server = Serving::loopback();
-    let bulk = |name: &str| Flow {
-        workload: WorkloadConfig::Bulk { bytes: Some(Bytes::new(3_000_001)) },
-        ..voice(name, "tcp")
-    };
-    let flows =
-        vec![bulk("upload"), down(bulk("download")), echo(voice("call", "udp"), EchoWrite::PerMessage)];
-    let record = run(server.address, &scenario(400, flows)).unwrap();
-    for flow in &record.flows[..2] {
-        let leg = &flow.forward;
-        assert!(leg.messages.iter().all(|row| row.fate == Fate::Delivered), "{}", flow.info.name);
-        assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 3_000_001);
-        assert_eq!(leg.reads.iter().map(|read| read.1.get()).sum::<u64>(), 3_000_001);
-        assert!(flow.counters.data_packets.unwrap() > 10 && flow.info.bounded);
-        assert_eq!(flow.info.cc.as_deref(), Some("cubic"));
-    }
-    assert_eq!(record.flows[2].echo.as_ref().unwrap().arrivals.len(), 20);
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let bulk = |name: &str| Flow {
+            workload: WorkloadConfig::Bulk { bytes: Some(Bytes::new(3_000_001)) },
+            ..voice(name, "tcp")
+        };
+        let flows =
+            vec![bulk("upload"), down(bulk("download")), echo(voice("call", "udp"), EchoWrite::PerMessage)];
+        let record = run(server.address, &scenario(400, flows)).unwrap();
+        for flow in &record.flows[..2] {
+            let leg = &flow.forward;
+            assert!(leg.messages.iter().all(|row| row.fate == Fate::Delivered), "{}", flow.info.name);
+            assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 3_000_001);
+            assert_eq!(leg.reads.iter().map(|read| read.1.get()).sum::<u64>(), 3_000_001);
+            assert!(flow.counters.data_packets.unwrap() > 10 && flow.info.bounded);
+            assert_eq!(flow.info.cc.as_deref(), Some("cubic"));
+        }
+        assert_eq!(record.flows[2].echo.as_ref().unwrap().arrivals.len(), 20);
+    });
 }
 
 #[test]
 fn unlimited_bulk_stops_at_the_duration_and_counts_the_time_it_waited_for_room() {
-    let server = Serving::loopback();
-    let flow = Flow { workload: WorkloadConfig::Bulk { bytes: None }, ..voice("upload", "tcp") };
-    let scenario = scenario(300, vec![flow]);
-    let record = in_time(&server, &scenario, |flow| flow.counters.send_buffer_max.unwrap() > 0);
-    let flow = &record.flows[0];
-    let last = flow.forward.messages.iter().map(|row| row.due).max().unwrap();
-    assert!(last.as_nanos() < 300_000_000, "{last}");
-    assert!(flow.forward.messages.iter().all(|row| row.fate == Fate::Delivered));
-    assert!(flow.counters.blocked.unwrap() <= Duration::from_millis(300));
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let flow = Flow { workload: WorkloadConfig::Bulk { bytes: None }, ..voice("upload", "tcp") };
+        let scenario = scenario(300, vec![flow]);
+        let record = in_time(&server, &scenario, |flow| flow.counters.send_buffer_max.unwrap() > 0);
+        let flow = &record.flows[0];
+        let last = flow.forward.messages.iter().map(|row| row.due).max().unwrap();
+        assert!(last.as_nanos() < 300_000_000, "{last}");
+        assert!(flow.forward.messages.iter().all(|row| row.fate == Fate::Delivered));
+        assert!(flow.counters.blocked.unwrap() <= Duration::from_millis(300));
+    });
 }
 
 #[test]
 fn bursts_leave_as_fast_as_there_is_room() {
-    let server = Serving::loopback();
-    for transport in ["udp", "tcp"] {
-        let workload = WorkloadConfig::Burst {
-            count: 50,
-            size: Bytes::new(500),
-            repeat: 3,
-            gap: Duration::from_millis(60),
-        };
-        let flow = Flow { workload, ..voice("burst", transport) };
-        let record = run(server.address, &scenario(400, vec![flow])).unwrap();
-        let rows = &record.flows[0].forward.messages;
-        assert_eq!(rows.len(), 150, "{transport}");
-        assert!(rows.iter().all(|row| row.fate == Fate::Delivered), "{transport}");
-        let gap = rows[50].due.since(rows[49].due);
-        assert!(gap >= Duration::from_millis(60), "{transport}: {gap}");
-    }
+    undisturbed(|| {
+        let server = Serving::loopback();
+        for transport in ["udp", "tcp"] {
+            let workload = WorkloadConfig::Burst {
+                count: 50,
+                size: Bytes::new(500),
+                repeat: 3,
+                gap: Duration::from_millis(60),
+            };
+            let flow = Flow { workload, ..voice("burst", transport) };
+            let record = run(server.address, &scenario(400, vec![flow])).unwrap();
+            let rows = &record.flows[0].forward.messages;
+            assert_eq!(rows.len(), 150, "{transport}");
+            assert!(rows.iter().all(|row| row.fate == Fate::Delivered), "{transport}");
+            let gap = rows[50].due.since(rows[49].due);
+            assert!(gap >= Duration::from_millis(60), "{transport}: {gap}");
+        }
+    });
 }
 
 #[test]
 fn bulk_over_dccp_goes_both_ways_under_its_congestion_control() {
-    let server = Serving::loopback();
-    for name in ["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"] {
-        let bulk = |bytes| Flow { workload: WorkloadConfig::Bulk { bytes }, ..voice(name, name) };
-        let flows = vec![bulk(Some(Bytes::new(30_001))), down(bulk(Some(Bytes::new(30_001)))), bulk(None)];
-        let record = run(server.address, &scenario(2000, flows)).unwrap();
-        for flow in &record.flows[..2] {
-            let leg = &flow.forward;
-            assert!(leg.messages.iter().all(|row| row.fate != Fate::Refused), "{name}");
-            assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 30_001, "{name}");
-            // One message a packet: 1500 B less 60 B of headers.
-            assert!(leg.messages.iter().rev().skip(1).all(|row| row.size.get() == 1440), "{name}");
-            let delivered = leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
-            let losses = leg.messages.iter().filter(|row| row.fate == Fate::Missing).count();
-            assert_eq!(delivered + losses, leg.messages.len(), "{name}: all left");
-            assert!(delivered > 0, "{name}: {:?}", record.warnings);
+    undisturbed(|| {
+        let server = Serving::loopback();
+        for name in ["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"] {
+            let bulk = |bytes| Flow { workload: WorkloadConfig::Bulk { bytes }, ..voice(name, name) };
+            let flows =
+                vec![bulk(Some(Bytes::new(30_001))), down(bulk(Some(Bytes::new(30_001)))), bulk(None)];
+            let record = run(server.address, &scenario(2000, flows)).unwrap();
+            for flow in &record.flows[..2] {
+                let leg = &flow.forward;
+                assert!(leg.messages.iter().all(|row| row.fate != Fate::Refused), "{name}");
+                assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 30_001, "{name}");
+                // One message a packet: 1500 B less 60 B of headers.
+                assert!(leg.messages.iter().rev().skip(1).all(|row| row.size.get() == 1440), "{name}");
+                let delivered = leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+                let losses = leg.messages.iter().filter(|row| row.fate == Fate::Missing).count();
+                assert_eq!(delivered + losses, leg.messages.len(), "{name}: all left");
+                assert!(delivered > 0, "{name}: {:?}", record.warnings);
+            }
+            let endless = &record.flows[2];
+            let last = endless.forward.messages.iter().map(|row| row.due).max().unwrap();
+            assert!(last.as_nanos() < 2_000_000_000, "{name}: {last}");
+            assert!(endless.forward.arrivals.len() > 20, "{name}: {}", endless.forward.arrivals.len());
+            assert_eq!(endless.counters.retransmissions, None, "{name} never resends");
+            assert_eq!(endless.counters.cwnd_packets_mean.is_some(), name == "dccp-ccid2");
         }
-        let endless = &record.flows[2];
-        let last = endless.forward.messages.iter().map(|row| row.due).max().unwrap();
-        assert!(last.as_nanos() < 2_000_000_000, "{name}: {last}");
-        assert!(endless.forward.arrivals.len() > 20, "{name}: {}", endless.forward.arrivals.len());
-        assert_eq!(endless.counters.retransmissions, None, "{name} never resends");
-        assert_eq!(endless.counters.cwnd_packets_mean.is_some(), name == "dccp-ccid2");
-    }
+    });
 }
 
 #[test]
 fn a_dccp_message_says_when_it_left_at_either_end() {
-    let server = Serving::loopback();
-    let flow = echo(voice("call", "dccp-ccid2"), EchoWrite::PerMessage);
-    let record = run(server.address, &scenario(400, vec![flow])).unwrap();
-    let flow = &record.flows[0];
-    for row in flow.forward.messages.iter().chain(&flow.echo.as_ref().unwrap().messages) {
-        assert!(row.sent.unwrap() <= row.wire.unwrap(), "{row:?}");
-        assert_eq!(row.transmissions, 1);
-    }
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let flow = echo(voice("call", "dccp-ccid2"), EchoWrite::PerMessage);
+        let record = run(server.address, &scenario(400, vec![flow])).unwrap();
+        let flow = &record.flows[0];
+        for row in flow.forward.messages.iter().chain(&flow.echo.as_ref().unwrap().messages) {
+            assert!(row.sent.unwrap() <= row.wire.unwrap(), "{row:?}");
+            assert_eq!(row.transmissions, 1);
+        }
+    });
 }

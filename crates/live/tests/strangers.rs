@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use support::quiet::undisturbed;
 use support::raw::version_of;
 use support::{Serving, run, scenario, voice};
 use talkpath_live::Limits;
@@ -63,82 +64,92 @@ fn hello(version: u32, filling: usize) -> String {
 
 #[test]
 fn garbage_over_tcp_is_answered_by_silence() {
-    let server = Serving::loopback();
-    let long = [b'{'; 100_000];
-    let unknown = format!("{{\"data\":{{\"secret\":\"{}\"}}}}\n", "ab".repeat(16));
-    for bytes in [
-        &noise(100)[..],
-        &noise(100_000),
-        &long,
-        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"{}\n",
-        b"{\"stop\":null}\n\"ask\"\n",
-        b"{\"proof\":{\"proof\":\"00\"}}\n",
-        unknown.as_bytes(),
-        valid_hello(&server, 10).as_bytes(),
-    ] {
-        let (got, is_closed) = answer(server.address, bytes, 1500);
-        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned();
-        assert!(got.is_empty(), "{shown}: {}", String::from_utf8_lossy(&got));
-        assert!(is_closed, "{shown}: and is not waited for");
-    }
-    assert_serves(&server);
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let long = [b'{'; 100_000];
+        let unknown = format!("{{\"data\":{{\"secret\":\"{}\"}}}}\n", "ab".repeat(16));
+        for bytes in [
+            &noise(100)[..],
+            &noise(100_000),
+            &long,
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"{}\n",
+            b"{\"stop\":null}\n\"ask\"\n",
+            b"{\"proof\":{\"proof\":\"00\"}}\n",
+            unknown.as_bytes(),
+            valid_hello(&server, 10).as_bytes(),
+        ] {
+            let (got, is_closed) = answer(server.address, bytes, 1500);
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned();
+            assert!(got.is_empty(), "{shown}: {}", String::from_utf8_lossy(&got));
+            assert!(is_closed, "{shown}: and is not waited for");
+        }
+        assert_serves(&server);
+    });
 }
 
 #[test]
 fn no_answer_is_longer_than_the_hello() {
-    let open = Serving::loopback();
-    let key = talkpath_live::Key::new(b"0123456789abcdef").unwrap();
-    let locked = Serving::at("127.0.0.1:0", Some(key), Limits::default());
-    for (server, version) in [(&open, 1), (&locked, 1), (&open, 2), (&locked, 4_294_967_295)] {
-        let hello = hello(version, 512);
-        let (got, _) = answer(server.address, hello.as_bytes(), 300);
-        assert!(!got.is_empty() && got.len() <= hello.len(), "{}", String::from_utf8_lossy(&got));
-    }
+    undisturbed(|| {
+        let open = Serving::loopback();
+        let key = talkpath_live::Key::new(b"0123456789abcdef").unwrap();
+        let locked = Serving::at("127.0.0.1:0", Some(key), Limits::default());
+        for (server, version) in [(&open, 1), (&locked, 1), (&open, 2), (&locked, 4_294_967_295)] {
+            let hello = hello(version, 512);
+            let (got, _) = answer(server.address, hello.as_bytes(), 300);
+            assert!(!got.is_empty() && got.len() <= hello.len(), "{}", String::from_utf8_lossy(&got));
+        }
+    });
 }
 
 #[test]
 fn who_dawdles_is_dropped_after_two_seconds() {
-    let server = Serving::loopback();
-    let mut stream = TcpStream::connect(server.address).unwrap();
-    let begun = Instant::now();
-    let mut is_closed = false;
-    for byte in valid_hello(&server, 512).bytes() {
-        // A byte at a time keeps the connection busy but not the door open.
-        if stream.write_all(&[byte]).is_err() {
-            is_closed = true;
-            break;
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        let begun = Instant::now();
+        let mut is_closed = false;
+        for byte in valid_hello(&server, 512).bytes() {
+            // A byte at a time keeps the connection busy but not the door open.
+            if stream.write_all(&[byte]).is_err() {
+                is_closed = true;
+                break;
+            }
+            let (got, closed) = read_for(&mut stream, 40);
+            assert!(got.is_empty());
+            if closed {
+                is_closed = true;
+                break;
+            }
         }
-        let (got, closed) = read_for(&mut stream, 40);
-        assert!(got.is_empty());
-        if closed {
-            is_closed = true;
-            break;
-        }
-    }
-    assert!(is_closed);
-    let held = begun.elapsed();
-    assert!((1500..4000).contains(&held.as_millis()), "{held:?}");
-    assert_serves(&server);
+        assert!(is_closed);
+        let held = begun.elapsed();
+        assert!((1500..4000).contains(&held.as_millis()), "{held:?}");
+        assert_serves(&server);
+    });
 }
 
 #[test]
 fn idle_connections_beyond_the_cap_push_out_the_oldest_and_hold_no_session() {
-    let server = Serving::at("127.0.0.1:0", None, Limits { strangers: 4, sessions: 1, ..Limits::default() });
-    let mut idle: Vec<_> = (0..12)
-        .map(|_| {
-            let stream = TcpStream::connect(server.address).unwrap();
-            std::thread::sleep(Duration::from_millis(30));
-            stream
-        })
-        .collect();
-    assert_serves(&server);
-    let closed = idle.iter_mut().take(6).filter_map(|stream| read_for(stream, 60).1.then_some(())).count();
-    assert_eq!(closed, 6, "the oldest went");
-    // A client that says hello and nothing more has no session either.
-    let (got, _) = answer(server.address, valid_hello(&server, 512).as_bytes(), 100);
-    assert!(!got.is_empty());
-    assert_serves(&server);
+    undisturbed(|| {
+        let server =
+            Serving::at("127.0.0.1:0", None, Limits { strangers: 4, sessions: 1, ..Limits::default() });
+        let mut idle: Vec<_> = (0..12)
+            .map(|_| {
+                let stream = TcpStream::connect(server.address).unwrap();
+                std::thread::sleep(Duration::from_millis(30));
+                stream
+            })
+            .collect();
+        assert_serves(&server);
+        let closed =
+            idle.iter_mut().take(6).filter_map(|stream| read_for(stream, 60).1.then_some(())).count();
+        assert_eq!(closed, 6, "the oldest went");
+        // A client that says hello and nothing more has no session either.
+        let (got, _) = answer(server.address, valid_hello(&server, 512).as_bytes(), 100);
+        assert!(!got.is_empty());
+        assert_serves(&server);
+    });
 }
 
 /// What opens a DCCP connection (RFC 4340 §5.2), in UDP (RFC 6773).
@@ -152,59 +163,68 @@ fn dccp_request(seq: u64) -> Vec<u8> {
 
 #[test]
 fn a_spray_of_datagrams_is_answered_by_nothing() {
-    let server = Serving::loopback();
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut sent = 0;
-    for size in (0..1400).step_by(7) {
-        sent += socket.send_to(&noise(size), server.address).unwrap();
-        let mut registration = b"TPR1".to_vec();
-        registration.extend(noise(16));
-        registration.extend([0; 12]);
-        sent += socket.send_to(&registration, server.address).unwrap();
-        sent += socket.send_to(&dccp_request(size as u64), server.address).unwrap();
-    }
-    assert!(sent > 100_000);
-    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    let mut buffer = [0; 2048];
-    assert!(socket.recv_from(&mut buffer).is_err(), "0 B for {sent} B");
-    assert_serves(&server);
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sent = 0;
+        for size in (0..1400).step_by(7) {
+            sent += socket.send_to(&noise(size), server.address).unwrap();
+            let mut registration = b"TPR1".to_vec();
+            registration.extend(noise(16));
+            registration.extend([0; 12]);
+            sent += socket.send_to(&registration, server.address).unwrap();
+            sent += socket.send_to(&dccp_request(size as u64), server.address).unwrap();
+        }
+        assert!(sent > 100_000);
+        socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let mut buffer = [0; 2048];
+        assert!(socket.recv_from(&mut buffer).is_err(), "0 B for {sent} B");
+        assert_serves(&server);
+    });
 }
 
 #[test]
 fn a_flow_answers_only_the_address_of_its_client_and_only_its_own_messages() {
-    let server = Serving::loopback();
-    let mut control = TcpStream::connect(server.address).unwrap();
-    control.write_all(valid_hello(&server, 512).as_bytes()).unwrap();
-    assert!(!read_for(&mut control, 200).0.is_empty());
-    let session = r#"{"session":{"flows":[{"transport":{"udp":{"receive_buffer":null}},"workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true,"start_ns":0}],"warm_up_ns":0,"duration_ns":1000000000,"drain_ns":0}}"#;
-    writeln!(control, "{session}").unwrap();
-    let ready = String::from_utf8(read_for(&mut control, 200).0).unwrap();
-    let after = |mark: &str| ready.split(mark).nth(1).unwrap().to_owned();
-    let secret: Vec<u8> =
-        (0..16).map(|i| u8::from_str_radix(&after("\"secret\":\"")[2 * i..2 * i + 2], 16).unwrap()).collect();
-    let token: u32 = after("\"token\":").split(['}', ',']).next().unwrap().parse().unwrap();
-    let registration = [b"TPR1".as_slice(), &secret, &[0; 12]].concat();
-    let exchange = |socket: &UdpSocket, packet: &[u8]| {
-        socket.set_read_timeout(Some(Duration::from_millis(150))).unwrap();
-        socket.send_to(packet, server.address).unwrap();
-        let mut buffer = [0; 2048];
-        socket.recv(&mut buffer).ok().map(|count| buffer[..count].to_vec())
-    };
-    let message = |token: u32| {
-        let mut message = vec![0; 160];
-        message[..4].copy_from_slice(&token.to_be_bytes());
-        message
-    };
-    // All of 127/8 is this host, so another address of it is another host to the server.
-    let elsewhere = UdpSocket::bind("127.0.0.2:0").unwrap();
-    assert_eq!(exchange(&elsewhere, &registration), None, "a secret is good from its client's address only");
-    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    assert_eq!(exchange(&client, &message(token)), None, "not before the flow is registered");
-    let answered = exchange(&client, &registration).expect("registered");
-    assert!(answered.len() < registration.len());
-    assert_eq!(exchange(&client, &message(token)), Some(message(token)));
-    assert_eq!(exchange(&client, &message(token ^ 1)), None, "a wrong token");
-    assert_eq!(exchange(&client, &message(token)[..100]), None, "a wrong size");
-    let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
-    assert_eq!(exchange(&neighbour, &message(token)), None, "another port of the same host");
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let mut control = TcpStream::connect(server.address).unwrap();
+        control.write_all(valid_hello(&server, 512).as_bytes()).unwrap();
+        assert!(!read_for(&mut control, 200).0.is_empty());
+        let session = r#"{"session":{"flows":[{"transport":{"udp":{"receive_buffer":null}},"workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true,"start_ns":0}],"warm_up_ns":0,"duration_ns":1000000000,"drain_ns":0}}"#;
+        writeln!(control, "{session}").unwrap();
+        let ready = String::from_utf8(read_for(&mut control, 200).0).unwrap();
+        let after = |mark: &str| ready.split(mark).nth(1).unwrap().to_owned();
+        let secret: Vec<u8> = (0..16)
+            .map(|i| u8::from_str_radix(&after("\"secret\":\"")[2 * i..2 * i + 2], 16).unwrap())
+            .collect();
+        let token: u32 = after("\"token\":").split(['}', ',']).next().unwrap().parse().unwrap();
+        let registration = [b"TPR1".as_slice(), &secret, &[0; 12]].concat();
+        let exchange = |socket: &UdpSocket, packet: &[u8]| {
+            socket.set_read_timeout(Some(Duration::from_millis(150))).unwrap();
+            socket.send_to(packet, server.address).unwrap();
+            let mut buffer = [0; 2048];
+            socket.recv(&mut buffer).ok().map(|count| buffer[..count].to_vec())
+        };
+        let message = |token: u32| {
+            let mut message = vec![0; 160];
+            message[..4].copy_from_slice(&token.to_be_bytes());
+            message
+        };
+        // All of 127/8 is this host, so another address of it is another host to the server.
+        let elsewhere = UdpSocket::bind("127.0.0.2:0").unwrap();
+        assert_eq!(
+            exchange(&elsewhere, &registration),
+            None,
+            "a secret is good from its client's address only"
+        );
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(exchange(&client, &message(token)), None, "not before the flow is registered");
+        let answered = exchange(&client, &registration).expect("registered");
+        assert!(answered.len() < registration.len());
+        assert_eq!(exchange(&client, &message(token)), Some(message(token)));
+        assert_eq!(exchange(&client, &message(token ^ 1)), None, "a wrong token");
+        assert_eq!(exchange(&client, &message(token)[..100]), None, "a wrong size");
+        let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(exchange(&neighbour, &message(token)), None, "another port of the same host");
+    });
 }

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::harness::Bench;
+use crate::quiet::undisturbed;
 
 /// Every transport at once, on a path that loses.
 const SIMULATED: &str = r#"
@@ -151,54 +152,59 @@ fn tshark(bench: &Bench, file: &str, arguments: &[&str]) -> Option<String> {
 /// end's packets.
 #[test]
 fn an_emulated_runs_capture_has_both_ends_packets_with_right_checksums() {
-    let bench = Bench::new();
-    bench.file("captured.toml", EMULATED);
-    let arguments = ["run", "captured.toml", "--arena", "emu", "--capture", "--json"];
-    let Some(seen) = bench.emulate(&arguments) else { return };
-    let summary = seen.succeeds().summary();
-    let run = bench.only_run();
-    let export = |at: &str, more: &[&str], file: &str| {
-        let run = run.to_string_lossy().into_owned();
-        let mut arguments = vec!["export", &run, "--format", "pcapng", "--at", at, "-o", file];
-        arguments.extend(more);
-        bench.run(&arguments).succeeds();
-    };
-    export("near", &[], "near.pcapng");
-    export("far", &[], "far.pcapng");
-    export("near", &["--encapsulated"], "wrapped.pcapng");
-    let Some(bad) =
-        fields(&bench, "near.pcapng", "_ws.malformed || _ws.expert.severity == error", &["frame.number"])
-    else {
-        return;
-    };
-    assert!(bad.is_empty(), "{bad:?}");
-    let sent = |flow: &str| summary["runs"][0]["flows"][flow]["sent"].as_u64().unwrap() as usize;
-    let data = "dccp.type == 2 || dccp.type == 4";
-    for (file, is_near) in [("near.pcapng", true), ("far.pcapng", false)] {
-        let checks = fields(&bench, file, "dccp", &["dccp.checksum.status"]).unwrap();
-        assert!(checks.len() > 100 && checks.iter().all(|status| status == "1"), "{file}: {checks:?}");
-        for protocol in ["udp", "tcp"] {
-            let field = format!("{protocol}.checksum.status");
-            let checks = fields(&bench, file, protocol, &[&field]).unwrap();
-            assert!(!checks.is_empty() && checks.iter().all(|status| status == "1"), "{file}: {protocol}");
+    undisturbed(|| {
+        let bench = Bench::new();
+        bench.file("captured.toml", EMULATED);
+        let arguments = ["run", "captured.toml", "--arena", "emu", "--capture", "--json"];
+        let Some(seen) = bench.emulate(&arguments) else { return };
+        let summary = seen.succeeds().summary();
+        let run = bench.only_run();
+        let export = |at: &str, more: &[&str], file: &str| {
+            let run = run.to_string_lossy().into_owned();
+            let mut arguments = vec!["export", &run, "--format", "pcapng", "--at", at, "-o", file];
+            arguments.extend(more);
+            bench.run(&arguments).succeeds();
+        };
+        export("near", &[], "near.pcapng");
+        export("far", &[], "far.pcapng");
+        export("near", &["--encapsulated"], "wrapped.pcapng");
+        let Some(bad) =
+            fields(&bench, "near.pcapng", "_ws.malformed || _ws.expert.severity == error", &["frame.number"])
+        else {
+            return;
+        };
+        assert!(bad.is_empty(), "{bad:?}");
+        let sent = |flow: &str| summary["runs"][0]["flows"][flow]["sent"].as_u64().unwrap() as usize;
+        let data = "dccp.type == 2 || dccp.type == 4";
+        for (file, is_near) in [("near.pcapng", true), ("far.pcapng", false)] {
+            let checks = fields(&bench, file, "dccp", &["dccp.checksum.status"]).unwrap();
+            assert!(checks.len() > 100 && checks.iter().all(|status| status == "1"), "{file}: {checks:?}");
+            for protocol in ["udp", "tcp"] {
+                let field = format!("{protocol}.checksum.status");
+                let checks = fields(&bench, file, protocol, &[&field]).unwrap();
+                assert!(
+                    !checks.is_empty() && checks.iter().all(|status| status == "1"),
+                    "{file}: {protocol}"
+                );
+            }
+            // The echoing call's messages go both ways, the other's one; nothing was lost on this path.
+            let packets = fields(&bench, file, data, &["dccp.srcport"]).unwrap();
+            assert_eq!(packets.len(), 2 * sent("ccid2") + sent("ccid3"), "{file}");
+            let handshakes =
+                fields(&bench, file, "dccp.type == 0 || dccp.type == 1 || dccp.type == 7", &["dccp.type"]);
+            let types = handshakes.unwrap();
+            for (number, count) in [("0", 2), ("1", 2), ("7", 2)] {
+                assert_eq!(types.iter().filter(|kind| *kind == number).count(), count, "{file}: {types:?}");
+            }
+            assert_eq!(fields(&bench, file, "udp", &["udp.length"]).unwrap().len(), sent("call"));
+            // A near end sends before the far one sees it.
+            let first = fields(&bench, file, "dccp.type == 0", &["frame.time_epoch"]).unwrap();
+            let at: f64 = first[0].parse().unwrap();
+            assert!(if is_near { at < 1.0 } else { at >= 0.005 }, "{file}: {first:?}");
         }
-        // The echoing call's messages go both ways, the other's one; nothing was lost on this path.
-        let packets = fields(&bench, file, data, &["dccp.srcport"]).unwrap();
-        assert_eq!(packets.len(), 2 * sent("ccid2") + sent("ccid3"), "{file}");
-        let handshakes =
-            fields(&bench, file, "dccp.type == 0 || dccp.type == 1 || dccp.type == 7", &["dccp.type"]);
-        let types = handshakes.unwrap();
-        for (number, count) in [("0", 2), ("1", 2), ("7", 2)] {
-            assert_eq!(types.iter().filter(|kind| *kind == number).count(), count, "{file}: {types:?}");
-        }
-        assert_eq!(fields(&bench, file, "udp", &["udp.length"]).unwrap().len(), sent("call"));
-        // A near end sends before the far one sees it.
-        let first = fields(&bench, file, "dccp.type == 0", &["frame.time_epoch"]).unwrap();
-        let at: f64 = first[0].parse().unwrap();
-        assert!(if is_near { at < 1.0 } else { at >= 0.005 }, "{file}: {first:?}");
-    }
-    assert!(fields(&bench, "wrapped.pcapng", "dccp", &["frame.number"]).unwrap().is_empty());
-    assert!(fields(&bench, "wrapped.pcapng", "udp", &["udp.length"]).unwrap().len() > 2 * sent("call"));
+        assert!(fields(&bench, "wrapped.pcapng", "dccp", &["frame.number"]).unwrap().is_empty());
+        assert!(fields(&bench, "wrapped.pcapng", "udp", &["udp.length"]).unwrap().len() > 2 * sent("call"));
+    });
 }
 
 #[test]

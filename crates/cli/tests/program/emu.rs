@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::harness::{Bench, CALL, Seen, entries, names, read_json, wait_until};
+use crate::quiet::undisturbed;
 
 /// A bench with an emulated run of [`CALL`]; `None` where the machine does not allow it.
 fn emulated_call() -> Option<Bench> {
@@ -18,66 +19,71 @@ fn emulated_call() -> Option<Bench> {
 
 #[test]
 fn an_emulated_run_leaves_the_same_files_and_its_replay_finds_no_difference() {
-    let Some(bench) = emulated_call() else { return };
-    let run = bench.only_run();
-    let expected = [
-        "arrivals",
-        "log.txt",
-        "packets.parquet",
-        "report.html",
-        "scenario.toml",
-        "series.parquet",
-        "summary.json",
-    ];
-    assert_eq!(names(&run), expected);
-    let summary = read_json(&run.join("summary.json"));
-    assert_eq!(summary["arena"], "emu");
-    let call = &summary["runs"][0]["flows"]["call"];
-    // The path's own delay is the floor of every round trip: twice 20 ms and the frames' serialisation.
-    assert!(call["round_trip_delay_ms"]["min"].as_f64().unwrap() >= 41.5, "{call}");
-    assert_eq!(call["received"], call["sent"]);
+    undisturbed(|| {
+        let Some(bench) = emulated_call() else { return };
+        let run = bench.only_run();
+        let expected = [
+            "arrivals",
+            "log.txt",
+            "packets.parquet",
+            "report.html",
+            "scenario.toml",
+            "series.parquet",
+            "summary.json",
+        ];
+        assert_eq!(names(&run), expected);
+        let summary = read_json(&run.join("summary.json"));
+        assert_eq!(summary["arena"], "emu");
+        let call = &summary["runs"][0]["flows"]["call"];
+        // The path's own delay is the floor of every round trip: twice 20 ms and the frames' serialisation.
+        assert!(call["round_trip_delay_ms"]["min"].as_f64().unwrap() >= 41.5, "{call}");
+        assert_eq!(call["received"], call["sent"]);
 
-    let path = run.to_string_lossy();
-    let seen = bench.run(&["replay", &path]);
-    assert!(seen.succeeds().out.contains("again"), "{}", seen.out);
-    // A log that was tampered with is found out, and one that is cut short does not panic.
-    let log = run.join("arrivals").join("0-0");
-    let bytes = fs::read(&log).unwrap();
-    fs::write(&log, &bytes[..bytes.len() / 2]).unwrap();
-    let seen = bench.run(&["replay", &path]);
-    assert_ne!(seen.code, Some(101), "{}", seen.err);
-    assert_ne!(seen.code, Some(0), "half a log is no proof: {}", seen.out);
+        let path = run.to_string_lossy();
+        let seen = bench.run(&["replay", &path]);
+        assert!(seen.succeeds().out.contains("again"), "{}", seen.out);
+        // A log that was tampered with is found out, and one that is cut short does not panic.
+        let log = run.join("arrivals").join("0-0");
+        let bytes = fs::read(&log).unwrap();
+        fs::write(&log, &bytes[..bytes.len() / 2]).unwrap();
+        let seen = bench.run(&["replay", &path]);
+        assert_ne!(seen.code, Some(101), "{}", seen.err);
+        assert_ne!(seen.code, Some(0), "half a log is no proof: {}", seen.out);
+    });
 }
 
 #[test]
 fn a_killed_emulated_run_leaves_whole_repetitions_and_goes_on_from_them() {
-    let Some(bench) = emulated_call() else { return };
-    let many = CALL.replace("duration = \"1 s\"", "duration = \"150 ms\"\nrepeat = 12");
-    bench.file("many.toml", many);
-    let mut child = bench.start(&["run", "many.toml", "--arena", "emu", "--out", "killed"]);
-    let parts =
-        || entries(&bench.path("killed")).pop().map(|run| entries(&run.join("parts"))).unwrap_or_default();
-    let is_whole =
-        |part: &&PathBuf| part.is_dir() && !part.file_name().unwrap().to_string_lossy().starts_with('.');
-    wait_until("a finished repetition", || parts().iter().filter(is_whole).count() >= 1);
-    for wait_ms in [0, 37, 211, 430] {
-        thread::sleep(Duration::from_millis(wait_ms));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        for part in parts().iter().filter(is_whole) {
-            assert_eq!(
-                names(part),
-                ["arrivals", "packets.parquet", "part.json", "series.parquet"],
-                "{part:?}"
-            );
+    undisturbed(|| {
+        let Some(bench) = emulated_call() else { return };
+        let many = CALL.replace("duration = \"1 s\"", "duration = \"150 ms\"\nrepeat = 12");
+        bench.file("many.toml", many);
+        let mut child = bench.start(&["run", "many.toml", "--arena", "emu", "--out", "killed"]);
+        let parts = || {
+            entries(&bench.path("killed")).pop().map(|run| entries(&run.join("parts"))).unwrap_or_default()
+        };
+        let is_whole =
+            |part: &&PathBuf| part.is_dir() && !part.file_name().unwrap().to_string_lossy().starts_with('.');
+        wait_until("a finished repetition", || parts().iter().filter(is_whole).count() >= 1);
+        for wait_ms in [0, 37, 211, 430] {
+            thread::sleep(Duration::from_millis(wait_ms));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            for part in parts().iter().filter(is_whole) {
+                assert_eq!(
+                    names(part),
+                    ["arrivals", "packets.parquet", "part.json", "series.parquet"],
+                    "{part:?}"
+                );
+            }
+            let run = entries(&bench.path("killed")).pop().unwrap();
+            child = bench.start(&["run", "--resume", run.to_str().unwrap()]);
         }
+        Seen::of_child(child).succeeds();
         let run = entries(&bench.path("killed")).pop().unwrap();
-        child = bench.start(&["run", "--resume", run.to_str().unwrap()]);
-    }
-    Seen::of_child(child).succeeds();
-    let run = entries(&bench.path("killed")).pop().unwrap();
-    assert_eq!(read_json(&run.join("summary.json"))["runs"].as_array().unwrap().len(), 12);
-    bench.run(&["replay", run.to_str().unwrap()]).succeeds();
+        assert_eq!(read_json(&run.join("summary.json"))["runs"].as_array().unwrap().len(), 12);
+        bench.run(&["replay", run.to_str().unwrap()]).succeeds();
+    });
 }
 
 #[test]

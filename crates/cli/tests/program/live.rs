@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Bench, Seen, Served, entries, names, read_json, wait_until};
+use crate::quiet::undisturbed;
 
 /// One second of a call.
 const CALL: &str = "\
@@ -26,59 +27,73 @@ workload = { kind = \"voice\", codec = \"g711\", echo = true }
 
 #[test]
 fn a_call_over_loopback_is_measured_as_in_the_simulator() {
-    let bench = Bench::new();
-    let served = Served::start(&bench, &["--open"]);
-    bench.file("call.toml", CALL);
-    for transport in ["udp", "tcp", "tcp-nodelay"] {
-        let set = format!("flow.call.transport={transport}");
-        let arguments =
-            ["run", "call.toml", "--to", &served.address, "--set", &set, "--out", transport, "--json"];
-        let summary = bench.run(&arguments).succeeds().summary();
-        assert_eq!(summary["arena"], "live");
-        let call = &summary["runs"][0]["flows"]["call"];
-        // 1 s of a frame every 20 ms; loopback loses nothing.
-        assert_eq!((&call["sent"], &call["received"], &call["lost"]), (&50.into(), &50.into(), &0.into()));
-        assert!(call["round_trip_delay_ms"]["p50"].as_f64().unwrap() > 0.0);
-        let run = entries(&bench.path(transport)).remove(0);
-        let files =
-            ["log.txt", "packets.parquet", "report.html", "scenario.toml", "series.parquet", "summary.json"];
-        assert_eq!(names(&run), files);
-    }
+    undisturbed(|| {
+        let bench = Bench::new();
+        let served = Served::start(&bench, &["--open"]);
+        bench.file("call.toml", CALL);
+        for transport in ["udp", "tcp", "tcp-nodelay"] {
+            let set = format!("flow.call.transport={transport}");
+            let arguments =
+                ["run", "call.toml", "--to", &served.address, "--set", &set, "--out", transport, "--json"];
+            let summary = bench.run(&arguments).succeeds().summary();
+            assert_eq!(summary["arena"], "live");
+            let call = &summary["runs"][0]["flows"]["call"];
+            // 1 s of a frame every 20 ms; loopback loses nothing.
+            assert_eq!(
+                (&call["sent"], &call["received"], &call["lost"]),
+                (&50.into(), &50.into(), &0.into())
+            );
+            assert!(call["round_trip_delay_ms"]["p50"].as_f64().unwrap() > 0.0);
+            let run = entries(&bench.path(transport)).remove(0);
+            let files = [
+                "log.txt",
+                "packets.parquet",
+                "report.html",
+                "scenario.toml",
+                "series.parquet",
+                "summary.json",
+            ];
+            assert_eq!(names(&run), files);
+        }
+    });
 }
 
 #[test]
 fn a_file_is_kept_where_serve_was_told_and_its_check_is_in_the_summary_and_the_log() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("kept")).unwrap();
-    let kept = bench.path("kept");
-    let served = Served::start(&bench, &["--open", "--keep", &kept.to_string_lossy()]);
-    bench.file("talk.wav", vec![7; 50_000]);
-    let scenario = CALL.replace(
-        "{ kind = \"voice\", codec = \"g711\", echo = true }",
-        "{ kind = \"file\", source = \"talk.wav\" }",
-    );
-    bench.file("file.toml", scenario);
-    let summary = bench.run(&["run", "file.toml", "--to", &served.address, "--json"]).succeeds().summary();
-    let run = &summary["runs"][0];
-    let file = &run["flows"]["call"]["file"];
-    assert_eq!((&file["intact"], &file["received_bytes"]), (&true.into(), &50_000.into()), "{file}");
-    assert_eq!((&file["name"], &file["kept_as"]), (&"talk.wav".into(), &"talk.wav".into()));
-    assert!(run["machine"]["real_time"].is_boolean() && run["machine"]["socket_drops"] == 0, "{run}");
-    assert_eq!(fs::read(kept.join("talk.wav")).unwrap(), vec![7; 50_000]);
-    let log = fs::read_to_string(bench.only_run().join("log.txt")).unwrap();
-    for line in [
-        "Receiver timeout: 1000 ms",
-        "File: talk.wav, 50000 bytes",
-        "File check: intact",
-        "File kept as: talk.wav",
-    ] {
-        assert!(log.lines().any(|it| it == line), "no `{line}` in\n{log}");
-    }
-    // The simulator has no bytes to check: it models the transfer.
-    let summary = bench.run(&["run", "file.toml", "--json"]).succeeds().summary();
-    let flow = &summary["runs"][0]["flows"]["call"];
-    assert!(flow["file"].is_null() && summary["runs"][0]["machine"].is_null());
-    assert_eq!(flow["sent"], 35, "34.1 datagrams of 1464 B of it");
+    undisturbed(|| {
+        let bench = Bench::new();
+        fs::create_dir(bench.path("kept")).unwrap();
+        let kept = bench.path("kept");
+        let served = Served::start(&bench, &["--open", "--keep", &kept.to_string_lossy()]);
+        bench.file("talk.wav", vec![7; 50_000]);
+        let scenario = CALL.replace(
+            "{ kind = \"voice\", codec = \"g711\", echo = true }",
+            "{ kind = \"file\", source = \"talk.wav\" }",
+        );
+        bench.file("file.toml", scenario);
+        let summary =
+            bench.run(&["run", "file.toml", "--to", &served.address, "--json"]).succeeds().summary();
+        let run = &summary["runs"][0];
+        let file = &run["flows"]["call"]["file"];
+        assert_eq!((&file["intact"], &file["received_bytes"]), (&true.into(), &50_000.into()), "{file}");
+        assert_eq!((&file["name"], &file["kept_as"]), (&"talk.wav".into(), &"talk.wav".into()));
+        assert!(run["machine"]["real_time"].is_boolean() && run["machine"]["socket_drops"] == 0, "{run}");
+        assert_eq!(fs::read(kept.join("talk.wav")).unwrap(), vec![7; 50_000]);
+        let log = fs::read_to_string(bench.only_run().join("log.txt")).unwrap();
+        for line in [
+            "Receiver timeout: 1000 ms",
+            "File: talk.wav, 50000 bytes",
+            "File check: intact",
+            "File kept as: talk.wav",
+        ] {
+            assert!(log.lines().any(|it| it == line), "no `{line}` in\n{log}");
+        }
+        // The simulator has no bytes to check: it models the transfer.
+        let summary = bench.run(&["run", "file.toml", "--json"]).succeeds().summary();
+        let flow = &summary["runs"][0]["flows"]["call"];
+        assert!(flow["file"].is_null() && summary["runs"][0]["machine"].is_null());
+        assert_eq!(flow["sent"], 35, "34.1 datagrams of 1464 B of it");
+    });
 }
 
 #[test]
@@ -169,66 +184,72 @@ fn a_key_lets_in_and_a_wrong_one_does_not() {
 
 #[test]
 fn a_far_end_that_dies_leaves_whole_records_and_exit_code_4() {
-    let bench = Bench::new();
-    let mut served = Served::start(&bench, &["--open"]);
-    bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
-    let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
-    wait_until("a run directory", || !bench.runs().is_empty());
-    thread::sleep(Duration::from_millis(1500));
-    served.child.kill().unwrap();
-    let seen = Seen::of_child(child);
-    seen.fails(4, &["talkpath run --resume"]);
-    let summary = seen.summary();
-    assert_eq!(summary["valid"], false);
-    assert!(summary["warnings"].to_string().contains("missing or cut short"), "{}", summary["warnings"]);
-    assert_kept(&bench, &summary);
+    undisturbed(|| {
+        let bench = Bench::new();
+        let mut served = Served::start(&bench, &["--open"]);
+        bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
+        let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
+        wait_until("a run directory", || !bench.runs().is_empty());
+        thread::sleep(Duration::from_millis(1500));
+        served.child.kill().unwrap();
+        let seen = Seen::of_child(child);
+        seen.fails(4, &["talkpath run --resume"]);
+        let summary = seen.summary();
+        assert_eq!(summary["valid"], false);
+        assert!(summary["warnings"].to_string().contains("missing or cut short"), "{}", summary["warnings"]);
+        assert_kept(&bench, &summary);
+    });
 }
 
 #[test]
 fn an_interrupted_live_run_keeps_what_was_measured() {
-    let bench = Bench::new();
-    let served = Served::start(&bench, &["--open"]);
-    bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
-    let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
-    wait_until("a run directory", || !bench.runs().is_empty());
-    thread::sleep(Duration::from_millis(1500));
-    interrupt(&child);
-    let seen = Seen::of_child(child);
-    seen.fails(130, &["interrupted"]);
-    assert_kept(&bench, &seen.summary());
+    undisturbed(|| {
+        let bench = Bench::new();
+        let served = Served::start(&bench, &["--open"]);
+        bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
+        let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
+        wait_until("a run directory", || !bench.runs().is_empty());
+        thread::sleep(Duration::from_millis(1500));
+        interrupt(&child);
+        let seen = Seen::of_child(child);
+        seen.fails(130, &["interrupted"]);
+        assert_kept(&bench, &seen.summary());
+    });
 }
 
 /// A far host that does nothing for a while is not the network.
 #[test]
 fn a_far_host_that_stands_still_makes_the_run_not_valid_and_is_named() {
-    let bench = Bench::new();
-    let served = Served::start(&bench, &["--open"]);
-    let chat = CALL.split_once("[flow.call]").unwrap().1.replace("\"udp\"", "\"tcp-nodelay\"");
-    let both = format!("{}\n[flow.chat]{chat}", CALL.replace("\"1 s\"\ndrain", "\"4 s\"\ndrain"));
-    bench.file("both.toml", both);
-    let child = bench.start(&["run", "both.toml", "--to", &served.address, "--json"]);
-    wait_until("a run directory", || !bench.runs().is_empty());
-    thread::sleep(Duration::from_millis(1500));
-    let pid = Pid::from_raw(i32::try_from(served.child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::STOP).unwrap();
-    thread::sleep(Duration::from_millis(1200));
-    kill_process(pid, Signal::CONT).unwrap();
-    let seen = Seen::of_child(child);
-    let summary = seen.succeeds().summary();
-    assert_eq!(summary["valid"], false);
-    let warnings = summary["warnings"].to_string();
-    for flow in ["call", "chat"] {
-        let figures = &summary["runs"][0]["flows"][flow];
-        let of = |key: &str| figures[key]["max"].as_f64().unwrap_or_else(|| panic!("{key} in {figures}"));
-        let (held, round_trip) = (of("turn_round_ms"), of("round_trip_delay_ms"));
-        // A stopped reader of a stream counts from when it should have woken, and the first message that it
-        // missed came up to a frame time later. So the longest turn-round exceeds the longest round trip by
-        // less than that.
-        let frame_ms = if flow == "chat" { 20.0 } else { 0.0 };
-        assert!(held > 1_000.0 && held < round_trip + frame_ms, "{flow}: {held} of {round_trip}");
-        assert!(figures["turn_round_ms"]["p99"].as_f64().unwrap() > 5.0, "{figures}");
-        assert!(warnings.contains(&format!("flow {flow}: the far host held its")), "{warnings}");
-    }
+    undisturbed(|| {
+        let bench = Bench::new();
+        let served = Served::start(&bench, &["--open"]);
+        let chat = CALL.split_once("[flow.call]").unwrap().1.replace("\"udp\"", "\"tcp-nodelay\"");
+        let both = format!("{}\n[flow.chat]{chat}", CALL.replace("\"1 s\"\ndrain", "\"4 s\"\ndrain"));
+        bench.file("both.toml", both);
+        let child = bench.start(&["run", "both.toml", "--to", &served.address, "--json"]);
+        wait_until("a run directory", || !bench.runs().is_empty());
+        thread::sleep(Duration::from_millis(1500));
+        let pid = Pid::from_raw(i32::try_from(served.child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        thread::sleep(Duration::from_millis(1200));
+        kill_process(pid, Signal::CONT).unwrap();
+        let seen = Seen::of_child(child);
+        let summary = seen.succeeds().summary();
+        assert_eq!(summary["valid"], false);
+        let warnings = summary["warnings"].to_string();
+        for flow in ["call", "chat"] {
+            let figures = &summary["runs"][0]["flows"][flow];
+            let of = |key: &str| figures[key]["max"].as_f64().unwrap_or_else(|| panic!("{key} in {figures}"));
+            let (held, round_trip) = (of("turn_round_ms"), of("round_trip_delay_ms"));
+            // A stopped reader of a stream counts from when it should have woken, and the first message that
+            // it missed came up to a frame time later. So the longest turn-round exceeds the longest round
+            // trip by less than that.
+            let frame_ms = if flow == "chat" { 20.0 } else { 0.0 };
+            assert!(held > 1_000.0 && held < round_trip + frame_ms, "{flow}: {held} of {round_trip}");
+            assert!(figures["turn_round_ms"]["p99"].as_f64().unwrap() > 5.0, "{figures}");
+            assert!(warnings.contains(&format!("flow {flow}: the far host held its")), "{warnings}");
+        }
+    });
 }
 
 #[test]
@@ -293,34 +314,36 @@ fn ticks(child: &Child) -> u64 {
 
 #[test]
 fn a_server_without_descriptors_rests_serves_those_inside_and_says_so_once() {
-    let bench = Bench::new();
-    bench.file("call.toml", CALL);
-    let arguments = ["serve", "--open", "--bind", "127.0.0.1:0"];
-    let mut served = Served::of(bench.limited("-n 24", &arguments));
-    let (mut control, lines) = session_of_streams(&served.address, 40);
-    // The kernel's queue takes each of them, the server as many as it has descriptors for.
-    let mut streams = Vec::new();
-    for line in lines {
-        let mut stream = TcpStream::connect(&served.address).unwrap();
-        stream.write_all(line.as_bytes()).unwrap();
-        streams.push(stream);
-    }
-    thread::sleep(Duration::from_millis(300));
-    let (before, begun) = (ticks(&served.child), Instant::now());
-    for _ in 0..10 {
-        assert!(ask(&mut control, "\"ask\"")["progress"].is_object(), "those inside are served");
-        thread::sleep(Duration::from_millis(100));
-    }
-    let share = (ticks(&served.child) - before) as f64 / 100.0 / begun.elapsed().as_secs_f64();
-    assert!(share < 0.25, "{share:.2} of a processor to do nothing");
-    drop((streams, control));
-    // Whoever waited at the door gets in now.
-    bench.run(&["run", "call.toml", "--to", &served.address]).succeeds();
-    served.child.kill().unwrap();
-    let mut said = String::new();
-    served.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!(said.matches("no new connections for now").count(), 1, "{said}");
-    assert!(said.contains("24 file descriptors") && said.contains("ulimit -n"), "{said}");
+    undisturbed(|| {
+        let bench = Bench::new();
+        bench.file("call.toml", CALL);
+        let arguments = ["serve", "--open", "--bind", "127.0.0.1:0"];
+        let mut served = Served::of(bench.limited("-n 24", &arguments));
+        let (mut control, lines) = session_of_streams(&served.address, 40);
+        // The kernel's queue takes each of them, the server as many as it has descriptors for.
+        let mut streams = Vec::new();
+        for line in lines {
+            let mut stream = TcpStream::connect(&served.address).unwrap();
+            stream.write_all(line.as_bytes()).unwrap();
+            streams.push(stream);
+        }
+        thread::sleep(Duration::from_millis(300));
+        let (before, begun) = (ticks(&served.child), Instant::now());
+        for _ in 0..10 {
+            assert!(ask(&mut control, "\"ask\"")["progress"].is_object(), "those inside are served");
+            thread::sleep(Duration::from_millis(100));
+        }
+        let share = (ticks(&served.child) - before) as f64 / 100.0 / begun.elapsed().as_secs_f64();
+        assert!(share < 0.25, "{share:.2} of a processor to do nothing");
+        drop((streams, control));
+        // Whoever waited at the door gets in now.
+        bench.run(&["run", "call.toml", "--to", &served.address]).succeeds();
+        served.child.kill().unwrap();
+        let mut said = String::new();
+        served.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said.matches("no new connections for now").count(), 1, "{said}");
+        assert!(said.contains("24 file descriptors") && said.contains("ulimit -n"), "{said}");
+    });
 }
 
 #[test]

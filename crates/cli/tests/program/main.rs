@@ -9,6 +9,8 @@ mod documentation;
 mod emu;
 mod harness;
 mod live;
+#[path = "../../../live/tests/support/quiet.rs"]
+mod quiet;
 mod runs;
 mod study;
 mod traces;

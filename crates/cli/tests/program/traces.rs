@@ -4,6 +4,7 @@
 use std::fs;
 
 use crate::harness::{Bench, names};
+use crate::quiet::undisturbed;
 
 const CALL: &str = r#"
 name = "a traced call"
@@ -63,15 +64,17 @@ fn a_mistake_in_a_trace_names_both_files_and_lines() {
 
 #[test]
 fn an_emulated_run_plays_the_traces_and_its_replay_finds_no_difference() {
-    let bench = bench();
-    let Some(seen) = bench.emulate(&["run", "call.toml", "--arena", "emu"]) else { return };
-    seen.succeeds();
-    let run = bench.only_run();
-    let text = fs::read_to_string(run.join("summary.json")).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let (flow, link) = (&summary["runs"][0]["flows"]["call"], &summary["runs"][0]["links"]["up"]);
-    // Fifty frames, of which every fourth is marked lost.
-    assert_eq!((flow["sent"].as_u64(), link["lost"].as_u64()), (Some(50), Some(12)), "{flow} {link}");
-    assert_eq!(flow["lost_forward"].as_u64(), Some(12));
-    bench.run(&["replay", &run.to_string_lossy()]).succeeds();
+    undisturbed(|| {
+        let bench = bench();
+        let Some(seen) = bench.emulate(&["run", "call.toml", "--arena", "emu"]) else { return };
+        seen.succeeds();
+        let run = bench.only_run();
+        let text = fs::read_to_string(run.join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let (flow, link) = (&summary["runs"][0]["flows"]["call"], &summary["runs"][0]["links"]["up"]);
+        // Fifty frames, of which every fourth is marked lost.
+        assert_eq!((flow["sent"].as_u64(), link["lost"].as_u64()), (Some(50), Some(12)), "{flow} {link}");
+        assert_eq!(flow["lost_forward"].as_u64(), Some(12));
+        bench.run(&["replay", &run.to_string_lossy()]).succeeds();
+    });
 }

@@ -8,32 +8,35 @@ use talkpath_emu::{EmuArena, probe, replay};
 use talkpath_measure::Fate;
 use talkpath_units::{Duration, Instant, Seed};
 
+use super::support::quiet::undisturbed;
 use super::support::shared::plan;
 use super::support::{alone, count, run, scenario};
 
 #[test]
 fn an_interrupted_run_keeps_what_was_measured() {
-    let _alone = alone();
-    let Ok(mut arena) = EmuArena::open() else {
-        eprintln!("SKIPPED: {:?}", probe().emulation);
-        return;
-    };
-    let scenario = scenario(VICTIM);
-    let interrupt = AtomicBool::new(false);
-    let progress = |now: Instant| {
-        if now >= Instant::from_millis(700) {
-            interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
-    };
-    let plan = plan(&interrupt, &progress);
-    let Err(ArenaError::Interrupted { partial: Some(record) }) = arena.run(&scenario, plan) else {
-        panic!("the run goes on");
-    };
-    assert!(!record.valid && record.window_end < Instant::from_secs(2));
-    let delivered = count(&record.flows[0].forward, Fate::Delivered, None);
-    assert!((25..60).contains(&delivered), "{delivered}");
-    assert!(record.flows[0].forward.messages.iter().all(|row| row.fate != Fate::Missing));
-    replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap();
+    undisturbed(|| {
+        let _alone = alone();
+        let Ok(mut arena) = EmuArena::open() else {
+            eprintln!("SKIPPED: {:?}", probe().emulation);
+            return;
+        };
+        let scenario = scenario(VICTIM);
+        let interrupt = AtomicBool::new(false);
+        let progress = |now: Instant| {
+            if now >= Instant::from_millis(700) {
+                interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        };
+        let plan = plan(&interrupt, &progress);
+        let Err(ArenaError::Interrupted { partial: Some(record) }) = arena.run(&scenario, plan) else {
+            panic!("the run goes on");
+        };
+        assert!(!record.valid && record.window_end < Instant::from_secs(2));
+        let delivered = count(&record.flows[0].forward, Fate::Delivered, None);
+        assert!((25..60).contains(&delivered), "{delivered}");
+        assert!(record.flows[0].forward.messages.iter().all(|row| row.fate != Fate::Missing));
+        replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap();
+    });
 }
 
 #[test]

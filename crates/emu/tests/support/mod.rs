@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test program uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
+#[path = "../../../live/tests/support/quiet.rs"]
+pub mod quiet;
 #[path = "../../../live/tests/support/shared.rs"]
 pub mod shared;
 

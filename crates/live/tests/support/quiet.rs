@@ -1,0 +1,71 @@
+//! A judge for tests in real time, for the real arenas' tests and the program's.
+
+#![allow(unreachable_pub, reason = "a module of several test programs")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a test in real time is tried on a machine that does not let it run.
+const ATTEMPTS: u32 = 5;
+
+/// Judges `test` by an attempt in which the machine let it run.
+///
+/// A test in real time shares its machine. Where it fails although a thread beside it always woke in time, it
+/// has failed. Where it fails and that thread woke late, the attempt says nothing, and the next one judges.
+/// After [`ATTEMPTS`] of those it is skipped, with the reason.
+pub fn undisturbed(test: impl Fn()) {
+    for attempt in 1..=ATTEMPTS {
+        let (result, beats) = with_heartbeat(&test);
+        let Err(failure) = result else { return };
+        if beats.are_in_time() {
+            resume_unwind(failure);
+        }
+        eprintln!("attempt {attempt} says nothing, the machine did not let it run: {beats:?}");
+    }
+    eprintln!("SKIPPED: this machine did not let the test run in {ATTEMPTS} attempts");
+}
+
+/// The wake-ups of a thread that slept two milliseconds at a time beside a test.
+#[derive(Debug, Default)]
+struct Beats {
+    all: u32,
+    /// Those that came more than half a millisecond late.
+    late: u32,
+    latest: Duration,
+}
+
+impl Beats {
+    const PERIOD: Duration = Duration::from_millis(2);
+
+    fn add(&mut self, lateness: Duration) {
+        self.all += 1;
+        self.late += u32::from(lateness > Duration::from_micros(500));
+        self.latest = self.latest.max(lateness);
+    }
+
+    /// None came later than half of the 5 ms at which a run itself says that a host was late, and 99 of 100
+    /// came within half a millisecond.
+    fn are_in_time(&self) -> bool {
+        self.latest <= Duration::from_micros(2500) && self.late <= self.all / 100
+    }
+}
+
+/// What became of `test`, and the wake-ups beside it.
+fn with_heartbeat(test: &impl Fn()) -> (std::thread::Result<()>, Beats) {
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let heart = scope.spawn(|| {
+            let mut beats = Beats::default();
+            while !ended.load(Ordering::Relaxed) {
+                let before = Instant::now();
+                std::thread::sleep(Beats::PERIOD);
+                beats.add(before.elapsed().saturating_sub(Beats::PERIOD));
+            }
+            beats
+        });
+        let result = catch_unwind(AssertUnwindSafe(test));
+        ended.store(true, Ordering::Relaxed);
+        (result, heart.join().unwrap())
+    })
+}
