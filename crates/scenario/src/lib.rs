@@ -36,4 +36,5 @@ pub use model::{
 };
 pub use plan::{Cell, Options, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};
+pub use quantity::parse_duration;
 pub use schema::schema;

@@ -172,6 +172,19 @@ pub(crate) fn parse(text: &str, measures: &[Measure]) -> Result<Amount, Problem>
     }
 }
 
+/// Reads a duration as scenario files have it, `"20 ms"`, of at most `most`.
+///
+/// # Errors
+/// What was found and what would be right, in one line.
+pub fn parse_duration(text: &str, most: Duration) -> Result<Duration, String> {
+    let measure = Measure { dimension: Dimension::Duration, least: 0, most: most.as_nanos() };
+    match parse(text, &[measure]) {
+        Ok(amount) => Ok(Duration::from_nanos(amount.count)),
+        Err(Problem { message, help: None }) => Err(message),
+        Err(Problem { message, help: Some(help) }) => Err(format!("{message}; {help}")),
+    }
+}
+
 /// "a duration such as \"20 ms\"", or both forms if two dimensions are allowed.
 pub(crate) fn expected(measures: &[Measure]) -> String {
     let forms = measures.iter().map(|measure| measure.dimension);

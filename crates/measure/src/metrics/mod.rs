@@ -6,6 +6,7 @@
 pub mod confidence;
 pub mod delay;
 pub mod delay_variation;
+pub mod e_model;
 pub mod fairness;
 pub mod foderaro;
 pub mod goodput;
