@@ -1,6 +1,7 @@
 //! The command line, as docs/reference/interface.md promises it. Every flag has a `TALKPATH_*` variable; the
 //! flag wins.
 
+mod mos;
 mod study;
 
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
 
 /// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Compute the emulator's decisions again from its own log: no difference is allowed
     Replay(ReplayArgs),
+    /// Rate a call by hand: delay, loss and codec in, a mean opinion score (MOS) out
+    Mos(MosArgs),
     /// Print what this machine can do, and how to get what is missing
     Doctor,
     /// Print a completion script for a shell

@@ -55,6 +55,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),
         Command::Replay(args) => command::replay::run(args, terminal),
+        Command::Mos(args) => command::mos::run(args, common, terminal),
         Command::Doctor => command::doctor::run(common, terminal),
         Command::Completions { shell } => command::shell::completions(*shell),
         Command::Man => command::shell::man(),

@@ -8,7 +8,7 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 20] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["replay", "x"], "not a run directory"),
@@ -25,6 +25,10 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--arena", "live"], "--to HOST"),
         (&["compare", "--arena", "sim", "--to", "localhost"], "--to belongs to --arena live"),
         (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
+        (&["mos", "--loss", "101%"], "0% to 100%"),
+        (&["mos", "--one-way", "150"], "without a unit"),
+        (&["mos", "--burst-ratio", "nan"], "1 (loss at random)"),
+        (&["mos", "--codec", "g729a", "--plc"], "conceals by itself"),
     ];
     for (arguments, says) in cases {
         bench.run(arguments).fails(2, &[says]);
@@ -59,6 +63,24 @@ fn the_doctors_findings_come_as_json_too() {
         assert!(subjects.contains(&subject), "{subject} in {subjects:?}");
     }
     assert!(told["findings"][0]["state"].as_str().unwrap().starts_with("ready: "), "{told}");
+}
+
+/// Two of the figures that ITU-T G.107 gives: R 93.2 and, at 1 % loss, 75.3.
+#[test]
+fn a_call_is_rated_by_hand() {
+    let bench = Bench::new();
+    let seen = bench.run(&["mos"]);
+    assert!(
+        seen.succeeds().out.starts_with("MOS 4.41, R 93.2 of 93.2: users are very satisfied\n"),
+        "{}",
+        seen.out
+    );
+    for loss in ["1%", "0.01"] {
+        let seen = bench.run(&["mos", "--codec", "g711", "--loss", loss, "--json"]);
+        let figures: serde_json::Value = serde_json::from_str(&seen.succeeds().out).unwrap();
+        let of = |key: &str| (figures[key].as_f64().unwrap() * 10.0).round() / 10.0;
+        assert_eq!((of("r"), of("mos"), of("id"), of("ie_eff")), (75.3, 3.8, 0.1, 17.9), "{figures}");
+    }
 }
 
 #[test]
