@@ -59,8 +59,7 @@ fn smoke(root: &Path) -> Result<(), String> {
     if runs.exists() {
         fs::remove_dir_all(&runs).map_err(|error| format!("{}: {error}", runs.display()))?;
     }
-    cargo(root, &["build"])?;
-    let program = root.join("target").join("debug").join("talkpath");
+    let program = debug_program(root)?;
     fs::create_dir_all(&runs).map_err(|error| format!("{}: {error}", runs.display()))?;
     let scenario = runs.join("call.toml");
     fs::write(&scenario, SMOKE).map_err(|error| format!("{}: {error}", scenario.display()))?;
@@ -93,6 +92,13 @@ fn smoke(root: &Path) -> Result<(), String> {
         .and_then(|address| run_command(&mut run("live", &["--to", &address, "--repeat", "1"])));
     server.kill().and_then(|()| server.wait()).map_err(|error| format!("serve: {error}"))?;
     live
+}
+
+/// The debug build's program, as the tests have built it. `cargo build` would build it once more: without the
+/// tests' dependencies some crates have other features.
+pub(crate) fn debug_program(root: &Path) -> Result<PathBuf, String> {
+    cargo(root, &["test", "--quiet", "--workspace", "--test", "program", "--no-run"])?;
+    Ok(root.join("target").join("debug").join("talkpath"))
 }
 
 /// A second of a call over two transports.

@@ -18,6 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::ci::debug_program;
 use crate::tree::{Source, sources};
 
 /// Writes all pages anew, or with `--check` names the places that differ.
@@ -27,7 +28,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
         [flag] if flag == "--check" => true,
         _ => return Err("usage: cargo xtask docs [--check]".to_owned()),
     };
-    let program = build(root)?;
+    let program = debug_program(root)?;
     let pages: Vec<Source> = sources(root)?
         .into_iter()
         .filter(|source| source.has_extension("md") && source.text.contains(BEGIN))
@@ -175,16 +176,6 @@ fn hidden_commands(help: &str, shown: &[String]) -> Vec<String> {
     let names = names.filter(|name| !name.is_empty() && *name != "help");
     let wanted = names.map(|name| format!("talkpath {name} -h"));
     wanted.filter(|command| !shown.contains(command)).collect()
-}
-
-/// The debug build's program, since tests have built it.
-fn build(root: &Path) -> Result<PathBuf, String> {
-    let status = Command::new("cargo").current_dir(root).args(["build", "--quiet"]).status();
-    match status {
-        Ok(status) if status.success() => Ok(root.join("target").join("debug").join("talkpath")),
-        Ok(status) => Err(format!("cargo build: {status}")),
-        Err(error) => Err(format!("cargo build: {error}")),
-    }
 }
 
 /// An empty folder for the commands of `page`, with the scenarios and the files that the page shows.
