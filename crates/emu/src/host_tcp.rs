@@ -2,7 +2,7 @@
 //!
 //! | key | how it is set |
 //! | --- | --- |
-//! | `sack`, `timestamps`, `tlp` | sysctls, switched off if no TCP flow wants them |
+//! | `sack`, `timestamps`, `window_scaling`, `tlp` | sysctls, switched off if no TCP flow wants them |
 //! | `min_rto` | sysctl `tcp_rto_min_us` (Linux 6.11), if all TCP flows agree |
 //! | `initial_window`, `delayed_ack = false` | the route's `initcwnd` and `quickack`, if all agree |
 //! | `timer_granularity` | not at all: it is the kernel's own, and a scenario may name it |
@@ -27,6 +27,7 @@ use crate::world::Setting;
 pub(super) struct HostTcp {
     sack: bool,
     timestamps: bool,
+    window_scaling: bool,
     tlp: bool,
     min_rto: Duration,
     initial_window: Packets,
@@ -42,6 +43,7 @@ impl HostTcp {
         Self {
             sack: wanted(|config| config.sack),
             timestamps: wanted(|config| config.timestamps),
+            window_scaling: wanted(|config| config.window_scaling),
             tlp: wanted(|config| config.tlp),
             min_rto: agreed(configs().map(|config| config.min_rto)).unwrap_or(KERNEL.min_rto),
             initial_window: agreed(configs().map(|config| config.initial_window))
@@ -55,9 +57,10 @@ impl HostTcp {
     pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
         let off = Cow::Borrowed(&b"0"[..]);
         let microseconds = (self.min_rto.as_micros()).max(1).to_string().into_bytes();
-        let changed: [(bool, Setting); 4] = [
+        let changed: [(bool, Setting); 5] = [
             (!self.sack, (c"/proc/sys/net/ipv4/tcp_sack", off.clone())),
             (!self.timestamps, (c"/proc/sys/net/ipv4/tcp_timestamps", off.clone())),
+            (!self.window_scaling, (c"/proc/sys/net/ipv4/tcp_window_scaling", off.clone())),
             (!self.tlp, (c"/proc/sys/net/ipv4/tcp_early_retrans", off)),
             (
                 self.min_rto != KERNEL.min_rto,
@@ -115,6 +118,7 @@ impl HostTcp {
             let is_set = [
                 ("sack", config.sack == self.sack),
                 ("timestamps", config.timestamps == self.timestamps),
+                ("window_scaling", config.window_scaling == self.window_scaling),
                 ("tlp", config.tlp == self.tlp),
                 ("min_rto", config.min_rto == self.min_rto),
                 ("initial_window", config.initial_window == self.initial_window),
@@ -165,12 +169,13 @@ fn jiffy() -> Option<Duration> {
 }
 
 /// Keys that this arena keeps, or reports on by itself.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "send_jitter",
     "receiver.service",
     "sack",
     "tlp",
     "timestamps",
+    "window_scaling",
     "min_rto",
     "initial_window",
     "timer_granularity",

@@ -93,6 +93,9 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     if !config.timestamps {
         ignored.push("timestamps");
     }
+    if !config.window_scaling {
+        ignored.push("window_scaling");
+    }
     ignored
 }
 

@@ -62,8 +62,10 @@ pub struct TcpConfig {
     pub cwnd_validation: bool,
     /// How congestion avoidance opens a window that counts bytes.
     pub growth: Growth,
-    /// Timestamps and window scaling options (RFC 7323).
+    /// The timestamps option (RFC 7323 §3).
     pub timestamps: bool,
+    /// The window scale option (RFC 7323 §2), which is agreed on separately.
+    pub window_scaling: bool,
     /// Lower bound of the RTO.
     pub min_rto: Duration,
     /// Clock tick G of the retransmission timer (RFC 6298 §2); zero for a clock as fine as the arena's.
@@ -135,6 +137,7 @@ impl TcpConfig {
         growth: Growth::Counted,
         // net.ipv4.tcp_timestamps = 1, tcp_window_scaling = 1.
         timestamps: true,
+        window_scaling: true,
         // TCP_RTO_MIN = HZ / 5: in Linux the floor of the variance term, not of the whole.
         min_rto: Duration::from_millis(200),
         // A jiffy at HZ = 1000.
@@ -170,6 +173,7 @@ impl TcpConfig {
         cwnd_validation: true,
         growth: Growth::Counted,
         timestamps: true,
+        window_scaling: true,
         // RFC 6298 §2.4.
         min_rto: Duration::from_secs(1),
         timer_granularity: Duration::ZERO,
@@ -200,6 +204,7 @@ impl TcpConfig {
         cwnd_validation: false,
         growth: Growth::Counted,
         timestamps: false,
+        window_scaling: false,
         // TCPTV_MIN = 1 * PR_SLOWHZ = 2 ticks of tcp_slowtimo, 500 ms each.
         min_rto: Duration::from_secs(1),
         timer_granularity: Duration::from_millis(500),

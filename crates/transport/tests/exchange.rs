@@ -127,6 +127,7 @@ impl Script {
             "send_buffer" => config.send_buffer = Some(Bytes::new(number(&mut words)?)),
             "min_rto" => config.min_rto = Duration::from_millis(number(&mut words)?),
             "timestamps" => config.timestamps = on(&mut words),
+            "window_scaling" => config.window_scaling = on(&mut words),
             "limited_transmit" => config.limited_transmit = on(&mut words),
             "sack" => config.sack = on(&mut words),
             "tlp" => config.tlp = on(&mut words),
@@ -264,7 +265,7 @@ impl Script {
                 "mss" => segment.options = segment.options.with_mss(number(&mut words)?),
                 "scale" => {
                     let shift = number(&mut words)?;
-                    let shift = self.config.timestamps.then_some(shift);
+                    let shift = self.config.window_scaling.then_some(shift);
                     segment.options = segment.options.with_window_scale(shift);
                 }
                 "ts" => timestamps = Some((number(&mut words)?, number(&mut words)?)),
@@ -481,6 +482,8 @@ macro_rules! exchanges {
 
 exchanges! {
     handshake_agrees_on_options
+    window_scaling_needs_no_timestamps
+    timestamps_need_no_window_scaling
     passive_end_answers_and_opens
     lost_syn_is_sent_again_after_a_second
     slow_start_doubles_each_round_trip

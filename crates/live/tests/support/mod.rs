@@ -100,6 +100,7 @@ pub fn transport_config(name: &str) -> TransportConfig {
             cwnd_validation: true,
             growth: talkpath_transport::cc::Growth::Counted,
             timestamps: true,
+            window_scaling: true,
             min_rto: Duration::from_millis(200),
             timer_granularity: Duration::ZERO,
             ticks: talkpath_transport::Ticks::Common,

@@ -275,7 +275,13 @@ const TCP_KEYS: &[Key] = &[
          window; `each-ack` adds a share for each acknowledgement (RFC 5681 §3.1 eq. 3); `bsd` adds an eighth of a segment more, as \
          4.3BSD-Reno did",
     ),
-    key("timestamps", Kind::Flag, BY_STACK, "timestamps and window scaling (RFC 7323)"),
+    key("timestamps", Kind::Flag, BY_STACK, "timestamps (RFC 7323 §3)"),
+    key(
+        "window_scaling",
+        Kind::Flag,
+        BY_STACK,
+        "window scaling (RFC 7323 §2). Without it a window is at most 65,535 B",
+    ),
     key("min_rto", quantity(ANY_DURATION), BY_STACK, "lower bound of the retransmission timeout"),
     key(
         "timer_granularity",

@@ -76,6 +76,7 @@ fn tcp(
     let cwnd_validation = section.flag("cwnd_validation", log);
     let growth = section.choice("growth", log).and_then(growth);
     let timestamps = section.flag("timestamps", log);
+    let window_scaling = section.flag("window_scaling", log);
     let min_rto = section.duration("min_rto", log);
     let timer_granularity = section.duration("timer_granularity", log);
     let ticks = section.choice("ticks", log).and_then(ticks);
@@ -97,6 +98,7 @@ fn tcp(
         cwnd_validation: cwnd_validation?,
         growth: growth?,
         timestamps: timestamps?,
+        window_scaling: window_scaling?,
         min_rto: min_rto?,
         timer_granularity: timer_granularity?,
         ticks: ticks?,
@@ -228,6 +230,7 @@ pub(crate) fn stack_defaults(kind: &str, filled: &Table) -> Vec<(&'static str, S
         ("limited_transmit", preset.limited_transmit.to_string()),
         ("cwnd_validation", preset.cwnd_validation.to_string()),
         ("timestamps", preset.timestamps.to_string()),
+        ("window_scaling", preset.window_scaling.to_string()),
         ("min_rto", quoted(preset.min_rto.to_string())),
         ("timer_granularity", quoted(preset.timer_granularity.to_string())),
         ("ticks", quoted(ticks_word(preset.ticks).to_owned())),

@@ -58,7 +58,7 @@ impl Congestion {
             CongestionControlKind::Reno if config.stack == Stack::Linux => CongestionControlKind::NewReno,
             kind => kind,
         };
-        let scale = if config.timestamps { super::send::MAX_SHIFT } else { 0 };
+        let scale = if config.window_scaling { super::send::MAX_SHIFT } else { 0 };
         let setup = Setup {
             stack: config.stack,
             kind,

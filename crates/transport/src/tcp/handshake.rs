@@ -61,7 +61,7 @@ impl Handshake {
             mss,
             far_mss: mss,
             offers_sack: config.sack,
-            offers_scaling: config.timestamps,
+            offers_scaling: config.window_scaling,
             pending: None,
             syn_transmissions: 0,
             syn_sent_at: Instant::ZERO,
