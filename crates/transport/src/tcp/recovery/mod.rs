@@ -162,7 +162,7 @@ impl Recovery {
     pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: (Instant, u64), now: Instant) {
         if self.has_sack() {
             self.rack.on_rtt(rtt, now);
-            self.rack.advance(newest, now);
+            self.rack.advance(newest, rtt);
         } else {
             self.duplicates.on_new_ack();
         }

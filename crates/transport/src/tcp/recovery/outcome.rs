@@ -20,6 +20,8 @@ pub(super) struct AckOutcome {
     acked_span: Option<(Instant, Instant)>,
     sacked_span: Option<(Instant, Instant)>,
     newest: Option<(Instant, u64)>,
+    /// How long the last delivery took.
+    latest: Duration,
     reordered: Option<u64>,
 }
 
@@ -37,6 +39,7 @@ impl AckOutcome {
             acked_span: None,
             sacked_span: None,
             newest: None,
+            latest: Duration::ZERO,
             reordered: None,
         }
     }
@@ -54,9 +57,11 @@ impl AckOutcome {
             }
         }
         // RFC 8985 §6.2 step 2: if it is too soon for the retransmission, it was the original.
-        if !(again && self.now.since(segment.sent_at()) < self.min_rtt) {
+        let rtt = self.now.since(segment.sent_at());
+        if !(again && rtt < self.min_rtt) {
             let candidate = (segment.sent_at(), segment.end());
             self.newest = Some(self.newest.map_or(candidate, |newest| newest.max(candidate)));
+            self.latest = rtt;
         }
     }
 
@@ -115,9 +120,10 @@ impl AckOutcome {
         self.sacked_span
     }
 
-    /// The most recently sent of what was delivered: when, and one past its last offset.
-    pub(super) const fn newest(&self) -> Option<(Instant, u64)> {
-        self.newest
+    /// The most recently sent of what was delivered: when, and one past its last offset. The duration is the
+    /// round trip of what was delivered last.
+    pub(super) fn newest(&self) -> Option<((Instant, u64), Duration)> {
+        self.newest.map(|newest| (newest, self.latest))
     }
 
     /// The lowest offset, sent once, that arrived after a higher one.

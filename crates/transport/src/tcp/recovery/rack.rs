@@ -17,7 +17,7 @@ pub(super) struct Rack {
     /// Of the segments that have arrived, the one that was sent latest: when it was sent, and where it ends
     /// (RACK.xmit_ts, RACK.end_seq).
     newest: (Instant, u64),
-    /// How long that took (RACK.rtt).
+    /// The round trip of what has arrived last (RACK.rtt).
     rtt: Duration,
     /// Something has arrived since losses were last searched.
     advanced: bool,
@@ -66,14 +66,14 @@ impl Rack {
         }
     }
 
-    /// RFC 8985 §6.2 step 2: a segment sent at `newest.0` that ends at `newest.1` has arrived.
+    /// RFC 8985 §6.2 step 2: segments have arrived. The one that was sent last left at `newest.0` and ends at
+    /// `newest.1`. The one that was acknowledged last took `rtt`: RACK.rtt follows each segment, and not the
+    /// newest alone (tcp_rack_advance).
     #[inline]
-    pub(super) fn advance(&mut self, newest: (Instant, u64), now: Instant) {
+    pub(super) fn advance(&mut self, newest: (Instant, u64), rtt: Duration) {
         self.advanced = true;
-        if newest > self.newest {
-            self.newest = newest;
-            self.rtt = now.since(newest.0);
-        }
+        self.rtt = rtt;
+        self.newest = self.newest.max(newest);
     }
 
     /// True, once for each advance, if losses have to be searched.
@@ -198,7 +198,7 @@ mod tests {
     fn rack() -> Rack {
         let mut rack = Rack::new();
         rack.on_rtt(MS(100), Instant::from_millis(100));
-        rack.advance((Instant::from_millis(10), 3001), Instant::from_millis(110));
+        rack.advance((Instant::from_millis(10), 3001), MS(100));
         rack
     }
 

@@ -111,8 +111,8 @@ impl Recovery {
             self.note_reordering(&outcome, highest, context);
         }
         let (rtt, sacked_later) = self.measure(&incoming, advanced, &outcome, context);
-        if let Some(newest) = outcome.newest() {
-            self.rack.advance(newest, context.now);
+        if let Some((newest, rtt)) = outcome.newest() {
+            self.rack.advance(newest, rtt);
         }
         let arrived = Arrived { incoming, advanced, duplicate };
         self.on_probe_ack(arrived, &outcome, context);
@@ -132,7 +132,7 @@ impl Recovery {
             // Without a doubt about anything it is the far end's delay (FLAG_ACK_MAYBE_DELAYED).
             let is_ack_delayed =
                 segments == 1 && is_small && !outcome.has_sacked() && !self.is_disordered(context.scoreboard);
-            let newest = outcome.newest().map(|(_, end)| end);
+            let newest = outcome.newest().map(|((_, end), _)| end);
             let delivery = Delivery { segments, losses, newest, rtt, prior_in_flight, is_ack_delayed };
             self.report_delivery(delivery, incoming.ack, context);
         } else {
