@@ -520,6 +520,7 @@ exchanges! {
     rfc6675_repairs_two_losses_in_one_round_trip
     rack_finds_a_loss_by_time_and_prr_leads_the_window
     rack_waits_for_a_quarter_round_trip
+    sack_blocks_are_taken_in_ascending_order
     a_late_original_shows_that_the_rest_is_not_lost
     tail_loss_is_probed_after_two_round_trips
     probe_of_the_last_segment_costs_a_reduction

@@ -3,6 +3,7 @@
 use talkpath_units::{Duration, Instant};
 
 use super::sent_segment::SentSegment;
+use crate::tcp::timestamps;
 
 /// What one acknowledgement brought.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +57,16 @@ impl AckOutcome {
                 self.reordered = Some(self.reordered.map_or(segment.start(), |low| low.min(segment.start())));
             }
         }
-        // RFC 8985 §6.2 step 2: if it is too soon for the retransmission, it was the original.
+    }
+
+    /// RFC 8985 §6.2 step 2: a delivered `segment` advances RACK, unless its original has arrived and not the
+    /// retransmission. That is so if it is too soon for the retransmission, or if `echo`, the timestamp that
+    /// the acknowledgement echoes, is older than it.
+    pub(super) fn note_arrival(&mut self, segment: &SentSegment, echo: Option<u32>) {
         let rtt = self.now.since(segment.sent_at());
-        if !(again && rtt < self.min_rtt) {
+        let is_original = segment.was_retransmitted()
+            && (rtt < self.min_rtt || echo.is_some_and(|echo| is_before(echo, segment.sent_at())));
+        if !is_original {
             let candidate = (segment.sent_at(), segment.end());
             self.newest = Some(self.newest.map_or(candidate, |newest| newest.max(candidate)));
             self.latest = rtt;
@@ -132,7 +140,33 @@ impl AckOutcome {
     }
 }
 
+/// True if the timestamp clock showed `echo` before `sent_at`.
+const fn is_before(echo: u32, sent_at: Instant) -> bool {
+    (echo.wrapping_sub(timestamps::clock(sent_at)) as i32) < 0
+}
+
 /// The first time stays, the last one moves.
 fn spanning(span: Option<(Instant, Instant)>, sent_at: Instant) -> (Instant, Instant) {
     (span.map_or(sent_at, |(first, _)| first), sent_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8985 §6.2 step 2: sent at 10 ms and again at 200 ms, acknowledged at 310 ms.
+    #[test]
+    fn an_echo_from_before_the_retransmission_says_that_the_original_arrived() {
+        let mut segment = SentSegment::new(1001, 1000, false, false, false, Instant::from_millis(10));
+        segment.send_again(Instant::from_millis(200));
+        let rtt = |echo, min_rtt| {
+            let mut outcome = AckOutcome::new(Instant::from_millis(310), Duration::from_millis(min_rtt), 0);
+            outcome.note_arrival(&segment, echo);
+            outcome.newest().map(|(_, rtt)| rtt)
+        };
+        assert_eq!(rtt(Some(10), 100), None);
+        assert_eq!(rtt(Some(200), 100), Some(Duration::from_millis(110)));
+        assert_eq!(rtt(None, 100), Some(Duration::from_millis(110)));
+        assert_eq!(rtt(None, 111), None);
+    }
 }

@@ -107,7 +107,7 @@ impl Recovery {
         let advanced = incoming.ack > before;
         if advanced {
             let highest = context.scoreboard.highest();
-            context.scoreboard.on_ack_with_sack(incoming.ack, &mut outcome);
+            context.scoreboard.on_ack_with_sack(incoming.ack, incoming.echo, &mut outcome);
             self.note_reordering(&outcome, highest, context);
         }
         let (rtt, sacked_later) = self.measure(&incoming, advanced, &outcome, context);
@@ -163,6 +163,8 @@ impl Recovery {
                 *block = (0, 0);
             }
         }
+        // In ascending order (tcp_sacktag_write_queue): RACK.rtt and round trips are those of the highest.
+        blocks.sort_unstable();
         let highest = context.scoreboard.highest();
         context.scoreboard.on_sack(blocks, outcome);
         self.note_reordering(outcome, highest, context);

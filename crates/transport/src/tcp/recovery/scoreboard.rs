@@ -325,7 +325,8 @@ impl Scoreboard {
     }
 
     /// Everything before `ack` has arrived.
-    pub(super) fn on_ack_with_sack(&mut self, ack: u64, outcome: &mut AckOutcome) {
+    /// The acknowledgement echoes the timestamp `echo`.
+    pub(super) fn on_ack_with_sack(&mut self, ack: u64, echo: Option<u32>, outcome: &mut AckOutcome) {
         let mut segments = 0;
         while let Some(mut segment) = self.pop_acked(ack) {
             segments += 1;
@@ -335,6 +336,7 @@ impl Scoreboard {
                 self.sacked.remove(&segment);
             } else {
                 outcome.on_delivered(&segment, self.highest);
+                outcome.note_arrival(&segment, echo);
                 outcome.on_acked_in_order(&segment);
             }
         }
@@ -457,6 +459,9 @@ impl Scoreboard {
         {
             if !segment.has(Marks::SACKED) {
                 outcome.on_delivered(&segment, highest);
+                // What arrives beyond a gap echoes the segment before the gap (RFC 7323 §4.3), so the echo says
+                // nothing of it (tcp_sacktag_one).
+                outcome.note_arrival(&segment, None);
                 outcome.on_sacked(&segment);
                 let mut marked = segment;
                 self.clear_loss(&mut marked);
