@@ -513,6 +513,7 @@ exchanges! {
     both_ends_close_at_once
     sequence_numbers_wrap
     timestamps_tell_old_duplicates
+    linux_takes_a_duplicate_that_was_overtaken
     reset_ends_the_connection
     send_buffer_refuses_what_does_not_fit
     idle_connection_restarts_with_the_initial_window

@@ -161,6 +161,9 @@ impl FastPath {
     /// An acknowledgement of whole segments that were sent once: round trips, the timer (RFC 6298 §5.2 and
     /// §5.3), and `cwnd`.
     fn receive_ack(core: &mut Core, segment: &Segment, start: u64, now: Instant) -> bool {
+        if core.timestamps.is_old_duplicate(segment) {
+            return false;
+        }
         let ack = core.handshake.own_offset(segment.ack, core.scoreboard.snd_una());
         let has_sack = core.recovery.has_sack();
         let was_limited = core.congestion.may_grow(core.sender.smss());

@@ -72,7 +72,13 @@ impl Core {
             }
             return false;
         }
-        if is_outside || self.timestamps.is_old_duplicate(segment) {
+        let is_old =
+            self.timestamps.is_old_duplicate(segment) && !self.is_overtaken_duplicate(segment, start);
+        if is_old && self.recovery.is_linux() && length == 0 && start < self.receiver.rcv_nxt() {
+            // Linux answers no acknowledgement that data of the same end overtook (since 6.14).
+            return false;
+        }
+        if is_outside || is_old {
             self.receiver.on_unacceptable(segment, start, &self.rtt, now);
             return false;
         }
@@ -82,6 +88,19 @@ impl Core {
             return false;
         }
         true
+    }
+
+    /// PAWS passes over a duplicate acknowledgement of Linux that another segment overtook: it may carry SACK
+    /// blocks, and cannot be of an earlier turn of the sequence numbers (tcp_disordered_ack_check).
+    fn is_overtaken_duplicate(&self, segment: &Segment, start: u64) -> bool {
+        let carries = Flags::SYN.with(Flags::FIN);
+        let is_bare = segment.payload == 0 && segment.flags.are_just(Flags::default(), carries);
+        self.recovery.is_linux()
+            && is_bare
+            && start == self.receiver.rcv_nxt()
+            && segment.ack == self.handshake.seq(self.scoreboard.snd_una())
+            && !self.sender.would_open_window(segment.window, start)
+            && self.timestamps.age(segment) <= self.rtt.rto().saturating_mul(6) / 5
     }
 
     /// The fifth check: everything before `ack` has arrived at the far end.

@@ -44,16 +44,19 @@ impl Timestamps {
         has.then(|| (clock(now), self.recent))
     }
 
-    /// PAWS (RFC 7323 §5.3) for data alone: acknowledgements without data may overtake each other, and their
-    /// timestamps say nothing (tcp_disordered_ack).
+    /// PAWS (RFC 7323 §5.3 R1): true if the timestamp of `segment` is older than TS.Recent.
     #[inline]
     pub(super) fn is_old_duplicate(&self, segment: &Segment) -> bool {
         match segment.timestamps() {
-            Some((value, _)) if self.agreed && segment.payload > 0 => {
-                SeqNum::new(value).is_before(SeqNum::new(self.recent))
-            }
+            Some((value, _)) if self.agreed => SeqNum::new(value).is_before(SeqNum::new(self.recent)),
             _ => false,
         }
+    }
+
+    /// How much older than TS.Recent the timestamp of `segment` is. Zero without one.
+    pub(super) fn age(&self, segment: &Segment) -> Duration {
+        let ticks = segment.timestamps().map_or(0, |(value, _)| self.recent.wrapping_sub(value));
+        TICK.saturating_mul(u64::from(ticks))
     }
 
     /// RFC 7323 §4.3: the echo is that of the segment that the next acknowledgement is for. `segment` begins

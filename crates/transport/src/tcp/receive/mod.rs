@@ -36,6 +36,10 @@ pub(super) struct Receiver {
     acks: AckPolicy,
     /// Payload of a full segment that we send.
     smss: u32,
+    /// When a segment without data that failed the checks was last answered.
+    answered: Option<Instant>,
+    /// The shortest time between two such answers.
+    answer_interval: Duration,
 }
 
 /// What data that arrived changes for the rest of the connection.
@@ -48,13 +52,18 @@ pub(super) enum DataOutcome {
 
 impl Receiver {
     pub(super) fn new(config: &TcpConfig, buffer: Bytes, clock: HostClock) -> Self {
-        let rule = if config.stack == Stack::Linux { OfferRule::Linux } else { OfferRule::Rfc9293 };
+        let (rule, answer_interval) = match config.stack {
+            Stack::Linux => (OfferRule::Linux, INVALID_RATELIMIT),
+            Stack::Rfc | Stack::BsdReno => (OfferRule::Rfc9293, Duration::ZERO),
+        };
         Self {
             reassembly: Reassembly::new(),
             window: OfferedWindow::new(rule, buffer),
             report: SackReport::default(),
             acks: AckPolicy::new(config.delayed_ack, config.timer_granularity, clock),
             smss: 1,
+            answered: None,
+            answer_interval,
         }
     }
 
@@ -105,13 +114,22 @@ impl Receiver {
         now: Instant,
     ) {
         if segment.payload == 0 && !segment.flags.contains(Flags::FIN) {
-            self.acks.demand();
+            self.answer(now);
             return;
         }
         let data_end = (start + u64::from(segment.payload)).min(self.reassembly.rcv_nxt());
         self.report.on_duplicate(start, data_end);
         let context = self.context(rtt, now);
         self.acks.on_repeat(&context);
+    }
+
+    /// Answers a segment without data that failed the checks, unless Linux did so a short time ago
+    /// (tcp_oow_rate_limited).
+    fn answer(&mut self, now: Instant) {
+        if self.answered.is_none_or(|last| now.since(last) >= self.answer_interval) {
+            self.answered = Some(now);
+            self.acks.demand();
+        }
     }
 
     /// Takes a segment's data, which begins at `start`, and its FIN.
@@ -287,3 +305,6 @@ impl Receiver {
         }
     }
 }
+
+/// net.ipv4.tcp_invalid_ratelimit.
+const INVALID_RATELIMIT: Duration = Duration::from_millis(500);

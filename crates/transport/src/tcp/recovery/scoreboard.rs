@@ -459,8 +459,8 @@ impl Scoreboard {
         {
             if !segment.has(Marks::SACKED) {
                 outcome.on_delivered(&segment, highest);
-                // What arrives beyond a gap echoes the segment before the gap (RFC 7323 §4.3), so the echo says
-                // nothing of it (tcp_sacktag_one).
+                // What arrives beyond a gap echoes the segment before the gap (RFC 7323 §4.3), so the echo
+                // says nothing of it (tcp_sacktag_one).
                 outcome.note_arrival(&segment, None);
                 outcome.on_sacked(&segment);
                 let mut marked = segment;

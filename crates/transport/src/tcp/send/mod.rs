@@ -76,6 +76,11 @@ impl Sender {
         self.window.update(field, seq, ack)
     }
 
+    /// True if a duplicate acknowledgement at `seq` would open the window.
+    pub(super) fn would_open_window(&self, field: u16, seq: u64) -> bool {
+        self.window.would_open(field, seq)
+    }
+
     #[inline]
     pub(super) const fn smss(&self) -> u32 {
         self.stream.smss()

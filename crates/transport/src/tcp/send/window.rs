@@ -40,6 +40,12 @@ impl SendWindow {
         window != before
     }
 
+    /// True if a duplicate acknowledgement at `seq` would open the window (tcp_may_update_window).
+    pub(super) fn would_open(&self, field: u16, seq: u64) -> bool {
+        let window = u64::from(field) << self.shift;
+        seq > self.from_seq || (seq == self.from_seq && window > self.edge - self.from_ack)
+    }
+
     pub(super) const fn edge(&self) -> u64 {
         self.edge
     }
