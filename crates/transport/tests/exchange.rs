@@ -493,6 +493,7 @@ exchanges! {
     reno_leaves_recovery_at_the_first_new_ack
     no_second_fast_retransmit_for_what_was_recovered
     limited_transmit_sends_new_data_on_two_duplicates
+    linux_counts_what_duplicates_reported_once
     timeouts_back_off_and_go_back
     retransmitted_segments_give_no_sample
     timestamps_give_samples_of_retransmissions

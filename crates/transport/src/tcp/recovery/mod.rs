@@ -153,6 +153,7 @@ impl Recovery {
             && scoreboard.is_plain()
             && !self.probe.is_active()
             && !self.episode.wants_first_retransmission()
+            && self.duplicates.is_none()
             && self.frto == Frto::Off
     }
 

@@ -57,6 +57,12 @@ impl DuplicateAcks {
         self.limited = 0;
     }
 
+    /// True if the last acknowledgement was no duplicate.
+    #[inline]
+    pub(super) const fn is_none(&self) -> bool {
+        self.count == 0
+    }
+
     /// True for the first partial acknowledgement of a recovery.
     const fn is_first_partial(&mut self) -> bool {
         !core::mem::replace(&mut self.partial_seen, true)
@@ -93,6 +99,7 @@ impl Recovery {
         let (now, ack) = (context.now, incoming.ack);
         let cwnd_limited = context.congestion.may_grow(context.sender.smss());
         let prior_in_flight = context.scoreboard.flight_segments();
+        let outstanding = context.scoreboard.outstanding_segments();
         let acked = context.scoreboard.on_ack(ack);
         let sample = match acked.sample_from {
             Some(sent) => Some(context.rtt.measure(sent, now)),
@@ -103,7 +110,8 @@ impl Recovery {
             context.rtt.on_sample(rtt, ack, snd_max);
             context.congestion.control_mut().on_rtt(rtt, RttSample { now, snd_una: ack, snd_max });
         }
-        let amount = context.congestion.amount(acked.bytes, acked.segments);
+        let delivered = self.newly_delivered(acked.segments, outstanding);
+        let amount = context.congestion.amount(acked.bytes, delivered);
         let flight_size = context.congestion.flight_size(context.scoreboard);
         let rearm = self.advance(Ack { acked: amount, flight_size, cwnd_limited, now }, ack, context);
         if context.congestion.is_rate_based() {
@@ -130,6 +138,19 @@ impl Recovery {
         } else if rearm {
             context.timers.set(TimerKind::Retransmission, context.rtt.deadline(now));
         }
+    }
+
+    /// The segments of `acked` that no duplicate has reported before, with `outstanding` sent and not
+    /// acknowledged until now. Linux takes each duplicate for a segment that has arrived beyond the gap
+    /// (tcp_add_reno_sack), and counts it then and not again (tcp_remove_reno_sacks). A window that counts
+    /// bytes counts what is acknowledged (RFC 5681 §3.1), and in fast recovery duplicates inflate it.
+    fn newly_delivered(&self, acked: u64, outstanding: u64) -> u64 {
+        if !self.is_linux() || self.state() != RecoveryState::Open {
+            return acked;
+        }
+        // At least one segment is missing.
+        let reported = u64::from(self.duplicates.count).min(outstanding.saturating_sub(1));
+        acked.saturating_sub(reported).max(acked.min(1))
     }
 
     /// Congestion control and recovery learn of new data acknowledged. Returns whether the retransmission
