@@ -107,6 +107,11 @@ impl Transport for AnyTransport {
     }
 
     #[inline]
+    fn shutdown(&mut self, now: Instant) {
+        each!(self, transport => transport.shutdown(now));
+    }
+
+    #[inline]
     fn close(&mut self, now: Instant) {
         each!(self, transport => transport.close(now));
     }

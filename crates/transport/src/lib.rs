@@ -3,7 +3,8 @@
 //! A transport takes messages, packets and the time; it gives packets, deliveries and its next deadline. It
 //! never knows which arena it is in. The order of calls is fixed, and the application in `flow` keeps it:
 //!
-//! 1. one input: `open`, `handle_message`, `handle_part`, `handle_packet`, `handle_timeout` or `close`;
+//! 1. one input: `open`, `handle_message`, `handle_part`, `handle_packet`, `handle_timeout`, `shutdown` or
+//!    `close`;
 //! 2. `poll_transmit` until `None` (what the input released leaves before the application looks);
 //! 3. `poll_delivery` until `None`, when the application is ready to read; then `poll_transmit` again;
 //! 4. `poll_timeout` once, for the next deadline; a deadline that has passed is answered by `handle_timeout`.
@@ -197,8 +198,14 @@ pub trait Transport {
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant);
     /// The deadline that `poll_timeout` gave has come.
     fn handle_timeout(&mut self, now: Instant);
-    /// No further messages will come: what was taken is still delivered, then the connection ends.
-    fn close(&mut self, now: Instant);
+    /// No further messages will come: what was taken is still delivered, then this direction ends. The
+    /// application goes on reading (SHUT_WR of shutdown(2)).
+    fn shutdown(&mut self, now: Instant);
+    /// The same, and the application reads no further (close(2)). A transport whose far end has to learn that
+    /// data was not read says so.
+    fn close(&mut self, now: Instant) {
+        self.shutdown(now);
+    }
     /// Whether a packet may leave now, as far as that can be seen at once.
     fn may_transmit(&self) -> bool {
         true

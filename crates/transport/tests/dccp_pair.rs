@@ -111,7 +111,7 @@ fn both_ways_of_closing_end_with_code_closed() {
     for closer in [A, B] {
         let mut pair = pair(&config(), pair_net::perfect_wire());
         transfer(&mut pair, 10);
-        pair.close(closer);
+        pair.shutdown(closer);
         while dccp(&pair, A).state() != State::TimeWait && pair.step().is_some() {}
         assert_eq!((dccp(&pair, A).state(), dccp(&pair, B).state()), (State::TimeWait, State::Closed));
         for at in [A, B] {

@@ -18,7 +18,7 @@
 //!                                what is not given is as in the last one
 //!        read 500                the application reads so much; `read all`
 //!        expect cwnd 3           also ssthresh (or inf), rto, srtt, writable, send_buffer, timeouts, open, closed
-//! 150    open | close | quiet    quiet: nothing has left since the last `out`
+//! 150    open | close | shutdown | quiet    quiet: nothing has left since the last `out`
 //! ```
 //!
 //! A host's clock ticks with the script's. Sequence numbers count from 0 at the SYN, so that data begins at
@@ -200,6 +200,7 @@ impl Script {
         let now = self.now;
         match verb {
             "open" => self.tcp().open(now),
+            "shutdown" => self.tcp().shutdown(now),
             "close" => self.tcp().close(now),
             "quiet" => {}
             "write" => {
@@ -511,6 +512,8 @@ exchanges! {
     closed_window_is_probed
     slow_reader_reopens_the_window
     fin_closes_both_ways
+    close_with_unread_data_resets
+    data_after_close_resets
     both_ends_close_at_once
     sequence_numbers_wrap
     timestamps_tell_old_duplicates

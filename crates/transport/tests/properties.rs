@@ -146,7 +146,7 @@ fn run(case: &Case) -> [u64; 2] {
             }
             if opened[at] && written[at] == case.writes[at].len() && !closed[at] {
                 closed[at] = true;
-                pair.close(at);
+                pair.shutdown(at);
             }
             done &= closed[at] && read[at] >= case.writes[1 - at].iter().sum();
         }

@@ -379,7 +379,7 @@ impl Transport for Dccp {
 
     /// What waits in the queue is still sent. A server asks the client to close, so that TIMEWAIT is the
     /// client's.
-    fn close(&mut self, now: Instant) {
+    fn shutdown(&mut self, now: Instant) {
         self.is_closing = true;
         self.close_if_done(now);
     }

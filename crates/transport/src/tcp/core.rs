@@ -135,8 +135,20 @@ impl Core {
         Bytes::new(self.receiver.read(limit.get(), self.state.may_receive(), &self.rtt, now))
     }
 
-    /// The application closes: a FIN follows what was written.
+    /// The application reads and writes no further. What it has not read, or what comes later, is lost to it,
+    /// and a RST says so (RFC 9293 §3.6.1; tcp_close). Otherwise a FIN follows what was written.
     pub(super) fn close(&mut self) {
+        if !self.state.is_unsynchronized() && self.receiver.has_unread() {
+            self.handshake.request_active_reset(self.scoreboard.snd_max(), self.receiver.rcv_nxt());
+            self.abort();
+            return;
+        }
+        self.receiver.on_reader_gone();
+        self.shutdown();
+    }
+
+    /// The application writes no further: a FIN follows what was written.
+    pub(super) fn shutdown(&mut self) {
         match self.state.get() {
             State::Listen | State::SynSent => {
                 self.handshake.cancel();
@@ -156,6 +168,7 @@ impl Core {
     pub(super) fn abort(&mut self) {
         self.state.on_aborted();
         self.timers.clear_all();
+        self.outbox.clear();
     }
 
     /// Our FIN is acknowledged.

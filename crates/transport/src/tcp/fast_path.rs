@@ -289,6 +289,10 @@ impl Transport for Tcp {
         self.core_mut().handle_timeout(now);
     }
 
+    fn shutdown(&mut self, _now: Instant) {
+        self.core_mut().shutdown();
+    }
+
     fn close(&mut self, _now: Instant) {
         self.core_mut().close();
     }

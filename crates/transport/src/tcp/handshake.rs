@@ -134,6 +134,14 @@ impl Handshake {
         self.pending = Some(Control::Reset(Box::new(reset)));
     }
 
+    /// RFC 9293 §3.6.1: resets our own connection, of which everything before the offset `snd_nxt` was sent
+    /// and everything before `rcv_nxt` received (tcp_send_active_reset).
+    pub(super) fn request_active_reset(&mut self, snd_nxt: u64, rcv_nxt: u64) {
+        let (seq, ack) = (self.seq(snd_nxt), self.ack_number(rcv_nxt));
+        let reset = Segment { seq, ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() };
+        self.pending = Some(Control::Reset(Box::new(reset)));
+    }
+
     /// Nothing of this room has to leave any longer.
     pub(super) fn cancel(&mut self) {
         self.pending = None;

@@ -167,6 +167,11 @@ impl Core {
         if segment.payload == 0 && !segment.flags.contains(Flags::FIN) {
             return;
         }
+        if self.receiver.is_lost_to_reader(segment, start) {
+            self.abort();
+            self.handshake.request_reset(segment);
+            return;
+        }
         if !self.state.may_receive() {
             // The far end has sent its FIN: this is a repetition.
             self.receiver.demand_acknowledgement();

@@ -44,6 +44,11 @@ impl Outbox {
         self.repairs.push_back(repair);
     }
 
+    /// The connection has ended.
+    pub(super) fn clear(&mut self) {
+        self.repairs.clear();
+    }
+
     pub(super) fn pop(&mut self) -> Option<Transmit> {
         self.repairs.pop_front()
     }

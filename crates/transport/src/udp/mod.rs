@@ -141,7 +141,7 @@ impl Transport for Udp {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn close(&mut self, _now: Instant) {}
+    fn shutdown(&mut self, _now: Instant) {}
 
     #[inline]
     fn may_transmit(&self) -> bool {

@@ -189,8 +189,8 @@ impl Pair {
         taken
     }
 
-    pub(crate) fn close(&mut self, at: usize) {
-        self.ends[at].close(self.now);
+    pub(crate) fn shutdown(&mut self, at: usize) {
+        self.ends[at].shutdown(self.now);
         self.flush(at);
     }
 

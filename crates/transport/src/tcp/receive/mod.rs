@@ -36,6 +36,8 @@ pub(super) struct Receiver {
     acks: AckPolicy,
     /// Payload of a full segment that we send.
     smss: u32,
+    /// The application reads no further.
+    reader_gone: bool,
     /// When a segment without data that failed the checks was last answered.
     answered: Option<Instant>,
     /// The shortest time between two such answers.
@@ -62,6 +64,7 @@ impl Receiver {
             report: SackReport::default(),
             acks: AckPolicy::new(config.delayed_ack, config.timer_granularity, clock),
             smss: 1,
+            reader_gone: false,
             answered: None,
             answer_interval,
         }
@@ -121,6 +124,21 @@ impl Receiver {
         self.report.on_duplicate(start, data_end);
         let context = self.context(rtt, now);
         self.acks.on_repeat(&context);
+    }
+
+    /// True if the application has not read everything that is in order.
+    pub(super) fn has_unread(&self) -> bool {
+        self.reassembly.unread() > 0
+    }
+
+    /// The application reads no further.
+    pub(super) const fn on_reader_gone(&mut self) {
+        self.reader_gone = true;
+    }
+
+    /// True if `segment` brings new data, and nobody reads it.
+    pub(super) fn is_lost_to_reader(&self, segment: &Segment, start: u64) -> bool {
+        self.reader_gone && segment.payload > 0 && start + u64::from(segment.payload) > self.rcv_nxt()
     }
 
     /// Answers a segment without data that failed the checks, unless Linux did so a short time ago
