@@ -202,7 +202,8 @@ impl TcpConfig {
         limited_transmit: false,
         // tcp_input opens the window at every acknowledgement of new data, up to TCP_MAXWIN.
         cwnd_validation: false,
-        growth: Growth::Counted,
+        // tcp_input: maxseg * maxseg / cwnd, and an eighth of maxseg.
+        growth: Growth::Bsd,
         timestamps: false,
         window_scaling: false,
         // TCPTV_MIN = 1 * PR_SLOWHZ = 2 ticks of tcp_slowtimo, 500 ms each.

@@ -503,6 +503,7 @@ exchanges! {
     second_segment_is_acknowledged_at_once
     delayed_ack_waits_for_its_timeout
     bsd_acknowledges_at_its_tick
+    bsd_adds_an_eighth_of_a_segment
     bsd_halves_its_window_in_whole_segments
     bsd_halves_its_window_at_the_third_duplicate
     bsd_halves_its_window_with_limited_transmit_too

@@ -270,7 +270,7 @@ const TCP_KEYS: &[Key] = &[
     key(
         "growth",
         Kind::Choice(&GROWTH),
-        Default::Is("\"counted\""),
+        BY_STACK,
         "how congestion avoidance opens a window that counts bytes (`rfc`, `bsd-reno`). `counted` adds a segment for each acknowledged \
          window; `each-ack` adds a share for each acknowledgement (RFC 5681 §3.1 eq. 3); `bsd` adds an eighth of a segment more, as \
          4.3BSD-Reno did",

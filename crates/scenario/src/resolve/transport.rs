@@ -229,6 +229,7 @@ pub(crate) fn stack_defaults(kind: &str, filled: &Table) -> Vec<(&'static str, S
         ("delayed_ack", delayed_ack),
         ("limited_transmit", preset.limited_transmit.to_string()),
         ("cwnd_validation", preset.cwnd_validation.to_string()),
+        ("growth", quoted(growth_word(preset.growth).to_owned())),
         ("timestamps", preset.timestamps.to_string()),
         ("window_scaling", preset.window_scaling.to_string()),
         ("min_rto", quoted(preset.min_rto.to_string())),
@@ -263,11 +264,14 @@ const fn ticks_word(ticks: Ticks) -> &'static str {
 }
 
 fn growth(word: &str) -> Option<Growth> {
-    match word {
-        "counted" => Some(Growth::Counted),
-        "each-ack" => Some(Growth::EachAck),
-        "bsd" => Some(Growth::Bsd),
-        _ => None,
+    [Growth::Counted, Growth::EachAck, Growth::Bsd].into_iter().find(|growth| growth_word(*growth) == word)
+}
+
+const fn growth_word(growth: Growth) -> &'static str {
+    match growth {
+        Growth::Counted => "counted",
+        Growth::EachAck => "each-ack",
+        Growth::Bsd => "bsd",
     }
 }
 

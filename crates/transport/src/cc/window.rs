@@ -164,7 +164,10 @@ impl Window {
     pub(super) fn slow_start(&mut self, acked: u64) -> u64 {
         match self.counting {
             Counting::Bytes { smss } => {
-                self.cwnd = self.cwnd.saturating_add(acked.min(u64::from(smss)));
+                let smss = u64::from(smss);
+                // 4.3BSD-Reno's tcp_input adds a segment for each acknowledgement, however little it is for.
+                let step = if self.growth == Growth::Bsd { smss } else { acked.min(smss) };
+                self.cwnd = self.cwnd.saturating_add(step);
                 0
             }
             Counting::Packets => {
