@@ -36,6 +36,7 @@ pub(super) fn cells() -> Vec<Cell> {
     for switch in &SWITCHES {
         cells.push(cell("hom", 6, Some(320), Some(switch)));
     }
+    cells.push(cell("hom", 12, Some(320), Some(&LIMITED_TRANSMIT)));
     cells
 }
 
@@ -85,6 +86,14 @@ const NEWRENO: Switch = Switch {
     ours: &["flow.ftp.transport.cc=newreno", "flow.ftp.transport.timer_granularity=1 ms"],
     ns2: "cc=newreno tick=0.001 bugfix=1 impatient=1 deflate=1 exit_fix=1",
     ns3: Some("tick=0.001"),
+};
+
+/// Its effect is largest where windows are small: the most connections, beside voice.
+const LIMITED_TRANSMIT: Switch = Switch {
+    name: "limited-transmit",
+    ours: &["flow.ftp.transport.limited_transmit=true"],
+    ns2: "limited_transmit=1",
+    ns3: None,
 };
 
 const SWITCHES: [Switch; 4] = [
