@@ -36,7 +36,13 @@ enum Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 11] = [
+const NIGHTLY: [Job; 12] = [
+    Job {
+        name: "dependencies",
+        minutes: 2,
+        what: "licences, bans and sources by deny.toml",
+        run: dependencies,
+    },
     Job {
         name: "release",
         minutes: 8,
@@ -314,15 +320,32 @@ fn no_fast_path(root: &Path, deadline: Instant) -> Outcome {
     }
 }
 
+fn dependencies(root: &Path, deadline: Instant) -> Outcome {
+    if !is_installed("deny") {
+        return Outcome::Skipped("cargo-deny is missing: cargo install cargo-deny --locked".to_owned());
+    }
+    let check = ["deny", "check", "licenses", "bans", "sources"];
+    match unless_success(exit_code_until(&mut cargo(root, &check), deadline)) {
+        Some(outcome) => outcome,
+        None => Outcome::Passed("what deny.toml allows".to_owned()),
+    }
+}
+
+/// Whether cargo has a subcommand of this name.
+fn is_installed(subcommand: &str) -> bool {
+    let has = Command::new("cargo").args([subcommand, "--version"]).output();
+    has.is_ok_and(|output| output.status.success())
+}
+
 /// A minute of fuzzing, from the committed corpus.
 fn fuzz(root: &Path, target: &str, deadline: Instant) -> Outcome {
-    let has = Command::new("cargo").args(["fuzz", "--version"]).output();
-    if !has.is_ok_and(|output| output.status.success()) {
+    if !is_installed("fuzz") {
         return Outcome::Skipped("cargo-fuzz is missing: cargo install cargo-fuzz".to_owned());
     }
     let mut command = Command::new("cargo");
-    let arguments = ["+nightly", "fuzz", "run", target, "--", "-max_total_time=60", "-rss_limit_mb=2048"];
-    command.current_dir(root.join("fuzz")).args(arguments);
+    let arguments = ["fuzz", "run", target, "--", "-max_total_time=60", "-rss_limit_mb=2048"];
+    // The sanitizer's flags are unstable; with this a stable compiler takes them.
+    command.current_dir(root.join("fuzz")).env("RUSTC_BOOTSTRAP", "1").args(arguments);
     match unless_success(exit_code_until(&mut command, deadline)) {
         Some(outcome) => outcome,
         None => Outcome::Passed("no input made it fail in a minute".to_owned()),
