@@ -284,7 +284,7 @@ mod tests {
             tap.on_due(0, Bytes::new(160), Instant::from_secs(1));
             tap.on_sent(0, Instant::from_secs(1));
             tap.on_received(0, Instant::from_millis(received_ms));
-            let forward = tap.finish(Ending::Datagrams { every_drop_known: false, is_queued: false });
+            let forward = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: false });
             let info = FlowInfo {
                 name: "call".to_owned(),
                 group: "call".to_owned(),

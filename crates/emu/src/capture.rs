@@ -13,6 +13,7 @@
 use std::io::{self, Write};
 
 use talkpath_measure::pcapng::{self, Sighted};
+use talkpath_transport::TransportKind;
 use talkpath_units::Instant;
 
 use crate::device::complete_checksum;
@@ -21,8 +22,8 @@ use crate::packet::{Parsed, checksum, sum};
 /// Which end of a flow sees a packet, and what the flow speaks: an interface of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
-    pub(super) is_far: bool,
-    pub(super) is_dccp: bool,
+    is_far: bool,
+    is_dccp: bool,
 }
 
 /// A capture that grows.
@@ -94,6 +95,15 @@ impl Capture {
 }
 
 impl Interface {
+    /// That of the far end, or of the near one, of a flow over `transport`.
+    pub(super) const fn of(is_far: bool, transport: TransportKind) -> Self {
+        let is_dccp = match transport {
+            TransportKind::Dccp => true,
+            TransportKind::Udp | TransportKind::Tcp => false,
+        };
+        Self { is_far, is_dccp }
+    }
+
     const fn number(self) -> u32 {
         self.is_far as u32 | (self.is_dccp as u32) << 1
     }

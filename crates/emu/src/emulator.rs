@@ -22,6 +22,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_flow::Lateness;
 use talkpath_kernel::clock::{RunClock, WallStamps};
 use talkpath_path::{Direction, FragmentRange};
+use talkpath_transport::TransportKind;
 use talkpath_units::Instant;
 
 use crate::arrival_log::LogWriter;
@@ -60,7 +61,7 @@ pub(super) struct Emulator<'a> {
 pub(super) struct EmuFlow {
     pub(super) sender: Host,
     /// Whether it speaks DCCP in UDP.
-    pub(super) is_dccp: bool,
+    pub(super) transport: TransportKind,
     /// From the sender, and back.
     pub(super) watches: [LegWatch; 2],
     /// Datagram messages dropped or lost each way, for whoever waits for the run's end.
@@ -263,7 +264,7 @@ impl<'a> Emulator<'a> {
         (entry.flow, entry.direction, entry.seq) = (flow, direction, seq);
         (entry.to, entry.undecided) = (host.other(), parsed.part.length);
         if let Some(capture) = &mut self.capture {
-            let interface = Interface { is_far: direction == Direction::Back, is_dccp: emu_flow.is_dccp };
+            let interface = Interface::of(direction == Direction::Back, emu_flow.transport);
             capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
         }
         self.totals.packets += 1;

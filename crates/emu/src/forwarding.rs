@@ -18,7 +18,7 @@ use talkpath_kernel::spec::TransportSpec;
 use talkpath_kernel::sys::{become_real_time, set_option};
 use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
 use talkpath_scenario::{Codec, Direction, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig};
-use talkpath_transport::TransportConfig;
+use talkpath_transport::{TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
@@ -75,8 +75,11 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
         let flow = EmuFlow {
             sender: Host::First,
-            is_dccp: false,
-            watches: [LegWatch::datagrams(0, false), LegWatch::datagrams(0, false)],
+            transport: TransportKind::Udp,
+            watches: [
+                LegWatch::datagrams(0, TransportKind::Udp, false),
+                LegWatch::datagrams(0, TransportKind::Udp, false),
+            ],
             drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
         };
         let network = DecidingNetwork::new(&flood(), Seed::new(1), false);

@@ -17,7 +17,7 @@ use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::unsupported::ignored;
 use talkpath_path::QueueKind;
 use talkpath_scenario::{Flow, NamedLink, Scenario};
-use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig, TransportConfig};
+use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_units::{Duration, Packets};
 
 use crate::world::Setting;
@@ -154,10 +154,7 @@ fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
 }
 
 fn tcp(flow: &Flow) -> Option<&TcpConfig> {
-    match &flow.transport {
-        TransportConfig::Tcp(config) => Some(config),
-        TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
-    }
+    flow.transport.as_tcp()
 }
 
 /// This kernel's jiffy, which is the resolution of its coarse clocks (clock_getres(2)), if the kernel reports

@@ -3,7 +3,7 @@
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::unsupported::lacks_congestion_control;
 use talkpath_scenario::{Direction, Flow, Scenario};
-use talkpath_transport::{Stack, TcpConfig, TransportConfig};
+use talkpath_transport::{Stack, TcpConfig};
 use talkpath_units::Bytes;
 
 use crate::packet::Host;
@@ -20,13 +20,11 @@ pub(super) fn socket_plans<'a>(
         let path_mtu = scenario.path_mtu(flow);
         let is_narrower = path_mtu < Bytes::new(u64::from(mtu[0].min(mtu[1])));
         let path_mtu = is_narrower.then_some(path_mtu.get() as u32);
-        let window_clamp = match &flow.transport {
-            TransportConfig::Tcp(config) if config.rwnd != TcpConfig::preset(Stack::Linux, false).rwnd => {
-                Some(u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX))
-            }
-            TransportConfig::Tcp(_) | TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
-        };
-        let is_paced = matches!(&flow.transport, TransportConfig::Tcp(config) if config.pacing);
+        let tcp = flow.transport.as_tcp();
+        let window_clamp = tcp
+            .filter(|config| config.rwnd != TcpConfig::preset(Stack::Linux, false).rwnd)
+            .map(|config| u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX));
+        let is_paced = tcp.is_some_and(|config| config.pacing);
         for is_sender in [true, false] {
             let host = if is_sender { sender(flow) } else { sender(flow).other() };
             let transport = &flow_spec.transport;
@@ -79,7 +77,7 @@ pub(super) fn check_congestion_controls(spec: &SessionSpec) -> Result<(), String
     let is_there = |cc: &&str| available.split_ascii_whitespace().any(|name| name == *cc);
     spec.flows
         .iter()
-        .filter_map(|flow| flow.cc())
+        .filter_map(|flow| flow.transport.cc())
         .filter(|cc| !is_there(cc))
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
 }

@@ -16,7 +16,7 @@ use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{Common, Place, SharedEnd, UdpRoute};
 use talkpath_kernel::log::{RowBudget, sample_interval};
-use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::spec::{Carrier, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::become_real_time;
 use talkpath_kernel::threads::{close_connections, pace, read_slowly, receive_datagrams, serve_connections};
@@ -64,6 +64,7 @@ pub(super) struct Ends {
 pub(super) struct FlowEnds {
     pub(super) near: Arc<SharedEnd>,
     pub(super) far: Arc<SharedEnd>,
+    /// Messages that the path dropped, there and back; none of a connection's, which are sent again.
     drops: Arc<[AtomicU64; 2]>,
     /// The far end has something to do at a time of its own.
     is_far_paced: bool,
@@ -169,32 +170,38 @@ impl Ends {
             };
             let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
             let is_slow = !flow.receiver.service.is_zero();
-            if flow_spec.is_stream() {
-                ends.connecting.push(Connecting {
-                    index,
-                    start: Instant::from_nanos(flow_spec.start_ns),
-                    dial: Some(near_socket.into()),
-                    listener: Some(far_socket.into()),
-                    near: Arc::clone(&near),
-                    far: Arc::clone(&far),
-                    is_dialled: false,
-                });
-            } else {
-                ends.attach_datagrams(&near, near_socket)?;
-                if is_slow && !flow_spec.is_dccp() {
+            let is_far_paced = match flow_spec.transport.carrier() {
+                Carrier::Connection => {
+                    ends.connecting.push(Connecting {
+                        index,
+                        start: Instant::from_nanos(flow_spec.start_ns),
+                        dial: Some(near_socket.into()),
+                        listener: Some(far_socket.into()),
+                        near: Arc::clone(&near),
+                        far: Arc::clone(&far),
+                        is_dialled: false,
+                    });
+                    is_slow
+                }
+                Carrier::Datagrams if is_slow => {
+                    ends.attach_datagrams(&near, near_socket)?;
                     let socket = Arc::new(UdpSocket::from(far_socket));
                     let route = UdpRoute { socket: Arc::clone(&socket), unconnected: None };
                     far.lock().read_from(route);
                     ends.slow.push((socket, Arc::clone(&far)));
-                } else {
-                    ends.attach_datagrams(&far, far_socket)?;
+                    false
                 }
-            }
+                carrier @ (Carrier::Datagrams | Carrier::OverUdp) => {
+                    ends.attach_datagrams(&near, near_socket)?;
+                    ends.attach_datagrams(&far, far_socket)?;
+                    carrier.runs_here()
+                }
+            };
             ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
             ends.flows.push(FlowEnds {
                 near,
                 far,
-                is_far_paced: flow_spec.is_dccp() || (is_slow && flow_spec.is_stream()),
+                is_far_paced,
                 drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
             });
         }
@@ -334,17 +341,12 @@ impl FlowEnds {
     /// Whether all that was sent has arrived, or is known to be dropped, and nothing more will be sent.
     fn is_delivered(&self) -> bool {
         let near = self.near.lock();
-        let (spec, sender) = (near.spec.clone(), near.progress());
+        let (has_echo, sender) = (near.spec.echo_per_read.is_some(), near.progress());
         drop(near);
         let receiver = self.far.lock().progress();
-        let drops = |way: usize| if spec.is_stream() { 0 } else { self.drops[way].load(Ordering::Relaxed) };
+        let drops = |way: usize| self.drops[way].load(Ordering::Relaxed);
         let is_there = sender.is_done && receiver.is_done && receiver.received + drops(0) >= sender.sent;
-        let is_back = match spec.echo_per_read {
-            None => true,
-            Some(_) if spec.is_stream() => sender.received >= sender.sent,
-            Some(_) => sender.received + drops(1) >= receiver.sent,
-        };
-        is_there && is_back
+        is_there && (!has_echo || sender.received + drops(1) >= receiver.sent)
     }
 
     fn last_arrival(&self) -> Instant {
@@ -388,13 +390,16 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
         .zip(&spec.flows)
         .enumerate()
         .map(|(index, (flow, flow_spec))| {
-            let watch = || match flow_spec.is_stream() {
-                true => LegWatch::stream(),
-                false => LegWatch::datagrams(token(index), flow_spec.is_dccp()),
+            let transport = flow_spec.transport.kind();
+            let watch = || match flow_spec.transport.carrier() {
+                Carrier::Connection => LegWatch::stream(),
+                carrier @ (Carrier::Datagrams | Carrier::OverUdp) => {
+                    LegWatch::datagrams(token(index), transport, carrier.runs_here())
+                }
             };
             EmuFlow {
                 sender: sender(flow),
-                is_dccp: flow_spec.is_dccp(),
+                transport,
                 watches: [watch(), watch()],
                 drops: Arc::clone(&ends.flows[index].drops),
             }

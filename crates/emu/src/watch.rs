@@ -4,9 +4,10 @@
 //! Datagrams carry their sequence number (`wire.rs`). A stream's messages are found from the TCP sequence
 //! numbers of its segments, which count the stream's bytes from the SYN on.
 
+use talkpath_kernel::end::message_in;
 use talkpath_kernel::wire::read_header;
 use talkpath_measure::{DropCause, Fate, LegRecord, MessageRecord};
-use talkpath_transport::dccp::codec::{Carrier, decode};
+use talkpath_transport::TransportKind;
 use talkpath_units::{Instant, SeqNum};
 
 /// One direction of one flow.
@@ -15,8 +16,12 @@ pub(super) enum LegWatch {
     /// UDP, and what travels in it.
     Datagrams {
         token: u32,
-        /// Whether each datagram is a DCCP packet (RFC 6773).
-        is_dccp: bool,
+        /// What the datagrams are packets of.
+        transport: TransportKind,
+        /// Whether messages wait in a queue of their sender's before they leave.
+        is_queued: bool,
+        /// Whether a message that the path drops is sent again: then the path does not decide its fate.
+        is_reliable: bool,
         expected: u64,
         /// By sequence number.
         seen: Vec<Seen>,
@@ -42,9 +47,11 @@ pub(super) struct Seen {
 }
 
 impl LegWatch {
-    /// Messages with `token`, in datagrams by themselves or in DCCP's.
-    pub(super) const fn datagrams(token: u32, is_dccp: bool) -> Self {
-        Self::Datagrams { token, is_dccp, expected: 0, seen: Vec::new() }
+    /// Messages with `token`, in datagrams of `transport`, that wait in a queue of their sender's before they
+    /// leave if `is_queued`.
+    pub(super) const fn datagrams(token: u32, transport: TransportKind, is_queued: bool) -> Self {
+        let is_reliable = transport.features().is_reliable;
+        Self::Datagrams { token, transport, is_queued, is_reliable, expected: 0, seen: Vec::new() }
     }
 
     /// A stream.
@@ -54,12 +61,8 @@ impl LegWatch {
 
     /// A whole datagram, or its first fragment, leaves its host; returns the message's number.
     pub(super) fn on_datagram(&mut self, payload: &[u8], now: Instant) -> Option<u64> {
-        let Self::Datagrams { token, is_dccp, expected, seen } = self else { return None };
-        let message = match *is_dccp {
-            true => decode(payload, Carrier::Udp).ok()?.data,
-            false => payload,
-        };
-        let seq = read_header(message, *token, *expected)?;
+        let Self::Datagrams { token, transport, expected, seen, .. } = self else { return None };
+        let seq = read_header(message_in(*transport, payload)?, *token, *expected)?;
         let index = usize::try_from(seq).ok().filter(|&index| index < MAX_MESSAGES)?;
         *expected = (*expected).max(seq + 1);
         if seen.len() <= index {
@@ -86,8 +89,12 @@ impl LegWatch {
         }
     }
 
-    /// A piece of datagram `seq` was dropped or lost; returns whether nothing of it was before.
+    /// A piece of datagram `seq` was dropped or lost; returns whether its message is lost by that, and was
+    /// not before.
     pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause) -> bool {
+        if matches!(self, Self::Datagrams { is_reliable: true, .. }) {
+            return false;
+        }
         let Some(message) = self.seen(seq) else { return false };
         let is_first = message.drop_cause.is_none();
         message.drop_cause.get_or_insert(cause);
@@ -108,15 +115,19 @@ impl LegWatch {
     /// it.
     pub(super) fn complete(&self, leg: &mut LegRecord, socket_drops: bool, unread: &[u64]) {
         match self {
-            Self::Datagrams { seen, is_dccp, .. } => {
+            Self::Datagrams { seen, is_queued, is_reliable, .. } => {
                 for row in &mut leg.messages {
                     let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
                     let seen = seen.get(index).copied().unwrap_or_default();
                     // What waits in its sender's own queue has not met the path.
-                    if *is_dccp && row.wire.is_none() {
+                    if *is_queued && row.wire.is_none() {
                         continue;
                     }
-                    complete_datagram(row, seen, socket_drops, unread.contains(&row.seq));
+                    row.wire = seen.wire;
+                    row.transmissions = seen.transmissions;
+                    if !is_reliable {
+                        complete_datagram(row, seen, socket_drops, unread.contains(&row.seq));
+                    }
                 }
             }
             Self::Stream { segments, .. } => complete_stream(leg, segments),
@@ -130,8 +141,6 @@ impl LegWatch {
 }
 
 fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket_drops: bool, is_unread: bool) {
-    row.wire = seen.wire;
-    row.transmissions = seen.transmissions;
     let is_known = matches!(row.fate, Fate::Delivered | Fate::Refused) || row.drop_cause.is_some();
     if is_known || row.sent.is_none() {
         return;
@@ -201,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_datagram_that_did_not_arrive_has_the_fate_that_the_path_gave_it() {
-        let mut watch = LegWatch::datagrams(7, false);
+        let mut watch = LegWatch::datagrams(7, TransportKind::Udp, false);
         for seq in 0..4 {
             let mut payload = filling(160);
             write_header(&mut payload, 7, seq);
@@ -224,6 +233,25 @@ mod tests {
             ]
         );
         assert_eq!(record.messages[2].wire, Some(Instant::from_millis(2)));
+    }
+
+    #[test]
+    fn a_reliable_message_that_the_path_dropped_has_no_fate_by_that() {
+        let mut watch = LegWatch::datagrams(7, TransportKind::Udp, false);
+        if let LegWatch::Datagrams { is_reliable, .. } = &mut watch {
+            *is_reliable = true;
+        }
+        let mut payload = filling(160);
+        write_header(&mut payload, 7, 0);
+        for at in [1, 2] {
+            assert_eq!(watch.on_datagram(&payload, Instant::from_millis(at)), Some(0));
+            assert!(!watch.on_dropped(0, DropCause::Loss));
+        }
+        let mut record = leg(vec![MessageRecord { fate: Fate::Unfinished, ..row(0, 160) }]);
+        watch.complete(&mut record, true, &[]);
+        let message = record.messages[0];
+        assert_eq!((message.fate, message.drop_cause), (Fate::Unfinished, None));
+        assert_eq!((message.wire, message.transmissions), (Some(Instant::from_millis(1)), 2));
     }
 
     #[test]

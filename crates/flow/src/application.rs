@@ -25,7 +25,7 @@ mod writing;
 use std::collections::VecDeque;
 
 use talkpath_scenario::{EchoWrite, Receiver};
-use talkpath_transport::Message;
+use talkpath_transport::{Features, Message};
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::channel::{Channel, FlowId};
@@ -41,7 +41,8 @@ pub use host::HostMeter;
 #[repr(C, align(64))]
 pub struct Application {
     side: Side,
-    is_stream: bool,
+    /// [`Features::keeps_messages`] of its transport.
+    keeps_messages: bool,
     /// The application takes each time all that a stream has, at once, and keeps it.
     reads_plainly: bool,
     /// Whether the application ever writes: it has a workload or an echo.
@@ -103,34 +104,39 @@ struct StreamEcho {
 }
 
 impl Application {
-    /// The end that sends `workload`. Blocked time counts inside `window`.
-    pub fn near(is_stream: bool, workload: AnyWorkload, window: (Instant, Instant)) -> Self {
-        Self::new(Side::Near, is_stream, Some(workload), None, Receiver::default(), window)
+    /// The end that sends `workload` over a transport with these features. Blocked time counts inside
+    /// `window`.
+    pub fn near(transport: Features, workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+        Self::new(Side::Near, transport, Some(workload), None, Receiver::default(), window)
     }
 
     /// The end that reads as `receiver` says, and writes everything back if the flow has an `echo`.
     pub fn far(
-        is_stream: bool,
+        transport: Features,
         echo: Option<EchoWrite>,
         receiver: Receiver,
         window: (Instant, Instant),
     ) -> Self {
-        Self::new(Side::Far, is_stream, None, echo, receiver, window)
+        Self::new(Side::Far, transport, None, echo, receiver, window)
     }
 
     fn new(
         side: Side,
-        is_stream: bool,
+        transport: Features,
         workload: Option<AnyWorkload>,
         echo: Option<EchoWrite>,
         receiver: Receiver,
         window: (Instant, Instant),
     ) -> Self {
+        let keeps_messages = transport.keeps_messages;
         let writes = workload.is_some() || echo.is_some();
         Self {
             side,
-            is_stream,
-            reads_plainly: is_stream && receiver.service.is_zero() && echo.is_none() && side == Side::Far,
+            keeps_messages,
+            reads_plainly: !keeps_messages
+                && receiver.service.is_zero()
+                && echo.is_none()
+                && side == Side::Far,
             writes,
             workload_open: false,
             is_prompt: receiver.service.is_zero(),

@@ -17,7 +17,7 @@ use talkpath_units::{Bytes, Duration, Instant, Stream};
 use crate::application::Application;
 use crate::channel::{Channel, FlowId, Outcome, Read, Write};
 use crate::taps::{FlowTaps, Side};
-use crate::workload::AnyWorkload;
+use crate::workload::{AnyWorkload, Workload as _};
 
 /// What a step of an end exchanges with the network: the packet that has arrived, if one has, and those that
 /// leave.
@@ -37,12 +37,11 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// The end that sends: its workload begins when the transport is open.
-    pub fn near(transport: AnyTransport, workload: AnyWorkload, window: (Instant, Instant)) -> Self {
-        let workload = match transport.largest_message() {
-            Some(size) => workload.with_largest_message(size),
-            None => workload,
-        };
-        let application = Application::near(transport.is_stream(), workload, window);
+    pub fn near(transport: AnyTransport, mut workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+        if let Some(size) = transport.largest_message() {
+            workload.limit_messages(size);
+        }
+        let application = Application::near(transport.kind().features(), workload, window);
         Self { transport, application }
     }
 
@@ -53,7 +52,7 @@ impl Endpoint {
         receiver: Receiver,
         window: (Instant, Instant),
     ) -> Self {
-        let application = Application::far(transport.is_stream(), echo, receiver, window);
+        let application = Application::far(transport.kind().features(), echo, receiver, window);
         Self { transport, application }
     }
 
@@ -158,7 +157,7 @@ fn step<T: Transport>(
     exchange: &mut impl Exchange,
 ) -> Instant {
     if let Some((packet, ecn)) = exchange.arrived() {
-        if application.has_to_wake_up() && carries_data(packet) {
+        if application.has_to_wake_up() && packet.carries_data() {
             application.on_arrival(now);
         }
         transport.handle_packet(packet, ecn, now);
@@ -287,14 +286,5 @@ impl<O: Outlet, const FAR: bool> Outlet for Tapped<'_, O, FAR> {
             }
         }
         self.out.take(transmit);
-    }
-}
-
-/// Whether the application may have something to read when `packet` has come.
-const fn carries_data(packet: &Packet) -> bool {
-    match packet {
-        Packet::Udp(_) => true,
-        Packet::Tcp(segment) => segment.payload > 0,
-        Packet::Dccp(packet) => packet.payload > 0,
     }
 }

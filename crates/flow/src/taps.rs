@@ -1,7 +1,6 @@
 //! The taps that the application and the channel of one flow write to.
 
-use talkpath_measure::LegTap;
-use talkpath_units::Bytes;
+use talkpath_measure::{LegTap, MessageSizes};
 
 /// Which end of its flow an endpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +29,10 @@ impl FlowTaps {
         Self { forward: LegTap::new(), echo: is_echo.then(|| Box::new(LegTap::new())) }
     }
 
-    /// The taps of the end on `side` alone. A stream's messages have `message_size` each; `None` for
-    /// datagrams.
-    pub fn of_one_end(side: Side, is_echo: bool, message_size: Option<Bytes>) -> Self {
-        let (written, read) = (LegTap::new(), LegTap::reading(message_size));
+    /// The taps of the end on `side` alone, with the `sizes` of a stream's messages; `None` for transports
+    /// that keep messages whole.
+    pub fn of_one_end(side: Side, is_echo: bool, sizes: Option<MessageSizes>) -> Self {
+        let (written, read) = (LegTap::new(), LegTap::reading(sizes));
         match side {
             Side::Near => Self { forward: written, echo: is_echo.then(|| Box::new(read)) },
             Side::Far => Self { forward: read, echo: is_echo.then(|| Box::new(written)) },

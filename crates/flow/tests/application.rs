@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
-use talkpath_measure::Ending;
+use talkpath_measure::{Ending, MessageSizes};
 use talkpath_scenario::{EchoWrite, Receiver};
-use talkpath_transport::{Delivery, Observation};
+use talkpath_transport::{Delivery, Features, Observation, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// A stream's socket: what it has to read, read by read, and how much each write takes.
@@ -67,9 +67,14 @@ impl Channel for Socket {
     }
 }
 
+const TCP: Features = TransportKind::Tcp.features();
+
 fn far(echo: Option<EchoWrite>, receiver: Receiver) -> (Application, FlowTaps) {
-    let application = Application::far(true, echo, receiver, (Instant::ZERO, STOP)).on_host();
-    (application, FlowTaps::of_one_end(Side::Far, echo.is_some(), Some(Bytes::new(160))))
+    let application = Application::far(TCP, echo, receiver, (Instant::ZERO, STOP)).on_host();
+    (
+        application,
+        FlowTaps::of_one_end(Side::Far, echo.is_some(), Some(MessageSizes::new(|_| Bytes::new(160)))),
+    )
 }
 
 #[test]
@@ -114,7 +119,7 @@ fn an_echo_per_read_writes_each_read_back_before_the_next_and_one_per_message_ea
 #[test]
 fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_taken() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
-    let mut sender = Application::near(true, AnyWorkload::Voice(voice), (Instant::ZERO, STOP)).on_host();
+    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP)).on_host();
     let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
     let mut socket = Socket { room: [100].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
@@ -125,7 +130,7 @@ fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_tak
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(31));
     assert!(sender.has_written_all());
     assert_eq!(socket.written, [100, 20, 40, 160]);
-    let rows = taps.forward.finish(Ending::Stream).messages;
+    let rows = taps.forward.finish(Ending::Reliable).messages;
     let sent: Vec<_> = rows.iter().map(|row| row.sent.unwrap().since(Instant::ZERO).as_millis()).collect();
     assert_eq!(sent, [1, 31]);
     assert_eq!(rows[1].due, Instant::from_millis(21), "what waited keeps its due time");
@@ -136,7 +141,7 @@ fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_tak
 #[test]
 fn a_turn_ends_after_its_messages_and_the_rest_is_no_blocked_time() {
     let bulk = Bulk::new(Some(Bytes::new(6 * 65_536)), STOP);
-    let mut sender = Application::near(true, AnyWorkload::Bulk(bulk), (Instant::ZERO, STOP)).on_host();
+    let mut sender = Application::near(TCP, AnyWorkload::Bulk(bulk), (Instant::ZERO, STOP)).on_host();
     let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
     let mut socket = Socket { room: [65_536; 8].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));

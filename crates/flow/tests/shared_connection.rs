@@ -10,7 +10,7 @@ use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
 use talkpath_measure::{DropCause, Ending, Fate, LegRecord, MessageRecord};
 use talkpath_scenario::Receiver;
-use talkpath_transport::{Delivery, Message, Observation};
+use talkpath_transport::{Delivery, Features, Message, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// A connection that carries messages one way: what was written waits in a queue, and leaves on a line of a
@@ -104,17 +104,17 @@ struct Flow {
 impl Flow {
     fn new(id: u32, workload: AnyWorkload, lifetime: Option<Duration>) -> Self {
         let window = (Instant::ZERO, STOP);
-        let near = Application::near(false, workload, window).as_flow(FlowId(id));
+        let near = Application::near(DATAGRAMS, workload, window).as_flow(FlowId(id));
         let near = match lifetime {
             Some(lifetime) => near.expiring_after(lifetime),
             None => near,
         };
-        let far = Application::far(false, None, Receiver::default(), window).as_flow(FlowId(id));
+        let far = Application::far(DATAGRAMS, None, Receiver::default(), window).as_flow(FlowId(id));
         Self { near, far, taps: FlowTaps::shared(false) }
     }
 
     fn record(self) -> LegRecord {
-        self.taps.forward.finish(Ending::Datagrams { every_drop_known: true, is_queued: true })
+        self.taps.forward.finish(Ending::Unreliable { every_drop_known: true, is_queued: true })
     }
 }
 
@@ -188,6 +188,8 @@ fn messages_that_expire_are_dropped_before_they_leave_and_the_other_flow_loses_n
     assert!(never_taken > 0 && never_taken < expired.len() as u64, "{never_taken} of {}", expired.len());
 }
 
+/// What the connection above provides.
+const DATAGRAMS: Features = Features { keeps_messages: true, is_reliable: false, is_acknowledged: false };
 /// 16 kB a second: a message of the transfer takes longer than a frame of the call may wait.
 const NANOS_A_BYTE: Duration = Duration::from_nanos(62_500);
 /// Four messages of the transfer.

@@ -6,9 +6,13 @@
 //! with datagrams, the TCP loop when a connection is readable or writable. Each call gives the channel its
 //! input, and then the application its turn.
 
+mod any;
+mod channel;
 mod dccp;
+mod dial;
 mod messages;
 mod place;
+mod route;
 mod tcp;
 mod udp;
 
@@ -18,22 +22,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkpath_flow::file::FileSink;
 use talkpath_flow::{AnyWorkload, Application, Channel as _, Lateness, Side};
+use talkpath_measure::MessageSizes;
 use talkpath_scenario::{EchoWrite, Receiver};
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Instant};
 
-use dccp::Connection;
+use any::{AnyChannel, each};
+use channel::{HostChannel as _, Occasion};
 pub use dccp::unforeseen_seed;
+pub use dial::{Dial, apply_options};
+pub use messages::message_in;
 pub use place::Place;
-use tcp::Stream;
-pub use tcp::{Dial, apply_options};
-use udp::Datagrams;
-pub use udp::UdpRoute;
+pub use route::UdpRoute;
 
 use crate::alarm::Alarm;
 use crate::clock::RunClock;
-use crate::log::{EndLog, RowBudget, Sample, sample_interval};
+use crate::log::{EndLog, RowBudget};
 use crate::progress::Progress;
-use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+use crate::spec::{FlowSpec, SessionSpec};
 
 /// One end of a flow, shared by the threads that serve it.
 pub struct SharedEnd {
@@ -65,7 +70,7 @@ pub struct FlowEnd {
     pub failure: Option<String>,
     clock: RunClock,
     application: Application,
-    channel: Channel,
+    channel: AnyChannel,
     /// Whether its application lets messages wait to be read.
     is_slow: bool,
     /// There was more to do than one turn allows, and no event will say so.
@@ -74,13 +79,6 @@ pub struct FlowEnd {
     /// Rows of the log that the budget knows of.
     charged: u64,
     stop: Instant,
-}
-
-/// The socket, with what is ours above it.
-enum Channel {
-    Udp(Box<Datagrams>),
-    Tcp(Box<Stream>),
-    Dccp(Box<Connection>),
 }
 
 impl SharedEnd {
@@ -101,38 +99,28 @@ impl SharedEnd {
         });
         let (side, application) = match place.is_sender {
             true => {
-                let workload = AnyWorkload::new(&spec.workload(), stop);
-                (Side::Near, Application::near(spec.is_stream(), workload, window))
+                let workload = AnyWorkload::new(&spec.workload, stop);
+                (Side::Near, Application::near(spec.features(), workload, window))
             }
-            false => (Side::Far, Application::far(spec.is_stream(), echo, receiver, window)),
+            false => (Side::Far, Application::far(spec.features(), echo, receiver, window)),
         };
         let bound = match spec.message_bound(session.duration_ns) {
             0 => MAX_UNBOUNDED,
             bound => bound,
         };
-        let channel = match &spec.transport {
-            TransportSpec::Udp { .. } => {
-                Channel::Udp(Box::new(Datagrams::new(spec, place, bound, common.clock)))
-            }
-            TransportSpec::Tcp { .. } => Channel::Tcp(Box::new(Stream::new(spec, place, common.clock))),
-            TransportSpec::Dccp(dccp) => {
-                let interval = sample_interval(Duration::from_nanos(session.duration_ns));
-                let connection = Connection::new((spec, dccp), place, bound, (interval, stop), common.clock);
-                Channel::Dccp(Box::new(connection))
-            }
-        };
-        // A greedy sender over a stream writes as much as fits: its receiver counts in messages of the
-        // largest size.
-        let message_size = spec.message_size().unwrap_or(GREEDY_MESSAGE);
-        let message_size = spec.is_stream().then_some(Bytes::new(message_size));
+        let sizes = (!spec.features().keeps_messages).then(|| {
+            let workload = spec.workload.clone();
+            // A greedy sender writes as much as fits: its receiver counts in messages of the largest size.
+            MessageSizes::new(move |seq| workload.message_size(seq).unwrap_or(GREEDY_MESSAGE))
+        });
         let end = FlowEnd {
             spec: spec.clone(),
             is_sender: place.is_sender,
-            log: EndLog::new(side, echo.is_some(), message_size),
+            log: EndLog::new(side, echo.is_some(), sizes),
             failure: None,
             clock: common.clock,
             application: application.on_host(),
-            channel,
+            channel: AnyChannel::new(session, spec, place, bound, common.clock),
             is_slow: !receiver.service.is_zero() && !place.is_sender,
             is_unfinished: false,
             budget: Arc::clone(&common.budget),
@@ -193,11 +181,7 @@ impl FlowEnd {
         if self.is_unfinished {
             return Some(Instant::ZERO);
         }
-        let (is_open, channel) = match &self.channel {
-            Channel::Udp(datagrams) => (datagrams.is_open(), datagrams.poll_timeout()),
-            Channel::Tcp(stream) => (stream.is_open(), stream.poll_timeout()),
-            Channel::Dccp(connection) => (connection.is_open(), connection.poll_timeout()),
-        };
+        let (is_open, channel) = each!(&self.channel, channel => (channel.is_open(), channel.poll_timeout()));
         let application =
             if is_open { self.application.next() } else { self.next_read().unwrap_or(Instant::MAX) };
         Some(application.min(channel)).filter(|deadline| *deadline < Instant::MAX)
@@ -210,30 +194,14 @@ impl FlowEnd {
 
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        match &mut self.channel {
-            Channel::Udp(datagrams) => datagrams.handle_timeout(now),
-            Channel::Tcp(stream) => stream.handle_timeout(),
-            Channel::Dccp(connection) => connection.handle_timeout(now),
-        }
+        each!(&mut self.channel, channel => channel.handle_timeout(now));
         self.advance(now);
-        if let Channel::Udp(datagrams) = &self.channel
-            && self.is_sender
-            && !self.spec.is_clocked()
-        {
-            let sample = Sample::of(&datagrams.observe(), false, self.clock.now());
-            self.on_sample(sample);
-        }
+        self.note_state(Occasion::Timeout);
     }
 
     fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>) {
-        let is_ours = match &mut self.channel {
-            Channel::Udp(datagrams) => datagrams.handle_datagram(payload, stamp_ns),
-            Channel::Dccp(connection) => {
-                connection.handle_datagram(payload, stamp_ns, self.application.sink().is_some())
-            }
-            Channel::Tcp(_) => false,
-        };
-        if is_ours {
+        let wants_data = self.application.sink().is_some();
+        if each!(&mut self.channel, channel => channel.handle_datagram(payload, stamp_ns, wants_data)) {
             self.advance(self.clock.now());
             self.discard();
         }
@@ -245,8 +213,7 @@ impl FlowEnd {
     }
 
     fn handle_ready(&mut self, looked: Instant) -> bool {
-        let Channel::Tcp(stream) = &mut self.channel else { return false };
-        if stream.handle_ready(looked) {
+        if each!(&mut self.channel, channel => channel.handle_ready(looked)) {
             self.advance(self.clock.now());
             self.discard();
         }
@@ -261,17 +228,13 @@ impl FlowEnd {
         if self.log.taps.read_by(self.side()).is_some() {
             return;
         }
-        match &mut self.channel {
-            Channel::Udp(_) => {}
-            Channel::Tcp(stream) => stream.discard(),
-            Channel::Dccp(connection) => connection.discard(),
-        }
+        each!(&mut self.channel, channel => channel.discard());
         self.take_failure();
     }
 
     fn close(&mut self) {
-        if let Channel::Dccp(connection) = &mut self.channel {
-            connection.close(self.application.has_written_all());
+        let has_written_all = self.application.has_written_all();
+        if each!(&mut self.channel, channel => channel.close(has_written_all)) {
             self.advance(self.clock.now());
         }
     }
@@ -283,29 +246,17 @@ impl FlowEnd {
         }
         let side = self.side();
         let taps = &mut self.log.taps;
-        match &mut self.channel {
-            Channel::Udp(datagrams) => self.application.advance(&mut **datagrams, side, taps, now),
-            Channel::Tcp(stream) => self.application.advance(&mut **stream, side, taps, now),
-            Channel::Dccp(connection) => self.application.advance(&mut **connection, side, taps, now),
-        }
+        each!(&mut self.channel, channel => self.application.advance(&mut **channel, side, taps, now));
         self.is_unfinished = self.application.is_unfinished();
         let (has_read_all, is_finished) = (!self.is_slow, self.is_workload_finished());
-        if let Channel::Dccp(connection) = &mut self.channel {
-            connection.finish_turn(has_read_all, is_finished);
-            if let Some(sample) = connection.sample() {
-                self.log.on_sample(sample);
-            }
-        }
+        each!(&mut self.channel, channel => channel.finish_turn(has_read_all, is_finished));
+        self.note_state(Occasion::Turn);
         self.charge();
         self.take_failure();
     }
 
     fn take_failure(&mut self) {
-        let failure = match &mut self.channel {
-            Channel::Udp(_) => None,
-            Channel::Tcp(stream) => stream.failure.take(),
-            Channel::Dccp(connection) => connection.failure.take(),
-        };
+        let failure = each!(&mut self.channel, channel => channel.take_failure());
         if self.failure.is_none() {
             self.failure = failure;
         }
@@ -320,43 +271,33 @@ impl FlowEnd {
         }
     }
 
-    fn on_sample(&mut self, sample: Sample) {
-        self.log.on_sample(sample);
-        self.charge();
+    fn note_state(&mut self, occasion: Occasion) {
+        if let Some(sample) = each!(&mut self.channel, channel => channel.sample(occasion)) {
+            self.log.on_sample(sample);
+            self.charge();
+        }
     }
 
     /// The run's clock is known now.
     pub fn set_clock(&mut self, clock: RunClock) {
         self.clock = clock;
-        match &mut self.channel {
-            Channel::Udp(datagrams) => datagrams.set_clock(clock),
-            Channel::Tcp(stream) => stream.set_clock(clock),
-            Channel::Dccp(connection) => connection.set_clock(clock),
-        }
+        each!(&mut self.channel, channel => channel.set_clock(clock));
     }
 
     /// From now on this flow's datagrams go this way.
     pub fn set_route(&mut self, route: UdpRoute) {
-        match &mut self.channel {
-            Channel::Udp(datagrams) => datagrams.set_route(route),
-            Channel::Dccp(connection) => connection.set_route(route),
-            Channel::Tcp(_) => {}
-        }
+        each!(&mut self.channel, channel => channel.set_route(route));
     }
 
     /// This end reads its datagrams from its own socket when its application is ready, so that what waits,
     /// waits there.
     pub fn read_from(&mut self, route: UdpRoute) {
-        if let Channel::Udp(datagrams) = &mut self.channel {
-            datagrams.read_from(route);
-        }
+        each!(&mut self.channel, channel => channel.read_from(route));
     }
 
     /// Says whom a client's connection is opened to when the flow starts.
     pub fn set_dial(&mut self, dial: Dial) {
-        if let Channel::Tcp(stream) = &mut self.channel {
-            stream.set_dial(dial);
-        }
+        each!(&mut self.channel, channel => channel.set_dial(dial));
     }
 
     /// Gives this end a connection that is open already, of which `unread` was read with the opening line: a
@@ -366,41 +307,30 @@ impl FlowEnd {
     /// The system's, if the connection cannot be watched.
     pub fn adopt(
         &mut self,
-        (socket, unread): (TcpStream, &[u8]),
+        connection: (TcpStream, &[u8]),
         epoll: &OwnedFd,
         index: u64,
     ) -> std::io::Result<()> {
-        let Channel::Tcp(stream) = &mut self.channel else { return Ok(()) };
-        if stream.adopt((socket, unread), epoll, index)? {
+        if each!(&mut self.channel, channel => channel.adopt(connection, epoll, index))? {
             self.advance(self.clock.now());
         }
         Ok(())
     }
 
-    /// What this flow's datagrams carry; `None` for a stream.
+    /// What this flow's datagrams carry; `None` for a connection of the kernel's.
     pub fn token(&self) -> Option<u32> {
-        match &self.channel {
-            Channel::Udp(datagrams) => Some(datagrams.token()),
-            Channel::Dccp(connection) => Some(connection.token()),
-            Channel::Tcp(_) => None,
-        }
+        each!(&self.channel, channel => channel.token())
     }
 
     /// Whether there is nothing to wait for once the run is over.
     pub fn is_closed(&self) -> bool {
-        match &self.channel {
-            Channel::Dccp(connection) => {
-                connection.is_closed() || !connection.is_empty() || !self.application.has_written_all()
-            }
-            Channel::Udp(_) | Channel::Tcp(_) => true,
-        }
+        each!(&self.channel, channel => channel.is_closed(self.application.has_written_all()))
     }
 
     /// A datagram that this end sent came back with the time when it left, headers and all.
     pub(crate) fn handle_sent(&mut self, packet: &[u8], stamp_ns: Option<i64>) {
         let side = self.side();
-        if let Channel::Udp(datagrams) = &self.channel
-            && let Some((seq, at)) = datagrams.read_sent(packet, stamp_ns)
+        if let Some((seq, at)) = each!(&self.channel, channel => channel.read_sent(packet, stamp_ns))
             && let Some(tap) = self.log.taps.written_by(side)
         {
             tap.on_wire(seq, at);
@@ -409,35 +339,19 @@ impl FlowEnd {
 
     /// Notes the state of a connection that has no turns of its own while nothing moves.
     pub fn sample(&mut self) {
-        let Channel::Tcp(stream) = &self.channel else { return };
-        // Without a window the system did not say.
-        let seen = stream.is_connected().then(|| stream.observe()).filter(|seen| seen.cwnd.is_some());
-        if let Some(seen) = seen {
-            self.on_sample(Sample::of(&seen, true, self.clock.now()));
-        }
+        self.note_state(Occasion::Interval);
     }
 
     /// Whether the flow's connection is or was open.
     pub fn was_open(&self) -> bool {
-        match &self.channel {
-            Channel::Udp(datagrams) => datagrams.is_open(),
-            Channel::Tcp(stream) => stream.was_open(),
-            Channel::Dccp(connection) => connection.was_open(),
-        }
+        each!(&self.channel, channel => channel.was_open())
     }
 
     /// How far this end is.
     pub fn progress(&self) -> Progress {
         let has_written = self.is_workload_finished() && self.application.has_written_all();
         let is_over = self.clock.now() >= self.stop;
-        match &self.channel {
-            Channel::Udp(datagrams) => datagrams.progress(has_written),
-            Channel::Tcp(stream) => stream.progress(has_written || (is_over && !stream.was_open())),
-            Channel::Dccp(connection) => {
-                let is_done = (has_written && connection.is_empty()) || (is_over && !connection.was_open());
-                connection.progress(is_done)
-            }
-        }
+        each!(&self.channel, channel => channel.progress(has_written, is_over))
     }
 
     /// Whether this end's workload, if it has one, will send nothing more. A flow that starts after the stop
@@ -457,8 +371,8 @@ impl FlowEnd {
         if let Some(host) = self.application.host() {
             all.merge(host.lateness());
         }
-        if let Channel::Dccp(connection) = &self.channel {
-            all.merge(connection.lateness());
+        if let Some(lateness) = each!(&self.channel, channel => channel.lateness()) {
+            all.merge(lateness);
         }
     }
 
@@ -470,20 +384,13 @@ impl FlowEnd {
     /// The numbers of the datagrams that still wait in the socket of an end that reads by itself. Call it
     /// when the run is over.
     pub fn take_unread(&mut self) -> Vec<u64> {
-        match &mut self.channel {
-            Channel::Udp(datagrams) => datagrams.take_unread(),
-            Channel::Tcp(_) | Channel::Dccp(_) => Vec::new(),
-        }
+        each!(&mut self.channel, channel => channel.take_unread())
     }
 
     /// The run is over: counts what is to be counted.
     pub fn finish(&mut self) {
         let totals = &mut self.log.totals;
-        match &self.channel {
-            Channel::Udp(datagrams) => datagrams.count(totals),
-            Channel::Tcp(stream) => stream.count(totals),
-            Channel::Dccp(connection) => connection.count(totals),
-        }
+        each!(&self.channel, channel => channel.count(totals));
         totals.blocked_ns = self.application.blocked(self.clock.now()).as_nanos();
         totals.failure.clone_from(&self.failure);
         totals.turn_round = self.application.host().and_then(|host| host.turn_rounds().figures());
@@ -499,24 +406,25 @@ impl FlowEnd {
 /// 2 MB).
 const MAX_UNBOUNDED: u64 = 1 << 24;
 /// A message of a bulk transfer is 64 KiB at most (docs/reference/scenario.md).
-const GREEDY_MESSAGE: u64 = 64 * 1024;
+const GREEDY_MESSAGE: Bytes = Bytes::new(64 * 1024);
 
 #[cfg(test)]
 mod tests {
     use talkpath_measure::{Fate, MessageRecord};
-    use talkpath_units::Seed;
+    use talkpath_scenario::WorkloadConfig;
+    use talkpath_units::{Duration, Seed};
 
     use std::os::fd::AsFd as _;
 
     use super::*;
     use crate::clock::HostClock;
-    use crate::spec::{TransportSpec, WorkloadSpec};
+    use crate::spec::TransportSpec;
 
     /// The sending end of a call of 100 ms, handled when 300 ms have passed.
     fn late_end(start_ns: u64) -> SharedEnd {
         let flow = FlowSpec {
             transport: TransportSpec::Udp { receive_buffer: None },
-            workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+            workload: WorkloadConfig::G711,
             echo_per_read: None,
             is_up: true,
             start_ns,
@@ -553,7 +461,7 @@ mod tests {
     fn echoing_end(transport: TransportSpec) -> (SharedEnd, RunClock) {
         let flow = FlowSpec {
             transport,
-            workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+            workload: WorkloadConfig::G711,
             echo_per_read: Some(false),
             is_up: true,
             start_ns: 0,

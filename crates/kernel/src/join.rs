@@ -14,7 +14,7 @@ use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::log::{EndLog, Sample};
-use crate::spec::{FlowSpec, WorkloadSpec};
+use crate::spec::FlowSpec;
 
 /// How a run ended, as far as fates depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,12 +102,12 @@ fn leg(writer: Option<LegTap>, reader: Option<&LegTap>, spec: &FlowSpec, end: Ru
 }
 
 fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {
-    if spec.is_stream() {
-        return tap.finish(Ending::Stream);
+    if spec.features().is_reliable {
+        return tap.finish(Ending::Reliable);
     }
-    // Our own transport reports when each message left its queue.
-    let is_queued = spec.is_dccp();
-    let mut leg = tap.finish(Ending::Datagrams { every_drop_known: end == RunEnd::Cut, is_queued });
+    // A protocol that runs here reports when each message left its queue.
+    let is_queued = spec.transport.carrier().runs_here();
+    let mut leg = tap.finish(Ending::Unreliable { every_drop_known: end == RunEnd::Cut, is_queued });
     if end == RunEnd::Cut {
         miss_overtaken(&mut leg, is_queued);
     }
@@ -121,7 +121,7 @@ fn miss_unread(leg: &mut LegRecord) {
     }
 }
 
-/// A datagram that a later one overtook is missing, even if the run was cut short.
+/// A message that a later one overtook is missing, even if the run was cut short: nobody sends it again.
 fn miss_overtaken(leg: &mut LegRecord, is_queued: bool) {
     let Some(highest) = leg.arrivals.iter().max().copied() else { return };
     for row in &mut leg.messages {
@@ -145,35 +145,40 @@ fn echo_without_receiver(
     // Nobody knows when the far application read and wrote a message: its row appears with the echo's
     // arrival.
     let mut due_at = vec![None; forward.messages.len()];
-    if spec.is_stream() {
-        let size = spec.message_size().unwrap_or(u64::MAX).max(1);
-        let (mut total, mut next) = (0_u64, 0_usize);
-        for &(at, bytes) in read.reads() {
-            total += bytes.get();
-            while total / size > next as u64 && next < due_at.len() {
-                due_at[next] = Some(at);
-                next += 1;
-            }
-        }
-    } else {
+    if spec.features().keeps_messages {
         for (seq, at) in read.arrival_times() {
             if let Some(due) = usize::try_from(seq).ok().and_then(|seq| due_at.get_mut(seq)) {
                 due.get_or_insert(at);
+            }
+        }
+    } else {
+        // The stream brings back what was sent, message by message.
+        let mut sent = forward.messages.iter().zip(&mut due_at).filter(|(row, _)| row.sent.is_some());
+        let (mut total, mut end) = (0_u64, 0_u64);
+        let mut next = sent.next();
+        for &(at, bytes) in read.reads() {
+            total += bytes.get();
+            while let Some((row, due)) = &mut next
+                && end + row.size.get() <= total
+            {
+                end += row.size.get();
+                **due = Some(at);
+                next = sent.next();
             }
         }
     }
     for (row, due) in forward.messages.iter_mut().zip(&due_at) {
         let Some(at) = *due else { continue };
         echo.on_due(row.seq, row.size, at);
-        if spec.is_stream() {
-            echo.on_sent_stream(row.seq, at);
-        } else {
+        if spec.features().keeps_messages {
             echo.on_sent(row.seq, at);
+        } else {
+            echo.on_sent_stream(row.seq, at);
         }
         *row = MessageRecord { fate: Fate::Delivered, copies: 1, ..*row };
     }
     let highest = due_at.iter().rposition(Option::is_some).unwrap_or(0);
-    if !spec.is_stream() {
+    if !spec.features().is_reliable {
         for row in &mut forward.messages[..highest] {
             if row.fate == Fate::Unfinished && row.sent.is_some() {
                 row.fate = Fate::Missing;
@@ -188,11 +193,13 @@ fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bo
         name: flow.name.clone(),
         group: flow.group.clone(),
         transport: flow.transport_name.clone(),
-        cc: sender.and_then(|sender| sender.totals.cc.clone()).or_else(|| spec.cc().map(str::to_owned)),
+        cc: sender
+            .and_then(|sender| sender.totals.cc.clone())
+            .or_else(|| spec.transport.cc().map(str::to_owned)),
         start: Instant::from_nanos(spec.start_ns),
         clocked: spec.is_clocked(),
         bounded: flow.workload.is_bounded(),
-        burst: matches!(flow.workload, WorkloadConfig::Burst { .. }),
+        burst: flow.workload.sends_bursts(),
         clock_trusted,
     }
 }
@@ -200,7 +207,8 @@ fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bo
 /// What the receiver found of the flow's file; its words are a far end's, so they are cut to what can be
 /// true.
 fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
-    let (WorkloadSpec::File { bytes, .. }, Some(file)) = (spec.workload, &spec.file) else { return None };
+    let (WorkloadConfig::File { bytes, .. }, Some(file)) = (&spec.workload, &spec.file) else { return None };
+    let bytes = bytes.get();
     let printable = |text: &String| text.chars().filter(|c| !c.is_control()).take(255).collect();
     let found = receiver.and_then(|receiver| receiver.totals.file.as_ref());
     let record = FileRecord {
@@ -280,8 +288,8 @@ fn counters(
         samples.filter_map(|sample| Some((Instant::from_nanos(sample.0), of(sample)?))).collect()
     };
     let cwnd = points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1)));
-    // Only a stream has a far end's window.
-    let offered = if spec.is_stream() {
+    // Only a reliable transport has a far end's window: others drop what finds no room there.
+    let offered = if spec.features().is_reliable {
         points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1.min(sample.6))))
     } else {
         Vec::new()

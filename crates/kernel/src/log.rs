@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileOutcome;
 use talkpath_flow::{FlowTaps, Side, TurnRound};
-use talkpath_measure::{DropCause, Fate, LegTap};
+use talkpath_measure::{DropCause, Fate, LegTap, MessageSizes};
 use talkpath_transport::Observation;
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
@@ -119,9 +119,9 @@ impl RowBudget {
 }
 
 impl EndLog {
-    /// An empty log of the end on `side` of a flow, whose stream's messages have `message_size` each.
-    pub fn new(side: Side, is_echo: bool, message_size: Option<Bytes>) -> Self {
-        let taps = FlowTaps::of_one_end(side, is_echo, message_size);
+    /// An empty log of the end on `side` of a flow, with the `sizes` of a stream's messages.
+    pub fn new(side: Side, is_echo: bool, sizes: Option<MessageSizes>) -> Self {
+        let taps = FlowTaps::of_one_end(side, is_echo, sizes);
         Self { side, taps, samples: Vec::new(), totals: Totals::default() }
     }
 
@@ -137,12 +137,12 @@ impl EndLog {
         log.totals = rows.totals.clone().unwrap_or_default();
         log.samples =
             rows.samples.iter().map(|sample| Sample { 0: to_ours(sample.0).as_nanos(), ..*sample }).collect();
-        let is_stream = spec.is_stream();
+        let keeps_messages = spec.features().keeps_messages;
         if let Some(tap) = log.taps.written_by(side) {
-            rows.write_to(tap, is_stream, bound, to_ours);
+            rows.write_to(tap, keeps_messages, bound, to_ours);
         }
         if let Some(tap) = log.taps.read_by(side) {
-            rows.read_to(tap, is_stream, to_ours);
+            rows.read_to(tap, keeps_messages, to_ours);
         }
         log
     }
@@ -208,8 +208,8 @@ impl EndLog {
 }
 
 impl Sample {
-    /// What was `seen` at `now`. Only a stream has a far end's window.
-    pub fn of(seen: &Observation, is_stream: bool, now: Instant) -> Self {
+    /// What was `seen` at `now`.
+    pub fn of(seen: &Observation, now: Instant) -> Self {
         let packets = |value: Option<f64>| {
             value.filter(|value| *value < f64::from(u32::MAX)).map_or(u32::MAX, |value| value as u32)
         };
@@ -223,7 +223,7 @@ impl Sample {
             micros(seen.srtt),
             micros(seen.rto),
             seen.send_buffer.get(),
-            packets(seen.window.filter(|_| is_stream)),
+            packets(seen.window),
             seen.pacing_rate.map_or(u64::MAX, Rate::as_bps),
         )
     }
@@ -253,7 +253,7 @@ impl Chunk {
     }
 
     /// The messages that the end wanted to send, their numbers below `bound`.
-    fn write_to(&self, tap: &mut LegTap, is_stream: bool, bound: u64, to_ours: &dyn Fn(u64) -> Instant) {
+    fn write_to(&self, tap: &mut LegTap, keeps_messages: bool, bound: u64, to_ours: &dyn Fn(u64) -> Instant) {
         let mut taken = vec![false; usize::try_from(bound).unwrap_or(0)];
         for row in &self.sent {
             let Some(taken) = usize::try_from(row.0).ok().and_then(|seq| taken.get_mut(seq)) else {
@@ -265,9 +265,9 @@ impl Chunk {
                 _ if *taken => {}
                 Some(sent) => {
                     *taken = true;
-                    match is_stream {
-                        true => tap.on_sent_stream(row.0, to_ours(sent)),
-                        false => tap.on_sent(row.0, to_ours(sent)),
+                    match keeps_messages {
+                        true => tap.on_sent(row.0, to_ours(sent)),
+                        false => tap.on_sent_stream(row.0, to_ours(sent)),
                     }
                 }
                 None if row.4 => tap.on_refused(row.0),
@@ -289,8 +289,8 @@ impl Chunk {
     }
 
     /// What the end received.
-    fn read_to(&self, tap: &mut LegTap, is_stream: bool, to_ours: &dyn Fn(u64) -> Instant) {
-        if is_stream {
+    fn read_to(&self, tap: &mut LegTap, keeps_messages: bool, to_ours: &dyn Fn(u64) -> Instant) {
+        if !keeps_messages {
             for &(at, bytes) in &self.reads {
                 tap.on_read(Bytes::new(bytes.min(u64::from(u32::MAX))), to_ours(at));
             }
@@ -321,9 +321,10 @@ const CHUNK_ROWS: usize = 1000;
 #[cfg(test)]
 mod tests {
     use talkpath_measure::MessageRecord;
+    use talkpath_scenario::WorkloadConfig;
 
     use super::*;
-    use crate::spec::{TransportSpec, WorkloadSpec};
+    use crate::spec::TransportSpec;
 
     fn written(tap: &LegTap) -> Vec<MessageRecord> {
         tap.rows().copied().collect()
@@ -358,7 +359,7 @@ mod tests {
         let ours = |at: u64| Instant::from_nanos(at);
         let spec = FlowSpec {
             transport: TransportSpec::Udp { receive_buffer: None },
-            workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+            workload: WorkloadConfig::G711,
             echo_per_read: Some(false),
             is_up: true,
             start_ns: 0,

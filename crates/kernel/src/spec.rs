@@ -1,17 +1,20 @@
 //! A run as the client describes it to the server: the wire form of a scenario's flows, and its bounds.
 
 mod dccp;
+mod transport;
+mod workload;
 
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
-use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Scenario, WorkloadConfig};
-use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
-use talkpath_units::{Bytes, Duration, Instant, Rate, Seed};
+use talkpath_scenario::{Demand, Direction, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_transport::Features;
+use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 pub use dccp::DccpSpec;
+pub use transport::{Carrier, TransportSpec};
 
 use crate::file::FileSpec;
-use crate::wire::{FILE_HEADER, MAX_UDP_PAYLOAD};
+use crate::wire::FILE_HEADER;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +35,8 @@ pub struct FlowSpec {
     /// Which socket.
     pub transport: TransportSpec,
     /// What is sent.
-    pub(crate) workload: WorkloadSpec,
+    #[serde(with = "workload")]
+    pub(crate) workload: WorkloadConfig,
     /// Whether the receiver sends each message back: `Some(true)` with one write a read, `Some(false)` one a
     /// message.
     pub echo_per_read: Option<bool>,
@@ -42,43 +46,6 @@ pub struct FlowSpec {
     pub start_ns: u64,
     /// What a `file` workload sends.
     pub file: Option<FileSpec>,
-}
-
-/// A socket and what is set on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TransportSpec {
-    /// UDP.
-    Udp {
-        /// SO_RCVBUF, if the scenario set it.
-        receive_buffer: Option<u64>,
-    },
-    /// TCP.
-    Tcp {
-        /// TCP_NODELAY.
-        nodelay: bool,
-        /// TCP_CONGESTION.
-        cc: String,
-        /// TCP_MAXSEG.
-        mss: Option<u32>,
-        /// SO_SNDBUF of the sender.
-        send_buffer: Option<u64>,
-        /// SO_RCVBUF of the receiver.
-        receive_buffer: Option<u64>,
-    },
-    /// Our own DCCP, in UDP datagrams.
-    Dccp(DccpSpec),
-}
-
-/// A workload: as `WorkloadConfig`, in ns, B and bit/s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WorkloadSpec {
-    Voice { ptime_ns: u64, size: u64 },
-    Cbr { rate_bps: u64, size: u64 },
-    Bulk { bytes: Option<u64> },
-    Burst { count: u64, size: u64, repeat: u64, gap_ns: u64 },
-    File { bytes: u64, size: u64, header: u64 },
 }
 
 impl SessionSpec {
@@ -131,8 +98,8 @@ impl FlowSpec {
             _ => None,
         };
         let spec = Self {
-            transport: transport(flow, mtu),
-            workload: WorkloadSpec::new(&flow.workload),
+            transport: TransportSpec::new(flow, mtu),
+            workload: flow.workload.clone(),
             echo_per_read: flow.echo.map(|write| write == EchoWrite::PerRead),
             is_up: flow.direction == Direction::Up,
             start_ns: start.as_nanos(),
@@ -145,9 +112,7 @@ impl FlowSpec {
     /// The same for the end that serves: who has not shown its address costs it no state (RFC 4340 §8.1.4).
     pub fn served(&self) -> Self {
         let mut spec = self.clone();
-        if let TransportSpec::Dccp(dccp) = &mut spec.transport {
-            dccp.keep_no_state();
-        }
+        spec.transport.keep_no_state();
         spec
     }
 
@@ -156,143 +121,91 @@ impl FlowSpec {
     /// # Errors
     /// What is wrong.
     pub fn check(&self) -> Result<(), String> {
-        let is_udp = matches!(self.transport, TransportSpec::Udp { .. });
-        let size = match self.workload {
-            WorkloadSpec::Voice { ptime_ns: 0, .. } | WorkloadSpec::Cbr { rate_bps: 0, .. } => {
+        let features = self.features();
+        let demand = self.workload.demand();
+        match demand {
+            Demand::Clocked { messages: 0, .. } | Demand::Clocked { nanos: 0, .. } => {
                 return Err("a clocked workload needs a rate above zero".to_owned());
             }
-            WorkloadSpec::Voice { size, .. }
-            | WorkloadSpec::Cbr { size, .. }
-            | WorkloadSpec::Burst { size, .. } => size,
-            WorkloadSpec::Bulk { bytes: None } if is_udp => {
+            Demand::Greedy { bytes: None, .. } if !features.is_acknowledged => {
                 return Err("bulk over udp needs `bytes`: nothing would ever hold it back".to_owned());
             }
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } if self.echo_per_read.is_some() => {
+            Demand::Greedy { .. } if self.echo_per_read.is_some() => {
                 return Err("bulk and file have no echo: use voice, cbr or burst".to_owned());
             }
-            WorkloadSpec::Bulk { .. } => 1,
-            WorkloadSpec::File { bytes, size, header } => {
-                if bytes == 0 || size <= header || header != if self.is_stream() { 0 } else { FILE_HEADER } {
-                    return Err("a file's messages must carry something of it".to_owned());
-                }
-                size
+            Demand::Clocked { .. } | Demand::Bursts { .. } | Demand::Greedy { .. } => {}
+        }
+        let is_file = if let WorkloadConfig::File { bytes, size, header, .. } = self.workload {
+            let wants = if features.keeps_messages { FILE_HEADER } else { 0 };
+            if bytes == Bytes::ZERO || size <= header || header.get() != wants {
+                return Err("a file's messages must carry something of it".to_owned());
             }
+            true
+        } else {
+            false
         };
-        match (&self.file, matches!(self.workload, WorkloadSpec::File { .. })) {
+        match (&self.file, is_file) {
             (Some(file), true) => file.check()?,
             (None, false) => {}
             _ => return Err("a file workload has a file, and no other has".to_owned()),
         }
-        let largest = match &self.transport {
-            TransportSpec::Udp { .. } => MAX_UDP_PAYLOAD,
-            TransportSpec::Tcp { .. } => MAX_STREAM_MESSAGE,
-            TransportSpec::Dccp(spec) => {
-                spec.check()?;
-                spec.largest_message()
-            }
-        };
+        self.transport.check()?;
+        let largest = self.transport.largest_message();
+        let size = demand.largest_message().map_or(1, Bytes::get);
         if size == 0 || size > largest {
             return Err(format!("a message of {size} B does not fit: at least 1 B, at most {largest} B"));
         }
         Ok(())
     }
 
-    /// The workload's machine.
-    pub fn workload(&self) -> WorkloadConfig {
-        match self.workload {
-            WorkloadSpec::Voice { ptime_ns, size } => WorkloadConfig::Voice {
-                codec: Codec::G711,
-                ptime: Duration::from_nanos(ptime_ns),
-                size: Bytes::new(size),
-            },
-            WorkloadSpec::Cbr { rate_bps, size } => {
-                WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size) }
-            }
-            WorkloadSpec::Bulk { bytes } => WorkloadConfig::Bulk { bytes: bytes.map(Bytes::new) },
-            WorkloadSpec::File { bytes, size, header } => WorkloadConfig::File {
-                source: String::new(),
-                bytes: Bytes::new(bytes),
-                size: Bytes::new(size),
-                header: Bytes::new(header),
-            },
-            WorkloadSpec::Burst { count, size, repeat, gap_ns } => WorkloadConfig::Burst {
-                count,
-                size: Bytes::new(size),
-                repeat,
-                gap: Duration::from_nanos(gap_ns),
-            },
-        }
-    }
-
     /// Whether messages come on a clock.
-    pub const fn is_clocked(&self) -> bool {
-        matches!(self.workload, WorkloadSpec::Voice { .. } | WorkloadSpec::Cbr { .. })
+    pub fn is_clocked(&self) -> bool {
+        self.workload.is_clocked()
     }
 
-    /// TCP_CONGESTION, if the transport has one.
-    pub fn cc(&self) -> Option<&str> {
-        match &self.transport {
-            TransportSpec::Udp { .. } | TransportSpec::Dccp(_) => None,
-            TransportSpec::Tcp { cc, .. } => Some(cc),
-        }
+    /// What the transport provides.
+    pub const fn features(&self) -> Features {
+        self.transport.kind().features()
     }
 
-    /// Whether the transport is a byte stream.
-    pub const fn is_stream(&self) -> bool {
-        matches!(self.transport, TransportSpec::Tcp { .. })
-    }
-
-    /// Whether the transport is our own DCCP.
-    pub const fn is_dccp(&self) -> bool {
-        matches!(self.transport, TransportSpec::Dccp(_))
-    }
-
-    /// Payload bytes of every message; `None` if they differ.
-    pub const fn message_size(&self) -> Option<u64> {
-        match self.workload {
-            WorkloadSpec::Voice { size, .. }
-            | WorkloadSpec::Cbr { size, .. }
-            | WorkloadSpec::Burst { size, .. } => Some(size),
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } => None,
-        }
+    /// Payload bytes of every message; `None` if they differ, or if room decides.
+    pub fn constant_size(&self) -> Option<u64> {
+        self.workload.constant_size().map(Bytes::get)
     }
 
     /// Payload bytes of datagram `seq`; `None` if the workload has no such message.
     pub(crate) fn datagram_size(&self, seq: u64) -> Option<u64> {
-        let largest = match self.workload {
-            WorkloadSpec::File { size, .. } => size,
-            WorkloadSpec::Bulk { bytes: None } => return Some(self.largest_datagram()),
-            WorkloadSpec::Bulk { .. } => self.largest_datagram(),
-            WorkloadSpec::Voice { size, .. }
-            | WorkloadSpec::Cbr { size, .. }
-            | WorkloadSpec::Burst { size, .. } => return Some(size),
+        let Demand::Greedy { bytes, .. } = self.workload.demand() else {
+            return self.workload.message_size(seq).map(Bytes::get);
         };
-        let left = self.transfer_size()?.checked_sub(seq.checked_mul(largest)?)?;
+        let largest = self.largest_greedy();
+        let Some(bytes) = bytes else { return Some(largest) };
+        let left = bytes.get().checked_sub(seq.checked_mul(largest)?)?;
         (left > 0).then_some(left.min(largest))
     }
 
-    /// The largest message of a greedy workload over a datagram transport: what a datagram, or a packet,
-    /// holds.
-    fn largest_datagram(&self) -> u64 {
-        match &self.transport {
-            TransportSpec::Dccp(spec) => spec.largest_message().min(MAX_GREEDY_MESSAGE),
-            TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } => MAX_UDP_PAYLOAD,
-        }
+    /// The largest message of a greedy workload over a transport that keeps messages whole: what a datagram,
+    /// or a packet, holds.
+    fn largest_greedy(&self) -> u64 {
+        let own = self.workload.demand().largest_message();
+        own.map_or_else(|| self.transport.largest_message().min(MAX_GREEDY_MESSAGE), Bytes::get)
     }
 
-    /// File bytes in each datagram but the last, for a file over UDP.
+    /// File bytes in each message but the last, for a file over a transport that keeps messages whole.
     pub(crate) const fn file_piece(&self) -> Option<u64> {
-        match (self.workload, self.is_stream()) {
-            (WorkloadSpec::File { size, header, .. }, false) => Some(size - header),
+        match self.workload {
+            WorkloadConfig::File { size, header, .. } if self.features().keeps_messages => {
+                Some(size.get() - header.get())
+            }
             _ => None,
         }
     }
 
     /// What its receiver puts a file together with; `keeps` if the bytes are wanted after the check.
     pub(crate) fn file_sink(&self, keeps: bool) -> Option<FileSink> {
-        match (self.workload, &self.file) {
-            (WorkloadSpec::File { bytes, .. }, Some(file)) => {
-                Some(FileSink::new(&file.sha256, bytes, self.file_piece(), keeps))
+        match (&self.workload, &self.file) {
+            (WorkloadConfig::File { bytes, .. }, Some(file)) => {
+                Some(FileSink::new(&file.sha256, bytes.get(), self.file_piece(), keeps))
             }
             _ => None,
         }
@@ -301,30 +214,23 @@ impl FlowSpec {
     /// Bytes of memory that its receiver needs for a file.
     pub const fn held_bytes(&self, keeps: bool) -> u64 {
         match self.workload {
-            WorkloadSpec::File { bytes, .. } if keeps || !self.is_stream() => bytes,
+            WorkloadConfig::File { bytes, .. } if keeps || self.features().keeps_messages => bytes.get(),
             _ => 0,
         }
-    }
-
-    /// Payload bytes of a transfer, if it has an end.
-    fn transfer_size(&self) -> Option<u64> {
-        self.workload().transfer_size().map(Bytes::get)
     }
 
     /// Messages that this flow sends at most within `duration_ns`; zero for a stream's bulk or file, whose
     /// messages are as large as fits, and for bulk without an end.
     pub fn message_bound(&self, duration_ns: u64) -> u64 {
-        let duration = u128::from(duration_ns);
-        let forward = match self.workload {
-            WorkloadSpec::Voice { ptime_ns, .. } => duration / u128::from(ptime_ns.max(1)) + 1,
-            WorkloadSpec::Cbr { rate_bps, size } => {
-                duration * u128::from(rate_bps) / (8_000_000_000 * u128::from(size.max(1))) + 1
-            }
-            WorkloadSpec::Burst { count, repeat, .. } => u128::from(count) * u128::from(repeat.max(1)),
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } if self.is_stream() => 0,
-            WorkloadSpec::Bulk { bytes } => u128::from(bytes.unwrap_or(0).div_ceil(self.largest_datagram())),
-            WorkloadSpec::File { bytes, .. } => {
-                u128::from(bytes.div_ceil(self.file_piece().unwrap_or(1).max(1)))
+        let demand = self.workload.demand();
+        let messages = demand.messages_within(Duration::from_nanos(duration_ns));
+        let forward = match demand {
+            // The first is due at once.
+            Demand::Clocked { .. } => messages.unwrap_or(0) + 1,
+            Demand::Bursts { .. } => messages.unwrap_or(0),
+            Demand::Greedy { .. } if !self.features().keeps_messages => 0,
+            Demand::Greedy { bytes, .. } => {
+                u128::from(bytes.map_or(0, Bytes::get).div_ceil(self.largest_greedy().max(1)))
             }
         };
         u64::try_from(forward).unwrap_or(u64::MAX)
@@ -334,123 +240,75 @@ impl FlowSpec {
     /// as many as arrive. What a stream or DCCP sends without a clock is none either: its congestion control
     /// bounds it.
     pub fn served_messages(&self) -> u64 {
-        let per_second = |messages: u128| u64::try_from(messages).unwrap_or(u64::MAX);
-        match self.workload {
+        match self.workload.demand() {
             _ if self.is_up => 0,
-            WorkloadSpec::Voice { ptime_ns, .. } => {
-                per_second(SECOND_NS.div_ceil(u128::from(ptime_ns.max(1))))
+            Demand::Clocked { messages, nanos, .. } => {
+                let messages = (u128::from(messages) * SECOND_NS).div_ceil(nanos.max(1));
+                u64::try_from(messages).unwrap_or(u64::MAX)
             }
-            WorkloadSpec::Cbr { rate_bps, size } => {
-                per_second(u128::from(rate_bps).div_ceil(u128::from(size.max(1)) * 8))
-            }
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::Burst { .. } | WorkloadSpec::File { .. } => {
-                self.flood().map_or(0, |(messages, _)| messages)
+            demand @ (Demand::Bursts { .. } | Demand::Greedy { .. }) => {
+                self.flood(demand).map_or(0, |(messages, _)| messages)
             }
         }
     }
 
     fn payload_rate(&self) -> u64 {
-        let rate = match self.workload {
-            WorkloadSpec::Voice { ptime_ns, size } => {
-                u128::from(size) * 8 * SECOND_NS / u128::from(ptime_ns.max(1))
+        let rate = match self.workload.demand() {
+            Demand::Clocked { size, messages, nanos } => {
+                let bits = (u128::from(size.get()) * 8).saturating_mul(u128::from(messages));
+                bits.saturating_mul(SECOND_NS) / nanos.max(1)
             }
-            WorkloadSpec::Cbr { rate_bps, .. } => u128::from(rate_bps),
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::Burst { .. } | WorkloadSpec::File { .. } => {
-                self.flood().filter(|_| !self.is_up).map_or(0, |(_, bytes)| u128::from(bytes) * 8)
+            demand @ (Demand::Bursts { .. } | Demand::Greedy { .. }) => {
+                self.flood(demand).filter(|_| !self.is_up).map_or(0, |(_, bytes)| u128::from(bytes) * 8)
             }
         };
         let directions = if self.echo_per_read.is_some() { 2 } else { 1 };
-        u64::try_from(rate * directions).unwrap_or(u64::MAX)
+        u64::try_from(rate.saturating_mul(directions)).unwrap_or(u64::MAX)
     }
 
-    /// Messages and payload bytes that a workload without a clock gives to UDP within a second at most. UDP
-    /// takes what it is given, so all of a bulk counts as of one second, and as many bursts as begin in one.
-    fn flood(&self) -> Option<(u64, u64)> {
-        if !matches!(self.transport, TransportSpec::Udp { .. }) {
+    /// Messages and payload bytes that a workload without a clock gives within a second at most to a
+    /// transport without acknowledgements. That takes what it is given, so all of a bulk counts as of one
+    /// second, and as many bursts as begin in one.
+    fn flood(&self, demand: Demand) -> Option<(u64, u64)> {
+        if self.features().is_acknowledged {
             return None;
         }
-        match self.workload {
-            WorkloadSpec::Burst { count, size, repeat, gap_ns } => {
-                let begun = 1_000_000_000_u64.checked_div(gap_ns).map_or(repeat, |gaps| repeat.min(gaps + 1));
+        match demand {
+            Demand::Bursts { size, count, repeat, gap } => {
+                let gaps = 1_000_000_000_u64.checked_div(gap.as_nanos());
+                let begun = gaps.map_or(repeat, |gaps| repeat.min(gaps + 1));
                 let messages = count.saturating_mul(begun);
-                Some((messages, messages.saturating_mul(size)))
+                Some((messages, messages.saturating_mul(size.get())))
             }
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::File { .. } => {
-                Some((self.message_bound(0), self.transfer_size()?))
-            }
-            WorkloadSpec::Voice { .. } | WorkloadSpec::Cbr { .. } => None,
+            Demand::Greedy { bytes, .. } => Some((self.message_bound(0), bytes?.get())),
+            Demand::Clocked { .. } => None,
         }
-    }
-}
-
-impl WorkloadSpec {
-    fn new(config: &WorkloadConfig) -> Self {
-        match *config {
-            WorkloadConfig::Voice { ptime, size, .. } => {
-                Self::Voice { ptime_ns: ptime.as_nanos(), size: size.get() }
-            }
-            WorkloadConfig::Cbr { rate, size } => Self::Cbr { rate_bps: rate.as_bps(), size: size.get() },
-            WorkloadConfig::Bulk { bytes } => Self::Bulk { bytes: bytes.map(Bytes::get) },
-            WorkloadConfig::File { bytes, size, header, .. } => {
-                Self::File { bytes: bytes.get(), size: size.get(), header: header.get() }
-            }
-            WorkloadConfig::Burst { count, size, repeat, gap } => {
-                Self::Burst { count, size: size.get(), repeat, gap_ns: gap.as_nanos() }
-            }
-        }
-    }
-}
-
-fn transport(flow: &Flow, mtu: Bytes) -> TransportSpec {
-    let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
-    match &flow.transport {
-        // A prompt reader's socket has room for the machine's own delays.
-        TransportConfig::Udp(config) => TransportSpec::Udp {
-            receive_buffer: receive_buffer
-                .or((!flow.receiver.service.is_zero()).then_some(config.socket_buffer.get())),
-        },
-        TransportConfig::Dccp(config) => {
-            TransportSpec::Dccp(DccpSpec::new(config, flow.receiver.socket_buffer, mtu))
-        }
-        TransportConfig::Tcp(config) => TransportSpec::Tcp {
-            nodelay: config.nagle == NagleKind::Off,
-            cc: kernel_cc(config).to_owned(),
-            mss: config.mss.map(|mss| u32::try_from(mss.get()).unwrap_or(u32::MAX)),
-            send_buffer: config.send_buffer.map(Bytes::get),
-            receive_buffer,
-        },
-    }
-}
-
-/// The kernel's name for the congestion control of `config`; its `reno` recovers as NewReno does (RFC 6582).
-pub(crate) const fn kernel_cc(config: &TcpConfig) -> &'static str {
-    match config.cc {
-        // No kernel has it; the socket option says so.
-        Some(CongestionControlKind::Tahoe) => "tahoe",
-        Some(CongestionControlKind::Reno | CongestionControlKind::NewReno) => "reno",
-        Some(CongestionControlKind::Cubic) | None => "cubic",
-        Some(CongestionControlKind::Bbr) => "bbr",
     }
 }
 
 const SECOND_NS: u128 = 1_000_000_000;
 /// The largest message of a greedy workload: 64 KiB (docs/reference/scenario.md).
 const MAX_GREEDY_MESSAGE: u64 = 64 * 1024;
-/// The largest message of a stream flow (chosen: far above what any codec or record writes at once).
-const MAX_STREAM_MESSAGE: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_scenario::Codec;
+    use talkpath_units::Rate;
+
     use super::*;
 
-    fn flow(transport: TransportSpec, workload: WorkloadSpec) -> FlowSpec {
+    fn flow(transport: TransportSpec, workload: WorkloadConfig) -> FlowSpec {
         FlowSpec { transport, workload, echo_per_read: None, is_up: true, start_ns: 0, file: None }
+    }
+
+    fn cbr(rate_bps: u64, size: u64) -> WorkloadConfig {
+        WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size) }
     }
 
     #[test]
     fn a_minute_of_voice_is_bounded_by_its_clock() {
         let udp = TransportSpec::Udp { receive_buffer: None };
-        let voice = flow(udp, WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 });
+        let voice = flow(udp, WorkloadConfig::G711);
         assert_eq!(voice.message_bound(60_000_000_000), 3001);
         assert_eq!(voice.payload_rate(), 64_000);
         assert_eq!(FlowSpec { echo_per_read: Some(false), ..voice }.payload_rate(), 128_000);
@@ -464,21 +322,31 @@ mod tests {
             TransportSpec::Tcp { nodelay: true, cc, mss: None, send_buffer: None, receive_buffer: None }
         };
         let down = |transport, workload| FlowSpec { is_up: false, ..flow(transport, workload) };
-        let burst = |count, repeat, gap_ns| WorkloadSpec::Burst { count, size: 100, repeat, gap_ns };
-        let cbr = WorkloadSpec::Cbr { rate_bps: 133_601, size: 1 };
+        let burst = |count, repeat, gap_ns| WorkloadConfig::Burst {
+            count,
+            size: Bytes::new(100),
+            repeat,
+            gap: Duration::from_nanos(gap_ns),
+        };
+        let voice = WorkloadConfig::Voice {
+            codec: Codec::G711,
+            ptime: Duration::from_millis(30),
+            size: Bytes::new(240),
+        };
+        let cbr = || cbr(133_601, 1);
         // Messages a second, payload bits a second.
         for (spec, messages, rate) in [
-            (down(udp(), cbr), 16_701, 133_601),
-            (down(tcp(), cbr), 16_701, 133_601),
-            (flow(udp(), cbr), 0, 133_601),
-            (down(udp(), WorkloadSpec::Voice { ptime_ns: 30_000_000, size: 240 }), 34, 64_000),
+            (down(udp(), cbr()), 16_701, 133_601),
+            (down(tcp(), cbr()), 16_701, 133_601),
+            (flow(udp(), cbr()), 0, 133_601),
+            (down(udp(), voice), 34, 64_000),
             (down(udp(), burst(50, 3, 0)), 150, 120_000),
             (down(udp(), burst(50, 1000, 100_000_000)), 550, 440_000),
             (down(udp(), burst(50, 3, 100_000_000)), 150, 120_000),
             (down(udp(), burst(u64::MAX, u64::MAX, 1)), u64::MAX, u64::MAX),
-            (down(udp(), WorkloadSpec::Bulk { bytes: Some(655_071) }), 11, 5_240_568),
+            (down(udp(), WorkloadConfig::Bulk { bytes: Some(Bytes::new(655_071)) }), 11, 5_240_568),
             (down(tcp(), burst(50, 3, 0)), 0, 0),
-            (down(tcp(), WorkloadSpec::Bulk { bytes: None }), 0, 0),
+            (down(tcp(), WorkloadConfig::Bulk { bytes: None }), 0, 0),
             (flow(udp(), burst(50, 3, 0)), 0, 0),
         ] {
             assert_eq!((spec.served_messages(), spec.payload_rate()), (messages, rate), "{spec:?}");
@@ -488,13 +356,19 @@ mod tests {
     #[test]
     fn a_transfer_over_udp_knows_the_size_of_each_of_its_datagrams() {
         let udp = TransportSpec::Udp { receive_buffer: None };
-        let file = flow(udp.clone(), WorkloadSpec::File { bytes: 3000, size: 1008, header: 8 });
-        let sizes: Vec<_> = (0..5).map(|seq| file.datagram_size(seq)).collect();
+        let file = |bytes| WorkloadConfig::File {
+            source: String::new(),
+            bytes: Bytes::new(bytes),
+            size: Bytes::new(1008),
+            header: Bytes::new(8),
+        };
+        let short = flow(udp.clone(), file(3000));
+        let sizes: Vec<_> = (0..5).map(|seq| short.datagram_size(seq)).collect();
         assert_eq!(sizes, [Some(1008), Some(1008), Some(1008), None, None]);
-        let file = flow(udp.clone(), WorkloadSpec::File { bytes: 3001, size: 1008, header: 8 });
+        let file = flow(udp.clone(), file(3001));
         assert_eq!((file.datagram_size(3), file.datagram_size(4)), (Some(9), None));
         assert_eq!((file.message_bound(0), file.file_piece()), (4, Some(1000)));
-        let bulk = flow(udp, WorkloadSpec::Bulk { bytes: Some(65_507 + 3) });
+        let bulk = flow(udp, WorkloadConfig::Bulk { bytes: Some(Bytes::new(65_507 + 3)) });
         assert_eq!((bulk.datagram_size(1), bulk.datagram_size(2), bulk.message_bound(0)), (Some(3), None, 2));
         assert!(bulk.check().is_ok());
         assert_eq!(bulk.datagram_size(u64::MAX), None);
@@ -504,9 +378,9 @@ mod tests {
     fn what_no_datagram_holds_is_refused_before_it_is_sent() {
         let udp = TransportSpec::Udp { receive_buffer: None };
         for (size, fits) in [(0, false), (1, true), (65_507, true), (65_508, false)] {
-            let spec = flow(udp.clone(), WorkloadSpec::Cbr { rate_bps: 1000, size });
+            let spec = flow(udp.clone(), cbr(1000, size));
             assert_eq!(spec.check().is_ok(), fits, "{size} B");
         }
-        assert!(flow(udp, WorkloadSpec::Bulk { bytes: None }).check().is_err());
+        assert!(flow(udp, WorkloadConfig::Bulk { bytes: None }).check().is_err());
     }
 }

@@ -199,14 +199,14 @@ const SLICE: Duration = Duration::from_millis(20);
 #[cfg(test)]
 mod tests {
     use rustix::time::{ClockId, clock_gettime};
-    use talkpath_scenario::Receiver;
-    use talkpath_units::Seed;
+    use talkpath_scenario::{Receiver, WorkloadConfig};
+    use talkpath_units::{Bytes, Rate, Seed};
 
     use super::*;
     use crate::clock::HostClock;
     use crate::end::{Common, Place, UdpRoute};
     use crate::log::RowBudget;
-    use crate::spec::{FlowSpec, SessionSpec, TransportSpec, WorkloadSpec};
+    use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
     /// The figures behind the server's limit of messages a second.
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let flow = FlowSpec {
             transport: TransportSpec::Udp { receive_buffer: None },
-            workload: WorkloadSpec::Cbr { rate_bps: rate * size * 8, size },
+            workload: WorkloadConfig::Cbr { rate: Rate::from_bps(rate * size * 8), size: Bytes::new(size) },
             echo_per_read: None,
             is_up: false,
             start_ns: 0,

@@ -32,4 +32,4 @@ pub use record::{
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;
-pub use tap::{Ending, LegTap};
+pub use tap::{Ending, LegTap, MessageSizes};

@@ -43,11 +43,11 @@ impl LegRecord {
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (Instant, u64)> + '_ {
         let reads = self.reads.iter().map(|&(at, bytes)| (at, bytes.get()));
         // A stream has reads and counts those; otherwise whole messages.
-        let is_stream = !self.reads.is_empty();
+        let counts_bytes = !self.reads.is_empty();
         let messages = self
             .messages
             .iter()
-            .filter(move |row| !is_stream && row.fate == Fate::Delivered)
+            .filter(move |row| !counts_bytes && row.fate == Fate::Delivered)
             .filter_map(|row| Some((row.received?, row.size.get())));
         reads.chain(messages)
     }

@@ -24,6 +24,7 @@ use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 pub struct FlowTally {
     window: Range<Instant>,
     bounded: bool,
+    /// What was delivered is counted in bytes that were read, not in whole messages.
     is_stream: bool,
     /// Goodput counts from here.
     from: Instant,
@@ -53,11 +54,12 @@ pub struct FlowTally {
 }
 
 impl FlowTally {
-    /// Nothing yet of the flow `info`, whose figures count in `window`.
-    pub fn new(info: &FlowInfo, window: Range<Instant>, is_stream: bool, is_echo: bool) -> Self {
+    /// Nothing yet of the flow `info`, whose figures count in `window`. If the transport `keeps_messages`,
+    /// goodput is of whole messages, otherwise of the bytes that were read.
+    pub fn new(info: &FlowInfo, window: Range<Instant>, keeps_messages: bool, is_echo: bool) -> Self {
         Self {
             bounded: info.bounded,
-            is_stream,
+            is_stream: !keeps_messages,
             from: window.start.max(info.start),
             counts: LossCounts::default(),
             limit: in_time::limit(is_echo),

@@ -15,6 +15,7 @@
 //! and received with its last.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use talkpath_units::{Bytes, Instant};
 
@@ -57,11 +58,35 @@ pub struct LegTap {
     reading: Option<Box<ReadingHalf>>,
 }
 
+/// How large each message of a stream is, by its number: what a reading end knows of the workload at the
+/// other end.
+#[derive(Clone)]
+pub struct MessageSizes(Arc<dyn Fn(u64) -> Bytes + Send + Sync>);
+
+impl MessageSizes {
+    /// Message `seq` has `size(seq)` bytes; a message without any counts as one byte.
+    pub fn new(size: impl Fn(u64) -> Bytes + Send + Sync + 'static) -> Self {
+        Self(Arc::new(size))
+    }
+
+    fn of(&self, seq: u64) -> u64 {
+        (self.0)(seq).get().max(1)
+    }
+}
+
+impl core::fmt::Debug for MessageSizes {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("MessageSizes").field(&self.of(0)).finish()
+    }
+}
+
 /// What a reading end keeps for [`LegTap::join`], besides arrivals and reads.
 #[derive(Clone, Debug, Default)]
 struct ReadingHalf {
-    /// Bytes of each of the stream's messages; zero for datagrams.
-    message_size: u64,
+    /// The sizes of the stream's messages; `None` for transports that keep messages whole.
+    sizes: Option<MessageSizes>,
+    /// How many messages of the stream are in `accepted` already: all that were read at least in part.
+    expected: u64,
     /// When each of the arrivals was read.
     times: Vec<Instant>,
     /// Messages that found no room in the receiving socket's buffer.
@@ -71,11 +96,11 @@ struct ReadingHalf {
 /// What the end of the run means for a message that has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The stream would still have delivered it: it is unfinished.
-    Stream,
+    /// The transport is reliable, and would still have delivered it, in order or not: it is unfinished.
+    Reliable,
     /// Nobody sends it again.
-    Datagrams {
-        /// Whether the arena reports every drop: then a datagram without one is still under way, and
+    Unreliable {
+        /// Whether the arena reports every drop: then a message without one is still under way, and
         /// unfinished.
         every_drop_known: bool,
         /// Whether a message without a wire stamp is still in its sender's own queue, and so unfinished.
@@ -89,12 +114,14 @@ impl LegTap {
         Self::default()
     }
 
-    /// The reading end of a leg whose writing end has a tap of its own. A stream's messages have
-    /// `message_size` each; `None` for datagrams, which carry their number.
-    pub fn reading(message_size: Option<Bytes>) -> Self {
-        let message_size = message_size.map_or(0, |size| size.get().max(1));
-        let half = ReadingHalf { message_size, ..ReadingHalf::default() };
-        Self { whole_at: message_size, reading: Some(Box::new(half)), ..Self::default() }
+    /// The reading end of a leg whose writing end has a tap of its own. It knows the `sizes` of a stream's
+    /// messages; `None` for transports that keep messages whole, which carry their number.
+    pub fn reading(sizes: Option<MessageSizes>) -> Self {
+        let half = ReadingHalf { sizes, ..ReadingHalf::default() };
+        let mut tap = Self { reading: Some(Box::new(half)), ..Self::default() };
+        tap.expect_messages();
+        tap.whole_at = tap.accepted_end;
+        tap
     }
 
     /// Joins the writing end's half, which this is, with what `reader` saw at the other end. An arrival
@@ -253,16 +280,15 @@ impl LegTap {
     }
 
     fn on_read_whole(&mut self, now: Instant) -> core::ops::Range<usize> {
+        self.expect_messages();
         let first = self.read_whole;
-        if let Some(size) = self.message_size() {
-            self.read_whole = usize::try_from(self.read / size).unwrap_or(usize::MAX);
-            self.whole_at = (self.read - self.read % size).saturating_add(size);
-            return first..self.read_whole;
-        }
         while let Some((seq, end)) = self.accepted_at(self.read_whole)
             && end <= self.read
         {
-            self.on_received(seq, now);
+            // A reading end with a tap of its own keeps the reads, from which the join finds the messages.
+            if self.reading.is_none() {
+                self.on_received(seq, now);
+            }
             self.read_whole += 1;
         }
         self.whole_at = self.accepted_at(self.read_whole).map_or(0, |(_, end)| end);
@@ -271,18 +297,12 @@ impl LegTap {
 
     /// How many of the stream's messages the far application has read at least one byte of.
     pub fn begun(&self) -> usize {
-        if let Some(size) = self.message_size() {
-            return usize::try_from(self.read.div_ceil(size)).unwrap_or(usize::MAX);
-        }
         let next = self.read_whole;
         next + usize::from(self.accepted_at(next).is_some() && self.first_byte(next) < self.read)
     }
 
     /// The `position`-th message that the stream took: its `seq` and size.
     pub fn accepted_message(&self, position: usize) -> Option<(u64, Bytes)> {
-        if let Some(size) = self.message_size() {
-            return Some((position as u64, Bytes::new(size)));
-        }
         let (seq, end) = self.accepted_at(position)?;
         Some((seq, Bytes::new(end - self.first_byte(position))))
     }
@@ -316,9 +336,6 @@ impl LegTap {
 
     /// Stream bytes still to be read until one more message is whole; at least 1.
     pub fn until_next_message(&self) -> Bytes {
-        if let Some(size) = self.message_size() {
-            return Bytes::new(size - self.read % size);
-        }
         let end = self.accepted_at(self.read_whole).map_or(u64::MAX, |(_, end)| end);
         Bytes::new(end.saturating_sub(self.read).max(1))
     }
@@ -329,10 +346,10 @@ impl LegTap {
             self.rows.iter_mut().flatten().filter(|row| row.fate == Fate::Unfinished && row.sent.is_some())
         {
             let is_missing = match ending {
-                Ending::Stream => false,
-                Ending::Datagrams { .. } if row.drop_cause.is_some() => true,
-                Ending::Datagrams { every_drop_known: true, .. } => false,
-                Ending::Datagrams { is_queued, .. } => !is_queued || row.wire.is_some(),
+                Ending::Reliable => false,
+                Ending::Unreliable { .. } if row.drop_cause.is_some() => true,
+                Ending::Unreliable { every_drop_known: true, .. } => false,
+                Ending::Unreliable { is_queued, .. } => !is_queued || row.wire.is_some(),
             };
             if is_missing {
                 row.fate = Fate::Missing;
@@ -372,9 +389,25 @@ impl LegTap {
         self.rows.iter().flatten()
     }
 
-    /// Bytes of each message, if only the reading end's half is here and it reads a stream.
-    fn message_size(&self) -> Option<u64> {
-        self.reading.as_ref().map(|half| half.message_size).filter(|size| *size > 0)
+    /// If only the reading end's half of a stream is here, it finds the messages by their sizes: notes where
+    /// they end as far as was read, and where the next one does. Of what was read whole before it keeps one.
+    fn expect_messages(&mut self) {
+        let Some((half, sizes)) =
+            self.reading.as_mut().and_then(|half| half.sizes.clone().map(|sizes| (half, sizes)))
+        else {
+            return;
+        };
+        while self.first_accepted + 1 < self.read_whole
+            && let Some((_, end)) = self.accepted.pop_front()
+        {
+            self.first_accepted += 1;
+            self.forgotten_end = end;
+        }
+        while self.accepted_end <= self.read && self.accepted_end < u64::MAX {
+            self.accepted_end = self.accepted_end.saturating_add(sizes.of(half.expected));
+            self.accepted.push_back((half.expected, self.accepted_end));
+            half.expected += 1;
+        }
     }
 
     /// The row of message `seq`, if there is one and it was not given away.
@@ -475,7 +508,7 @@ mod tests {
         tap.on_wire_stream(0, 200, Instant::from_millis(3));
         assert_eq!(tap.on_read(Bytes::new(200), Instant::from_millis(9)), 0..1);
         assert_eq!(tap.on_read(Bytes::new(280), Instant::from_millis(10)), 1..3);
-        let leg = tap.finish(Ending::Stream);
+        let leg = tap.finish(Ending::Reliable);
         let wire: Vec<_> =
             leg.messages.iter().map(|row| (row.wire.map(Instant::as_nanos), row.transmissions)).collect();
         assert_eq!(wire, [(Some(1_000_000), 2), (Some(1_000_000), 2), (Some(2_000_000), 1)]);
@@ -491,7 +524,7 @@ mod tests {
         }
         tap.on_received(0, Instant::from_millis(1));
         tap.on_received(0, Instant::from_millis(2));
-        let leg = tap.finish(Ending::Datagrams { every_drop_known: false, is_queued: false });
+        let leg = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: false });
         assert_eq!(leg.messages[0].copies, 2);
         assert_eq!(leg.messages[0].received, Some(Instant::from_millis(1)));
         assert_eq!(leg.messages[1].fate, Fate::Missing);
@@ -503,7 +536,7 @@ mod tests {
         tap.on_due(0, FRAME, Instant::ZERO);
         tap.on_sent(0, Instant::ZERO);
         assert_eq!(
-            tap.finish(Ending::Datagrams { every_drop_known: true, is_queued: false }).messages[0].fate,
+            tap.finish(Ending::Unreliable { every_drop_known: true, is_queued: false }).messages[0].fate,
             Fate::Unfinished
         );
     }
@@ -517,16 +550,70 @@ mod tests {
         };
         let mut shared = stream_of(5);
         read(&mut shared);
-        let mut reader = LegTap::reading(Some(FRAME));
+        let mut reader = LegTap::reading(Some(MessageSizes::new(|_| FRAME)));
         assert_eq!(reader.until_next_message(), FRAME);
         read(&mut reader);
         assert_eq!((reader.begun(), shared.begun()), (4, 4));
         assert_eq!(reader.accepted_message(2), shared.accepted_message(2));
         let joined = stream_of(5).join(&reader);
         assert_eq!(joined.pending(), shared.pending());
-        let (joined, shared) = (joined.finish(Ending::Stream), shared.finish(Ending::Stream));
+        let (joined, shared) = (joined.finish(Ending::Reliable), shared.finish(Ending::Reliable));
         assert_eq!(joined.messages, shared.messages);
         assert_eq!((joined.arrivals, joined.reads), (shared.arrivals, shared.reads));
+    }
+
+    #[test]
+    fn a_reading_end_counts_messages_of_varying_size_as_the_writing_end_wrote_them() {
+        // A large message in every four, as in a video's groups of pictures.
+        let size = |seq: u64| Bytes::new(if seq.is_multiple_of(4) { 1000 } else { 100 + seq });
+        let mut writer = LegTap::new();
+        for seq in 0..50 {
+            writer.on_due(seq, size(seq), Instant::from_millis(seq));
+            writer.on_sent_stream(seq, Instant::from_millis(seq));
+        }
+        let mut shared = writer.clone();
+        let mut reader = LegTap::reading(Some(MessageSizes::new(size)));
+        let mut at = Instant::from_millis(100);
+        for bytes in [1, 999, 1, 1300, 202, 5000, 700, 1, 1].into_iter().cycle().take(18) {
+            at += talkpath_units::Duration::from_millis(1);
+            assert_eq!(reader.until_next_message(), shared.until_next_message());
+            let completed = reader.on_read(Bytes::new(bytes), at);
+            assert_eq!(completed, shared.on_read(Bytes::new(bytes), at));
+            assert_eq!(reader.begun(), shared.begun());
+            for position in completed.start..reader.begun() {
+                assert_eq!(
+                    reader.accepted_message(position),
+                    shared.accepted_message(position),
+                    "{position}"
+                );
+            }
+        }
+        assert!(reader.accepted.len() < 12, "it keeps what the last read touched: {}", reader.accepted.len());
+        let (joined, shared) =
+            (writer.join(&reader).finish(Ending::Reliable), shared.finish(Ending::Reliable));
+        assert_eq!(joined.messages, shared.messages);
+        assert!(joined.messages.iter().filter(|row| row.fate == Fate::Delivered).count() > 30);
+    }
+
+    #[test]
+    fn a_reliable_message_that_a_later_one_overtook_is_not_missing() {
+        let run = |ending, comes: &[u64]| {
+            let mut tap = LegTap::new();
+            for seq in 0..4 {
+                tap.on_due(seq, FRAME, Instant::ZERO);
+                tap.on_sent(seq, Instant::ZERO);
+            }
+            comes.iter().for_each(|&seq| tap.on_received(seq, Instant::from_millis(9)));
+            let leg = tap.finish(ending);
+            (leg.messages.iter().map(|row| row.fate).collect::<Vec<_>>(), leg.arrivals)
+        };
+        use Fate::{Delivered, Missing, Unfinished};
+        let (fates, arrivals) = run(Ending::Reliable, &[3, 1]);
+        assert_eq!((fates, arrivals), (vec![Unfinished, Delivered, Unfinished, Delivered], vec![3, 1]));
+        let (fates, _) = run(Ending::Reliable, &[3, 1, 0, 2]);
+        assert_eq!(fates, [Delivered; 4]);
+        let nobody_knows = Ending::Unreliable { every_drop_known: false, is_queued: false };
+        assert_eq!(run(nobody_knows, &[3, 1]).0, [Missing, Delivered, Missing, Delivered]);
     }
 
     #[test]
@@ -543,7 +630,8 @@ mod tests {
             reader.on_received(seq, Instant::from_millis(9));
         }
         reader.on_dropped(1, DropCause::SocketBuffer);
-        let leg = writer.join(&reader).finish(Ending::Datagrams { every_drop_known: true, is_queued: false });
+        let leg =
+            writer.join(&reader).finish(Ending::Unreliable { every_drop_known: true, is_queued: false });
         assert_eq!(leg.arrivals, [0]);
         assert_eq!(leg.messages[0].received, Some(Instant::from_millis(9)));
         assert_eq!(leg.messages[1].drop_cause, Some(DropCause::SocketBuffer));
@@ -560,7 +648,7 @@ mod tests {
         tap.on_wire(0, Instant::ZERO);
         tap.on_unsent(1);
         tap.on_expired(2);
-        let leg = tap.finish(Ending::Datagrams { every_drop_known: false, is_queued: true });
+        let leg = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: true });
         let fates: Vec<_> = leg.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
         let queue = Some(DropCause::SendQueue);
         use Fate::{Missing, Unfinished};
@@ -586,7 +674,7 @@ mod tests {
         assert_eq!(tap.pending(), 1);
         tap.on_received(1, Instant::from_millis(2));
         assert_eq!(tap.pending(), 1);
-        let leg = tap.finish(Ending::Datagrams { every_drop_known: true, is_queued: false });
+        let leg = tap.finish(Ending::Unreliable { every_drop_known: true, is_queued: false });
         assert_eq!((leg.messages[0].fate, leg.messages[0].drop_cause), (Fate::Delivered, None));
         assert_eq!(leg.messages[2].fate, Fate::Unfinished);
     }

@@ -1,9 +1,13 @@
 //! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links
 //! have indices.
 
+mod workload;
+
 use talkpath_path::LinkConfig;
 use talkpath_transport::TransportConfig;
-use talkpath_units::{Bytes, Duration, Rate, Seed};
+use talkpath_units::{Bytes, Duration, Seed};
+
+pub use workload::{Codec, Demand, WorkloadConfig};
 
 /// One cell of a scenario file, ready to run with any seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,88 +145,7 @@ pub enum EchoWrite {
     PerRead,
 }
 
-/// What the application sends, and when.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WorkloadConfig {
-    /// A frame of `size` bytes every `ptime`.
-    Voice {
-        /// Which codec set the size.
-        codec: Codec,
-        /// Time between frames.
-        ptime: Duration,
-        /// Bytes of a frame.
-        size: Bytes,
-    },
-    /// `size` bytes on the clock that `rate` sets, counting payload.
-    Cbr {
-        /// Payload rate.
-        rate: Rate,
-        /// Payload bytes of a message.
-        size: Bytes,
-    },
-    /// As much as the transport takes, in messages of up to 64 KiB.
-    Bulk {
-        /// Stop after this number of bytes; `None` sends until the duration ends.
-        bytes: Option<Bytes>,
-    },
-    /// The bytes of a file, as bulk.
-    File {
-        /// Its whole path.
-        source: String,
-        /// Its size when the scenario was read; above zero.
-        bytes: Bytes,
-        /// The largest message.
-        size: Bytes,
-        /// What of each message is not the file's: over UDP a number says where its bytes belong.
-        header: Bytes,
-    },
-    /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, with `gap`
-    /// between them.
-    Burst {
-        /// Messages in a burst.
-        count: u64,
-        /// Payload bytes of a message.
-        size: Bytes,
-        /// Bursts.
-        repeat: u64,
-        /// From the last message of a burst to the first of the next.
-        gap: Duration,
-    },
-}
-
-impl WorkloadConfig {
-    /// Whether messages come on a clock (voice, cbr), not as room allows.
-    pub const fn is_clocked(&self) -> bool {
-        matches!(self, Self::Voice { .. } | Self::Cbr { .. })
-    }
-
-    /// Payload bytes in all: what `bulk` or `file` sends, headers included; `None` without an end, or for
-    /// other workloads.
-    pub fn transfer_size(&self) -> Option<Bytes> {
-        match self {
-            Self::Bulk { bytes } => *bytes,
-            Self::File { bytes, size, header, .. } => {
-                let messages = bytes.get().div_ceil(size.saturating_sub(*header).get().max(1));
-                Some(Bytes::new(bytes.get().saturating_add(messages.saturating_mul(header.get()))))
-            }
-            Self::Voice { .. } | Self::Cbr { .. } | Self::Burst { .. } => None,
-        }
-    }
-
-    /// Whether it has an end of its own, besides the run's.
-    pub const fn is_bounded(&self) -> bool {
-        matches!(self, Self::Burst { .. } | Self::Bulk { bytes: Some(_) } | Self::File { .. })
-    }
-}
-
 /// Room that a message of `bulk` waits for, if more remains. Chosen: less than one full segment of an
 /// Ethernet path (1460 B), so that one acknowledged segment is enough, and at most the smallest send buffer
 /// that a scenario may set.
 pub const MIN_BULK_ROOM: Bytes = Bytes::new(1024);
-
-/// A voice codec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    /// ITU-T G.711: 64 kb/s, 160 B every 20 ms.
-    G711,
-}

@@ -5,8 +5,8 @@ use talkpath_arena::links::{self, QueueSeries};
 use talkpath_flow::{AnyWorkload, Endpoint, FlowTaps};
 use talkpath_measure::{FlowInfo, FlowTally};
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
-use talkpath_scenario::{Flow, Scenario, WorkloadConfig};
-use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TcpConfig, TransportConfig};
+use talkpath_scenario::{Flow, Scenario};
+use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
 use talkpath_units::Instant;
 
 use crate::flow::{FlowMeter, SimFlow};
@@ -48,14 +48,14 @@ fn build_flow(
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
     let info = flow_info(flow, transport, start);
-    let is_stream = matches!(transport, TransportConfig::Tcp(_));
+    let features = transport.kind().features();
     let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
-    let tally = || Box::new(FlowTally::new(&info, window.0..window.1, is_stream, flow.echo.is_some()));
+    let (figures, is_echo) = (window.0..window.1, flow.echo.is_some());
+    let tally = || Box::new(FlowTally::new(&info, figures, features.keeps_messages, is_echo));
     SimFlow {
         tally: (!plan.rows).then(tally),
         info,
-        is_stream,
-        has_timeouts: !matches!(transport, TransportConfig::Udp(_)),
+        features,
         near: Endpoint::near(end(Role::Active, None), workload, window)
             .waking_up_within(flow.wake_up, sleep("near"))
             .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
@@ -76,14 +76,11 @@ fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowIn
         name: flow.name.clone(),
         group: flow.group.clone(),
         transport: flow.transport_name.clone(),
-        cc: match transport {
-            TransportConfig::Tcp(TcpConfig { cc: Some(cc), .. }) => Some(cc.name().to_owned()),
-            TransportConfig::Tcp(_) | TransportConfig::Udp(_) | TransportConfig::Dccp(_) => None,
-        },
+        cc: transport.as_tcp().and_then(|config| config.cc).map(|cc| cc.name().to_owned()),
         start,
         clocked: flow.workload.is_clocked(),
         bounded: flow.workload.is_bounded(),
-        burst: matches!(flow.workload, WorkloadConfig::Burst { .. }),
+        burst: flow.workload.sends_bursts(),
         clock_trusted: true,
     }
 }

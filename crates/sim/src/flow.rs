@@ -6,7 +6,7 @@ use talkpath_measure::{
     Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
 };
 use talkpath_path::Reassembly;
-use talkpath_transport::{Levels, Observation};
+use talkpath_transport::{Features, Levels, Observation};
 use talkpath_units::{Duration, Instant, Rate};
 
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step reads lies side
@@ -23,8 +23,7 @@ pub(crate) struct SimFlow {
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
-    pub(crate) is_stream: bool,
-    pub(crate) has_timeouts: bool,
+    pub(crate) features: Features,
     /// Fragments on their way together, by identification; one for each end.
     pub(crate) near_reassembly: Reassembly<u32>,
     pub(crate) far_reassembly: Reassembly<u32>,
@@ -143,8 +142,8 @@ impl SimFlow {
         let send_buffer = self.meter.send_buffer.finish(now);
         let counters = FlowCounters {
             data_packets: Some(counted.data_packets),
-            retransmissions: self.is_stream.then_some(counted.retransmissions),
-            timeouts: self.has_timeouts.then_some(counted.timeouts),
+            retransmissions: self.features.is_reliable.then_some(counted.retransmissions),
+            timeouts: self.features.is_acknowledged.then_some(counted.timeouts),
             cwnd_packets_mean: self.meter.cwnd.finish(now).mean,
             window_packets_mean: self.meter.window.finish(now).mean,
             send_buffer_mean: send_buffer.mean,
@@ -163,10 +162,10 @@ impl SimFlow {
             ];
             series.extend(lines.into_iter().map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
         }
-        let ending = if self.is_stream {
-            Ending::Stream
+        let ending = if self.features.is_reliable {
+            Ending::Reliable
         } else {
-            Ending::Datagrams { every_drop_known: true, is_queued: false }
+            Ending::Unreliable { every_drop_known: true, is_queued: false }
         };
         let FlowTaps { forward, echo } = self.taps;
         let (forward, echo) = match &mut self.tally {

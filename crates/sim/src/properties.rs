@@ -108,9 +108,9 @@ fn conserves(simulation: &mut Simulation, links: &[AnyLink], flows: &[AnyFlow], 
     }
 }
 
-/// A stream that holds data has a deadline for it.
+/// A reliable transport that holds data has a deadline for it.
 fn waits_for_something(simulation: &Simulation, now: Instant) {
-    for flow in simulation.flows.iter().filter(|flow| flow.is_stream) {
+    for flow in simulation.flows.iter().filter(|flow| flow.features.is_reliable) {
         for end in [&flow.near, &flow.far] {
             let waits = end.observe().send_buffer.get() > 0;
             assert!(!waits || end.poll_timeout() < Instant::MAX, "{} stalls at {now}", flow.info.name);

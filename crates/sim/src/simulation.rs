@@ -287,11 +287,7 @@ impl Simulation {
     /// is sent again, so its loss is no message's.
     #[cold]
     fn record_drop(&mut self, dropped: PathPacket<PacketHandle>, cause: DropCause) {
-        let seq = match &self.packets.get(dropped.tag).packet {
-            Packet::Udp(datagram) => Some(datagram.seq),
-            Packet::Dccp(packet) if packet.payload > 0 => Some(packet.message),
-            Packet::Dccp(_) | Packet::Tcp(_) => None,
-        };
+        let seq = self.packets.get(dropped.tag).packet.message();
         self.take_off_path(dropped);
         let Some(seq) = seq else { return };
         let taps = &mut self.flows[dropped.flow() as usize].taps;

@@ -7,7 +7,7 @@ use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::{
     Counters, Delivery, Ecn, Levels, Message, Observation, Outlet, Packet, Refused, Role, Transmit,
-    Transport, TransportConfig,
+    Transport, TransportConfig, TransportKind,
 };
 
 /// Any transport.
@@ -56,12 +56,12 @@ impl AnyTransport {
         }
     }
 
-    /// True if messages become bytes of one stream. A datagram transport keeps their boundaries.
-    pub const fn is_stream(&self) -> bool {
+    /// Which transport it is.
+    pub const fn kind(&self) -> TransportKind {
         match self {
-            Self::Udp(_) => false,
-            Self::Tcp(_) => true,
-            Self::Dccp(_) => false,
+            Self::Udp(_) => TransportKind::Udp,
+            Self::Tcp(_) => TransportKind::Tcp,
+            Self::Dccp(_) => TransportKind::Dccp,
         }
     }
 }

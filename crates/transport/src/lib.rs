@@ -15,6 +15,7 @@ mod any;
 pub mod cc;
 mod config;
 pub mod dccp;
+mod features;
 mod packet;
 mod skb;
 pub mod tcp;
@@ -26,6 +27,7 @@ pub use config::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Role, Stack, TcpConfig,
     Ticks, TransportConfig, UdpConfig,
 };
+pub use features::{Features, TransportKind};
 pub use packet::{Datagram, Flags, Packet, SackBlock, Segment, SegmentOptions};
 pub use talkpath_units::Ecn;
 

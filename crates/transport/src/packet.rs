@@ -159,6 +159,24 @@ impl Packet {
             }
         }
     }
+
+    /// Whether the application may have something to read when this has come.
+    pub const fn carries_data(&self) -> bool {
+        match self {
+            Self::Udp(_) => true,
+            Self::Tcp(segment) => segment.payload > 0,
+            Self::Dccp(packet) => packet.payload > 0,
+        }
+    }
+
+    /// The message that is lost for good if this is lost; `None` if there is none, or if it is sent again.
+    pub const fn message(&self) -> Option<u64> {
+        match self {
+            Self::Udp(datagram) => Some(datagram.seq),
+            Self::Dccp(packet) if packet.payload > 0 => Some(packet.message),
+            Self::Dccp(_) | Self::Tcp(_) => None,
+        }
+    }
 }
 
 impl Segment {

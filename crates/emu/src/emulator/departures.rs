@@ -131,7 +131,7 @@ impl Emulator<'_> {
         if let Some(capture) = &mut self.capture {
             let is_whole = part == slot.parsed.part;
             let bytes: &[u8] = if is_whole { &slot.bytes[..slot.parsed.length] } else { &self.fragment };
-            let interface = Interface { is_far: slot.direction == Direction::Out, is_dccp: flow.is_dccp };
+            let interface = Interface::of(slot.direction == Direction::Out, flow.transport);
             capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
         }
         if let Some(seq) = slot.seq {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
-use talkpath_kernel::spec::TransportSpec;
+use talkpath_kernel::spec::{Carrier, TransportSpec};
 use talkpath_kernel::sys::{SocketSwitch, set_option, switch_on};
 
 use super::endpoint;
@@ -31,10 +31,9 @@ pub(crate) struct SocketPlan<'a> {
 /// A socket that is ready to be used from anywhere: bound, and connected (UDP) or listening (TCP's receiver).
 /// After fork.
 pub(super) fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
-    match plan.transport {
-        TransportSpec::Udp { receive_buffer } => datagram_socket(plan, *receive_buffer),
-        TransportSpec::Dccp(_) => datagram_socket(plan, None),
-        TransportSpec::Tcp { mss, .. } => stream_socket(plan, *mss),
+    match plan.transport.carrier() {
+        Carrier::Datagrams | Carrier::OverUdp => datagram_socket(plan, plan.transport.datagram_buffer()),
+        Carrier::Connection => stream_socket(plan, plan.transport.mss()),
     }
 }
 

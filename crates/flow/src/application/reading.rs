@@ -39,10 +39,8 @@ impl Application {
 
     fn read_slow<C: Channel>(&mut self, channel: &mut C, taps: &mut FlowTaps, now: Instant) -> bool {
         let Some(tap) = taps.read_by(self.side) else { return false };
-        if !self.is_stream {
-            while let Some(seq) = channel.poll_dropped(self.flow) {
-                tap.on_dropped(seq, DropCause::SocketBuffer);
-            }
+        while let Some(seq) = channel.poll_dropped(self.flow) {
+            tap.on_dropped(seq, DropCause::SocketBuffer);
         }
         let slow = !self.receiver.service.is_zero();
         if now < self.reading_again_at {
@@ -51,7 +49,7 @@ impl Application {
         self.reading_again_at = Instant::ZERO;
         let mut any = false;
         while let Some(tap) = taps.read_by(self.side) {
-            let limit = if slow && self.is_stream && !self.receiver.per_read {
+            let limit = if slow && !self.keeps_messages && !self.receiver.per_read {
                 tap.until_next_message()
             } else {
                 Bytes::MAX
@@ -79,7 +77,7 @@ impl Application {
                 self.reading_again_at = until;
                 break;
             }
-            if self.is_stream && !slow {
+            if !self.keeps_messages && !slow {
                 // One read without a limit takes all that there is, or what the channel gives at once.
                 break;
             }

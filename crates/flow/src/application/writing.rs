@@ -6,7 +6,7 @@ use talkpath_units::{Bytes, Instant};
 use super::{Application, clipped};
 use crate::channel::{Channel, Outcome, Write};
 use crate::taps::FlowTaps;
-use crate::workload::{AnyWorkload, Workload};
+use crate::workload::{AnyWorkload, Awaits, Workload};
 
 impl Application {
     /// Writes what is due and fits.
@@ -50,13 +50,14 @@ impl Application {
     fn poll_workload(&mut self, channel: &mut impl Channel, now: Instant) -> Option<Message> {
         let workload = self.workload.as_mut()?;
         let now = channel.now(now);
-        let mut room = match workload.is_clocked() {
-            true => Bytes::MAX,
-            false if self.backlog.is_empty() => channel.writable(self.flow),
-            false => Bytes::ZERO,
+        let awaits = workload.awaits();
+        let mut room = match awaits {
+            Awaits::Clock => Bytes::MAX,
+            Awaits::Room | Awaits::RoomFor(_) if self.backlog.is_empty() => channel.writable(self.flow),
+            Awaits::Room | Awaits::RoomFor(_) => Bytes::ZERO,
         };
         if room > Bytes::ZERO
-            && let Some(size) = workload.waits_for()
+            && let Awaits::RoomFor(size) = awaits
             && room < size
             && channel.takes(self.flow, size)
         {
@@ -119,8 +120,8 @@ impl Application {
             if let Some(tap) = taps.written_by(self.side) {
                 match outcome {
                     Outcome::Taken(_) if is_begun => {}
-                    Outcome::Taken(_) if self.is_stream => tap.on_sent_stream(message.seq, now),
-                    Outcome::Taken(_) => tap.on_sent(message.seq, now),
+                    Outcome::Taken(_) if self.keeps_messages => tap.on_sent(message.seq, now),
+                    Outcome::Taken(_) => tap.on_sent_stream(message.seq, now),
                     Outcome::Expired => tap.on_expired(message.seq),
                     // A part of it was sent.
                     Outcome::Refused if is_begun => {}

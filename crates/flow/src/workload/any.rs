@@ -7,7 +7,7 @@ use talkpath_units::{Bytes, Instant};
 use super::bulk::Bulk;
 use super::burst::Burst;
 use super::cbr::Cbr;
-use super::source::Workload;
+use super::source::{Awaits, Workload};
 use super::voice::Voice;
 
 /// Any workload.
@@ -39,79 +39,84 @@ impl AnyWorkload {
         }
     }
 
-    /// The same over a transport whose messages are bounded: `bulk` makes none that it would not take, nor
-    /// waits for more room than it ever has.
-    #[must_use]
-    pub fn with_largest_message(self, size: Bytes) -> Self {
-        match self {
-            Self::Bulk(bulk) => Self::Bulk(bulk.with_largest_message(size)),
-            other => other,
-        }
-    }
-
     /// Whether messages come on a clock, whatever the room.
     #[inline]
-    pub const fn is_clocked(&self) -> bool {
-        matches!(self, Self::Voice(_) | Self::Cbr(_))
-    }
-
-    /// How large the message is for which room is waited for, where the workload says it and not the room.
-    pub const fn waits_for(&self) -> Option<Bytes> {
-        match self {
-            Self::Burst(burst) => Some(burst.size()),
-            Self::Voice(_) | Self::Cbr(_) | Self::Bulk(_) => None,
-        }
+    pub fn is_clocked(&self) -> bool {
+        self.awaits() == Awaits::Clock
     }
 }
 
-impl AnyWorkload {
-    /// Until when a poll without room changes nothing, and nothing but room is waited for; zero where that is
-    /// not so.
-    pub fn wants_room_until(&self) -> Instant {
-        match self {
-            Self::Bulk(bulk) => bulk.wants_room_until(),
-            Self::Voice(_) | Self::Cbr(_) | Self::Burst(_) => Instant::ZERO,
+macro_rules! each {
+    ($any:expr, $workload:ident => $call:expr) => {
+        match $any {
+            AnyWorkload::Voice($workload) => $call,
+            AnyWorkload::Cbr($workload) => $call,
+            AnyWorkload::Bulk($workload) => $call,
+            AnyWorkload::Burst($workload) => $call,
         }
-    }
+    };
 }
 
 impl Workload for AnyWorkload {
+    #[inline]
+    fn awaits(&self) -> Awaits {
+        each!(self, workload => workload.awaits())
+    }
+
+    fn limit_messages(&mut self, size: Bytes) {
+        each!(self, workload => workload.limit_messages(size));
+    }
+
+    #[inline]
+    fn wants_room_until(&self) -> Instant {
+        each!(self, workload => workload.wants_room_until())
+    }
+
     fn open(&mut self, now: Instant) {
-        match self {
-            Self::Voice(workload) => workload.open(now),
-            Self::Cbr(workload) => workload.open(now),
-            Self::Bulk(workload) => workload.open(now),
-            Self::Burst(workload) => workload.open(now),
-        }
+        each!(self, workload => workload.open(now));
     }
 
     #[inline]
     fn poll_message(&mut self, writable: Bytes, now: Instant) -> Option<Message> {
-        match self {
-            Self::Voice(workload) => workload.poll_message(writable, now),
-            Self::Cbr(workload) => workload.poll_message(writable, now),
-            Self::Bulk(workload) => workload.poll_message(writable, now),
-            Self::Burst(workload) => workload.poll_message(writable, now),
-        }
+        each!(self, workload => workload.poll_message(writable, now))
     }
 
     #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
-        match self {
-            Self::Voice(workload) => workload.poll_timeout(),
-            Self::Cbr(workload) => workload.poll_timeout(),
-            Self::Bulk(workload) => workload.poll_timeout(),
-            Self::Burst(workload) => workload.poll_timeout(),
-        }
+        each!(self, workload => workload.poll_timeout())
     }
 
     #[inline]
     fn is_finished(&self) -> bool {
-        match self {
-            Self::Voice(workload) => workload.is_finished(),
-            Self::Cbr(workload) => workload.is_finished(),
-            Self::Bulk(workload) => workload.is_finished(),
-            Self::Burst(workload) => workload.is_finished(),
+        each!(self, workload => workload.is_finished())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_scenario::Codec;
+    use talkpath_units::{Duration, Rate};
+
+    use super::*;
+
+    #[test]
+    fn the_machine_waits_for_a_clock_if_its_configuration_says_so_and_makes_messages_of_its_sizes() {
+        let size = Bytes::new(160);
+        let configs = [
+            WorkloadConfig::Voice { codec: Codec::G711, ptime: Duration::from_millis(20), size },
+            WorkloadConfig::Cbr { rate: Rate::from_bps(64_000), size },
+            WorkloadConfig::Bulk { bytes: None },
+            WorkloadConfig::Burst { count: 2, size, repeat: 1, gap: Duration::ZERO },
+            WorkloadConfig::File { source: String::new(), bytes: size, size, header: Bytes::new(8) },
+        ];
+        for config in configs {
+            let mut workload = AnyWorkload::new(&config, Instant::from_secs(1));
+            assert_eq!(workload.is_clocked(), config.is_clocked(), "{config:?}");
+            workload.open(Instant::ZERO);
+            let room = if workload.is_clocked() { Bytes::ZERO } else { Bytes::MAX };
+            let message = workload.poll_message(room, Instant::ZERO).unwrap();
+            assert_eq!(message.size, config.message_size(0).unwrap_or(message.size), "{config:?}");
+            assert_eq!(workload.poll_message(Bytes::ZERO, Instant::ZERO), None, "{config:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use talkpath_scenario::MIN_BULK_ROOM;
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
 
-use super::source::Workload;
+use super::source::{Awaits, Workload};
 
 /// A greedy sender.
 #[derive(Clone, Debug)]
@@ -39,21 +39,28 @@ impl Bulk {
     /// The same, with no message above `size`, nor above what it had before.
     #[must_use]
     pub fn with_largest_message(mut self, size: Bytes) -> Self {
-        self.largest = self.largest.min(size);
+        self.limit_messages(size);
         self
     }
 }
 
-impl Bulk {
-    /// As [`AnyWorkload::wants_room_until`](super::any::AnyWorkload::wants_room_until).
-    pub(super) fn wants_room_until(&self) -> Instant {
+impl Workload for Bulk {
+    #[inline]
+    fn awaits(&self) -> Awaits {
+        Awaits::Room
+    }
+
+    fn limit_messages(&mut self, size: Bytes) {
+        self.largest = self.largest.min(size);
+    }
+
+    #[inline]
+    fn wants_room_until(&self) -> Instant {
         let wants =
             self.state == State::Open && self.remaining != Some(Bytes::ZERO) && self.largest > Bytes::ZERO;
         if wants { self.stop } else { Instant::ZERO }
     }
-}
 
-impl Workload for Bulk {
     fn open(&mut self, _now: Instant) {
         self.state = State::Open;
     }

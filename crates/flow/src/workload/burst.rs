@@ -8,7 +8,7 @@
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Duration, Instant};
 
-use super::source::Workload;
+use super::source::{Awaits, Workload};
 
 /// A sender of bursts.
 #[derive(Clone, Debug)]
@@ -42,11 +42,6 @@ impl Burst {
         Self { count, size, gap, stop, state: State::Closed, messages_left: count, bursts_left, seq: 0 }
     }
 
-    /// Payload of a message.
-    pub(super) const fn size(&self) -> Bytes {
-        self.size
-    }
-
     fn message(&mut self, due: Instant) -> Message {
         let message = Message { seq: self.seq, size: self.size, due };
         self.seq += 1;
@@ -69,6 +64,11 @@ impl Burst {
 }
 
 impl Workload for Burst {
+    #[inline]
+    fn awaits(&self) -> Awaits {
+        Awaits::RoomFor(self.size)
+    }
+
     fn open(&mut self, now: Instant) {
         self.state = if self.count == 0 { State::Finished } else { self.wait_until(now) };
     }

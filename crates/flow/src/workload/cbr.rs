@@ -6,7 +6,7 @@
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
-use super::source::Workload;
+use super::source::{Awaits, Workload};
 
 /// A clock that `rate` and `size` set.
 #[derive(Clone, Debug)]
@@ -41,6 +41,11 @@ impl Cbr {
 }
 
 impl Workload for Cbr {
+    #[inline]
+    fn awaits(&self) -> Awaits {
+        Awaits::Clock
+    }
+
     fn open(&mut self, now: Instant) {
         self.next = Some(now);
     }

@@ -22,5 +22,5 @@ pub use any::AnyWorkload;
 pub use bulk::Bulk;
 pub use burst::Burst;
 pub use cbr::Cbr;
-pub use source::Workload;
+pub use source::{Awaits, Workload};
 pub use voice::Voice;

@@ -5,7 +5,7 @@
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Duration, Instant};
 
-use super::source::Workload;
+use super::source::{Awaits, Workload};
 
 /// A codec's clock.
 #[derive(Clone, Debug)]
@@ -26,6 +26,11 @@ impl Voice {
 }
 
 impl Workload for Voice {
+    #[inline]
+    fn awaits(&self) -> Awaits {
+        Awaits::Clock
+    }
+
     fn open(&mut self, now: Instant) {
         self.next = Some(now);
     }

@@ -26,16 +26,17 @@ use talkpath_transport::{
 };
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
+use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
 use super::place::Place;
-use super::udp::UdpRoute;
+use super::route::UdpRoute;
 use crate::clock::RunClock;
 use crate::log::{Sample, Totals};
 use crate::progress::Progress;
 use crate::spec::{DccpSpec, FlowSpec};
 
 /// A DCCP flow's channel.
-pub(super) struct Connection {
+pub(super) struct DccpChannel {
     spec: FlowSpec,
     machine: Dccp,
     clock: RunClock,
@@ -73,7 +74,7 @@ pub(super) struct Connection {
     lateness: Lateness,
     sampling: Sampling,
     /// What ended the connection before its time.
-    pub(super) failure: Option<String>,
+    failure: Option<String>,
     /// A failure was reported.
     has_failed: bool,
 }
@@ -87,7 +88,7 @@ struct Sampling {
     max_queued: u64,
 }
 
-impl Channel for Connection {
+impl Channel for DccpChannel {
     /// Messages that a flow writes before another flow gets its turn (chosen: some 200 us of system calls).
     const MAX_TURN: usize = 64;
 
@@ -170,7 +171,131 @@ impl Channel for Connection {
     }
 }
 
-impl Connection {
+impl HostChannel for DccpChannel {
+    fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+    }
+
+    fn token(&self) -> Option<u32> {
+        Some(self.outgoing.token())
+    }
+
+    fn set_route(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        if self.is_client && !self.is_requested && !self.is_closing && now.as_nanos() >= self.spec.start_ns {
+            self.is_requested = true;
+            self.machine.open(self.now);
+        }
+        if self.is_client && !self.was_open && now >= self.stop {
+            self.give_up();
+        }
+        if let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
+            self.lateness.on_sent(now.since(deadline).as_nanos());
+            self.machine.handle_timeout(self.now);
+        }
+    }
+
+    fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>, wants_data: bool) -> bool {
+        // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
+        let Ok(decoded) = decode(payload, Carrier::Udp) else { return false };
+        let Ports { source, destination } = decoded.ports;
+        if (destination, source) != (self.ports.source, self.ports.destination) {
+            return false;
+        }
+        let mut packet = decoded.packet;
+        if !decoded.data.is_empty() {
+            packet.message = self.incoming.number(&self.spec, decoded.data).unwrap_or(UNKNOWN);
+            if wants_data {
+                self.unread.push_back((packet.message, decoded.data.to_vec()));
+            }
+        }
+        let stamp = self.clock.stamped(stamp_ns);
+        self.now = self.now.max(stamp);
+        self.arrived = Some(stamp);
+        self.machine.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
+        true
+    }
+
+    fn discard(&mut self) {
+        while self.machine.poll_dropped().is_some() {}
+        while self.machine.poll_delivery(Bytes::MAX, self.now).is_some() {}
+    }
+
+    fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
+        self.arrived = None;
+        self.was_open |= self.is_open();
+        if has_read_all {
+            // What was not read by now was no data, or a copy.
+            self.unread.clear();
+        }
+        self.notice_end(is_finished);
+    }
+
+    fn close(&mut self, has_written_all: bool) -> bool {
+        self.is_closing = true;
+        if has_written_all && self.is_empty() {
+            let now = self.clock.now();
+            self.now = self.now.max(now);
+            self.machine.close(self.now);
+        }
+        true
+    }
+
+    /// The other end has heard of the connection's end, or is not to hear of it.
+    fn is_closed(&self, has_written_all: bool) -> bool {
+        let is_over = matches!(self.machine.state(), State::Closed | State::TimeWait | State::Listen);
+        is_over || !self.is_empty() || !has_written_all
+    }
+
+    fn was_open(&self) -> bool {
+        self.was_open
+    }
+
+    fn lateness(&self) -> Option<&Lateness> {
+        Some(&self.lateness)
+    }
+
+    fn progress(&self, has_written: bool, is_over: bool) -> Progress {
+        let is_done = (has_written && self.is_empty()) || (is_over && !self.was_open);
+        Progress { is_done, sent: self.sent, received: self.incoming.unique() }
+    }
+
+    fn count(&self, totals: &mut Totals) {
+        let counters = self.machine.counters();
+        totals.data_packets = Some(counters.data_packets);
+        totals.timeouts = Some(counters.timeouts);
+        totals.refusals.clone_from(&self.refusals);
+        totals.unsent.clone_from(&self.unsent);
+    }
+
+    fn sample(&mut self, occasion: Occasion) -> Option<Sample> {
+        if occasion != Occasion::Turn {
+            return None;
+        }
+        // There is no far end's window in DCCP.
+        let sample = Sample::of(&Observation { window: None, ..self.machine.observe() }, self.now);
+        let (windows, queued) = ((sample.1, sample.2), sample.5);
+        let sampling = &mut self.sampling;
+        let is_wanted =
+            self.now >= sampling.next || windows != sampling.windows || queued > sampling.max_queued;
+        is_wanted.then(|| {
+            sampling.next = self.now.saturating_add(sampling.interval);
+            sampling.windows = windows;
+            sampling.max_queued = sampling.max_queued.max(queued);
+            sample
+        })
+    }
+
+    fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+}
+
+impl DccpChannel {
     /// An end of the connection that `spec` describes, whose messages are numbered below `bound`; its state
     /// is noted every `interval`, and sending stops at `stop`.
     pub(super) fn new(
@@ -219,123 +344,9 @@ impl Connection {
         }
     }
 
-    pub(super) fn set_clock(&mut self, clock: RunClock) {
-        self.clock = clock;
-    }
-
-    /// What this flow's messages carry.
-    pub(super) const fn token(&self) -> u32 {
-        self.outgoing.token()
-    }
-
-    /// From now on datagrams go this way.
-    pub(super) fn set_route(&mut self, route: UdpRoute) {
-        self.route = Some(route);
-    }
-
-    /// Does what is due on the connection: opens it, gives up, serves the machine's timer.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.now = self.now.max(now);
-        if self.is_client && !self.is_requested && !self.is_closing && now.as_nanos() >= self.spec.start_ns {
-            self.is_requested = true;
-            self.machine.open(self.now);
-        }
-        if self.is_client && !self.was_open && now >= self.stop {
-            self.give_up();
-        }
-        if let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
-            self.lateness.on_sent(now.since(deadline).as_nanos());
-            self.machine.handle_timeout(self.now);
-        }
-    }
-
-    /// A datagram came from the other end's socket; returns whether it is a packet of this connection. Its
-    /// data is kept to be read if `wants_data`.
-    pub(super) fn handle_datagram(
-        &mut self,
-        payload: &[u8],
-        stamp_ns: Option<i64>,
-        wants_data: bool,
-    ) -> bool {
-        // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
-        let Ok(decoded) = decode(payload, Carrier::Udp) else { return false };
-        let Ports { source, destination } = decoded.ports;
-        if (destination, source) != (self.ports.source, self.ports.destination) {
-            return false;
-        }
-        let mut packet = decoded.packet;
-        if !decoded.data.is_empty() {
-            packet.message = self.incoming.number(&self.spec, decoded.data).unwrap_or(UNKNOWN);
-            if wants_data {
-                self.unread.push_back((packet.message, decoded.data.to_vec()));
-            }
-        }
-        let stamp = self.clock.stamped(stamp_ns);
-        self.now = self.now.max(stamp);
-        self.arrived = Some(stamp);
-        self.machine.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
-        true
-    }
-
-    /// Throws away what comes to an end that wants nothing.
-    pub(super) fn discard(&mut self) {
-        while self.machine.poll_dropped().is_some() {}
-        while self.machine.poll_delivery(Bytes::MAX, self.now).is_some() {}
-    }
-
-    /// The application's turn is over. `has_read_all`: it does not let messages wait. `is_finished`: it will
-    /// write nothing more.
-    pub(super) fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
-        self.arrived = None;
-        self.was_open |= self.is_open();
-        if has_read_all {
-            // What was not read by now was no data, or a copy.
-            self.unread.clear();
-        }
-        self.notice_end(is_finished);
-    }
-
-    /// The application is done: the connection ends, if `has_written_all` and nothing waits to be sent on it.
-    /// What the run left behind is not sent after it.
-    pub(super) fn close(&mut self, has_written_all: bool) {
-        self.is_closing = true;
-        if has_written_all && self.is_empty() {
-            let now = self.clock.now();
-            self.now = self.now.max(now);
-            self.machine.close(self.now);
-        }
-    }
-
-    /// Whether the other end has heard of the connection's end, if it is to hear of it.
-    pub(super) fn is_closed(&self) -> bool {
-        matches!(self.machine.state(), State::Closed | State::TimeWait | State::Listen)
-    }
-
     /// Whether nothing waits to be sent, or to be acknowledged.
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.machine.observe().send_buffer == Bytes::ZERO
-    }
-
-    /// Whether the connection is or was open.
-    pub(super) const fn was_open(&self) -> bool {
-        self.was_open
-    }
-
-    /// How late the machine's timers fired.
-    pub(super) const fn lateness(&self) -> &Lateness {
-        &self.lateness
-    }
-
-    pub(super) fn progress(&self, is_done: bool) -> Progress {
-        Progress { is_done, sent: self.sent, received: self.incoming.unique() }
-    }
-
-    pub(super) fn count(&self, totals: &mut Totals) {
-        let counters = self.machine.counters();
-        totals.data_packets = Some(counters.data_packets);
-        totals.timeouts = Some(counters.timeouts);
-        totals.refusals.clone_from(&self.refusals);
-        totals.unsent.clone_from(&self.unsent);
     }
 
     /// A packet that the kernel will not take is lost on this host, as on a full queue of any other.
@@ -359,21 +370,6 @@ impl Connection {
             (Err(_), Some(tap)) => tap.on_unsent(seq),
             (_, None) => {}
         }
-    }
-
-    /// The connection's state, if it is to be noted now.
-    pub(super) fn sample(&mut self) -> Option<Sample> {
-        let sample = Sample::of(&self.machine.observe(), false, self.now);
-        let (windows, queued) = ((sample.1, sample.2), sample.5);
-        let sampling = &mut self.sampling;
-        let is_wanted =
-            self.now >= sampling.next || windows != sampling.windows || queued > sampling.max_queued;
-        is_wanted.then(|| {
-            sampling.next = self.now.saturating_add(sampling.interval);
-            sampling.windows = windows;
-            sampling.max_queued = sampling.max_queued.max(queued);
-            sample
-        })
     }
 
     /// A connection that ends while it is wanted has failed.

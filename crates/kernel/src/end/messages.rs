@@ -1,8 +1,21 @@
 //! The messages of a datagram flow, as both of its transports carry them: filling what leaves, identifying
 //! what arrives.
 
+use talkpath_transport::TransportKind;
+use talkpath_transport::dccp::codec::{Carrier, decode};
+
 use crate::spec::FlowSpec;
 use crate::wire::{FILE_HEADER, filling, read_header, write_header};
+
+/// The message that a datagram of a flow over `transport` carries, header and all; `None` if it carries none,
+/// or if the transport does not keep messages whole.
+pub fn message_in(transport: TransportKind, datagram: &[u8]) -> Option<&[u8]> {
+    match transport {
+        TransportKind::Udp => Some(datagram),
+        TransportKind::Dccp => decode(datagram, Carrier::Udp).ok().map(|decoded| decoded.data),
+        TransportKind::Tcp => None,
+    }
+}
 
 /// Makes the bytes of messages that leave.
 pub(super) struct Outgoing {

@@ -12,8 +12,6 @@
 //! segment of the first message: alone it would be a small segment in flight, for whose acknowledgement Nagle
 //! had to wait.
 
-mod dial;
-
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,18 +25,18 @@ use talkpath_transport::tcp::WRITE;
 use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
 
+use super::channel::{HostChannel, Occasion};
+use super::dial::{Dial, watch};
 use super::place::Place;
 use crate::clock::RunClock;
-use crate::log::Totals;
+use crate::log::{Sample, Totals};
 use crate::progress::Progress;
 use crate::spec::FlowSpec;
 use crate::sys::{SocketSwitch, TcpInfo, receive_stream, send_queue, switch_on, tcp_info};
 use crate::wire::filling;
-use dial::watch;
-pub use dial::{Dial, apply_options};
 
 /// A TCP flow's channel.
-pub(super) struct Stream {
+pub(super) struct TcpChannel {
     spec: FlowSpec,
     is_sender: bool,
     clock: RunClock,
@@ -59,7 +57,7 @@ pub(super) struct Stream {
     at_open: TcpInfo,
     order: Order,
     /// What ended the connection before its time.
-    pub(super) failure: Option<String>,
+    failure: Option<String>,
 }
 
 /// What came out of order on a connection whose end echoes: whether a receive stamp says when a byte could be
@@ -82,7 +80,7 @@ enum State {
     Closed,
 }
 
-impl Channel for Stream {
+impl Channel for TcpChannel {
     /// Reads, and messages written, before another flow gets its turn (chosen: a millisecond or so of
     /// copying).
     const MAX_TURN: usize = 16;
@@ -181,7 +179,93 @@ impl Channel for Stream {
     }
 }
 
-impl Stream {
+impl HostChannel for TcpChannel {
+    fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+    }
+
+    fn set_dial(&mut self, dial: Dial) {
+        self.dial = Some(dial);
+    }
+
+    fn adopt(
+        &mut self,
+        (socket, unread): (TcpStream, &[u8]),
+        epoll: &OwnedFd,
+        index: u64,
+    ) -> io::Result<bool> {
+        if self.state != State::Idle {
+            return Ok(false);
+        }
+        watch(epoll, &socket, index)?;
+        self.socket = Some(socket);
+        unread.clone_into(&mut self.unread);
+        self.open();
+        Ok(true)
+    }
+
+    fn was_open(&self) -> bool {
+        self.was_open
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {
+        if self.state == State::Idle
+            && let Err(error) = self.connect()
+        {
+            self.fail(&error);
+        }
+    }
+
+    fn handle_ready(&mut self, looked: Instant) -> bool {
+        (self.looked, self.is_readable) = (looked, true);
+        if self.state == State::Connecting
+            && let Err(error) = self.finish_connecting()
+        {
+            self.fail(&error);
+        }
+        self.state == State::Open
+    }
+
+    fn discard(&mut self) {
+        for _ in 0..Self::MAX_TURN {
+            if self.receive(READ).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn progress(&self, has_written: bool, is_over: bool) -> Progress {
+        let is_done = has_written || (is_over && !self.was_open);
+        Progress { is_done, sent: self.sent, received: self.received }
+    }
+
+    fn count(&self, totals: &mut Totals) {
+        let Some(socket) = &self.socket else { return };
+        let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
+        totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
+        if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
+            let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
+            totals.data_packets = Some(since(info.data_segs_out, self.at_open.data_segs_out));
+            totals.retransmissions = Some(since(info.total_retrans, self.at_open.total_retrans));
+            totals.timeouts = info
+                .total_rto
+                .map(|total| u64::from(total.wrapping_sub(self.at_open.total_rto.unwrap_or(0))));
+        }
+    }
+
+    fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    fn sample(&mut self, occasion: Occasion) -> Option<Sample> {
+        let is_wanted = occasion == Occasion::Interval && self.state == State::Open;
+        // Without a window the system did not say.
+        let seen = is_wanted.then(|| self.observe()).filter(|seen| seen.cwnd.is_some())?;
+        Some(Sample::of(&seen, self.clock.now()))
+    }
+}
+
+impl TcpChannel {
     pub(super) fn new(spec: &FlowSpec, place: &Place, clock: RunClock) -> Self {
         Self {
             spec: spec.clone(),
@@ -203,98 +287,10 @@ impl Stream {
         }
     }
 
-    pub(super) fn set_clock(&mut self, clock: RunClock) {
-        self.clock = clock;
-    }
-
-    /// Says whom a client's end connects to when the flow starts.
-    pub(super) fn set_dial(&mut self, dial: Dial) {
-        self.dial = Some(dial);
-    }
-
-    /// Takes over a connection that is open already, of which `unread` was read with the opening line;
-    /// returns whether it does. An end that has its connection lets go of another.
-    ///
-    /// # Errors
-    /// The system's, if the connection cannot be watched.
-    pub(super) fn adopt(
-        &mut self,
-        (socket, unread): (TcpStream, &[u8]),
-        epoll: &OwnedFd,
-        index: u64,
-    ) -> io::Result<bool> {
-        if self.state != State::Idle {
-            return Ok(false);
-        }
-        watch(epoll, &socket, index)?;
-        self.socket = Some(socket);
-        unread.clone_into(&mut self.unread);
-        self.open();
-        Ok(true)
-    }
-
-    /// Whether the connection is open.
-    pub(super) fn is_connected(&self) -> bool {
-        self.state == State::Open
-    }
-
-    /// Whether the connection is or was open.
-    pub(super) const fn was_open(&self) -> bool {
-        self.was_open
-    }
-
     /// After a connection ended before its time each message that its workload's clock has due is refused, so
     /// that it counts as not sent and not as never due.
     fn refuses(&self) -> bool {
         self.state == State::Closed && self.was_open && self.spec.is_clocked()
-    }
-
-    /// The flow starts, or something is due on its connection.
-    pub(super) fn handle_timeout(&mut self) {
-        if self.state == State::Idle
-            && let Err(error) = self.connect()
-        {
-            self.fail(&error);
-        }
-    }
-
-    /// The socket's readiness changed, and since `looked` this thread would have seen it; returns whether the
-    /// connection is open.
-    pub(super) fn handle_ready(&mut self, looked: Instant) -> bool {
-        (self.looked, self.is_readable) = (looked, true);
-        if self.state == State::Connecting
-            && let Err(error) = self.finish_connecting()
-        {
-            self.fail(&error);
-        }
-        self.state == State::Open
-    }
-
-    /// Reads what comes to an end that wants nothing, for the news that the connection is over.
-    pub(super) fn discard(&mut self) {
-        for _ in 0..Self::MAX_TURN {
-            if self.receive(READ).is_none() {
-                return;
-            }
-        }
-    }
-
-    pub(super) fn progress(&self, is_done: bool) -> Progress {
-        Progress { is_done, sent: self.sent, received: self.received }
-    }
-
-    pub(super) fn count(&self, totals: &mut Totals) {
-        let Some(socket) = &self.socket else { return };
-        let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
-        totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
-        if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
-            let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
-            totals.data_packets = Some(since(info.data_segs_out, self.at_open.data_segs_out));
-            totals.retransmissions = Some(since(info.total_retrans, self.at_open.total_retrans));
-            totals.timeouts = info
-                .total_rto
-                .map(|total| u64::from(total.wrapping_sub(self.at_open.total_rto.unwrap_or(0))));
-        }
     }
 
     const fn is_echoing(&self) -> bool {

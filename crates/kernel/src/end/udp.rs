@@ -9,28 +9,27 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
 use talkpath_flow::{Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
 use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
 
+use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
 use super::place::Place;
+use super::route::UdpRoute;
 use crate::clock::RunClock;
-use crate::log::Totals;
+use crate::log::{Sample, Totals};
 use crate::progress::Progress;
 use crate::spec::FlowSpec;
-use crate::sys::{send_from, send_queue};
+use crate::sys::send_queue;
 use crate::wire::{FILE_HEADER, MAX_UDP_PAYLOAD, read_header};
 
 /// A UDP flow's channel.
-pub(super) struct Datagrams {
+pub(super) struct UdpChannel {
     spec: FlowSpec,
+    is_sender: bool,
     is_echoing: bool,
     clock: RunClock,
     route: Option<UdpRoute>,
@@ -62,39 +61,7 @@ struct Arrived {
     at: Option<Instant>,
 }
 
-/// The destination of a flow's datagrams.
-#[derive(Clone)]
-pub struct UdpRoute {
-    /// The client's own connected socket, or the server's, shared by all flows.
-    pub socket: Arc<UdpSocket>,
-    /// For a socket that is not connected: from which of our addresses, to whom; and whether the socket is
-    /// IPv6.
-    pub unconnected: Option<(IpAddr, SocketAddr, bool)>,
-}
-
-impl UdpRoute {
-    /// Sends one datagram without blocking.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn send(&self, payload: &[u8]) -> io::Result<()> {
-        let send = || match self.unconnected {
-            None => self.socket.send(payload),
-            Some((from, to, is_v6)) => send_from(self.socket.as_fd(), is_v6, payload, from, to),
-        };
-        match send() {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send().map(drop),
-            result => result.map(drop),
-        }
-    }
-
-    fn is_writable(&self) -> bool {
-        let mut fds = [PollFd::new(&*self.socket, PollFlags::OUT)];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
-    }
-}
-
-impl Channel for Datagrams {
+impl Channel for UdpChannel {
     const MAX_TURN: usize = 64;
 
     fn now(&mut self, _began: Instant) -> Instant {
@@ -155,10 +122,82 @@ impl Channel for Datagrams {
     }
 }
 
-impl Datagrams {
+impl HostChannel for UdpChannel {
+    fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+    }
+
+    fn token(&self) -> Option<u32> {
+        Some(self.outgoing.token())
+    }
+
+    fn set_route(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+    }
+
+    fn read_from(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+        self.reads_socket = true;
+        self.buffer = vec![0; MAX_DATAGRAM];
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.retry = None;
+        if self.opens_at.is_some_and(|at| at <= now) {
+            self.opens_at = None;
+        }
+    }
+
+    fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>, _wants_data: bool) -> bool {
+        let Some(seq) = self.incoming.number(&self.spec, payload) else { return false };
+        if self.is_echoing || self.spec.file.is_some() {
+            payload.clone_into(&mut self.buffer);
+        }
+        self.arrived = Some(Arrived { seq, size: payload.len(), at: Some(self.clock.stamped(stamp_ns)) });
+        true
+    }
+
+    fn take_unread(&mut self) -> Vec<u64> {
+        let mut unread = Vec::new();
+        while let Some(arrived) = self.receive() {
+            self.incoming.expect_after(arrived.seq);
+            unread.push(arrived.seq);
+        }
+        unread
+    }
+
+    fn read_sent(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
+        let size = usize::try_from(self.spec.constant_size()?).ok()?;
+        let payload = packet.get(packet.len().checked_sub(size)?..)?;
+        let seq = read_header(payload, self.outgoing.token(), self.taken)?;
+        Some((seq, self.clock.stamped(Some(stamp_ns?))))
+    }
+
+    fn progress(&self, has_written: bool, _is_over: bool) -> Progress {
+        Progress { is_done: has_written, sent: self.taken, received: self.incoming.unique() }
+    }
+
+    fn count(&self, totals: &mut Totals) {
+        totals.data_packets = Some(self.taken);
+        totals.refusals.clone_from(&self.refusals);
+    }
+
+    fn was_open(&self) -> bool {
+        self.is_open()
+    }
+
+    /// What the socket still holds of what a sender without a clock gave it.
+    fn sample(&mut self, occasion: Occasion) -> Option<Sample> {
+        (occasion == Occasion::Timeout && self.is_sender && !self.spec.is_clocked())
+            .then(|| Sample::of(&self.observe(), self.clock.now()))
+    }
+}
+
+impl UdpChannel {
     pub(super) fn new(spec: &FlowSpec, place: &Place, bound: u64, clock: RunClock) -> Self {
         Self {
             spec: spec.clone(),
+            is_sender: place.is_sender,
             clock,
             route: None,
             opens_at: place.is_sender.then_some(Instant::from_nanos(spec.start_ns)),
@@ -173,44 +212,6 @@ impl Datagrams {
             taken: 0,
             refusals: BTreeMap::new(),
         }
-    }
-
-    pub(super) fn set_clock(&mut self, clock: RunClock) {
-        self.clock = clock;
-    }
-
-    /// What this flow's datagrams carry.
-    pub(super) const fn token(&self) -> u32 {
-        self.outgoing.token()
-    }
-
-    /// From now on datagrams go this way.
-    pub(super) fn set_route(&mut self, route: UdpRoute) {
-        self.route = Some(route);
-    }
-
-    /// The same, and what comes is read from that socket.
-    pub(super) fn read_from(&mut self, route: UdpRoute) {
-        self.route = Some(route);
-        self.reads_socket = true;
-        self.buffer = vec![0; MAX_DATAGRAM];
-    }
-
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.retry = None;
-        if self.opens_at.is_some_and(|at| at <= now) {
-            self.opens_at = None;
-        }
-    }
-
-    /// A datagram came; returns whether it is a message of this flow.
-    pub(super) fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>) -> bool {
-        let Some(seq) = self.incoming.number(&self.spec, payload) else { return false };
-        if self.is_echoing || self.spec.file.is_some() {
-            payload.clone_into(&mut self.buffer);
-        }
-        self.arrived = Some(Arrived { seq, size: payload.len(), at: Some(self.clock.stamped(stamp_ns)) });
-        true
     }
 
     /// The next message that waits in the socket, if this end reads it by itself.
@@ -229,34 +230,6 @@ impl Datagrams {
                 Err(_) => return None,
             }
         }
-    }
-
-    /// The numbers of the messages that wait in the socket.
-    pub(super) fn take_unread(&mut self) -> Vec<u64> {
-        let mut unread = Vec::new();
-        while let Some(arrived) = self.receive() {
-            self.incoming.expect_after(arrived.seq);
-            unread.push(arrived.seq);
-        }
-        unread
-    }
-
-    /// The number of a sent datagram, whatever headers it has (its payload is what it ends with), and when it
-    /// left.
-    pub(super) fn read_sent(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
-        let size = usize::try_from(self.spec.message_size()?).ok()?;
-        let payload = packet.get(packet.len().checked_sub(size)?..)?;
-        let seq = read_header(payload, self.token(), self.taken)?;
-        Some((seq, self.clock.stamped(Some(stamp_ns?))))
-    }
-
-    pub(super) fn progress(&self, is_done: bool) -> Progress {
-        Progress { is_done, sent: self.taken, received: self.incoming.unique() }
-    }
-
-    pub(super) fn count(&self, totals: &mut Totals) {
-        totals.data_packets = Some(self.taken);
-        totals.refusals.clone_from(&self.refusals);
     }
 }
 

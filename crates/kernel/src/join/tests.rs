@@ -1,10 +1,10 @@
 use talkpath_flow::Side;
-use talkpath_scenario::{Codec, Direction, EchoWrite, Receiver, WorkloadConfig};
+use talkpath_scenario::{Direction, EchoWrite, Receiver, WorkloadConfig};
 use talkpath_transport::{Stack, TransportConfig, UdpConfig};
 
 use super::*;
 use crate::log::{Chunk, DropPlace, HostDrop, SentRow};
-use crate::spec::{TransportSpec, WorkloadSpec};
+use crate::spec::TransportSpec;
 
 fn flow() -> Flow {
     Flow {
@@ -13,11 +13,7 @@ fn flow() -> Flow {
         transport: TransportConfig::Udp(UdpConfig { stack: Stack::Linux, socket_buffer: Bytes::new(1) }),
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
-        workload: WorkloadConfig::Voice {
-            codec: Codec::G711,
-            ptime: Duration::from_millis(20),
-            size: Bytes::new(160),
-        },
+        workload: WorkloadConfig::G711,
         echo: Some(EchoWrite::PerMessage),
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),
@@ -33,7 +29,7 @@ fn flow() -> Flow {
 fn spec() -> FlowSpec {
     FlowSpec {
         transport: TransportSpec::Udp { receive_buffer: None },
-        workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+        workload: WorkloadConfig::G711,
         echo_per_read: Some(false),
         is_up: true,
         start_ns: 0,

@@ -13,7 +13,7 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
     session
         .flows
         .iter()
-        .filter_map(|flow| flow.cc())
+        .filter_map(|flow| flow.transport.cc())
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
 }
 

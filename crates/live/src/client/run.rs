@@ -124,7 +124,7 @@ impl Session<'_> {
     ) -> (Watched, Disturbance) {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(self.scenario.duration);
-        let has_streams = self.spec.flows.iter().any(FlowSpec::is_stream);
+        let has_streams = self.spec.flows.iter().any(|flow| !flow.transport.carrier().is_udp());
         let mut disturbance = Disturbance { drops: UdpDrops::none(), ..Disturbance::default() };
         let stolen = StolenTime::start();
         let descriptors = || self.sockets.iter().map(|(socket, _)| socket.as_fd());

@@ -16,7 +16,7 @@ use talkpath_kernel::file::keep;
 use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
-use talkpath_kernel::spec::{FlowSpec, SessionSpec, TransportSpec};
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::threads::{pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::unsupported::lacks_congestion_control;
@@ -128,12 +128,9 @@ fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
     }
     spec.flows
         .iter()
-        .filter_map(|flow| flow.cc())
+        .filter_map(|flow| flow.transport.cc())
         .try_for_each(|cc| lacks_congestion_control(cc, "the far host"))?;
-    let is_set = |flow: &&FlowSpec| {
-        matches!(flow.transport, TransportSpec::Udp { receive_buffer: Some(_) }) && flow.is_up
-    };
-    let is_ignored = spec.flows.iter().any(|flow| is_set(&flow));
+    let is_ignored = spec.flows.iter().any(|flow| flow.is_up && flow.transport.datagram_buffer().is_some());
     Ok(if is_ignored {
         vec![
             "the server's UDP socket is shared by its sessions: socket_buffer of a flow upwards is ignored"
@@ -308,10 +305,10 @@ impl<'a> Session<'a> {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
         let outcome = std::thread::scope(|scope| {
-            if self.spec.flows.iter().any(|flow| !flow.is_up || flow.is_dccp()) {
+            if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.carrier().runs_here()) {
                 scope.spawn(|| pace_as(self.shared.scheduling, &self.ends, clock, &self.alarm, &stop));
             }
-            if self.spec.flows.iter().any(FlowSpec::is_stream) {
+            if self.spec.flows.iter().any(|flow| !flow.transport.carrier().is_udp()) {
                 scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop));
             }
             let outcome = self.answer(control, shared, clock);
@@ -435,7 +432,7 @@ impl<'a> Session<'a> {
     }
 
     fn has_datagrams(&self) -> bool {
-        self.spec.flows.iter().any(|flow| !flow.is_stream())
+        self.spec.flows.iter().any(|flow| flow.transport.carrier().is_udp())
     }
 
     /// Nobody joins these flows any more.

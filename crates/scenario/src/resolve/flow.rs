@@ -11,7 +11,7 @@ use super::{transport, workload};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FLOW, Kind, RECEIVER};
-use crate::model::{Direction, Flow, LinkIndex, Receiver, WorkloadConfig};
+use crate::model::{Demand, Direction, Flow, LinkIndex, Receiver, WorkloadConfig};
 use crate::quantity::Problem;
 use crate::read::{self, At};
 use crate::tree::Table;
@@ -203,7 +203,7 @@ fn one(
         Some(largest) => largest.clamp(LEAST_MESSAGE, LARGEST_DATAGRAM),
         None => LARGEST_MESSAGE,
     };
-    let is_stream = transport.as_ref().is_some_and(|it| matches!(it.config, TransportConfig::Tcp(_)));
+    let is_stream = transport.as_ref().is_some_and(|it| !it.config.kind().features().keeps_messages);
     let header = if is_stream { Bytes::ZERO } else { FILE_HEADER };
     let load = workload::resolve(section, duration, FileTerms { contents, message, header }, log);
     let start = start(section, duration, log);
@@ -269,24 +269,19 @@ fn fit(
     mtu: Option<Bytes>,
     log: &mut Log,
 ) {
-    let size = match workload {
-        WorkloadConfig::Voice { size, .. }
-        | WorkloadConfig::Cbr { size, .. }
-        | WorkloadConfig::Burst { size, .. } => Some(*size),
-        WorkloadConfig::File { size, .. } => Some(*size),
-        WorkloadConfig::Bulk { .. } => None,
-    };
-    // A stream takes a file in pieces as large as fit.
-    let is_file = matches!(workload, WorkloadConfig::File { .. });
+    let demand = workload.demand();
+    let size = demand.largest_message();
+    // A greedy workload makes its messages as large as fit.
+    let is_greedy = matches!(demand, Demand::Greedy { .. });
     match transport {
         TransportConfig::Udp(udp) => {
-            if matches!(workload, WorkloadConfig::Bulk { bytes: None }) {
+            if matches!(demand, Demand::Greedy { bytes: None, .. }) {
                 let problem = Problem::new(
                     "found `bulk` without an end over `udp`, where nothing would ever hold it back",
                 )
                 .with_help("give it `bytes`, or use `cbr` with a rate");
                 flow.problem("workload", problem, log);
-            } else if let Some(problem) = flood(workload) {
+            } else if let Some(problem) = flood(demand) {
                 flow.problem("workload", problem, log);
             }
             let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(udp.socket_buffer);
@@ -306,7 +301,7 @@ fn fit(
         TransportConfig::Dccp(dccp) => {
             let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(dccp.socket_buffer);
             let limit = mtu.map_or(Bytes::MAX, largest_message);
-            if let Some(size) = size.filter(|size| *size > limit && !is_file) {
+            if let Some(size) = size.filter(|size| *size > limit && !is_greedy) {
                 let message = format!(
                     "found messages of {size}, expected at most {limit}, which one DCCP packet can hold on this path"
                 );
@@ -325,16 +320,14 @@ fn fit(
 
 /// What is wrong with so much written at one moment over UDP, which takes whatever it is given: all of it
 /// would be in memory at once.
-fn flood(workload: &WorkloadConfig) -> Option<Problem> {
-    let (messages, bytes) = match *workload {
-        WorkloadConfig::Burst { count, size, repeat, gap } => {
+fn flood(demand: Demand) -> Option<Problem> {
+    let (messages, bytes) = match demand {
+        Demand::Bursts { count, size, repeat, gap } => {
             let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
             (together, Bytes::new(size.get().saturating_mul(together)))
         }
-        WorkloadConfig::Bulk { bytes: Some(bytes) } | WorkloadConfig::File { bytes, .. } => (1, bytes),
-        WorkloadConfig::Bulk { bytes: None } | WorkloadConfig::Voice { .. } | WorkloadConfig::Cbr { .. } => {
-            return None;
-        }
+        Demand::Greedy { bytes: Some(bytes), .. } => (1, bytes),
+        Demand::Greedy { bytes: None, .. } | Demand::Clocked { .. } => return None,
     };
     let found = if bytes > MOST_AT_ONCE {
         format!("found {bytes} at one moment over `udp`, expected at most {MOST_AT_ONCE}")

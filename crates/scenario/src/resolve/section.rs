@@ -27,6 +27,11 @@ impl<'a> Section<'a> {
         self.table.get(name)
     }
 
+    /// Whether a table of this kind may have the key `name`.
+    pub(crate) fn has_key(&self, name: &str) -> bool {
+        self.keys.iter().any(|key| key.name == name)
+    }
+
     /// Value and key of `name`; a value that is still a step has mistakes, which are reported already.
     fn entry(&self, name: &str) -> Option<(&'a Node, &'static Key)> {
         let node = self.table.get(name).filter(|node| node.as_table().and_then(read::as_step).is_none())?;

@@ -28,18 +28,19 @@ pub(crate) fn resolve(
     log: &mut Log,
 ) -> Option<(WorkloadConfig, Option<EchoWrite>)> {
     let (kind, section) = flow.tagged("workload")?;
-    let workload = match kind {
-        "voice" => voice(&section, log)?,
-        "cbr" => cbr(&section, log)?,
-        "bulk" => WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes", log)? },
-        "burst" => burst(&section, log)?,
-        "file" => file_workload(&section, file, log)?,
+    // Each with the key that says how many messages there are.
+    let (workload, key) = match kind {
+        "voice" => (voice(&section, log)?, "ptime"),
+        "cbr" => (cbr(&section, log)?, "rate"),
+        "bulk" => (WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes", log)? }, "bytes"),
+        "burst" => (burst(&section, log)?, "count"),
+        "file" => (file_workload(&section, file, log)?, "source"),
         _ => return None,
     };
     if let Some(duration) = duration {
-        bound(&workload, duration, &section, log)?;
+        bound(&workload, key, duration, &section, log)?;
     }
-    let echo = matches!(kind, "voice" | "cbr") && section.flag("echo", log)?;
+    let echo = section.has_key("echo") && section.flag("echo", log)?;
     let write = match section.choice("echo_write", log) {
         Some("per-message") => EchoWrite::PerMessage,
         _ => EchoWrite::PerRead,
@@ -83,25 +84,15 @@ fn burst(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
     Some(WorkloadConfig::Burst { count: count?, size: size?, repeat: repeat?, gap: gap? })
 }
 
-/// Refuses what no arena would ever finish: `None` then.
-fn bound(workload: &WorkloadConfig, duration: Duration, section: &Section<'_>, log: &mut Log) -> Option<()> {
-    let duration_ns = u128::from(duration.as_nanos());
-    let (key, messages) = match workload {
-        WorkloadConfig::Voice { ptime, .. } => ("ptime", duration_ns / u128::from(ptime.as_nanos().max(1))),
-        WorkloadConfig::Cbr { rate, size } => {
-            let bit_nanos = u128::from(size.get().max(1)) * 8_000_000_000;
-            ("rate", duration_ns.saturating_mul(u128::from(rate.as_bps())) / bit_nanos)
-        }
-        WorkloadConfig::Bulk { .. } | WorkloadConfig::File { .. } => return Some(()),
-        WorkloadConfig::Burst { count, repeat, gap, .. } => {
-            // Bursts that the gaps push past the end never begin.
-            let begun = match u128::from(gap.as_nanos()) {
-                0 => u128::from(*repeat),
-                gap => u128::from(*repeat).min(duration_ns / gap + 1),
-            };
-            ("count", u128::from(*count).saturating_mul(begun))
-        }
-    };
+/// Refuses what no arena would ever finish, because of `key`: `None` then.
+fn bound(
+    workload: &WorkloadConfig,
+    key: &str,
+    duration: Duration,
+    section: &Section<'_>,
+    log: &mut Log,
+) -> Option<()> {
+    let messages = workload.demand().messages_within(duration).unwrap_or(0);
     if messages > MOST_MESSAGES {
         let message =
             format!("found {messages} messages within `duration`, expected at most {MOST_MESSAGES}");

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use talkpath_arena::RunPlan;
 use talkpath_measure::pcapng;
 use talkpath_path::Direction;
-use talkpath_scenario::{Flow, Scenario, WorkloadConfig};
+use talkpath_scenario::{Flow, Scenario};
 
 use crate::build;
 pub use crate::tap::CaptureEnd;
@@ -60,11 +60,7 @@ pub fn capture(
 }
 
 fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelope {
-    let voice = match flow.workload {
-        // G.711: a byte a sample.
-        WorkloadConfig::Voice { size, .. } => u32::try_from(size.get()).ok(),
-        _ => None,
-    };
+    let voice = flow.workload.voice_frame().and_then(|size| u32::try_from(size.get()).ok());
     Envelope {
         flow: sighting.flow as u16 + 1,
         outward: sighting.direction == Direction::Out,

@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use talkpath_path::RateModel;
-use talkpath_scenario::{Flow, Scenario, WorkloadConfig};
+use talkpath_scenario::{Demand, Flow, Scenario};
 
 /// The machine, as the runs share it.
 pub(super) struct Room {
@@ -181,18 +181,16 @@ pub(super) fn packets_per_s(scenario: &Scenario) -> f64 {
     // Of flows without a clock, what the narrowest link of each lets through; they share it.
     let mut narrowest: BTreeMap<u32, f64> = BTreeMap::new();
     for flow in &scenario.flows {
-        let acknowledgements = if flow.transport_name == "udp" { 0.0 } else { 0.5 };
+        let is_acknowledged = flow.transport.kind().features().is_acknowledged;
+        let acknowledgements = if is_acknowledged { 0.5 } else { 0.0 };
         let ways = if flow.echo.is_some() { 2.0 } else { 1.0 };
-        match &flow.workload {
-            WorkloadConfig::Voice { ptime, .. } => {
-                clocked += (ways + acknowledgements) * 1e9 / ptime.as_nanos().max(1) as f64;
-            }
-            WorkloadConfig::Cbr { rate, size } => {
-                let messages = rate.as_bps() as f64 / (8 * size.get().max(1)) as f64;
+        match flow.workload.demand() {
+            Demand::Clocked { size, messages, nanos } => {
+                let messages_per_s = messages as f64 * 1e9 / nanos.max(1) as f64;
                 let pieces = size.get().div_ceil(MOST_PAYLOAD).max(1) as f64;
-                clocked += (ways + acknowledgements) * messages * pieces;
+                clocked += (ways + acknowledgements) * messages_per_s * pieces;
             }
-            WorkloadConfig::Bulk { .. } | WorkloadConfig::File { .. } | WorkloadConfig::Burst { .. } => {
+            Demand::Bursts { .. } | Demand::Greedy { .. } => {
                 let (link, rate) = bottleneck(scenario, flow);
                 narrowest.insert(link, rate * (1.0 + acknowledgements));
             }

@@ -2,7 +2,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 
 use talkpath_measure::MessageRecord;
-use talkpath_scenario::Receiver;
+use talkpath_scenario::{Receiver, WorkloadConfig};
 use talkpath_transport::dccp::{DccpPacket, PacketKind, Reset, Seq};
 use talkpath_transport::{CcidKind, DccpConfig};
 
@@ -11,7 +11,7 @@ use crate::clock::{HostClock, RunClock};
 use crate::end::{Common, FlowEnd, SharedEnd};
 use crate::log::RowBudget;
 use crate::progress::Progress;
-use crate::spec::{FlowSpec, SessionSpec, TransportSpec, WorkloadSpec};
+use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
 /// Both ends of one flow, over two sockets on loopback, driven by one thread.
 struct Pair {
@@ -30,7 +30,7 @@ fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
     };
     let flow = FlowSpec {
         transport: TransportSpec::Dccp(DccpSpec::new(&config, None, Bytes::new(1500))),
-        workload: WorkloadSpec::Voice { ptime_ns: 20_000_000, size: 160 },
+        workload: WorkloadConfig::G711,
         echo_per_read: Some(false),
         is_up: true,
         start_ns: 0,

@@ -12,7 +12,7 @@ use talkpath_arena::ArenaError;
 use talkpath_kernel::clock::{RunClock, monotonic};
 use talkpath_kernel::end::{Common, Dial, Place, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::hex::from_hex;
-use talkpath_kernel::spec::{FlowSpec, TransportSpec};
+use talkpath_kernel::spec::{Carrier, FlowSpec};
 use talkpath_kernel::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on};
 use talkpath_kernel::wire::{Secret, registered, registration};
 use talkpath_scenario::Receiver;
@@ -44,19 +44,20 @@ impl Session<'_> {
         };
         let common = Common { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
         let end = Arc::new(SharedEnd::new(self.spec, flow, &place, Receiver::default(), &common));
-        if flow.is_stream() {
-            let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
-                .map_err(|error| far_end(error.to_string()))?;
-            opening.push(b'\n');
-            let epoll = Arc::clone(&self.epoll);
-            end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
-        } else {
-            let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
-            self.registrations.push((Arc::clone(&socket), registration(&secret)));
-            self.sockets.push((socket, Arc::clone(&end)));
-        }
-        if let Some((socket, _)) = self.sockets.last().filter(|_| !flow.is_stream()) {
-            end.lock().set_route(UdpRoute { socket: Arc::clone(socket), unconnected: None });
+        match flow.transport.carrier() {
+            Carrier::Connection => {
+                let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
+                    .map_err(|error| far_end(error.to_string()))?;
+                opening.push(b'\n');
+                let epoll = Arc::clone(&self.epoll);
+                end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
+            }
+            Carrier::Datagrams | Carrier::OverUdp => {
+                let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
+                self.registrations.push((Arc::clone(&socket), registration(&secret)));
+                end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
+                self.sockets.push((socket, Arc::clone(&end)));
+            }
         }
         self.ends.push(end);
         Ok(())
@@ -107,8 +108,9 @@ impl Session<'_> {
     pub(super) fn stamp_transmissions(&self) {
         for (socket, end) in &self.sockets {
             let end = end.lock();
-            let is_stamped = end.spec.is_clocked() && !end.spec.is_dccp();
-            let size = end.spec.message_size().filter(|_| is_stamped);
+            // A protocol that runs here knows by itself when its messages leave.
+            let is_stamped = end.spec.is_clocked() && !end.spec.transport.carrier().runs_here();
+            let size = end.spec.constant_size().filter(|_| is_stamped);
             if size.is_some_and(|size| size <= MAX_UNFRAGMENTED) {
                 let _ = stamp_transmissions(socket.as_fd());
             }
@@ -122,9 +124,11 @@ fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> std::io::Result<UdpSocket
     socket.connect(far.address())?;
     socket.set_nonblocking(true)?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    let TransportSpec::Udp { receive_buffer } = &flow.transport else { return Ok(socket) };
+    if flow.transport.carrier().runs_here() {
+        return Ok(socket);
+    }
     let reads = !flow.is_up || flow.echo_per_read.is_some();
-    match receive_buffer.filter(|_| !flow.is_up) {
+    match flow.transport.datagram_buffer().filter(|_| !flow.is_up) {
         Some(bytes) => {
             rustix::net::sockopt::set_socket_recv_buffer_size(
                 &socket,

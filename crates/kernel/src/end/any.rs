@@ -1,0 +1,55 @@
+//! The closed enum over all channels: dispatch by match.
+
+use talkpath_units::Duration;
+
+use super::dccp::DccpChannel;
+use super::place::Place;
+use super::tcp::TcpChannel;
+use super::udp::UdpChannel;
+use crate::clock::RunClock;
+use crate::log::sample_interval;
+use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+
+/// Any channel.
+pub(super) enum AnyChannel {
+    /// The kernel's UDP.
+    Udp(Box<UdpChannel>),
+    /// The kernel's TCP.
+    Tcp(Box<TcpChannel>),
+    /// Our DCCP, over UDP.
+    Dccp(Box<DccpChannel>),
+}
+
+impl AnyChannel {
+    /// That of an end of the flow `spec`, whose messages are numbered below `bound`.
+    pub(super) fn new(
+        session: &SessionSpec,
+        spec: &FlowSpec,
+        place: &Place,
+        bound: u64,
+        clock: RunClock,
+    ) -> Self {
+        match &spec.transport {
+            TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(spec, place, bound, clock))),
+            TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, clock))),
+            TransportSpec::Dccp(dccp) => {
+                let interval = sample_interval(Duration::from_nanos(session.duration_ns));
+                let timing = (interval, session.stop());
+                Self::Dccp(Box::new(DccpChannel::new((spec, dccp), place, bound, timing, clock)))
+            }
+        }
+    }
+}
+
+/// The same call on any channel.
+macro_rules! each {
+    ($any:expr, $channel:ident => $call:expr) => {
+        match $any {
+            AnyChannel::Udp($channel) => $call,
+            AnyChannel::Tcp($channel) => $call,
+            AnyChannel::Dccp($channel) => $call,
+        }
+    };
+}
+
+pub(super) use each;

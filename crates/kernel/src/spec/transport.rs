@@ -1,0 +1,177 @@
+//! The transport of a flow as client and server describe it to each other: a socket, what is set on it, and
+//! who runs the protocol.
+
+use serde::{Deserialize, Serialize};
+use talkpath_scenario::Flow;
+use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
+use talkpath_units::Bytes;
+
+use super::DccpSpec;
+use crate::wire::MAX_UDP_PAYLOAD;
+
+/// A socket and what is set on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransportSpec {
+    /// UDP.
+    Udp {
+        /// SO_RCVBUF, if the scenario set it.
+        receive_buffer: Option<u64>,
+    },
+    /// TCP.
+    Tcp {
+        /// TCP_NODELAY.
+        nodelay: bool,
+        /// TCP_CONGESTION.
+        cc: String,
+        /// TCP_MAXSEG.
+        mss: Option<u32>,
+        /// SO_SNDBUF of the sender.
+        send_buffer: Option<u64>,
+        /// SO_RCVBUF of the receiver.
+        receive_buffer: Option<u64>,
+    },
+    /// Our own DCCP, in UDP datagrams.
+    Dccp(DccpSpec),
+}
+
+/// What carries a flow between two real hosts, and so who opens its channel and who serves it. An arena asks
+/// for this, and not for the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A UDP socket of each host. The kernel runs the protocol; a datagram is a message.
+    Datagrams,
+    /// A TCP connection, which one host dials. The kernel runs the protocol.
+    Connection,
+    /// A UDP socket of each host, whose datagrams are packets of a protocol that runs in this process: both
+    /// ends have timers, and a queue of their own from which messages leave.
+    OverUdp,
+}
+
+impl Carrier {
+    /// Whether each end has a UDP socket, which must be known to the other.
+    pub const fn is_udp(self) -> bool {
+        match self {
+            Self::Datagrams | Self::OverUdp => true,
+            Self::Connection => false,
+        }
+    }
+
+    /// Whether the protocol runs in this process: then both ends have something to do at times of their own,
+    /// and report when each message left its queue.
+    pub const fn runs_here(self) -> bool {
+        match self {
+            Self::OverUdp => true,
+            Self::Datagrams | Self::Connection => false,
+        }
+    }
+}
+
+impl TransportSpec {
+    /// That of `flow`, on a path of this MTU.
+    pub(super) fn new(flow: &Flow, mtu: Bytes) -> Self {
+        let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
+        match &flow.transport {
+            // A prompt reader's socket has room for the machine's own delays.
+            TransportConfig::Udp(config) => Self::Udp {
+                receive_buffer: receive_buffer
+                    .or((!flow.receiver.service.is_zero()).then_some(config.socket_buffer.get())),
+            },
+            TransportConfig::Dccp(config) => {
+                Self::Dccp(DccpSpec::new(config, flow.receiver.socket_buffer, mtu))
+            }
+            TransportConfig::Tcp(config) => Self::Tcp {
+                nodelay: config.nagle == NagleKind::Off,
+                cc: kernel_cc(config).to_owned(),
+                mss: config.mss.map(|mss| u32::try_from(mss.get()).unwrap_or(u32::MAX)),
+                send_buffer: config.send_buffer.map(Bytes::get),
+                receive_buffer,
+            },
+        }
+    }
+
+    /// Which transport it is.
+    pub const fn kind(&self) -> TransportKind {
+        match self {
+            Self::Udp { .. } => TransportKind::Udp,
+            Self::Tcp { .. } => TransportKind::Tcp,
+            Self::Dccp(_) => TransportKind::Dccp,
+        }
+    }
+
+    /// What carries it.
+    pub const fn carrier(&self) -> Carrier {
+        match self {
+            Self::Udp { .. } => Carrier::Datagrams,
+            Self::Tcp { .. } => Carrier::Connection,
+            Self::Dccp(_) => Carrier::OverUdp,
+        }
+    }
+
+    /// The largest message that it carries, or that a session may have.
+    pub(super) const fn largest_message(&self) -> u64 {
+        match self {
+            Self::Udp { .. } => MAX_UDP_PAYLOAD,
+            Self::Tcp { .. } => MAX_STREAM_MESSAGE,
+            Self::Dccp(spec) => spec.largest_message(),
+        }
+    }
+
+    /// What no scenario's check would have let through, in words.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Udp { .. } | Self::Tcp { .. } => Ok(()),
+            Self::Dccp(spec) => spec.check(),
+        }
+    }
+
+    /// A server with this keeps no state before a client's address is shown (RFC 4340 §8.1.4).
+    pub(super) const fn keep_no_state(&mut self) {
+        match self {
+            Self::Udp { .. } | Self::Tcp { .. } => {}
+            Self::Dccp(spec) => spec.keep_no_state(),
+        }
+    }
+
+    /// TCP_CONGESTION, if the kernel's TCP carries the flow.
+    pub fn cc(&self) -> Option<&str> {
+        match self {
+            Self::Udp { .. } | Self::Dccp(_) => None,
+            Self::Tcp { cc, .. } => Some(cc),
+        }
+    }
+
+    /// TCP_MAXSEG, if the scenario set it.
+    pub const fn mss(&self) -> Option<u32> {
+        match self {
+            Self::Udp { .. } | Self::Dccp(_) => None,
+            Self::Tcp { mss, .. } => *mss,
+        }
+    }
+
+    /// SO_RCVBUF of a UDP socket, if the scenario set it. A protocol that runs in this process has a buffer
+    /// of its own instead.
+    pub const fn datagram_buffer(&self) -> Option<u64> {
+        match self {
+            Self::Udp { receive_buffer } => *receive_buffer,
+            Self::Tcp { .. } | Self::Dccp(_) => None,
+        }
+    }
+}
+
+/// The kernel's name for the congestion control of `config`; its `reno` recovers as NewReno does (RFC 6582).
+const fn kernel_cc(config: &TcpConfig) -> &'static str {
+    match config.cc {
+        // No kernel has it; the socket option says so.
+        Some(CongestionControlKind::Tahoe) => "tahoe",
+        Some(CongestionControlKind::Reno | CongestionControlKind::NewReno) => "reno",
+        Some(CongestionControlKind::Cubic) | None => "cubic",
+        Some(CongestionControlKind::Bbr) => "bbr",
+    }
+}
+
+/// The largest message of a stream flow (chosen: far above what any codec or record writes at once).
+const MAX_STREAM_MESSAGE: u64 = 1 << 20;

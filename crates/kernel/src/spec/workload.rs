@@ -1,0 +1,56 @@
+//! A workload as client and server describe it to each other: the conversion between the scenario's type and
+//! what goes over the control connection, in ns, B and bit/s. A file's path stays with its owner.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use talkpath_scenario::{Codec, WorkloadConfig};
+use talkpath_units::{Bytes, Duration, Rate};
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WireWorkload {
+    Voice { ptime_ns: u64, size: u64 },
+    Cbr { rate_bps: u64, size: u64 },
+    Bulk { bytes: Option<u64> },
+    Burst { count: u64, size: u64, repeat: u64, gap_ns: u64 },
+    File { bytes: u64, size: u64, header: u64 },
+}
+
+pub(super) fn serialize<S: Serializer>(config: &WorkloadConfig, serializer: S) -> Result<S::Ok, S::Error> {
+    let wire = match *config {
+        WorkloadConfig::Voice { codec: Codec::G711, ptime, size } => {
+            WireWorkload::Voice { ptime_ns: ptime.as_nanos(), size: size.get() }
+        }
+        WorkloadConfig::Cbr { rate, size } => WireWorkload::Cbr { rate_bps: rate.as_bps(), size: size.get() },
+        WorkloadConfig::Bulk { bytes } => WireWorkload::Bulk { bytes: bytes.map(Bytes::get) },
+        WorkloadConfig::Burst { count, size, repeat, gap } => {
+            WireWorkload::Burst { count, size: size.get(), repeat, gap_ns: gap.as_nanos() }
+        }
+        WorkloadConfig::File { bytes, size, header, .. } => {
+            WireWorkload::File { bytes: bytes.get(), size: size.get(), header: header.get() }
+        }
+    };
+    wire.serialize(serializer)
+}
+
+pub(super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<WorkloadConfig, D::Error> {
+    Ok(match WireWorkload::deserialize(deserializer)? {
+        WireWorkload::Voice { ptime_ns, size } => WorkloadConfig::Voice {
+            codec: Codec::G711,
+            ptime: Duration::from_nanos(ptime_ns),
+            size: Bytes::new(size),
+        },
+        WireWorkload::Cbr { rate_bps, size } => {
+            WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size) }
+        }
+        WireWorkload::Bulk { bytes } => WorkloadConfig::Bulk { bytes: bytes.map(Bytes::new) },
+        WireWorkload::Burst { count, size, repeat, gap_ns } => {
+            WorkloadConfig::Burst { count, size: Bytes::new(size), repeat, gap: Duration::from_nanos(gap_ns) }
+        }
+        WireWorkload::File { bytes, size, header } => WorkloadConfig::File {
+            source: String::new(),
+            bytes: Bytes::new(bytes),
+            size: Bytes::new(size),
+            header: Bytes::new(header),
+        },
+    })
+}

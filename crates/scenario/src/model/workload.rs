@@ -1,0 +1,210 @@
+//! What an application sends, and what bounds and estimates need to know of it.
+//!
+//! A new workload answers here what the rest of the workspace asks of it: [`WorkloadConfig::demand`] says
+//! when and how much it sends, and most other methods follow from that.
+
+use talkpath_units::{Bytes, Duration, Rate};
+
+/// What the application sends, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkloadConfig {
+    /// A frame of `size` bytes every `ptime`.
+    Voice {
+        /// Which codec set the size.
+        codec: Codec,
+        /// Time between frames.
+        ptime: Duration,
+        /// Bytes of a frame.
+        size: Bytes,
+    },
+    /// `size` bytes on the clock that `rate` sets, counting payload.
+    Cbr {
+        /// Payload rate.
+        rate: Rate,
+        /// Payload bytes of a message.
+        size: Bytes,
+    },
+    /// As much as the transport takes, in messages of up to 64 KiB.
+    Bulk {
+        /// Stop after this number of bytes; `None` sends until the duration ends.
+        bytes: Option<Bytes>,
+    },
+    /// The bytes of a file, as bulk.
+    File {
+        /// Its whole path.
+        source: String,
+        /// Its size when the scenario was read; above zero.
+        bytes: Bytes,
+        /// The largest message.
+        size: Bytes,
+        /// What of each message is not the file's: over UDP a number says where its bytes belong.
+        header: Bytes,
+    },
+    /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, with `gap`
+    /// between them.
+    Burst {
+        /// Messages in a burst.
+        count: u64,
+        /// Payload bytes of a message.
+        size: Bytes,
+        /// Bursts.
+        repeat: u64,
+        /// From the last message of a burst to the first of the next.
+        gap: Duration,
+    },
+}
+
+/// What a workload gives to its transport over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// Messages on a clock, whatever the network does: `messages` of them every `nanos` ns.
+    Clocked {
+        /// Payload of the largest message.
+        size: Bytes,
+        /// How many in that time.
+        messages: u64,
+        /// That time, ns.
+        nanos: u128,
+    },
+    /// Messages as fast as the transport takes them, in bursts.
+    Bursts {
+        /// Payload of the largest message.
+        size: Bytes,
+        /// Messages of a burst.
+        count: u64,
+        /// Bursts.
+        repeat: u64,
+        /// From the last message of a burst to the first of the next.
+        gap: Duration,
+    },
+    /// As many bytes as the transport takes, in messages as large as there is room for.
+    Greedy {
+        /// Payload in all; `None` without an end.
+        bytes: Option<Bytes>,
+        /// The largest message, if the workload bounds it.
+        largest: Option<Bytes>,
+    },
+}
+
+impl WorkloadConfig {
+    /// A call as `voice` has it by default: 160 B every 20 ms (ITU-T G.711; RFC 3551 §4.2).
+    pub const G711: Self =
+        Self::Voice { codec: Codec::G711, ptime: Duration::from_millis(20), size: Bytes::new(160) };
+
+    /// What it gives to its transport over time.
+    pub fn demand(&self) -> Demand {
+        match *self {
+            Self::Voice { ptime, size, .. } => {
+                Demand::Clocked { size, messages: 1, nanos: u128::from(ptime.as_nanos()) }
+            }
+            Self::Cbr { rate, size } => {
+                let nanos = u128::from(size.get().max(1)) * BIT_NANOS_OF_A_BYTE;
+                Demand::Clocked { size, messages: rate.as_bps(), nanos }
+            }
+            Self::Bulk { bytes } => Demand::Greedy { bytes, largest: None },
+            Self::File { bytes, size, header, .. } => {
+                let messages = bytes.get().div_ceil(size.saturating_sub(header).get().max(1));
+                let headers = messages.saturating_mul(header.get());
+                let bytes = Some(Bytes::new(bytes.get().saturating_add(headers)));
+                Demand::Greedy { bytes, largest: Some(size) }
+            }
+            Self::Burst { count, size, repeat, gap } => Demand::Bursts { size, count, repeat, gap },
+        }
+    }
+
+    /// Payload of message `seq`, counted from 0; `None` if it depends on how much room the transport has.
+    /// Both ends of a stream find the messages in it by this.
+    pub fn message_size(&self, _seq: u64) -> Option<Bytes> {
+        match self {
+            Self::Voice { size, .. } | Self::Cbr { size, .. } | Self::Burst { size, .. } => Some(*size),
+            Self::Bulk { .. } | Self::File { .. } => None,
+        }
+    }
+
+    /// Payload of every message; `None` if they differ, or if it depends on room.
+    pub const fn constant_size(&self) -> Option<Bytes> {
+        match self {
+            Self::Voice { size, .. } | Self::Cbr { size, .. } | Self::Burst { size, .. } => Some(*size),
+            Self::Bulk { .. } | Self::File { .. } => None,
+        }
+    }
+
+    /// Bytes of a G.711 frame, of which each is a sample; `None` if the workload is no voice.
+    pub const fn voice_frame(&self) -> Option<Bytes> {
+        match self {
+            Self::Voice { codec: Codec::G711, size, .. } => Some(*size),
+            Self::Cbr { .. } | Self::Bulk { .. } | Self::File { .. } | Self::Burst { .. } => None,
+        }
+    }
+
+    /// Whether messages come on a clock (voice, cbr), not as room allows.
+    pub fn is_clocked(&self) -> bool {
+        match self.demand() {
+            Demand::Clocked { .. } => true,
+            Demand::Bursts { .. } | Demand::Greedy { .. } => false,
+        }
+    }
+
+    /// Whether it sends bursts.
+    pub fn sends_bursts(&self) -> bool {
+        match self.demand() {
+            Demand::Bursts { .. } => true,
+            Demand::Clocked { .. } | Demand::Greedy { .. } => false,
+        }
+    }
+
+    /// Whether it has an end of its own, besides the run's.
+    pub fn is_bounded(&self) -> bool {
+        match self.demand() {
+            Demand::Clocked { .. } => false,
+            Demand::Bursts { .. } => true,
+            Demand::Greedy { bytes, .. } => bytes.is_some(),
+        }
+    }
+
+    /// Payload bytes in all: what `bulk` or `file` sends, headers included; `None` without an end, or for
+    /// other workloads.
+    pub fn transfer_size(&self) -> Option<Bytes> {
+        match self.demand() {
+            Demand::Greedy { bytes, .. } => bytes,
+            Demand::Clocked { .. } | Demand::Bursts { .. } => None,
+        }
+    }
+}
+
+impl Demand {
+    /// The largest message, unless room alone bounds it.
+    pub const fn largest_message(self) -> Option<Bytes> {
+        match self {
+            Self::Clocked { size, .. } | Self::Bursts { size, .. } => Some(size),
+            Self::Greedy { largest, .. } => largest,
+        }
+    }
+
+    /// How many messages come within `duration`, at most and rounded down; `None` if room decides.
+    pub fn messages_within(self, duration: Duration) -> Option<u128> {
+        let duration = u128::from(duration.as_nanos());
+        match self {
+            Self::Clocked { messages, nanos, .. } => Some(duration * u128::from(messages) / nanos.max(1)),
+            Self::Bursts { count, repeat, gap, .. } => {
+                // Bursts that the gaps push past the end never begin.
+                let begun = match u128::from(gap.as_nanos()) {
+                    0 => u128::from(repeat),
+                    gap => u128::from(repeat).min(duration / gap + 1),
+                };
+                Some(u128::from(count).saturating_mul(begun))
+            }
+            Self::Greedy { .. } => None,
+        }
+    }
+}
+
+/// A voice codec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// ITU-T G.711: 64 kb/s, 160 B every 20 ms.
+    G711,
+}
+
+/// A byte at 1 bit/s takes this many ns.
+const BIT_NANOS_OF_A_BYTE: u128 = 8 * 1_000_000_000;
