@@ -294,6 +294,7 @@ mod tests {
                 clocked: true,
                 bounded: false,
                 burst: false,
+                voice_frame: None,
                 clock_trusted: true,
             };
             let counters = FlowCounters::default();

@@ -200,6 +200,7 @@ fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bo
         clocked: spec.is_clocked(),
         bounded: flow.workload.is_bounded(),
         burst: flow.workload.sends_bursts(),
+        voice_frame: flow.workload.voice_frame_time(),
         clock_trusted,
     }
 }

@@ -1,6 +1,6 @@
 //! The messages of a flow, as every arena records them.
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Duration, Instant};
 
 /// Who a flow is; enough to read its records without the scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct FlowInfo {
     pub bounded: bool,
     /// Whether the workload sends bursts, the traffic that Foderaro's words were made for.
     pub burst: bool,
+    /// Time between the frames of a call; `None` if the workload is no voice.
+    pub voice_frame: Option<Duration>,
     /// Whether one-way figures can be trusted: one clock, or two that were corrected.
     pub clock_trusted: bool,
 }

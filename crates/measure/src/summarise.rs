@@ -7,6 +7,7 @@ use talkpath_units::{Duration, Instant};
 
 use self::numbers::Columns;
 pub use self::numbers::flow_metrics;
+use crate::metrics::call::CallCounter;
 use crate::metrics::confidence::Confidence;
 use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::foderaro::{self, Stamps, Verdict};
@@ -79,6 +80,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         refused: counts.refused,
         loss_runs: figures.loss_runs,
         in_time: in_time::share(figures.in_time, &counts).filter(|_| is_timed),
+        call: figures.call.and_then(|call| call.finish(flow.info.clock_trusted)),
         one_way_delay_ms,
         round_trip_delay_ms,
         turn_round_ms: None,
@@ -111,6 +113,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
 struct Figures {
     counts: LossCounts,
     in_time: u64,
+    call: Option<CallCounter>,
     loss_runs: LossRuns,
     stamps: Stamps,
     one_way_delay_ms: Option<DelayMs>,
@@ -136,6 +139,7 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
     Figures {
         counts: LossCounts::of(&trips),
         in_time: in_time::count(&trips, in_time::limit(flow.echo.is_some())),
+        call: flow.info.voice_frame.map(|frame| call_of_rows(flow, frame, window)),
         loss_runs: loss::runs(&trips),
         stamps: Stamps::of(&trips),
         one_way_delay_ms,
@@ -148,10 +152,21 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
     }
 }
 
+fn call_of_rows(flow: &FlowRecord, frame: Duration, window: &Range<Instant>) -> CallCounter {
+    let mut call = CallCounter::new(frame, flow.echo.is_some());
+    let mut echoes = flow.echo.iter().flat_map(|echo| &echo.messages).peekable();
+    for row in flow.forward.messages.iter().filter(|row| window.contains(&row.due)) {
+        while echoes.next_if(|back| back.seq < row.seq).is_some() {}
+        call.add(row, echoes.next_if(|back| back.seq == row.seq));
+    }
+    call
+}
+
 fn of_tally(tally: &FlowTally) -> Figures {
     Figures {
         counts: tally.counts,
         in_time: tally.in_time,
+        call: tally.call.clone(),
         loss_runs: tally.runs.clone().finish(),
         stamps: tally.stamps,
         one_way_delay_ms: tally.one_way.delay_ms(),

@@ -229,6 +229,10 @@ pub struct FlowSummary {
     /// clocks that are not trusted.
     #[serde(default)]
     pub in_time: Option<f64>,
+    /// How a call sounds: playout and the E-model (docs/reference/metrics.md); `None` if the workload is no
+    /// voice, and one way between clocks that are not trusted.
+    #[serde(default)]
+    pub call: Option<CallSummary>,
     /// From due to read, forward leg.
     pub one_way_delay_ms: Option<DelayMs>,
     /// From due to the echo's read.
@@ -279,6 +283,38 @@ pub struct FlowSummary {
     /// The file that it carried; `None` in `sim`, and for other workloads.
     #[serde(default)]
     pub file: Option<FileSummary>,
+}
+
+/// A call as its listener hears it; of a call in both directions the worse one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallSummary {
+    /// Mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).
+    pub mos: f64,
+    /// Rating factor, 93.2 at best.
+    pub r: f64,
+    /// Frames that were there at their playout time.
+    pub played: u64,
+    /// Frames that came after it.
+    pub late: u64,
+    /// Frames that never came: lost, refused or unfinished.
+    pub missing: u64,
+    /// Of the frames that were played; `None` if none was.
+    pub mouth_to_ear_ms: Option<MouthToEarMs>,
+    /// Mean length of the gaps over that of gaps at random (ITU-T G.107 §7.5); at least 1.
+    pub burst_ratio: f64,
+    /// How the receiver chooses its playout delay: `adaptive`.
+    pub playout: String,
+    /// `one-way`, or `half-round-trip` where the clocks are not trusted.
+    pub basis: String,
+}
+
+/// From a speaker's mouth to the listener's ear, milliseconds: a frame time, the path, the receiver's wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct MouthToEarMs {
+    pub mean: f64,
+    pub p50: f64,
+    pub p95: f64,
 }
 
 /// What came of a file, as its receiver found it.

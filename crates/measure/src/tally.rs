@@ -10,6 +10,7 @@ use core::ops::Range;
 
 use talkpath_units::{Bytes, Instant, SignedDuration};
 
+use crate::metrics::call::CallCounter;
 use crate::metrics::delay_variation::{Interarrivals, apart};
 use crate::metrics::foderaro::Stamps;
 use crate::metrics::in_time;
@@ -33,6 +34,8 @@ pub struct FlowTally {
     limit: SignedDuration,
     /// Messages that were.
     pub(crate) in_time: u64,
+    /// If it is one.
+    pub(crate) call: Option<CallCounter>,
     pub(crate) runs: RunCounter,
     pub(crate) stamps: Stamps,
     /// Smallest and largest payload.
@@ -64,6 +67,7 @@ impl FlowTally {
             counts: LossCounts::default(),
             limit: in_time::limit(is_echo),
             in_time: 0,
+            call: info.voice_frame.map(|frame| CallCounter::new(frame, is_echo)),
             runs: RunCounter::default(),
             stamps: Stamps::default(),
             sizes: None,
@@ -160,6 +164,9 @@ impl FlowTally {
         }
         if !self.window.contains(&row.due) {
             return;
+        }
+        if let Some(call) = &mut self.call {
+            call.add(row, back);
         }
         if self.round_trip.is_none()
             && let (Fate::Delivered, Some(at)) = (row.fate, row.received)

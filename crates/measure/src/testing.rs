@@ -53,6 +53,7 @@ pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
             clocked: true,
             bounded: false,
             burst: false,
+            voice_frame: None,
             clock_trusted: true,
         },
         forward,

@@ -24,7 +24,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 61] = [
+const FIGURES: [FigureText; 64] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -40,6 +40,11 @@ const FIGURES: [FigureText; 61] = [
     ("longest run of missing messages", |f| count(f.loss_runs.max)),
     ("mean run of missing messages", |f| fixed(f.loss_runs.mean, 2)),
     ("in time, %", |f| percent(f.in_time)),
+    ("opinion score (MOS)", |f| fixed(f.call.as_ref().map(|call| call.mos), 2)),
+    ("mouth to ear p50, ms", |f| {
+        ms(f.call.as_ref().and_then(|call| Some(call.mouth_to_ear_ms.as_ref()?.p50)))
+    }),
+    ("frames late for playout", |f| f.call.as_ref().map_or_else(unknown, |call| count(call.late))),
     ("round trip min, ms", |f| rtt(f, |d| d.min)),
     ("round trip mean, ms", |f| rtt(f, |d| d.mean)),
     ("round trip p50, ms", |f| rtt(f, |d| d.p50)),

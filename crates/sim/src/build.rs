@@ -81,6 +81,7 @@ fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowIn
         clocked: flow.workload.is_clocked(),
         bounded: flow.workload.is_bounded(),
         burst: flow.workload.sends_bursts(),
+        voice_frame: flow.workload.voice_frame_time(),
         clock_trusted: true,
     }
 }

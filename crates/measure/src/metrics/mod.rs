@@ -3,6 +3,7 @@
 //! Definitions, formulas, units and sources for a reader of the figures stand in docs/reference/metrics.md.
 //! Each file cites the document that it follows.
 
+pub(crate) mod call;
 pub mod confidence;
 pub mod delay;
 pub mod delay_variation;
@@ -13,6 +14,7 @@ pub mod goodput;
 pub mod in_time;
 pub mod loss;
 pub mod percentile;
+pub mod playout;
 pub mod reordering;
 pub mod settling;
 pub mod sketch;

@@ -81,6 +81,7 @@ fn named(name: &str) -> FlowRecord {
             clocked: false,
             bounded: false,
             burst: false,
+            voice_frame: None,
             clock_trusted: true,
         },
         forward: LegRecord::default(),

@@ -4,8 +4,8 @@
 //! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
 use crate::summary::{
-    DelayMs, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, RtpStream, Settling,
-    TurnRoundMs,
+    CallSummary, DelayMs, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
+    RtpStream, Settling, TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
@@ -39,6 +39,20 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     tell("loss_runs.max", *max as f64);
     mean.iter().for_each(|&mean| tell("loss_runs.mean", mean));
     known!(in_time);
+    if let Some(CallSummary { mos, r, played, late, missing, mouth_to_ear_ms, burst_ratio, .. }) = &flow.call
+    {
+        tell("call.mos", *mos);
+        tell("call.r", *r);
+        tell("call.played", *played as f64);
+        tell("call.late", *late as f64);
+        tell("call.missing", *missing as f64);
+        if let Some(MouthToEarMs { mean, p50, p95 }) = mouth_to_ear_ms {
+            tell("call.mouth_to_ear_ms.mean", *mean);
+            tell("call.mouth_to_ear_ms.p50", *p50);
+            tell("call.mouth_to_ear_ms.p95", *p95);
+        }
+        tell("call.burst_ratio", *burst_ratio);
+    }
     parts!(one_way_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
     parts!(round_trip_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
     parts!(turn_round_ms: TurnRoundMs { p50, p90, p99, max });
@@ -149,6 +163,17 @@ mod tests {
             transport: "tcp".to_owned(),
             cc: Some("cubic".to_owned()),
             rtp_stream,
+            call: Some(CallSummary {
+                mos: 4.2,
+                r: 85.0,
+                played: 96,
+                late: 3,
+                missing: 1,
+                mouth_to_ear_ms: Some(MouthToEarMs { mean: 81.0, p50: 80.0, p95: 95.0 }),
+                burst_ratio: 1.5,
+                playout: "adaptive".to_owned(),
+                basis: "one-way".to_owned(),
+            }),
             one_way_delay_ms: Some(delay()),
             round_trip_delay_ms: Some(delay()),
             turn_round_ms: Some(TurnRoundMs { p50: next(), p90: next(), p99: next(), max: next() }),

@@ -137,6 +137,14 @@ impl WorkloadConfig {
         }
     }
 
+    /// Time between the frames of a call; `None` if the workload is no voice.
+    pub const fn voice_frame_time(&self) -> Option<Duration> {
+        match self {
+            Self::Voice { ptime, .. } => Some(*ptime),
+            Self::Cbr { .. } | Self::Bulk { .. } | Self::File { .. } | Self::Burst { .. } => None,
+        }
+    }
+
     /// Whether messages come on a clock (voice, cbr), not as room allows.
     pub fn is_clocked(&self) -> bool {
         match self.demand() {
