@@ -2,9 +2,9 @@
 //! links.
 
 use talkpath_measure::series::SeriesTap;
-use talkpath_measure::{LinkRecord, Series, SeriesKind};
+use talkpath_measure::{LinkRecord, QueueDelayRecord, Series, SeriesKind};
 use talkpath_path::{FlowRoutes, Network, NetworkConfig};
-use talkpath_scenario::{LinkIndex, Scenario};
+use talkpath_scenario::{LinkIndex, NamedLink, Scenario};
 use talkpath_units::{Instant, Seed};
 
 /// The network of `scenario`, its random streams drawn from `seed`, its links measuring from warm-up to
@@ -27,54 +27,67 @@ pub fn network<T: Copy>(scenario: &Scenario, seed: Seed, timers: u32, observes_q
     })
 }
 
-/// The length of each link's queue over time.
+/// The length and the delay of each link's queue over time.
 #[derive(Debug)]
 pub struct QueueSeries {
-    links: Vec<SeriesTap>,
+    links: Vec<[SeriesTap; 2]>,
 }
 
 impl QueueSeries {
     /// Nothing is recorded yet of the links of `scenario`.
     pub fn new(scenario: &Scenario) -> Self {
-        let tap = |name: &String| SeriesTap::new(name, SeriesKind::Queue);
-        Self { links: scenario.links.iter().map(|link| tap(&link.name)).collect() }
+        let taps = |name: &String| {
+            [SeriesKind::Queue, SeriesKind::QueueDelay].map(|kind| SeriesTap::new(name, kind))
+        };
+        Self { links: scenario.links.iter().map(|link| taps(&link.name)).collect() }
     }
 
-    /// `waiting` packets wait in the queue of the link at this index.
-    pub fn push(&mut self, link: u32, waiting: u64, now: Instant) {
-        if let Some(series) = self.links.get_mut(link as usize) {
-            series.push(waiting as f64, now);
+    /// `waiting` packets wait in the queue of the link at this index, and services may have begun there.
+    pub fn push<T: Copy>(&mut self, network: &mut Network<T>, link: u32, waiting: u64, now: Instant) {
+        let Some([length, delay]) = self.links.get_mut(link as usize) else { return };
+        length.push(waiting as f64, now);
+        while let Some((began, waited)) = network.poll_service(link) {
+            delay.push(waited.as_millis_f64(), began);
         }
     }
 
-    /// The series of the queues that ever changed.
+    /// The series of the queues that ever changed: first all lengths, then all delays.
     pub fn finish(self) -> impl Iterator<Item = Series> {
-        self.links.into_iter().map(SeriesTap::finish).filter(|series| !series.points.is_empty())
+        let (lengths, delays): (Vec<_>, Vec<_>) = self.links.into_iter().map(Into::into).unzip();
+        let taps = lengths.into_iter().chain(delays);
+        taps.map(SeriesTap::finish).filter(|series| !series.points.is_empty())
     }
 }
 
 /// What the links of `scenario` did up to `end`.
 pub fn link_records<T: Copy>(network: &mut Network<T>, scenario: &Scenario, end: Instant) -> Vec<LinkRecord> {
-    let record = |(name, report): (&String, _)| {
+    let record = |(link, report): (&NamedLink, _)| {
         let talkpath_path::LinkReport {
             queue_packets_mean,
             queue_packets_p99,
             queue_packets_max,
+            queue_delay: talkpath_path::QueueDelay { mean, p50, p95, p99 },
             forwarded,
             dropped,
+            dropped_by_aqm,
+            marked,
             lost,
             utilisation,
         } = report;
         LinkRecord {
-            name: name.clone(),
+            name: link.name.clone(),
+            discipline: link.config.queue.name().word(),
             queue_packets_mean,
             queue_packets_p99,
             queue_packets_max,
+            queue_delay: QueueDelayRecord { mean, p50, p95, p99 },
             forwarded,
             dropped,
+            dropped_by_aqm,
+            marked,
             lost,
             utilisation,
         }
     };
-    scenario.links.iter().map(|link| &link.name).zip(network.reports(end)).map(record).collect()
+    scenario.links.iter().zip(network.reports(end)).map(record).collect()
 }

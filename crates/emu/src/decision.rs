@@ -116,7 +116,7 @@ impl DecidingNetwork {
                 NetworkEvent::Lost { packet, link } => (packet, Outcome::Lost { link }),
                 NetworkEvent::Queue { link, waiting } => {
                     if let Some(series) = &mut self.queue_series {
-                        series.push(link, waiting, output.at);
+                        series.push(&mut self.network, link, waiting, output.at);
                     }
                     continue;
                 }

@@ -16,7 +16,9 @@ use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::host::fork;
 use talkpath_kernel::spec::TransportSpec;
 use talkpath_kernel::sys::{become_real_time, set_option};
-use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+use talkpath_path::{
+    DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
+};
 use talkpath_scenario::{Codec, Direction, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::{TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
@@ -212,11 +214,11 @@ fn flood() -> Scenario {
             delay: Duration::from_millis(1),
             mtu: Bytes::new(1500),
             framing: Framing::None,
-            queue: QueueKind::DropTail {
+            queue: QueueKind::DropTail(DropTail {
                 limit: QueueLimit::Packets(Packets::MAX),
                 in_service: false,
                 mark_at: None,
-            },
+            }),
             loss: LossModel::None,
             jitter: DelayVariation::None,
         },

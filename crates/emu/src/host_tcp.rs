@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use rustix::time::{ClockId, clock_getres};
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::unsupported::ignored;
-use talkpath_path::QueueKind;
+use talkpath_path::{DropTail, QueueKind};
 use talkpath_scenario::{Flow, NamedLink, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_units::{Duration, Packets};
@@ -85,8 +85,9 @@ impl HostTcp {
     /// Names the settings that the kernel's transports do not take. The hosts here do keep `send_jitter` and
     /// slow receivers, and pace if the scenario sets it.
     pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
-        let marks =
-            |link: &&NamedLink| matches!(link.config.queue, QueueKind::DropTail { mark_at: Some(_), .. });
+        let marks = |link: &&NamedLink| {
+            matches!(link.config.queue, QueueKind::DropTail(DropTail { mark_at: Some(_), .. }))
+        };
         let unmarked =
             scenario.links.iter().filter(marks).map(|link| {
                 format!("link {}: the emulator marks no packets; `mark_at` is ignored", link.name)

@@ -34,7 +34,7 @@ pub struct FlowFigures {
 pub struct StepLine {
     /// Flow or link.
     pub entity: String,
-    /// `cwnd`, `queue`, ...
+    /// `cwnd`, `queue_delay`, ...
     pub kind: String,
     /// Steps.
     pub points: Vec<(f64, f64)>,
@@ -49,7 +49,7 @@ pub struct CellFigures {
     pub label: String,
     /// By flow.
     pub flows: Vec<FlowFigures>,
-    /// cwnd, queue, send buffer.
+    /// cwnd, queueing delay, send buffer.
     pub lines: Vec<StepLine>,
 }
 
@@ -173,8 +173,9 @@ fn thin_extremes(points: &[(Instant, f64)], buckets: usize, keep_last: bool) -> 
 
 fn is_drawn(kind: SeriesKind) -> bool {
     match kind {
-        SeriesKind::Cwnd | SeriesKind::Queue | SeriesKind::SendBuffer => true,
-        SeriesKind::Ssthresh
+        SeriesKind::Cwnd | SeriesKind::QueueDelay | SeriesKind::SendBuffer => true,
+        SeriesKind::Queue
+        | SeriesKind::Ssthresh
         | SeriesKind::Srtt
         | SeriesKind::Rto
         | SeriesKind::PacingRate
@@ -247,9 +248,9 @@ mod tests {
     fn only_what_the_report_draws_becomes_a_line() {
         let mut record = run(vec![]);
         let series = |kind| Series { entity: "up".to_owned(), kind, points: vec![(ms(500), 3.0)] };
-        record.series = vec![series(SeriesKind::Srtt), series(SeriesKind::Queue)];
+        record.series = vec![series(SeriesKind::Srtt), series(SeriesKind::QueueDelay)];
         let lines = figures(&record, "").lines;
         assert_eq!(lines.len(), 1);
-        assert_eq!((lines[0].kind.as_str(), lines[0].points.as_slice()), ("queue", &[(0.5, 3.0)][..]));
+        assert_eq!((lines[0].kind.as_str(), lines[0].points.as_slice()), ("queue_delay", &[(0.5, 3.0)][..]));
     }
 }

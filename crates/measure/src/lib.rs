@@ -27,8 +27,8 @@ mod testing;
 
 pub use message::{DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord};
 pub use record::{
-    ClockRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord, RunRecord,
-    STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
+    ClockRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord,
+    QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

@@ -236,20 +236,42 @@ pub struct FlowCounters {
 pub struct LinkRecord {
     /// The link's name in the scenario.
     pub name: String,
+    /// The discipline of its queue, by the word in the scenario.
+    pub discipline: &'static str,
     /// Time-weighted mean of waiting packets over the window.
     pub queue_packets_mean: f64,
     /// The number of waiting packets that was not exceeded for 99 % of the window.
     pub queue_packets_p99: u64,
     /// Most waiting packets in the window.
     pub queue_packets_max: u64,
+    /// How long packets waited, from their entry into the queue to the begin of their service.
+    pub queue_delay: QueueDelayRecord,
     /// Packets that arrived at the far end within the window.
     pub forwarded: u64,
-    /// Packets that the queue had no room for, within the window.
+    /// Packets that the queue dropped, within the window.
     pub dropped: u64,
+    /// Of these, those that the discipline dropped to signal congestion; the others found no room.
+    pub dropped_by_aqm: u64,
+    /// Packets that the queue marked (RFC 3168 §5), within the window.
+    pub marked: u64,
     /// Packets that the wire ate, within the window.
     pub lost: u64,
     /// Share of the window during which the serialiser was busy, 0 to 1.
     pub utilisation: f64,
+}
+
+/// Queueing delays of the packets whose service began within the window. The percentiles are nearest ranks,
+/// right to 0.4 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueDelayRecord {
+    /// Mean over packets.
+    pub mean: Duration,
+    /// Median.
+    pub p50: Duration,
+    /// 95th percentile.
+    pub p95: Duration,
+    /// 99th percentile.
+    pub p99: Duration,
 }
 
 /// One quantity of one flow or link over time: the value holds from each instant to the next.
@@ -276,6 +298,8 @@ pub enum SeriesKind {
     Rto,
     /// Packets waiting at a link.
     Queue,
+    /// How long the packet waited that goes into service at a link, milliseconds.
+    QueueDelay,
     /// Written, unacknowledged bytes.
     SendBuffer,
     /// Rate at which a paced sender sends, bits a second.
@@ -293,6 +317,7 @@ impl SeriesKind {
             Self::Srtt => "srtt",
             Self::Rto => "rto",
             Self::Queue => "queue",
+            Self::QueueDelay => "queue_delay",
             Self::SendBuffer => "send_buffer",
             Self::PacingRate => "pacing_rate",
             Self::BottleneckRate => "bottleneck_rate",
@@ -307,6 +332,7 @@ impl SeriesKind {
             Self::Srtt,
             Self::Rto,
             Self::Queue,
+            Self::QueueDelay,
             Self::SendBuffer,
             Self::PacingRate,
             Self::BottleneckRate,

@@ -16,12 +16,13 @@ use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
 use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, trip};
 use crate::summary::{
-    CellSummary, Clock, DelayMs, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs, LinkSummary,
-    LossRuns, MachineSummary, MeanMax, QueuePackets, RunSummary, Settling, TurnRoundMs,
+    CellSummary, Clock, DelayMs, DropsByCause, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs,
+    LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets, RunSummary, Settling,
+    TurnRoundMs,
 };
 use crate::{
     ClockRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,
-    RunRecord, TurnRoundRecord,
+    QueueDelayRecord, RunRecord, TurnRoundRecord,
 };
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
@@ -233,14 +234,27 @@ fn groups(record: &RunRecord, flows: &BTreeMap<String, FlowSummary>) -> BTreeMap
 fn summarise_link(link: &LinkRecord) -> LinkSummary {
     // The two floats are quotients over the window, which an empty one would make undefined.
     let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+    let QueueDelayRecord { mean, p50, p95, p99 } = link.queue_delay;
     LinkSummary {
+        discipline: link.discipline.to_owned(),
         queue_packets: QueuePackets {
             mean: finite(link.queue_packets_mean),
             p99: link.queue_packets_p99,
             max: link.queue_packets_max,
         },
+        queue_delay_ms: Some(QueueDelayMs {
+            mean: mean.as_millis_f64(),
+            p50: p50.as_millis_f64(),
+            p95: p95.as_millis_f64(),
+            p99: p99.as_millis_f64(),
+        }),
         forwarded: link.forwarded,
         dropped: link.dropped,
+        dropped_by: DropsByCause {
+            full: link.dropped.saturating_sub(link.dropped_by_aqm),
+            aqm: link.dropped_by_aqm,
+        },
+        marked: link.marked,
         lost: link.lost,
         utilisation: finite(link.utilisation),
     }

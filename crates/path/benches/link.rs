@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use talkpath_path::{
-    Carried, DelayVariation, Framing, Link, LinkConfig, LossModel, PathOutput, QueueKind, QueueLimit,
-    RateModel,
+    Carried, DelayVariation, DropTail, Framing, Link, LinkConfig, LossModel, PathOutput, QueueKind,
+    QueueLimit, RateModel,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -43,11 +43,11 @@ fn main() {
         delay: Duration::from_millis(20),
         mtu: Bytes::new(1500),
         framing: Framing::None,
-        queue: QueueKind::DropTail {
+        queue: QueueKind::DropTail(DropTail {
             limit: QueueLimit::Packets(Packets::new(100)),
             in_service: false,
             mark_at: None,
-        },
+        }),
         loss: LossModel::None,
         jitter: DelayVariation::None,
     };

@@ -1,8 +1,9 @@
 //! What a link is made of, as the scenario resolved it.
 
-use talkpath_units::{Bytes, Duration, Packets, Rate};
+use talkpath_units::{Bytes, Duration, Rate};
 
 use crate::packet_trace::{DelayTrace, LossTrace};
+use crate::queue::QueueKind;
 use crate::rate_trace::RateTrace;
 
 /// One one-way link.
@@ -75,30 +76,6 @@ pub enum RateModel {
     Fixed(Rate),
     /// As recorded, over and over.
     Trace(RateTrace),
-}
-
-/// The discipline of the queue before the serialiser.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QueueKind {
-    /// First in, first out; an arrival that finds no room is dropped.
-    DropTail {
-        /// How much may wait.
-        limit: QueueLimit,
-        /// Whether the packet in service counts against `limit`.
-        in_service: bool,
-        /// An arrival that finds so many waiting is to be marked, where it can be (RFC 3168 §5); `None` never
-        /// marks.
-        mark_at: Option<Packets>,
-    },
-}
-
-/// The room of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// This many packets, whatever their size.
-    Packets(Packets),
-    /// Packets of this many bytes in all, IP headers included.
-    Bytes(Bytes),
 }
 
 /// Which packets the wire eats. Probabilities lie in [0, 1]: the scenario has checked them.

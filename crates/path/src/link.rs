@@ -20,14 +20,16 @@
 //! A link layer's framing takes time on the wire only; its medium access and retransmissions are left out.
 //! Sizes are those of IP packets everywhere else.
 
-use talkpath_units::{Bytes, Instant, Seed};
+use talkpath_units::{Bytes, Duration, Instant, Seed};
 
-use crate::carried::{Carried, Dropped};
+use crate::carried::{Carried, DropCause, Dropped};
 use crate::config::{Framing, LinkConfig, LossModel};
 use crate::loss::Loss;
 use crate::occupancy::Window;
 use crate::pipe::{Pipe, Traveller};
+use crate::queue::LinkFacts;
 use crate::serialiser::Serialiser;
+use crate::sojourn::QueueDelay;
 use crate::waiting::Waiting;
 
 /// A one-way link. See the module's documentation for its places.
@@ -53,6 +55,8 @@ struct Counts {
     window: Window,
     forwarded: u64,
     dropped: u64,
+    /// Of these, those that the discipline dropped as a signal.
+    dropped_by_aqm: u64,
     lost: u64,
     /// Nanoseconds during which the serialiser had nothing to send, up to its last start.
     idle_ns: u64,
@@ -78,10 +82,16 @@ pub struct LinkReport {
     pub queue_packets_p99: u64,
     /// Most waiting packets; a number that held for no time does not count.
     pub queue_packets_max: u64,
+    /// How long the packets waited that went into service.
+    pub queue_delay: QueueDelay,
     /// Packets that arrived at the far end.
     pub forwarded: u64,
     /// Packets that the queue dropped.
     pub dropped: u64,
+    /// Of these, those that the discipline dropped to signal congestion; the others found no room.
+    pub dropped_by_aqm: u64,
+    /// Packets that the queue marked (RFC 3168 §5).
+    pub marked: u64,
     /// Packets that the wire ate, counted when they would have arrived.
     pub lost: u64,
     /// Share of the time during which the serialiser had a packet, 0 to 1.
@@ -91,9 +101,10 @@ pub struct LinkReport {
 impl<T: Carried> Link<T> {
     /// The link called `name`, empty, measuring from the run's beginning without end.
     ///
-    /// Its random streams are `link/NAME/loss` and `link/NAME/jitter`.
+    /// Its random streams are `link/NAME/loss`, `link/NAME/jitter` and `link/NAME/queue`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
-        let waiting = Waiting::new(&config.queue);
+        let perturbation = seed.stream(&format!("link/{name}/queue")).bits();
+        let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
         let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));
         Self {
             wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
@@ -115,6 +126,16 @@ impl<T: Carried> Link<T> {
         self.counts.window = Window::new(from, to);
         self.waiting.measure(self.counts.window);
         self
+    }
+
+    /// From now on keeps each service for [`Link::pop_service`].
+    pub(crate) fn observe_services(&mut self) {
+        self.waiting.observe();
+    }
+
+    /// The first service that was kept and not taken: when it began, and how long its packet had waited.
+    pub(crate) fn pop_service(&mut self) -> Option<(Instant, Duration)> {
+        self.waiting.pop_service()
     }
 
     /// Gives the link another discipline; before any packet.
@@ -197,7 +218,11 @@ impl<T: Carried> Link<T> {
     #[cold]
     pub fn poll_drop(&mut self) -> Option<Dropped<T>> {
         let (at, dropped) = self.waiting.pop_drop()?;
-        self.counts.dropped += u64::from(self.counts.window.contains(at));
+        let counted = u64::from(self.counts.window.contains(at));
+        self.counts.dropped += counted;
+        if dropped.cause == DropCause::Congestion {
+            self.counts.dropped_by_aqm += counted;
+        }
         Some(dropped)
     }
 
@@ -218,7 +243,7 @@ impl<T: Carried> Link<T> {
     pub fn report(&mut self, now: Instant) -> LinkReport {
         self.begin_services(now);
         let levels = self.waiting.levels(now);
-        let Counts { window, forwarded, dropped, lost, idle_ns } = self.counts;
+        let Counts { window, forwarded, dropped, dropped_by_aqm, lost, idle_ns } = self.counts;
         // Without a gap, the serialiser is busy from the last start to `free_at`.
         let idle_ns = idle_ns + window.overlap(self.serialiser.free_at().min(now), now);
         let measured_ns = window.overlap(Instant::ZERO, now);
@@ -226,8 +251,11 @@ impl<T: Carried> Link<T> {
             queue_packets_mean: levels.mean,
             queue_packets_p99: levels.p99,
             queue_packets_max: levels.max,
+            queue_delay: self.waiting.delay(),
             forwarded,
             dropped,
+            dropped_by_aqm,
+            marked: self.waiting.marked(),
             lost,
             utilisation: match measured_ns {
                 0 => 0.0,

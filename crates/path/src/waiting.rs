@@ -3,31 +3,52 @@
 //! What becomes of them is the discipline's decision (`queue`). How many waited for how long is accounted
 //! here, for every discipline alike.
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::carried::{Carried, Dropped};
-use crate::config::QueueKind;
 use crate::occupancy::{Levels, Occupancy, Window};
-use crate::queue::{Discipline, Drops, Queue};
+use crate::queue::{Discipline, LinkFacts, Queue, QueueKind, Signals};
+use crate::sojourn::{QueueDelay, Sojourns};
 
-/// A queue, what it dropped, and its length over time.
+/// A queue, what it dropped, and its length and delay over time.
 #[derive(Debug)]
 pub(crate) struct Waiting<T> {
     queue: Queue<T>,
-    /// What was dropped and has not come out of the link yet.
-    drops: Drops<T>,
+    /// Packets in `queue`: the link reads it at each step, whatever the discipline.
+    len: u32,
+    /// What was dropped and has not come out of the link yet, and what was marked.
+    signals: Signals<T>,
     occupancy: Occupancy,
+    sojourns: Sojourns,
 }
 
 impl<T: Carried> Waiting<T> {
     /// Nothing waits; the whole run is measured.
-    pub(crate) fn new(kind: &QueueKind) -> Self {
-        Self { queue: Queue::new(kind), drops: Drops::new(), occupancy: Occupancy::default() }
+    pub(crate) fn new(kind: &QueueKind, link: &LinkFacts) -> Self {
+        Self {
+            queue: Queue::new(kind, link),
+            len: 0,
+            signals: Signals::new(Window::default()),
+            occupancy: Occupancy::default(),
+            sojourns: Sojourns::default(),
+        }
     }
 
     /// Measures in `window` from now on.
     pub(crate) fn measure(&mut self, window: Window) {
+        self.signals = Signals::new(window);
         self.occupancy = Occupancy::new(window);
+        self.sojourns = Sojourns::new(window);
+    }
+
+    /// From now on keeps each service for [`Waiting::pop_service`].
+    pub(crate) fn observe(&mut self) {
+        self.sojourns.observe();
+    }
+
+    /// The first service that was kept and not taken: when it began, and how long its packet had waited.
+    pub(crate) fn pop_service(&mut self) -> Option<(Instant, Duration)> {
+        self.sojourns.pop_service()
     }
 
     /// The same place with another discipline.
@@ -39,27 +60,36 @@ impl<T: Carried> Waiting<T> {
     /// A packet comes while `in_service` bytes are being sent: it waits, or is dropped.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, packet: T, in_service: Bytes, now: Instant) {
-        self.occupancy.hold(self.queue.len(), now);
-        self.queue.enqueue(packet, in_service, now, &mut self.drops);
+        self.occupancy.hold(self.len, now);
+        self.queue.enqueue(packet, in_service, now, &mut self.signals);
+        self.len = self.queue.len();
     }
 
     /// A packet comes while nothing waits and the serialiser is idle; returns it, unless it is dropped.
     #[inline(always)]
     pub(crate) fn pass(&mut self, packet: T, now: Instant) -> Option<T> {
-        self.queue.pass(packet, now, &mut self.drops)
+        let passed = self.queue.pass(packet, now, &mut self.signals);
+        if passed.is_some() {
+            self.sojourns.on_undelayed(now);
+        }
+        passed
     }
 
     /// The serialiser is free: the packet to send next.
     #[inline(always)]
     pub(crate) fn dequeue(&mut self, now: Instant) -> Option<T> {
-        self.occupancy.hold(self.queue.len(), now);
-        self.queue.dequeue(now, &mut self.drops)
+        self.occupancy.hold(self.len, now);
+        let queued = self.queue.dequeue(now, &mut self.signals);
+        self.len = self.queue.len();
+        let queued = queued?;
+        self.sojourns.on_service(queued.entered, now);
+        Some(queued.packet)
     }
 
     /// Packets that wait.
     #[inline(always)]
     pub(crate) fn len(&self) -> u32 {
-        self.queue.len()
+        self.len
     }
 
     /// Whether the beginning of a service must be waited for, since packets may be dropped then.
@@ -71,22 +101,32 @@ impl<T: Carried> Waiting<T> {
     /// When the first packet was dropped that has not come out yet; [`Instant::MAX`] if there is none.
     #[inline(always)]
     pub(crate) fn next_drop(&self) -> Instant {
-        self.drops.next()
+        self.signals.next_drop()
     }
 
     /// Takes out the first packet that was dropped, and when.
     pub(crate) fn pop_drop(&mut self) -> Option<(Instant, Dropped<T>)> {
-        self.drops.pop()
+        self.signals.pop_drop()
     }
 
     /// Packets inside: waiting, or dropped and not taken yet.
     pub(crate) fn held(&self) -> usize {
-        self.queue.len() as usize + self.drops.len()
+        self.len as usize + self.signals.drops()
     }
 
     /// How many waited for how long, up to `now`.
     pub(crate) fn levels(&mut self, now: Instant) -> Levels {
-        self.occupancy.hold(self.queue.len(), now);
+        self.occupancy.hold(self.len, now);
         self.occupancy.levels()
+    }
+
+    /// How long the packets waited that went into service.
+    pub(crate) fn delay(&self) -> QueueDelay {
+        self.sojourns.figures()
+    }
+
+    /// Packets that the queue marked.
+    pub(crate) const fn marked(&self) -> u64 {
+        self.signals.marked()
     }
 }

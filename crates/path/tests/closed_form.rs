@@ -5,8 +5,8 @@
 //! more) that another seed would too.
 
 use talkpath_path::{
-    Carried, DelayVariation, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput, QueueKind,
-    QueueLimit, RateModel,
+    Carried, DelayVariation, DropTail, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput,
+    QueueKind, QueueLimit, RateModel,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -55,11 +55,11 @@ fn bare(rate: RateModel) -> LinkConfig {
         delay: Duration::ZERO,
         mtu: Bytes::new(1500),
         framing: Framing::None,
-        queue: QueueKind::DropTail {
+        queue: QueueKind::DropTail(DropTail {
             limit: QueueLimit::Packets(Packets::MAX),
             in_service: false,
             mark_at: None,
-        },
+        }),
         loss: LossModel::None,
         jitter: DelayVariation::None,
     }
@@ -308,8 +308,11 @@ fn a_lost_packet_has_taken_its_time_on_the_wire() {
 #[test]
 fn framing_takes_time_on_the_wire_and_no_room_in_the_queue() {
     let framing = Framing::Bytes { overhead: Bytes::new(25) };
-    let queue =
-        QueueKind::DropTail { limit: QueueLimit::Bytes(Bytes::new(200)), in_service: false, mark_at: None };
+    let queue = QueueKind::DropTail(DropTail {
+        limit: QueueLimit::Bytes(Bytes::new(200)),
+        in_service: false,
+        mark_at: None,
+    });
     let config = LinkConfig { framing, queue, ..at_rate(1_000_000) };
     let mut link = Link::new(&config, Seed::new(1), "framed");
     let mut offer =
@@ -346,11 +349,11 @@ fn a_pipe_adds_its_delay_and_holds_as_much_as_fits_in() {
 #[test]
 fn a_queue_of_no_packets_still_passes_what_need_not_wait() {
     let config = LinkConfig {
-        queue: QueueKind::DropTail {
+        queue: QueueKind::DropTail(DropTail {
             limit: QueueLimit::Packets(Packets::ZERO),
             in_service: false,
             mark_at: None,
-        },
+        }),
         ..at_rate(1_000_000)
     };
     let mut link = Link::new(&config, Seed::new(1), "up").measuring(Instant::ZERO, Instant::from_millis(12));
@@ -400,11 +403,11 @@ fn each_count_covers_the_window_and_nothing_else() {
     // Packets 0 to 9 come at 0 ms and arrive at 1 ms, 2 ms, ... 10 ms; every second one is lost.
     let config = LinkConfig {
         loss: LossModel::Periodic { period: 2 },
-        queue: QueueKind::DropTail {
+        queue: QueueKind::DropTail(DropTail {
             limit: QueueLimit::Packets(Packets::new(9)),
             in_service: false,
             mark_at: None,
-        },
+        }),
         ..at_rate(1_000_000)
     };
     let counts = |from_ms, to_ms| {

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use talkpath_path::{
-    Carried, DelayVariation, DropCause, Dropped, FragmentRange, Framing, Link, LinkConfig, LinkReport,
-    LossModel, PathOutput, QueueKind, QueueLimit, RateModel, RateTrace, Reassembled, Reassembly, fragments,
+    Carried, Codel, CodelParameters, DelayVariation, DropCause, DropTail, Dropped, Fq, FqCodel,
+    FragmentRange, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput, QueueKind, QueueLimit,
+    RateModel, RateTrace, Reassembled, Reassembly, fragments,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -21,7 +22,7 @@ impl Carried for Numbered {
     }
 
     fn flow_id(&self) -> u32 {
-        0
+        self.number as u32 % 3
     }
 
     fn ecn(&self) -> Ecn {
@@ -50,16 +51,42 @@ fn rate() -> impl Strategy<Value = RateModel> {
     ]
 }
 
-fn queue() -> impl Strategy<Value = QueueKind> {
-    let limit = prop_oneof![
+fn limit() -> impl Strategy<Value = QueueLimit> {
+    prop_oneof![
         (0..20_u64).prop_map(|n| QueueLimit::Packets(Packets::new(n))),
         (0..20_000_u64).prop_map(|n| QueueLimit::Bytes(Bytes::new(n))),
-    ];
-    (limit, any::<bool>()).prop_map(|(limit, in_service)| QueueKind::DropTail {
-        limit,
-        in_service,
-        mark_at: None,
-    })
+    ]
+}
+
+fn drop_tail() -> impl Strategy<Value = DropTail> {
+    (limit(), any::<bool>()).prop_map(|(limit, in_service)| DropTail { limit, in_service, mark_at: None })
+}
+
+/// Any discipline, with limits and times that short traffic comes to.
+fn any_queue() -> impl Strategy<Value = QueueKind> {
+    let span = || (0..20_000_000_u64).prop_map(Duration::from_nanos);
+    let parameters = move || {
+        (span(), span()).prop_map(|(target, interval)| CodelParameters {
+            target,
+            interval,
+            ecn: true,
+            ce_threshold: None,
+        })
+    };
+    let quantum = || proptest::option::of((1..4_000_u64).prop_map(Bytes::new));
+    let fq_codel = (1..30_u64, 1_500..40_000_u64, 1..9_u32, quantum(), parameters());
+    prop_oneof![
+        drop_tail().prop_map(QueueKind::DropTail),
+        (limit(), parameters()).prop_map(|(limit, parameters)| QueueKind::Codel(Codel { limit, parameters })),
+        (limit(), quantum()).prop_map(|(limit, quantum)| QueueKind::Fq(Fq { limit, quantum })),
+        fq_codel.prop_map(|(limit, memory, flows, quantum, parameters)| QueueKind::FqCodel(FqCodel {
+            limit: Packets::new(limit),
+            memory_limit: Bytes::new(memory),
+            flows,
+            quantum,
+            parameters,
+        })),
+    ]
 }
 
 fn loss() -> impl Strategy<Value = LossModel> {
@@ -101,7 +128,8 @@ fn framing() -> impl Strategy<Value = Framing> {
 }
 
 fn config() -> impl Strategy<Value = LinkConfig> {
-    (rate(), 0..50_u64, framing(), queue(), loss(), variation()).prop_map(
+    let queue = drop_tail().prop_map(QueueKind::DropTail);
+    (rate(), 0..50_u64, framing(), queue, loss(), variation()).prop_map(
         |(rate, delay, framing, queue, loss, jitter)| {
             let (delay, mtu) = (Duration::from_millis(delay), Bytes::new(1500));
             LinkConfig { rate, delay, mtu, framing, queue, loss, jitter }
@@ -288,14 +316,50 @@ proptest! {
     }
 
     #[test]
-    fn drop_tail_never_exceeds_its_limit_and_the_serialiser_never_its_time(
-        config in config(), traffic in traffic(), window in (0..200_u64, 0..200_u64),
+    fn every_discipline_sends_or_drops_each_packet_once_in_time_and_keeps_the_order_of_each_flow(
+        queue in any_queue(), traffic in traffic(), is_woken in any::<bool>(),
     ) {
+        let config = LinkConfig {
+            rate: RateModel::Fixed(Rate::from_bps(2_000_000)), delay: Duration::from_millis(3),
+            mtu: Bytes::new(1500), framing: Framing::None, queue, loss: LossModel::None,
+            jitter: DelayVariation::None,
+        };
+        let mut link = Link::new(&config, Seed::new(1), "up");
+        let mut out = Vec::new();
+        let mut now = Instant::ZERO;
+        for (number, &(gap, size)) in traffic.iter().enumerate() {
+            now += Duration::from_nanos(gap);
+            while let Some(at) = link.poll_timeout().filter(|at| is_woken && *at <= now) {
+                out.extend(link.poll_output(at));
+            }
+            out.extend(core::iter::from_fn(|| link.poll_output(now)));
+            link.handle_packet(Numbered { number, size }, now);
+            prop_assert_eq!(out.len() + link.held(), number + 1);
+        }
+        let end = now.saturating_add(Duration::from_secs(1000));
+        out.extend(core::iter::from_fn(|| link.poll_output(end)));
+        prop_assert_eq!((out.len(), link.held()), (traffic.len(), 0));
+        let mut arrived: Vec<_> = out.iter().filter_map(|out| match out {
+            PathOutput::Arrived(packet) => Some(*packet),
+            PathOutput::Lost(_) | PathOutput::Dropped(_) => None,
+        }).collect();
+        arrived.sort_by_key(Carried::flow_id);
+        prop_assert!(arrived.is_sorted_by_key(|packet| (packet.flow_id(), packet.number)));
+        let report = link.report(end);
+        prop_assert_eq!(report.forwarded + report.dropped, traffic.len() as u64);
+        let delays = report.queue_delay;
+        prop_assert!(delays.p50 <= delays.p95 && delays.p95 <= delays.p99);
+    }
+
+    #[test]
+    fn drop_tail_never_exceeds_its_limit_and_the_serialiser_never_its_time(
+        config in config(), drop_tail in drop_tail(), traffic in traffic(), window in (0..200_u64, 0..200_u64),
+    ) {
+        let config = LinkConfig { queue: QueueKind::DropTail(drop_tail), ..config };
         let (from, to) = (Instant::from_millis(window.0), Instant::from_millis(window.1));
         let mut link = Link::new(&config, Seed::new(1), "up").measuring(from, to);
         let story = run(&mut link, &traffic, Duration::ZERO);
-        let QueueKind::DropTail { limit, .. } = config.queue;
-        let most = match limit {
+        let most = match drop_tail.limit {
             QueueLimit::Packets(limit) => limit.get(),
             QueueLimit::Bytes(limit) => limit.get() / 40, // the smallest packet in the traffic
         };
@@ -309,14 +373,14 @@ proptest! {
 
     #[test]
     fn settling_lazily_equals_going_event_by_event(
-        bps in 800_000..20_000_000_u64, queue in queue(), traffic in traffic(),
+        bps in 800_000..20_000_000_u64, drop_tail in drop_tail(), traffic in traffic(),
         window in (0..100_000_000_u64, 0..300_000_000_u64), extra in 0..20_000_000_u64,
     ) {
         let config = LinkConfig {
             rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
-            queue, loss: LossModel::None, jitter: DelayVariation::None,
+            queue: QueueKind::DropTail(drop_tail), loss: LossModel::None, jitter: DelayVariation::None,
         };
-        let QueueKind::DropTail { limit, in_service, .. } = config.queue;
+        let DropTail { limit, in_service, .. } = drop_tail;
         let (from, to) = (Instant::from_nanos(window.0), Instant::from_nanos(window.0 + window.1));
         let mut link = Link::new(&config, Seed::new(1), "up").measuring(from, to);
         let story = run(&mut link, &traffic, Duration::from_nanos(extra));
@@ -352,7 +416,7 @@ proptest! {
     ) {
         let config = LinkConfig {
             rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
-            queue: QueueKind::DropTail { limit: QueueLimit::Packets(Packets::new(50)), in_service: false, mark_at: None },
+            queue: QueueKind::DropTail(DropTail { limit: QueueLimit::Packets(Packets::new(50)), in_service: false, mark_at: None }),
             loss: LossModel::None, jitter: DelayVariation::None,
         };
         let mut link = Link::new(&config, Seed::new(1), "up");

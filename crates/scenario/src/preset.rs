@@ -1,5 +1,7 @@
 //! Path presets: the files under `scenarios/paths/`, built in. Each is the content of a `[path]` table.
 
+use crate::keys::is_same_word;
+
 /// A named path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
@@ -18,7 +20,7 @@ pub const fn presets() -> &'static [Preset] {
 
 /// The preset called `name`.
 pub fn preset(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.name == name)
+    PRESETS.iter().find(|preset| is_same_word(preset.name, name))
 }
 
 macro_rules! preset_file {
@@ -34,7 +36,9 @@ macro_rules! preset_file {
 const PRESETS: &[Preset] = &[
     preset_file!("lan", "switched gigabit Ethernet in one building"),
     preset_file!("home-adsl", "ADSL at home: 1 Mbps up, 8 Mbps down, 40 ms round trip"),
+    preset_file!("home-adsl-fq", "home-adsl with FQ-CoDel on the uplink"),
     preset_file!("home-cable", "cable modem at home: 20 Mbps up, 200 Mbps down, 24 ms round trip"),
+    preset_file!("home-cable-fq", "home-cable with FQ-CoDel on the uplink"),
     preset_file!("wifi-busy", "2.4 GHz Wi-Fi that the neighbours use too"),
     preset_file!("lte", "a phone on LTE, standing still"),
     preset_file!("starlink", "a low-orbit satellite terminal"),

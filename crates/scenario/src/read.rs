@@ -10,7 +10,7 @@ use talkpath_transport::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::Words;
+use crate::keys::{Words, is_same_word};
 use crate::quantity::{self, Amount, Measure, Problem};
 use crate::tree::{Node, Table, Value};
 
@@ -63,7 +63,7 @@ pub(crate) fn quantity(
 ) -> Option<Reading> {
     let problem = match &node.value {
         Value::Text(text) => {
-            if let Some(word) = words.iter().find(|word| *word == text) {
+            if let Some(word) = words.iter().find(|word| is_same_word(word, text)) {
                 return Some(Reading::Word(word));
             }
             match quantity::parse(text, measures) {
@@ -189,10 +189,10 @@ pub(crate) fn one_of(
 ) -> Result<&'static str, Problem> {
     let list = or_list(known.clone());
     let Some(text) = node.as_text() else { return Err(wrong(node, &format!("{noun}: {list}"))) };
-    if let Some(word) = known.clone().find(|word| *word == text) {
+    if let Some(word) = known.clone().find(|word| is_same_word(word, text)) {
         return Ok(word);
     }
-    if later.contains(&text) {
+    if later.iter().any(|word| is_same_word(word, text)) {
         return Err(Problem::new(format!("{} is not available yet; available: {list}", node.found())));
     }
     let problem = wrong(node, &format!("{noun}: {list}"));

@@ -1,9 +1,10 @@
 //! Every example and every preset of the documentation loads, and its resolved form says the same.
 
+use talkpath_path::{Codel, CodelParameters, DropTail, Fq, FqCodel, QueueKind, QueueLimit};
 use talkpath_scenario::{
     Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, compare_scenario, load, presets,
 };
-use talkpath_units::{Duration, Seed};
+use talkpath_units::{Bytes, Duration, Packets, Seed};
 
 const EXAMPLES: &[(&str, &str)] = &[
     ("voice-beside-an-upload.toml", include_str!("../../../scenarios/voice-beside-an-upload.toml")),
@@ -114,4 +115,45 @@ fn the_comparison_is_a_scenario_like_any_other() {
     let without = plan("compare.toml", &text);
     assert_eq!(without.cells[0].scenario.flows.len(), 1);
     assert_eq!(without.cells[0].scenario.duration, Duration::from_millis(1500));
+}
+
+#[test]
+fn a_queue_has_linuxs_defaults_and_its_name_a_hyphen_or_an_underscore() {
+    let queue = |text: &str| {
+        let text = format!(
+            "name = \"x\"\nduration = \"1 s\"\npath.down = {{ rate = \"1 Mbps\" }}\n\
+             path.up = {{ rate = \"1 Mbps\", queue = {text} }}\n\
+             [flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n"
+        );
+        let plan = plan("queue.toml", &text);
+        assert_resolved_form_is_equal(&plan);
+        plan.cells[0].scenario.links[0].config.queue.clone()
+    };
+    let defaults = CodelParameters {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+        ecn: true,
+        ce_threshold: None,
+    };
+    let fq_codel = FqCodel {
+        limit: Packets::new(10_240),
+        memory_limit: Bytes::new(32 << 20),
+        flows: 1024,
+        quantum: None,
+        parameters: defaults,
+    };
+    for text in ["\"fq_codel\"", "\"fq-codel\"", "{ kind = \"fq-codel\", target = \"5 ms\" }"] {
+        assert_eq!(queue(text), QueueKind::FqCodel(fq_codel), "{text}");
+    }
+    let changed =
+        "{ kind = \"fq_codel\", quantum = \"300 B\", ce_threshold = \"1 ms\", ecn = false, flows = 16 }";
+    let parameters = CodelParameters { ecn: false, ce_threshold: Some(Duration::from_millis(1)), ..defaults };
+    let expected = FqCodel { quantum: Some(Bytes::new(300)), flows: 16, parameters, ..fq_codel };
+    assert_eq!(queue(changed), QueueKind::FqCodel(expected));
+    let limit = QueueLimit::Packets(Packets::new(1000));
+    let parameters = CodelParameters { ecn: false, ..defaults };
+    assert_eq!(queue("\"codel\""), QueueKind::Codel(Codel { limit, parameters }));
+    assert_eq!(queue("\"fq\""), QueueKind::Fq(Fq { limit, quantum: None }));
+    let drop_tail = DropTail { limit, in_service: false, mark_at: None };
+    assert_eq!(queue("\"drop_tail\""), QueueKind::DropTail(drop_tail));
 }

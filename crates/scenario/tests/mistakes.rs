@@ -231,10 +231,10 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
     let with = |link: &str| {
         GOOD.replace("path = \"home-adsl\"", &format!("path.down = {{}}\npath.up = {{ {link} }}"))
     };
-    for queue in ["red", "codel", "fq-codel", "pie"] {
+    for queue in ["red", "cake", "pie", "dualpi2"] {
         check(
             &with(&format!("queue = \"{queue}\"")),
-            &["3:21: path.up.queue: | not available yet; available: drop-tail"],
+            &["3:21: path.up.queue: | not available yet; available: drop-tail, codel, fq_codel or fq"],
         );
     }
     check(&with("rate = { trace = \"x\" }"), &["3:30: path.up.rate.trace: x: files cannot be named here"]);

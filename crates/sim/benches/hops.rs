@@ -16,9 +16,10 @@ use talkpath_sim::SimArena;
 mod common;
 
 /// Name, text, and the shorter duration for callgrind.
-const SCENARIOS: [(&str, &str, u64); 3] = [
+const SCENARIOS: [(&str, &str, u64); 4] = [
     ("12 TCP and a voice stream through 1.5 Mb/s, 2,000 s", include_str!("dumbbell.toml"), 50),
     ("64 NewReno and 20 voice streams at 100 Mb/s, 60 s", include_str!("busy.toml"), 10),
+    ("the same behind FQ-CoDel", include_str!("busy-fq-codel.toml"), 10),
     ("200 CUBIC at 1 Gb/s, 10 s", include_str!("gigabit.toml"), 2),
 ];
 

@@ -169,7 +169,7 @@ impl Simulation {
             NetworkEvent::Lost { packet, .. } => self.record_drop(packet, DropCause::Loss),
             NetworkEvent::Queue { link, waiting } => {
                 if let Some(series) = &mut self.queue_series {
-                    series.push(link, waiting, at);
+                    series.push(&mut self.network, link, waiting, at);
                 }
             }
         }

@@ -123,9 +123,18 @@ fn run_with_copies(cell: u64, repetition: u64, delay_ms: u64) -> RunSummary {
     (record.cell, record.repetition, record.seed) = (cell, repetition, 7 + repetition);
     record.links = vec![LinkRecord {
         name: "up".to_owned(),
+        discipline: "codel",
         queue_packets_mean: 1.5,
         queue_packets_p99: 4,
         queue_packets_max: 6,
+        queue_delay: QueueDelayRecord {
+            mean: Duration::from_micros(2_500),
+            p50: Duration::from_millis(2),
+            p95: Duration::from_millis(6),
+            p99: Duration::from_millis(7),
+        },
+        dropped_by_aqm: 1,
+        marked: 5,
         forwarded: 10,
         dropped: 2,
         lost: 1,
@@ -223,7 +232,10 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     assert_eq!(keys(&flow["loss_runs"]), "max mean histogram");
     assert_eq!(keys(&flow["one_way_delay_ms"]), "min mean p50 p90 p95 p99 p999 max");
     assert_eq!(keys(&flow["ipdv_ms"]), "p50 p90 p95 p99 max");
-    assert_eq!(keys(&run["links"]["up"]), "queue_packets forwarded dropped lost utilisation");
+    assert_eq!(
+        keys(&run["links"]["up"]),
+        "discipline queue_packets queue_delay_ms forwarded dropped dropped_by marked lost utilisation"
+    );
     assert_eq!(keys(&value["cells"][0]), "cell sweep n flows");
     assert_eq!(keys(&value["cells"][0]["flows"]["call-1"]["loss_rate"]), "median mean ci95");
     // Unknown is null, and present.

@@ -2,38 +2,14 @@ use talkpath_units::{Duration, Ecn, Packets, Rate};
 
 use super::*;
 use crate::carried::DropCause;
-use crate::config::{DelayVariation, QueueKind, QueueLimit, RateModel};
+use crate::config::{DelayVariation, RateModel};
 use crate::queue::Queue;
-use crate::queue::test_disciplines::{DropAtService, RoundRobin};
+use crate::queue::test_disciplines::{DropAtService, Frame, RoundRobin};
+use crate::queue::{DropTail, QueueKind, QueueLimit};
 
 /// A packet of 1000 bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Frame {
-    number: u64,
-    flow: u32,
-    ecn: Ecn,
-}
-
-impl Carried for Frame {
-    fn wire_size(&self) -> Bytes {
-        Bytes::new(1000)
-    }
-
-    fn flow_id(&self) -> u32 {
-        self.flow
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-}
-
 const fn frame(number: u64) -> Frame {
-    Frame { number, flow: 0, ecn: Ecn::NotEct }
+    Frame { number, ..Frame::of_size(1000) }
 }
 
 fn ms(ms: u64) -> Instant {
@@ -48,7 +24,7 @@ fn link(jitter: DelayVariation, queue: Queue<Frame>) -> Link<Frame> {
         delay: Duration::from_millis(20),
         mtu: Bytes::new(1500),
         framing: Framing::None,
-        queue: QueueKind::DropTail { limit: unlimited, in_service: false, mark_at: None },
+        queue: QueueKind::DropTail(DropTail { limit: unlimited, in_service: false, mark_at: None }),
         loss: LossModel::None,
         jitter,
     };

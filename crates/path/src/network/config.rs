@@ -2,7 +2,8 @@
 
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
-use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
+use crate::queue::{DropTail, QueueKind, QueueLimit};
 
 /// Links, the flows over them, and what is observed.
 #[derive(Clone, Debug)]
@@ -43,11 +44,11 @@ pub(super) fn host_delay(max: Duration) -> LinkConfig {
         delay: Duration::ZERO,
         mtu: Bytes::MAX,
         framing: Framing::None,
-        queue: QueueKind::DropTail {
+        queue: QueueKind::DropTail(DropTail {
             limit: QueueLimit::Packets(Packets::MAX),
             in_service: false,
             mark_at: None,
-        },
+        }),
         loss: LossModel::None,
         jitter: DelayVariation::Uniform { max, reorder: false },
     }

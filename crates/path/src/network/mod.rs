@@ -23,8 +23,8 @@ mod spacing;
 
 use std::collections::VecDeque;
 
-use talkpath_units::Instant;
 use talkpath_units::wheel::{Key, Wheel};
+use talkpath_units::{Duration, Instant};
 
 use crate::carried::{Carried, DropCause, Dropped};
 use crate::link::{Link, LinkReport, PathOutput};
@@ -100,6 +100,9 @@ impl<T: Copy> Network<T> {
         let configured = config.links.iter();
         let mut links: Vec<_> =
             configured.map(|(name, link)| Link::new(link, config.seed, name).measuring(from, to)).collect();
+        if config.observes_queues {
+            links.iter_mut().for_each(Link::observe_services);
+        }
         let mut routes = Routes::default();
         for flow in &config.flows {
             let mut out = flow.out.clone();
@@ -191,6 +194,12 @@ impl<T: Copy> Network<T> {
             };
             return Some(NetworkOutput { at, event });
         }
+    }
+
+    /// The first service of a configured link that was not taken: when it began, and how long its packet had
+    /// waited. Only if queues are observed; a [`NetworkEvent::Queue`] says that there may be some.
+    pub fn poll_service(&mut self, link: u32) -> Option<(Instant, Duration)> {
+        self.links.get_mut(link as usize)?.pop_service()
     }
 
     /// What the configured links did within the measuring window up to `now`, in their order.

@@ -2,10 +2,11 @@ use proptest::prelude::*;
 use talkpath_units::{Bytes, Duration, Ecn, Packets, Rate, Seed};
 
 use super::*;
-use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel};
+use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use crate::fragment::FragmentRange;
 use crate::queue::Queue;
 use crate::queue::test_disciplines::{DropAtService, RoundRobin};
+use crate::queue::{DropTail, QueueKind, QueueLimit};
 
 /// A packet: microseconds after the one before, its flow, whether it goes back, and its payload.
 type AnyPacket = (u64, u32, bool, u32);
@@ -33,7 +34,7 @@ fn config(&(kbps, ms, limit, mtu, wire, _): &AnyLink) -> LinkConfig {
         delay: Duration::from_millis(ms),
         mtu: Bytes::new(mtu),
         framing: Framing::None,
-        queue: QueueKind::DropTail { limit, in_service: false, mark_at: None },
+        queue: QueueKind::DropTail(DropTail { limit, in_service: false, mark_at: None }),
         loss,
         jitter,
     }

@@ -1,69 +1,129 @@
 //! Where packets wait for the serialiser: one file a discipline. Each file holds its packets and decides what
 //! becomes of them; nobody else knows how.
 //!
-//! A new discipline is a file here, a variant of [`Queue`] and of [`QueueKind`], and its keys in the
-//! scenario.
+//! A new discipline is a file here, a line of [`disciplines!`], its keys in the scenario, and its entry in
+//! the report's display table. The compiler names the places that lack it.
 
+mod codel;
 mod discipline;
 mod drop_tail;
+mod fq;
+mod fq_codel;
+#[cfg(test)]
+mod kernel_codel;
+mod limit;
 #[cfg(test)]
 pub(crate) mod test_disciplines;
 
 use talkpath_units::{Bytes, Instant};
 
 use crate::carried::Carried;
-use crate::config::QueueKind;
-pub(crate) use discipline::{Discipline, Drops};
-use drop_tail::DropTail;
+pub use codel::{Codel, CodelParameters};
+pub(crate) use discipline::{Discipline, LinkFacts, Queued, Signals};
+pub use drop_tail::DropTail;
+pub use fq::Fq;
+pub use fq_codel::FqCodel;
+pub use limit::QueueLimit;
 
-/// The queue of a link; a variant a discipline.
-#[derive(Debug)]
-pub(crate) enum Queue<T> {
-    DropTail(DropTail<T>),
-    #[cfg(test)]
-    RoundRobin(test_disciplines::RoundRobin<T>),
-    #[cfg(test)]
-    DropAtService(test_disciplines::DropAtService<T>),
-}
+/// Registers the disciplines, one a line: its name, its configuration and its queue.
+macro_rules! disciplines {
+    ($($(#[$doc:meta])* $name:ident = $word:literal: $config:ty => $queue:ty,)*) => {
+        /// The discipline of the queue before the serialiser.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum QueueKind {
+            $($(#[$doc])* $name($config),)*
+        }
 
-/// What the discipline does.
-macro_rules! of_discipline {
-    ($queue:expr, $discipline:ident => $does:expr) => {
-        match $queue {
-            Queue::DropTail($discipline) => $does,
+        /// The name of a discipline, without its configuration.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum QueueName {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl QueueName {
+            /// Every discipline.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The word for it in scenarios and summaries.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+        }
+
+        impl QueueKind {
+            /// Which discipline this configures.
+            pub const fn name(&self) -> QueueName {
+                match self {
+                    $(Self::$name(_) => QueueName::$name,)*
+                }
+            }
+        }
+
+        /// The queue of a link; a variant a discipline.
+        #[derive(Debug)]
+        pub(crate) enum Queue<T> {
+            $($name($queue),)*
             #[cfg(test)]
-            Queue::RoundRobin($discipline) => $does,
+            RoundRobin(test_disciplines::RoundRobin<T>),
             #[cfg(test)]
-            Queue::DropAtService($discipline) => $does,
+            DropAtService(test_disciplines::DropAtService<T>),
+            #[cfg(test)]
+            KernelCodel(kernel_codel::KernelCodel<T>),
+        }
+
+        impl<T: Carried> Queue<T> {
+            /// An empty queue.
+            pub(crate) fn new(kind: &QueueKind, link: &LinkFacts) -> Self {
+                match kind {
+                    $(QueueKind::$name(config) => Self::$name(<$queue>::new(config, link)),)*
+                }
+            }
+        }
+
+        /// What the discipline does.
+        macro_rules! of_discipline {
+            ($on:expr, $discipline:ident => $does:expr) => {
+                match $on {
+                    $(Queue::$name($discipline) => $does,)*
+                    #[cfg(test)]
+                    Queue::RoundRobin($discipline) => $does,
+                    #[cfg(test)]
+                    Queue::DropAtService($discipline) => $does,
+                    #[cfg(test)]
+                    Queue::KernelCodel($discipline) => $does,
+                }
+            };
         }
     };
 }
 
-impl<T: Carried> Queue<T> {
-    /// An empty queue.
-    pub(crate) fn new(kind: &QueueKind) -> Self {
-        match *kind {
-            QueueKind::DropTail { limit, in_service, mark_at } => {
-                Self::DropTail(DropTail::new(limit, in_service, mark_at))
-            }
-        }
-    }
+disciplines! {
+    /// First in, first out; an arrival that finds no room is dropped.
+    DropTail = "drop-tail": DropTail => drop_tail::DropTailQueue<T>,
+    /// First in, first out; drops or marks while packets wait too long (RFC 8289).
+    Codel = "codel": Codel => codel::CodelQueue<T>,
+    /// Flows in turn, each with CoDel, sparse ones first (RFC 8290).
+    FqCodel = "fq_codel": FqCodel => fq_codel::FqCodelQueue<T>,
+    /// Flows in turn, byte by byte (deficit round robin).
+    Fq = "fq": Fq => fq::FqQueue<T>,
 }
 
 impl<T: Carried> Discipline<T> for Queue<T> {
     #[inline(always)]
-    fn enqueue(&mut self, packet: T, in_service: Bytes, now: Instant, drops: &mut Drops<T>) {
-        of_discipline!(self, queue => queue.enqueue(packet, in_service, now, drops));
+    fn enqueue(&mut self, packet: T, in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
+        of_discipline!(self, queue => queue.enqueue(packet, in_service, now, signals));
     }
 
     #[inline(always)]
-    fn dequeue(&mut self, now: Instant, drops: &mut Drops<T>) -> Option<T> {
-        of_discipline!(self, queue => queue.dequeue(now, drops))
+    fn dequeue(&mut self, now: Instant, signals: &mut Signals<T>) -> Option<Queued<T>> {
+        of_discipline!(self, queue => queue.dequeue(now, signals))
     }
 
     #[inline(always)]
-    fn pass(&mut self, packet: T, now: Instant, drops: &mut Drops<T>) -> Option<T> {
-        of_discipline!(self, queue => queue.pass(packet, now, drops))
+    fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
+        of_discipline!(self, queue => queue.pass(packet, now, signals))
     }
 
     #[inline(always)]

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::carried::{Carried, DropCause};
-use crate::queue::discipline::{Discipline, Drops};
+use crate::queue::discipline::{Discipline, Queued, Signals};
 
 /// Serves the flows in turn, a packet each, in the order of their numbers. No limit.
 #[derive(Debug)]
 pub(crate) struct RoundRobin<T> {
-    flows: BTreeMap<u32, VecDeque<T>>,
+    flows: BTreeMap<u32, VecDeque<Queued<T>>>,
     /// The flow that was served last.
     last: u32,
 }
@@ -23,12 +23,12 @@ impl<T> RoundRobin<T> {
 }
 
 impl<T: Carried> Discipline<T> for RoundRobin<T> {
-    fn enqueue(&mut self, packet: T, _in_service: Bytes, _now: Instant, _drops: &mut Drops<T>) {
-        self.flows.entry(packet.flow_id()).or_default().push_back(packet);
+    fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, _signals: &mut Signals<T>) {
+        self.flows.entry(packet.flow_id()).or_default().push_back(Queued { packet, entered: now });
     }
 
-    fn dequeue(&mut self, _now: Instant, _drops: &mut Drops<T>) -> Option<T> {
-        let waits = |(flow, packets): (&u32, &VecDeque<T>)| (!packets.is_empty()).then_some(*flow);
+    fn dequeue(&mut self, _now: Instant, _signals: &mut Signals<T>) -> Option<Queued<T>> {
+        let waits = |(flow, packets): (&u32, &VecDeque<Queued<T>>)| (!packets.is_empty()).then_some(*flow);
         let after_last = self.last.wrapping_add(1);
         let flow =
             self.flows.range(after_last..).find_map(waits).or_else(|| self.flows.iter().find_map(waits))?;
@@ -49,7 +49,7 @@ impl<T: Carried> Discipline<T> for RoundRobin<T> {
 /// would begin, or dropped if its transport takes no marks.
 #[derive(Debug)]
 pub(crate) struct DropAtService<T> {
-    waiting: VecDeque<(Instant, T)>,
+    waiting: VecDeque<Queued<T>>,
     target: Duration,
 }
 
@@ -60,16 +60,16 @@ impl<T> DropAtService<T> {
 }
 
 impl<T: Carried> Discipline<T> for DropAtService<T> {
-    fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, _drops: &mut Drops<T>) {
-        self.waiting.push_back((now, packet));
+    fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, _signals: &mut Signals<T>) {
+        self.waiting.push_back(Queued { packet, entered: now });
     }
 
-    fn dequeue(&mut self, now: Instant, drops: &mut Drops<T>) -> Option<T> {
-        while let Some((came, mut packet)) = self.waiting.pop_front() {
-            if now.since(came) <= self.target || packet.mark() {
-                return Some(packet);
+    fn dequeue(&mut self, now: Instant, signals: &mut Signals<T>) -> Option<Queued<T>> {
+        while let Some(mut queued) = self.waiting.pop_front() {
+            if now.since(queued.entered) <= self.target || signals.mark(&mut queued.packet, now) {
+                return Some(queued);
             }
-            drops.push(packet, DropCause::Congestion, now);
+            signals.drop(queued.packet, DropCause::Congestion, now);
         }
         None
     }
@@ -80,5 +80,40 @@ impl<T: Carried> Discipline<T> for DropAtService<T> {
 
     fn drops_at_dequeue(&self) -> bool {
         true
+    }
+}
+
+/// A packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) number: u64,
+    pub(crate) flow: u32,
+    /// Bytes.
+    pub(crate) size: u64,
+    pub(crate) ecn: Ecn,
+}
+
+impl Frame {
+    /// One of this many bytes, whose transport takes no marks.
+    pub(crate) const fn of_size(size: u64) -> Self {
+        Self { number: 0, flow: 0, size, ecn: Ecn::NotEct }
+    }
+}
+
+impl Carried for Frame {
+    fn wire_size(&self) -> Bytes {
+        Bytes::new(self.size)
+    }
+
+    fn flow_id(&self) -> u32 {
+        self.flow
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
     }
 }

@@ -125,7 +125,7 @@ impl TableSpec {
 
 impl Tagged {
     pub(crate) fn variant(&self, name: &str) -> Option<&'static Variant> {
-        self.variants.iter().find(|variant| variant.name == name)
+        self.variants.iter().find(|variant| is_same_word(variant.name, name))
     }
 }
 
@@ -133,6 +133,12 @@ impl Variant {
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
+}
+
+/// Whether two words are the same; a hyphen and an underscore are.
+pub(crate) fn is_same_word(a: &str, b: &str) -> bool {
+    let fold = |byte| if byte == b'-' { b'_' } else { byte };
+    a.len() == b.len() && a.bytes().map(fold).eq(b.bytes().map(fold))
 }
 
 /// A key's shorthand, so that the tables read as tables.

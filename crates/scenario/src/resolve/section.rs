@@ -66,8 +66,13 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A duration, or (`None` inside) its word.
+    pub(crate) fn duration_or_word(&self, name: &str, log: &mut Log) -> Option<Option<Duration>> {
+        Some(self.amount(name, Dimension::Duration, log)?.map(Duration::from_nanos))
+    }
+
     pub(crate) fn duration(&self, name: &str, log: &mut Log) -> Option<Duration> {
-        self.amount(name, Dimension::Duration, log)?.map(Duration::from_nanos)
+        self.duration_or_word(name, log)?
     }
 
     /// A size, or (`None` inside) its word.

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
-use talkpath_measure::RunRecord;
+use talkpath_measure::{RunRecord, SeriesKind};
 use talkpath_scenario::{Options, Source, load};
 use talkpath_sim::SimArena;
 
@@ -47,14 +47,70 @@ pub(crate) fn run_without_rows(text: &str) -> RunRecord {
 }
 
 /// Two numbers that change when anything in the records of the scenario does: with every row and series, and
-/// without rows.
+/// without rows. What links record of their queues' delay, drops and marks is not in them, but in
+/// [`link_digest`]: they are older.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn digests(text: &str) -> [u64; 2] {
     [true, false].map(|rows| {
         let mut digest = Digest(0xcbf2_9ce4_8422_2325);
-        write!(digest, "{:?}", run_each(text, rows)).expect("a digest takes all text");
+        let mut records = run_each(text, rows);
+        let mut links = Vec::new();
+        for record in &mut records {
+            record.series.retain(|series| series.kind != SeriesKind::QueueDelay);
+            let taken = core::mem::take(&mut record.links);
+            links.push(format!("{:?}", taken.into_iter().map(LinkRecord::from).collect::<Vec<_>>()));
+        }
+        let rest = format!("{records:?}");
+        let mut rest = rest.split("links: []");
+        digest
+            .write_str(rest.next().expect("a split text has a first part"))
+            .expect("a digest takes all text");
+        for (links, rest) in links.iter().zip(rest) {
+            write!(digest, "links: {links}{rest}").expect("a digest takes all text");
+        }
         digest.0
     })
+}
+
+/// A number that changes when anything does that the links record, or the series of their delays.
+#[allow(dead_code, reason = "each test file is a program of its own")]
+pub(crate) fn link_digest(text: &str) -> u64 {
+    let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+    for record in run_each(text, false) {
+        let delays = record.series.iter().filter(|series| series.kind == SeriesKind::QueueDelay);
+        write!(digest, "{:?} {:?}", record.links, delays.collect::<Vec<_>>())
+            .expect("a digest takes all text");
+    }
+    digest.0
+}
+
+/// What [`digests`] take of a link.
+#[derive(Debug)]
+#[expect(dead_code, reason = "its text is what is read")]
+struct LinkRecord {
+    name: String,
+    queue_packets_mean: f64,
+    queue_packets_p99: u64,
+    queue_packets_max: u64,
+    forwarded: u64,
+    dropped: u64,
+    lost: u64,
+    utilisation: f64,
+}
+
+impl From<talkpath_measure::LinkRecord> for LinkRecord {
+    fn from(link: talkpath_measure::LinkRecord) -> Self {
+        Self {
+            name: link.name,
+            queue_packets_mean: link.queue_packets_mean,
+            queue_packets_p99: link.queue_packets_p99,
+            queue_packets_max: link.queue_packets_max,
+            forwarded: link.forwarded,
+            dropped: link.dropped,
+            lost: link.lost,
+            utilisation: link.utilisation,
+        }
+    }
 }
 
 /// FNV-1a, 64 bits, of the text that is written to it.

@@ -1,0 +1,247 @@
+//! CoDel: first in, first out, and a packet is dropped or marked at the head while all packets have waited
+//! for longer than `target` over a whole `interval` (RFC 8289).
+//!
+//! ```text
+//!               sojourn >= target, and more than an MTU waits, for a whole interval
+//!  not dropping ───────────────────────────────────────────────────────────────────► dropping: each
+//!       ▲                                                                            interval / sqrt(count)
+//!       └────────────────────────────────────────────────────────────────────────────────┘
+//!               sojourn < target, or no more than an MTU waits
+//! ```
+//!
+//! The steps are those of RFC 8289's pseudo-code (§5.5 and §5.6). `interval / sqrt(count)` is computed
+//! exactly and rounded down to the nanosecond. Linux computes it with a 16-bit inverse square root and a clock
+//! of 1,024 ns; a test compares the two.
+//!
+//! With `ecn` a packet whose transport takes marks is marked instead of dropped. It goes into service, and
+//! the next drop is scheduled as if it had been dropped: RFC 8289 leaves that open, Linux's sch_codel does
+//! so.
+//!
+//! Departures: the pseudo-code's largest packet seen is here the link's MTU, as in Linux.
+
+use std::collections::VecDeque;
+
+use talkpath_units::{Bytes, Duration, Instant};
+
+use crate::carried::{Carried, DropCause};
+use crate::queue::discipline::{Discipline, LinkFacts, Queued, Signals};
+use crate::queue::limit::QueueLimit;
+
+/// The configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codel {
+    /// How much may wait.
+    pub limit: QueueLimit,
+    /// The control of the queue's delay.
+    pub parameters: CodelParameters,
+}
+
+/// What CoDel controls by, here and in FQ-CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelParameters {
+    /// The delay that a standing queue may have (RFC 8289 §4.4).
+    pub target: Duration,
+    /// For how long all packets must wait longer before one is dropped (RFC 8289 §4.3).
+    pub interval: Duration,
+    /// Whether packets are marked instead of dropped, if their transports take marks.
+    pub ecn: bool,
+    /// A packet that has waited longer than this is marked, whatever the control says; `None` is never.
+    pub ce_threshold: Option<Duration>,
+}
+
+/// A queue under CoDel.
+#[derive(Debug)]
+pub(crate) struct CodelQueue<T> {
+    waiting: VecDeque<Queued<T>>,
+    /// Bytes of those that wait.
+    bytes: Bytes,
+    limit: QueueLimit,
+    parameters: CodelParameters,
+    mtu: Bytes,
+    control: Control,
+}
+
+/// The state of one queue's control. The names are RFC 8289's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Control {
+    /// When all packets will have waited too long for an interval; `None` if the last one did not.
+    first_above_time: Option<Instant>,
+    /// When the next packet is to be dropped, in the dropping state.
+    drop_next: Instant,
+    /// Packets dropped since the dropping state was entered.
+    count: u32,
+    /// `count` when the dropping state was last entered.
+    lastcount: u32,
+    dropping: bool,
+}
+
+impl<T: Carried> CodelQueue<T> {
+    /// An empty queue.
+    pub(crate) fn new(config: &Codel, link: &LinkFacts) -> Self {
+        let Codel { limit, parameters } = *config;
+        Self {
+            waiting: VecDeque::new(),
+            bytes: Bytes::ZERO,
+            limit,
+            parameters,
+            mtu: link.mtu,
+            control: Control::default(),
+        }
+    }
+}
+
+impl<T: Carried> Discipline<T> for CodelQueue<T> {
+    #[inline(never)]
+    fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
+        let size = packet.wire_size();
+        if !self.limit.holds(self.waiting.len() as u64 + 1, self.bytes.saturating_add(size)) {
+            return signals.drop(packet, DropCause::QueueFull, now);
+        }
+        self.bytes += size;
+        self.waiting.push_back(Queued { packet, entered: now });
+    }
+
+    #[inline(never)]
+    fn dequeue(&mut self, now: Instant, signals: &mut Signals<T>) -> Option<Queued<T>> {
+        let (waiting, bytes) = (&mut self.waiting, &mut self.bytes);
+        let take = || {
+            let queued = waiting.pop_front()?;
+            *bytes -= queued.packet.wire_size();
+            Some((queued, *bytes))
+        };
+        self.control.dequeue(&self.parameters, self.mtu, take, now, signals)
+    }
+
+    /// An idle serialiser takes the packet whatever the limit is.
+    fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
+        let mut packet = Some((Queued { packet, entered: now }, Bytes::ZERO));
+        let passed = self.control.dequeue(&self.parameters, self.mtu, || packet.take(), now, signals);
+        passed.map(|queued| queued.packet)
+    }
+
+    fn len(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
+    fn drops_at_dequeue(&self) -> bool {
+        true
+    }
+}
+
+impl Control {
+    /// The packet to send next: RFC 8289 §5.5's `dequeue`. `take` takes out the packet at the head, and says
+    /// how many bytes wait behind it.
+    #[inline]
+    pub(super) fn dequeue<T: Carried>(
+        &mut self,
+        parameters: &CodelParameters,
+        mtu: Bytes,
+        mut take: impl FnMut() -> Option<(Queued<T>, Bytes)>,
+        now: Instant,
+        signals: &mut Signals<T>,
+    ) -> Option<Queued<T>> {
+        let (mut head, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
+        if ok_to_drop {
+            head = self.signal(head, parameters, mtu, take, now, signals);
+        } else {
+            self.dropping = false;
+        }
+        if let (Some(queued), Some(threshold)) = (&mut head, parameters.ce_threshold)
+            && now.since(queued.entered) > threshold
+        {
+            signals.mark(&mut queued.packet, now);
+        }
+        head
+    }
+
+    /// More packets have been dropped from this queue, because there was no room. They count as a signal, so
+    /// that the next ones come sooner (Linux's fq_codel_drop).
+    pub(super) const fn on_overflow(&mut self, dropped: u32) {
+        self.count = self.count.saturating_add(dropped);
+    }
+
+    /// RFC 8289 §5.6's `dodequeue`: takes out the packet at the head, and says whether it may be dropped.
+    #[inline]
+    fn take_head<T: Carried>(
+        &mut self,
+        parameters: &CodelParameters,
+        mtu: Bytes,
+        take: &mut impl FnMut() -> Option<(Queued<T>, Bytes)>,
+        now: Instant,
+    ) -> (Option<Queued<T>>, bool) {
+        let Some((head, behind)) = take() else {
+            self.first_above_time = None;
+            return (None, false);
+        };
+        let mut ok_to_drop = false;
+        if now.since(head.entered) < parameters.target || behind <= mtu {
+            self.first_above_time = None;
+        } else {
+            match self.first_above_time {
+                None => self.first_above_time = Some(now.saturating_add(parameters.interval)),
+                Some(first_above_time) => ok_to_drop = now >= first_above_time,
+            }
+        }
+        (Some(head), ok_to_drop)
+    }
+
+    /// The rest of `dequeue`: `head` may be dropped, and is if it is time.
+    #[cold]
+    fn signal<T: Carried>(
+        &mut self,
+        mut head: Option<Queued<T>>,
+        parameters: &CodelParameters,
+        mtu: Bytes,
+        mut take: impl FnMut() -> Option<(Queued<T>, Bytes)>,
+        now: Instant,
+        signals: &mut Signals<T>,
+    ) -> Option<Queued<T>> {
+        if self.dropping {
+            while self.dropping && now >= self.drop_next {
+                let Some(queued) = &mut head else { break };
+                self.count = self.count.saturating_add(1);
+                if parameters.ecn && signals.mark(&mut queued.packet, now) {
+                    self.drop_next = self.next_after(self.drop_next, parameters.interval);
+                    break;
+                }
+                signals.drop(queued.packet, DropCause::Congestion, now);
+                let ok_to_drop;
+                (head, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
+                if ok_to_drop {
+                    self.drop_next = self.next_after(self.drop_next, parameters.interval);
+                } else {
+                    self.dropping = false;
+                }
+            }
+            return head;
+        }
+        if let Some(queued) = &mut head
+            && !(parameters.ecn && signals.mark(&mut queued.packet, now))
+        {
+            signals.drop(queued.packet, DropCause::Congestion, now);
+            (head, _) = self.take_head(parameters, mtu, &mut take, now);
+        }
+        self.dropping = true;
+        // If the state was left a short time ago, the rate of drops that it ended with is a good one to begin
+        // with.
+        let delta = self.count.saturating_sub(self.lastcount);
+        let is_recent = now < self.drop_next.saturating_add(parameters.interval.saturating_mul(RECENT));
+        self.count = if delta > 1 && is_recent { delta } else { 1 };
+        self.drop_next = self.next_after(now, parameters.interval);
+        self.lastcount = self.count;
+        head
+    }
+
+    /// RFC 8289 §5.6's `control_law`: `interval / sqrt(count)` after `from`, rounded down.
+    fn next_after(&self, from: Instant, interval: Duration) -> Instant {
+        let square = u128::from(interval.as_nanos()).pow(2) / u128::from(self.count.max(1));
+        // The root of a 128-bit number has 64.
+        from.saturating_add(Duration::from_nanos(square.isqrt() as u64))
+    }
+}
+
+/// RFC 8289 §5.5: the state was left a short time ago if that is less than this many intervals.
+const RECENT: u64 = 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! What the disciplines of a link's queue do for a call beside transfers.
+
+use std::collections::BTreeMap;
+
+use talkpath_measure::SeriesKind;
+use talkpath_measure::summarise::summarise;
+use talkpath_measure::summary::{LinkSummary, RunSummary};
+
+mod common;
+
+fn summarised(text: &str) -> RunSummary {
+    summarise(&common::run(text), &BTreeMap::new())
+}
+
+/// A call beside an upload over a path.
+fn call_beside_upload(path: &str, transport: &str) -> RunSummary {
+    summarised(&format!(
+        "name = \"x\"\nduration = \"60 s\"\nwarm_up = \"10 s\"\npath = {path}\n\
+         [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", echo = true }}\n\
+         [flow.upload]\ntransport = {transport}\nworkload = \"bulk\"\n"
+    ))
+}
+
+const CUBIC: &str = "{ kind = \"tcp\", cc = \"cubic\" }";
+
+fn up(summary: &RunSummary) -> &LinkSummary {
+    &summary.links["up"]
+}
+
+/// Median round trip of the call, in ms.
+fn round_trip(summary: &RunSummary) -> f64 {
+    summary.flows["call"].round_trip_delay_ms.as_ref().expect("the call echoes").p50
+}
+
+#[test]
+fn fq_codel_on_the_uplink_cures_the_call_that_an_upload_made_unusable() {
+    let sick = call_beside_upload("\"home-adsl\"", CUBIC);
+    let cured = call_beside_upload("\"home-adsl-fq\"", CUBIC);
+    assert!(round_trip(&sick) > 400.0, "{}", round_trip(&sick));
+    assert!(round_trip(&cured) < 70.0, "{}", round_trip(&cured));
+    // The upload does not pay for it.
+    let goodput = |summary: &RunSummary| summary.flows["upload"].goodput_bps.expect("it sends");
+    assert!(goodput(&cured) > 0.95 * goodput(&sick), "{} {}", goodput(&cured), goodput(&sick));
+    assert!(cured.flows["call"].lost == 0, "FQ-CoDel drops nothing of the call");
+    // Drop-tail drops for room alone, FQ-CoDel as a signal alone.
+    let drops = |summary| (up(summary).dropped_by.full > 0, up(summary).dropped_by.aqm > 0);
+    assert_eq!((drops(&sick), drops(&cured)), ((true, false), (false, true)));
+}
+
+/// The median round trip of a call beside an upload over 1 Mb/s and 40 ms behind this queue, and what the
+/// link did.
+fn behind(queue: &str, transport: &str) -> (f64, LinkSummary) {
+    let summary = call_beside_upload(
+        &format!(
+            "{{ up = {{ rate = \"1 Mbps\", delay = \"20 ms\", queue = {queue} }}, down = {{ delay = \"20 ms\" }} }}"
+        ),
+        transport,
+    );
+    (round_trip(&summary), up(&summary).clone())
+}
+
+#[test]
+fn codel_shortens_the_queue_and_fair_queueing_lets_the_call_pass_it() {
+    let (codel, its_link) = behind("\"codel\"", CUBIC);
+    let (fq, fair_link) = behind("\"fq\"", CUBIC);
+    // One queue for both: the call waits as long as the upload does, which CoDel holds near its target of 5
+    // ms and one full packet of 12 ms.
+    assert!((50.0..90.0).contains(&codel), "{codel}");
+    let delay = its_link.queue_delay_ms.expect("it was measured");
+    assert!((codel - 40.0 - delay.p50).abs() < 12.0, "{codel} {delay:?}");
+    // The upload fills its own queue, all of the 1000 packets if it can, and the call waits for one full
+    // packet at most.
+    assert!((41.0..=55.0).contains(&fq), "{fq}");
+    let delay = fair_link.queue_delay_ms.expect("it was measured");
+    assert!(delay.p99 > 1000.0, "{delay:?}");
+}
+
+#[test]
+fn a_transport_that_takes_marks_is_marked_and_loses_nothing() {
+    let dccp = |ecn: bool| format!("{{ kind = \"dccp-ccid2\", ecn = {ecn} }}");
+    let (_, marked) = behind("{ kind = \"codel\", ecn = true }", &dccp(true));
+    assert!(marked.marked > 10 && marked.dropped_by.full == 0, "{marked:?}");
+    let (_, dropped) = behind("{ kind = \"codel\", ecn = true }", &dccp(false));
+    assert!(dropped.marked == 0 && dropped.dropped_by.aqm > 10, "{dropped:?}");
+    let (_, unused) = behind("{ kind = \"codel\", ecn = false }", &dccp(true));
+    assert!(unused.marked == 0 && unused.dropped_by.aqm > 10, "{unused:?}");
+}
+
+#[test]
+fn the_delay_of_a_queue_over_time_is_recorded_with_its_figures() {
+    let record = common::run(
+        "name = \"x\"\nduration = \"10 s\"\npath = \"home-adsl\"\n\
+         [flow.upload]\ntransport = { kind = \"tcp\", cc = \"cubic\" }\nworkload = \"bulk\"\n",
+    );
+    let of = |kind| {
+        let series = record.series.iter().find(|series| series.kind == kind && series.entity == "up");
+        series.expect("of the uplink").points.iter().map(|(_, value)| *value).fold(0.0, f64::max)
+    };
+    let (packets, ms) = (of(SeriesKind::Queue), of(SeriesKind::QueueDelay));
+    // A full packet takes 12 ms, and the one in service is not among those that wait.
+    assert!((ms / 12.0 - packets).abs() <= 1.0, "{ms} ms of {packets} packets");
+    assert!(record.links[0].queue_delay.p99.as_millis_f64() <= ms * 1.004);
+}
