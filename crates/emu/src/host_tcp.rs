@@ -3,6 +3,7 @@
 //! | key | how it is set |
 //! | --- | --- |
 //! | `sack`, `timestamps`, `window_scaling`, `tlp` | sysctls, switched off if no TCP flow wants them |
+//! | `ecn` | sysctl `tcp_ecn` = 1, if a TCP flow wants it |
 //! | `min_rto` | sysctl `tcp_rto_min_us` (Linux 6.11), if all TCP flows agree |
 //! | `initial_window`, `delayed_ack = false` | the route's `initcwnd` and `quickack`, if all agree |
 //! | `timer_granularity` | not at all: it is the kernel's own, and a scenario may name it |
@@ -28,6 +29,7 @@ pub(super) struct HostTcp {
     sack: bool,
     timestamps: bool,
     window_scaling: bool,
+    ecn: bool,
     tlp: bool,
     min_rto: Duration,
     initial_window: Packets,
@@ -44,6 +46,7 @@ impl HostTcp {
             sack: wanted(|config| config.sack),
             timestamps: wanted(|config| config.timestamps),
             window_scaling: wanted(|config| config.window_scaling),
+            ecn: configs().any(|config| config.ecn),
             tlp: wanted(|config| config.tlp),
             min_rto: agreed(configs().map(|config| config.min_rto)).unwrap_or(KERNEL.min_rto),
             initial_window: agreed(configs().map(|config| config.initial_window))
@@ -57,11 +60,12 @@ impl HostTcp {
     pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
         let off = Cow::Borrowed(&b"0"[..]);
         let microseconds = (self.min_rto.as_micros()).max(1).to_string().into_bytes();
-        let changed: [(bool, Setting); 5] = [
+        let changed: [(bool, Setting); 6] = [
             (!self.sack, (c"/proc/sys/net/ipv4/tcp_sack", off.clone())),
             (!self.timestamps, (c"/proc/sys/net/ipv4/tcp_timestamps", off.clone())),
             (!self.window_scaling, (c"/proc/sys/net/ipv4/tcp_window_scaling", off.clone())),
             (!self.tlp, (c"/proc/sys/net/ipv4/tcp_early_retrans", off)),
+            (self.ecn, (c"/proc/sys/net/ipv4/tcp_ecn", Cow::Borrowed(&b"1"[..]))),
             (
                 self.min_rto != KERNEL.min_rto,
                 (c"/proc/sys/net/ipv4/tcp_rto_min_us", Cow::Owned(microseconds)),
@@ -120,6 +124,7 @@ impl HostTcp {
                 ("sack", config.sack == self.sack),
                 ("timestamps", config.timestamps == self.timestamps),
                 ("window_scaling", config.window_scaling == self.window_scaling),
+                ("ecn", config.ecn == self.ecn),
                 ("tlp", config.tlp == self.tlp),
                 ("min_rto", config.min_rto == self.min_rto),
                 ("initial_window", config.initial_window == self.initial_window),
@@ -167,13 +172,14 @@ fn jiffy() -> Option<Duration> {
 }
 
 /// Keys that this arena keeps, or reports on by itself.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "send_jitter",
     "receiver.service",
     "sack",
     "tlp",
     "timestamps",
     "window_scaling",
+    "ecn",
     "min_rto",
     "initial_window",
     "timer_granularity",
@@ -221,6 +227,17 @@ mod tests {
         let warnings = HostTcp::of(&both).warnings(&both);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains("flow b") && warnings[0].contains("timestamps"), "{warnings:?}");
+    }
+
+    #[test]
+    fn hosts_offer_ecn_if_one_flow_wants_it() {
+        let one = scenario(", ecn = true", "");
+        assert_eq!(files(&one), ["tcp_ecn"]);
+        let warnings = HostTcp::of(&one).warnings(&one);
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("flow b") && warnings[0].contains("ecn"),
+            "{warnings:?}"
+        );
     }
 
     #[test]

@@ -96,6 +96,9 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     if !config.window_scaling {
         ignored.push("window_scaling");
     }
+    if config.ecn {
+        ignored.push("ecn");
+    }
     ignored
 }
 

@@ -162,6 +162,47 @@ fn tcps_retransmissions_are_all_that_tshark_remarks() {
     assert!(assert_clean(&story.capture(CaptureEnd::Far, false)).is_some());
 }
 
+/// RFC 3168 §6.1.1: the SYN's bits, the answer's, ECN-capable data, marks, their echo, and CWR.
+#[test]
+fn tshark_reads_ecn_as_it_was_negotiated_and_used() {
+    let story = Story::new(
+        r#"
+        duration = "5 s"
+        [path]
+        up = { rate = "2 Mbps", delay = "20 ms", queue = { kind = "drop-tail", limit = "200 packets", mark_at = "10 packets" } }
+        down = { rate = "2 Mbps", delay = "20 ms" }
+        [flow.upload]
+        transport = { kind = "tcp", ecn = true }
+        workload = "bulk"
+        "#,
+    );
+    let far = story.capture(CaptureEnd::Far, false);
+    if assert_clean(&far).is_none() {
+        return;
+    }
+    let count = |filter: &str| packets(&far, filter, &["frame.number"]).unwrap().len();
+    assert_eq!(
+        count("tcp.flags.syn == 1 && tcp.flags.ack == 0 && tcp.flags.ece == 1 && tcp.flags.cwr == 1"),
+        1
+    );
+    assert_eq!(
+        count("tcp.flags.syn == 1 && tcp.flags.ack == 1 && tcp.flags.ece == 1 && tcp.flags.cwr == 0"),
+        1
+    );
+    let (data, marked) = (count("tcp.len > 0"), count("ip.dsfield.ecn == 3"));
+    assert_eq!(
+        (count("tcp.len > 0 && ip.dsfield.ecn == 2"), count("ip.dsfield.ecn == 1")),
+        (data - marked, 0)
+    );
+    assert_eq!(count("tcp.len == 0 && ip.dsfield.ecn != 0"), 0, "acknowledgements are not ECN-capable");
+    let echoes = count("ip.src == 10.128.0.1 && tcp.flags.ece == 1 && tcp.flags.syn == 0");
+    let reductions = count("ip.src == 10.0.0.1 && tcp.flags.cwr == 1 && tcp.flags.syn == 0");
+    assert!(
+        marked > 10 && echoes >= marked && reductions > 1 && reductions < marked,
+        "{marked} {echoes} {reductions}"
+    );
+}
+
 /// RFC 4340 §5: each field of each packet is what our codec, whose packets are those of the run, says.
 #[test]
 fn tshark_reads_dccps_fields_as_they_were_meant() {

@@ -227,3 +227,41 @@ fn a_small_send_buffer_holds_large_messages_up_as_long_as_a_kernels_does() {
         assert!((median / kernel_ms - 1.0).abs() < 0.01, "{send_buffer}: {delays:?}");
     }
 }
+
+/// RFC 3168 §5: a queue that marks from 20 packets on, and has room for 400, is kept short without a loss.
+/// The path holds 17.7 packets, and half of the window at the mark, 38 packets, fills it still. Linux's Reno
+/// with SACK falls to a quarter: PRR lets the segment with CWR leave at once, so that it meets the queue at
+/// its longest and is marked, and its echo is of the next window.
+#[test]
+fn a_queue_that_marks_is_kept_short_without_a_loss() {
+    for (transport, utilisation) in [
+        (r#"{ kind = "tcp", ecn = true }"#, 0.97),
+        (r#"{ kind = "tcp", ecn = true, cc = "reno" }"#, 0.9),
+        (r#"{ kind = "tcp", ecn = true, cc = "reno", sack = false }"#, 0.97),
+        (r#"{ kind = "tcp", ecn = true, stack = "rfc" }"#, 0.97),
+    ] {
+        let text = format!(
+            r#"
+            duration = "30 s"
+            warm_up = "10 s"
+            [path]
+            up = {{ rate = "5 Mbps", delay = "20 ms", queue = {{ kind = "drop-tail", limit = "400 packets", mark_at = "20 packets" }} }}
+            down = {{ rate = "5 Mbps", delay = "20 ms" }}
+            [flow.upload]
+            transport = {transport}
+            workload = "bulk"
+            "#
+        );
+        let marked = summarise(&common::run(&text), &Default::default());
+        let dropped =
+            summarise(&common::run(&text.replace("ecn = true", "ecn = false")), &Default::default());
+        let (up, upload) = (&marked.links["up"], &marked.flows["upload"]);
+        assert_eq!((upload.retransmissions, up.dropped), (Some(0), 0), "{transport}");
+        assert!(up.utilisation > utilisation, "{transport}: {}", up.utilisation);
+        // A window grows by a packet a round trip, and answers a round trip after the first mark.
+        let longest = up.queue_packets.max;
+        assert!(longest <= 23, "{transport}: {longest} packets");
+        let without = dropped.links["up"].queue_packets.max;
+        assert!(without > 100, "{transport}: without ECN the same queue holds {without} packets");
+    }
+}

@@ -66,6 +66,8 @@ pub struct TcpConfig {
     pub timestamps: bool,
     /// The window scale option (RFC 7323 §2), which is agreed on separately.
     pub window_scaling: bool,
+    /// Whether packets may be marked instead of dropped (RFC 3168), if both ends agree.
+    pub ecn: bool,
     /// Lower bound of the RTO.
     pub min_rto: Duration,
     /// Clock tick G of the retransmission timer (RFC 6298 §2); zero for a clock as fine as the arena's.
@@ -138,6 +140,8 @@ impl TcpConfig {
         // net.ipv4.tcp_timestamps = 1, tcp_window_scaling = 1.
         timestamps: true,
         window_scaling: true,
+        // net.ipv4.tcp_ecn = 2: accepted, but not offered.
+        ecn: false,
         // TCP_RTO_MIN = HZ / 5: in Linux the floor of the variance term, not of the whole.
         min_rto: Duration::from_millis(200),
         // A jiffy at HZ = 1000.
@@ -174,6 +178,8 @@ impl TcpConfig {
         growth: Growth::Counted,
         timestamps: true,
         window_scaling: true,
+        // RFC 3168 leaves the offer to the host.
+        ecn: false,
         // RFC 6298 §2.4.
         min_rto: Duration::from_secs(1),
         timer_granularity: Duration::ZERO,
@@ -206,6 +212,7 @@ impl TcpConfig {
         growth: Growth::Bsd,
         timestamps: false,
         window_scaling: false,
+        ecn: false,
         // TCPTV_MIN = 1 * PR_SLOWHZ = 2 ticks of tcp_slowtimo, 500 ms each.
         min_rto: Duration::from_secs(1),
         timer_granularity: Duration::from_millis(500),

@@ -80,6 +80,12 @@ impl Flags {
     pub const PSH: Self = Self(8);
     /// The acknowledgement field is significant.
     pub const ACK: Self = Self(16);
+    /// ECN-Echo: a packet arrived with a mark (RFC 3168 §6.1.3).
+    pub const ECE: Self = Self(64);
+    /// Congestion window reduced (RFC 3168 §6.1.2).
+    pub const CWR: Self = Self(128);
+    /// No bit.
+    pub const NONE: Self = Self(0);
 
     /// Both sets of bits.
     #[must_use]

@@ -12,10 +12,10 @@
 //!
 //! 0      write 3000              the application writes one message
 //!        out 1..1001 ack 1       the next packet that left, at exactly this time: data range, syn, fin, rst, again
-//!                                (a retransmission) must match; sack L..R, in order, too; seq, ack, window, mss,
+//!                                (a retransmission), ece, cwr and ect must match; sack L..R, in order, too; seq, ack, window, mss,
 //!                                scale, ts only if given
 //! 100    in ack 1001             a packet arrives: range, syn, fin, rst, push, ack, window, mss, scale, ts V E;
-//!                                what is not given is as in the last one
+//!                                what is not given is as in the last one; ece, cwr; ect and ce of the IP header
 //!        read 500                the application reads so much; `read all`
 //!        expect cwnd 3           also ssthresh (or inf), rto, srtt, writable, send_buffer, timeouts, open, closed
 //! 150    open | close | shutdown | quiet    quiet: nothing has left since the last `out`
@@ -127,6 +127,7 @@ impl Script {
             "send_buffer" => config.send_buffer = Some(Bytes::new(number(&mut words)?)),
             "min_rto" => config.min_rto = Duration::from_millis(number(&mut words)?),
             "timestamps" => config.timestamps = on(&mut words),
+            "ecn" => config.ecn = on(&mut words),
             "window_scaling" => config.window_scaling = on(&mut words),
             "limited_transmit" => config.limited_transmit = on(&mut words),
             "sack" => config.sack = on(&mut words),
@@ -175,7 +176,12 @@ impl Script {
                 other => return Err(format!("connect with {other}?")),
             }
         }
-        let options = format!("mss {mss} scale {scale}");
+        let ecn = match self.role {
+            Role::Active if self.config.ecn => "ece",
+            Role::Passive if self.config.ecn => "ece cwr",
+            _ => "",
+        };
+        let options = format!("mss {mss} scale {scale} {ecn}");
         let window = self.far_window;
         let say = |script: &mut Self, what: &str| script.line(what);
         match self.role {
@@ -214,8 +220,8 @@ impl Script {
             }
             "read" => self.read(words)?,
             "in" => {
-                let segment = self.arriving(words)?;
-                self.tcp().handle_packet(&Packet::Tcp(segment), Ecn::NotEct, now);
+                let (segment, ecn) = self.arriving(words)?;
+                self.tcp().handle_packet(&Packet::Tcp(segment), ecn, now);
             }
             "out" => return self.out(words),
             "expect" => return self.expect(words),
@@ -238,7 +244,8 @@ impl Script {
         }
     }
 
-    fn arriving(&mut self, mut words: Words<'_>) -> Result<Segment, String> {
+    fn arriving(&mut self, mut words: Words<'_>) -> Result<(Segment, Ecn), String> {
+        let mut ecn = Ecn::NotEct;
         let mut segment = Segment { flags: Flags::default(), ..Segment::default() };
         let mut seq = self.far_seq;
         let mut timestamps = self.config.timestamps.then(|| ((self.now.as_nanos() / 1_000_000) as u32, 0));
@@ -257,6 +264,10 @@ impl Script {
                 "fin" => segment.flags = segment.flags.with(Flags::FIN),
                 "rst" => segment.flags = segment.flags.with(Flags::RST),
                 "push" => segment.flags = segment.flags.with(Flags::PSH),
+                "ece" => segment.flags = segment.flags.with(Flags::ECE),
+                "cwr" => segment.flags = segment.flags.with(Flags::CWR),
+                "ect" => ecn = Ecn::Ect0,
+                "ce" => ecn = Ecn::Ce,
                 "seq" => seq = number(&mut words)?,
                 "ack" => {
                     self.far_ack = number(&mut words)?;
@@ -294,7 +305,7 @@ impl Script {
         segment.seq = SeqNum::new(self.far_iss).wrapping_add(seq);
         segment.window = self.far_window;
         segment.options = segment.options.with_timestamps(timestamps);
-        Ok(segment)
+        Ok((segment, ecn))
     }
 
     fn out(&mut self, mut words: Words<'_>) -> Result<(), String> {
@@ -312,6 +323,7 @@ impl Script {
         let seq = segment.seq.get().wrapping_sub(self.iss);
         let ack = segment.ack.get().wrapping_sub(self.far_iss);
         let (mut flags, mut payload, mut again) = (Flags::default(), 0, false);
+        let mut ecn = Ecn::NotEct;
         let mut sack = Vec::new();
         let mut same = true;
         while let Some(word) = words.next() {
@@ -321,6 +333,9 @@ impl Script {
                 "rst" => flags = flags.with(Flags::RST),
                 "push" => same &= segment.flags.contains(Flags::PSH),
                 "again" => again = true,
+                "ece" => flags = flags.with(Flags::ECE),
+                "cwr" => flags = flags.with(Flags::CWR),
+                "ect" => ecn = Ecn::Ect0,
                 "seq" => same &= seq == number(&mut words)?,
                 "ack" => same &= segment.flags.contains(Flags::ACK) && ack == number(&mut words)?,
                 "window" => same &= segment.window == number(&mut words)?,
@@ -338,7 +353,8 @@ impl Script {
         }
         same &= sack == self.blocks(&segment);
         same &= segment.payload == payload && transmit.retransmission == again;
-        for flag in [Flags::SYN, Flags::FIN, Flags::RST] {
+        same &= ecn == transmit.ecn;
+        for flag in [Flags::SYN, Flags::FIN, Flags::RST, Flags::ECE, Flags::CWR] {
             same &= flags.contains(flag) == segment.flags.contains(flag);
         }
         if same { Ok(()) } else { Err(found) }
@@ -425,9 +441,15 @@ impl Script {
     fn describe(&self, transmit: &Transmit) -> String {
         let Packet::Tcp(segment) = transmit.packet else { return "not TCP".into() };
         let mut text = String::new();
-        for (flag, name) in
-            [(Flags::SYN, "syn "), (Flags::FIN, "fin "), (Flags::RST, "rst "), (Flags::PSH, "push ")]
-        {
+        let names = [
+            (Flags::SYN, "syn "),
+            (Flags::FIN, "fin "),
+            (Flags::RST, "rst "),
+            (Flags::PSH, "push "),
+            (Flags::ECE, "ece "),
+            (Flags::CWR, "cwr "),
+        ];
+        for (flag, name) in names {
             if segment.flags.contains(flag) {
                 text += name;
             }
@@ -441,6 +463,9 @@ impl Script {
         }
         for (left, right) in self.blocks(&segment) {
             text += &format!(" sack {left}..{right}");
+        }
+        if transmit.ecn == Ecn::Ect0 {
+            text += " ect";
         }
         text + if transmit.retransmission { " again" } else { "" }
     }
@@ -539,4 +564,12 @@ exchanges! {
     tahoe_goes_back_at_the_third_duplicate_ack
     pacing_spreads_a_window_over_the_round_trip
     cubic_leaves_seven_tenths_after_a_loss
+    ecn_is_agreed_on_in_the_handshake
+    ecn_is_not_offered_again
+    marks_are_echoed_until_cwr
+    echo_halves_the_window_once_a_window
+    linux_brings_the_window_down_over_a_round_trip
+    loss_after_an_echo_reduces_no_further
+    echo_without_sack_halves_at_once
+    bbr_answers_an_echo_and_keeps_its_window
 }

@@ -101,6 +101,7 @@ pub fn transport_config(name: &str) -> TransportConfig {
             growth: talkpath_transport::cc::Growth::Counted,
             timestamps: true,
             window_scaling: true,
+            ecn: false,
             min_rto: Duration::from_millis(200),
             timer_granularity: Duration::ZERO,
             ticks: talkpath_transport::Ticks::Common,

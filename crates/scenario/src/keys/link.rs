@@ -121,7 +121,8 @@ pub(crate) static QUEUE: Tagged = Tagged {
                     "mark_at",
                     Kind::Quantity { measures: MARK, words: &["never"] },
                     Default::Is("\"never\""),
-                    "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks",
+                    "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: TCP or \
+                     DCCP with `ecn = true`",
                 ),
             ],
         },

@@ -282,6 +282,12 @@ const TCP_KEYS: &[Key] = &[
         BY_STACK,
         "window scaling (RFC 7323 §2). Without it a window is at most 65,535 B",
     ),
+    key(
+        "ecn",
+        Kind::Flag,
+        Default::Is("false"),
+        "whether both ends offer explicit congestion notification (RFC 3168), so that a queue can mark packets instead of dropping them",
+    ),
     key("min_rto", quantity(ANY_DURATION), BY_STACK, "lower bound of the retransmission timeout"),
     key(
         "timer_granularity",

@@ -77,6 +77,7 @@ fn tcp(
     let growth = section.choice("growth", log).and_then(growth);
     let timestamps = section.flag("timestamps", log);
     let window_scaling = section.flag("window_scaling", log);
+    let ecn = section.flag("ecn", log);
     let min_rto = section.duration("min_rto", log);
     let timer_granularity = section.duration("timer_granularity", log);
     let ticks = section.choice("ticks", log).and_then(ticks);
@@ -99,6 +100,7 @@ fn tcp(
         growth: growth?,
         timestamps: timestamps?,
         window_scaling: window_scaling?,
+        ecn: ecn?,
         min_rto: min_rto?,
         timer_granularity: timer_granularity?,
         ticks: ticks?,

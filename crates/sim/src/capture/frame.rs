@@ -117,8 +117,8 @@ fn tcp(segment: &Segment, envelope: &Envelope, pseudo: u32) -> Vec<u8> {
     bytes.extend(segment.seq.get().to_be_bytes());
     let has_ack = segment.flags.contains(Flags::ACK);
     bytes.extend(if has_ack { segment.ack.get() } else { 0 }.to_be_bytes());
-    let flags = [Flags::FIN, Flags::SYN, Flags::RST, Flags::PSH, Flags::ACK];
-    let bits = flags.iter().zip([1_u8, 2, 4, 8, 16]);
+    let flags = [Flags::FIN, Flags::SYN, Flags::RST, Flags::PSH, Flags::ACK, Flags::ECE, Flags::CWR];
+    let bits = flags.iter().zip([1_u8, 2, 4, 8, 16, 64, 128]);
     let flags = bits.filter(|(flag, _)| segment.flags.contains(**flag)).map(|(_, bit)| bit).sum();
     bytes.extend([(header as u8 / 4) << 4, flags]);
     bytes.extend(segment.window.to_be_bytes());

@@ -105,6 +105,17 @@ fn any_dccp() -> impl Strategy<Value = DccpPacket> {
     })
 }
 
+/// RFC 3168 §23.1 and §23.2: the ECN field of the IP header, and the two bits above URG.
+#[test]
+fn ecn_stands_in_both_headers() {
+    let flags = Flags::SYN.with(Flags::ECE).with(Flags::CWR);
+    let packet = Packet::Tcp(Segment { flags, ..Segment::default() });
+    for (ecn, bits) in [(Ecn::NotEct, 0), (Ecn::Ect1, 1), (Ecn::Ect0, 2), (Ecn::Ce, 3)] {
+        let bytes = frame(&packet, &Envelope { ecn, ..envelope(None) });
+        assert_eq!((bytes[1], bytes[20 + 13]), (bits, 0b1100_0010));
+    }
+}
+
 fn any_segment() -> impl Strategy<Value = Segment> {
     let numbers = (any::<u32>(), any::<u32>(), any::<u16>(), 0_u32..1449);
     (numbers, any::<[bool; 4]>(), 0_u8..4).prop_map(
@@ -112,6 +123,9 @@ fn any_segment() -> impl Strategy<Value = Segment> {
             let mut flags = if syn { Flags::SYN } else { Flags::ACK };
             if fin {
                 flags = flags.with(Flags::FIN);
+            }
+            if sacks {
+                flags = flags.with(Flags::ECE).with(Flags::CWR);
             }
             let block = SackBlock { left: SeqNum::new(ack), right: SeqNum::new(ack.wrapping_add(9)) };
             let stamped = SegmentOptions::default().with_timestamps(stamps.then_some((seq, ack)));

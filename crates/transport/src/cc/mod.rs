@@ -142,8 +142,9 @@ impl Controller {
     }
 
     /// The third duplicate acknowledgement came with `flight_size` in flight: `ssthresh` falls, and `cwnd` is
-    /// inflated by the three segments that have left the network (RFC 5681 §3.2 steps 2 and 3).
-    pub fn on_third_duplicate(&mut self, flight_size: u64) {
+    /// inflated by the three segments that have left the network (RFC 5681 §3.2 steps 2 and 3). Without a
+    /// `flight_size` it fell before, for a mark of the same window.
+    pub fn on_third_duplicate(&mut self, flight_size: Option<u64>) {
         match self {
             Self::Window(controller) => controller.on_third_duplicate(flight_size),
             Self::Rate(bbr) => bbr.on_loss(),

@@ -52,7 +52,7 @@ mod tests {
     fn a_partial_acknowledgement_deflates_and_keeps_recovering() {
         let counting = Counting::Bytes { smss: 1000 };
         let mut newreno = newreno(Window::new(counting, Packets::new(10), None));
-        newreno.on_third_duplicate(10_000);
+        newreno.on_third_duplicate(Some(10_000));
         for _ in 0..5 {
             newreno.on_duplicate_ack();
         }
@@ -70,7 +70,7 @@ mod tests {
         for (growth, cwnd) in [(Growth::Counted, 5_000), (Growth::EachAck, 5_200)] {
             let window = Window::new(counting, Packets::new(10), None).with_growth(growth);
             let mut newreno = newreno(window);
-            newreno.on_third_duplicate(10_000);
+            newreno.on_third_duplicate(Some(10_000));
             assert_eq!(newreno.on_recovery_ack(ack(9_000, 6_000), true), RecoveryAck::Leave);
             assert_eq!(newreno.window().cwnd(), cwnd, "{growth:?}");
         }
@@ -82,7 +82,7 @@ mod tests {
         let mut newreno = newreno(Window::new(Counting::Packets, Packets::new(10), Some(Packets::new(12))));
         newreno.on_ack(ack(2, 8));
         assert_eq!(newreno.window().cwnd(), 12);
-        newreno.on_third_duplicate(4);
+        newreno.on_third_duplicate(Some(4));
         assert_eq!(newreno.window().ssthresh_packets(), 6.0);
         newreno.on_recovery_ack(ack(4, 0), true);
         assert_eq!(newreno.window().cwnd(), 6);

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(reno.window().cwnd(), 11_000);
         reno.on_ack(ack(SMSS));
         assert_eq!(reno.window().cwnd(), 11_000 + 90 + 125);
-        reno.on_third_duplicate(6 * SMSS);
+        reno.on_third_duplicate(Some(6 * SMSS));
         assert_eq!(reno.window().cwnd(), 6 * SMSS);
         reno.on_recovery_ack(ack(SMSS), false);
         assert_eq!(reno.window().cwnd(), 4 * SMSS);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn recovery_inflates_and_ends_at_half_the_flight_size() {
         let mut reno = reno(10, None);
-        reno.on_third_duplicate(10 * SMSS);
+        reno.on_third_duplicate(Some(10 * SMSS));
         assert_eq!(reno.window().cwnd(), 8 * SMSS);
         reno.on_duplicate_ack();
         assert_eq!(reno.window().cwnd(), 9 * SMSS);

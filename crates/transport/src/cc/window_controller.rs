@@ -84,8 +84,10 @@ impl WindowController {
         each!(&mut self.algorithm, algorithm => algorithm.reduce(&mut self.window, flight_size));
     }
 
-    pub(super) fn on_third_duplicate(&mut self, flight_size: u64) {
-        self.reduce(flight_size);
+    pub(super) fn on_third_duplicate(&mut self, flight_size: Option<u64>) {
+        if let Some(flight_size) = flight_size {
+            self.reduce(flight_size);
+        }
         if self.goes_back() {
             self.window.collapse();
         } else {

@@ -71,6 +71,7 @@ impl Core {
         self.receiver.on_syn(shift.is_some());
         self.sender.on_far_syn(syn.window, shift.map_or(0, |shift| shift.min(MAX_SHIFT)));
         self.timestamps.on_syn(syn);
+        self.ecn.on_far_syn(syn);
         // RFC 2018 §2.
         self.recovery.on_syn(self.handshake.offers_sack() && syn.sack_permitted());
         self.state.on_syn_received();
@@ -128,6 +129,7 @@ impl Core {
 
     /// RFC 7323 §2.2 and §3.2: an answer carries an option only if it was offered.
     fn syn(&mut self, flags: Flags, is_answer: bool, now: Instant) -> Segment {
+        let flags = flags.with(self.ecn.on_syn_sent(is_answer, self.handshake.has_sent_syn()));
         self.scoreboard.on_syn_sent();
         self.handshake.on_syn_sent(now);
         self.arm_retransmission(now);

@@ -5,6 +5,7 @@ use talkpath_units::{Bytes, Instant, Seed, SeqNum};
 
 use super::clock::HostClock;
 use super::congestion::Congestion;
+use super::ecn::EcnState;
 use super::handshake::Handshake;
 use super::outbox::Outbox;
 use super::receive::Receiver;
@@ -23,6 +24,7 @@ pub(super) struct Core {
     pub(super) state: ConnectionState,
     pub(super) handshake: Handshake,
     pub(super) timestamps: Timestamps,
+    pub(super) ecn: EcnState,
     pub(super) receiver: Receiver,
     pub(super) sender: Sender,
     pub(super) scoreboard: Scoreboard,
@@ -52,6 +54,7 @@ impl Core {
         Self {
             state: ConnectionState::new(role),
             timestamps: Timestamps::new(config.timestamps),
+            ecn: EcnState::new(config.ecn),
             receiver: Receiver::new(config, receive_buffer.unwrap_or(config.rwnd), clock),
             sender: Sender::new(config, congestion.is_rate_based()),
             scoreboard: Scoreboard::new(),
@@ -76,6 +79,7 @@ impl Core {
             congestion: &mut self.congestion,
             rtt: &mut self.rtt,
             timers: &mut self.timers,
+            ecn: &mut self.ecn,
             sender: &self.sender,
             now,
         };

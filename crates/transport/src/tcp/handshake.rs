@@ -176,6 +176,11 @@ impl Handshake {
         self.pending.take()
     }
 
+    /// True if our SYN or SYN-ACK was sent before.
+    pub(super) const fn has_sent_syn(&self) -> bool {
+        self.syn_transmissions > 0
+    }
+
     /// When our SYN was sent, if it was sent once.
     pub(super) fn sent_once_at(&self) -> Option<Instant> {
         (self.syn_transmissions <= 1).then_some(self.syn_sent_at)

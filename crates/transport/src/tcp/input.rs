@@ -7,11 +7,11 @@ use super::core::Core;
 use super::receive::DataOutcome;
 use super::recovery::IncomingAck;
 use super::state::State;
-use crate::{Flags, SackBlock, Segment};
+use crate::{Ecn, Flags, SackBlock, Segment};
 
 impl Core {
-    /// A segment has arrived.
-    pub(super) fn on_segment(&mut self, segment: &Segment, now: Instant) {
+    /// A segment has arrived, in a packet with this ECN codepoint.
+    pub(super) fn on_segment(&mut self, segment: &Segment, codepoint: Ecn, now: Instant) {
         match self.state.get() {
             State::Closed => {
                 if !segment.flags.contains(Flags::RST) {
@@ -22,7 +22,7 @@ impl Core {
             State::SynSent => self.on_segment_in_syn_sent(segment, now),
             State::SynReceived => {
                 if self.on_segment_in_syn_received(segment, now) {
-                    self.on_synchronized(segment, now);
+                    self.on_synchronized(segment, codepoint, now);
                 }
             }
             State::Established
@@ -31,11 +31,11 @@ impl Core {
             | State::CloseWait
             | State::Closing
             | State::LastAck
-            | State::TimeWait => self.on_synchronized(segment, now),
+            | State::TimeWait => self.on_synchronized(segment, codepoint, now),
         }
     }
 
-    fn on_synchronized(&mut self, segment: &Segment, now: Instant) {
+    fn on_synchronized(&mut self, segment: &Segment, codepoint: Ecn, now: Instant) {
         let start = self.handshake.far_offset(segment.seq, self.receiver.rcv_nxt());
         if !self.is_acceptable(segment, start, now) || !segment.flags.contains(Flags::ACK) {
             return;
@@ -55,7 +55,7 @@ impl Core {
         if segment.payload > 0 && self.recovery.is_linux() {
             self.repair_before_data(now);
         }
-        self.on_data(segment, start, now);
+        self.on_data(segment, start, codepoint, now);
     }
 
     /// The first four checks: sequence number and PAWS, RST, SYN. A segment that fails is answered with an
@@ -122,7 +122,7 @@ impl Core {
         } else if ack > snd_una {
             recovery.on_new_ack(&incoming, &mut context);
         } else {
-            recovery.on_duplicate_ack(&mut context);
+            recovery.on_duplicate_ack(incoming.echoes_mark, &mut context);
         }
         if has_sack || ack > snd_una {
             self.sender.on_ack();
@@ -154,6 +154,7 @@ impl Core {
             echo_rtt: self.timestamps.rtt_sample(segment, now),
             has_data: segment.payload > 0,
             is_window_update,
+            echoes_mark: self.ecn.is_echo(segment.flags),
         }
     }
 
@@ -163,7 +164,7 @@ impl Core {
     }
 
     /// The seventh and eighth: data and FIN.
-    fn on_data(&mut self, segment: &Segment, start: u64, now: Instant) {
+    fn on_data(&mut self, segment: &Segment, start: u64, codepoint: Ecn, now: Instant) {
         if segment.payload == 0 && !segment.flags.contains(Flags::FIN) {
             return;
         }
@@ -177,7 +178,16 @@ impl Core {
             self.receiver.demand_acknowledgement();
             return;
         }
+        let is_new = start + u64::from(segment.payload) > self.receiver.rcv_nxt();
+        let hurries = segment.payload > 0 && self.ecn.on_data(segment.flags, codepoint, is_new);
         let outcome = self.receiver.on_data(segment, start, &self.timestamps, &self.rtt, now);
+        if hurries {
+            self.receiver.on_mark();
+        }
+        if segment.payload > 0 && self.ecn.is_reduction(segment.flags) && self.recovery.is_linux() {
+            // The sender's window may be a single segment (tcp_ecn_accept_cwr).
+            self.receiver.demand_acknowledgement();
+        }
         if outcome == DataOutcome::FinReceived {
             self.state.on_fin_received();
         }

@@ -9,6 +9,7 @@
 //!   recovery/    losses: found, repaired, undone        congestion  cwnd: what may leave, what a loss halves
 //!   rtt          SRTT, RTTVAR, RTO                      timers      deadlines
 //!   timestamps   RFC 7323 §3 to §5                      clock       when a host's clock ticks
+//!   ecn          RFC 3168 §6.1
 //! ```
 //!
 //! Each room is a type with private fields. Inside, offsets have 64 bits and count from the SYN. Sequence
@@ -16,12 +17,13 @@
 //!
 //! Left out, because it makes no difference to two hosts in a closed run: urgent data, TIME_WAIT's two
 //! minutes (the state is kept, answers, and never ends), keep-alives, the user timeout and R2 (a connection
-//! never gives up), path MTU discovery (the path's MTU is given), checksums. ECN is not there yet.
+//! never gives up), path MTU discovery (the path's MTU is given), checksums.
 
 mod clock;
 mod congestion;
 mod connect;
 mod core;
+mod ecn;
 mod fast_path;
 mod handshake;
 mod input;

@@ -305,6 +305,7 @@ impl Core {
         let (sent, used) = self.congestion.on_drained(cwnd_limited, &self.scoreboard, rto, now);
         if let Some(used) = used
             && !self.recovery.is_disordered(&self.scoreboard)
+            && !self.recovery.reduces_for_echo()
             && self.sender.writable(&self.scoreboard) > Bytes::ZERO
         {
             self.congestion.decay(used);
@@ -331,15 +332,21 @@ impl Core {
             self.arm_retransmission(now);
         }
         let start = sent.start();
-        let segment = self.segment(start, flags, sent.payload(), now);
         let again = sent.was_retransmitted();
+        let is_new_data = sent.payload() > 0 && !again;
+        if is_new_data {
+            flags = flags.with(self.ecn.take_cwr());
+        }
+        // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
+        let codepoint = if is_new_data { self.ecn.codepoint() } else { Ecn::NotEct };
+        let segment = self.segment(start, flags, sent.payload(), now);
         self.congestion.on_departure(&sent, &self.scoreboard, now);
         if sent.payload() == 0 {
             return without_data(segment);
         }
         self.receiver.on_data_sent(now);
         self.outbox.count(1, u64::from(again));
-        with_data(segment, &sent)
+        with_data(segment, &sent, codepoint)
     }
 
     /// As [`Self::transmit_data`] for a new segment that leaves at the same instant as one before it, whose
@@ -347,9 +354,11 @@ impl Core {
     #[inline]
     pub(super) fn transmit_next(&mut self, header: &mut Segment, sent: &SentSegment) -> Transmit {
         header.seq = self.handshake.seq(sent.start());
-        header.flags = if sent.pushed() { Flags::ACK.with(Flags::PSH) } else { Flags::ACK };
+        // CWR left with the first.
+        let flags = Flags::ACK.with(self.ecn.echo());
+        header.flags = if sent.pushed() { flags.with(Flags::PSH) } else { flags };
         self.outbox.count(1, 0);
-        with_data(*header, sent)
+        with_data(*header, sent, self.ecn.codepoint())
     }
 
     /// A full segment has room for the SACK blocks that it carries.
@@ -374,7 +383,7 @@ impl Core {
         let mut segment = Segment {
             seq: self.handshake.seq(offset),
             ack: self.handshake.ack_number(self.receiver.rcv_nxt()),
-            flags,
+            flags: flags.with(self.ecn.echo()),
             window: self.receiver.acknowledge(&mut self.timers),
             payload,
             ..Segment::default()
@@ -390,13 +399,13 @@ impl Core {
 
 /// A segment with application data.
 #[inline]
-fn with_data(segment: Segment, sent: &SentSegment) -> Transmit {
+fn with_data(segment: Segment, sent: &SentSegment, ecn: Ecn) -> Transmit {
     // The SYN took offset 0.
     let start = sent.start() - 1;
     Transmit {
         wire_size: segment.wire_size(),
         packet: Packet::Tcp(segment),
-        ecn: Ecn::NotEct,
+        ecn,
         payload: Some(PayloadRange::Stream { start, end: start + u64::from(sent.payload()) }),
         retransmission: sent.was_retransmitted(),
     }

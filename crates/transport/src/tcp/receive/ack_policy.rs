@@ -154,6 +154,13 @@ impl AckPolicy {
         }
     }
 
+    /// Data arrived with a mark. Linux acknowledges the next segments at once (tcp_enter_quickack_mode).
+    pub(super) fn on_mark(&mut self) {
+        if self.kind == DelayedAck::Linux {
+            self.linux.on_mark();
+        }
+    }
+
     /// The offered window grows, and the next acknowledgement leaves at once (tcp_grow_window).
     pub(super) const fn on_window_growth(&mut self) {
         self.linux.on_window_growth();

@@ -141,6 +141,11 @@ impl Receiver {
         self.reader_gone && segment.payload > 0 && start + u64::from(segment.payload) > self.rcv_nxt()
     }
 
+    /// Arriving data was marked, and the sender's window may become very small.
+    pub(super) fn on_mark(&mut self) {
+        self.acks.on_mark();
+    }
+
     /// Answers a segment without data that failed the checks, unless Linux did so a short time ago
     /// (tcp_oow_rate_limited).
     fn answer(&mut self, now: Instant) {

@@ -11,6 +11,7 @@
 //!   timeout      after the retransmission timer: RFC 6298 §5.4 to §5.6, and F-RTO (RFC 5682)
 //!   prr          cwnd during fast recovery (RFC 9937)
 //!   undo         needless reductions (RFC 3522, RFC 3708)
+//!   echo         reductions without a loss: ECN (RFC 3168 §6.1.2)
 //! ```
 //!
 //! | stack | finds losses by | `cwnd` in recovery | undoes needless reductions |
@@ -19,6 +20,7 @@
 //! | `rfc` | RFC 6675; RACK with `tlp` | `ssthresh` at once (RFC 6675 §5 step 4.2) | never |
 //! | without SACK | three duplicates | inflated by each duplicate | never |
 
+mod echo;
 mod episode;
 mod outcome;
 mod probe;
@@ -45,6 +47,7 @@ pub(super) use self::sent_segment::SentSegment;
 use self::timeout::Frto;
 use self::undo::Undo;
 use super::congestion::Congestion;
+use super::ecn::EcnState;
 use super::rtt::RttEstimator;
 use super::send::Sender;
 use super::timers::Timers;
@@ -63,6 +66,8 @@ pub(super) struct Recovery {
     frto: Frto,
     prr: Prr,
     undo: Undo,
+    /// PRR moves `cwnd` after an echo, with nothing lost (Linux's TCP_CA_CWR).
+    reduces_for_echo: bool,
 }
 
 /// The rooms that recovery acts on.
@@ -71,6 +76,7 @@ pub(super) struct Context<'a> {
     pub(super) congestion: &'a mut Congestion,
     pub(super) rtt: &'a mut RttEstimator,
     pub(super) timers: &'a mut Timers,
+    pub(super) ecn: &'a mut EcnState,
     pub(super) sender: &'a Sender,
     pub(super) now: Instant,
 }
@@ -90,6 +96,8 @@ pub(super) struct IncomingAck {
     pub(super) has_data: bool,
     /// It changed the send window.
     pub(super) is_window_update: bool,
+    /// It echoes a mark (RFC 3168 §6.1.3).
+    pub(super) echoes_mark: bool,
 }
 
 impl Recovery {
@@ -104,6 +112,7 @@ impl Recovery {
             frto: Frto::default(),
             prr: Prr::default(),
             undo: Undo::default(),
+            reduces_for_echo: false,
         }
     }
 
@@ -154,6 +163,7 @@ impl Recovery {
             && !self.probe.is_active()
             && !self.episode.wants_first_retransmission()
             && self.duplicates.is_none()
+            && !self.reduces_for_echo
             && self.frto == Frto::Off
     }
 

@@ -135,6 +135,8 @@ impl Recovery {
             self.probe.forget();
         } else if ack > probe.end {
             self.probe.forget();
+            // A reduction of its own, even after an echo (tcp_init_cwnd_reduction).
+            self.reduces_for_loss(context);
             let flight = context.congestion.flight_size(context.scoreboard);
             context.congestion.control_mut().reduce(flight);
             if !context.congestion.is_rate_based() {

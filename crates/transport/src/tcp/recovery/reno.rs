@@ -113,7 +113,8 @@ impl Recovery {
         let delivered = self.newly_delivered(acked.segments, outstanding);
         let amount = context.congestion.amount(acked.bytes, delivered);
         let flight_size = context.congestion.flight_size(context.scoreboard);
-        let rearm = self.advance(Ack { acked: amount, flight_size, cwnd_limited, now }, ack, context);
+        let news = Ack { acked: amount, flight_size, cwnd_limited, now };
+        let rearm = self.advance(news, incoming, context);
         if context.congestion.is_rate_based() {
             if let Some(rtt) = sample {
                 self.rack.on_rtt(rtt, now);
@@ -155,13 +156,19 @@ impl Recovery {
 
     /// Congestion control and recovery learn of new data acknowledged. Returns whether the retransmission
     /// timer restarts.
-    fn advance(&mut self, news: Ack, ack: u64, context: &mut Context<'_>) -> bool {
+    fn advance(&mut self, news: Ack, incoming: &IncomingAck, context: &mut Context<'_>) -> bool {
+        let ack = incoming.ack;
         if self.state() != RecoveryState::Fast {
             self.duplicates.on_new_ack();
             if self.state() == RecoveryState::Loss && self.episode.covers(ack) {
                 self.episode.leave();
             }
-            context.congestion.control_mut().on_ack(news);
+            if incoming.echoes_mark {
+                // RFC 3168 §6.1.2: the acknowledgement does not open the window.
+                self.on_echo(context);
+            } else {
+                context.congestion.control_mut().on_ack(news);
+            }
             return true;
         }
         match context.congestion.control_mut().on_recovery_ack(news, self.episode.covers(ack)) {
@@ -183,7 +190,9 @@ impl Recovery {
     /// RFC 6582 §3.2 step 1: losses below the end of the last recovery, or of a timeout, begin no further
     /// one. RFC 5681 forbids it nowhere, and 4.3BSD-Reno did so: segments that go-back-N sent again and that
     /// had arrived return as duplicates, and halve the window once more.
-    pub(in crate::tcp) fn on_duplicate_ack(&mut self, context: &mut Context<'_>) {
+    ///
+    /// `echoes_mark` if it echoes a mark, which without a loss is a reduction of its own.
+    pub(in crate::tcp) fn on_duplicate_ack(&mut self, echoes_mark: bool, context: &mut Context<'_>) {
         let may_recover_again = context.congestion.control().may_recover_again();
         match self.state() {
             RecoveryState::Fast => return context.congestion.control_mut().on_duplicate_ack(),
@@ -192,10 +201,14 @@ impl Recovery {
         }
         let is_covered = context.scoreboard.snd_una() <= self.episode.recover() && !may_recover_again;
         if !self.duplicates.is_third() || is_covered {
+            if echoes_mark {
+                self.on_echo(context);
+            }
             return;
         }
         self.episode.count_fast_retransmit();
-        let base = self.loss_base(self.duplicates.limited, context);
+        let reduces = self.reduces_for_loss(context);
+        let base = reduces.then(|| self.loss_base(self.duplicates.limited, context));
         context.congestion.control_mut().on_third_duplicate(base);
         let snd_max = context.scoreboard.snd_max();
         if context.congestion.control().goes_back() {
@@ -244,7 +257,7 @@ mod tests {
     fn duplicates(core: &mut Core, count: u32) -> u64 {
         for _ in 0..count {
             let (recovery, mut context) = core.recovery_context(Instant::ZERO);
-            recovery.on_duplicate_ack(&mut context);
+            recovery.on_duplicate_ack(false, &mut context);
         }
         core.recovery.counts().1
     }
@@ -258,6 +271,7 @@ mod tests {
             echo_rtt: None,
             has_data: false,
             is_window_update: false,
+            echoes_mark: false,
         };
         let (recovery, mut context) = core.recovery_context(Instant::ZERO);
         recovery.on_new_ack(&incoming, &mut context);

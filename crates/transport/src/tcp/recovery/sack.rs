@@ -16,9 +16,10 @@
 use talkpath_units::Duration;
 
 use super::DUPLICATE_THRESHOLD;
+use super::echo;
 use super::outcome::AckOutcome;
 use super::{Context, IncomingAck, Recovery, RecoveryState};
-use crate::cc::{Ack, Counting, Feedback, RttSample};
+use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
 use crate::tcp::timers::TimerKind;
 
@@ -219,6 +220,8 @@ impl Recovery {
         arrived.is_bare_duplicate()
             || outcome.has_sacked()
             || arrived.duplicate
+            || arrived.incoming.echoes_mark
+            || self.reduces_for_echo
             || self.is_disordered(context.scoreboard)
     }
 
@@ -226,6 +229,7 @@ impl Recovery {
     /// may restart: not if RACK has set its own.
     fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
         self.frto.on_ack();
+        self.end_reduction_for_echo(context);
         match self.state() {
             RecoveryState::Open => {
                 if context.scoreboard.again_segments() == 0 && !context.scoreboard.first_was_retransmitted() {
@@ -243,6 +247,8 @@ impl Recovery {
                 let rearm = self.find_losses(arrived, outcome, context);
                 if context.scoreboard.lost_segments() > 0 {
                     self.begin_fast(context);
+                } else if arrived.incoming.echoes_mark {
+                    self.on_echo(context);
                 }
                 rearm
             }
@@ -286,16 +292,12 @@ impl Recovery {
     /// Fast recovery begins (tcp_enter_recovery, RFC 6675 §5 step 4).
     pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
         self.episode.count_fast_retransmit();
-        self.remember(context);
-        let window = context.congestion.window();
-        let (cwnd, counting) = (window.cwnd(), window.counting());
-        let flight = match counting {
-            // RFC 5681 §3.2 step 2: limited transmit does not count.
-            Counting::Bytes { .. } => context.scoreboard.outstanding_bytes().min(cwnd),
-            Counting::Packets => cwnd,
-        };
-        self.prr.begin(cwnd);
-        context.congestion.control_mut().reduce(flight);
+        if self.reduces_for_loss(context) {
+            self.remember(context);
+            self.prr.begin(context.congestion.window().cwnd());
+            let flight = echo::flight(context);
+            context.congestion.control_mut().reduce(flight);
+        }
         if !self.is_linux() && !context.congestion.is_rate_based() {
             context.congestion.lower_to_ssthresh();
             // RFC 6675 §5 step 4.3: the first retransmission does not wait for room.
@@ -324,8 +326,10 @@ impl Recovery {
         context: &mut Context<'_>,
     ) {
         let delivered = context.congestion.amount(outcome.delivered_bytes(), outcome.delivered_segments());
-        if self.state() == RecoveryState::Fast {
+        if self.state() == RecoveryState::Fast || self.reduces_for_echo {
             self.reduce_proportionally(delivered, arrived.advanced && losses == 0, context);
+        } else if arrived.incoming.echoes_mark && !self.is_linux() {
+            // RFC 3168 §6.1.2: an acknowledgement with an echo does not open the window.
         } else if delivered > 0 && (arrived.advanced || (outcome.has_sacked() && self.rack.reorders_much())) {
             let flight_size = context.congestion.flight_size(context.scoreboard);
             let cwnd_limited = context.congestion.may_grow(context.sender.smss());

@@ -63,6 +63,11 @@ impl Undo {
         self.first_again = None;
     }
 
+    /// What is reduced now has another cause than a loss.
+    pub(super) const fn forget(&mut self) {
+        self.marker = None;
+    }
+
     /// True if a reduction stands that could be undone.
     pub(super) const fn stands(&self) -> bool {
         self.marker.is_some()
@@ -130,6 +135,7 @@ impl Recovery {
     /// `cwnd` and `ssthresh` are restored (tcp_undo_cwnd_reduction).
     pub(super) fn restore(&mut self, context: &mut Context<'_>) {
         if let Some(prior) = self.undo.take() {
+            context.ecn.on_undone();
             context.congestion.control_mut().undo(prior);
         }
         self.rack.search_again();

@@ -97,6 +97,13 @@ impl LinuxAcks {
         self.ato = ATO_MIN;
     }
 
+    /// A mark: two quick acknowledgements at least.
+    pub(super) fn on_mark(&mut self) {
+        self.quick = self.quick.max(2);
+        self.interactive = false;
+        self.ato = ATO_MIN;
+    }
+
     pub(super) const fn on_window_growth(&mut self) {
         self.quick |= 1;
     }
