@@ -52,8 +52,8 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     ];
     let sizes = (LEAST_MSS..1460, 1_u64..200_000, 1_u64..20, prop::option::of(2_u64..50));
     let send_buffer = prop::option::of(5_000_u64..100_000);
-    (stack, nagle, cc, delayed_ack, sizes, send_buffer, any::<bool>(), any::<[bool; 2]>()).prop_map(
-        |(stack, nagle, cc, delayed_ack, sizes, send_buffer, timestamps, [limited_transmit, pacing])| {
+    (stack, nagle, cc, delayed_ack, sizes, send_buffer, any::<bool>(), any::<[bool; 3]>()).prop_map(
+        |(stack, nagle, cc, delayed_ack, sizes, send_buffer, timestamps, [limited_transmit, pacing, ecn])| {
             let (mss, rwnd, initial_window, initial_ssthresh) = sizes;
             TcpConfig {
                 nagle,
@@ -67,6 +67,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
                 timestamps,
                 limited_transmit,
                 pacing,
+                ecn,
                 ..TcpConfig::preset(stack, false)
             }
         },

@@ -28,6 +28,7 @@ pub(crate) enum Event {
     Arrival {
         to: usize,
         packet: Packet,
+        ecn: Ecn,
     },
     Timeout {
         at: usize,
@@ -54,6 +55,8 @@ pub(crate) struct Pair {
     armed: [Option<Instant>; 2],
     /// A timer has fired: a tail loss probe may leave whatever `cwnd` says (RFC 8985 §7.3).
     timer_fired: bool,
+    /// ECN-capable packets sent so far. Each seventh is marked.
+    capable: u64,
     watches: [Watch; 2],
     /// Payload of a full segment, or more.
     pub(crate) smss: u64,
@@ -108,6 +111,7 @@ impl Pair {
             events: BinaryHeap::new(),
             stored: Vec::new(),
             armed: [None; 2],
+            capable: 0,
             timer_fired: false,
             watches: [Watch::default(), Watch::default()],
             smss: 1460,
@@ -128,9 +132,12 @@ impl Pair {
     pub(crate) fn flush(&mut self, at: usize) {
         while let Some(transmit) = self.ends[at].poll_transmit(self.now) {
             self.watch_transmit(at, &transmit);
+            self.capable += u64::from(transmit.ecn == Ecn::Ect0);
+            let is_marked = transmit.ecn == Ecn::Ect0 && self.capable.is_multiple_of(7);
+            let ecn = if is_marked { Ecn::Ce } else { transmit.ecn };
             for extra in (self.wire)(at, &transmit, self.now).into_iter().flatten() {
                 let arrival = self.now + self.one_way_delay + extra;
-                self.schedule(arrival, Event::Arrival { to: 1 - at, packet: transmit.packet.clone() });
+                self.schedule(arrival, Event::Arrival { to: 1 - at, packet: transmit.packet.clone(), ecn });
             }
         }
         let deadline = self.ends[at].poll_timeout();
@@ -151,9 +158,9 @@ impl Pair {
         self.now = time;
         let event = self.stored[index as usize].clone();
         match event {
-            Event::Arrival { to, ref packet } => {
+            Event::Arrival { to, ref packet, ecn } => {
                 self.watch_arrival(to, packet);
-                self.ends[to].handle_packet(packet, Ecn::NotEct, time);
+                self.ends[to].handle_packet(packet, ecn, time);
                 self.flush(to);
             }
             Event::Timeout { at } => {
