@@ -23,7 +23,7 @@
 use talkpath_path::{Direction, FragmentRange};
 use talkpath_units::{Duration, Instant};
 
-use crate::decision::{Arrival, Decision, Outcome};
+use crate::decision::{Arrival, Decision, PacketOutcome};
 
 /// Which run a log is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(super) enum Record {
     Decision {
         number: u64,
         at: Instant,
-        outcome: Outcome,
+        outcome: PacketOutcome,
         part: Option<FragmentRange>,
     },
     End {
@@ -146,9 +146,9 @@ impl LogWriter {
             return;
         }
         let (kind, link) = match decision.outcome {
-            Outcome::Departs => (KIND_DEPARTS, None),
-            Outcome::Dropped { link } => (KIND_DROPPED, Some(link)),
-            Outcome::Lost { link } => (KIND_LOST, Some(link)),
+            PacketOutcome::Departs => (KIND_DEPARTS, None),
+            PacketOutcome::Dropped { link } => (KIND_DROPPED, Some(link)),
+            PacketOutcome::Lost { link } => (KIND_LOST, Some(link)),
         };
         let is_piece = if decision.part == arrived { 0 } else { BIT_3 | more(decision.part) };
         self.current.push(kind | is_piece);
@@ -260,9 +260,9 @@ impl<'a> LogReader<'a> {
         self.last_decision = at;
         let mut link = || self.number().and_then(|link| u32::try_from(link).map_err(|_| self.damaged()));
         let outcome = match kind {
-            KIND_DROPPED => Outcome::Dropped { link: link()? },
-            KIND_LOST => Outcome::Lost { link: link()? },
-            _ => Outcome::Departs,
+            KIND_DROPPED => PacketOutcome::Dropped { link: link()? },
+            KIND_LOST => PacketOutcome::Lost { link: link()? },
+            _ => PacketOutcome::Departs,
         };
         let part = if first & BIT_3 != 0 {
             let length = self.length()?;
@@ -359,9 +359,12 @@ mod tests {
         log.arrival(&whole, 7, Instant::from_millis(1));
         log.arrival(&fragment, 65_535, Instant::from_millis(400));
         let decision = |number, at, outcome, part| Decision { number, tag: 0, part, at, outcome };
-        log.decision(&decision(0, Instant::from_millis(30), Outcome::Departs, whole.part), whole.part);
+        log.decision(&decision(0, Instant::from_millis(30), PacketOutcome::Departs, whole.part), whole.part);
         let piece = part(1480, 552, true);
-        log.decision(&decision(1, Instant::from_secs(1), Outcome::Lost { link: 300 }, piece), fragment.part);
+        log.decision(
+            &decision(1, Instant::from_secs(1), PacketOutcome::Lost { link: 300 }, piece),
+            fragment.part,
+        );
         log.finish(Instant::from_secs(2))
     }
 
@@ -378,7 +381,7 @@ mod tests {
             Record::Decision {
                 number: 1,
                 at: Instant::from_secs(1),
-                outcome: Outcome::Lost { link: 300 },
+                outcome: PacketOutcome::Lost { link: 300 },
                 part: Some(part(1480, 552, true)),
             }
         );

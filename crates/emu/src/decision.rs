@@ -29,12 +29,12 @@ pub(crate) struct Decision {
     pub(crate) part: FragmentRange,
     /// When this holds: for a departure, when the packet is to be at the far host.
     pub(crate) at: Instant,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PacketOutcome,
 }
 
 /// See [`Decision`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum PacketOutcome {
     /// It is at the end of its route.
     Departs,
     /// The queue of this link dropped it.
@@ -111,9 +111,9 @@ impl DecidingNetwork {
     pub(crate) fn advance(&mut self, now: Instant, decisions: &mut Vec<Decision>) {
         while let Some(output) = self.network.poll_output(now) {
             let (packet, outcome) = match output.event {
-                NetworkEvent::Arrived(packet) => (packet, Outcome::Departs),
-                NetworkEvent::Dropped { packet, link, .. } => (packet, Outcome::Dropped { link }),
-                NetworkEvent::Lost { packet, link } => (packet, Outcome::Lost { link }),
+                NetworkEvent::Arrived(packet) => (packet, PacketOutcome::Departs),
+                NetworkEvent::Dropped { packet, link, .. } => (packet, PacketOutcome::Dropped { link }),
+                NetworkEvent::Lost { packet, link } => (packet, PacketOutcome::Lost { link }),
                 NetworkEvent::Queue { link, waiting } => {
                     if let Some(series) = &mut self.queue_series {
                         series.push(&mut self.network, link, waiting, output.at);

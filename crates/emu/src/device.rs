@@ -22,7 +22,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use talkpath_kernel::host::netlink::HOST_HARDWARE;
-use talkpath_kernel::host::ring::{Layout, Ring, VIRTIO_HEADER, Waiting};
+use talkpath_kernel::host::ring::{Layout, Ring, VIRTIO_HEADER, WaitingFrame};
 
 use crate::packet::{Parsed, Protocol, UDP_HEADER, checksum, parse, sum};
 
@@ -141,7 +141,7 @@ impl<'a> Device<'a> {
     }
 }
 
-fn take(waiting: &Waiting<'_>, out: &mut [u8]) -> Taken {
+fn take(waiting: &WaitingFrame<'_>, out: &mut [u8]) -> Taken {
     let [flags, GSO_NONE, ..] = *waiting.header else { return Taken::Unfit };
     if !waiting.is_whole {
         return Taken::Unfit;
@@ -218,7 +218,7 @@ mod tests {
         let cut = [0, GSO_UDP_L4, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut out = [0; 1500];
         let mut taken = |header: &[u8], packet: &[u8], is_whole| {
-            take(&Waiting { stamp_ns: 0, header, packet, is_whole }, &mut out)
+            take(&WaitingFrame { stamp_ns: 0, header, packet, is_whole }, &mut out)
         };
         let parsed = parse(&packet).unwrap();
         assert_eq!(taken(&header, &packet, true), Taken::Packet { parsed, is_unsummed: true });

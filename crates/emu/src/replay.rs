@@ -5,7 +5,7 @@ use talkpath_scenario::Scenario;
 use talkpath_units::{Instant, Seed};
 
 use crate::arrival_log::{LogError, LogHeader, LogReader, Record};
-use crate::decision::{DecidingNetwork, Decision, Outcome};
+use crate::decision::{DecidingNetwork, Decision, PacketOutcome};
 
 /// What a replay found: nothing that differs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
 struct Logged {
     number: u64,
     at: Instant,
-    outcome: Outcome,
+    outcome: PacketOutcome,
     part: Option<FragmentRange>,
 }
 
@@ -131,7 +131,7 @@ impl Replay {
             });
             let expected = logged.map(|it| (it.number, it.at, it.outcome, it.part));
             if replayed != expected {
-                let show = |it: Option<(u64, Instant, Outcome, Option<FragmentRange>)>| {
+                let show = |it: Option<(u64, Instant, PacketOutcome, Option<FragmentRange>)>| {
                     it.map_or_else(
                         || "none".to_owned(),
                         |(number, at, outcome, part)| {
@@ -148,9 +148,9 @@ impl Replay {
             self.compared += 1;
             if let Some(decision) = decision {
                 match decision.outcome {
-                    Outcome::Departs => self.report.departed += 1,
-                    Outcome::Dropped { .. } => self.report.dropped += 1,
-                    Outcome::Lost { .. } => self.report.lost += 1,
+                    PacketOutcome::Departs => self.report.departed += 1,
+                    PacketOutcome::Dropped { .. } => self.report.dropped += 1,
+                    PacketOutcome::Lost { .. } => self.report.lost += 1,
                 }
             }
         }

@@ -14,9 +14,9 @@ use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
-use talkpath_kernel::end::{Common, Place, SharedEnd, UdpRoute};
+use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd, UdpRoute};
 use talkpath_kernel::log::{RowBudget, sample_interval};
-use talkpath_kernel::spec::{Carrier, SessionSpec};
+use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::become_real_time;
 use talkpath_kernel::threads::{close_connections, pace, read_slowly, receive_datagrams, serve_connections};
@@ -147,7 +147,7 @@ impl Ends {
         sockets: Vec<OwnedFd>,
         clock: RunClock,
     ) -> io::Result<Self> {
-        let common = Common { clock, budget: RowBudget::new(MAX_ROWS), alarm: Arc::default() };
+        let common = EndContext { clock, budget: RowBudget::new(MAX_ROWS), alarm: Arc::default() };
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let mut ends = Self {
             flows: Vec::new(),
@@ -165,13 +165,13 @@ impl Ends {
             };
             let seed = flow.transport_seed(seed);
             let end = |is_sender| {
-                let place = Place { index, is_sender, is_client: is_sender, token: token(index), seed };
+                let place = EndPlace { index, is_sender, is_client: is_sender, token: token(index), seed };
                 SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)
             };
             let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
             let is_slow = !flow.receiver.service.is_zero();
-            let is_far_paced = match flow_spec.transport.carrier() {
-                Carrier::Connection => {
+            let is_far_paced = match flow_spec.transport.channel_kind() {
+                ChannelKind::Connection => {
                     ends.connecting.push(Connecting {
                         index,
                         start: Instant::from_nanos(flow_spec.start_ns),
@@ -183,7 +183,7 @@ impl Ends {
                     });
                     is_slow
                 }
-                Carrier::Datagrams if is_slow => {
+                ChannelKind::Datagrams if is_slow => {
                     ends.attach_datagrams(&near, near_socket)?;
                     let socket = Arc::new(UdpSocket::from(far_socket));
                     let route = UdpRoute { socket: Arc::clone(&socket), unconnected: None };
@@ -191,10 +191,10 @@ impl Ends {
                     ends.slow.push((socket, Arc::clone(&far)));
                     false
                 }
-                carrier @ (Carrier::Datagrams | Carrier::OverUdp) => {
+                kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp) => {
                     ends.attach_datagrams(&near, near_socket)?;
                     ends.attach_datagrams(&far, far_socket)?;
-                    carrier.runs_here()
+                    kind.runs_here()
                 }
             };
             ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
@@ -391,10 +391,10 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
         .enumerate()
         .map(|(index, (flow, flow_spec))| {
             let transport = flow_spec.transport.kind();
-            let watch = || match flow_spec.transport.carrier() {
-                Carrier::Connection => LegWatch::stream(),
-                carrier @ (Carrier::Datagrams | Carrier::OverUdp) => {
-                    LegWatch::datagrams(token(index), transport, carrier.runs_here())
+            let watch = || match flow_spec.transport.channel_kind() {
+                ChannelKind::Connection => LegWatch::stream(),
+                kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp) => {
+                    LegWatch::datagrams(token(index), transport, kind.runs_here())
                 }
             };
             EmuFlow {

@@ -41,7 +41,7 @@ pub struct Write {
 
 /// What became of a [`Write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// This many bytes were taken, at least one: all of a datagram, a part of a stream's message perhaps.
     Taken(Bytes),
     /// There is no room for it now.
@@ -82,7 +82,7 @@ pub trait Channel {
     /// Whether messages are taken.
     fn is_open(&self) -> bool;
     /// Takes a message, or a part of it. What was taken leaves by [`Channel::flush`].
-    fn write(&mut self, write: &Write, now: Instant) -> Outcome;
+    fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome;
     /// One read of at most `limit` bytes (a datagram counts as a whole).
     fn read(&mut self, flow: FlowId, limit: Bytes, now: Instant) -> Option<Read<'_>>;
     /// Room for the next message; zero while the channel is not open.

@@ -16,7 +16,7 @@ mod turn_round;
 pub mod workload;
 
 pub use application::{Application, HostMeter};
-pub use channel::{Channel, FlowId, Outcome, Read, Write};
+pub use channel::{Channel, FlowId, Read, Write, WriteOutcome};
 pub use lateness::Lateness;
 pub use simulated::{Endpoint, Exchange};
 pub use taps::{FlowTaps, Side};

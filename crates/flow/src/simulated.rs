@@ -15,7 +15,7 @@ use talkpath_transport::{
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::application::Application;
-use crate::channel::{Channel, FlowId, Outcome, Read, Write};
+use crate::channel::{Channel, FlowId, Read, Write, WriteOutcome};
 use crate::taps::{FlowTaps, Side};
 use crate::workload::{AnyWorkload, Workload as _};
 
@@ -182,12 +182,12 @@ impl<T: Transport, O: Outlet> Channel for Simulated<'_, T, O> {
     }
 
     #[inline(always)]
-    fn write(&mut self, write: &Write, now: Instant) -> Outcome {
+    fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
         if !write.is_begun {
             match self.transport.handle_message(write.message, now) {
-                Ok(()) => return Outcome::Taken(write.message.size),
+                Ok(()) => return WriteOutcome::Taken(write.message.size),
                 Err(Refused::NoRoom) => {}
-                Err(_) => return Outcome::Refused,
+                Err(_) => return WriteOutcome::Refused,
             }
         }
         self.write_part(write)
@@ -235,7 +235,7 @@ impl<T: Transport, O: Outlet> Channel for Simulated<'_, T, O> {
 impl<T: Transport, O: Outlet> Simulated<'_, T, O> {
     /// Writes what a stream has room for of a message that is begun already, or that not even an empty buffer
     /// holds.
-    fn write_part(&mut self, write: &Write) -> Outcome {
+    fn write_part(&mut self, write: &Write) -> WriteOutcome {
         let size = write.message.size;
         // After the first part, what left may have made room at once.
         let may_take = write.written > Bytes::ZERO
@@ -245,8 +245,8 @@ impl<T: Transport, O: Outlet> Simulated<'_, T, O> {
                 self.transport.takes(size)
             };
         match may_take.then(|| self.transport.handle_part(size, write.written)) {
-            Some(part) if part > Bytes::ZERO => Outcome::Taken(part),
-            _ => Outcome::NoRoom,
+            Some(part) if part > Bytes::ZERO => WriteOutcome::Taken(part),
+            _ => WriteOutcome::NoRoom,
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use talkpath_flow::workload::{Bulk, Voice};
-use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
+use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{Ending, MessageSizes};
 use talkpath_scenario::{EchoWrite, Receiver};
 use talkpath_transport::{Delivery, Features, Observation, TransportKind};
@@ -34,11 +34,11 @@ impl Channel for Socket {
         true
     }
 
-    fn write(&mut self, write: &Write, _now: Instant) -> Outcome {
-        let Some(room) = self.room.pop_front() else { return Outcome::NoRoom };
+    fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
+        let Some(room) = self.room.pop_front() else { return WriteOutcome::NoRoom };
         let part = write.message.size.get().min(room);
         self.written.push(part);
-        Outcome::Taken(Bytes::new(part))
+        WriteOutcome::Taken(Bytes::new(part))
     }
 
     fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {

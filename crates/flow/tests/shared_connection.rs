@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use talkpath_flow::workload::{Bulk, Voice};
-use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
+use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{DropCause, Ending, Fate, LegRecord, MessageRecord};
 use talkpath_scenario::Receiver;
 use talkpath_transport::{Delivery, Features, Message, Observation};
@@ -36,16 +36,16 @@ impl Channel for Connection {
         true
     }
 
-    fn write(&mut self, write: &Write, now: Instant) -> Outcome {
+    fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
         if write.expires.is_some_and(|expires| expires <= now) {
             self.expired_when_written += 1;
-            return Outcome::Expired;
+            return WriteOutcome::Expired;
         }
         if self.writable(write.flow) < write.message.size {
-            return Outcome::NoRoom;
+            return WriteOutcome::NoRoom;
         }
         self.queue.push_back(*write);
-        Outcome::Taken(write.message.size)
+        WriteOutcome::Taken(write.message.size)
     }
 
     fn read(&mut self, flow: FlowId, _limit: Bytes, now: Instant) -> Option<Read<'_>> {

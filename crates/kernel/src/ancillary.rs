@@ -25,7 +25,7 @@ pub(crate) struct Buffer(pub [u8; CAPACITY]);
 
 /// One control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum ControlMessage {
     /// SCM_TIMESTAMPNS or SCM_TIMESTAMPING: when the kernel took or sent the packet, ns of CLOCK_REALTIME.
     Stamp(i64),
     /// IP_PKTINFO or IPV6_PKTINFO: the address of this host that the packet came to.
@@ -67,7 +67,7 @@ impl Buffer {
 }
 
 /// The messages in `bytes`, without those of other types.
-pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = ControlMessage> {
     core::iter::from_fn(move || {
         let (header, _) = bytes.split_at_checked(HEADER)?;
         let length = usize::from_ne_bytes(header[..LEVEL].try_into().ok()?);
@@ -80,20 +80,20 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message> {
     .flatten()
 }
 
-fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<Message> {
+fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
     match (level, kind) {
-        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => nanoseconds(payload).map(Message::Stamp),
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => nanoseconds(payload).map(ControlMessage::Stamp),
         // Three stamps. The first is the kernel's own, and zero if it made none.
         (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
-            nanoseconds(&payload[..payload.len() / 3]).filter(|stamp| *stamp != 0).map(Message::Stamp)
+            nanoseconds(&payload[..payload.len() / 3]).filter(|stamp| *stamp != 0).map(ControlMessage::Stamp)
         }
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
             let ip: [u8; 4] = payload.get(8..12)?.try_into().ok()?;
-            Some(Message::To(IpAddr::V4(Ipv4Addr::from(ip))))
+            Some(ControlMessage::To(IpAddr::V4(Ipv4Addr::from(ip))))
         }
         (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
             let ip: [u8; 16] = payload.get(..16)?.try_into().ok()?;
-            Some(Message::To(Ipv6Addr::from(ip).to_canonical()))
+            Some(ControlMessage::To(Ipv6Addr::from(ip).to_canonical()))
         }
         _ => None,
     }
@@ -146,7 +146,7 @@ mod tests {
         bytes.extend(message(libc::IPPROTO_IP, libc::IP_PKTINFO, &info));
         let to = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
         let found: Vec<_> = messages(&bytes).collect();
-        assert_eq!(found, [Message::Stamp(3_000_000_005), Message::To(to)]);
+        assert_eq!(found, [ControlMessage::Stamp(3_000_000_005), ControlMessage::To(to)]);
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         info.extend([0; 4]);
         let bytes = message(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info);
         let to = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
-        assert_eq!(messages(&bytes).collect::<Vec<_>>(), [Message::To(to)]);
+        assert_eq!(messages(&bytes).collect::<Vec<_>>(), [ControlMessage::To(to)]);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let read = |payload: &[u8]| {
             messages(&message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, payload)).collect::<Vec<_>>()
         };
-        assert_eq!(read(&three(timespec(1, 2))), [Message::Stamp(1_000_000_002)]);
+        assert_eq!(read(&three(timespec(1, 2))), [ControlMessage::Stamp(1_000_000_002)]);
         assert_eq!(read(&three(timespec(0, 0))), []);
     }
 

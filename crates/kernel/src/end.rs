@@ -31,13 +31,13 @@ use channel::{HostChannel as _, Occasion};
 pub use dccp::unforeseen_seed;
 pub use dial::{Dial, apply_options};
 pub use messages::message_in;
-pub use place::Place;
+pub use place::EndPlace;
 pub use route::UdpRoute;
 
 use crate::alarm::Alarm;
 use crate::clock::RunClock;
 use crate::log::{EndLog, RowBudget};
-use crate::progress::Progress;
+use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, SessionSpec};
 
 /// One end of a flow, shared by the threads that serve it.
@@ -48,7 +48,7 @@ pub struct SharedEnd {
 }
 
 /// What the ends of a run share.
-pub struct Common {
+pub struct EndContext {
     /// Of the run.
     pub clock: RunClock,
     /// The rows that all ends together may keep.
@@ -87,9 +87,9 @@ impl SharedEnd {
     pub fn new(
         session: &SessionSpec,
         spec: &FlowSpec,
-        place: &Place,
+        place: &EndPlace,
         receiver: Receiver,
-        common: &Common,
+        common: &EndContext,
     ) -> Self {
         let stop = session.stop();
         let window = (Instant::from_nanos(session.warm_up_ns), stop);
@@ -348,7 +348,7 @@ impl FlowEnd {
     }
 
     /// How far this end is.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> EndProgress {
         let has_written = self.is_workload_finished() && self.application.has_written_all();
         let is_over = self.clock.now() >= self.stop;
         each!(&self.channel, channel => channel.progress(has_written, is_over))
@@ -434,8 +434,8 @@ mod tests {
             SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns() - 300_000_000);
-        let place = Place { index: 0, is_sender: true, is_client: true, token: 7, seed: Seed::new(1) };
-        let common = Common { clock, budget: RowBudget::new(100), alarm: Arc::default() };
+        let place = EndPlace { index: 0, is_sender: true, is_client: true, token: 7, seed: Seed::new(1) };
+        let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
         SharedEnd::new(&session, &flow, &place, Receiver::default(), &common)
     }
 
@@ -475,8 +475,8 @@ mod tests {
         };
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns() - 300_000_000);
-        let place = Place { index: 0, is_sender: false, is_client: false, token: 7, seed: Seed::new(1) };
-        let common = Common { clock, budget: RowBudget::new(100), alarm: Arc::default() };
+        let place = EndPlace { index: 0, is_sender: false, is_client: false, token: 7, seed: Seed::new(1) };
+        let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
         (SharedEnd::new(&session, &flow, &place, Receiver::default(), &common), clock)
     }
 

@@ -13,7 +13,7 @@ use talkpath_measure::{
 use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::log::{EndLog, Sample};
+use crate::log::{EndLog, StateSample};
 use crate::spec::FlowSpec;
 
 /// How a run ended, as far as fates depend on it.
@@ -89,7 +89,7 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
 }
 
 /// What one series takes from a sample.
-type Value<'a> = &'a dyn Fn(&Sample) -> Option<f64>;
+type Value<'a> = &'a dyn Fn(&StateSample) -> Option<f64>;
 
 /// The record of a leg from the halves of its two ends.
 fn leg(writer: Option<LegTap>, reader: Option<&LegTap>, spec: &FlowSpec, end: RunEnd) -> LegRecord {
@@ -106,7 +106,7 @@ fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {
         return tap.finish(Ending::Reliable);
     }
     // A protocol that runs here reports when each message left its queue.
-    let is_queued = spec.transport.carrier().runs_here();
+    let is_queued = spec.transport.channel_kind().runs_here();
     let mut leg = tap.finish(Ending::Unreliable { every_drop_known: end == RunEnd::Cut, is_queued });
     if end == RunEnd::Cut {
         miss_overtaken(&mut leg, is_queued);
@@ -284,7 +284,7 @@ fn counters(
     // The echoing end sends messages too; a receiving end has none of its own to count.
     let echoing = receiver.filter(|_| spec.echo_per_read.is_some());
     let sum = |of: fn(&EndLog) -> Option<u64>| Some(of(sender)?.saturating_add(echoing.map_or(Some(0), of)?));
-    let points = |of: fn(&Sample) -> Option<f64>| -> Vec<(Instant, f64)> {
+    let points = |of: fn(&StateSample) -> Option<f64>| -> Vec<(Instant, f64)> {
         let samples = sender.samples.iter();
         samples.filter_map(|sample| Some((Instant::from_nanos(sample.0), of(sample)?))).collect()
     };

@@ -21,9 +21,9 @@ pub struct EndLog {
     /// What became of messages and echoes, as far as this end sees it.
     pub taps: FlowTaps,
     /// The connection's state over time.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<StateSample>,
     /// What was counted.
-    pub totals: Totals,
+    pub totals: EndTotals,
 }
 
 /// One message that this end wanted to send: seq, size, due, when the transport took it, whether it would
@@ -51,11 +51,11 @@ pub(crate) enum DropPlace {
 /// (us), bytes in the send queue, the far end's window (whole packets), the rate that packets are paced at
 /// (bit/s); `u32::MAX`, for the rate `u64::MAX`, if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample(pub u64, pub u32, pub u32, pub u32, pub u32, pub u64, pub u32, pub u64);
+pub struct StateSample(pub u64, pub u32, pub u32, pub u32, pub u32, pub u64, pub u32, pub u64);
 
 /// What one end of a flow counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct EndTotals {
     /// Packets with application data.
     pub data_packets: Option<u64>,
     /// Of these, retransmissions.
@@ -86,9 +86,9 @@ pub struct Chunk {
     pub(crate) reads: Vec<(u64, u64)>,
     pub(crate) wires: Vec<(u64, u64)>,
     pub(crate) drops: Vec<HostDrop>,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Vec<StateSample>,
     /// Only in the last part.
-    pub totals: Option<Totals>,
+    pub totals: Option<EndTotals>,
 }
 
 /// How many more rows a session may keep; shared by its flows.
@@ -122,7 +122,7 @@ impl EndLog {
     /// An empty log of the end on `side` of a flow, with the `sizes` of a stream's messages.
     pub fn new(side: Side, is_echo: bool, sizes: Option<MessageSizes>) -> Self {
         let taps = FlowTaps::of_one_end(side, is_echo, sizes);
-        Self { side, taps, samples: Vec::new(), totals: Totals::default() }
+        Self { side, taps, samples: Vec::new(), totals: EndTotals::default() }
     }
 
     /// The log of the end on `side` of the flow `spec`, from the rows that a far end reports, its clock's
@@ -135,8 +135,11 @@ impl EndLog {
     ) -> Self {
         let mut log = Self::new(side, spec.echo_per_read.is_some(), None);
         log.totals = rows.totals.clone().unwrap_or_default();
-        log.samples =
-            rows.samples.iter().map(|sample| Sample { 0: to_ours(sample.0).as_nanos(), ..*sample }).collect();
+        log.samples = rows
+            .samples
+            .iter()
+            .map(|sample| StateSample { 0: to_ours(sample.0).as_nanos(), ..*sample })
+            .collect();
         let keeps_messages = spec.features().keeps_messages;
         if let Some(tap) = log.taps.written_by(side) {
             rows.write_to(tap, keeps_messages, bound, to_ours);
@@ -153,8 +156,8 @@ impl EndLog {
     }
 
     /// The connection's state was observed; kept if it changed.
-    pub(crate) fn on_sample(&mut self, sample: Sample) {
-        let is_same = self.samples.last().is_some_and(|last| Sample { 0: sample.0, ..*last } == sample);
+    pub(crate) fn on_sample(&mut self, sample: StateSample) {
+        let is_same = self.samples.last().is_some_and(|last| StateSample { 0: sample.0, ..*last } == sample);
         if !is_same {
             self.samples.push(sample);
         }
@@ -207,7 +210,7 @@ impl EndLog {
     }
 }
 
-impl Sample {
+impl StateSample {
     /// What was `seen` at `now`.
     pub fn of(seen: &Observation, now: Instant) -> Self {
         let packets = |value: Option<f64>| {
@@ -383,9 +386,9 @@ mod tests {
     #[test]
     fn an_unchanged_sample_is_not_kept() {
         let mut log = EndLog::new(Side::Near, false, None);
-        log.on_sample(Sample(1, 10, 5, 5, 5, 0, 9, 7));
-        log.on_sample(Sample(2, 10, 5, 5, 5, 0, 9, 7));
-        log.on_sample(Sample(3, 11, 5, 5, 5, 0, 9, 7));
+        log.on_sample(StateSample(1, 10, 5, 5, 5, 0, 9, 7));
+        log.on_sample(StateSample(2, 10, 5, 5, 5, 0, 9, 7));
+        log.on_sample(StateSample(3, 11, 5, 5, 5, 0, 9, 7));
         assert_eq!(log.samples.len(), 2);
     }
 }

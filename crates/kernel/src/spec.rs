@@ -11,7 +11,7 @@ use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 pub use dccp::DccpSpec;
-pub use transport::{Carrier, TransportSpec};
+pub use transport::{ChannelKind, TransportSpec};
 
 use crate::file::FileSpec;
 use crate::wire::FILE_HEADER;

@@ -15,7 +15,7 @@ use rustix::ioctl::{Getter, ioctl};
 use rustix::net::sockopt;
 use socket2::{MsgHdr, SockAddr, SockAddrStorage, SockRef};
 
-use crate::ancillary::{self, Message, messages};
+use crate::ancillary::{self, ControlMessage, messages};
 
 /// Datagrams taken with one system call.
 const BATCH: usize = 32;
@@ -120,8 +120,8 @@ impl ReceiveBatch {
             };
             for message in messages(filled(&self.control[index], &header.msg_hdr)) {
                 match message {
-                    Message::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
-                    Message::To(address) => received.to = Some(address),
+                    ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
+                    ControlMessage::To(address) => received.to = Some(address),
                 }
             }
             each(received);
@@ -217,8 +217,8 @@ pub(crate) fn receive_stream(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::R
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
     let stamp = messages(filled(&control, &header)).find_map(|message| match message {
-        Message::Stamp(stamp) => Some(stamp),
-        Message::To(_) => None,
+        ControlMessage::Stamp(stamp) => Some(stamp),
+        ControlMessage::To(_) => None,
     });
     Ok((count, stamp))
 }

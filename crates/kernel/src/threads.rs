@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::clock::HostClock;
-    use crate::end::{Common, Place, UdpRoute};
+    use crate::end::{EndContext, EndPlace, UdpRoute};
     use crate::log::RowBudget;
     use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
@@ -248,8 +248,8 @@ mod tests {
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns());
         let alarm = Arc::<Alarm>::default();
-        let common = Common { clock, budget: RowBudget::new(50_000_000), alarm: Arc::clone(&alarm) };
-        let place = Place { index: 0, is_sender: true, is_client: false, token: 7, seed: Seed::new(1) };
+        let common = EndContext { clock, budget: RowBudget::new(50_000_000), alarm: Arc::clone(&alarm) };
+        let place = EndPlace { index: 0, is_sender: true, is_client: false, token: 7, seed: Seed::new(1) };
         let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
         end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
         let stop = AtomicBool::new(false);

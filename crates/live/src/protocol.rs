@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::log::Chunk;
-use talkpath_kernel::progress::Progress;
+use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
 
@@ -136,7 +136,7 @@ pub(crate) enum Answer {
     /// clock, too.
     Progress {
         /// One a flow.
-        flows: Vec<Progress>,
+        flows: Vec<EndProgress>,
         /// When the question was read, ns since 1970 on the server's clock.
         received_ns: i64,
         /// When this was written.
@@ -488,7 +488,7 @@ mod tests {
             socket.set_recv_buffer_size(128 * 1024).unwrap();
             socket.set_send_buffer_size(128 * 1024).unwrap();
         }
-        let flows = vec![Progress { is_done: false, sent: 1 << 40, received: 1 << 40 }; 64];
+        let flows = vec![EndProgress { is_done: false, sent: 1 << 40, received: 1 << 40 }; 64];
         let answer = Answer::Progress { flows, received_ns: i64::MIN, sent_ns: i64::MIN, trouble: None };
         // Blanks, so that the kernel's buffers hold fewer of them.
         let question = format!("\"ask\"{}\n", " ".repeat(94));

@@ -229,7 +229,7 @@ impl Shared {
     fn join_stream(&self, (stream, unread): (TcpStream, Vec<u8>), secret: &Secret) {
         let Some(flow) = self.flows().by_secret.get(secret).cloned() else { return };
         let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client);
-        if is_client && !flow.spec.transport.carrier().is_udp() {
+        if is_client && !flow.spec.transport.channel_kind().is_udp() {
             session::attach(&flow, stream, &unread);
         }
     }

@@ -17,7 +17,7 @@ use crate::metrics::in_time;
 use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
-use crate::metrics::trip::{Outcome, Trip, one_way_trip, round_trip};
+use crate::metrics::trip::{Trip, TripOutcome, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 
 /// What one flow's messages came to.
@@ -172,7 +172,7 @@ impl FlowTally {
             && let (Fate::Delivered, Some(at)) = (row.fate, row.received)
         {
             // The outcome is known already, and is set here so that no code below needs to compute it.
-            self.add_trip(&Trip { outcome: Outcome::Received(at), ..one_way_trip(row) });
+            self.add_trip(&Trip { outcome: TripOutcome::Received(at), ..one_way_trip(row) });
         } else {
             self.add_other(row, back);
         }

@@ -34,7 +34,7 @@ pub type Expected = Verdict;
 impl Claim {
     /// Whether a check holds arenas against each other: such a claim is judged once.
     pub fn compares_arenas(&self) -> bool {
-        self.checks.iter().any(|check| matches!(check.kind, Kind::Agree { .. }))
+        self.checks.iter().any(|check| matches!(check.kind, ClaimKind::Agree { .. }))
     }
 
     /// The names of the cells that it reads.
@@ -76,7 +76,7 @@ pub struct Check {
     /// What is read, in the order of the comparison; for a line, x and y by turns.
     pub operands: Vec<Operand>,
     /// What must hold of their medians.
-    pub kind: Kind,
+    pub kind: ClaimKind,
     /// Where `--quick` judges it.
     pub quick: Vec<ArenaName>,
 }
@@ -100,7 +100,7 @@ pub struct Operand {
 /// What must hold of the medians of a check's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ClaimKind {
     /// One figure that is made of them lies within a bound.
     Figure {
         /// How it is made.
@@ -241,7 +241,7 @@ pub(crate) fn pairs(values: &[f64]) -> Vec<(f64, f64)> {
     values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-impl Kind {
+impl ClaimKind {
     /// Whether it holds of `values`, one an operand (of `Agree`: one an arena, in their order); `None` if
     /// they do not make the figure that it needs. Of `Agree` it answers for the tolerance alone.
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
@@ -283,17 +283,17 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn near(value: f64, within: Tolerance) -> Kind {
-        Kind::Figure { of: Figure::Median, bound: Bound::Near { value, within } }
+    fn near(value: f64, within: Tolerance) -> ClaimKind {
+        ClaimKind::Figure { of: Figure::Median, bound: Bound::Near { value, within } }
     }
 
     #[test]
     fn an_order_needs_strict_steps_and_every_one_of_them() {
-        assert_eq!(Kind::Rising.holds(&[1.0, 2.0, 3.0]), Some(true));
-        assert_eq!(Kind::Rising.holds(&[1.0, 3.0, 2.0]), Some(false));
-        assert_eq!(Kind::Rising.holds(&[0.0, 0.0]), Some(false));
-        assert_eq!(Kind::Falling.holds(&[3.0, 2.0]), Some(true));
-        assert_eq!(Kind::Rising.holds(&[]), None);
+        assert_eq!(ClaimKind::Rising.holds(&[1.0, 2.0, 3.0]), Some(true));
+        assert_eq!(ClaimKind::Rising.holds(&[1.0, 3.0, 2.0]), Some(false));
+        assert_eq!(ClaimKind::Rising.holds(&[0.0, 0.0]), Some(false));
+        assert_eq!(ClaimKind::Falling.holds(&[3.0, 2.0]), Some(true));
+        assert_eq!(ClaimKind::Rising.holds(&[]), None);
     }
 
     #[test]
@@ -301,24 +301,24 @@ mod tests {
         let rate = near(1_370_000.0, Tolerance::Relative(0.03));
         assert_eq!(rate.holds(&[1_330_000.0]), Some(true));
         assert_eq!(rate.holds(&[1_328_000.0]), Some(false));
-        let same = Kind::Same { within: Tolerance::Relative(0.10) };
+        let same = ClaimKind::Same { within: Tolerance::Relative(0.10) };
         assert_eq!(same.holds(&[0.10, 0.109]), Some(true));
         assert_eq!(same.holds(&[0.10, 0.112]), Some(false));
     }
 
     #[test]
     fn a_ratio_is_held_against_its_range_and_needs_a_divisor() {
-        let ratio = Kind::Figure { of: Figure::Ratio, bound: Bound::Between { low: 2.0, high: 3.0 } };
+        let ratio = ClaimKind::Figure { of: Figure::Ratio, bound: Bound::Between { low: 2.0, high: 3.0 } };
         assert_eq!(ratio.holds(&[290.0, 100.0]), Some(true));
         assert_eq!(ratio.holds(&[310.0, 100.0]), Some(false));
         assert_eq!(ratio.holds(&[310.0, 0.0]), None);
-        let less = Kind::Figure { of: Figure::Difference, bound: Bound::AtMost { value: 4.0 } };
+        let less = ClaimKind::Figure { of: Figure::Difference, bound: Bound::AtMost { value: 4.0 } };
         assert_eq!((less.holds(&[9.0, 5.0]), less.figure(&[9.0, 5.0])), (Some(true), Some(4.0)));
     }
 
     #[test]
     fn agreement_is_a_share_of_the_later_arena_s_value() {
-        let agree = Kind::Agree { within: Tolerance::Relative(0.05) };
+        let agree = ClaimKind::Agree { within: Tolerance::Relative(0.05) };
         assert_eq!(agree.holds(&[95.0, 100.0]), Some(true));
         assert_eq!(agree.holds(&[100.0, 95.0]), Some(false));
         assert_eq!(agree.figure(&[94.0, 100.0]), Some(-0.06));
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_line_takes_its_operands_by_turns() {
-        let slope = Kind::Figure { of: Figure::Slope, bound: Bound::AtLeast { value: 1.9 } };
+        let slope = ClaimKind::Figure { of: Figure::Slope, bound: Bound::AtLeast { value: 1.9 } };
         assert_eq!(slope.holds(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(true));
         assert_eq!(Figure::RSquared.of(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(1.0));
         assert_eq!(slope.holds(&[0.0, 1.0]), None);

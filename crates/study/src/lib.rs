@@ -32,7 +32,7 @@ mod words;
 
 pub use arena::{ArenaName, arena_list};
 pub use catalogue::{Embedded, embedded};
-pub use claim::{Bound, Check, Claim, Expected, Figure as FigureOf, Kind, Operand, Tolerance, Verdict};
+pub use claim::{Bound, Check, Claim, ClaimKind, Expected, Figure as FigureOf, Operand, Tolerance, Verdict};
 pub use fit::{Fit, fit};
 pub use judge::judge;
 pub use load::{load, load_with};
@@ -41,7 +41,7 @@ pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, HeldBy,
     Outcome, RowOutcome, Stands, TableOutcome, UnderAssumption, Value,
 };
-pub use sample::{CellSamples, LossRun, Sample, Trace, TraceLine};
+pub use sample::{CellSamples, LossRun, Sample, StateTrace, TraceLine};
 pub use selection::Selection;
 pub use stats::{Median, median};
 pub use study::{Assumption, Cell, Changes, Figure, FigureKind, Form, Kept, Study};

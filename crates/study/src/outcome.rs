@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::ArenaName;
-use crate::claim::{Kind, Verdict};
+use crate::claim::{ClaimKind, Verdict};
 use crate::sample::{LossRun, TraceLine};
 use crate::table::PublishedRow;
 
@@ -154,7 +154,7 @@ pub struct CheckOutcome {
     /// The metric's path: that of the first thing compared.
     pub metric: String,
     /// What must hold.
-    pub must: Kind,
+    pub must: ClaimKind,
     /// What is compared, in the order of the comparison; what did not run is absent.
     pub values: Vec<Value>,
     /// The one figure made of them, if one is judged: a ratio, a difference, a slope, by how much an arena is

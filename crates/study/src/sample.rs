@@ -28,7 +28,7 @@ pub struct CellSamples {
     /// One a repetition, in order.
     pub samples: Vec<Sample>,
     /// Of the first repetition, if a figure shows it.
-    pub trace: Option<Trace>,
+    pub trace: Option<StateTrace>,
     /// What bent the runs, in words for a person.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -97,7 +97,7 @@ pub struct Sample {
 
 /// State over time within a figure's stretch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Trace {
+pub struct StateTrace {
     /// Series of flows and links.
     pub lines: Vec<TraceLine>,
     /// Runs of missing messages, in order of time.
@@ -164,7 +164,7 @@ fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
     kept.map(|flow| (flow.info.name.clone(), quantiles(flow))).collect()
 }
 
-impl Trace {
+impl StateTrace {
     /// What the figures draw of `record`, a run of `cell`; `None` if they draw nothing of it.
     pub fn of(record: &RunRecord, cell: &Cell) -> Option<Self> {
         let (from, to) = cell.kept.trace?;

@@ -2,7 +2,7 @@
 
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::Verdict;
-use crate::claim::{Bound, Check, Claim, Figure, Kind, Tolerance};
+use crate::claim::{Bound, Check, Claim, ClaimKind, Figure, Tolerance};
 use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 
 /// `value` of `metric` for a person: rates in Mb/s or messages a second, shares in %, everything else as it
@@ -39,7 +39,8 @@ fn unit(metric: &str) -> (f64, &'static str) {
 /// The metric in whose unit a check's figure is: none for a ratio, a share or a slope.
 fn figure_metric(check: &CheckOutcome) -> &str {
     match check.must {
-        Kind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. } | Kind::Agree { .. } => "",
+        ClaimKind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. }
+        | ClaimKind::Agree { .. } => "",
         _ => &check.metric,
     }
 }
@@ -49,20 +50,21 @@ fn figure_metric(check: &CheckOutcome) -> &str {
 pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
     let figure = check.figure.filter(|_| check.values.len() > 1)?;
     Some(match check.must {
-        Kind::Agree { .. } => match check.ci95 {
+        ClaimKind::Agree { .. } => match check.ci95 {
             Some((low, high)) => {
                 format!("{:+.1} [{:+.1}, {:+.1}] %", 100.0 * figure, 100.0 * low, 100.0 * high)
             }
             None => format!("{:+.1} %", 100.0 * figure),
         },
-        Kind::Figure {
-            of: Figure::Ratio | Figure::Difference | Figure::Slope | Figure::RSquared, ..
+        ClaimKind::Figure {
+            of: Figure::Ratio | Figure::Difference | Figure::Slope | Figure::RSquared,
+            ..
         } => {
             let metric = figure_metric(check);
             let names = match check.must {
-                Kind::Figure { of: Figure::Ratio, .. } => ["ratio ", "over"],
-                Kind::Figure { of: Figure::Difference, .. } => ["difference ", "less"],
-                Kind::Figure { of: Figure::Slope, .. } => ["slope ", "slope"],
+                ClaimKind::Figure { of: Figure::Ratio, .. } => ["ratio ", "over"],
+                ClaimKind::Figure { of: Figure::Difference, .. } => ["difference ", "less"],
+                ClaimKind::Figure { of: Figure::Slope, .. } => ["slope ", "slope"],
                 _ => ["R² ", "R squared"],
             };
             let is_said = names.iter().any(|name| check.name.contains(name.trim_end()));
@@ -84,7 +86,7 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
 pub fn shown_must(check: &CheckOutcome) -> String {
     let metric = figure_metric(check);
     match check.must {
-        Kind::Figure { bound, .. } => match bound {
+        ClaimKind::Figure { bound, .. } => match bound {
             Bound::Near { value, within } => {
                 format!("{} ± {}", shown(metric, value), tolerance(metric, within))
             }
@@ -92,10 +94,10 @@ pub fn shown_must(check: &CheckOutcome) -> String {
             Bound::AtLeast { value } => format!("≥ {}", shown(metric, value)),
             Bound::Between { low, high } => format!("{} to {}", shown(metric, low), shown(metric, high)),
         },
-        Kind::Rising => "rises".to_owned(),
-        Kind::Falling => "falls".to_owned(),
-        Kind::Same { within } => format!("same ± {}", tolerance(metric, within)),
-        Kind::Agree { within } => format!("agree ± {}", tolerance(&check.metric, within)),
+        ClaimKind::Rising => "rises".to_owned(),
+        ClaimKind::Falling => "falls".to_owned(),
+        ClaimKind::Same { within } => format!("same ± {}", tolerance(metric, within)),
+        ClaimKind::Agree { within } => format!("agree ± {}", tolerance(&check.metric, within)),
     }
 }
 
@@ -148,7 +150,7 @@ pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
 
 /// A check with its values: `loss, 12 TCP: 0.5 % (het-12), 0.4 % (hom-12)`.
 fn in_full(check: &CheckOutcome) -> String {
-    let compares_arenas = matches!(check.must, Kind::Agree { .. });
+    let compares_arenas = matches!(check.must, ClaimKind::Agree { .. });
     let values: Vec<_> = check
         .values
         .iter()
@@ -159,21 +161,23 @@ fn in_full(check: &CheckOutcome) -> String {
         .collect();
     let figure = shown_figure(check).map_or_else(String::new, |figure| format!("{figure}: "));
     let must = match check.must {
-        Kind::Figure { bound: Bound::Near { value, within }, .. } => {
+        ClaimKind::Figure { bound: Bound::Near { value, within }, .. } => {
             let metric = figure_metric(check);
             format!(", published {} within {}", shown(metric, value), tolerance(metric, within))
         }
-        Kind::Figure { bound: Bound::Between { .. }, .. } => format!(", published {}", shown_must(check)),
-        Kind::Figure { bound: Bound::AtMost { value }, .. } => {
+        ClaimKind::Figure { bound: Bound::Between { .. }, .. } => {
+            format!(", published {}", shown_must(check))
+        }
+        ClaimKind::Figure { bound: Bound::AtMost { value }, .. } => {
             format!(", should be at most {}", shown(figure_metric(check), value))
         }
-        Kind::Figure { bound: Bound::AtLeast { value }, .. } => {
+        ClaimKind::Figure { bound: Bound::AtLeast { value }, .. } => {
             format!(", should be at least {}", shown(figure_metric(check), value))
         }
-        Kind::Rising => ", should rise".to_owned(),
-        Kind::Falling => ", should fall".to_owned(),
-        Kind::Same { within } => format!(", should be the same within {within}"),
-        Kind::Agree { within } => {
+        ClaimKind::Rising => ", should rise".to_owned(),
+        ClaimKind::Falling => ", should fall".to_owned(),
+        ClaimKind::Same { within } => format!(", should be the same within {within}"),
+        ClaimKind::Agree { within } => {
             let within = tolerance(&check.metric, within);
             match check.held_by {
                 Some(HeldBy::Spread) => {

@@ -11,7 +11,7 @@ use talkpath_units::Instant;
 
 use super::{Emulator, Slot};
 use crate::capture::Interface;
-use crate::decision::{Decision, Outcome};
+use crate::decision::{Decision, PacketOutcome};
 use crate::device::{MAX_TRAIN, complete_checksum};
 use crate::packet::{Protocol, UDP_HEADER, write_fragment};
 
@@ -25,9 +25,11 @@ impl Emulator<'_> {
             let is_done = slot.undecided == 0;
             let mut is_in_train = false;
             match decision.outcome {
-                Outcome::Departs => is_in_train = self.depart(&decision),
-                Outcome::Dropped { .. } => self.note_drop(decision.tag, decision.part, DropCause::Queue),
-                Outcome::Lost { .. } => self.note_drop(decision.tag, decision.part, DropCause::Loss),
+                PacketOutcome::Departs => is_in_train = self.depart(&decision),
+                PacketOutcome::Dropped { .. } => {
+                    self.note_drop(decision.tag, decision.part, DropCause::Queue);
+                }
+                PacketOutcome::Lost { .. } => self.note_drop(decision.tag, decision.part, DropCause::Loss),
             }
             if is_done && !is_in_train {
                 self.free.push(decision.tag);

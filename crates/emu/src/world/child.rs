@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use talkpath_kernel::host::cable::{Between, CableRequests, FAR_ENDS, TunRequests, route_request};
-use talkpath_kernel::host::netlink::{Request, Route, route_socket};
+use talkpath_kernel::host::netlink::{NetlinkRequest, Route, route_socket};
 use talkpath_kernel::host::{fork, ring};
 
 use super::failure::Step;
@@ -33,7 +33,7 @@ enum Devices {
 
 /// The route to the other host.
 struct RouteRequest {
-    request: Request,
+    request: NetlinkRequest,
     /// Whether packets may be too large for the path without it.
     is_needed: bool,
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
-use talkpath_kernel::spec::{Carrier, TransportSpec};
+use talkpath_kernel::spec::{ChannelKind, TransportSpec};
 use talkpath_kernel::sys::{SocketSwitch, set_option, switch_on};
 
 use super::endpoint;
@@ -31,9 +31,11 @@ pub(crate) struct SocketPlan<'a> {
 /// A socket that is ready to be used from anywhere: bound, and connected (UDP) or listening (TCP's receiver).
 /// After fork.
 pub(super) fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
-    match plan.transport.carrier() {
-        Carrier::Datagrams | Carrier::OverUdp => datagram_socket(plan, plan.transport.datagram_buffer()),
-        Carrier::Connection => stream_socket(plan, plan.transport.mss()),
+    match plan.transport.channel_kind() {
+        ChannelKind::Datagrams | ChannelKind::OverUdp => {
+            datagram_socket(plan, plan.transport.datagram_buffer())
+        }
+        ChannelKind::Connection => stream_socket(plan, plan.transport.mss()),
     }
 }
 

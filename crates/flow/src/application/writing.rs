@@ -4,7 +4,7 @@ use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
 
 use super::{Application, clipped};
-use crate::channel::{Channel, Outcome, Write};
+use crate::channel::{Channel, Write, WriteOutcome};
 use crate::taps::FlowTaps;
 use crate::workload::{AnyWorkload, Awaits, Workload};
 
@@ -114,22 +114,22 @@ impl Application {
             let now = channel.now(now);
             let write = Write { flow: self.flow, message: *message, is_begun, written, expires };
             let outcome = channel.write(&write, now);
-            if outcome == Outcome::NoRoom {
+            if outcome == WriteOutcome::NoRoom {
                 return false;
             }
             if let Some(tap) = taps.written_by(self.side) {
                 match outcome {
-                    Outcome::Taken(_) if is_begun => {}
-                    Outcome::Taken(_) if self.keeps_messages => tap.on_sent(message.seq, now),
-                    Outcome::Taken(_) => tap.on_sent_stream(message.seq, now),
-                    Outcome::Expired => tap.on_expired(message.seq),
+                    WriteOutcome::Taken(_) if is_begun => {}
+                    WriteOutcome::Taken(_) if self.keeps_messages => tap.on_sent(message.seq, now),
+                    WriteOutcome::Taken(_) => tap.on_sent_stream(message.seq, now),
+                    WriteOutcome::Expired => tap.on_expired(message.seq),
                     // A part of it was sent.
-                    Outcome::Refused if is_begun => {}
-                    Outcome::Refused | Outcome::NoRoom => tap.on_refused(message.seq),
+                    WriteOutcome::Refused if is_begun => {}
+                    WriteOutcome::Refused | WriteOutcome::NoRoom => tap.on_refused(message.seq),
                 }
             }
             channel.flush(self.flow, self.side, taps, now);
-            let Outcome::Taken(part) = outcome else { return true };
+            let WriteOutcome::Taken(part) = outcome else { return true };
             if part >= message.size {
                 return true;
             }
@@ -150,7 +150,7 @@ impl Application {
             let message = Message { seq: 0, size, due: now };
             let (flow, written) = (self.flow, Bytes::ZERO);
             let write = Write { flow, message, is_begun: false, written, expires: None };
-            let Outcome::Taken(part) = channel.write(&write, now) else { return };
+            let WriteOutcome::Taken(part) = channel.write(&write, now) else { return };
             self.stream_echo.unwritten -= part;
             self.stream_echo.written += part.get();
             if let Some(tap) = &mut taps.echo {

@@ -3,7 +3,7 @@
 use talkpath_units::Duration;
 
 use super::dccp::DccpChannel;
-use super::place::Place;
+use super::place::EndPlace;
 use super::tcp::TcpChannel;
 use super::udp::UdpChannel;
 use crate::clock::RunClock;
@@ -25,7 +25,7 @@ impl AnyChannel {
     pub(super) fn new(
         session: &SessionSpec,
         spec: &FlowSpec,
-        place: &Place,
+        place: &EndPlace,
         bound: u64,
         clock: RunClock,
     ) -> Self {

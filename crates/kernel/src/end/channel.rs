@@ -12,8 +12,8 @@ use talkpath_units::Instant;
 use super::dial::Dial;
 use super::route::UdpRoute;
 use crate::clock::RunClock;
-use crate::log::{Sample, Totals};
-use crate::progress::Progress;
+use crate::log::{EndTotals, StateSample};
+use crate::progress::EndProgress;
 
 /// When a channel's state may be noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) trait HostChannel: Channel {
 
     /// How far this end is. `has_written`: its application has written all that it ever will. `is_over`:
     /// sending has stopped.
-    fn progress(&self, has_written: bool, is_over: bool) -> Progress;
+    fn progress(&self, has_written: bool, is_over: bool) -> EndProgress;
 
     /// What ended the flow before its time, once.
     fn take_failure(&mut self) -> Option<String> {
@@ -95,7 +95,7 @@ pub(super) trait HostChannel: Channel {
     }
 
     /// The channel's state, if it is to be noted on this occasion.
-    fn sample(&mut self, occasion: Occasion) -> Option<Sample>;
+    fn sample(&mut self, occasion: Occasion) -> Option<StateSample>;
 
     /// What this flow's datagrams carry; `None` for a connection.
     fn token(&self) -> Option<u32> {
@@ -118,5 +118,5 @@ pub(super) trait HostChannel: Channel {
     }
 
     /// Adds what was counted.
-    fn count(&self, totals: &mut Totals);
+    fn count(&self, totals: &mut EndTotals);
 }

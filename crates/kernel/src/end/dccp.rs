@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-use talkpath_flow::{Channel, FlowId, FlowTaps, Lateness, Outcome, Read, Side, Write};
+use talkpath_flow::{Channel, FlowId, FlowTaps, Lateness, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{DropCause, LegTap};
 use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
 use talkpath_transport::dccp::{Dccp, ResetCode, State};
@@ -28,11 +28,11 @@ use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
-use super::place::Place;
+use super::place::EndPlace;
 use super::route::UdpRoute;
 use crate::clock::RunClock;
-use crate::log::{Sample, Totals};
-use crate::progress::Progress;
+use crate::log::{EndTotals, StateSample};
+use crate::progress::EndProgress;
 use crate::spec::{DccpSpec, FlowSpec};
 
 /// A DCCP flow's channel.
@@ -103,13 +103,13 @@ impl Channel for DccpChannel {
         !self.is_closing && (self.machine.is_open() || refuses)
     }
 
-    fn write(&mut self, write: &Write, now: Instant) -> Outcome {
+    fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
         match self.machine.handle_message(write.message, now) {
-            Ok(()) => Outcome::Taken(write.message.size),
-            Err(Refused::NoRoom) => Outcome::NoRoom,
+            Ok(()) => WriteOutcome::Taken(write.message.size),
+            Err(Refused::NoRoom) => WriteOutcome::NoRoom,
             Err(why) => {
                 *self.refusals.entry(why.to_string()).or_default() += 1;
-                Outcome::Refused
+                WriteOutcome::Refused
             }
         }
     }
@@ -259,12 +259,12 @@ impl HostChannel for DccpChannel {
         Some(&self.lateness)
     }
 
-    fn progress(&self, has_written: bool, is_over: bool) -> Progress {
+    fn progress(&self, has_written: bool, is_over: bool) -> EndProgress {
         let is_done = (has_written && self.is_empty()) || (is_over && !self.was_open);
-        Progress { is_done, sent: self.sent, received: self.incoming.unique() }
+        EndProgress { is_done, sent: self.sent, received: self.incoming.unique() }
     }
 
-    fn count(&self, totals: &mut Totals) {
+    fn count(&self, totals: &mut EndTotals) {
         let counters = self.machine.counters();
         totals.data_packets = Some(counters.data_packets);
         totals.timeouts = Some(counters.timeouts);
@@ -272,12 +272,12 @@ impl HostChannel for DccpChannel {
         totals.unsent.clone_from(&self.unsent);
     }
 
-    fn sample(&mut self, occasion: Occasion) -> Option<Sample> {
+    fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
         if occasion != Occasion::Turn {
             return None;
         }
         // There is no far end's window in DCCP.
-        let sample = Sample::of(&Observation { window: None, ..self.machine.observe() }, self.now);
+        let sample = StateSample::of(&Observation { window: None, ..self.machine.observe() }, self.now);
         let (windows, queued) = ((sample.1, sample.2), sample.5);
         let sampling = &mut self.sampling;
         let is_wanted =
@@ -300,7 +300,7 @@ impl DccpChannel {
     /// is noted every `interval`, and sending stops at `stop`.
     pub(super) fn new(
         (flow, spec): (&FlowSpec, &DccpSpec),
-        place: &Place,
+        place: &EndPlace,
         bound: u64,
         (interval, stop): (Duration, Instant),
         clock: RunClock,

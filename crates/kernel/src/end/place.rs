@@ -4,7 +4,7 @@ use talkpath_units::Seed;
 
 /// Which end of which flow.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct EndPlace {
     /// The flow's place in the session.
     pub index: usize,
     /// Whether this end sends the workload's messages.

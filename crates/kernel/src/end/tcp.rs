@@ -20,17 +20,17 @@ use std::sync::OnceLock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::SendFlags;
 use rustix::time::Timespec;
-use talkpath_flow::{Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
+use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_transport::tcp::WRITE;
 use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
 
 use super::channel::{HostChannel, Occasion};
 use super::dial::{Dial, watch};
-use super::place::Place;
+use super::place::EndPlace;
 use crate::clock::RunClock;
-use crate::log::{Sample, Totals};
-use crate::progress::Progress;
+use crate::log::{EndTotals, StateSample};
+use crate::progress::EndProgress;
 use crate::spec::FlowSpec;
 use crate::sys::{SocketSwitch, TcpInfo, receive_stream, send_queue, switch_on, tcp_info};
 use crate::wire::filling;
@@ -94,11 +94,11 @@ impl Channel for TcpChannel {
         self.state == State::Open || self.refuses()
     }
 
-    fn write(&mut self, write: &Write, _now: Instant) -> Outcome {
+    fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
         if self.refuses() {
-            return Outcome::Refused;
+            return WriteOutcome::Refused;
         }
-        let Some(socket) = &mut self.socket else { return Outcome::NoRoom };
+        let Some(socket) = &mut self.socket else { return WriteOutcome::NoRoom };
         // A file's next byte is the one after all that the socket has taken.
         let bytes = match self.spec.file.as_ref().filter(|_| self.is_sender) {
             Some(file) => {
@@ -110,16 +110,16 @@ impl Channel for TcpChannel {
         let piece = usize::try_from(write.message.size.get()).unwrap_or(usize::MAX).min(bytes.len());
         loop {
             match socket.write(&bytes[..piece]) {
-                Ok(0) => return Outcome::NoRoom,
+                Ok(0) => return WriteOutcome::NoRoom,
                 Ok(count) => {
                     self.sent += count as u64;
-                    return Outcome::Taken(Bytes::new(count as u64));
+                    return WriteOutcome::Taken(Bytes::new(count as u64));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Outcome::NoRoom,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return WriteOutcome::NoRoom,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.fail(&error);
-                    return if self.refuses() { Outcome::Refused } else { Outcome::NoRoom };
+                    return if self.refuses() { WriteOutcome::Refused } else { WriteOutcome::NoRoom };
                 }
             }
         }
@@ -234,12 +234,12 @@ impl HostChannel for TcpChannel {
         }
     }
 
-    fn progress(&self, has_written: bool, is_over: bool) -> Progress {
+    fn progress(&self, has_written: bool, is_over: bool) -> EndProgress {
         let is_done = has_written || (is_over && !self.was_open);
-        Progress { is_done, sent: self.sent, received: self.received }
+        EndProgress { is_done, sent: self.sent, received: self.received }
     }
 
-    fn count(&self, totals: &mut Totals) {
+    fn count(&self, totals: &mut EndTotals) {
         let Some(socket) = &self.socket else { return };
         let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
         totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
@@ -257,16 +257,16 @@ impl HostChannel for TcpChannel {
         self.failure.take()
     }
 
-    fn sample(&mut self, occasion: Occasion) -> Option<Sample> {
+    fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
         let is_wanted = occasion == Occasion::Interval && self.state == State::Open;
         // Without a window the system did not say.
         let seen = is_wanted.then(|| self.observe()).filter(|seen| seen.cwnd.is_some())?;
-        Some(Sample::of(&seen, self.clock.now()))
+        Some(StateSample::of(&seen, self.clock.now()))
     }
 }
 
 impl TcpChannel {
-    pub(super) fn new(spec: &FlowSpec, place: &Place, clock: RunClock) -> Self {
+    pub(super) fn new(spec: &FlowSpec, place: &EndPlace, clock: RunClock) -> Self {
         Self {
             spec: spec.clone(),
             is_sender: place.is_sender,

@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 
-use talkpath_flow::{Channel, FlowId, FlowTaps, Outcome, Read, Side, Write};
+use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
 
 use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
-use super::place::Place;
+use super::place::EndPlace;
 use super::route::UdpRoute;
 use crate::clock::RunClock;
-use crate::log::{Sample, Totals};
-use crate::progress::Progress;
+use crate::log::{EndTotals, StateSample};
+use crate::progress::EndProgress;
 use crate::spec::FlowSpec;
 use crate::sys::send_queue;
 use crate::wire::{FILE_HEADER, MAX_UDP_PAYLOAD, read_header};
@@ -72,7 +72,7 @@ impl Channel for UdpChannel {
         self.opens_at.is_none()
     }
 
-    fn write(&mut self, write: &Write, _now: Instant) -> Outcome {
+    fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
         let size = write.message.size.get().min(MAX_UDP_PAYLOAD);
         let payload = match self.buffer.get(..usize::try_from(size).unwrap_or(usize::MAX)) {
             Some(read) if self.read_last == Some(write.message.seq) => read,
@@ -82,11 +82,11 @@ impl Channel for UdpChannel {
         match self.route.as_ref().map_or_else(unconnected, |route| route.send(payload)) {
             Ok(()) => {
                 self.taken += 1;
-                Outcome::Taken(write.message.size)
+                WriteOutcome::Taken(write.message.size)
             }
             Err(why) => {
                 *self.refusals.entry(why.to_string()).or_default() += 1;
-                Outcome::Refused
+                WriteOutcome::Refused
             }
         }
     }
@@ -173,11 +173,11 @@ impl HostChannel for UdpChannel {
         Some((seq, self.clock.stamped(Some(stamp_ns?))))
     }
 
-    fn progress(&self, has_written: bool, _is_over: bool) -> Progress {
-        Progress { is_done: has_written, sent: self.taken, received: self.incoming.unique() }
+    fn progress(&self, has_written: bool, _is_over: bool) -> EndProgress {
+        EndProgress { is_done: has_written, sent: self.taken, received: self.incoming.unique() }
     }
 
-    fn count(&self, totals: &mut Totals) {
+    fn count(&self, totals: &mut EndTotals) {
         totals.data_packets = Some(self.taken);
         totals.refusals.clone_from(&self.refusals);
     }
@@ -187,14 +187,14 @@ impl HostChannel for UdpChannel {
     }
 
     /// What the socket still holds of what a sender without a clock gave it.
-    fn sample(&mut self, occasion: Occasion) -> Option<Sample> {
+    fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
         (occasion == Occasion::Timeout && self.is_sender && !self.spec.is_clocked())
-            .then(|| Sample::of(&self.observe(), self.clock.now()))
+            .then(|| StateSample::of(&self.observe(), self.clock.now()))
     }
 }
 
 impl UdpChannel {
-    pub(super) fn new(spec: &FlowSpec, place: &Place, bound: u64, clock: RunClock) -> Self {
+    pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, clock: RunClock) -> Self {
         Self {
             spec: spec.clone(),
             is_sender: place.is_sender,

@@ -27,7 +27,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::fork::open_file;
-use super::netlink::{CableEnd, Request, Route, route_socket};
+use super::netlink::{CableEnd, NetlinkRequest, Route, route_socket};
 use super::ring::{self, Layout};
 
 /// The namespace with the emulator's ends of the cables.
@@ -40,10 +40,10 @@ pub struct Between {
 
 /// What is sent to rtnetlink(7) for a host's cable.
 pub struct CableRequests {
-    lay: Request,
-    bring_up_far_end: Request,
-    address: Request,
-    bring_up: Request,
+    lay: NetlinkRequest,
+    bring_up_far_end: NetlinkRequest,
+    address: NetlinkRequest,
+    bring_up: NetlinkRequest,
     /// The index of the emulator's end.
     far_index: u32,
     largest_packet: u16,
@@ -51,9 +51,9 @@ pub struct CableRequests {
 
 /// The same for a host's TUN device.
 pub struct TunRequests {
-    limits: Request,
-    address: Request,
-    bring_up: Request,
+    limits: NetlinkRequest,
+    address: NetlinkRequest,
+    bring_up: NetlinkRequest,
 }
 
 /// `struct ifreq` of linux/if.h: a name and 24 bytes of whatever the request is about.
@@ -108,10 +108,10 @@ impl CableRequests {
     pub fn new(between: &Between, far: CableEnd<'_>, address: Ipv4Addr, largest_packet: u16) -> Self {
         let near = CableEnd { name: DEVICE, index: HOST_INDEX };
         Self {
-            lay: Request::cable(near, far, between.namespace.as_fd(), largest_packet),
-            bring_up_far_end: Request::bring_up(far.index),
-            address: Request::address(near.index, address, PREFIX),
-            bring_up: Request::bring_up(near.index),
+            lay: NetlinkRequest::cable(near, far, between.namespace.as_fd(), largest_packet),
+            bring_up_far_end: NetlinkRequest::bring_up(far.index),
+            address: NetlinkRequest::address(near.index, address, PREFIX),
+            bring_up: NetlinkRequest::bring_up(near.index),
             far_index: far.index,
             largest_packet,
         }
@@ -122,9 +122,9 @@ impl TunRequests {
     /// The requests for the device of a host with this address.
     pub fn new(address: Ipv4Addr, mtu: u16) -> Self {
         Self {
-            limits: Request::limits(HOST_INDEX, mtu, TUN_QUEUE),
-            address: Request::address(HOST_INDEX, address, PREFIX),
-            bring_up: Request::bring_up(HOST_INDEX),
+            limits: NetlinkRequest::limits(HOST_INDEX, mtu, TUN_QUEUE),
+            address: NetlinkRequest::address(HOST_INDEX, address, PREFIX),
+            bring_up: NetlinkRequest::bring_up(HOST_INDEX),
         }
     }
 
@@ -154,8 +154,8 @@ impl TunRequests {
 }
 
 /// The request for a route from a host to the host `to`, sent in the namespace of the former.
-pub fn route_request(to: Ipv4Addr, route: Route) -> Request {
-    Request::route(HOST_INDEX, to, route)
+pub fn route_request(to: Ipv4Addr, route: Route) -> NetlinkRequest {
+    NetlinkRequest::route(HOST_INDEX, to, route)
 }
 
 /// Has the kernel cut super-packets before this device: a packet of its own on the cable for each. By

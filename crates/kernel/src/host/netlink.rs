@@ -15,7 +15,7 @@ use netlink_packet_core::{
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
 /// One request, as the kernel reads it.
-pub struct Request(Vec<u8>);
+pub struct NetlinkRequest(Vec<u8>);
 
 /// One end of a cable.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ pub struct Route {
     pub mtu: u32,
 }
 
-impl Request {
+impl NetlinkRequest {
     /// Makes a cable from a host, in whose namespace the request is sent, to the emulator in the namespace
     /// behind the descriptor `between`.
     pub(crate) fn cable(
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_request_is_as_long_as_its_header_says_and_its_attributes_are_aligned() {
-        let Request(bytes) = Request::route(7, Ipv4Addr::new(192, 0, 2, 1), Route::default());
+        let NetlinkRequest(bytes) = NetlinkRequest::route(7, Ipv4Addr::new(192, 0, 2, 1), Route::default());
         assert_eq!(NetlinkBuffer::new(&bytes[..]).length() as usize, bytes.len());
         // Destination, device, and no metric.
         let attributes = [8, 0, 1, 0, 192, 0, 2, 1, 8, 0, 4, 0, 7, 0, 0, 0, 4, 0, 8, 0];

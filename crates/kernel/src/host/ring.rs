@@ -41,7 +41,7 @@ pub struct Ring {
 }
 
 /// What lies in the next frame.
-pub struct Waiting<'a> {
+pub struct WaitingFrame<'a> {
     /// When the kernel took it from its host, ns of CLOCK_REALTIME.
     pub stamp_ns: i64,
     /// The `virtio_net_hdr`.
@@ -155,7 +155,7 @@ impl Ring {
     }
 
     /// What waits longest, if anything does.
-    pub fn peek(&self) -> Option<Waiting<'_>> {
+    pub fn peek(&self) -> Option<WaitingFrame<'_>> {
         let (start, header) = self.frame();
         if header.status.load(Ordering::Acquire) & TP_STATUS_USER == 0 {
             return None;
@@ -168,7 +168,7 @@ impl Ring {
         let (mac, net) = (place(&header.mac), place(&header.net));
         let captured = number(&header.captured);
         let end = mac.saturating_add(captured as usize).min(bytes.len());
-        Some(Waiting {
+        Some(WaitingFrame {
             stamp_ns: i64::from(number(&header.seconds)) * 1_000_000_000
                 + i64::from(number(&header.nanoseconds)),
             header: mac.checked_sub(VIRTIO_HEADER).and_then(|at| bytes.get(at..mac)).unwrap_or(&[]),

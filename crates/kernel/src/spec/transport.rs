@@ -35,10 +35,10 @@ pub enum TransportSpec {
     Dccp(DccpSpec),
 }
 
-/// What carries a flow between two real hosts, and so who opens its channel and who serves it. An arena asks
-/// for this, and not for the transport.
+/// What channel a flow has between two real hosts, and so who opens it and who serves it. An arena matches
+/// on this, and not on the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
+pub enum ChannelKind {
     /// A UDP socket of each host. The kernel runs the protocol; a datagram is a message.
     Datagrams,
     /// A TCP connection, which one host dials. The kernel runs the protocol.
@@ -48,7 +48,7 @@ pub enum Carrier {
     OverUdp,
 }
 
-impl Carrier {
+impl ChannelKind {
     /// Whether each end has a UDP socket, which must be known to the other.
     pub const fn is_udp(self) -> bool {
         match self {
@@ -99,12 +99,12 @@ impl TransportSpec {
         }
     }
 
-    /// What carries it.
-    pub const fn carrier(&self) -> Carrier {
+    /// What channel it has between real hosts.
+    pub const fn channel_kind(&self) -> ChannelKind {
         match self {
-            Self::Udp { .. } => Carrier::Datagrams,
-            Self::Tcp { .. } => Carrier::Connection,
-            Self::Dccp(_) => Carrier::OverUdp,
+            Self::Udp { .. } => ChannelKind::Datagrams,
+            Self::Tcp { .. } => ChannelKind::Connection,
+            Self::Dccp(_) => ChannelKind::OverUdp,
         }
     }
 

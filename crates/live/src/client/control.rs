@@ -7,7 +7,7 @@ use talkpath_arena::offset::Probe;
 use talkpath_kernel::clock::HostClock;
 use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{Chunk, RowBudget};
-use talkpath_kernel::progress::Progress;
+use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::random::random;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
@@ -33,7 +33,7 @@ pub(super) struct ServerControl {
 /// What the server said of a run under way.
 pub(super) struct Heard {
     /// How far its flows are.
-    pub(super) flows: Vec<Progress>,
+    pub(super) flows: Vec<EndProgress>,
     /// Its clock against ours.
     pub(super) probe: Option<Probe>,
 }

@@ -16,7 +16,7 @@ use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::end::SharedEnd;
 use talkpath_kernel::join::RunEnd;
 use talkpath_kernel::log::{Chunk, RowBudget, sample_interval};
-use talkpath_kernel::progress::Progress;
+use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::threads::{close_connections, pace, receive_datagrams, serve_connections};
@@ -47,13 +47,13 @@ struct Session<'a> {
 
 /// What the watch over a run saw.
 struct Watched {
-    outcome: Outcome,
+    outcome: RunOutcome,
     /// The far clock against ours, during the run.
     probes: Vec<Probe>,
 }
 
 /// Why the run's loop ended.
-enum Outcome {
+enum RunOutcome {
     Drained,
     Interrupted,
     Gone(String),
@@ -124,7 +124,7 @@ impl Session<'_> {
     ) -> (Watched, Disturbance) {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(self.scenario.duration);
-        let has_streams = self.spec.flows.iter().any(|flow| !flow.transport.carrier().is_udp());
+        let has_streams = self.spec.flows.iter().any(|flow| !flow.transport.channel_kind().is_udp());
         let mut disturbance = Disturbance { drops: UdpDrops::none(), ..Disturbance::default() };
         let stolen = StolenTime::start();
         let descriptors = || self.sockets.iter().map(|(socket, _)| socket.as_fd());
@@ -137,7 +137,7 @@ impl Session<'_> {
                 .then(|| scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop)));
             let mut probes = Vec::new();
             let outcome = self.watch(far, (host, clock), &mut probes);
-            if matches!(outcome, Outcome::Drained) {
+            if matches!(outcome, RunOutcome::Drained) {
                 close_connections(&self.ends, clock);
             }
             stop.store(true, Ordering::Relaxed);
@@ -171,10 +171,10 @@ impl Session<'_> {
         far: &mut ServerControl,
         (host, clock): (HostClock, RunClock),
         probes: &mut Vec<Probe>,
-    ) -> Outcome {
+    ) -> RunOutcome {
         let stop = self.spec.stop();
         let drain = Duration::from_nanos(self.spec.drain_ns);
-        let mut theirs = vec![Progress::default(); self.ends.len()];
+        let mut theirs = vec![EndProgress::default(); self.ends.len()];
         let mut last_delivery = stop;
         let mut next_ask = Instant::ZERO;
         let mut next_registration = Instant::ZERO.saturating_add(KEEP_OPEN);
@@ -182,12 +182,12 @@ impl Session<'_> {
             let now = clock.now();
             (self.plan.progress)(now);
             if self.plan.interrupt.load(Ordering::Relaxed) {
-                return Outcome::Interrupted;
+                return RunOutcome::Interrupted;
             }
             if now >= next_ask {
                 next_ask = now.saturating_add(if now < stop { ASK } else { ASK_DRAINING });
                 if let Err(why) = far.ask(host) {
-                    return Outcome::Gone(why);
+                    return RunOutcome::Gone(why);
                 }
             }
             if now >= next_registration {
@@ -203,9 +203,9 @@ impl Session<'_> {
                     }
                     theirs = progress;
                 }
-                Ok(Some(_)) => return Outcome::Gone(format!("{} broke the protocol", far.name())),
+                Ok(Some(_)) => return RunOutcome::Gone(format!("{} broke the protocol", far.name())),
                 Ok(None) => {}
-                Err(why) => return Outcome::Gone(why),
+                Err(why) => return RunOutcome::Gone(why),
             }
             let mut is_drained = true;
             let mut never_opened = 0;
@@ -221,15 +221,15 @@ impl Session<'_> {
                 };
             }
             if never_opened == self.ends.len() {
-                return Outcome::Gone(self.first_failure(far.name()));
+                return RunOutcome::Gone(self.first_failure(far.name()));
             }
             if self.budget.is_spent() {
-                return Outcome::Gone(
+                return RunOutcome::Gone(
                     "this host's limit of rows is reached; make the run shorter".to_owned(),
                 );
             }
             if is_drained || clock.now() > last_delivery.saturating_add(drain) {
-                return Outcome::Drained;
+                return RunOutcome::Drained;
             }
         }
     }
@@ -254,8 +254,8 @@ impl Session<'_> {
         disturbance: &Disturbance,
     ) -> Result<RunRecord, ArenaError> {
         let mut gone = match &outcome {
-            Outcome::Gone(why) => Some(why.clone()),
-            Outcome::Drained | Outcome::Interrupted => None,
+            RunOutcome::Gone(why) => Some(why.clone()),
+            RunOutcome::Drained | RunOutcome::Interrupted => None,
         };
         // If one flow failed, the control connection may still report what the others did.
         let collected = self.collect(&mut far, host);
@@ -270,14 +270,17 @@ impl Session<'_> {
             far.leave();
         }
         let offset = Offset::new(before, &after).map(|offset| offset.with_probes_between(&probes));
-        let end =
-            if gone.is_none() && matches!(outcome, Outcome::Drained) { RunEnd::Drained } else { RunEnd::Cut };
+        let end = if gone.is_none() && matches!(outcome, RunOutcome::Drained) {
+            RunEnd::Drained
+        } else {
+            RunEnd::Cut
+        };
         let logs = logs.map(|logs| self.far_logs(&logs, offset, (start, far_start)));
         let mut record = self.record(logs.as_deref(), offset, end);
         self.judge(&mut record, disturbance, &totals, logs.as_deref());
         let partial = |record| Some(Box::new(record));
         match (gone, outcome) {
-            (_, Outcome::Interrupted) => Err(ArenaError::Interrupted { partial: partial(record) }),
+            (_, RunOutcome::Interrupted) => Err(ArenaError::Interrupted { partial: partial(record) }),
             (Some(what), _) => Err(ArenaError::FarEnd { what, partial: partial(record) }),
             (None, _) => Ok(record),
         }
@@ -297,7 +300,7 @@ impl Session<'_> {
 }
 
 /// Whether all that was sent on a flow has arrived, and nothing more will be sent.
-fn is_delivered(spec: &FlowSpec, near: Progress, far: Progress) -> bool {
+fn is_delivered(spec: &FlowSpec, near: EndProgress, far: EndProgress) -> bool {
     let (sender, receiver) = if spec.is_up { (near, far) } else { (far, near) };
     let is_there = sender.is_done && receiver.received == sender.sent;
     let is_back = spec.echo_per_read.is_none() || sender.received == sender.sent;

@@ -43,7 +43,7 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     let Some(secret) = read_registration(datagram.payload) else { return };
     let mut flows = shared.flows();
     let Some(flow) = flows.by_secret.get(&secret).cloned() else { return };
-    if from.ip() != flow.client || !flow.spec.transport.carrier().is_udp() {
+    if from.ip() != flow.client || !flow.spec.transport.channel_kind().is_udp() {
         return;
     }
     let route = UdpRoute {

@@ -11,7 +11,7 @@ use talkpath_flow::Lateness;
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
-use talkpath_kernel::end::{Common, Place, SharedEnd, apply_options, unforeseen_seed};
+use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd, apply_options, unforeseen_seed};
 use talkpath_kernel::file::keep;
 use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{RowBudget, sample_interval};
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
         };
         let client = control.stream().peer_addr()?.ip().to_canonical();
         let local = control.stream().local_addr()?.ip().to_canonical();
-        let common = Common {
+        let common = EndContext {
             clock: host.run_from(host.now_ns()),
             budget: Arc::clone(&session.budget),
             alarm: Arc::clone(&session.alarm),
@@ -237,7 +237,7 @@ impl<'a> Session<'a> {
             let secret = Secret(random::<16>()?);
             let token = random_token()?;
             let seed = unforeseen_seed()?;
-            let place = Place { index, is_sender: !flow.is_up, is_client: false, token, seed };
+            let place = EndPlace { index, is_sender: !flow.is_up, is_client: false, token, seed };
             let end = SharedEnd::new(&session.spec, &flow, &place, Receiver::default(), &common);
             let end = Arc::new(end.receiving_file(shared.keep.is_some()));
             admissions.push(Admission { secret: to_hex(&secret.0), token });
@@ -305,10 +305,10 @@ impl<'a> Session<'a> {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
         let outcome = std::thread::scope(|scope| {
-            if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.carrier().runs_here()) {
+            if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.channel_kind().runs_here()) {
                 scope.spawn(|| pace_as(self.shared.scheduling, &self.ends, clock, &self.alarm, &stop));
             }
-            if self.spec.flows.iter().any(|flow| !flow.transport.carrier().is_udp()) {
+            if self.spec.flows.iter().any(|flow| !flow.transport.channel_kind().is_udp()) {
                 scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop));
             }
             let outcome = self.answer(control, shared, clock);
@@ -432,7 +432,7 @@ impl<'a> Session<'a> {
     }
 
     fn has_datagrams(&self) -> bool {
-        self.spec.flows.iter().any(|flow| flow.transport.carrier().is_udp())
+        self.spec.flows.iter().any(|flow| flow.transport.channel_kind().is_udp())
     }
 
     /// Nobody joins these flows any more.

@@ -5,7 +5,7 @@
 //! period of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end
 //! one.
 
-use super::trip::{Outcome, Trip};
+use super::trip::{Trip, TripOutcome};
 use crate::summary::LossRuns;
 
 /// How a window's messages ended. `sent = received + lost_forward + lost_return + unfinished`.
@@ -42,14 +42,14 @@ impl LossCounts {
     pub fn add(&mut self, trip: &Trip) {
         self.duplicates += u64::from(trip.copies.saturating_sub(1));
         let count = match trip.outcome {
-            Outcome::Received(_) => &mut self.received,
-            Outcome::MissingForward => &mut self.lost_forward,
-            Outcome::MissingReturn => &mut self.lost_return,
-            Outcome::Unfinished => &mut self.unfinished,
-            Outcome::Refused => &mut self.refused,
+            TripOutcome::Received(_) => &mut self.received,
+            TripOutcome::MissingForward => &mut self.lost_forward,
+            TripOutcome::MissingReturn => &mut self.lost_return,
+            TripOutcome::Unfinished => &mut self.unfinished,
+            TripOutcome::Refused => &mut self.refused,
         };
         *count += 1;
-        self.sent += u64::from(trip.outcome != Outcome::Refused);
+        self.sent += u64::from(trip.outcome != TripOutcome::Refused);
     }
 
     /// Missing on either leg.
@@ -90,10 +90,10 @@ impl RunCounter {
     #[inline]
     pub fn add(&mut self, trip: &Trip) {
         match trip.outcome {
-            Outcome::MissingForward | Outcome::MissingReturn => self.length += 1,
-            Outcome::Received(_) if self.length == 0 => {}
-            Outcome::Received(_) => close_run(&mut self.runs, core::mem::take(&mut self.length)),
-            Outcome::Unfinished | Outcome::Refused => {}
+            TripOutcome::MissingForward | TripOutcome::MissingReturn => self.length += 1,
+            TripOutcome::Received(_) if self.length == 0 => {}
+            TripOutcome::Received(_) => close_run(&mut self.runs, core::mem::take(&mut self.length)),
+            TripOutcome::Unfinished | TripOutcome::Refused => {}
         }
     }
 

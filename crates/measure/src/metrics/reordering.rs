@@ -25,7 +25,7 @@ mod tests {
     use talkpath_units::{Bytes, Instant};
 
     use super::*;
-    use crate::metrics::trip::Outcome;
+    use crate::metrics::trip::TripOutcome;
 
     /// Messages 1 to `count` arriving in this order; only arrival order matters here.
     fn count(messages: u64, arrivals: &[u64]) -> u64 {
@@ -35,7 +35,7 @@ mod tests {
                 size: Bytes::new(160),
                 due: Instant::from_millis(seq),
                 sent: None,
-                outcome: Outcome::Received(Instant::ZERO),
+                outcome: TripOutcome::Received(Instant::ZERO),
                 copies: 1,
             })
             .collect();

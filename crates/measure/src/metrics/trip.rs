@@ -21,14 +21,14 @@ pub struct Trip {
     /// When the transport took it.
     pub sent: Option<Instant>,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: TripOutcome,
     /// How many copies came to the end of the trip.
     pub copies: u32,
 }
 
 /// How a trip ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TripOutcome {
     /// Came to its end at this instant, on the sender's clock.
     Received(Instant),
     /// Never reached the far application.
@@ -53,14 +53,17 @@ impl Trip {
     #[inline]
     pub fn received(&self) -> Option<Instant> {
         match self.outcome {
-            Outcome::Received(at) => Some(at),
-            Outcome::MissingForward | Outcome::MissingReturn | Outcome::Unfinished | Outcome::Refused => None,
+            TripOutcome::Received(at) => Some(at),
+            TripOutcome::MissingForward
+            | TripOutcome::MissingReturn
+            | TripOutcome::Unfinished
+            | TripOutcome::Refused => None,
         }
     }
 
     /// Whether it went missing on either leg.
     pub fn is_missing(&self) -> bool {
-        matches!(self.outcome, Outcome::MissingForward | Outcome::MissingReturn)
+        matches!(self.outcome, TripOutcome::MissingForward | TripOutcome::MissingReturn)
     }
 }
 
@@ -114,30 +117,30 @@ fn in_window<'a>(
 #[inline]
 fn untold(row: &MessageRecord) -> Trip {
     let MessageRecord { seq, size, due, sent, .. } = *row;
-    Trip { seq, size, due, sent, outcome: Outcome::Unfinished, copies: 0 }
+    Trip { seq, size, due, sent, outcome: TripOutcome::Unfinished, copies: 0 }
 }
 
 #[inline]
-fn one_way_outcome(row: &MessageRecord) -> Outcome {
+fn one_way_outcome(row: &MessageRecord) -> TripOutcome {
     match (row.fate, row.received) {
-        (Fate::Delivered, Some(at)) => Outcome::Received(at),
+        (Fate::Delivered, Some(at)) => TripOutcome::Received(at),
         // Delivered without a stamp says that the far end kept no time: nothing can be computed from it.
-        (Fate::Delivered, None) | (Fate::Unfinished, _) => Outcome::Unfinished,
-        (Fate::Missing, _) => Outcome::MissingForward,
-        (Fate::Refused, _) => Outcome::Refused,
+        (Fate::Delivered, None) | (Fate::Unfinished, _) => TripOutcome::Unfinished,
+        (Fate::Missing, _) => TripOutcome::MissingForward,
+        (Fate::Refused, _) => TripOutcome::Refused,
     }
 }
 
-fn round_trip_outcome(row: &MessageRecord, back: Option<&MessageRecord>) -> Outcome {
+fn round_trip_outcome(row: &MessageRecord, back: Option<&MessageRecord>) -> TripOutcome {
     match (row.fate, back.map(|back| (back.fate, back.received))) {
-        (Fate::Refused, _) => Outcome::Refused,
-        (_, Some((Fate::Delivered, Some(at)))) => Outcome::Received(at),
-        (Fate::Missing, _) => Outcome::MissingForward,
-        (Fate::Unfinished, _) => Outcome::Unfinished,
+        (Fate::Refused, _) => TripOutcome::Refused,
+        (_, Some((Fate::Delivered, Some(at)))) => TripOutcome::Received(at),
+        (Fate::Missing, _) => TripOutcome::MissingForward,
+        (Fate::Unfinished, _) => TripOutcome::Unfinished,
         // The far application had the message; a transport that refused its echo lost it on the way back.
-        (Fate::Delivered, Some((Fate::Missing | Fate::Refused, _))) => Outcome::MissingReturn,
+        (Fate::Delivered, Some((Fate::Missing | Fate::Refused, _))) => TripOutcome::MissingReturn,
         // Read by the far application, and the run ended before it wrote the echo or before the echo arrived.
-        (Fate::Delivered, Some((Fate::Unfinished | Fate::Delivered, _)) | None) => Outcome::Unfinished,
+        (Fate::Delivered, Some((Fate::Unfinished | Fate::Delivered, _)) | None) => TripOutcome::Unfinished,
     }
 }
 
@@ -176,14 +179,14 @@ mod tests {
         assert_eq!(
             outcomes,
             [
-                Outcome::Received(ms(25)),
-                Outcome::MissingForward,
-                Outcome::MissingReturn,
-                Outcome::MissingReturn,
-                Outcome::Unfinished,
-                Outcome::Unfinished,
-                Outcome::Refused,
-                Outcome::Unfinished,
+                TripOutcome::Received(ms(25)),
+                TripOutcome::MissingForward,
+                TripOutcome::MissingReturn,
+                TripOutcome::MissingReturn,
+                TripOutcome::Unfinished,
+                TripOutcome::Unfinished,
+                TripOutcome::Refused,
+                TripOutcome::Unfinished,
             ]
         );
     }
@@ -194,7 +197,7 @@ mod tests {
         // arrived.
         let mut echoing = flow_of(leg(vec![with_fate(message(0, None), Fate::Unfinished)]));
         echoing.echo = Some(leg(vec![message(0, Some(40))]));
-        assert_eq!(echoing.trips(&ALWAYS)[0].outcome, Outcome::Received(ms(40)));
+        assert_eq!(echoing.trips(&ALWAYS)[0].outcome, TripOutcome::Received(ms(40)));
     }
 
     #[test]

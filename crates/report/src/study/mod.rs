@@ -8,7 +8,7 @@ mod page;
 mod text;
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, HeldBy, Kind, Outcome, Value, Verdict, arena_list, shown, shown_figure,
+    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, Value, Verdict, arena_list, shown, shown_figure,
     shown_value,
 };
 
@@ -17,7 +17,7 @@ pub use text::study_table;
 
 /// The medians of a check, in the order of its comparison, and the figure that they make.
 fn medians(check: &CheckOutcome) -> String {
-    let is_between_arenas = matches!(check.must, Kind::Agree { .. });
+    let is_between_arenas = matches!(check.must, ClaimKind::Agree { .. });
     let one = |value: &Value| match is_between_arenas {
         true => format!("{} {}", value.arena, shown_value(&value.metric, value)),
         false => shown_value(&value.metric, value),
@@ -25,7 +25,7 @@ fn medians(check: &CheckOutcome) -> String {
     let values: Vec<_> = check.values.iter().take(MOST_VALUES).map(one).collect();
     let more = check.values.len().saturating_sub(MOST_VALUES);
     let list = match (check.must, more) {
-        (Kind::Figure { .. } | Kind::Agree { .. }, 0) => values.join(", "),
+        (ClaimKind::Figure { .. } | ClaimKind::Agree { .. }, 0) => values.join(", "),
         (_, 0) => values.join(" → "),
         _ => format!("{} values", check.values.len()),
     };
@@ -47,7 +47,7 @@ fn mark(check: &CheckOutcome) -> &'static str {
         return "holds by the seeds' spread alone";
     }
     let has_intervals = match check.must {
-        Kind::Agree { .. } => check.ci95.is_some(),
+        ClaimKind::Agree { .. } => check.ci95.is_some(),
         _ => check.values.iter().all(|value| value.ci95.is_some()),
     };
     match (check.holds, check.certain || !has_intervals) {

@@ -2,8 +2,8 @@
 //! figures.
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimOutcome, Kind, Outcome, Role, RowOutcome, Verdict, arena_list, shown,
-    shown_figure, shown_must, shown_value,
+    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Role, RowOutcome, Verdict, arena_list,
+    shown, shown_figure, shown_must, shown_value,
 };
 
 use super::figure::draw;
@@ -129,7 +129,7 @@ fn checks(verdict: &ArenaVerdict) -> String {
     for under in &verdict.by_assumption {
         for check in under.checks.iter().filter(|check| !check.values.is_empty()) {
             match check.must {
-                Kind::Agree { .. } => agreements.push(agreement(check)),
+                ClaimKind::Agree { .. } => agreements.push(agreement(check)),
                 _ => others.push(row(&under.assumption, check)),
             }
         }

@@ -17,7 +17,7 @@ use crate::read::{self, At};
 use crate::tree::Table;
 
 /// One `[flow.NAME]` table.
-pub(crate) struct FlowSpec<'a> {
+pub(crate) struct FlowTable<'a> {
     name: &'a str,
     place: &'a Place,
     table: &'a Table,
@@ -25,7 +25,7 @@ pub(crate) struct FlowSpec<'a> {
     count: u64,
 }
 
-impl<'a> FlowSpec<'a> {
+impl<'a> FlowTable<'a> {
     /// The names of links in its routes, each with how many copies name it.
     pub(crate) fn named_links(&self) -> Vec<(&'a str, u64)> {
         let table = self.table;
@@ -38,7 +38,7 @@ impl<'a> FlowSpec<'a> {
 }
 
 /// The flows of `root`, not yet multiplied.
-pub(crate) fn copies<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowSpec<'a>> {
+pub(crate) fn copies<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'a>> {
     let top = At::ROOT;
     let at = top.key("flow");
     let mut specs = Vec::new();
@@ -61,7 +61,7 @@ pub(crate) fn copies<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowSpec<'a>> {
             section.problem("count", Problem::new(message), log);
             break;
         }
-        specs.push(FlowSpec { name: &entry.name, place: &entry.place, table, count });
+        specs.push(FlowTable { name: &entry.name, place: &entry.place, table, count });
     }
     if specs.is_empty() && root.get("flow").is_some() {
         log.mistake(&Place::START, "flow", "missing; a scenario needs at least one [flow.NAME]", None);
@@ -71,7 +71,7 @@ pub(crate) fn copies<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowSpec<'a>> {
 
 /// Every flow of `specs` over `links`; `None` if one has mistakes.
 pub(crate) fn flows(
-    specs: &[FlowSpec<'_>],
+    specs: &[FlowTable<'_>],
     links: &Links,
     duration: Option<Duration>,
     contents: &Contents,
@@ -103,7 +103,7 @@ pub(crate) fn flows(
 }
 
 fn copies_of(
-    spec: &FlowSpec<'_>,
+    spec: &FlowTable<'_>,
     links: &Links,
     duration: Option<Duration>,
     at: At<'_>,

@@ -39,7 +39,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     }
     let far_clock = far_clock(root, log);
     let flows = flow::copies(root, log);
-    let named: Vec<_> = flows.iter().flat_map(flow::FlowSpec::named_links).collect();
+    let named: Vec<_> = flows.iter().flat_map(flow::FlowTable::named_links).collect();
     let links = link::links(root, &named, contents, log);
     let flows = flow::flows(&flows, &links, duration, contents, log);
     links.tell_unused(&flows, log);

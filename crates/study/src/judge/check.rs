@@ -7,7 +7,7 @@
 
 use super::ran::Ran;
 use crate::arena::ArenaName;
-use crate::claim::{Bound, Check, Figure, Kind, pairs};
+use crate::claim::{Bound, Check, ClaimKind, Figure, pairs};
 use crate::fit::fit;
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
@@ -48,8 +48,8 @@ pub(super) fn judge_check(
 }
 
 /// By what arenas agree, if they do; `within` says whether their medians lie within the tolerance.
-fn held_by(kind: Kind, values: &[Value], within: Option<bool>) -> Option<HeldBy> {
-    let Kind::Agree { within: tolerance } = kind else { return None };
+fn held_by(kind: ClaimKind, values: &[Value], within: Option<bool>) -> Option<HeldBy> {
+    let ClaimKind::Agree { within: tolerance } = kind else { return None };
     if within? {
         return Some(HeldBy::Tolerance);
     }
@@ -67,7 +67,7 @@ fn interval(value: &Value) -> Option<(f64, f64)> {
 /// Where each thing that is compared ran: (arena, index of the operand).
 fn places(check: &Check, arenas: &[ArenaName]) -> Vec<(ArenaName, usize)> {
     match check.kind {
-        Kind::Agree { .. } => {
+        ClaimKind::Agree { .. } => {
             let mut arenas = arenas.to_vec();
             // From the model to the world.
             arenas.sort_unstable();
@@ -98,11 +98,11 @@ fn singles(check: &Check, places: &[(ArenaName, usize)], assumption: usize, ran:
 
 /// The interval of the check's one figure. Of a median its own; of a ratio, a difference or an agreement all
 /// that the two medians' intervals allow, which is wider than 95 %; of a line that of its fit to the medians.
-fn figure_interval(kind: Kind, values: &[Value]) -> Option<(f64, f64)> {
+fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<(f64, f64)> {
     let medians = || values.iter().map(|value| value.median).collect::<Vec<f64>>();
     let corners = |of: &dyn Fn(&[f64]) -> Option<f64>| {
         let of_median =
-            if matches!(kind, Kind::Agree { .. }) { interval } else { |value: &Value| value.ci95 };
+            if matches!(kind, ClaimKind::Agree { .. }) { interval } else { |value: &Value| value.ci95 };
         let ends: Vec<[f64; 2]> = values
             .iter()
             .map(|value| of_median(value).map(|(low, high)| [low, high]))
@@ -117,38 +117,38 @@ fn figure_interval(kind: Kind, values: &[Value]) -> Option<(f64, f64)> {
         Some((found.iter().copied().reduce(f64::min)?, found.iter().copied().reduce(f64::max)?))
     };
     match kind {
-        Kind::Figure { of: Figure::Median, .. } => values.first()?.ci95,
-        Kind::Figure { of: Figure::Ratio, .. } => {
+        ClaimKind::Figure { of: Figure::Median, .. } => values.first()?.ci95,
+        ClaimKind::Figure { of: Figure::Ratio, .. } => {
             // A divisor whose interval reaches zero bounds nothing.
             let (low, high) = values.last()?.ci95?;
             if low <= 0.0 && high >= 0.0 { None } else { corners(&|pair| Figure::Ratio.of(pair)) }
         }
-        Kind::Figure { of, .. } => match of {
+        ClaimKind::Figure { of, .. } => match of {
             Figure::Slope => fit(&pairs(&medians()))?.slope_ci95,
             Figure::RSquared => fit(&pairs(&medians()))?.r_squared_ci95,
             _ => corners(&|pair| of.of(pair)),
         },
-        Kind::Agree { .. } => corners(&|pair| kind.figure(pair)),
-        Kind::Rising | Kind::Falling | Kind::Same { .. } => None,
+        ClaimKind::Agree { .. } => corners(&|pair| kind.figure(pair)),
+        ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => None,
     }
 }
 
 /// Whether the answer is the same everywhere within the intervals.
-fn is_certain(kind: Kind, values: &[Value], ci95: Option<(f64, f64)>, holds: bool) -> bool {
+fn is_certain(kind: ClaimKind, values: &[Value], ci95: Option<(f64, f64)>, holds: bool) -> bool {
     let bounds = || values.iter().map(|value| value.ci95).collect::<Option<Vec<(f64, f64)>>>();
     match kind {
-        Kind::Figure { bound, .. } => ci95.is_some_and(|it| is_bound_certain(bound, it, holds)),
-        Kind::Rising => bounds().is_some_and(|bounds| ordered(&bounds, holds)),
-        Kind::Falling => bounds().is_some_and(|mut bounds| {
+        ClaimKind::Figure { bound, .. } => ci95.is_some_and(|it| is_bound_certain(bound, it, holds)),
+        ClaimKind::Rising => bounds().is_some_and(|bounds| ordered(&bounds, holds)),
+        ClaimKind::Falling => bounds().is_some_and(|mut bounds| {
             bounds.reverse();
             ordered(&bounds, holds)
         }),
-        Kind::Same { within } => bounds().is_some_and(|bounds| {
+        ClaimKind::Same { within } => bounds().is_some_and(|bounds| {
             let most = within.around(values[0].median);
             bounds[1..].iter().all(|other| is_near_for_certain(bounds[0], *other, most)) && holds
                 || !holds && bounds[1..].iter().any(|other| is_far_for_certain(bounds[0], *other, most))
         }),
-        Kind::Agree { within } => {
+        ClaimKind::Agree { within } => {
             let [model, .., measure] = values else { return false };
             let most = within.around(measure.median);
             interval(model).zip(interval(measure)).is_some_and(|(model, measure)| match holds {
@@ -188,7 +188,7 @@ mod tests {
     use crate::claim::Tolerance;
     use crate::stats::median;
 
-    const WITHIN: Kind = Kind::Agree { within: Tolerance::Relative(0.05) };
+    const WITHIN: ClaimKind = ClaimKind::Agree { within: Tolerance::Relative(0.05) };
 
     fn value(arena: ArenaName, values: &[f64]) -> Value {
         let found = median(values).expect("values");

@@ -4,7 +4,7 @@ use super::ran::Ran;
 use crate::TraceLine;
 use crate::arena::ArenaName;
 use crate::outcome::{FigureLine, FigureOutcome, FigurePoint, RowOutcome, TableOutcome};
-use crate::sample::{CellSamples, Trace};
+use crate::sample::{CellSamples, StateTrace};
 use crate::stats::median;
 use crate::study::{Figure, FigureKind, is_flow_of};
 use crate::table::{PublishedRow, PublishedTable};
@@ -98,7 +98,7 @@ fn suffix(ran: &Ran<'_>, arena: ArenaName) -> String {
     if ran.selection.arenas.len() > 1 { format!(", {arena}") } else { String::new() }
 }
 
-fn add_trace(drawn: &mut FigureOutcome, trace: &Trace, series: &str, entity: &str, suffix: &str) {
+fn add_trace(drawn: &mut FigureOutcome, trace: &StateTrace, series: &str, entity: &str, suffix: &str) {
     let (from, to) = drawn.seconds.unwrap_or((0.0, f64::INFINITY));
     if series == "loss-runs" {
         let runs = trace.loss_runs.iter().filter(|run| run.flow.starts_with(entity));

@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::{Loader, products};
 use crate::arena::ArenaName;
 use crate::claim::Verdict;
-use crate::claim::{Bound, Check, Claim, Figure, Kind, Operand, Tolerance};
+use crate::claim::{Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
 
 /// An operand before the axes are filled in, and where it stands.
@@ -105,12 +105,12 @@ impl Loader<'_, '_> {
     }
 
     /// What a check requires, and of which operands.
-    fn check(&mut self, check: &Spanned<CheckEntry>) -> Option<(Kind, Vec<Placed>)> {
+    fn check(&mut self, check: &Spanned<CheckEntry>) -> Option<(ClaimKind, Vec<Placed>)> {
         let entry = check.get_ref();
         let one =
             |cell: &Spanned<String>| Spanned::new(cell.span(), OperandEntry::Cell(cell.get_ref().clone()));
         let bound = self.bound(entry);
-        let figure = |of: Figure| Some(Kind::Figure { of, bound: bound? });
+        let figure = |of: Figure| Some(ClaimKind::Figure { of, bound: bound? });
         let within = match &entry.within {
             Some(within) => Some(self.tolerance(within)?),
             None => None,
@@ -139,11 +139,11 @@ impl Loader<'_, '_> {
             Some(2) => figure(Figure::Difference),
             Some(3) => figure(Figure::Slope),
             Some(4) => figure(Figure::RSquared),
-            Some(5) if is_plain => Some(Kind::Rising),
-            Some(6) if is_plain => Some(Kind::Falling),
-            Some(7) if unbound => within.map(|within| Kind::Same { within }),
+            Some(5) if is_plain => Some(ClaimKind::Rising),
+            Some(6) if is_plain => Some(ClaimKind::Falling),
+            Some(7) if unbound => within.map(|within| ClaimKind::Same { within }),
             Some(8) if is_plain && cell.is_some() => {
-                agree.as_ref().and_then(|it| self.tolerance(it)).map(|within| Kind::Agree { within })
+                agree.as_ref().and_then(|it| self.tolerance(it)).map(|within| ClaimKind::Agree { within })
             }
             _ => None,
         };
@@ -162,16 +162,18 @@ impl Loader<'_, '_> {
         Some((kind, operands))
     }
 
-    fn check_count(&mut self, check: &Spanned<CheckEntry>, kind: Kind, count: usize) -> Option<()> {
+    fn check_count(&mut self, check: &Spanned<CheckEntry>, kind: ClaimKind, count: usize) -> Option<()> {
         let (fits, message) = match kind {
-            Kind::Figure { of: Figure::Median, .. } | Kind::Agree { .. } => (count == 1, "expected one cell"),
-            Kind::Figure { of: Figure::Ratio | Figure::Difference, .. } => {
+            ClaimKind::Figure { of: Figure::Median, .. } | ClaimKind::Agree { .. } => {
+                (count == 1, "expected one cell")
+            }
+            ClaimKind::Figure { of: Figure::Ratio | Figure::Difference, .. } => {
                 (count == 2, "expected two to compare")
             }
-            Kind::Figure { of: Figure::Slope | Figure::RSquared, .. } => {
+            ClaimKind::Figure { of: Figure::Slope | Figure::RSquared, .. } => {
                 (count >= 6, "expected at least three cells for a line")
             }
-            Kind::Rising | Kind::Falling | Kind::Same { .. } => {
+            ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => {
                 (count >= 2, "expected at least two to compare")
             }
         };

@@ -10,7 +10,7 @@ use std::thread;
 use talkpath_arena::RunPlan;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{MachineRecord, RunRecord};
-use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study, Trace};
+use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, StateTrace, Study};
 use talkpath_units::Duration;
 
 use super::folder::Folder;
@@ -209,7 +209,7 @@ impl Runner<'_> {
             let summary = summarise(&record, &std::collections::BTreeMap::new());
             samples.add(Sample { beside, ..Sample::of(&record, &summary, self.study, cell) });
             if samples.trace.is_none() && record.valid {
-                samples.trace = Trace::of(&record, cell);
+                samples.trace = StateTrace::of(&record, cell);
             }
             // Why a repetition was disturbed stands with it.
             for warning in record.warnings.into_iter().filter(|_| record.valid) {

@@ -8,9 +8,9 @@ use talkpath_transport::{CcidKind, DccpConfig};
 
 use super::*;
 use crate::clock::{HostClock, RunClock};
-use crate::end::{Common, FlowEnd, SharedEnd};
+use crate::end::{EndContext, FlowEnd, SharedEnd};
 use crate::log::RowBudget;
-use crate::progress::Progress;
+use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
 /// Both ends of one flow, over two sockets on loopback, driven by one thread.
@@ -44,10 +44,10 @@ impl Pair {
     fn new(session: &SessionSpec) -> Self {
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns());
-        let common = Common { clock, budget: RowBudget::new(1 << 16), alarm: Arc::default() };
+        let common = EndContext { clock, budget: RowBudget::new(1 << 16), alarm: Arc::default() };
         let ends = [true, false].map(|is_near| {
             let seed = Seed::new(u64::from(is_near));
-            let place = Place { index: 0, is_sender: is_near, is_client: is_near, token: 7, seed };
+            let place = EndPlace { index: 0, is_sender: is_near, is_client: is_near, token: 7, seed };
             SharedEnd::new(session, &session.flows[0], &place, Receiver::default(), &common)
         });
         let sockets = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));
@@ -80,7 +80,7 @@ impl Pair {
         }
     }
 
-    fn progress(&self) -> [Progress; 2] {
+    fn progress(&self) -> [EndProgress; 2] {
         [0, 1].map(|end| self.ends[end].lock().progress())
     }
 

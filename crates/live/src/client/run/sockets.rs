@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use talkpath_arena::ArenaError;
 use talkpath_kernel::clock::{RunClock, monotonic};
-use talkpath_kernel::end::{Common, Dial, Place, SharedEnd, UdpRoute, unforeseen_seed};
+use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::hex::from_hex;
-use talkpath_kernel::spec::{Carrier, FlowSpec};
+use talkpath_kernel::spec::{ChannelKind, FlowSpec};
 use talkpath_kernel::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on};
 use talkpath_kernel::wire::{Secret, registered, registration};
 use talkpath_scenario::Receiver;
@@ -35,24 +35,24 @@ impl Session<'_> {
             .map(Secret)
             .ok_or_else(|| far_end(format!("{} broke the protocol: a flow has no secret", far.name())))?;
         let index = self.ends.len();
-        let place = Place {
+        let place = EndPlace {
             index,
             is_sender: flow.is_up,
             is_client: true,
             token: admission.token,
             seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
         };
-        let common = Common { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
+        let common = EndContext { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
         let end = Arc::new(SharedEnd::new(self.spec, flow, &place, Receiver::default(), &common));
-        match flow.transport.carrier() {
-            Carrier::Connection => {
+        match flow.transport.channel_kind() {
+            ChannelKind::Connection => {
                 let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
                     .map_err(|error| far_end(error.to_string()))?;
                 opening.push(b'\n');
                 let epoll = Arc::clone(&self.epoll);
                 end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
             }
-            Carrier::Datagrams | Carrier::OverUdp => {
+            ChannelKind::Datagrams | ChannelKind::OverUdp => {
                 let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
                 self.registrations.push((Arc::clone(&socket), registration(&secret)));
                 end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
@@ -109,7 +109,7 @@ impl Session<'_> {
         for (socket, end) in &self.sockets {
             let end = end.lock();
             // A protocol that runs here knows by itself when its messages leave.
-            let is_stamped = end.spec.is_clocked() && !end.spec.transport.carrier().runs_here();
+            let is_stamped = end.spec.is_clocked() && !end.spec.transport.channel_kind().runs_here();
             let size = end.spec.constant_size().filter(|_| is_stamped);
             if size.is_some_and(|size| size <= MAX_UNFRAGMENTED) {
                 let _ = stamp_transmissions(socket.as_fd());
@@ -124,7 +124,7 @@ fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> std::io::Result<UdpSocket
     socket.connect(far.address())?;
     socket.set_nonblocking(true)?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    if flow.transport.carrier().runs_here() {
+    if flow.transport.channel_kind().runs_here() {
         return Ok(socket);
     }
     let reads = !flow.is_up || flow.echo_per_read.is_some();
