@@ -1,10 +1,8 @@
 //! Reading a record file, one row group at a time.
 //!
 //! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`]
-//! whatever the file's numbers say, and an assertion inside the parquet library on a damaged file comes out
-//! as an error.
+//! whatever the file's numbers say, and what the parquet library asserts is checked in `pages` before.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parquet::column::reader::ColumnReaderImpl;
@@ -70,7 +68,7 @@ struct Rows<R: ChunkReader + 'static, Row> {
 impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
     fn open(table: &Table, file: R, read_group: ReadGroup<Row>) -> Result<Self, RecordError> {
         let length = file.len();
-        let file = guarded(|| Ok(SerializedFileReader::new(file)?))?;
+        let file = SerializedFileReader::new(file)?;
         check(table, file.metadata(), length)?;
         Ok(Self { file, read_group, next_group: 0, current: Vec::new().into_iter() })
     }
@@ -97,10 +95,8 @@ impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
     }
 
     fn load(&self, group: usize) -> Result<Vec<Row>, RecordError> {
-        guarded(|| {
-            let group = self.file.get_row_group(group)?;
-            (self.read_group)(&mut Columns::of(group.as_ref())?)
-        })
+        let group = self.file.get_row_group(group)?;
+        (self.read_group)(&mut Columns::of(group.as_ref())?)
     }
 }
 
@@ -126,17 +122,6 @@ pub(super) fn check(table: &Table, metadata: &ParquetMetaData, length: u64) -> R
         )));
     }
     Ok(())
-}
-
-/// Runs `read`, which calls the parquet library, and makes an error of a panic.
-///
-/// The library checks most of what it reads and asserts the rest. The assertions that damaged files were
-/// found to reach are kept out of reach by `pages`; this is for those that were not found. What a panic
-/// leaves behind is never used again.
-pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, RecordError>) -> Result<T, RecordError> {
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        Err(RecordError::Parquet(ParquetError::General("damaged beyond what its reader checks".to_owned())))
-    })
 }
 
 fn packet_group(columns: &mut Columns<'_>) -> Result<Vec<PacketRow>, RecordError> {
@@ -290,8 +275,9 @@ impl<'a> Columns<'a> {
 
     /// At most one row more than the group says, which is enough to notice.
     fn read<T: DataType>(&mut self) -> Result<(Vec<T::T>, Vec<i16>), RecordError> {
-        let pages = CheckedPages::new(self.group.get_column_page_reader(self.next)?, self.rows);
         let descriptor = self.group.metadata().column(self.next).column_descr_ptr();
+        let pages = self.group.get_column_page_reader(self.next)?;
+        let pages = CheckedPages::new(pages, Arc::clone(&descriptor), self.rows);
         let mut reader = ColumnReaderImpl::<T>::new(descriptor, Box::new(pages));
         self.next += 1;
         let (mut values, mut defined) = (Vec::new(), Vec::new());

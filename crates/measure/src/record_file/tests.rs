@@ -1,4 +1,4 @@
-use talkpath_units::Instant;
+use talkpath_units::{Instant, Seed};
 
 use super::*;
 use crate::testing::{flow, flow_of, leg, message, ms, run};
@@ -191,6 +191,48 @@ fn a_damaged_file_is_an_error_or_other_rows_and_never_a_panic() {
         }
     }
     assert!(refused > file.len(), "only {refused} of {} were noticed", 3 * file.len());
+}
+
+/// `file` with one to four bits, bytes or stretches changed, or its end gone.
+fn damaged(file: &[u8], draw: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    let mut file = file.to_vec();
+    for _ in 0..=draw(4) {
+        let at = draw(file.len());
+        match draw(8) {
+            0 => file.truncate(at + 1),
+            1 | 2 => file[at] ^= 1 << draw(8),
+            3 => file[at] = [0x00, 0x01, 0x7f, 0x80, 0xff][draw(5)],
+            4 => file[at] = file[at].wrapping_add(1),
+            5 => file[at] = file[at].wrapping_sub(1),
+            6 => file[at] = draw(256) as u8,
+            // An integer that goes on and on.
+            _ => file[at..].iter_mut().take(1 + draw(12)).for_each(|byte| *byte = 0x80 | draw(256) as u8),
+        }
+    }
+    file
+}
+
+#[test]
+fn thousands_of_damaged_files_are_errors_or_other_rows_and_never_a_panic() {
+    let long = run(vec![flow_of(leg((0..300)
+        .map(|seq| message(seq, (seq % 7 != 0).then_some(30 + seq * seq % 11)))
+        .collect()))]);
+    let packets = [packets_of(&sample(0)), packets_of(&long), PACKETS_V1.to_vec()];
+    let series = [series_of(&sample(0)), SERIES_V1.to_vec()];
+    let mut stream = Seed::new(8).stream("damage");
+    let mut draw = |below: usize| (stream.bits() % below as u64) as usize;
+    let mut refused = 0;
+    for _ in 0..2_000 {
+        let file = damaged(&packets[draw(packets.len())], &mut draw);
+        let _ = merge_packets([Ok(chunk(file.clone()))], Vec::new());
+        let rows = read_packets(chunk(file)).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        refused += usize::from(rows.is_err());
+        let file = damaged(&series[draw(series.len())], &mut draw);
+        let _ = merge_series([Ok(chunk(file.clone()))], Vec::new());
+        let rows = read_series(chunk(file)).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        refused += usize::from(rows.is_err());
+    }
+    assert!(refused > 2_000, "only {refused} of 4000 were noticed");
 }
 
 #[test]

@@ -9,10 +9,10 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use talkpath_units::Instant;
 
+use super::RecordError;
 use super::reader::check;
 use super::rows::{PacketRow, SeriesRow, packet_rows, series_rows};
 use super::schema::{GROUP_ROWS, PACKETS, SERIES, Table};
-use super::{RecordError, reader};
 use crate::{DropCause, RunRecord};
 
 /// Writes the messages of one repetition as a file of their own.
@@ -62,7 +62,7 @@ fn merge<R: ChunkReader + 'static>(
     let mut file = SerializedFileWriter::new(out, table.schema()?, table.properties())?;
     for part in parts {
         let part = part?;
-        let metadata = reader::guarded(|| Ok(ParquetMetaDataReader::new().parse_and_finish(&part)?))?;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&part)?;
         check(table, &metadata, part.len())?;
         copy_groups(&part, &metadata, &mut file)?;
     }
