@@ -1,5 +1,5 @@
-//! Traces and files to be sent: read by whoever loads the scenario, told of at their place, and part of the
-//! resolved form.
+//! Traces and files to be sent: read by whoever loads the scenario, named in mistakes at their place, and
+//! part of the resolved form.
 
 use std::collections::BTreeMap;
 

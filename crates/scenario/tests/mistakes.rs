@@ -1,4 +1,5 @@
-//! Every mistake is told at its place, with what was found, what would be right and the nearest known word.
+//! Every mistake is reported at its place, with what was found, what would be right and the nearest known
+//! word.
 
 use std::collections::BTreeSet;
 

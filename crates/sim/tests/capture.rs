@@ -128,7 +128,7 @@ fn a_call_over_udp_has_tsharks_rtp_figures() {
     let printed = |figures: talkpath_measure::summary::MinMeanMax| {
         [figures.min, figures.mean, figures.max].map(|figure| format!("{figure:.3}"))
     };
-    assert!(flow.lost > 0, "a loss to be told");
+    assert!(flow.lost > 0, "a loss to be reported");
     assert_eq!(row[8..10], [flow.received.to_string(), flow.lost.to_string()]);
     assert_eq!(row[11..14], printed(stream.delta_ms), "time between arrivals, ms");
     assert_eq!(row[14..17], printed(stream.jitter_ms), "jitter, ms");

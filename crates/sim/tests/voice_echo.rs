@@ -123,7 +123,7 @@ fn an_application_that_needs_a_moment_to_wake_up_settles_in_the_slower_of_two_st
     assert!((400.0..410.0).contains(&prompt), "{prompt} ms");
 }
 
-/// The repair of a lost echo leaves before the data that told of the loss is taken, so that the near end's
+/// The repair of a lost echo leaves before the data that showed the loss is taken, so that the near end's
 /// next frame does not take over the part of an acknowledgement, and the connection is in its fast state
 /// again.
 #[test]

@@ -510,7 +510,7 @@ fn a_shorter_run_that_leaves_a_check_out_decides_nothing_in_favour() {
     assert_eq!(found.unexpected().count(), 0);
     assert_eq!(judged(&with("differs"), ONE).unexpected().count(), 0);
     assert_eq!(judged(&with("not-tested"), ONE).unexpected().count(), 1);
-    // What fails under every set that ran is told as before.
+    // What fails under every set that ran is reported as before.
     let found = judged(&with("reproduced"), TWO);
     assert_eq!(found.claims[0].base.verdict, Verdict::Differs);
     assert_eq!(found.unexpected().count(), 1);
@@ -613,7 +613,7 @@ fn mistakes_of_several_arenas_and_metrics_are_told_too() {
     assert!(ratio.contains("expected two"), "{ratio}");
     let expected = mistakes("{ sim = \"reproduced\", emu = \"differs\" }", "{ sim = \"reproduced\" }");
     assert!(expected.contains("also for emu"), "{expected}");
-    // All at once: an unknown cell is told beside a mistake in a scenario key.
+    // All at once: an unknown cell is reported beside a mistake in a scenario key.
     let text = format!("{STUDY}{ARENAS}")
         .replace("\"50 ms\"", "\"50 miles\"")
         .replace("cell = \"call-far\", agree", "cell = \"x\", agree");

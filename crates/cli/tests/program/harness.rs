@@ -62,8 +62,8 @@ impl Bench {
         Seen::of(self.command(arguments).output().unwrap())
     }
 
-    /// As [`Bench::run`], of what asks for the emulated arena; `None` where this machine does not allow that,
-    /// which is printed, and leaves nothing behind.
+    /// As [`Bench::run`], for arguments with the emulated arena; `None` where this machine does not allow
+    /// that, which is printed, and leaves nothing behind.
     #[track_caller]
     pub(crate) fn emulate(&self, arguments: &[&str]) -> Option<Seen> {
         let seen = self.run(arguments);

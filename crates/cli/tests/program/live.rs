@@ -273,7 +273,7 @@ fn session_of_streams(address: &str, flows: usize) -> (BufReader<TcpStream>, Vec
         let answer = ask(&mut control, &hello);
         (control, answer)
     };
-    // Who speaks another version is told the server's.
+    // A client of another version gets the server's version as the answer.
     let (_, refused) = hello("0");
     let why = refused["refused"]["why"].as_str().unwrap();
     let version = why.split(' ').find(|word| word.parse::<u32>().is_ok()).unwrap();

@@ -1,5 +1,5 @@
-//! Traces as a user has them: beside the scenario, copied into the run directory, and mistakes told in both
-//! files.
+//! Traces as a user has them: beside the scenario, copied into the run directory, and with mistakes reported
+//! in both files.
 
 use std::fs;
 
