@@ -1,27 +1,36 @@
 //! The scenario that `talkpath compare` runs, as text that anybody can keep and change.
 
-use core::fmt::Write as _;
-
 use talkpath_units::Duration;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 /// One voice call with echo over each of `transports`, one at a time, on the preset `path`; beside a bulk
 /// upload over TCP if `load` is set. The upload begins at some instant of the first second: on a path without
 /// chance of its own all repetitions would else be one and the same.
 pub fn compare_scenario(path: &str, transports: &[String], load: bool, duration: Duration) -> String {
-    let mut text = String::new();
-    let list = transports.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     let first = transports.first().map_or("udp", String::as_str);
     let beside = if load { " beside an upload" } else { "" };
-    // Writing to a String cannot fail.
-    let _ = write!(
-        text,
-        "name = \"voice over {path}{beside}\"\nduration = \"{duration}\"\npath = {path:?}\n\n\
-         [flow.call]\ntransport = {first:?}\nworkload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\n"
-    );
+    let voice: [(_, Value); 3] = [("kind", "voice".into()), ("codec", "g711".into()), ("echo", true.into())];
+    let mut flows = Table::from_iter([("call", flow(first, voice))]);
     if load {
-        text.push_str("\n[flow.upload]\ntransport = \"tcp\"\nworkload = { kind = \"bulk\" }\n");
-        text.push_str("start = { from = \"0 s\", to = \"1 s\" }\n");
+        let mut upload = flow("tcp", [("kind", "bulk".into())]);
+        upload.insert("start", value(InlineTable::from_iter([("from", "0 s"), ("to", "1 s")])));
+        flows.insert("upload", Item::Table(upload));
     }
-    let _ = write!(text, "\n[sweep]\n\"flow.call.transport\" = [{list}]\n");
-    text
+    flows.set_implicit(true);
+    let mut sweep = Table::new();
+    sweep.insert("flow.call.transport", value(transports.iter().collect::<Array>()));
+    let mut document = DocumentMut::new();
+    document.insert("name", value(format!("voice over {path}{beside}")));
+    document.insert("duration", value(duration.to_string()));
+    document.insert("path", value(path));
+    document.insert("flow", Item::Table(flows));
+    document.insert("sweep", Item::Table(sweep));
+    document.to_string()
+}
+
+fn flow<const KEYS: usize>(transport: &str, workload: [(&str, Value); KEYS]) -> Table {
+    let mut flow = Table::new();
+    flow.insert("transport", value(transport));
+    flow.insert("workload", value(InlineTable::from_iter(workload)));
+    flow
 }

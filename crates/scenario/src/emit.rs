@@ -4,117 +4,76 @@
 //! path, each link, each flow, and the sweep; what a flow or a link has inside is written in line if it is
 //! short.
 
-use core::fmt::Write as _;
+use toml_edit::{Array, DocumentMut, InlineTable, Item};
 
 use crate::tree::{Node, Table, Value};
 
 /// The whole scenario.
 pub(crate) fn scenario(root: &Table) -> String {
-    let mut text = String::new();
-    for entry in root.entries.iter().filter(|entry| entry.node.as_table().is_none()) {
-        assignment(&mut text, &entry.name, &entry.node);
-    }
+    let mut document = DocumentMut::new();
     for entry in &root.entries {
-        let Some(table) = entry.node.as_table() else { continue };
-        if entry.name == "sweep" {
-            header(&mut text, &[&entry.name]);
-            for entry in &table.entries {
-                assignment(&mut text, &entry.name, &entry.node);
-            }
-            continue;
-        }
-        for inner in &table.entries {
-            let Some(keys) = inner.node.as_table() else { continue };
-            section(&mut text, &[&entry.name, &inner.name], keys);
+        let item = match entry.node.as_table() {
+            None => Item::Value(value(&entry.node)),
+            Some(sweep) if entry.name == "sweep" => Item::Table(in_line(sweep)),
+            Some(table) => Item::Table(sections(table)),
+        };
+        document.insert(&entry.name, item);
+    }
+    document.to_string()
+}
+
+/// The tables of `table`, which has no header of its own: `[flow.call]`, and no `[flow]`.
+fn sections(table: &Table) -> toml_edit::Table {
+    let mut sections = toml_edit::Table::new();
+    sections.set_implicit(true);
+    for entry in &table.entries {
+        if let Some(keys) = entry.node.as_table() {
+            sections.insert(&entry.name, Item::Table(section(keys)));
         }
     }
-    text
+    sections
 }
 
 /// One table; what is too long for a line inside it follows as a table of its own.
-fn section(text: &mut String, names: &[&str], keys: &Table) {
-    header(text, names);
-    let is_long = |node: &Node| {
-        let mut line = String::new();
-        value(&mut line, node);
-        node.as_table().is_some() && line.len() > LONGEST_LINE
-    };
-    for entry in keys.entries.iter().filter(|entry| !is_long(&entry.node)) {
-        assignment(text, &entry.name, &entry.node);
+fn section(keys: &Table) -> toml_edit::Table {
+    let mut section = toml_edit::Table::new();
+    for entry in &keys.entries {
+        let value = value(&entry.node);
+        let item = match entry.node.as_table() {
+            Some(table) if value.to_string().len() > LONGEST_LINE => Item::Table(in_line(table)),
+            _ => Item::Value(value),
+        };
+        section.insert(&entry.name, item);
     }
-    for entry in keys.entries.iter().filter(|entry| is_long(&entry.node)) {
-        let names: Vec<_> = names.iter().copied().chain([entry.name.as_str()]).collect();
-        header(text, &names);
-        for entry in entry.node.as_table().map(|table| table.entries.as_slice()).unwrap_or_default() {
-            assignment(text, &entry.name, &entry.node);
-        }
+    section
+}
+
+/// A table with a line a key.
+fn in_line(keys: &Table) -> toml_edit::Table {
+    let mut table = toml_edit::Table::new();
+    for entry in &keys.entries {
+        table.insert(&entry.name, Item::Value(value(&entry.node)));
     }
+    table
 }
 
-fn header(text: &mut String, names: &[&str]) {
-    let names: Vec<_> = names.iter().map(|name| key(name)).collect();
-    // Writing to a String cannot fail, here and below.
-    let _ = writeln!(text, "\n[{}]", names.join("."));
-}
-
-fn assignment(text: &mut String, name: &str, node: &Node) {
-    let _ = write!(text, "{} = ", key(name));
-    value(text, node);
-    text.push('\n');
-}
-
-fn value(text: &mut String, node: &Node) {
+fn value(node: &Node) -> toml_edit::Value {
     match &node.value {
-        Value::Text(inner) => string(text, inner),
-        Value::Number(inner) | Value::Date(inner) => text.push_str(inner),
-        Value::Flag(inner) => text.push_str(if *inner { "true" } else { "false" }),
-        Value::List(list) => {
-            text.push('[');
-            for (index, item) in list.iter().enumerate() {
-                text.push_str(if index > 0 { ", " } else { "" });
-                value(text, item);
-            }
-            text.push(']');
-        }
-        Value::Table(table) if table.entries.is_empty() => text.push_str("{}"),
+        Value::Text(text) => text.into(),
+        Value::Number(text) | Value::Date(text) => as_written(text),
+        Value::Flag(flag) => (*flag).into(),
+        Value::List(list) => list.iter().map(value).collect::<Array>().into(),
         Value::Table(table) => {
-            text.push_str("{ ");
-            for (index, entry) in table.entries.iter().enumerate() {
-                text.push_str(if index > 0 { ", " } else { "" });
-                text.push_str(&key(&entry.name));
-                text.push_str(" = ");
-                value(text, &entry.node);
-            }
-            text.push_str(" }");
+            let pairs = table.entries.iter().map(|entry| (entry.name.as_str(), value(&entry.node)));
+            pairs.collect::<InlineTable>().into()
         }
     }
 }
 
-/// A key, in quotes if it is not a bare key.
-fn key(name: &str) -> String {
-    if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
-        return name.to_owned();
-    }
-    let mut quoted = String::new();
-    string(&mut quoted, name);
-    quoted
-}
-
-/// A basic string (TOML 1.0, "String").
-pub(crate) fn string(text: &mut String, inner: &str) {
-    text.push('"');
-    for c in inner.chars() {
-        match c {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\t' => text.push_str("\\t"),
-            '\r' => text.push_str("\\r"),
-            c if c.is_control() => drop(write!(text, "\\u{:04X}", u32::from(c))),
-            c => text.push(c),
-        }
-    }
-    text.push('"');
+/// A number or a date with the digits of the file. An integer beyond 64 bits becomes a float.
+fn as_written(text: &str) -> toml_edit::Value {
+    let value = text.parse::<toml_edit::Value>().or_else(|_| text.parse::<f64>().map(Into::into));
+    value.unwrap_or_else(|_| text.into())
 }
 
 /// Longer tables are not written in line.
@@ -124,6 +83,29 @@ const LONGEST_LINE: usize = 120;
 mod tests {
     use super::*;
     use crate::diagnostic::Log;
+
+    /// What a file can hold, in the form that it is written in.
+    #[test]
+    fn each_kind_of_value_is_written_as_the_examples_are() {
+        let text = concat!(
+            "name = \"a\"\nseed = 9223372036854775807\nshare = 1e-3\non = 1979-05-27\nlist = []\n\n",
+            "[flow.call]\ntransport = { kind = \"tcp\", \"a b\" = [1, 2.50] }\nstart = {}\n\n",
+            "[flow.\"call 2\"]\necho = true\n\n",
+            "[sweep]\n\"flow.call.transport\" = [\"udp\", { kind = \"tcp\" }]\n",
+        );
+        let mut log = Log::default();
+        assert_eq!(scenario(&crate::tree::parse(text, &mut log)), text);
+        assert!(log.is_clean());
+    }
+
+    #[test]
+    fn a_long_table_in_a_flow_becomes_a_table_of_its_own_behind_the_rest() {
+        let long = "x".repeat(LONGEST_LINE);
+        let text = format!("a = 1\n\n[flow.call]\nworkload = {{ text = \"{long}\" }}\nstart = 2\n");
+        let expected =
+            format!("a = 1\n\n[flow.call]\nstart = 2\n\n[flow.call.workload]\ntext = \"{long}\"\n");
+        assert_eq!(scenario(&crate::tree::parse(&text, &mut Log::default())), expected);
+    }
 
     #[test]
     fn any_text_reads_back() {
