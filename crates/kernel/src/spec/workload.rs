@@ -54,3 +54,36 @@ pub(super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Wo
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a session's flow carries it.
+    #[derive(Serialize, Deserialize)]
+    struct Carried(#[serde(with = "super")] WorkloadConfig);
+
+    #[test]
+    fn every_workload_comes_back_from_its_text_and_a_file_without_its_path() {
+        let size = Bytes::new(100);
+        let file = |source: &str| WorkloadConfig::File {
+            source: source.to_owned(),
+            bytes: Bytes::new(3000),
+            size,
+            header: Bytes::new(8),
+        };
+        let burst = WorkloadConfig::Burst { count: 5, size, repeat: 2, gap: Duration::from_nanos(7) };
+        let cbr = WorkloadConfig::Cbr { rate: Rate::from_bps(9), size };
+        for (config, text, comes_back) in [
+            (WorkloadConfig::G711, r#"{"voice":{"ptime_ns":20000000,"size":160}}"#, None),
+            (cbr, r#"{"cbr":{"rate_bps":9,"size":100}}"#, None),
+            (WorkloadConfig::Bulk { bytes: None }, r#"{"bulk":{"bytes":null}}"#, None),
+            (burst, r#"{"burst":{"count":5,"size":100,"repeat":2,"gap_ns":7}}"#, None),
+            (file("/a"), r#"{"file":{"bytes":3000,"size":100,"header":8}}"#, Some(file(""))),
+        ] {
+            assert_eq!(serde_json::to_string(&Carried(config.clone())).unwrap(), text);
+            let Carried(back) = serde_json::from_str(text).unwrap();
+            assert_eq!(back, comes_back.unwrap_or(config));
+        }
+    }
+}
