@@ -46,6 +46,15 @@ pub(crate) fn display(kind: &str) -> &'static Display {
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
+/// The name of a queue's discipline for people; an unknown one keeps its word.
+pub(crate) fn discipline(word: &str) -> &str {
+    DISCIPLINES.iter().find(|(known, _)| *known == word).map_or(word, |(_, name)| name)
+}
+
+/// The disciplines of queues: the word in scenarios and summaries, and the name for people.
+static DISCIPLINES: [(&str, &str); 4] =
+    [("drop-tail", "drop-tail"), ("codel", "CoDel"), ("fq_codel", "FQ-CoDel"), ("fq", "fair queueing")];
+
 /// The appearance of series number `index` of a figure whose series do not differ by transport.
 pub(crate) fn by_index(index: usize) -> &'static Display {
     &TRANSPORTS[index % TRANSPORTS.len()]

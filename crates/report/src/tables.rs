@@ -1,7 +1,8 @@
 //! Which figures stand in which column. The same grids become text and HTML.
 
-use talkpath_measure::summary::RunSummary;
+use talkpath_measure::summary::{LinkSummary, QueueDelayMs, RunSummary};
 
+use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{count, decimals, fixed, percent};
 use crate::verdict::Verdict;
@@ -205,23 +206,37 @@ pub(crate) fn groups(run: &RunSummary) -> Option<Grid> {
 pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     let columns = vec![
         Column::words("link"),
+        Column::words("queue"),
         Column::numbers("", "busy %", 0),
         Column::numbers("queue, packets", "mean", 0),
         Column::numbers("queue, packets", "p99", 0),
         Column::numbers("queue, packets", "max", 0),
+        Column::numbers("queue, ms", "p50", 1),
+        Column::numbers("queue, ms", "p95", 1),
+        Column::numbers("queue, ms", "p99", 1),
         Column::numbers("packets", "forwarded", 1),
-        Column::numbers("packets", "dropped", 0),
+        Column::numbers("dropped", "full", 0),
+        Column::numbers("dropped", "aqm", 0),
+        Column::numbers("packets", "marked", 0),
         Column::numbers("packets", "lost", 0),
     ];
+    let delay =
+        |link: &LinkSummary, of: fn(&QueueDelayMs) -> f64| fixed(link.queue_delay_ms.as_ref().map(of), 1);
     let rows = run.links.iter().map(|(name, link)| Row {
         cells: vec![
             short(name),
+            discipline(&link.discipline).to_owned(),
             fixed(Some(link.utilisation * 100.0), 1),
             fixed(Some(link.queue_packets.mean), 1),
             count(link.queue_packets.p99),
             count(link.queue_packets.max),
+            delay(link, |delay| delay.p50),
+            delay(link, |delay| delay.p95),
+            delay(link, |delay| delay.p99),
             count(link.forwarded),
-            count(link.dropped),
+            count(link.dropped - link.dropped_by.aqm.min(link.dropped)),
+            count(link.dropped_by.aqm),
+            count(link.marked),
             count(link.lost),
         ],
         role: Role::Plain,

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The steps are those of RFC 8289's pseudo-code (§5.5 and §5.6). `interval / sqrt(count)` is computed
-//! exactly and rounded down to the nanosecond. Linux computes it with a 16-bit inverse square root and a clock
-//! of 1,024 ns; a test compares the two.
+//! exactly and rounded down to the nanosecond. Linux computes it with a 16-bit inverse square root and a
+//! clock of 1,024 ns; a test compares the two.
 //!
 //! With `ecn` a packet whose transport takes marks is marked instead of dropped. It goes into service, and
 //! the next drop is scheduled as if it had been dropped: RFC 8289 leaves that open, Linux's sch_codel does

@@ -1,4 +1,5 @@
-//! Queue, cwnd and send buffer over time: one panel a cell under one another, all with one vertical scale.
+//! Queueing delay, cwnd and send buffer over time: one panel a cell under one another, all with one vertical
+//! scale.
 
 use talkpath_measure::figures::StepLine;
 
@@ -26,7 +27,7 @@ impl LineKind {
     /// The kind's name in a [`StepLine`].
     fn name(self) -> &'static str {
         match self {
-            Self::Queue => "queue",
+            Self::Queue => "queue_delay",
             Self::Cwnd => "cwnd",
             Self::SendBuffer => "send_buffer",
         }
@@ -42,7 +43,7 @@ impl LineKind {
 
     fn axis(self) -> &'static str {
         match self {
-            Self::Queue => "waiting packets",
+            Self::Queue => "delay in the queue, ms",
             Self::Cwnd => "cwnd, packets",
             Self::SendBuffer => "send buffer, kB",
         }
@@ -58,8 +59,8 @@ impl LineKind {
     fn caption(self) -> &'static str {
         match self {
             Self::Queue => {
-                "Packets that wait at each link, the one being sent not counted. A call's delay follows the queue \
-                            that it stands in."
+                "How long each packet waited at a link when it went into service. Where flows have queues of their own, the \
+                            line goes between those of a call and those of a transfer."
             }
             Self::Cwnd => {
                 "How many packets each sender may have in flight; transports without a congestion window have no \
