@@ -1,6 +1,6 @@
 //! The emulator's log: every arrival and every decision, in the order in which they were made.
 //!
-//! Version 1, integers little-endian, `v` a LEB128 number (seven bits a byte, lowest first, the top bit says
+//! Version 2, integers little-endian, `v` a LEB128 number (seven bits a byte, lowest first, the top bit says
 //! that more come):
 //!
 //! | part | layout |
@@ -14,14 +14,18 @@
 //!
 //! The kind is the low three bits of a record's first byte: 1 departs, 2 dropped, 3 lost (2 and 3 name the
 //! link). Bit 3 of an arrival says that it goes back; bit 4 that it is a fragment (the offset is there),
-//! bit 5 that more of its datagram follows. Bit 3 of a decision says that it is about a piece of the arrived
-//! packet (its place is there), bit 5 that more follows. Bit 3 of the end says that the log was full before.
+//! bit 5 that more of its datagram follows; bits 6 and 7 are its ECN field, as in its header. Bit 3 of a
+//! decision says that it is about a piece of the arrived packet (its place is there), bit 5 that more
+//! follows, bit 4 that the packet departs with Congestion Experienced. Bit 3 of the end says that the log was
+//! full before.
+//!
+//! Version 1 had no ECN: those bits were zero, which says the same here.
 //!
 //! A packet takes some 16 bytes. The log is bounded: past [`MAX_BYTES`] nothing is added, and its end says
 //! so.
 
 use talkpath_path::{Direction, FragmentRange};
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Ecn, Instant};
 
 use crate::decision::{Arrival, Decision, PacketOutcome};
 
@@ -126,10 +130,10 @@ impl LogWriter {
         if !self.has_room() {
             return;
         }
-        let Arrival { flow, direction, part } = *arrival;
+        let Arrival { flow, direction, part, ecn } = *arrival;
         let goes_back = if direction == Direction::Back { BIT_3 } else { 0 };
         let is_fragment = if part.is_whole() { 0 } else { BIT_4 };
-        self.current.push(KIND_ARRIVAL | goes_back | is_fragment | more(part));
+        self.current.push(KIND_ARRIVAL | goes_back | is_fragment | more(part) | ecn_bits(ecn));
         self.number(at.since(self.last_arrival).as_nanos());
         self.number(u64::from(flow));
         self.current.extend_from_slice(&identification.to_le_bytes());
@@ -146,7 +150,8 @@ impl LogWriter {
             return;
         }
         let (kind, link) = match decision.outcome {
-            PacketOutcome::Departs => (KIND_DEPARTS, None),
+            PacketOutcome::Departs { is_ce: false } => (KIND_DEPARTS, None),
+            PacketOutcome::Departs { is_ce: true } => (KIND_DEPARTS | BIT_4, None),
             PacketOutcome::Dropped { link } => (KIND_DROPPED, Some(link)),
             PacketOutcome::Lost { link } => (KIND_LOST, Some(link)),
         };
@@ -206,7 +211,7 @@ impl<'a> LogReader<'a> {
             return Err(LogError::NoLog);
         }
         let version = reader.u16()?;
-        if version != VERSION {
+        if !READABLE.contains(&version) {
             return Err(LogError::Version(version));
         }
         let header = LogHeader {
@@ -251,7 +256,13 @@ impl<'a> LogReader<'a> {
         self.arrivals += 1;
         let direction = if first & BIT_3 != 0 { Direction::Back } else { Direction::Out };
         let part = FragmentRange { offset, length, more: first & BIT_5 != 0 };
-        Ok(Record::Arrival { arrival: Arrival { flow, direction, part }, at })
+        let ecn = match first >> ECN_SHIFT {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        };
+        Ok(Record::Arrival { arrival: Arrival { flow, direction, part, ecn }, at })
     }
 
     fn decision(&mut self, first: u8, kind: u8) -> Result<Record, LogError> {
@@ -262,7 +273,7 @@ impl<'a> LogReader<'a> {
         let outcome = match kind {
             KIND_DROPPED => PacketOutcome::Dropped { link: link()? },
             KIND_LOST => PacketOutcome::Lost { link: link()? },
-            _ => PacketOutcome::Departs,
+            _ => PacketOutcome::Departs { is_ce: first & BIT_4 != 0 },
         };
         let part = if first & BIT_3 != 0 {
             let length = self.length()?;
@@ -323,10 +334,22 @@ fn more(part: FragmentRange) -> u8 {
     if part.more { BIT_5 } else { 0 }
 }
 
+/// RFC 3168 §5, in the two highest bits of an arrival's first byte.
+const fn ecn_bits(ecn: Ecn) -> u8 {
+    let field = match ecn {
+        Ecn::NotEct => 0,
+        Ecn::Ect1 => 1,
+        Ecn::Ect0 => 2,
+        Ecn::Ce => 3,
+    };
+    field << ECN_SHIFT
+}
+
 /// A log is no longer than this, 256 MiB: 16 million packets (chosen).
 pub(super) const MAX_BYTES: usize = 256 << 20;
 const MAGIC: &[u8; 8] = b"TPEMULOG";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+const READABLE: core::ops::RangeInclusive<u16> = 1..=VERSION;
 const PIECE: usize = 1 << 20;
 /// One byte, four numbers of at most ten, an identification.
 const MAX_RECORD: usize = 64;
@@ -339,6 +362,7 @@ const KIND_END: u8 = 4;
 const BIT_3: u8 = 1 << 3;
 const BIT_4: u8 = 1 << 4;
 const BIT_5: u8 = 1 << 5;
+const ECN_SHIFT: u32 = 6;
 /// RFC 791 §3.1: the total length has 16 bits.
 const MAX_IPV4_DATAGRAM: u32 = 65_535;
 
@@ -354,12 +378,17 @@ mod tests {
 
     fn sample() -> Vec<u8> {
         let mut log = LogWriter::new(&HEADER, MAX_BYTES);
-        let whole = Arrival { flow: 1, direction: Direction::Back, part: part(0, 168, false) };
-        let fragment = Arrival { flow: 0, direction: Direction::Out, part: part(1480, 1480, true) };
+        let whole =
+            Arrival { flow: 1, direction: Direction::Back, part: part(0, 168, false), ecn: Ecn::Ect0 };
+        let fragment =
+            Arrival { flow: 0, direction: Direction::Out, part: part(1480, 1480, true), ecn: Ecn::Ect1 };
         log.arrival(&whole, 7, Instant::from_millis(1));
         log.arrival(&fragment, 65_535, Instant::from_millis(400));
         let decision = |number, at, outcome, part| Decision { number, tag: 0, part, at, outcome };
-        log.decision(&decision(0, Instant::from_millis(30), PacketOutcome::Departs, whole.part), whole.part);
+        log.decision(
+            &decision(0, Instant::from_millis(30), PacketOutcome::Departs { is_ce: true }, whole.part),
+            whole.part,
+        );
         let piece = part(1480, 552, true);
         log.decision(
             &decision(1, Instant::from_secs(1), PacketOutcome::Lost { link: 300 }, piece),
@@ -376,6 +405,10 @@ mod tests {
         let records: Vec<_> = (0..5).map(|_| reader.next().unwrap()).collect();
         let Record::Arrival { arrival, at } = records[1] else { panic!("{records:?}") };
         assert_eq!((arrival.flow, arrival.part, at), (0, part(1480, 1480, true), Instant::from_millis(400)));
+        assert_eq!(arrival.ecn, Ecn::Ect1);
+        assert!(matches!(records[0], Record::Arrival { arrival: Arrival { ecn: Ecn::Ect0, .. }, .. }));
+        let marked = PacketOutcome::Departs { is_ce: true };
+        assert!(matches!(records[2], Record::Decision { outcome, .. } if outcome == marked), "{records:?}");
         assert_eq!(
             records[3],
             Record::Decision {
@@ -401,7 +434,8 @@ mod tests {
     #[test]
     fn a_full_log_ends_whole_and_says_that_it_is_not_all() {
         let mut log = LogWriter::new(&HEADER, PIECE);
-        let arrival = Arrival { flow: 0, direction: Direction::Out, part: part(0, 168, false) };
+        let arrival =
+            Arrival { flow: 0, direction: Direction::Out, part: part(0, 168, false), ecn: Ecn::NotEct };
         for number in 0..200_000 {
             log.arrival(&arrival, 0, Instant::from_micros(number));
         }

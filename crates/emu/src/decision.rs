@@ -6,7 +6,7 @@
 
 use talkpath_arena::links::{self, QueueSeries, link_records};
 use talkpath_measure::{LinkRecord, Series};
-use talkpath_path::{Direction, FragmentRange, Network, NetworkEvent, PathPacket};
+use talkpath_path::{Carried, Direction, FragmentRange, Network, NetworkEvent, PathPacket};
 use talkpath_scenario::Scenario;
 use talkpath_units::{Ecn, Instant, Seed};
 
@@ -17,6 +17,8 @@ pub(crate) struct Arrival {
     pub(crate) direction: Direction,
     /// Which part of its datagram it is; the sending kernel may have cut it.
     pub(crate) part: FragmentRange,
+    /// Its ECN field.
+    pub(crate) ecn: Ecn,
 }
 
 /// What became of a packet, or of a fragment of it.
@@ -36,7 +38,10 @@ pub(crate) struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketOutcome {
     /// It is at the end of its route.
-    Departs,
+    Departs {
+        /// Whether it carries Congestion Experienced, from a queue of the path or as it arrived.
+        is_ce: bool,
+    },
     /// The queue of this link dropped it.
     Dropped {
         /// Index in the scenario; host delays follow.
@@ -89,9 +94,8 @@ impl DecidingNetwork {
         self.advance(now, decisions);
         let number = self.arrivals;
         self.arrivals += 1;
-        let Arrival { flow, direction, part } = arrival;
-        // The emulator marks no packets.
-        let packet = PathPacket::new(flow, direction, part, Ecn::NotEct, Arrived { number, tag });
+        let Arrival { flow, direction, part, ecn } = arrival;
+        let packet = PathPacket::new(flow, direction, part, ecn, Arrived { number, tag });
         self.network.handle_packet(packet, self.now);
         self.advance(now, decisions);
         number
@@ -111,7 +115,9 @@ impl DecidingNetwork {
     pub(crate) fn advance(&mut self, now: Instant, decisions: &mut Vec<Decision>) {
         while let Some(output) = self.network.poll_output(now) {
             let (packet, outcome) = match output.event {
-                NetworkEvent::Arrived(packet) => (packet, PacketOutcome::Departs),
+                NetworkEvent::Arrived(packet) => {
+                    (packet, PacketOutcome::Departs { is_ce: packet.ecn() == Ecn::Ce })
+                }
                 NetworkEvent::Dropped { packet, link, .. } => (packet, PacketOutcome::Dropped { link }),
                 NetworkEvent::Lost { packet, link } => (packet, PacketOutcome::Lost { link }),
                 NetworkEvent::Queue { link, waiting } => {

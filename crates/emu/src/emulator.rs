@@ -23,7 +23,7 @@ use talkpath_flow::Lateness;
 use talkpath_kernel::clock::{RunClock, WallStamps};
 use talkpath_path::{Direction, FragmentRange};
 use talkpath_transport::TransportKind;
-use talkpath_units::Instant;
+use talkpath_units::{Ecn, Instant};
 
 use crate::arrival_log::LogWriter;
 use crate::capture::{Capture, Interface};
@@ -270,7 +270,7 @@ impl<'a> Emulator<'a> {
         self.totals.packets += 1;
         // What was decided until now stands before this arrival in the log.
         self.step(stamp);
-        let arrival = Arrival { flow, direction, part: parsed.part };
+        let arrival = Arrival { flow, direction, part: parsed.part, ecn: parsed.ecn };
         self.log.arrival(&arrival, parsed.identification, stamp);
         self.network.handle_arrival(arrival, slot, stamp, &mut self.decisions);
         self.log_decisions();
@@ -322,8 +322,15 @@ impl<'a> Emulator<'a> {
 impl Slot {
     fn empty(size: usize) -> Self {
         let part = FragmentRange { offset: 0, length: 0, more: false };
-        let parsed =
-            Parsed { header: 0, length: 0, part, identification: 0, protocol: Protocol::Udp, ports: None };
+        let parsed = Parsed {
+            header: 0,
+            length: 0,
+            part,
+            ecn: Ecn::NotEct,
+            identification: 0,
+            protocol: Protocol::Udp,
+            ports: None,
+        };
         Self {
             bytes: vec![0; size].into_boxed_slice(),
             parsed,

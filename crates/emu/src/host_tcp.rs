@@ -16,8 +16,7 @@ use std::borrow::Cow;
 use rustix::time::{ClockId, clock_getres};
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::unsupported::ignored;
-use talkpath_path::{DropTail, QueueKind};
-use talkpath_scenario::{Flow, NamedLink, Scenario};
+use talkpath_scenario::{Flow, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_units::{Duration, Packets};
 
@@ -89,13 +88,6 @@ impl HostTcp {
     /// Names the settings that the kernel's transports do not take. The hosts here do keep `send_jitter` and
     /// slow receivers, and pace if the scenario sets it.
     pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
-        let marks = |link: &&NamedLink| {
-            matches!(link.config.queue, QueueKind::DropTail(DropTail { mark_at: Some(_), .. }))
-        };
-        let unmarked =
-            scenario.links.iter().filter(marks).map(|link| {
-                format!("link {}: the emulator marks no packets; `mark_at` is ignored", link.name)
-            });
         scenario
             .flows
             .iter()
@@ -105,7 +97,6 @@ impl HostTcp {
                 format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
             })
             .chain(scenario.flows.iter().filter_map(loose_window))
-            .chain(unmarked)
             .collect()
     }
 

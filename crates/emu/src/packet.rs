@@ -8,6 +8,7 @@
 //! is not TCP or UDP between the flows' ports (ICMP, multicast) does not cross the path.
 
 use talkpath_path::{Direction, FragmentRange};
+use talkpath_units::Ecn;
 
 /// What the emulator needs to know of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(super) struct Parsed {
     /// Bytes of the packet.
     pub(super) length: usize,
     pub(super) part: FragmentRange,
+    /// The ECN field (RFC 3168 §5).
+    pub(super) ecn: Ecn,
     pub(super) identification: u16,
     pub(super) protocol: Protocol,
     /// Source and destination port; absent in a fragment beyond the first.
@@ -85,7 +88,22 @@ pub(super) fn parse(packet: &[u8]) -> Option<Parsed> {
         0 => Some((u16_at(packet, header)?, u16_at(packet, header + 2)?)),
         _ => None,
     };
-    Some(Parsed { header, length, part, identification: u16_at(packet, 4)?, protocol, ports })
+    let ecn = match packet[1] & ECN_MASK {
+        0 => Ecn::NotEct,
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    };
+    Some(Parsed { header, length, part, ecn, identification: u16_at(packet, 4)?, protocol, ports })
+}
+
+/// Sets Congestion Experienced in the header of an IPv4 packet, and makes its checksum right again. The
+/// transports' checksums do not cover the field.
+pub(super) fn set_ce(packet: &mut [u8], header: usize) {
+    packet[1] |= ECN_MASK;
+    packet[10..12].fill(0);
+    let checksum = checksum(&packet[..header]);
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 /// Writes the piece `part` of the parsed `packet` into `out`.
@@ -142,6 +160,8 @@ pub(super) const UDP_HEADER: usize = 8;
 /// RFC 791 §3.1: the flags and the offset share 16 bits.
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
+/// RFC 3168 §5: the ECN field is the two lowest bits of the second byte; both are Congestion Experienced.
+const ECN_MASK: u8 = 0b11;
 
 #[cfg(test)]
 mod tests {
@@ -177,6 +197,21 @@ mod tests {
             payload.extend_from_slice(&out[20..]);
         }
         assert_eq!(payload, packet[20..]);
+    }
+
+    #[test]
+    fn a_mark_changes_the_ecn_field_alone_and_leaves_a_valid_header() {
+        for (bits, ecn) in [(0b00, Ecn::NotEct), (0b01, Ecn::Ect1), (0b10, Ecn::Ect0), (0b11, Ecn::Ce)] {
+            let mut packet = datagram(100);
+            // Expedited forwarding (RFC 3246) stays.
+            packet[1] = 0xb8 | bits;
+            assert_eq!(parse(&packet).unwrap().ecn, ecn);
+            let before = packet.clone();
+            set_ce(&mut packet, 20);
+            assert_eq!((packet[1], parse(&packet).unwrap().ecn), (0xbb, Ecn::Ce));
+            assert_eq!(checksum(&packet[..20]), 0, "a header with its checksum sums up to all ones");
+            assert_eq!((&packet[2..10], &packet[12..]), (&before[2..10], &before[12..]));
+        }
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Replay {
             self.compared += 1;
             if let Some(decision) = decision {
                 match decision.outcome {
-                    PacketOutcome::Departs => self.report.departed += 1,
+                    PacketOutcome::Departs { .. } => self.report.departed += 1,
                     PacketOutcome::Dropped { .. } => self.report.dropped += 1,
                     PacketOutcome::Lost { .. } => self.report.lost += 1,
                 }

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 use talkpath_measure::DropCause;
 use talkpath_path::{Direction, FragmentRange};
-use talkpath_units::Instant;
+use talkpath_units::{Ecn, Instant};
 
 use super::{Emulator, Slot};
 use crate::capture::Interface;
 use crate::decision::{Decision, PacketOutcome};
 use crate::device::{MAX_TRAIN, complete_checksum};
-use crate::packet::{Protocol, UDP_HEADER, write_fragment};
+use crate::packet::{Protocol, UDP_HEADER, set_ce, write_fragment};
 
 impl Emulator<'_> {
     /// Does what the path has decided.
@@ -25,7 +25,7 @@ impl Emulator<'_> {
             let is_done = slot.undecided == 0;
             let mut is_in_train = false;
             match decision.outcome {
-                PacketOutcome::Departs => is_in_train = self.depart(&decision),
+                PacketOutcome::Departs { is_ce } => is_in_train = self.depart(&decision, is_ce),
                 PacketOutcome::Dropped { .. } => {
                     self.note_drop(decision.tag, decision.part, DropCause::Queue);
                 }
@@ -41,7 +41,12 @@ impl Emulator<'_> {
 
     /// Hands a packet, or a piece of one, to its destination, or lets it join the train that goes there;
     /// returns which.
-    fn depart(&mut self, decision: &Decision) -> bool {
+    fn depart(&mut self, decision: &Decision, is_ce: bool) -> bool {
+        let slot = &mut self.slots[decision.tag as usize];
+        let is_marked = is_ce && slot.parsed.ecn != Ecn::Ce;
+        if is_marked && decision.part == slot.parsed.part {
+            set_ce(&mut slot.bytes, slot.parsed.header);
+        }
         let slot = &self.slots[decision.tag as usize];
         let is_datagram = slot.parsed.protocol == Protocol::Udp && decision.part.is_whole();
         if is_datagram && self.devices[slot.to.index()].takes_trains {
@@ -62,6 +67,9 @@ impl Emulator<'_> {
         let packet = &slot.bytes[..slot.parsed.length];
         let bytes = if is_piece {
             write_fragment(packet, &slot.parsed, decision.part, &mut self.fragment);
+            if is_marked {
+                set_ce(&mut self.fragment, slot.parsed.header);
+            }
             &self.fragment
         } else {
             packet
