@@ -30,7 +30,7 @@ const BROADCAST: [u8; 6] = [0xff; 6];
 /// G.711 at 20 ms, the message of the studies.
 const MESSAGE: usize = 160;
 const GAP: StdDuration = StdDuration::from_millis(20);
-/// A Reset that was lost is asked for again within this; chosen.
+/// How long we still answer after the close, since a Reset can be lost; chosen.
 const SETTLE: StdDuration = StdDuration::from_millis(700);
 /// Nothing takes longer; a boot is 5 to 12 s of a free core.
 const LIMIT: StdDuration = StdDuration::from_secs(590);
@@ -282,7 +282,7 @@ impl Peer {
         frame.extend_from_slice(&OUR_MAC);
         frame.extend_from_slice(&ethertype.to_be_bytes());
         frame.extend_from_slice(body);
-        // Until the machine is there nobody listens; a lost frame is asked for again, as on any wire.
+        // Nobody listens before the machine is up. A lost frame is repeated, as on any wire.
         let _ = self.socket.send(&frame);
     }
 }

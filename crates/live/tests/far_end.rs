@@ -1,5 +1,5 @@
-//! A far end that dies, is something else, asks for a key, or is not there: one line each, and what was
-//! measured.
+//! A far end that dies, is no talkpath server, requires a key, or does not answer. Each gives one line, and
+//! what was measured is kept.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 mod support;

@@ -1,5 +1,5 @@
-//! Files over every transport on loopback: what arrived is checked to the byte, and it is kept only where
-//! that was asked for.
+//! Files over every transport on loopback. What arrived is checked to the byte. It is kept only if the
+//! receiver was started with a folder for it.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 mod support;

@@ -21,7 +21,7 @@
 //! 150    open | close | quiet       quiet: nothing has left since the last `out`
 //! ```
 //!
-//! Before each input, and at the end, every packet that left must have been told of.
+//! Before each input, and at the end, an `out` line must have named every packet that left.
 
 use std::collections::VecDeque;
 use std::str::SplitWhitespace;
@@ -144,7 +144,7 @@ impl Script {
             Role::Active => {
                 self.line("0 open")?;
                 self.left.clear();
-                // Confirms of what we ask for by default, and the server's own Change R(Send Ack Vector, 1).
+                // Confirms of our default requests, and the server's own Change R(Send Ack Vector, 1).
                 self.line(&format!("{rtt} in response seq {far} ack {iss} opt {CONFIRMS},34,4,6,1{more}"))?;
                 self.left.clear();
                 self.line(&format!("{rtt} in ack seq {} ack {next}", far + 1))?;

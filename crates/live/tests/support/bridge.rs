@@ -264,7 +264,7 @@ fn forward(mut near: File, mut far: File, impairment: Impairment, stop: &AtomicB
         }
         while let Some(entry) = held.first_entry().filter(|entry| entry.key().0 <= now()) {
             let (way, packet) = entry.remove();
-            // The log comes first: who reads the packet may ask for the log at once.
+            // The log comes first: the packet's reader may read the log at once.
             if let Some(seq) = measured(&packet, impairment.size) {
                 log.lock().unwrap().given.push((way, seq));
             }

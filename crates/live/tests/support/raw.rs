@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 
-/// A control connection to a server that asks for no key, past its welcome.
+/// A control connection to a server without a key, past its welcome.
 pub struct RawClient {
     /// The control connection.
     pub stream: TcpStream,
