@@ -419,6 +419,35 @@ fn bulk_fills_the_bottleneck_and_its_queue() {
     });
 }
 
+/// RFC 3168: the kernel's TCP halves its window for a mark as for a loss, and has nothing to send again.
+#[test]
+fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
+    undisturbed(|| {
+        let Some(ran) = run(r#"
+            name = "ecn"
+            duration = "5 s"
+            [path]
+            up = { rate = "10 Mbps", delay = "10 ms", queue = { kind = "drop-tail", limit = "400 packets", mark_at = "20 packets" } }
+            down = { rate = "10 Mbps", delay = "10 ms" }
+            [flow.upload]
+            transport = { kind = "tcp", cc = "reno", ecn = true }
+            workload = { kind = "bulk" }
+            "#)
+        else {
+            return;
+        };
+        let up = ran.link("up");
+        eprintln!("{up:?}");
+        assert!(up.marked > 5, "{up:?}");
+        assert_eq!((up.dropped, ran.record.flows[0].counters.retransmissions), (0, Some(0)), "{up:?}");
+        // Slow start overshoots by as much as a window for a round trip; without an answer the queue would
+        // fill.
+        assert!(up.queue_packets_mean < 30.0 && up.utilisation > 0.8, "{up:?}");
+        let replayed = replay(&ran.log, &ran.scenario).unwrap();
+        assert_eq!((replayed.dropped, replayed.departed), (0, replayed.arrivals));
+    });
+}
+
 #[test]
 fn a_log_of_another_path_is_told() {
     let Some(mut ran) = run(r#"
