@@ -57,13 +57,13 @@ const NIGHTLY: [Job; 12] = [
     },
     Job {
         name: "foderaro-emu",
-        minutes: 5,
+        minutes: 4,
         what: "the 1995 study's short form in emu",
         run: |root, end| study(root, "foderaro-1995", end),
     },
     Job {
         name: "spoor-emu",
-        minutes: 5,
+        minutes: 4,
         what: "the 2014 study's short form in emu",
         run: |root, end| study(root, "spoor-2014", end),
     },
