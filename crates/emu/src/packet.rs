@@ -101,6 +101,11 @@ pub(super) fn parse(packet: &[u8]) -> Option<Parsed> {
 /// transports' checksums do not cover the field.
 pub(super) fn set_ce(packet: &mut [u8], header: usize) {
     packet[1] |= ECN_MASK;
+    write_header_checksum(packet, header);
+}
+
+/// Makes the checksum of an IPv4 header of `header` bytes right (RFC 791 §3.1).
+fn write_header_checksum(packet: &mut [u8], header: usize) {
     packet[10..12].fill(0);
     let checksum = checksum(&packet[..header]);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
@@ -119,9 +124,7 @@ pub(super) fn write_fragment(packet: &[u8], parsed: &Parsed, part: FragmentRange
     out[2..4].copy_from_slice(&length.to_be_bytes());
     // The don't-fragment flag goes: the model's links do not know it.
     out[6..8].copy_from_slice(&flags.to_be_bytes());
-    out[10..12].fill(0);
-    let checksum = checksum(&out[..parsed.header]);
-    out[10..12].copy_from_slice(&checksum.to_be_bytes());
+    write_header_checksum(out, parsed.header);
 }
 
 /// The number of the first payload byte, whether it carries SYN, and how many bytes it carries: of an
