@@ -8,7 +8,7 @@
 //! The playout delay follows the network's as in Ramjee, Kurose, Towsley and Schulzrinne, "Adaptive playout
 //! mechanisms for packetized audio applications in wide-area networks", INFOCOM 1994, algorithm 4: a mean and
 //! a variation, each a running average of weight 1/8, and a second mode for spikes, in which the mean follows
-//! the delay frame by frame. A frame is played at its due time, the mean and four variations.
+//! the delay frame by frame. A frame is played the mean and four variations after it was due.
 //!
 //! What is assumed here: - **Talkspurts.** A receiver changes its delay in pauses of speech alone. Our calls
 //! send silence, too, so a talkspurt is taken to last as long as the mean one of ITU-T P.59, 1.004 s. - **One
