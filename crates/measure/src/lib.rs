@@ -9,6 +9,7 @@
 
 pub mod export;
 pub mod figures;
+pub mod judge;
 pub mod log;
 pub mod message;
 pub mod metrics;

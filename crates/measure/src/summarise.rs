@@ -82,6 +82,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         loss_runs: figures.loss_runs,
         in_time: in_time::share(figures.in_time, &counts).filter(|_| is_timed),
         call: figures.call.and_then(|call| call.finish(flow.info.clock_trusted)),
+        floor: None,
         one_way_delay_ms,
         round_trip_delay_ms,
         turn_round_ms: None,
@@ -220,14 +221,15 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
 
 /// Groups of more than one flow, by name.
 fn groups(record: &RunRecord, flows: &BTreeMap<String, FlowSummary>) -> BTreeMap<String, GroupSummary> {
-    let mut copies: BTreeMap<&str, Vec<&FlowSummary>> = BTreeMap::new();
+    let mut copies: BTreeMap<&str, Vec<(&str, &FlowSummary)>> = BTreeMap::new();
     for flow in &record.flows {
-        copies.entry(&flow.info.group).or_default().extend(flows.get(&flow.info.name));
+        let named = flows.get_key_value(&flow.info.name);
+        copies.entry(&flow.info.group).or_default().extend(named.map(|(name, flow)| (name.as_str(), flow)));
     }
     copies
         .into_iter()
         .filter(|(_, flows)| flows.len() > 1)
-        .map(|(name, flows)| (name.to_owned(), fairness::group(&flows)))
+        .map(|(name, flows)| (name.to_owned(), fairness::group(name, &flows)))
         .collect()
 }
 

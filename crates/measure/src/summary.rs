@@ -233,6 +233,10 @@ pub struct FlowSummary {
     /// voice, and one way between clocks that are not trusted.
     #[serde(default)]
     pub call: Option<CallSummary>,
+    /// The least MOS of a usable call, or the least share in time of any other usable flow; `None` if neither
+    /// is known of the workload.
+    #[serde(default)]
+    pub floor: Option<f64>,
     /// From due to read, forward leg.
     pub one_way_delay_ms: Option<DelayMs>,
     /// From due to the echo's read.
@@ -286,7 +290,7 @@ pub struct FlowSummary {
 }
 
 /// A call as its listener hears it; of a call in both directions the worse one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
     /// Mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).
     pub mos: f64,
@@ -304,8 +308,64 @@ pub struct CallSummary {
     pub burst_ratio: f64,
     /// How the receiver chooses its playout delay: `adaptive`.
     pub playout: String,
-    /// `one-way`, or `half-round-trip` where the clocks are not trusted.
-    pub basis: String,
+    /// What the delay is: one way, or half of there and back where the clocks are not trusted.
+    pub basis: Basis,
+    /// Which way of an echo flow is the worse one; `None` if both count as one, by half the round trip.
+    #[serde(default)]
+    pub direction: Option<Direction>,
+}
+
+/// What a judged figure was measured along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// One way, between clocks that are trusted.
+    #[default]
+    OneWay,
+    /// Half the way there and back, because the clocks are not trusted.
+    HalfRoundTrip,
+    /// There and back.
+    RoundTrip,
+}
+
+/// Which way of a flow's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From the flow's sender.
+    Forward,
+    /// The echo.
+    Return,
+}
+
+/// What a flow is judged by in one repetition: all its copies together, if it has some.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The figure's kind.
+    pub by: JudgedBy,
+    /// The median over the copies, of which the worse direction counts where there are two; the flow's own
+    /// figure without copies.
+    pub median: f64,
+    /// The worst copy's figure.
+    pub worst: f64,
+    /// That copy's name, with its worse direction.
+    pub worst_flow: String,
+    /// Below this it is not usable.
+    pub floor: f64,
+    /// What the worst copy's figure was measured along.
+    pub basis: Basis,
+    /// Which way of an echo flow decided; `None` if both together did.
+    pub direction: Option<Direction>,
+}
+
+/// A kind of judged figure; of both more is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgedBy {
+    /// Mean opinion score, 1 to 4.5 (ITU-T G.107).
+    Mos,
+    /// Share of the messages within the deadline, 0 to 1.
+    InTime,
 }
 
 /// From a speaker's mouth to the listener's ear, milliseconds: a frame time, the path, the receiver's wait.
@@ -443,6 +503,9 @@ pub struct GroupSummary {
     pub one_way_delay_ms_p50_mean: Option<f64>,
     /// Jain's index of the copies' goodputs (Jain, Chiu and Hawe, 1984): (sum x)^2 / (n sum x^2).
     pub jain_index: Option<f64>,
+    /// What the flow is judged by; `None` if a copy's figure is not known.
+    #[serde(default)]
+    pub judged: Option<Judged>,
 }
 
 /// One link in one repetition.

@@ -8,7 +8,7 @@ use talkpath_units::{Duration, SignedDuration};
 
 use super::e_model::{self, Codec};
 use super::playout::{Heard, Playout};
-use crate::summary::{CallSummary, MouthToEarMs};
+use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs};
 use crate::{Fate, MessageRecord};
 
 /// Counts one call, frame by frame.
@@ -55,12 +55,13 @@ impl CallCounter {
     /// The figures; `None` without a frame, or one way between clocks that are not trusted.
     pub(crate) fn finish(&self, clock_trusted: bool) -> Option<CallSummary> {
         match &self.echo {
-            None => self.out.summary("one-way").filter(|_| clock_trusted),
+            None => self.out.summary(Basis::OneWay, Some(Direction::Forward)).filter(|_| clock_trusted),
             Some((back, _)) if clock_trusted => {
-                let directions = [self.out.summary("one-way"), back.summary("one-way")];
-                directions.into_iter().flatten().min_by(|a, b| a.r.total_cmp(&b.r))
+                let way = |listener: &Listener, direction| listener.summary(Basis::OneWay, Some(direction));
+                let ways = [way(&self.out, Direction::Forward), way(back, Direction::Return)];
+                ways.into_iter().flatten().min_by(|a, b| a.r.total_cmp(&b.r))
             }
-            Some((_, halves)) => halves.summary("half-round-trip"),
+            Some((_, halves)) => halves.summary(Basis::HalfRoundTrip, None),
         }
     }
 }
@@ -103,7 +104,7 @@ impl Listener {
         }
     }
 
-    fn summary(&self, basis: &str) -> Option<CallSummary> {
+    fn summary(&self, basis: Basis, direction: Option<Direction>) -> Option<CallSummary> {
         let due = self.played + self.late + self.missing;
         if due == 0 {
             return None;
@@ -129,7 +130,8 @@ impl Listener {
             mouth_to_ear_ms,
             burst_ratio,
             playout: "adaptive".to_owned(),
-            basis: basis.to_owned(),
+            basis,
+            direction,
         })
     }
 
@@ -222,10 +224,10 @@ mod tests {
         }
         let trusted = call.finish(true).unwrap();
         assert!((trusted.mouth_to_ear_ms.unwrap().p50 - 270.0).abs() < 1e-3);
-        assert_eq!(trusted.basis, "one-way");
+        assert_eq!((trusted.basis, trusted.direction), (Basis::OneWay, Some(Direction::Return)));
         let halved = call.finish(false).unwrap();
         assert!((halved.mouth_to_ear_ms.unwrap().p50 - 170.0).abs() < 1e-3);
-        assert_eq!(halved.basis, "half-round-trip");
+        assert_eq!((halved.basis, halved.direction), (Basis::HalfRoundTrip, None));
         assert!(halved.mos > trusted.mos);
     }
 

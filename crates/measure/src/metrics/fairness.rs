@@ -2,6 +2,7 @@
 //! together.
 
 use super::loss::rate;
+use crate::judge;
 use crate::summary::{FlowSummary, GroupSummary};
 
 /// (Σx)² / (n Σx²): 1 if all shares are equal, 1/n if one share is everything; `None` if all shares are 0 or
@@ -12,12 +13,13 @@ pub fn jain_index(shares: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// The figures of `copies` together. A figure that one copy does not know is unknown for the group.
-pub fn group(copies: &[&FlowSummary]) -> GroupSummary {
-    let sum = |count: fn(&FlowSummary) -> u64| copies.iter().map(|&flow| count(flow)).sum::<u64>();
-    let known = |figure: fn(&FlowSummary) -> Option<f64>| -> Option<Vec<f64>> {
-        copies.iter().map(|&flow| figure(flow)).collect()
-    };
+/// The figures of the flow `name`'s `copies` together, each with its own name. A figure that one copy does
+/// not know is unknown for the group.
+pub fn group(name: &str, copies: &[(&str, &FlowSummary)]) -> GroupSummary {
+    let flows = || copies.iter().map(|&(_, flow)| flow);
+    let sum = |count: fn(&FlowSummary) -> u64| flows().map(count).sum::<u64>();
+    let known =
+        |figure: fn(&FlowSummary) -> Option<f64>| -> Option<Vec<f64>> { flows().map(figure).collect() };
     let goodputs = known(|flow| flow.goodput_bps);
     GroupSummary {
         flows: copies.len() as u64,
@@ -28,14 +30,15 @@ pub fn group(copies: &[&FlowSummary]) -> GroupSummary {
         goodput_bps: goodputs.as_deref().map(|values| values.iter().sum()),
         goodput_bps_mean: goodputs.as_deref().and_then(mean),
         retransmit_rate: known(|flow| flow.retransmit_rate).as_deref().and_then(mean),
-        retransmissions: copies.iter().map(|flow| flow.retransmissions).sum(),
-        timeouts: copies.iter().map(|flow| flow.timeouts).sum(),
+        retransmissions: flows().map(|flow| flow.retransmissions).sum(),
+        timeouts: flows().map(|flow| flow.timeouts).sum(),
         cwnd_packets: known(|flow| flow.cwnd_packets).as_deref().and_then(mean),
         window_packets: known(|flow| flow.window_packets).as_deref().and_then(mean),
         one_way_delay_ms_p50_mean: known(|flow| flow.one_way_delay_ms.as_ref().map(|delay| delay.p50))
             .as_deref()
             .and_then(mean),
         jain_index: goodputs.as_deref().and_then(jain_index),
+        judged: judge::judge_copies(name, copies.iter().copied()),
     }
 }
 
@@ -67,10 +70,14 @@ mod tests {
         }
     }
 
+    fn named(copies: &[FlowSummary; 2]) -> [(&str, &FlowSummary); 2] {
+        [("call-1", &copies[0]), ("call-2", &copies[1])]
+    }
+
     #[test]
     fn a_group_sums_counts_and_averages_states() {
         let copies = [copy(10, 1, 300.0), copy(30, 5, 100.0)];
-        let group = group(&copies.iter().collect::<Vec<_>>());
+        let group = group("call", &named(&copies));
         assert_eq!((group.flows, group.sent, group.received, group.lost), (2, 40, 34, 6));
         assert_eq!(group.loss_rate, Some(0.15));
         assert_eq!((group.goodput_bps, group.goodput_bps_mean), (Some(400.0), Some(200.0)));
@@ -82,6 +89,6 @@ mod tests {
     fn what_one_copy_does_not_know_the_group_does_not_know() {
         let mut copies = [copy(10, 1, 300.0), copy(30, 5, 100.0)];
         copies[1].cwnd_packets = None;
-        assert_eq!(group(&copies.iter().collect::<Vec<_>>()).cwnd_packets, None);
+        assert_eq!(group("call", &named(&copies)).cwnd_packets, None);
     }
 }

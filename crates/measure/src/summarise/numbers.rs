@@ -53,6 +53,7 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
         }
         tell("call.burst_ratio", *burst_ratio);
     }
+    known!(floor);
     parts!(one_way_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
     parts!(round_trip_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
     parts!(turn_round_ms: TurnRoundMs { p50, p90, p99, max });
@@ -126,6 +127,7 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::{Basis, Direction};
 
     fn collect(path: &str, value: &serde_json::Value, into: &mut Vec<(String, f64)>) {
         match value {
@@ -172,7 +174,8 @@ mod tests {
                 mouth_to_ear_ms: Some(MouthToEarMs { mean: 81.0, p50: 80.0, p95: 95.0 }),
                 burst_ratio: 1.5,
                 playout: "adaptive".to_owned(),
-                basis: "one-way".to_owned(),
+                basis: Basis::OneWay,
+                direction: Some(Direction::Return),
             }),
             one_way_delay_ms: Some(delay()),
             round_trip_delay_ms: Some(delay()),
@@ -217,6 +220,7 @@ mod tests {
             cwnd_packets: Some(next()),
             window_packets: Some(next()),
             in_time: Some(next()),
+            floor: Some(next()),
             verdict: Some("great".to_owned()),
         }
     }

@@ -1,0 +1,165 @@
+//! What a flow is judged by in one repetition, and what that figure rests on.
+//!
+//! ```text
+//!  voice                 MOS             of the playout and the E-model (`metrics/call.rs`)
+//!  any other on a clock  share in time   counted (`metrics/in_time.rs`)
+//!  no clock, no deadline nothing
+//! ```
+//!
+//! Two directions of one flow (`direction = "both"`) are one conversation, which is as good as its worse
+//! direction. Of several copies (`count`) all are judged: the median and the worst. A flow whose figure is
+//! not known, or that has nothing to judge, is not judged: `None`.
+
+use std::collections::BTreeMap;
+
+use crate::metrics::confidence::Confidence;
+use crate::summary::{Basis, CallSummary, Direction, FlowSummary, Judged, JudgedBy, RunSummary};
+
+/// The least MOS of a usable call, unless the scenario's `floor` says otherwise: where R is 60, below which
+/// nearly all users are dissatisfied (ITU-T G.109 (09/1999), Table 1: MOS 3.1).
+pub const CALL_FLOOR: f64 = 3.1;
+
+/// The least share of messages in time that is usable, unless the scenario's `floor` says otherwise. Chosen:
+/// a game that misses one update in twenty.
+pub const IN_TIME_FLOOR: f64 = 0.95;
+
+/// What `flow`, a flow of `run` or the name that its copies share, is judged by.
+pub fn judge(run: &RunSummary, flow: &str) -> Option<Judged> {
+    match run.flows.get_key_value(flow) {
+        Some((name, figures)) => judge_flow(name, figures),
+        None => run.groups.get(flow)?.judged.clone(),
+    }
+}
+
+/// What one flow or one copy, named `name`, is judged by.
+pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<Judged> {
+    let by = |by, figure, floor: f64, basis, direction| Judged {
+        by,
+        median: figure,
+        worst: figure,
+        worst_flow: name.to_owned(),
+        floor: flow.floor.unwrap_or(floor),
+        basis,
+        direction,
+    };
+    if let Some(CallSummary { mos, basis, direction, .. }) = &flow.call {
+        return Some(by(JudgedBy::Mos, *mos, CALL_FLOOR, *basis, *direction));
+    }
+    let share = flow.in_time?;
+    // Of an echo flow the losses of the way back are known, of any other there are none.
+    let (basis, direction) = match flow.lost_return {
+        Some(_) => (Basis::RoundTrip, None),
+        None => (Basis::OneWay, Some(Direction::Forward)),
+    };
+    Some(by(JudgedBy::InTime, share, IN_TIME_FLOOR, basis, direction))
+}
+
+/// What the flow `group` with these copies is judged by: `NAME-1`, `NAME-up`, `NAME-1-up` and so on. `None`
+/// also where one copy's figure is unknown though it had messages to send.
+pub fn judge_copies<'a>(
+    group: &str,
+    copies: impl IntoIterator<Item = (&'a str, &'a FlowSummary)>,
+) -> Option<Judged> {
+    let mut talks: BTreeMap<&str, Judged> = BTreeMap::new();
+    for (name, flow) in copies {
+        if flow.sent + flow.refused == 0 {
+            continue;
+        }
+        let judged = judge_flow(name, flow)?;
+        let talk = conversation(group, name);
+        if talks.get(talk).is_none_or(|other| judged.worst < other.worst) {
+            talks.insert(talk, judged);
+        }
+    }
+    let figures: Vec<f64> = talks.values().map(|judged| judged.worst).collect();
+    let median = Confidence::default().spread(&figures)?.median;
+    let worst = talks.into_values().min_by(|a, b| a.worst.total_cmp(&b.worst))?;
+    Some(Judged { median, ..worst })
+}
+
+/// What both directions of one copy share of the copy's name.
+pub(crate) fn conversation<'a>(group: &str, copy: &'a str) -> &'a str {
+    let rest = copy.strip_prefix(group).unwrap_or(copy);
+    rest.strip_suffix("-up").or(rest.strip_suffix("-down")).unwrap_or(rest)
+}
+
+impl Judged {
+    /// Whether even the worst copy reaches the floor.
+    pub fn is_usable(&self) -> bool {
+        self.worst >= self.floor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(mos: f64) -> FlowSummary {
+        let call = CallSummary { mos, basis: Basis::OneWay, ..CallSummary::default() };
+        FlowSummary { sent: 500, in_time: Some(1.0), call: Some(call), ..FlowSummary::default() }
+    }
+
+    fn state(in_time: f64) -> FlowSummary {
+        FlowSummary { sent: 500, in_time: Some(in_time), ..FlowSummary::default() }
+    }
+
+    fn copies(group: &str, copies: &[(&str, FlowSummary)]) -> Option<Judged> {
+        judge_copies(group, copies.iter().map(|(name, flow)| (*name, flow)))
+    }
+
+    #[test]
+    fn a_call_is_judged_by_its_score_and_any_other_flow_by_its_share_in_time() {
+        let judged = judge_flow("call", &call(4.2)).unwrap();
+        assert_eq!((judged.by, judged.worst, judged.floor), (JudgedBy::Mos, 4.2, CALL_FLOOR));
+        let judged = judge_flow("state", &state(0.9)).unwrap();
+        assert_eq!((judged.by, judged.worst, judged.floor), (JudgedBy::InTime, 0.9, IN_TIME_FLOOR));
+        assert!(!judged.is_usable());
+        let echo = FlowSummary { lost_return: Some(0), ..state(0.9) };
+        assert_eq!(judge_flow("state", &echo).unwrap().basis, Basis::RoundTrip);
+        assert_eq!(judge_flow("upload", &FlowSummary { sent: 9, ..FlowSummary::default() }), None);
+    }
+
+    #[test]
+    fn the_scenarios_floor_counts() {
+        let own = FlowSummary { floor: Some(0.8), ..state(0.9) };
+        assert!(judge_flow("state", &own).unwrap().is_usable());
+    }
+
+    #[test]
+    fn a_call_in_both_directions_is_judged_by_its_worse_one() {
+        let judged = copies("call", &[("call-down", call(4.4)), ("call-up", call(1.5))]).unwrap();
+        assert_eq!((judged.median, judged.worst, judged.worst_flow.as_str()), (1.5, 1.5, "call-up"));
+    }
+
+    #[test]
+    fn of_several_copies_the_median_and_the_worst_are_given() {
+        let judged = copies("call", &[("call-1", call(4.4)), ("call-2", call(2.0)), ("call-3", call(3.0))]);
+        let judged = judged.unwrap();
+        assert_eq!((judged.median, judged.worst, judged.worst_flow.as_str()), (3.0, 2.0, "call-2"));
+        // The two directions of a copy are one conversation, of which the worse one counts.
+        let both = [
+            ("call-1-up", call(1.0)),
+            ("call-1-down", call(4.0)),
+            ("call-2-up", call(3.0)),
+            ("call-2-down", call(3.5)),
+        ];
+        let judged = copies("call", &both).unwrap();
+        assert_eq!((judged.median, judged.worst, judged.worst_flow.as_str()), (2.0, 1.0, "call-1-up"));
+    }
+
+    #[test]
+    fn an_unknown_copy_leaves_the_flow_unjudged_and_an_idle_one_does_not() {
+        let unknown = FlowSummary { sent: 5, ..FlowSummary::default() };
+        assert_eq!(copies("call", &[("call-up", call(4.0)), ("call-down", unknown)]), None);
+        let judged = copies("call", &[("call-1", call(4.0)), ("call-2", FlowSummary::default())]);
+        assert_eq!(judged.map(|judged| judged.worst), Some(4.0));
+        assert_eq!(copies("call", &[]), None);
+    }
+
+    #[test]
+    fn a_name_that_merely_ends_like_a_direction_is_its_own_conversation() {
+        assert_eq!(conversation("call", "call-2-up"), conversation("call", "call-2-down"));
+        assert_eq!(conversation("state-up", "state-up-1"), "-1");
+        assert_eq!(conversation("state-up", "state-up-2"), "-2");
+    }
+}
