@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod pcapng;
 #[cfg(test)]
 mod properties;
+pub mod ranking;
 pub mod record;
 pub mod record_file;
 pub mod series;
