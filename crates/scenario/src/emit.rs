@@ -1,8 +1,8 @@
 //! A tree as TOML text.
 //!
-//! The shape is that of the documentation's examples: single values first, then a table for each end of the
-//! path, each link, each flow, and the sweep; what a flow or a link has inside is written in line if it is
-//! short.
+//! The shape is that of the documentation's examples: single values first, then a table for the far clock,
+//! the kernel, each end of the path, each link, each flow, and the sweep. What a flow or a link has inside is
+//! written in line if it is short.
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item};
 
@@ -15,7 +15,10 @@ pub(crate) fn scenario(root: &Table) -> String {
         let item = match entry.node.as_table() {
             None => Item::Value(value(&entry.node)),
             Some(sweep) if entry.name == "sweep" => Item::Table(in_line(sweep)),
-            Some(table) => Item::Table(sections(table)),
+            Some(table) if table.entries.iter().all(|entry| entry.node.as_table().is_some()) => {
+                Item::Table(sections(table))
+            }
+            Some(keys) => Item::Table(section(keys)),
         };
         document.insert(&entry.name, item);
     }
@@ -91,6 +94,7 @@ mod tests {
             "name = \"a\"\nseed = 9223372036854775807\nshare = 1e-3\non = 1979-05-27\nlist = []\n\n",
             "[flow.call]\ntransport = { kind = \"tcp\", \"a b\" = [1, 2.50] }\nstart = {}\n\n",
             "[flow.\"call 2\"]\necho = true\n\n",
+            "[far_clock]\noffset = \"1 s\"\nskew = 4\n\n",
             "[sweep]\n\"flow.call.transport\" = [\"udp\", { kind = \"tcp\" }]\n",
         );
         let mut log = Log::default();

@@ -43,6 +43,12 @@ fn seed_and_repeat_of_the_command_line_stand_over_the_files() {
 }
 
 #[test]
+fn the_far_clock_stands_in_the_resolved_form() {
+    let plan = plan(&format!("far_clock = {{ offset = \"1 s\", skew = 40 }}\n{BASE}"), &[]);
+    assert_eq!(plan.cells[0].scenario.far_clock.map(|clock| clock.offset), Some(Duration::from_secs(1)));
+}
+
+#[test]
 fn a_key_set_on_the_command_line_is_not_swept_any_more() {
     let text =
         format!("{BASE}[sweep]\n\"flow.call.transport\" = [\"udp\", \"tcp\"]\n\"path.up.loss\" = [0, 0.1]\n");
