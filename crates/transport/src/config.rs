@@ -3,6 +3,7 @@
 use talkpath_units::{Bytes, Duration, Packets};
 
 use crate::cc::Growth;
+use crate::skb::small_head;
 use crate::tfrc::Revision;
 
 /// Which transport, with its options.
@@ -32,6 +33,8 @@ pub struct UdpConfig {
     pub stack: Stack,
     /// Room of the receiving socket: of Linux the value given to SO_RCVBUF, which it doubles.
     pub socket_buffer: Bytes,
+    /// See [`TcpConfig::small_head`].
+    pub small_head: Option<Bytes>,
 }
 
 /// TCP's options. The `stack` presets fill them; each key of the scenario overrides one.
@@ -47,6 +50,8 @@ pub struct TcpConfig {
     pub mss: Option<Bytes>,
     /// Receive buffer of the far end, which bounds the advertised window.
     pub rwnd: Bytes,
+    /// What of it Linux offers at first: half of net.ipv4.tcp_rmem[1].
+    pub initial_rwnd: Bytes,
     /// When the receiver acknowledges.
     pub delayed_ack: DelayedAck,
     /// Selective acknowledgements (RFC 2018).
@@ -81,9 +86,14 @@ pub struct TcpConfig {
     /// Room for written, unacknowledged data: of Linux the value given to SO_SNDBUF, of the others payload;
     /// `None` follows the congestion window as Linux's autotuning does.
     pub send_buffer: Option<Bytes>,
+    /// Memory that an autotuned send buffer grows to: net.ipv4.tcp_wmem[2].
+    pub send_buffer_max: Bytes,
     /// What the sending kernel keeps free for headers before a segment's payload (MAX_TCP_HEADER), which
     /// Linux's send buffer is charged too: 320 B with wireless networks or tunnels built in, 192 B without.
     pub header_room: Bytes,
+    /// The allocator's object for the head of a small packet, its skb_shared_info included (skbuff_small_head
+    /// of Linux 6.3 and later). `None` takes the next power of two, as earlier kernels do.
+    pub small_head: Option<Bytes>,
     /// Whether the send buffer takes a whole message, however large, as long as it holds less than its room.
     pub overfill: bool,
 }
@@ -91,7 +101,7 @@ pub struct TcpConfig {
 impl TransportConfig {
     /// UDP as a Linux host has it.
     pub const fn udp_default() -> Self {
-        Self::Udp(UdpConfig { stack: Stack::Linux, socket_buffer: UdpConfig::DEFAULT_ROOM })
+        Self::Udp(UdpConfig::LINUX)
     }
 
     /// TCP with the presets of `stack`; `nodelay` switches Nagle's algorithm off.
@@ -103,6 +113,13 @@ impl TransportConfig {
 impl UdpConfig {
     /// Half of Linux's `net.core.rmem_default`, so that a socket that sets nothing has twice as much.
     pub const DEFAULT_ROOM: Bytes = Bytes::new(106_496);
+
+    /// A Linux host without wireless networks or tunnels.
+    pub const LINUX: Self = Self {
+        stack: Stack::Linux,
+        socket_buffer: Self::DEFAULT_ROOM,
+        small_head: Some(small_head(Bytes::new(192))),
+    };
 }
 
 impl TcpConfig {
@@ -126,6 +143,7 @@ impl TcpConfig {
         // Half of tcp_rmem[2] = 32 MiB (since Linux 6.16): the other half is left to overhead. The window
         // grows there from 64 KiB (tcp/receive/tuning.rs).
         rwnd: Bytes::new(16 << 20),
+        initial_rwnd: INITIAL_RWND,
         delayed_ack: DelayedAck::Linux,
         // net.ipv4.tcp_sack = 1, tcp_early_retrans = 3.
         sack: true,
@@ -153,7 +171,9 @@ impl TcpConfig {
         initial_ssthresh: None,
         // tcp_sndbuf_expand.
         send_buffer: None,
-        header_room: Bytes::new(320),
+        send_buffer_max: SEND_BUFFER_MAX,
+        header_room: HEADER_ROOM,
+        small_head: Some(small_head(HEADER_ROOM)),
         overfill: false,
     };
 
@@ -166,6 +186,7 @@ impl TcpConfig {
         mss: None,
         // Chosen: wide enough for every preset path; see docs/models/transports.md.
         rwnd: Bytes::new(1 << 20),
+        initial_rwnd: INITIAL_RWND,
         // RFC 9293 §3.8.6.3 and RFC 5681 §4.2 allow 500 ms; 200 ms is BSD's, widely copied.
         delayed_ack: DelayedAck::After { timeout: Duration::from_millis(200) },
         sack: true,
@@ -188,7 +209,9 @@ impl TcpConfig {
         initial_window: Packets::new(10),
         initial_ssthresh: None,
         send_buffer: None,
-        header_room: Bytes::new(320),
+        send_buffer_max: SEND_BUFFER_MAX,
+        header_room: HEADER_ROOM,
+        small_head: Some(small_head(HEADER_ROOM)),
         overfill: false,
     };
 
@@ -200,6 +223,7 @@ impl TcpConfig {
         mss: None,
         // tcp_recvspace: 8 KiB in Net/2, 16 KiB in FreeBSD 2 and NetBSD 1; the larger is chosen.
         rwnd: Bytes::new(16 << 10),
+        initial_rwnd: INITIAL_RWND,
         // PR_FASTHZ = 5: tcp_fasttimo runs every 200 ms.
         delayed_ack: DelayedAck::Tick { period: Duration::from_millis(200) },
         sack: false,
@@ -221,10 +245,19 @@ impl TcpConfig {
         initial_ssthresh: None,
         // tcp_sendspace, as tcp_recvspace.
         send_buffer: Some(Bytes::new(16 << 10)),
-        header_room: Bytes::new(320),
+        send_buffer_max: SEND_BUFFER_MAX,
+        header_room: HEADER_ROOM,
+        small_head: Some(small_head(HEADER_ROOM)),
         overfill: false,
     };
 }
+
+/// Half of net.ipv4.tcp_rmem[1] = 131,072 B.
+const INITIAL_RWND: Bytes = Bytes::new(64 << 10);
+/// net.ipv4.tcp_wmem[2].
+const SEND_BUFFER_MAX: Bytes = Bytes::new(4 << 20);
+/// MAX_TCP_HEADER with wireless networks or tunnels.
+const HEADER_ROOM: Bytes = Bytes::new(320);
 
 /// DCCP's options, the same at both ends.
 #[derive(Clone, Debug, PartialEq)]

@@ -29,6 +29,7 @@ pub use config::{
 };
 pub use features::{Features, TransportKind};
 pub use packet::{Datagram, Flags, Packet, SackBlock, Segment, SegmentOptions};
+pub use skb::small_head;
 pub use talkpath_units::Ecn;
 
 use talkpath_units::{Bytes, Duration, Instant, Rate};

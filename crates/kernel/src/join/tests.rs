@@ -1,6 +1,6 @@
 use talkpath_flow::Side;
 use talkpath_scenario::{Direction, EchoWrite, Receiver, WorkloadConfig};
-use talkpath_transport::{Stack, TransportConfig, UdpConfig};
+use talkpath_transport::{TransportConfig, UdpConfig};
 
 use super::*;
 use crate::log::{Chunk, DropPlace, HostDrop, SentRow};
@@ -10,7 +10,7 @@ fn flow() -> Flow {
     Flow {
         name: "call".to_owned(),
         group: "call".to_owned(),
-        transport: TransportConfig::Udp(UdpConfig { stack: Stack::Linux, socket_buffer: Bytes::new(1) }),
+        transport: TransportConfig::Udp(UdpConfig { socket_buffer: Bytes::new(1), ..UdpConfig::LINUX }),
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
         workload: WorkloadConfig::G711,

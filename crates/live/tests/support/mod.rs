@@ -18,10 +18,8 @@ use talkpath_arena::{Arena, ArenaError};
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
-use talkpath_transport::{
-    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, Stack, TcpConfig, TransportConfig,
-};
-use talkpath_units::{Bytes, Duration, Packets, Rate, Seed};
+use talkpath_transport::{CcidKind, CongestionControlKind, DccpConfig, Stack, TcpConfig, TransportConfig};
+use talkpath_units::{Bytes, Duration, Rate, Seed};
 
 /// A run of `flows` for `ms` milliseconds.
 pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
@@ -87,29 +85,10 @@ pub fn transport_config(name: &str) -> TransportConfig {
         "dccp-ccid3" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid3)),
         "dccp-ccid4" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid4)),
         _ => TransportConfig::Tcp(TcpConfig {
-            stack: Stack::Linux,
-            nagle: if name == "tcp" { NagleKind::Minshall } else { NagleKind::Off },
             cc: Some(CongestionControlKind::Cubic),
-            mss: None,
             rwnd: Bytes::new(6 << 20),
-            delayed_ack: DelayedAck::Linux,
-            sack: true,
-            tlp: true,
-            pacing: false,
-            limited_transmit: true,
-            cwnd_validation: true,
-            growth: talkpath_transport::cc::Growth::Counted,
-            timestamps: true,
-            window_scaling: true,
-            ecn: false,
-            min_rto: Duration::from_millis(200),
             timer_granularity: Duration::ZERO,
-            ticks: talkpath_transport::Ticks::Common,
-            initial_window: Packets::new(10),
-            initial_ssthresh: None,
-            send_buffer: None,
-            header_room: Bytes::new(320),
-            overfill: false,
+            ..TcpConfig::preset(Stack::Linux, name != "tcp")
         }),
     }
 }

@@ -29,7 +29,8 @@ pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> 
     if name == "udp" {
         let stack = section.choice("stack", log).and_then(stack);
         let socket_buffer = section.bytes("socket_buffer", log);
-        let config = TransportConfig::Udp(UdpConfig { stack: stack?, socket_buffer: socket_buffer? });
+        let config = UdpConfig { stack: stack?, socket_buffer: socket_buffer?, ..UdpConfig::LINUX };
+        let config = TransportConfig::Udp(config);
         return Some(Transport { config, name, asked_for: Vec::new() });
     }
     if let Some(ccid) = ccid(name) {
@@ -108,6 +109,7 @@ fn tcp(
         initial_ssthresh: initial_ssthresh?,
         send_buffer: send_buffer?,
         header_room: header_room?,
+        small_head: Some(talkpath_transport::small_head(header_room?)),
         overfill: overfill?,
         ..preset
     })

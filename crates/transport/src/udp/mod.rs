@@ -19,9 +19,10 @@ use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Instant};
 
+use crate::skb::{self, Heads};
 use crate::{
     Counters, Datagram, Delivery, Ecn, Message, Observation, Packet, PayloadRange, Refused, Stack, Transmit,
-    Transport, UdpConfig, skb,
+    Transport, UdpConfig,
 };
 
 /// One end of a UDP flow. It needs no opening, and closing it changes nothing.
@@ -42,8 +43,8 @@ pub struct Udp {
 /// How much the receiving socket holds.
 #[derive(Clone, Copy, Debug)]
 struct Socket {
-    /// The path's MTU, if memory is charged (Linux), and not payload.
-    memory: Option<u64>,
+    /// The path's MTU and the kernel's heads, if memory is charged (Linux), and not payload.
+    memory: Option<(u64, Heads)>,
     room: u64,
     /// sk_rmem_alloc.
     charged: u64,
@@ -64,7 +65,8 @@ impl Udp {
             outbox_size: Bytes::ZERO,
             socket: if config.stack == Stack::Linux {
                 let room = asked.saturating_mul(2).max(SOCK_MIN_RCVBUF);
-                Socket { memory: Some(path_mtu.get()), ..Socket::payload(room) }
+                let memory = Some((path_mtu.get(), Heads::new(config.small_head)));
+                Socket { memory, ..Socket::payload(room) }
             } else {
                 Socket::payload(asked)
             },
@@ -88,7 +90,7 @@ impl Socket {
 
     fn charge(&self, payload: u32) -> u64 {
         let payload = u64::from(payload);
-        self.memory.map_or(payload, |mtu| skb::datagram(payload, mtu))
+        self.memory.map_or(payload, |(mtu, heads)| skb::datagram(payload, mtu, heads))
     }
 
     /// Whether a datagram that has come finds room, and then takes it.
@@ -215,7 +217,7 @@ mod tests {
     }
 
     fn end(stack: Stack, socket_buffer: u64) -> Udp {
-        let config = UdpConfig { stack, socket_buffer: Bytes::new(socket_buffer) };
+        let config = UdpConfig { stack, socket_buffer: Bytes::new(socket_buffer), ..UdpConfig::LINUX };
         Udp::new(&config, Bytes::new(1500), None)
     }
 

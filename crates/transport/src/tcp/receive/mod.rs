@@ -60,7 +60,7 @@ impl Receiver {
         };
         Self {
             reassembly: Reassembly::new(),
-            window: OfferedWindow::new(rule, buffer),
+            window: OfferedWindow::new(rule, buffer, config.initial_rwnd),
             report: SackReport::default(),
             acks: AckPolicy::new(config.delayed_ack, config.timer_granularity, clock),
             smss: 1,

@@ -1,5 +1,5 @@
-//! How Linux grows the offered window from its first 64 KiB (tcp_grow_window, tcp_rcv_space_adjust,
-//! tcp_rcvbuf_grow).
+//! How Linux grows the offered window from its first 64 KiB (`initial_rwnd`) on: tcp_grow_window,
+//! tcp_rcv_space_adjust, tcp_rcvbuf_grow.
 //!
 //! ```text
 //!   threshold (rcv_ssthresh)  what is offered: two segments more with each that arrives,
@@ -45,9 +45,12 @@ impl Tuning {
         }
     }
 
-    /// A window that grows up to `limit`.
-    pub(super) fn growing(limit: u64) -> Self {
-        let (clamp, threshold) = (limit.min(FIRST_CLAMP), limit.min(FIRST_WINDOW));
+    /// A window that grows from `initial` up to `limit`. `initial` is half of the first buffer
+    /// (tcp_rmem[1]): what is offered before a segment has shown how much of its memory is payload. Once one
+    /// has, payload can use 1448 B of 2304 B, in 1/256 (tcp_measure_rcv_mss, tun_build_skb; drivers that copy
+    /// into a page have about the same).
+    pub(super) fn growing(initial: u64, limit: u64) -> Self {
+        let (clamp, threshold) = (limit.min(2 * initial * PAYLOAD_256THS / 256), limit.min(initial));
         Self { clamp, threshold, ..Self::fixed(limit) }
     }
 
@@ -125,12 +128,8 @@ impl Tuning {
     }
 }
 
-/// Half of net.ipv4.tcp_rmem[1] = 131,072 B: what is offered before a segment has shown how much of its
-/// memory is payload.
-const FIRST_WINDOW: u64 = 65_536;
-/// What payload can use of it once one has: 1448 B of 2304 B, in 1/256 (tcp_measure_rcv_mss, tun_build_skb;
-/// drivers that copy into a page have about the same).
-const FIRST_CLAMP: u64 = 131_072 * 160 / 256;
+/// 1448 * 256 / 2304.
+const PAYLOAD_256THS: u64 = 160;
 /// TCP_INIT_CWND.
 const INIT_CWND: u64 = 10;
 /// tcp_event_data_recv: smaller segments do not open the window.
@@ -143,7 +142,7 @@ mod tests {
     /// tcp_grow_window: twice each segment, to 131,072 B of memory.
     #[test]
     fn each_segment_opens_the_window_by_two() {
-        let mut tuning = Tuning::growing(16 << 20);
+        let mut tuning = Tuning::growing(64 << 10, 16 << 20);
         assert_eq!(tuning.threshold(), 65_536);
         for segment in 1..=5 {
             assert!(tuning.on_data(1448, 1448, 0));
@@ -157,7 +156,7 @@ mod tests {
     /// the first ten.
     #[test]
     fn a_round_trip_that_read_twice_as_much_raises_the_clamp() {
-        let mut tuning = Tuning::growing(16 << 20);
+        let mut tuning = Tuning::growing(64 << 10, 16 << 20);
         tuning.on_established(1460, Instant::ZERO);
         tuning.on_rtt(Duration::from_millis(41));
         tuning.on_read(1 + 14_480, 0, Instant::from_millis(41));
@@ -170,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_limit_below_the_first_window_is_all_there_is() {
-        let mut tuning = Tuning::growing(23_360);
+        let mut tuning = Tuning::growing(64 << 10, 23_360);
         assert_eq!((tuning.threshold(), tuning.is_growing()), (23_360, false));
         assert!(!tuning.on_data(1460, 1460, 0));
     }

@@ -35,12 +35,13 @@ pub(super) struct OfferedWindow {
 }
 
 impl OfferedWindow {
-    pub(super) fn new(rule: OfferRule, buffer: Bytes) -> Self {
+    /// The window of an empty `buffer`, of which Linux's rule offers `initial` at first.
+    pub(super) fn new(rule: OfferRule, buffer: Bytes, initial: Bytes) -> Self {
         let buffer = buffer.get().clamp(1, LARGEST_SCALED_WINDOW);
         let shift = (0..MAX_SHIFT).find(|shift| buffer >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT);
         let tuning = match rule {
             OfferRule::Rfc9293 => Tuning::fixed(buffer),
-            OfferRule::Linux => Tuning::growing(buffer),
+            OfferRule::Linux => Tuning::growing(initial.get(), buffer),
         };
         Self { rule, buffer, shift, scaled: false, edge: 0, tuning }
     }
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     fn window(rule: OfferRule, buffer: u64) -> OfferedWindow {
-        let mut window = OfferedWindow::new(rule, Bytes::new(buffer));
+        let mut window = OfferedWindow::new(rule, Bytes::new(buffer), Bytes::new(64 << 10));
         window.offer_on_syn(1);
         window
     }

@@ -27,7 +27,7 @@
 
 use talkpath_units::Bytes;
 
-use crate::skb::{SHARED_INFO, SK_BUFF, small_head};
+use crate::skb::{Heads, SHARED_INFO, SK_BUFF};
 use crate::{Stack, TcpConfig};
 
 /// How large the send buffer is.
@@ -58,6 +58,8 @@ enum Writer {
 struct Memory {
     /// MAX_TCP_HEADER.
     header_room: u64,
+    /// What the buffer grows to (tcp_wmem[2]).
+    max: u64,
     /// SKB_TRUESIZE of an sk_buff without its payload.
     head: u64,
     /// The number of congestion windows that fit. Zero if the size was set (SOCK_SNDBUF_LOCK).
@@ -80,16 +82,15 @@ pub(super) struct Queue {
 impl SendBuffer {
     /// The buffer of `config`. `is_rate_based` if the congestion control is (BBR).
     pub(super) const fn new(config: &TcpConfig, is_rate_based: bool) -> Self {
-        let room = config.header_room.get();
         let (capacity, memory) = match config.send_buffer {
             None => {
                 let windows = if is_rate_based { BBR_WINDOWS } else { WINDOWS };
-                (WMEM_DEFAULT, Some(Memory::new(room, windows)))
+                (WMEM_DEFAULT, Some(Memory::new(config, windows)))
             }
             Some(asked) if matches!(config.stack, Stack::Linux) && !config.overfill => {
                 let doubled = asked.get().saturating_mul(2);
                 let capacity = if doubled < SOCK_MIN_SNDBUF { SOCK_MIN_SNDBUF } else { doubled };
-                (capacity, Some(Memory::new(room, 0)))
+                (capacity, Some(Memory::new(config, 0)))
             }
             Some(capacity) => (capacity.get(), None),
         };
@@ -102,7 +103,7 @@ impl SendBuffer {
         if let Some(memory) = self.memory.filter(|memory| memory.windows > 0) {
             let segment = (u64::from(mss) + memory.header_room + SHARED_INFO).next_power_of_two() + SK_BUFF;
             let wanted = cwnd.max(INIT_CWND).saturating_mul(memory.windows * segment);
-            self.capacity = self.capacity.max(wanted.min(WMEM_MAX));
+            self.capacity = self.capacity.max(wanted.min(memory.max));
         }
     }
 
@@ -227,8 +228,14 @@ impl SendBuffer {
 }
 
 impl Memory {
-    const fn new(header_room: u64, windows: u64) -> Self {
-        Self { header_room, head: SK_BUFF + small_head(header_room), windows }
+    const fn new(config: &TcpConfig, windows: u64) -> Self {
+        let header_room = config.header_room.get();
+        Self {
+            header_room,
+            max: config.send_buffer_max.get(),
+            head: Heads::new(config.small_head).sk_buff(header_room),
+            windows,
+        }
     }
 
     /// What the queue is charged (sk_wmem_queued), with unsent sk_buffs of `max_skb` bytes.
@@ -262,8 +269,6 @@ impl Memory {
 pub const WRITE: u64 = 128 << 10;
 /// net.ipv4.tcp_wmem[1].
 const WMEM_DEFAULT: u64 = 16 << 10;
-/// net.ipv4.tcp_wmem[2].
-const WMEM_MAX: u64 = 4 << 20;
 /// TCP_INIT_CWND.
 const INIT_CWND: u64 = 10;
 /// tcp_sndbuf_expand, bbr_sndbuf_expand.
@@ -289,13 +294,20 @@ mod tests {
     }
 
     fn auto(header_room: Bytes) -> SendBuffer {
-        SendBuffer::new(&TcpConfig { header_room, ..TcpConfig::preset(Stack::Linux, false) }, false)
+        SendBuffer::new(&linux(header_room), false)
+    }
+
+    fn linux(header_room: Bytes) -> TcpConfig {
+        let small_head = Some(crate::small_head(header_room));
+        TcpConfig { header_room, small_head, ..TcpConfig::preset(Stack::Linux, false) }
     }
 
     fn fixed(bytes: u64, stack: Stack, overfill: bool) -> SendBuffer {
         let send_buffer = Some(Bytes::new(bytes));
         let preset = TcpConfig::preset(stack, false);
-        SendBuffer::new(&TcpConfig { send_buffer, header_room: LEAN, overfill, ..preset }, false)
+        let small_head = Some(crate::small_head(LEAN));
+        let config = TcpConfig { send_buffer, header_room: LEAN, small_head, overfill, ..preset };
+        SendBuffer::new(&config, false)
     }
 
     /// The 87,040 B that a fresh Linux socket shows with an MSS of 1460, and 46,080 B where the kernel is
@@ -320,13 +332,15 @@ mod tests {
     /// 2896 B, 41,008 B.
     #[test]
     fn each_sk_buff_is_charged_its_head() {
-        let memory = Memory::new(192, 2);
+        let memory = Memory::new(&linux(LEAN), 2);
         assert_eq!(memory.max_skb(queue(0, 0, 0)), 31_856);
         assert_eq!(memory.charge(queue(14_480 + 31_856, 31_856, 5), 31_856), 51_328);
         assert_eq!(memory.charge(queue(28_960 + 2896, 2896, 10), 31_856), 41_008);
         let later = Queue { max_window: 1 << 20, ..queue(0, 0, 0) };
         assert_eq!(memory.max_skb(later), 45 * 1448);
-        assert_eq!(Memory::new(320, 2).head, 896);
+        assert_eq!(Memory::new(&linux(FULL), 2).head, 896);
+        let old = TcpConfig { small_head: None, ..linux(FULL) };
+        assert_eq!(Memory::new(&old, 2).head, 1280, "Linux before 6.3");
     }
 
     /// sk_stream_memory_free decides when an sk_buff begins.
