@@ -463,3 +463,23 @@ impl CongestionControlKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 5681 §4.2, RFC 9293 §3.8.6.3 (MUST-40). Linux's timer has a bound of its own (ATO_MAX).
+    #[test]
+    fn no_preset_delays_an_acknowledgement_by_half_a_second() {
+        let half_a_second = Duration::from_millis(500);
+        for stack in [Stack::Rfc, Stack::BsdReno] {
+            match TcpConfig::preset(stack, false).delayed_ack {
+                DelayedAck::After { timeout: wait } | DelayedAck::Tick { period: wait } => {
+                    assert!(wait < half_a_second, "{stack:?}: {wait:?}");
+                }
+                other => panic!("{stack:?}: {other:?}"),
+            }
+        }
+        assert_eq!(TcpConfig::preset(Stack::Linux, false).delayed_ack, DelayedAck::Linux);
+    }
+}

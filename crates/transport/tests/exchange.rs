@@ -572,4 +572,25 @@ exchanges! {
     loss_after_an_echo_reduces_no_further
     echo_without_sack_halves_at_once
     bbr_answers_an_echo_and_keeps_its_window
+    a_lost_repair_halves_the_window_once_more
+    a_reset_is_not_an_old_duplicate
+    a_reset_may_carry_data_and_meet_a_closed_window
+    a_shift_above_fourteen_counts_as_fourteen
+    a_window_that_shrinks_stops_new_data_only
+    both_ends_open_at_once
+    marks_outside_of_the_window_count_for_nothing
+    sacked_data_is_kept_until_it_is_acknowledged
+    timestamps_echo_what_is_acknowledged
+    timestamps_that_were_not_agreed_on_are_ignored
+    window_probes_are_not_ecn_capable
+    without_an_mss_option_segments_have_536_bytes
+    a_duplicate_that_reports_nothing_new_releases_nothing
+    a_probe_is_new_data_if_there_is_any
+    a_reset_that_is_questioned_leaves_the_echo_as_it_was
+    a_syn_in_an_open_connection_is_questioned
+    an_echo_without_acknowledgement_is_no_sample
+    scaling_is_answered_with_the_shift_that_shows_the_buffer
+    what_is_known_beyond_a_recovery_is_kept
+    without_a_round_trip_a_probe_waits_for_a_second
+    without_sack_no_probe_leaves
 }

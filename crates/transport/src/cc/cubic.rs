@@ -322,4 +322,19 @@ mod tests {
         cubic.cubic.on_timeout();
         assert_eq!((cubic.window.ssthresh_packets(), cubic.cubic.w_max), (70.0, 0));
     }
+    /// RFC 9438 §4.8: t, K, W_max and W_est begin as slow start ends.
+    #[test]
+    fn after_a_timeout_the_cubic_begins_at_the_window_that_slow_start_leaves() {
+        let mut cubic = cubic(100, Some(50));
+        cubic.reduce();
+        cubic.cubic.on_timeout();
+        cubic.window.set_cwnd(1);
+        for ms in 0..69 {
+            cubic.on_ack(ack(1, ms));
+        }
+        assert_eq!((cubic.window.cwnd(), cubic.cubic.epoch.is_none()), (70, true));
+        cubic.on_ack(ack(1, 100));
+        let epoch = cubic.cubic.epoch.unwrap();
+        assert_eq!((epoch.start, epoch.k, epoch.origin, epoch.w_est), (Instant::from_millis(100), 0, 70, 70));
+    }
 }

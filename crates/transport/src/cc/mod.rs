@@ -258,3 +258,19 @@ impl Controller {
 
 /// net.ipv4.tcp_min_tso_segs.
 const MIN_TSO_SEGS: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9438 §4.9.2.
+    #[test]
+    fn what_is_taken_back_never_lowers_the_window() {
+        let window = Window::new(Counting::Packets, Packets::new(30), Some(Packets::new(25)));
+        let mut control = Controller::new(CongestionControlKind::Cubic, window, Seed::new(1));
+        control.undo((20, 28));
+        assert_eq!((control.window().cwnd(), control.window().ssthresh()), (30, 28));
+        control.undo((40, 10));
+        assert_eq!((control.window().cwnd(), control.window().ssthresh()), (40, 28));
+    }
+}

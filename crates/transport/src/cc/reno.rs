@@ -75,6 +75,15 @@ mod tests {
         assert_eq!(reno.window().cwnd(), 10_000 + 100 + 99);
     }
 
+    /// RFC 5681 §3.1, the implementation note on eq. 3: 10 * 10 / 200 is nothing.
+    #[test]
+    fn a_share_of_less_than_a_byte_is_a_byte() {
+        let window = Window::new(Counting::Bytes { smss: 10 }, Packets::new(20), Some(Packets::new(20)));
+        let mut reno = over(window.with_growth(Growth::EachAck));
+        reno.on_ack(ack(10));
+        assert_eq!(reno.window().cwnd(), 201);
+    }
+
     /// tcp_input of 4.3BSD-Reno: slow start at equality, then an eighth of a segment beside eq. 3.
     #[test]
     fn bsd_adds_an_eighth_and_opens_the_window_as_recovery_ends() {

@@ -334,6 +334,17 @@ mod tests {
         assert_eq!(estimator.rto(), Duration::from_secs(1));
     }
 
+    /// RFC 6298 §4.
+    #[test]
+    fn a_variance_of_nothing_counts_as_one_tick() {
+        let tick = Duration::from_millis(10);
+        let mut estimator = RttEstimator::new(RttRule::Rfc6298, tick, Duration::ZERO);
+        for _ in 0..200 {
+            sample(&mut estimator, 100);
+        }
+        assert_eq!(estimator.rto(), Duration::from_millis(110));
+    }
+
     /// tcp_slowtimo: a span of ticks counts from the last one, and a round trip is the ticks between.
     #[test]
     fn a_host_whose_clock_is_ahead_ticks_earlier() {

@@ -97,3 +97,21 @@ pub(super) const fn clock(now: Instant) -> u32 {
 }
 
 const TICK: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7323 §5.4: 1 ms to 1 s, so that 2^32 ticks are longer than any segment lives.
+    #[test]
+    fn the_timestamp_clock_ticks_each_millisecond() {
+        assert_eq!(clock(Instant::from_micros(1_999)), 1);
+        assert_eq!(clock(Instant::from_micros(2_000)), 2);
+        let day = Duration::from_secs(24 * 3600);
+        assert_eq!(clock(Instant::ZERO + day), 86_400_000);
+        assert_eq!(
+            since(clock(Instant::ZERO + day), Instant::ZERO + day + Duration::from_millis(7)),
+            Duration::from_millis(7)
+        );
+    }
+}

@@ -178,6 +178,8 @@ impl Reassembly {
 
 #[cfg(test)]
 mod tests {
+    use talkpath_units::SeqNum;
+
     use super::*;
 
     /// What has arrived, inside a window of 10,000 bytes.
@@ -241,5 +243,24 @@ mod tests {
         assert_eq!(receiver.reassembly.read(60), 60);
         assert_eq!(receiver.reassembly.read(60), 40);
         assert_eq!(receiver.reassembly.read(60), 0);
+    }
+    /// RFC 2018 §8: nothing that has arrived is discarded, so each block shows what is held.
+    #[test]
+    fn every_byte_that_is_reported_is_held() {
+        let mut receiver = receiver();
+        for (start, payload) in
+            [(801, 100), (201, 100), (9_501, 1000), (601, 150), (201, 50), (401, 100), (1, 100)]
+        {
+            receiver.on_segment(start, payload, false);
+            let held = &receiver.reassembly.islands;
+            let (blocks, count) = receiver.report.take(SeqNum::new(0), 40);
+            for block in &blocks[..usize::from(count)] {
+                let (left, right) = (u64::from(block.left.get()), u64::from(block.right.get()));
+                assert!(
+                    held.iter().any(|&(start, end)| start <= left && right <= end),
+                    "{left}..{right} of {held:?}"
+                );
+            }
+        }
     }
 }

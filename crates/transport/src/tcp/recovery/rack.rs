@@ -225,6 +225,19 @@ mod tests {
         assert!(rack.reorders_much());
     }
 
+    /// RFC 8985 §6.2 step 1.
+    #[test]
+    fn a_longer_path_is_learned_after_five_minutes() {
+        let (mut rack, at) = (Rack::new(), |s| Instant::ZERO + Duration::from_secs(s));
+        rack.on_rtt(MS(100), at(1));
+        rack.on_rtt(MS(300), at(300));
+        assert_eq!(rack.min_rtt(), MS(100));
+        rack.on_rtt(MS(300), at(302));
+        assert_eq!(rack.min_rtt(), MS(300));
+        rack.on_rtt(MS(50), at(303));
+        assert_eq!(rack.min_rtt(), MS(50));
+    }
+
     #[test]
     fn needless_retransmissions_widen_the_window_once_a_round_for_sixteen_recoveries() {
         let mut rack = rack();
