@@ -593,4 +593,5 @@ exchanges! {
     what_is_known_beyond_a_recovery_is_kept
     without_a_round_trip_a_probe_waits_for_a_second
     without_sack_no_probe_leaves
+    two_duplicates_before_progress_and_two_after_are_no_loss
 }

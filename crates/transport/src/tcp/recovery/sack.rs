@@ -63,17 +63,14 @@ impl Sack {
         self.by_time
     }
 
+    /// The run of duplicates is over: SND.UNA moved, or the retransmission timer expired.
     pub(super) const fn forget_duplicates(&mut self) {
         self.duplicates = 0;
     }
 
     /// RFC 6675 §5: true at the third acknowledgement in a row with new blocks and without progress.
-    const fn is_third(&mut self, advanced: bool, has_sacked: bool) -> bool {
-        if advanced {
-            self.duplicates = 0;
-        } else if has_sacked {
-            self.duplicates += 1;
-        }
+    fn is_third(&mut self, advanced: bool, has_sacked: bool) -> bool {
+        self.duplicates += u32::from(has_sacked && !advanced);
         self.duplicates >= DUPLICATE_THRESHOLD
     }
 }
@@ -109,6 +106,8 @@ impl Recovery {
         if advanced {
             let highest = context.scoreboard.highest();
             context.scoreboard.on_ack_with_sack(incoming.ack, incoming.echo, &mut outcome);
+            // RFC 6675 §5.
+            self.sack.forget_duplicates();
             self.note_reordering(&outcome, highest, context);
         }
         let (rtt, sacked_later) = self.measure(&incoming, advanced, &outcome, context);
