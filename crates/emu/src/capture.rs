@@ -17,7 +17,7 @@ use talkpath_transport::TransportKind;
 use talkpath_units::Instant;
 
 use crate::device::complete_checksum;
-use crate::packet::{Parsed, checksum, sum};
+use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
 
 /// Which end of a flow sees a packet, and what the flow speaks: an interface of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,23 +151,29 @@ pub fn export_capture(
     Ok(())
 }
 
-/// The DCCP packet in an IPv4 packet's UDP datagram as IP protocol 33, `bytes` being the first of its
+/// The DCCP packet in an IP packet's UDP datagram as IP protocol 33, `bytes` being the first of its
 /// `original` ones; `None` if there is none, or too little of it.
 fn unwrapped(bytes: &[u8], original: u32) -> Option<Vec<u8>> {
-    let header = usize::from(*bytes.first()? & 0x0f) * 4;
-    let flags = u16::from_be_bytes([*bytes.get(6)?, *bytes.get(7)?]);
+    let is_v6 = *bytes.first()? >> 4 == 6;
+    let header = if is_v6 { IPV6_HEADER } else { usize::from(bytes[0] & 0x0f) * 4 };
+    let protocol_at = if is_v6 { 6 } else { 9 };
+    let is_fragment = !is_v6 && u16::from_be_bytes([*bytes.get(6)?, *bytes.get(7)?]) & IS_FRAGMENT != 0;
     let (ip, udp) = bytes.split_at_checked(header)?;
     let (udp, dccp) = udp.split_at_checked(UDP_HEADER)?;
-    if header < 20 || *bytes.get(9)? != PROTOCOL_UDP || flags & IS_FRAGMENT != 0 || dccp.len() < MIN_DCCP {
+    if header < 20 || *bytes.get(protocol_at)? != UDP || is_fragment || dccp.len() < MIN_DCCP {
         return None;
     }
     let whole = (original as usize).checked_sub(header + UDP_HEADER)?;
     let mut out = ip.to_vec();
-    out[2..4].copy_from_slice(&u16::try_from(header + whole).ok()?.to_be_bytes());
-    out[9] = PROTOCOL_DCCP;
-    out[10..12].fill(0);
-    let check = checksum(&out);
-    out[10..12].copy_from_slice(&check.to_be_bytes());
+    out[protocol_at] = PROTOCOL_DCCP;
+    if is_v6 {
+        out[4..6].copy_from_slice(&u16::try_from(whole).ok()?.to_be_bytes());
+    } else {
+        out[2..4].copy_from_slice(&u16::try_from(header + whole).ok()?.to_be_bytes());
+        out[10..12].fill(0);
+        let check = checksum(&out);
+        out[10..12].copy_from_slice(&check.to_be_bytes());
+    }
     out.extend_from_slice(dccp);
     out[header + CHECKSUM_AT..header + CHECKSUM_AT + 2].fill(0);
     // RFC 4340 §9.2: coverage n takes in the header and 4 (n - 1) bytes of data.
@@ -175,14 +181,14 @@ fn unwrapped(bytes: &[u8], original: u32) -> Option<Vec<u8>> {
         0 => whole,
         coverage => whole.min(usize::from(dccp[4]) * 4 + 4 * (coverage - 1)),
     };
-    let addresses = sum(&ip[12..20]);
+    let addresses = sum(&ip[if is_v6 { 8..40 } else { 12..20 }]);
     let contents = match out.get(header..header + covered) {
         Some(bytes) => sum(bytes),
         // What was cut off is known from UDP's checksum, which is the complement of all that it covers.
         None if covered == whole => {
             let told = sum(&[!udp[6], !udp[7]]);
             let length = (whole + UDP_HEADER) as u32;
-            let besides = addresses + u32::from(PROTOCOL_UDP) + length + sum(&udp[..6]);
+            let besides = addresses + u32::from(UDP) + length + sum(&udp[..6]);
             u32::from(fold(told + u32::from(!fold(besides))))
         }
         None => return None,
@@ -210,7 +216,6 @@ const UDP_HEADER: usize = 8;
 /// in it.
 const MIN_DCCP: usize = 12;
 const CHECKSUM_AT: usize = 6;
-const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_DCCP: u8 = 33;
 /// RFC 791 §3.1: more fragments, or an offset.
 const IS_FRAGMENT: u16 = 0x3fff;
@@ -265,6 +270,22 @@ mod tests {
                 assert_eq!(cut, native[..snaplen - 8], "{data} B, coverage {cscov}, cut to {snaplen}");
             }
         }
+    }
+
+    /// RFC 8200 §8.1: the pseudo-header has the addresses, the length and the protocol.
+    #[test]
+    fn a_packet_over_ipv6_is_unwrapped_with_a_right_checksum() {
+        let (_, v4) = wrapped(160, 0);
+        let mut bytes = vec![0x60, 0, 0, 0, 0, 0, UDP, 64];
+        let length = v4.len() - 20;
+        bytes[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+        bytes.extend([[0x20; 16], [0x21; 16]].concat());
+        bytes.extend(&v4[20..]);
+        let native = unwrapped(&bytes, bytes.len() as u32).unwrap();
+        assert_eq!((native.len(), native[6]), (bytes.len() - 8, 33));
+        assert_eq!(usize::from(u16::from_be_bytes([native[4], native[5]])), length - 8);
+        let all = sum(&native[8..40]) + 33 + (length - 8) as u32 + sum(&native[40..]);
+        assert_eq!(fold(all), 0xffff, "data and pseudo-header sum up to all ones");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! accepts.
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +14,6 @@ use talkpath_kernel::clock::RunClock;
 use talkpath_kernel::end::SharedEnd;
 use talkpath_units::Instant;
 
-use crate::world::endpoint;
-
 /// A flow whose connection is not open at both ends yet.
 pub(super) struct Connecting {
     pub(super) index: usize,
@@ -26,6 +24,8 @@ pub(super) struct Connecting {
     pub(super) listener: Option<Socket>,
     pub(super) near: Arc<SharedEnd>,
     pub(super) far: Arc<SharedEnd>,
+    /// The receiver's address and port.
+    pub(super) there: SocketAddr,
     pub(super) is_dialled: bool,
 }
 
@@ -78,13 +78,7 @@ impl Connecting {
     fn dial(&mut self) -> io::Result<()> {
         self.is_dialled = true;
         let Some(dial) = &self.dial else { return Ok(()) };
-        let here = dial.local_addr()?.as_socket_ipv4();
-        let there = [super::packet::Host::First, super::packet::Host::Second]
-            .map(|host| endpoint(host, self.index))
-            .into_iter()
-            .find(|there| Some(*there) != here);
-        let Some(there) = there else { return Err(io::ErrorKind::AddrNotAvailable.into()) };
-        match dial.connect(&there.into()) {
+        match dial.connect(&self.there.into()) {
             Ok(()) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
             Err(error) => Err(error),

@@ -21,10 +21,12 @@ use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
+use talkpath_kernel::host::cable::ethertype;
 use talkpath_kernel::host::netlink::HOST_HARDWARE;
 use talkpath_kernel::host::ring::{Layout, Ring, VIRTIO_HEADER, WaitingFrame};
+use talkpath_scenario::IpVersion;
 
-use crate::packet::{Parsed, Protocol, UDP_HEADER, checksum, parse, sum};
+use crate::packet::{Parsed, Protocol, UDP, UDP_HEADER, checksum, parse, sum};
 
 /// One host's cable.
 pub(super) struct Device<'a> {
@@ -51,20 +53,20 @@ pub(super) enum Taken {
 }
 
 impl<'a> Device<'a> {
-    /// The cables whose packet sockets are `fds`, made for packets of up to `mtu` bytes.
+    /// The cables whose packet sockets are `fds`, made for packets of this version and of up to `mtu` bytes.
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn pair(fds: &'a [OwnedFd; 2], mtu: u16) -> io::Result<[Self; 2]> {
-        Ok([Self::new(&fds[0], mtu)?, Self::new(&fds[1], mtu)?])
+    pub(super) fn pair(fds: &'a [OwnedFd; 2], ip: IpVersion, mtu: u16) -> io::Result<[Self; 2]> {
+        Ok([Self::new(&fds[0], ip, mtu)?, Self::new(&fds[1], ip, mtu)?])
     }
 
-    fn new(fd: &'a OwnedFd, mtu: u16) -> io::Result<Self> {
+    fn new(fd: &'a OwnedFd, ip: IpVersion, mtu: u16) -> io::Result<Self> {
         let mut header = [0; FRONT];
         let (to, rest) = header[VIRTIO_HEADER..].split_at_mut(HOST_HARDWARE.len());
         to.copy_from_slice(&HOST_HARDWARE);
         // The sender's address stays zero: nobody answers to it.
-        rest[HOST_HARDWARE.len()..].copy_from_slice(&(libc::ETH_P_IP as u16).to_be_bytes());
+        rest[HOST_HARDWARE.len()..].copy_from_slice(&ethertype(ip == IpVersion::V6).to_be_bytes());
         Ok(Self { fd, ring: Ring::map(fd, Layout::of(mtu))?, takes_trains: true, header })
     }
 
@@ -152,18 +154,27 @@ fn take(waiting: &WaitingFrame<'_>, out: &mut [u8]) -> Taken {
     Taken::Packet { parsed, is_unsummed: flags & NEEDS_CHECKSUM != 0 }
 }
 
-/// Makes `headers`, of a datagram like `parsed`, those of one with `payload` bytes behind them: lengths, the
-/// IP checksum, and UDP's as far as the pseudo-header.
+/// Makes `headers`, of a datagram like `parsed`, those of one with `payload` bytes behind them: lengths,
+/// IPv4's checksum, and UDP's as far as the pseudo-header (RFC 768, RFC 8200 §8.1).
 fn set_length(headers: &mut [u8], parsed: &Parsed, payload: usize) {
     // Callers hold the whole below 64 KiB.
     let total = (headers.len() + payload) as u16;
     let transport = total - parsed.header as u16;
-    headers[2..4].copy_from_slice(&total.to_be_bytes());
-    headers[10..12].fill(0);
-    let ip = checksum(&headers[..parsed.header]);
-    headers[10..12].copy_from_slice(&ip.to_be_bytes());
+    let addresses = match parsed.ip {
+        IpVersion::V4 => {
+            headers[2..4].copy_from_slice(&total.to_be_bytes());
+            headers[10..12].fill(0);
+            let ip = checksum(&headers[..parsed.header]);
+            headers[10..12].copy_from_slice(&ip.to_be_bytes());
+            12..20
+        }
+        IpVersion::V6 => {
+            headers[4..6].copy_from_slice(&transport.to_be_bytes());
+            8..40
+        }
+    };
     headers[parsed.header + 4..parsed.header + 6].copy_from_slice(&transport.to_be_bytes());
-    let pseudo = sum(&headers[12..20]) + PROTOCOL_UDP + u32::from(transport);
+    let pseudo = sum(&headers[addresses]) + u32::from(UDP) + u32::from(transport);
     let pseudo = (pseudo & 0xffff) + (pseudo >> 16);
     let pseudo = ((pseudo & 0xffff) + (pseudo >> 16)) as u16;
     let place = parsed.header + checksum_place(Protocol::Udp);
@@ -197,8 +208,6 @@ const fn checksum_place(protocol: Protocol) -> usize {
 const FRONT: usize = VIRTIO_HEADER + ETHERNET_HEADER;
 /// IEEE 802.3: two addresses and a type.
 const ETHERNET_HEADER: usize = 14;
-/// RFC 768.
-const PROTOCOL_UDP: u32 = 17;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
 const GSO_UDP_L4: u8 = 5;
@@ -246,25 +255,43 @@ mod tests {
         packet
     }
 
+    /// The same in IPv6.
+    fn datagram_v6(payload: usize) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, UDP, 64];
+        packet[4..6].copy_from_slice(&((UDP_HEADER + payload) as u16).to_be_bytes());
+        packet.extend([[0x20; 16], [0x21; 16]].concat());
+        packet.extend(&datagram(payload)[20..]);
+        packet
+    }
+
     /// Of a train the host sums up lengths and addresses alone, of each datagram in it the rest (RFC 768,
     /// RFC 1071).
     #[test]
     fn the_headers_of_a_train_are_those_of_one_datagram_with_all_its_payload() {
-        for payload in [1, 160, 64 * 160, 65_000] {
-            let (first, mut whole) = (datagram(payload.min(160)), datagram(payload));
-            let parsed = parse(&first).unwrap();
-            let mut headers = first[..28].to_vec();
-            set_length(&mut headers, &parsed, payload);
-            whole[..28].copy_from_slice(&headers);
-            let parsed = parse(&whole).unwrap();
-            assert_eq!((parsed.length, checksum(&whole[..20])), (28 + payload, 0));
-            assert_eq!(usize::from(u16::from_be_bytes([whole[24], whole[25]])), 8 + payload);
-            complete_checksum(&mut whole, &parsed);
-            let mut pseudo = whole[12..20].to_vec();
-            pseudo.extend([0, 17, whole[24], whole[25]]);
-            let all = sum(&pseudo) + sum(&whole[20..]);
-            let once = (all & 0xffff) + (all >> 16);
-            assert_eq!((once & 0xffff) + (once >> 16), 0xffff, "data and pseudo-header sum up to all ones");
+        type Make = fn(usize) -> Vec<u8>;
+        for (make, header, addresses) in [(datagram as Make, 20, 12..20), (datagram_v6 as Make, 40, 8..40)] {
+            for payload in [1, 160, 64 * 160, 65_000] {
+                let (first, mut whole) = (make(payload.min(160)), make(payload));
+                let parsed = parse(&first).unwrap();
+                let mut headers = first[..header + UDP_HEADER].to_vec();
+                set_length(&mut headers, &parsed, payload);
+                whole[..header + UDP_HEADER].copy_from_slice(&headers);
+                let parsed = parse(&whole).unwrap();
+                assert_eq!((parsed.header, parsed.length), (header, header + UDP_HEADER + payload));
+                assert!(header == 40 || checksum(&whole[..20]) == 0);
+                let length = [whole[header + 4], whole[header + 5]];
+                assert_eq!(usize::from(u16::from_be_bytes(length)), 8 + payload);
+                complete_checksum(&mut whole, &parsed);
+                let mut pseudo = whole[addresses.clone()].to_vec();
+                pseudo.extend([0, UDP, length[0], length[1]]);
+                let all = sum(&pseudo) + sum(&whole[header..]);
+                let once = (all & 0xffff) + (all >> 16);
+                assert_eq!(
+                    (once & 0xffff) + (once >> 16),
+                    0xffff,
+                    "data and pseudo-header sum up to all ones"
+                );
+            }
         }
     }
 }

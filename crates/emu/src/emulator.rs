@@ -22,6 +22,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_flow::Lateness;
 use talkpath_kernel::clock::{RunClock, WallStamps};
 use talkpath_path::{Direction, FragmentRange};
+use talkpath_scenario::IpVersion;
 use talkpath_transport::TransportKind;
 use talkpath_units::{Ecn, Instant};
 
@@ -323,6 +324,7 @@ impl Slot {
     fn empty(size: usize) -> Self {
         let part = FragmentRange { offset: 0, length: 0, more: false };
         let parsed = Parsed {
+            ip: IpVersion::V4,
             header: 0,
             length: 0,
             part,

@@ -19,7 +19,9 @@ use talkpath_kernel::sys::{become_real_time, set_option};
 use talkpath_path::{
     DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
 };
-use talkpath_scenario::{Codec, Direction, Flow, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig};
+use talkpath_scenario::{
+    Codec, Direction, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
+};
 use talkpath_transport::{TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
@@ -73,7 +75,7 @@ pub enum Handover {
 /// [`ArenaError::Unavailable`] if the machine allows no namespaces.
 pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
     through(Kind::Cable, size, time, handover, |devices, clock, stop| {
-        let devices = Device::pair(devices, MTU)?;
+        let devices = Device::pair(devices, IpVersion::V4, MTU)?;
         let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
         let flow = EmuFlow {
             sender: Host::First,
@@ -159,7 +161,7 @@ fn through(
         window_clamp: None,
         is_paced: false,
     });
-    let mut world = World::build_with(kind, [MTU; 2], &plan, &[], None)?;
+    let mut world = World::build_with((kind, IpVersion::V4), [MTU; 2], &plan, &[], None)?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     let at_once = match handover {
@@ -252,6 +254,7 @@ fn flood() -> Scenario {
         seed: Seed::new(1),
         repeat: 1,
         far_clock: None,
+        ip: IpVersion::V4,
         links: vec![link("up"), link("down")],
         flows: vec![flow],
     }

@@ -17,7 +17,7 @@ pub(super) fn socket_plans<'a>(
 ) -> Vec<SocketPlan<'a>> {
     let mut plans = Vec::with_capacity(2 * scenario.flows.len());
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
-        let path_mtu = scenario.path_mtu(flow);
+        let path_mtu = scenario.path_mtu(flow) + scenario.ip.extra_header();
         let is_narrower = path_mtu < Bytes::new(u64::from(mtu[0].min(mtu[1])));
         let path_mtu = is_narrower.then_some(path_mtu.get() as u32);
         let tcp = flow.transport.as_tcp();
@@ -51,7 +51,7 @@ pub(super) fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
         .filter_map(|flow| if sender(flow) == host { flow.route.first() } else { flow.return_route.first() });
     let largest =
         first_links.map(|link| scenario.links[link.0 as usize].config.mtu.get()).max().unwrap_or(1500);
-    u16::try_from(largest).unwrap_or(u16::MAX).max(MIN_MTU)
+    u16::try_from(largest).unwrap_or(u16::MAX).max(scenario.ip.min_mtu().get() as u16)
 }
 
 /// The host that the flow's sender is on.
@@ -81,6 +81,3 @@ pub(super) fn check_congestion_controls(spec: &SessionSpec) -> Result<(), String
         .filter(|cc| !is_there(cc))
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
 }
-
-/// The smallest MTU of a device, as of IPv4 (RFC 791 §3.2).
-const MIN_MTU: u16 = 68;

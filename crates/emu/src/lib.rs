@@ -54,7 +54,7 @@ mod world;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::Scenario;
+use talkpath_scenario::{IpVersion, Scenario};
 
 pub use arrival_log::{LogError, LogHeader};
 pub use capture::{CaptureError, export_capture};
@@ -83,7 +83,7 @@ impl EmuArena {
     /// # Errors
     /// [`ArenaError::Unavailable`] says what is missing and how to get it.
     pub fn open() -> Result<Self, ArenaError> {
-        world::World::build([1500; 2], &[], &[], None)?;
+        world::World::build(IpVersion::V4, [1500; 2], &[], &[], None)?;
         Ok(Self::default())
     }
 

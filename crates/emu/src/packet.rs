@@ -1,22 +1,35 @@
-//! The IPv4 packets of the two hosts: whose flow they are of, and how they are cut (RFC 791 §3.1, RFC 768,
-//! RFC 9293 §3.1).
+//! The packets of the two hosts: whose flow they are of, and how they are cut (RFC 791 §3.1, RFC 8200, RFC
+//! 768, RFC 9293 §3.1).
 //!
 //! Ports name the flow: both ends of flow f use port [`FIRST_PORT`] + f. A fragment beyond the first has no
-//! ports and is matched by its identification, since a kernel sends a datagram's fragments in a row.
+//! ports and is matched by its identification, since a kernel sends a datagram's fragments in a row. Of
+//! IPv6's 32 bits of identification the lower 16 count: a kernel draws them at random for each datagram.
 //!
-//! Left out: IP options (no kernel here sends any; they would not be counted as carried bytes) and IPv6. What
-//! is not TCP or UDP between the flows' ports (ICMP, multicast) does not cross the path.
+//! The path's model counts what an IPv4 header of 20 B precedes. Of an IPv6 packet it gets all but 20 B as
+//! payload, so that a link carries, queues and limits the packet's true size.
+//!
+//! IPv6's extension headers (RFC 8200 §4) are passed over as far as the transport's header: hop-by-hop
+//! options, routing, destination options and fragments. A packet with any other (authentication, encryption,
+//! mobility) is nobody's, as ICMP is: it does not cross the path. An IPv6 packet is cut by its source alone
+//! (RFC 8200 §4.5); the hosts know the path's MTU and are never sent Packet Too Big (`world/socket.rs`).
+//!
+//! Left out: IPv4 options (no kernel here sends any; they would not be counted as carried bytes), and jumbo
+//! payloads (RFC 2675). What is not TCP or UDP between the flows' ports (ICMP, multicast) does not cross the
+//! path.
 
-use talkpath_path::{Direction, FragmentRange};
+use talkpath_path::{Direction, FragmentRange, IPV4_HEADER};
+use talkpath_scenario::IpVersion;
 use talkpath_units::Ecn;
 
 /// What the emulator needs to know of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parsed {
-    /// Bytes of the IPv4 header.
+    pub(super) ip: IpVersion,
+    /// Bytes of the IP header, with IPv6's extension headers.
     pub(super) header: usize,
     /// Bytes of the packet.
     pub(super) length: usize,
+    /// As the path's model has it.
     pub(super) part: FragmentRange,
     /// The ECN field (RFC 3168 §5).
     pub(super) ecn: Ecn,
@@ -24,6 +37,24 @@ pub(super) struct Parsed {
     pub(super) protocol: Protocol,
     /// Source and destination port; absent in a fragment beyond the first.
     pub(super) ports: Option<(u16, u16)>,
+}
+
+impl Parsed {
+    /// Bytes of the transport's header and payload in the piece `part` of this packet.
+    pub(super) fn transport_bytes(&self, part: FragmentRange) -> u32 {
+        match self.ip {
+            IpVersion::V4 => part.length,
+            // It is never cut, so the piece is the whole packet.
+            IpVersion::V6 => (self.length - self.header) as u32,
+        }
+    }
+
+    /// Whether it can be one of a train of datagrams: whole, and without extension headers, of which a train
+    /// has one set for all.
+    pub(super) fn fits_in_train(&self) -> bool {
+        let has_extensions = self.ip == IpVersion::V6 && self.header > IPV6_HEADER;
+        self.protocol == Protocol::Udp && self.part.is_whole() && !has_extensions
+    }
 }
 
 /// What the flows speak.
@@ -64,17 +95,24 @@ impl Host {
     }
 }
 
-/// Reads the headers of an IPv4 packet; `None` for everything else.
+/// Reads the headers of a packet; `None` for what is no TCP and no UDP.
 pub(super) fn parse(packet: &[u8]) -> Option<Parsed> {
-    let first = *packet.first()?;
-    let header = usize::from(first & 0x0f) * 4;
+    match packet.first()? >> 4 {
+        4 => parse_v4(packet),
+        6 => parse_v6(packet),
+        _ => None,
+    }
+}
+
+fn parse_v4(packet: &[u8]) -> Option<Parsed> {
+    let header = usize::from(packet[0] & 0x0f) * 4;
     let length = usize::from(u16_at(packet, 2)?);
-    if first >> 4 != 4 || header < 20 || length < header || length > packet.len() {
+    if header < 20 || length < header || length > packet.len() {
         return None;
     }
     let protocol = match packet[9] {
-        6 => Protocol::Tcp,
-        17 => Protocol::Udp,
+        TCP => Protocol::Tcp,
+        UDP => Protocol::Udp,
         _ => return None,
     };
     let flags = u16_at(packet, 6)?;
@@ -88,20 +126,72 @@ pub(super) fn parse(packet: &[u8]) -> Option<Parsed> {
         0 => Some((u16_at(packet, header)?, u16_at(packet, header + 2)?)),
         _ => None,
     };
-    let ecn = match packet[1] & ECN_MASK {
+    let (ip, ecn, identification) = (IpVersion::V4, ecn(packet[1]), u16_at(packet, 4)?);
+    Some(Parsed { ip, header, length, part, ecn, identification, protocol, ports })
+}
+
+fn parse_v6(packet: &[u8]) -> Option<Parsed> {
+    let length = IPV6_HEADER + usize::from(u16_at(packet, 4)?);
+    let packet = packet.get(..length)?;
+    let (mut next, mut header) = (packet[6], IPV6_HEADER);
+    let (mut offset, mut more, mut identification) = (0, false, 0);
+    let protocol = loop {
+        match next {
+            TCP => break Protocol::Tcp,
+            UDP => break Protocol::Udp,
+            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {
+                next = *packet.get(header)?;
+                header += (usize::from(*packet.get(header + 1)?) + 1) * 8;
+            }
+            FRAGMENT => {
+                next = *packet.get(header)?;
+                let place = u16_at(packet, header + 2)?;
+                (offset, more) = (u32::from(place & !0b111), place & 1 != 0);
+                identification = u16_at(packet, header + 6)?;
+                header += 8;
+            }
+            _ => return None,
+        }
+        // What follows the headers of a later fragment is payload, whatever it looks like.
+        if offset > 0 {
+            break match next {
+                TCP => Protocol::Tcp,
+                UDP => Protocol::Udp,
+                _ => return None,
+            };
+        }
+    };
+    let ports = match offset {
+        0 => Some((u16_at(packet, header)?, u16_at(packet, header + 2)?)),
+        _ => None,
+    };
+    let carried = length.checked_sub(IPV4_HEADER.get() as usize)?;
+    let part = FragmentRange { offset, length: u32::try_from(carried).ok()?, more };
+    let (ip, ecn) = (IpVersion::V6, ecn(packet[1] >> 4));
+    (header <= length).then_some(Parsed { ip, header, length, part, ecn, identification, protocol, ports })
+}
+
+/// The ECN field in the two lowest bits of `byte` (RFC 3168 §5).
+const fn ecn(byte: u8) -> Ecn {
+    match byte & ECN_MASK {
         0 => Ecn::NotEct,
         1 => Ecn::Ect1,
         2 => Ecn::Ect0,
         _ => Ecn::Ce,
-    };
-    Some(Parsed { header, length, part, ecn, identification: u16_at(packet, 4)?, protocol, ports })
+    }
 }
 
-/// Sets Congestion Experienced in the header of an IPv4 packet, and makes its checksum right again. The
-/// transports' checksums do not cover the field.
-pub(super) fn set_ce(packet: &mut [u8], header: usize) {
-    packet[1] |= ECN_MASK;
-    write_header_checksum(packet, header);
+/// Sets Congestion Experienced in the parsed `packet`, and makes an IPv4 header's checksum right again. IPv6
+/// has none, and the transports' checksums do not cover the field.
+pub(super) fn set_ce(packet: &mut [u8], parsed: &Parsed) {
+    match parsed.ip {
+        IpVersion::V4 => {
+            packet[1] |= ECN_MASK;
+            write_header_checksum(packet, parsed.header);
+        }
+        // The traffic class begins in the middle of the first byte (RFC 8200 §3).
+        IpVersion::V6 => packet[1] |= ECN_MASK << 4,
+    }
 }
 
 /// Makes the checksum of an IPv4 header of `header` bytes right (RFC 791 §3.1).
@@ -111,7 +201,7 @@ fn write_header_checksum(packet: &mut [u8], header: usize) {
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Writes the piece `part` of the parsed `packet` into `out`.
+/// Writes the piece `part` of the parsed IPv4 `packet` into `out`.
 pub(super) fn write_fragment(packet: &[u8], parsed: &Parsed, part: FragmentRange, out: &mut Vec<u8>) {
     let from = parsed.header + (part.offset - parsed.part.offset) as usize;
     let payload = &packet[from..from + part.length as usize];
@@ -163,7 +253,17 @@ pub(super) const UDP_HEADER: usize = 8;
 /// RFC 791 §3.1: the flags and the offset share 16 bits.
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
-/// RFC 3168 §5: the ECN field is the two lowest bits of the second byte; both are Congestion Experienced.
+/// An IPv6 header without extension headers (RFC 8200 §3).
+pub(super) const IPV6_HEADER: usize = 40;
+/// Protocols and extension headers by IANA's numbers (RFC 9293, RFC 768, RFC 8200 §4).
+const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const DESTINATION_OPTIONS: u8 = 60;
+/// RFC 3168 §5: the ECN field is the two lowest bits of IPv4's second byte and of IPv6's traffic class; both
+/// are Congestion Experienced.
 const ECN_MASK: u8 = 0b11;
 
 #[cfg(test)]
@@ -210,7 +310,8 @@ mod tests {
             packet[1] = 0xb8 | bits;
             assert_eq!(parse(&packet).unwrap().ecn, ecn);
             let before = packet.clone();
-            set_ce(&mut packet, 20);
+            let parsed = parse(&packet).unwrap();
+            set_ce(&mut packet, &parsed);
             assert_eq!((packet[1], parse(&packet).unwrap().ecn), (0xbb, Ecn::Ce));
             assert_eq!(checksum(&packet[..20]), 0, "a header with its checksum sums up to all ones");
             assert_eq!((&packet[2..10], &packet[12..]), (&before[2..10], &before[12..]));
@@ -229,14 +330,92 @@ mod tests {
         assert_eq!(parse(&second).unwrap().part, part);
     }
 
+    /// A UDP datagram of `payload` bytes in IPv6 behind these extension headers, the first of which is `next`.
+    fn datagram_v6(next: u8, extensions: &[u8], payload: usize) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, next, 64];
+        packet[4..6].copy_from_slice(&((extensions.len() + 8 + payload) as u16).to_be_bytes());
+        packet.extend([0x20; 32]);
+        packet.extend_from_slice(extensions);
+        packet.extend_from_slice(&[4, 0, 4, 1]);
+        packet.extend((0..payload + 4).map(|byte| byte as u8));
+        packet
+    }
+
+    /// RFC 8200 §4: headers that are passed over, and those behind which nobody looks.
     #[test]
-    fn what_is_cut_short_or_not_ipv4_is_nobodys() {
+    fn extension_headers_are_passed_over_as_far_as_ports() {
+        let options = [UDP, 0, 1, 4, 0, 0, 0, 0];
+        let two = [[DESTINATION_OPTIONS, 0, 1, 4, 0, 0, 0, 0], options].concat();
+        let long = [&[UDP, 1][..], &[0; 14]].concat();
+        let cases: [(u8, &[u8]); 5] = [
+            (UDP, &[]),
+            (DESTINATION_OPTIONS, &options),
+            (HOP_BY_HOP, &options),
+            (HOP_BY_HOP, &two),
+            (ROUTING, &long),
+        ];
+        for (next, extensions) in cases {
+            let packet = datagram_v6(next, extensions, 100);
+            let parsed = parse(&packet).unwrap();
+            assert_eq!((parsed.header, parsed.length), (40 + extensions.len(), packet.len()));
+            assert_eq!((parsed.ports, parsed.protocol), (Some((1024, 1025)), Protocol::Udp));
+            assert_eq!(
+                parsed.part.wire_size(),
+                Bytes::new(packet.len() as u64),
+                "the path carries all of it"
+            );
+            assert_eq!(parsed.transport_bytes(parsed.part), 108);
+            assert_eq!(parsed.fits_in_train(), extensions.is_empty());
+            for length in 0..packet.len() {
+                assert_eq!(parse(&packet[..length]), None, "{length} bytes");
+            }
+        }
+        // Encapsulation, authentication, ICMP, no next header, mobility.
+        for next in [50, 51, 58, 59, 135] {
+            assert_eq!(parse(&datagram_v6(next, &options, 100)), None, "{next}");
+        }
+    }
+
+    /// RFC 8200 §4.5.
+    #[test]
+    fn a_fragment_of_ipv6_has_its_place_and_after_the_first_no_ports() {
+        let piece = |place: u16| {
+            let [high, low] = place.to_be_bytes();
+            let header = [UDP, 0, high, low, 0xab, 0xcd, 0x12, 0x34];
+            parse(&datagram_v6(FRAGMENT, &header, 1400)).unwrap()
+        };
+        let (first, later, last, atomic) = (piece(1), piece(1448 | 1), piece(2896), piece(0));
+        assert_eq!((first.ports, first.part.offset, first.part.more), (Some((1024, 1025)), 0, true));
+        assert_eq!((later.ports, later.part.offset, later.part.more), (None, 1448, true));
+        assert_eq!((last.ports, last.part.offset, last.part.more), (None, 2896, false));
+        assert!(atomic.part.is_whole() && !atomic.fits_in_train());
+        assert!([first, later, last].iter().all(|it| it.identification == 0x1234 && it.header == 48));
+    }
+
+    /// RFC 3168 §5: the same field of IPv6's traffic class; no checksum covers it.
+    #[test]
+    fn a_mark_changes_two_bits_of_an_ipv6_packet() {
+        for (bits, ecn) in [(0b00, Ecn::NotEct), (0b01, Ecn::Ect1), (0b10, Ecn::Ect0), (0b11, Ecn::Ce)] {
+            let mut packet = datagram_v6(UDP, &[], 100);
+            // Expedited forwarding (RFC 3246), and a flow label.
+            packet[0..4].copy_from_slice(&[0x6b, 0x8a | bits << 4, 0xbc, 0xde]);
+            let parsed = parse(&packet).unwrap();
+            assert_eq!(parsed.ecn, ecn);
+            let before = packet.clone();
+            set_ce(&mut packet, &parsed);
+            assert_eq!((packet[0], packet[1], parse(&packet).unwrap().ecn), (0x6b, 0xba, Ecn::Ce));
+            assert_eq!(packet[2..], before[2..]);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_no_ip_is_nobodys() {
         let packet = datagram(10);
         for length in 0..packet.len() {
             assert_eq!(parse(&packet[..length]), None, "{length} bytes");
         }
         let mut other = packet.clone();
-        other[0] = 0x65;
+        other[0] = 0x55;
         assert_eq!(parse(&other), None);
         let mut icmp = packet;
         icmp[9] = 1;

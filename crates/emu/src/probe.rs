@@ -8,6 +8,7 @@ use talkpath_arena::ArenaError;
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::{SocketSwitch, switch_on};
 use talkpath_kernel::threads::try_real_time;
+use talkpath_scenario::IpVersion;
 
 use crate::preemption::{PreemptionModel, preemption};
 use crate::world::{Means, World};
@@ -43,12 +44,12 @@ pub struct Capabilities {
 pub fn probe() -> Capabilities {
     let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
     Capabilities {
-        emulation: World::build([1500; 2], &[], &[], None).map(|world| world.means).map_err(|error| {
-            match error {
+        emulation: World::build(IpVersion::V4, [1500; 2], &[], &[], None).map(|world| world.means).map_err(
+            |error| match error {
                 ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
                 other => other.to_string(),
-            }
-        }),
+            },
+        ),
         user_namespaces: user_namespaces(),
         real_time: real_time(),
         preemption: preemption(),

@@ -36,7 +36,7 @@ use crate::hosts::{check_congestion_controls, device_mtu, sender, socket_plans, 
 use crate::packet::{Host, MAX_FLOWS};
 use crate::report::EmuReport;
 use crate::watch::LegWatch;
-use crate::world::{Setting, World};
+use crate::world::{Setting, World, endpoint};
 
 /// What a repetition leaves behind.
 pub(super) struct Done {
@@ -97,7 +97,7 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
     let host_tcp = HostTcp::of(scenario);
     let settings: Vec<Setting> = host_tcp.settings().collect();
     let plans = socket_plans(scenario, &spec, mtu);
-    let mut world = World::build(mtu, &plans, &settings, host_tcp.route())?;
+    let mut world = World::build(scenario.ip, mtu, &plans, &settings, host_tcp.route())?;
     let mut warnings = host_tcp.warnings(scenario);
     warnings.extend(settings.iter().zip(&world.unset).filter(|(_, unset)| **unset).map(|((path, _), _)| {
         format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
@@ -107,7 +107,7 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
             "emu: the routes cannot be made; the kernel's own initial_window and delayed_ack hold".to_owned(),
         );
     }
-    let devices = Device::pair(&world.devices, world.mtu).map_err(devices_failed)?;
+    let devices = Device::pair(&world.devices, scenario.ip, world.mtu).map_err(devices_failed)?;
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
     let mut ends = Ends::new(scenario, &spec, plan.seed, core::mem::take(&mut world.sockets), clock)
@@ -179,6 +179,7 @@ impl Ends {
                         listener: Some(far_socket.into()),
                         near: Arc::clone(&near),
                         far: Arc::clone(&far),
+                        there: endpoint(sender(flow).other(), scenario.ip, index),
                         is_dialled: false,
                     });
                     is_slow

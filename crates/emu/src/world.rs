@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -32,6 +32,7 @@ use talkpath_kernel::host::fork;
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::host::ring;
 use talkpath_kernel::udp_drops::UdpErrors;
+use talkpath_scenario::IpVersion;
 
 use crate::packet::{FIRST_PORT, Host};
 use child::{Found, ROUTE_UNSET, Wanted, be_helper};
@@ -50,8 +51,9 @@ pub(super) struct World {
     kind: Kind,
     /// /proc/net/dev of each host.
     counters: [File; 2],
-    /// /proc/net/snmp of each host.
+    /// /proc/net/snmp of each host, or snmp6.
     errors: [File; 2],
+    ip: IpVersion,
     /// Packets that found no frame free in a ring, as far as the kernel was asked.
     unread: u64,
     /// How the namespaces were had.
@@ -93,18 +95,19 @@ pub(super) struct DeviceDrops {
 }
 
 impl World {
-    /// Makes both hosts with these MTUs, sockets and settings (at most 15), and routes that say `route` of
-    /// TCP.
+    /// Makes both hosts with addresses of `ip`, these MTUs, sockets and settings (at most 15), and routes
+    /// that say `route` of TCP.
     ///
     /// # Errors
     /// [`ArenaError::Unavailable`] says what this machine does not allow, and how to get it.
     pub(super) fn build(
+        ip: IpVersion,
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
         route: Option<Route>,
     ) -> Result<Self, ArenaError> {
-        Self::build_with(Kind::Cable, mtu, plan, settings, route)
+        Self::build_with((Kind::Cable, ip), mtu, plan, settings, route)
     }
 
     /// The same with devices of this kind; a TUN device's host has no `route`.
@@ -112,7 +115,7 @@ impl World {
     /// # Errors
     /// As [`World::build`].
     pub(super) fn build_with(
-        kind: Kind,
+        (kind, ip): (Kind, IpVersion),
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
@@ -125,7 +128,8 @@ impl World {
         // Two descriptors a flow, twice while the child has them too, may be more than the soft limit of old.
         descriptors::raise_to((plan.len() as u64 + 64) * 2 + 256);
         // All that the child needs of memory is made before the fork.
-        let mut wanted = Wanted::new(kind, mtu, plan, settings, route).map_err(|error| failed(&error))?;
+        let mut wanted =
+            Wanted::new((kind, ip), mtu, plan, settings, route).map_err(|error| failed(&error))?;
         let mut made = Vec::with_capacity(plan.len() + FIXED);
         let child = match fork::fork().map_err(|error| failed(&error))? {
             fork::Forked::Child => {
@@ -140,7 +144,7 @@ impl World {
         fork::reap(child);
         let (found, fds) = outcome?;
         let mut world =
-            Self::sort(kind, plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
+            Self::sort((kind, ip), plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
         world.mtu = mtu[0].max(mtu[1]);
         world.means = found.means;
         world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
@@ -149,7 +153,7 @@ impl World {
     }
 
     /// Sorts what the child made, host after host, into its places.
-    fn sort(kind: Kind, plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
+    fn sort((kind, ip): (Kind, IpVersion), plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
         let mut host = |host: Host| {
@@ -168,6 +172,7 @@ impl World {
             kind,
             counters: [first_counters, second_counters],
             errors: [first_errors, second_errors],
+            ip,
             unread: 0,
             means: Means::Privilege,
             unset: Vec::new(),
@@ -197,8 +202,14 @@ impl World {
 
     /// What the two hosts' kernels counted of UDP since they were made; `None` if they do not report it.
     pub(super) fn udp_errors(&mut self) -> Option<UdpErrors> {
-        // The hosts have no IPv6.
-        let of_host = |file: &mut File| UdpErrors::read(&whole(file).ok()?, "");
+        let ip = self.ip;
+        let of_host = |file: &mut File| {
+            let text = whole(file).ok()?;
+            match ip {
+                IpVersion::V4 => UdpErrors::read(&text, ""),
+                IpVersion::V6 => UdpErrors::read("", &text),
+            }
+        };
         let [first, second] = self.errors.each_mut().map(of_host);
         Some(first?.and(second?))
     }
@@ -213,11 +224,13 @@ fn whole(file: &mut File) -> io::Result<String> {
 }
 
 /// The address of a host.
-pub(super) const fn address(host: Host) -> Ipv4Addr {
-    // TEST-NET-1 (RFC 5737): no route of this machine's is shadowed, since the namespaces have none.
-    match host {
-        Host::First => Ipv4Addr::new(192, 0, 2, 1),
-        Host::Second => Ipv4Addr::new(192, 0, 2, 2),
+pub(super) const fn address(host: Host, ip: IpVersion) -> IpAddr {
+    // TEST-NET-1 (RFC 5737) and the addresses for documentation (RFC 3849): no route of this machine's is
+    // shadowed, since the namespaces have none.
+    let number = host as u8 + 1;
+    match ip {
+        IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)),
+        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number as u16)),
     }
 }
 
@@ -225,9 +238,9 @@ pub(super) const fn address(host: Host) -> Ipv4Addr {
 const FIXED: usize = 6;
 
 /// The address and port of flow `flow` at `host`.
-pub(super) fn endpoint(host: Host, flow: usize) -> SocketAddrV4 {
+pub(super) fn endpoint(host: Host, ip: IpVersion, flow: usize) -> SocketAddr {
     let port = u16::try_from(usize::from(FIRST_PORT) + flow).unwrap_or(u16::MAX);
-    SocketAddrV4::new(address(host), port)
+    SocketAddr::new(address(host, ip), port)
 }
 
 /// TX and RX drops of the device in the text of /proc/net/dev: name, eight columns of receiving, eight of
@@ -268,7 +281,7 @@ mod tests {
 
     #[test]
     fn both_kinds_of_device_are_made_for_both_hosts() {
-        for kind in [Kind::Cable, Kind::Tun] {
+        for kind in [(Kind::Cable, IpVersion::V4), (Kind::Cable, IpVersion::V6), (Kind::Tun, IpVersion::V4)] {
             match World::build_with(kind, [1400, 1500], &[], &[], None) {
                 Err(why) => eprintln!("SKIP: {kind:?}: {why}"),
                 Ok(mut world) => {

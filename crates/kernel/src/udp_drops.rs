@@ -44,10 +44,10 @@ impl UdpErrors {
     }
 
     /// From the texts of snmp, in which a line of names precedes one of figures, and snmp6, in which each
-    /// figure has a line.
+    /// figure has a line. Either may be empty, and counts for nothing then.
     pub fn read(v4: &str, v6: &str) -> Option<Self> {
         let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Udp: "));
-        let (names, figures) = (lines.next()?, lines.next()?);
+        let (names, figures) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
         let of_v4 = |name: &str| {
             let place = names.split_ascii_whitespace().position(|it| it == name)?;
             figures.split_ascii_whitespace().nth(place)?.parse::<u64>().ok()
@@ -58,7 +58,10 @@ impl UdpErrors {
                 words.filter(|(it, _)| it.strip_prefix("Udp6") == Some(name)).map(|it| it.1).next()?;
             figure.trim().parse::<u64>().ok()
         };
-        let both = |name: &str| of_v4(name).map(|count| count.saturating_add(of_v6(name).unwrap_or(0)));
+        let both = |name: &str| match (of_v4(name), of_v6(name)) {
+            (Some(v4), v6) => Some(v4.saturating_add(v6.unwrap_or(0))),
+            (None, v6) => v6.filter(|_| v4.is_empty()),
+        };
         Some(Self {
             checksum: both("InCsumErrors")?,
             // MemErrors is there from Linux 5.11 on.
@@ -190,7 +193,9 @@ mod tests {
         let without_mem_errors = SNMP.replace(" MemErrors", "");
         let errors = UdpErrors::read(&without_mem_errors, "").unwrap();
         assert_eq!(errors.no_room, 3, "older than Linux 5.11");
-        for text in ["", "Udp: InErrors\nUdp: 3\n", "Udp: InCsumErrors RcvbufErrors\nUdp: x 3\n"] {
+        assert_eq!(UdpErrors::read("", SNMP6), Some(UdpErrors { checksum: 4, no_room: 1 }));
+        assert_eq!(UdpErrors::read("", ""), None);
+        for text in ["Ip: 1\n", "Udp: InErrors\nUdp: 3\n", "Udp: InCsumErrors RcvbufErrors\nUdp: x 3\n"] {
             assert_eq!(UdpErrors::read(text, SNMP6), None, "{text}");
         }
         assert!(UdpErrors::here().is_some(), "this kernel tells");

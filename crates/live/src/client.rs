@@ -73,6 +73,7 @@ impl Arena for LiveArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
         let mtu = address::path_mtu(self.address);
         let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(ArenaError::Unsupported)?;
+        checks::ip(scenario, self.address, &self.name).map_err(ArenaError::Unsupported)?;
         checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);

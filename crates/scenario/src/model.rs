@@ -26,6 +26,8 @@ pub struct Scenario {
     pub repeat: u64,
     /// How wrong the second host's clock is; `None` if both hosts read one clock.
     pub far_clock: Option<FarClock>,
+    /// What carries the flows.
+    pub ip: IpVersion,
     /// Every one-way link; a route names them by index.
     pub links: Vec<NamedLink>,
     /// Every flow: copies and both directions expanded, in file order.
@@ -33,11 +35,40 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The smallest MTU of the links of `flow`, either way: what its packets fit in without being cut.
+    /// The smallest MTU of the links of `flow`, either way, as if over IPv4: what its packets fit in without
+    /// being cut, less what an IPv6 header takes more than an IPv4 one.
     pub fn path_mtu(&self, flow: &Flow) -> Bytes {
         let links = flow.route.iter().chain(&flow.return_route);
         let mtus = links.filter_map(|link| self.links.get(link.0 as usize)).map(|link| link.config.mtu);
-        mtus.min().unwrap_or(USUAL_MTU)
+        mtus.min().unwrap_or(USUAL_MTU).saturating_sub(self.ip.extra_header())
+    }
+}
+
+/// The version of IP that carries the flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IpVersion {
+    /// RFC 791.
+    #[default]
+    V4,
+    /// RFC 8200.
+    V6,
+}
+
+impl IpVersion {
+    /// Bytes that its header has more than an IPv4 header: 20 of IPv6's 40 (RFC 8200 §3).
+    pub const fn extra_header(self) -> Bytes {
+        match self {
+            Self::V4 => Bytes::ZERO,
+            Self::V6 => Bytes::new(20),
+        }
+    }
+
+    /// The smallest MTU that a link may have (RFC 791 §3.2, RFC 8200 §5).
+    pub const fn min_mtu(self) -> Bytes {
+        match self {
+            Self::V4 => Bytes::new(68),
+            Self::V6 => Bytes::new(1280),
+        }
     }
 }
 

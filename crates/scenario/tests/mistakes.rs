@@ -311,6 +311,28 @@ fn what_a_transport_can_never_carry_is_refused() {
     );
 }
 
+/// RFC 8200 §5.
+#[test]
+fn ipv6_needs_links_that_it_may_have() {
+    check(&format!("ip = \"ipv5\"\n{GOOD}"), &["1:6: ip: | ipv5 | a version of IP | ipv6"]);
+    let text = r#"
+        duration = "1 s"
+        ip = "ipv6"
+        [path]
+        up = { rate = "1 Mbps", delay = "5 ms", mtu = "576 B" }
+        down = { rate = "1 Mbps", delay = "5 ms" }
+        [flow.call]
+        transport = "udp"
+        workload = { kind = "voice" }
+    "#;
+    check(
+        text,
+        &[
+            "3:14: ip: found \"ipv6\" over the link up with an mtu of 576 B, expected 1280 B or more on every link (RFC 8200 §5)",
+        ],
+    );
+}
+
 #[test]
 fn times_fit_into_the_run() {
     check(

@@ -25,6 +25,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         network: links::network(scenario, plan.seed, timers, plan.series),
         packets: SimPackets::default(),
         flows: flows.collect(),
+        extra_header: scenario.ip.extra_header().get(),
         queue_series: plan.series.then(|| QueueSeries::new(scenario)),
         tap: None,
         duration: window.1,

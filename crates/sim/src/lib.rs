@@ -15,7 +15,9 @@ mod tap;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::Scenario;
+use talkpath_scenario::{Flow, IpVersion, Scenario};
+use talkpath_transport::TransportKind;
+use talkpath_units::Bytes;
 
 /// The simulator as an arena. It has no state: any number may run side by side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +32,7 @@ impl SimArena {
 
 impl Arena for SimArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        check_datagrams(scenario).map_err(ArenaError::Unsupported)?;
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
         // Stamps can only be corrected once all probes are back: of a wrong clock rows are kept until then.
@@ -47,3 +50,30 @@ impl Arena for SimArena {
         Ok(record)
     }
 }
+
+/// Whether every datagram fits the path if it travels over IPv6, where the path's model cannot cut it: the
+/// source does, with a header of its own in each piece (RFC 8200 §4.5).
+///
+/// # Errors
+/// Which flow's datagrams do not.
+fn check_datagrams(scenario: &Scenario) -> Result<(), String> {
+    if scenario.ip == IpVersion::V4 {
+        return Ok(());
+    }
+    let too_large = |flow: &&Flow| {
+        let is_datagrams = flow.transport.kind() == TransportKind::Udp;
+        let size = flow.workload.demand().largest_message().filter(|_| is_datagrams);
+        size.is_some_and(|size| size + UDP_OVER_IPV4 > scenario.path_mtu(flow))
+    };
+    match scenario.flows.iter().find(too_large) {
+        None => Ok(()),
+        Some(flow) => Err(format!(
+            "flow {}: the simulator does not fragment IPv6's datagrams; make its messages smaller than the smallest mtu \
+             of its routes by 48 B, or use ip = \"ipv4\" or --arena emu",
+            flow.name
+        )),
+    }
+}
+
+/// The headers of IPv4 and UDP (RFC 791 §3.1, RFC 768).
+const UDP_OVER_IPV4: Bytes = Bytes::new(28);

@@ -30,6 +30,8 @@ pub(crate) struct Simulation {
     pub(crate) network: Network<PacketHandle>,
     pub(crate) packets: SimPackets,
     pub(crate) flows: Vec<SimFlow>,
+    /// Bytes of each packet that the transports, which count IPv4's header, do not know of.
+    pub(crate) extra_header: u64,
     /// Recorded if the plan says so.
     pub(crate) queue_series: Option<QueueSeries>,
     /// Set if a capture is made of the run.
@@ -249,6 +251,7 @@ impl Simulation {
             tap: self.tap.as_deref_mut(),
             arrived,
             identification: &mut flow.identifications[direction as usize],
+            extra_header: self.extra_header,
             flow: index,
             direction,
             now,
@@ -319,6 +322,7 @@ struct StepContext<'a> {
     tap: Option<&'a mut Tap>,
     arrived: Option<(PacketHandle, Ecn)>,
     identification: &'a mut u32,
+    extra_header: u64,
     flow: u32,
     direction: Direction,
     now: Instant,
@@ -351,7 +355,7 @@ impl Outlet for StepContext<'_> {
             "what made the packet knows its size"
         );
         let (flow, direction) = (self.flow, self.direction);
-        let whole = FragmentRange::whole(Bytes::new(u64::from(wire_size)));
+        let whole = FragmentRange::whole(Bytes::new(u64::from(wire_size) + self.extra_header));
         let handle = self.packets.insert(packet, *self.identification, whole);
         if let Some(tap) = &mut self.tap {
             tap.on_departure(self.packets.get(handle), (flow, direction, ecn), self.now);

@@ -35,6 +35,21 @@ fn an_upload_fills_the_uplink_and_no_more() {
     assert!(up.utilisation > 0.99 && up.utilisation <= 1.0, "{}", up.utilisation);
 }
 
+/// RFC 8200 §3: 40 B of header; the segments are smaller by as much as the header is larger.
+#[test]
+fn packets_over_ipv6_are_twenty_bytes_larger() {
+    let record = common::run(&ADSL.replace("[path]", "ip = \"ipv6\"\n    [path]"));
+    let summary = summarise(&record, &Default::default());
+    let left_over = (1e6 - 50.0 * 208.0 * 8.0) * 1428.0 / 1500.0;
+    let goodput = summary.flows["upload"].goodput_bps.expect("bytes were read");
+    assert!((left_over * 0.95..=left_over * 1.001).contains(&goodput), "{goodput} of {left_over}");
+    let (alone, _) = ADSL.split_once("[flow.upload]").expect("it has an upload");
+    let record = common::run(&alone.replace("[path]", "ip = \"ipv6\"\n    [path]"));
+    let summary = summarise(&record, &Default::default());
+    let delay = summary.flows["call"].one_way_delay_ms.as_ref().expect("frames arrived");
+    assert!((delay.min - 21.664).abs() < 1e-6, "20 ms and 208 B at 1 Mbps: {}", delay.min);
+}
+
 #[test]
 fn the_queue_before_the_uplink_is_what_the_call_waits_for() {
     let record = common::run(ADSL);

@@ -8,7 +8,7 @@ use talkpath_emu::{CaptureError, export_capture};
 use talkpath_measure::export::{export_csv, export_jsonl};
 use talkpath_measure::record_file::{RecordError, read_packets};
 use talkpath_measure::summary::Summary;
-use talkpath_scenario::Options;
+use talkpath_scenario::{IpVersion, Options};
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 
 use crate::args::{CaptureAt, ExportArgs, ExportFormat};
@@ -85,6 +85,10 @@ fn capture_again(
         let had = format!("it has {} cells of {} repetitions", plan.cells.len(), plan.repeat);
         return Err(Failure::Usage(format!("{}: {had}", args.run.display())));
     };
+    if cell.scenario.ip == IpVersion::V6 {
+        let why = "the simulator writes its packets with IPv4's headers, and this cell has ip = \"ipv6\"";
+        return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
+    }
     let stop = interrupt::install()?;
     let run = RunPlan {
         cell: args.cell,

@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 use talkpath_measure::DropCause;
 use talkpath_path::{Direction, FragmentRange};
+use talkpath_scenario::IpVersion;
 use talkpath_units::{Ecn, Instant};
 
 use super::{Emulator, Slot};
 use crate::capture::Interface;
 use crate::decision::{Decision, PacketOutcome};
 use crate::device::{MAX_TRAIN, complete_checksum};
-use crate::packet::{Protocol, UDP_HEADER, set_ce, write_fragment};
+use crate::packet::{UDP_HEADER, set_ce, write_fragment};
 
 impl Emulator<'_> {
     /// Does what the path has decided.
@@ -45,11 +46,11 @@ impl Emulator<'_> {
         let slot = &mut self.slots[decision.tag as usize];
         let is_marked = is_ce && slot.parsed.ecn != Ecn::Ce;
         if is_marked && decision.part == slot.parsed.part {
-            set_ce(&mut slot.bytes, slot.parsed.header);
+            set_ce(&mut slot.bytes, &slot.parsed);
         }
         let slot = &self.slots[decision.tag as usize];
-        let is_datagram = slot.parsed.protocol == Protocol::Udp && decision.part.is_whole();
-        if is_datagram && self.devices[slot.to.index()].takes_trains {
+        let is_whole = decision.part == slot.parsed.part;
+        if is_whole && slot.parsed.fits_in_train() && self.devices[slot.to.index()].takes_trains {
             if !self.is_next_of_train(slot) {
                 self.send_train();
             }
@@ -58,7 +59,12 @@ impl Emulator<'_> {
         }
         self.send_train();
         let slot = &mut self.slots[decision.tag as usize];
-        let is_piece = decision.part != slot.parsed.part;
+        let is_piece = !is_whole;
+        if is_piece && slot.parsed.ip == IpVersion::V6 {
+            // No host here sends what a link would have to cut.
+            self.totals.refused += 1;
+            return false;
+        }
         if is_piece && slot.is_unsummed {
             // Nobody could complete it from a piece.
             complete_checksum(&mut slot.bytes, &slot.parsed);
@@ -68,7 +74,7 @@ impl Emulator<'_> {
         let bytes = if is_piece {
             write_fragment(packet, &slot.parsed, decision.part, &mut self.fragment);
             if is_marked {
-                set_ce(&mut self.fragment, slot.parsed.header);
+                set_ce(&mut self.fragment, &slot.parsed);
             }
             &self.fragment
         } else {
@@ -145,7 +151,7 @@ impl Emulator<'_> {
             capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
         }
         if let Some(seq) = slot.seq {
-            flow.watches[slot.direction as usize].on_departed(seq, u64::from(part.length));
+            flow.watches[slot.direction as usize].on_departed(seq, slot.parsed.transport_bytes(part).into());
         }
     }
 

@@ -4,13 +4,15 @@
 //! After fork (see `talkpath_kernel::host::fork`): but for what makes a [`Wanted`], nothing here allocates,
 //! locks or panics.
 
-use std::borrow::Cow;
+use std::ffi::CStr;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use talkpath_kernel::host::cable::{Between, CableRequests, FAR_ENDS, TunRequests, route_request};
 use talkpath_kernel::host::netlink::{NetlinkRequest, Route, route_socket};
 use talkpath_kernel::host::{fork, ring};
+use talkpath_scenario::IpVersion;
 
 use super::failure::Step;
 use super::socket::{SocketPlan, make_socket};
@@ -23,6 +25,7 @@ pub(super) struct Wanted<'a> {
     plan: &'a [SocketPlan<'a>],
     settings: &'a [Setting],
     maps: IdentityMaps,
+    ip: IpVersion,
 }
 
 /// The hosts' devices.
@@ -44,7 +47,7 @@ impl<'a> Wanted<'a> {
     /// # Errors
     /// The system's.
     pub(super) fn new(
-        kind: Kind,
+        (kind, ip): (Kind, IpVersion),
         mtu: [u16; 2],
         plan: &'a [SocketPlan<'a>],
         settings: &'a [Setting],
@@ -52,31 +55,35 @@ impl<'a> Wanted<'a> {
     ) -> io::Result<Self> {
         let hosts = [Host::First, Host::Second];
         let devices = match kind {
-            Kind::Tun => Devices::Tuns(hosts.map(|host| TunRequests::new(address(host), mtu[host.index()]))),
+            Kind::Tun => {
+                Devices::Tuns(hosts.map(|host| TunRequests::new(address(host, ip), mtu[host.index()])))
+            }
             Kind::Cable => {
                 let between = Between::placeholder()?;
                 let largest = mtu[0].max(mtu[1]);
                 let hosts = hosts.map(|host| {
-                    let cable = CableRequests::new(&between, FAR_ENDS[host.index()], address(host), largest);
-                    (cable, RouteRequest::new(host, mtu[host.index()], largest, route))
+                    let here = address(host, ip);
+                    let cable = CableRequests::new(&between, FAR_ENDS[host.index()], here, largest);
+                    let there = address(host.other(), ip);
+                    (cable, RouteRequest::new(there, mtu[host.index()], largest, route))
                 });
                 Devices::Cables { between, hosts }
             }
         };
-        Ok(Self { devices, plan, settings, maps: IdentityMaps::new() })
+        Ok(Self { devices, plan, settings, maps: IdentityMaps::new(), ip })
     }
 }
 
 impl RouteRequest {
-    /// The route of `host`, if it says anything.
-    fn new(host: Host, mtu: u16, largest: u16, route: Option<Route>) -> Option<Self> {
+    /// The route to the host `there`, if it says anything.
+    fn new(there: IpAddr, mtu: u16, largest: u16, route: Option<Route>) -> Option<Self> {
         // A device takes nothing that is larger than what it sends, so the smaller MTU is the route's.
         let mtu = if mtu == largest { 0 } else { u32::from(mtu) };
         if route.is_none() && mtu == 0 {
             return None;
         }
         let route = Route { mtu, ..route.unwrap_or_default() };
-        Some(Self { request: route_request(address(host.other()), route), is_needed: mtu > 0 })
+        Some(Self { request: route_request(there, route), is_needed: mtu > 0 })
     }
 
     /// Makes the route, and notes one that cannot be made and is not needed. After fork.
@@ -143,7 +150,7 @@ fn make_hosts(
             .map_err(|error| (step, if step == Step::Tap { why } else { error }))?;
     }
     for (path, text) in QUIET {
-        let _ = fork::write_file(path, &text);
+        let _ = fork::write_file(path, text);
     }
     let taps = match &mut wanted.devices {
         Devices::Cables { between, .. } => {
@@ -157,8 +164,12 @@ fn make_hosts(
         fork::unshare(false).map_err(at(Step::Namespace))?;
         // If /proc/sys cannot be written, the emulator ignores what IPv6 sends, and connections that follow
         // each other in a run learn from each other.
-        for (path, text) in QUIET {
-            let _ = fork::write_file(path, &text);
+        let of_ip: &[QuietSetting] = match wanted.ip {
+            IpVersion::V4 => &QUIET,
+            IpVersion::V6 => &QUIET_V6,
+        };
+        for (path, text) in of_ip {
+            let _ = fork::write_file(path, text);
         }
         for (place, (path, text)) in wanted.settings.iter().enumerate() {
             if fork::write_file(path, text).is_err() {
@@ -169,9 +180,13 @@ fn make_hosts(
         made.push(device.map_err(at(Step::Device))?);
         // Opened here, the files keep showing this namespace.
         made.push(fork::open_file(c"/proc/thread-self/net/dev").map_err(at(Step::Counters))?);
-        made.push(fork::open_file(c"/proc/thread-self/net/snmp").map_err(at(Step::Counters))?);
+        let errors = match wanted.ip {
+            IpVersion::V4 => c"/proc/thread-self/net/snmp",
+            IpVersion::V6 => c"/proc/thread-self/net/snmp6",
+        };
+        made.push(fork::open_file(errors).map_err(at(Step::Counters))?);
         for socket in wanted.plan.iter().filter(|socket| socket.host == host) {
-            made.push(make_socket(socket).map_err(at(Step::Socket))?);
+            made.push(make_socket(socket, wanted.ip).map_err(at(Step::Socket))?);
         }
     }
     Ok(())
@@ -222,11 +237,21 @@ impl IdentityMaps {
     }
 }
 
+/// A file under /proc/sys/net and what is written to it.
+type QuietSetting = (&'static CStr, &'static [u8]);
 /// No router solicitations on the devices, and no connection that learns from the one before it.
-const QUIET: [Setting; 3] = [
-    (c"/proc/sys/net/ipv6/conf/all/disable_ipv6", Cow::Borrowed(b"1")),
-    (c"/proc/sys/net/ipv6/conf/default/disable_ipv6", Cow::Borrowed(b"1")),
-    (c"/proc/sys/net/ipv4/tcp_no_metrics_save", Cow::Borrowed(b"1")),
+const QUIET: [QuietSetting; 3] = [
+    (c"/proc/sys/net/ipv6/conf/all/disable_ipv6", b"1"),
+    (c"/proc/sys/net/ipv6/conf/default/disable_ipv6", b"1"),
+    (c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1"),
+];
+/// The same for hosts with IPv6: an address of theirs is the only one on its device (ip-sysctl.rst of the
+/// kernel: `addr_gen_mode` 1 makes none).
+const QUIET_V6: [QuietSetting; 4] = [
+    (c"/proc/sys/net/ipv6/conf/default/addr_gen_mode", b"1"),
+    (c"/proc/sys/net/ipv6/conf/default/accept_ra", b"0"),
+    (c"/proc/sys/net/ipv6/conf/default/router_solicitations", b"0"),
+    (c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1"),
 ];
 /// The bit of `Found::unset` that stands for the routes.
 pub(super) const ROUTE_UNSET: u16 = 1 << 15;

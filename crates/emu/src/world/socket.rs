@@ -8,6 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
 use talkpath_kernel::spec::{ChannelKind, TransportSpec};
 use talkpath_kernel::sys::{SocketSwitch, set_option, switch_on};
+use talkpath_scenario::IpVersion;
 
 use super::endpoint;
 use crate::packet::Host;
@@ -30,21 +31,29 @@ pub(crate) struct SocketPlan<'a> {
 
 /// A socket that is ready to be used from anywhere: bound, and connected (UDP) or listening (TCP's receiver).
 /// After fork.
-pub(super) fn make_socket(plan: &SocketPlan<'_>) -> io::Result<OwnedFd> {
+pub(super) fn make_socket(plan: &SocketPlan<'_>, ip: IpVersion) -> io::Result<OwnedFd> {
     match plan.transport.channel_kind() {
         ChannelKind::Datagrams | ChannelKind::OverUdp => {
-            datagram_socket(plan, plan.transport.datagram_buffer())
+            datagram_socket(plan, ip, plan.transport.datagram_buffer())
         }
-        ChannelKind::Connection => stream_socket(plan, plan.transport.mss()),
+        ChannelKind::Connection => stream_socket(plan, ip, plan.transport.mss()),
     }
 }
 
-fn datagram_socket(plan: &SocketPlan<'_>, receive_buffer: Option<u64>) -> io::Result<OwnedFd> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-    // The path fragments: the model's links do not know the don't-fragment flag.
-    sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?;
-    socket.bind(&endpoint(plan.host, plan.flow).into())?;
-    socket.connect(&endpoint(plan.host.other(), plan.flow).into())?;
+fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<u64>) -> io::Result<OwnedFd> {
+    let socket = Socket::new(domain(ip), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    match (ip, plan.path_mtu) {
+        // The path fragments: the model's links do not know the don't-fragment flag.
+        (IpVersion::V4, _) => sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?,
+        // The source fragments, as if it had discovered the path's MTU (RFC 8201).
+        (IpVersion::V6, Some(mtu)) => {
+            let mtu = libc::c_int::try_from(mtu).unwrap_or(libc::c_int::MAX);
+            set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU, [mtu])?;
+        }
+        (IpVersion::V6, None) => {}
+    }
+    socket.bind(&endpoint(plan.host, ip, plan.flow).into())?;
+    socket.connect(&endpoint(plan.host.other(), ip, plan.flow).into())?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
     match receive_buffer.filter(|_| !plan.is_sender) {
         Some(bytes) => socket.set_recv_buffer_size(usize::try_from(bytes).unwrap_or(usize::MAX))?,
@@ -59,14 +68,15 @@ fn datagram_socket(plan: &SocketPlan<'_>, receive_buffer: Option<u64>) -> io::Re
     Ok(socket.into())
 }
 
-fn stream_socket(plan: &SocketPlan<'_>, mss: Option<u32>) -> io::Result<OwnedFd> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+fn stream_socket(plan: &SocketPlan<'_>, ip: IpVersion, mss: Option<u32>) -> io::Result<OwnedFd> {
+    let socket = Socket::new(domain(ip), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     apply_options(&socket, plan.transport, plan.is_sender)?;
     // Closed with data in it, a socket would go on retransmitting for minutes and keep its namespace; an
     // accepted one inherits this.
     socket.set_linger(Some(core::time::Duration::ZERO))?;
     if let Some(mtu) = plan.path_mtu {
-        let fits = mtu.saturating_sub(TCP_HEADERS).max(MIN_MSS);
+        let headers = TCP_HEADERS + ip.extra_header().get() as u32;
+        let fits = mtu.saturating_sub(headers).max(MIN_MSS);
         socket.set_tcp_mss(mss.map_or(fits, |chosen| fits.min(chosen)))?;
     }
     if let Some(window) = plan.window_clamp.filter(|_| !plan.is_sender) {
@@ -77,11 +87,18 @@ fn stream_socket(plan: &SocketPlan<'_>, mss: Option<u32>) -> io::Result<OwnedFd>
         // Any limit switches pacing on; this one, 17 Gbit/s, is above what an emulated path carries.
         set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, [libc::c_int::MAX])?;
     }
-    socket.bind(&endpoint(plan.host, plan.flow).into())?;
+    socket.bind(&endpoint(plan.host, ip, plan.flow).into())?;
     if !plan.is_sender {
         socket.listen(1)?;
     }
     Ok(socket.into())
+}
+
+const fn domain(ip: IpVersion) -> Domain {
+    match ip {
+        IpVersion::V4 => Domain::IPV4,
+        IpVersion::V6 => Domain::IPV6,
+    }
 }
 
 /// IPv4 and TCP headers without options.

@@ -422,9 +422,11 @@ fn bulk_fills_the_bottleneck_and_its_queue() {
 /// RFC 3168: the kernel's TCP halves its window for a mark as for a loss, and has nothing to send again.
 #[test]
 fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    for ip in ["ipv4", "ipv6"] {
+        undisturbed(|| {
+            let Some(ran) = run(&r#"
             name = "ecn"
+            ip = "IP"
             duration = "5 s"
             [path]
             up = { rate = "10 Mbps", delay = "10 ms", queue = { kind = "drop-tail", limit = "400 packets", mark_at = "20 packets" } }
@@ -432,19 +434,82 @@ fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
             [flow.upload]
             transport = { kind = "tcp", cc = "reno", ecn = true }
             workload = { kind = "bulk" }
+            "#.replace("IP", ip))
+        else {
+            return;
+        };
+            let up = ran.link("up");
+            eprintln!("{up:?}");
+            assert!(up.marked > 5, "{up:?}");
+            assert_eq!((up.dropped, ran.record.flows[0].counters.retransmissions), (0, Some(0)), "{up:?}");
+            // Slow start overshoots by as much as a window for a round trip; without an answer the queue would
+            // fill.
+            assert!(up.queue_packets_mean < 30.0 && up.utilisation > 0.8, "{up:?}");
+            let replayed = replay(&ran.log, &ran.scenario).unwrap();
+            assert_eq!((replayed.dropped, replayed.departed), (0, replayed.arrivals));
+        });
+    }
+}
+
+/// RFC 8200 §4.5: the source fragments, for the smallest MTU of the flow's own route. §3: 40 B of header.
+#[test]
+fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_source() {
+    undisturbed(|| {
+        let Some(ran) = run(r#"
+            name = "ipv6"
+            ip = "ipv6"
+            duration = "3 s"
+            [link.wide]
+            rate = "100 Mbps"
+            delay = "5 ms"
+            [link.narrow]
+            rate = "100 Mbps"
+            delay = "5 ms"
+            mtu = "1280 B"
+            [link.back]
+            rate = "100 Mbps"
+            delay = "5 ms"
+            [flow.small]
+            transport = "udp"
+            workload = { kind = "voice", codec = "g711", echo = true }
+            route = ["wide"]
+            return_route = ["back"]
+            [flow.large]
+            transport = "udp"
+            workload = { kind = "cbr", rate = "400 kbps", size = "4000 B" }
+            route = ["wide", "narrow"]
+            return_route = ["back"]
+            [flow.get]
+            transport = "tcp"
+            direction = "down"
+            workload = { kind = "bulk", bytes = "200 kB" }
+            route = ["back"]
+            return_route = ["wide"]
+            [flow.dccp]
+            transport = "dccp-ccid2"
+            workload = { kind = "voice", codec = "g711" }
+            route = ["wide"]
+            return_route = ["back"]
             "#)
         else {
             return;
         };
-        let up = ran.link("up");
-        eprintln!("{up:?}");
-        assert!(up.marked > 5, "{up:?}");
-        assert_eq!((up.dropped, ran.record.flows[0].counters.retransmissions), (0, Some(0)), "{up:?}");
-        // Slow start overshoots by as much as a window for a round trip; without an answer the queue would
-        // fill.
-        assert!(up.queue_packets_mean < 30.0 && up.utilisation > 0.8, "{up:?}");
+        let summary = summarise(&ran.record, &Default::default());
+        for flow in ["small", "large", "dccp"] {
+            let found = &summary.flows[flow];
+            assert!(found.sent > 30 && found.lost == 0, "{flow}: {} of {} lost", found.lost, found.sent);
+        }
+        let (min, _, _) = round_trip(&ran, "small");
+        // Serialisation at 100 Mbps: 160 + 8 + 40 B each way.
+        assert!(min >= 10.0 + 2.0 * 208.0 * 8.0 / 100_000.0, "{min} ms");
+        // 1280 B hold 40 B of header, 8 B of fragment header and 1232 B: 4008 B make four fragments, which no
+        // link cuts again.
+        assert_eq!(ran.link("narrow").forwarded, 4 * summary.flows["large"].sent);
+        let get = ran.flow("get");
+        assert_eq!(get.forward.reads.iter().map(|read| read.1.get()).sum::<u64>(), 200_000);
         let replayed = replay(&ran.log, &ran.scenario).unwrap();
-        assert_eq!((replayed.dropped, replayed.departed), (0, replayed.arrivals));
+        assert_eq!(replayed.departed, replayed.arrivals);
+        assert!(ran.record.warnings.is_empty(), "{:?}", ran.record.warnings);
     });
 }
 

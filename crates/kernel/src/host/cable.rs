@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  host's namespace                         namespace between the hosts, for the emulator's ends alone
-//!   talkpath, 192.0.2.x ─── cable ───────── host1, host2: no address, nobody but the packet socket listens
+//!   talkpath, an address ── cable ───────── host1, host2: no address, nobody but the packet socket listens
 //! ```
 //!
 //! No end resolves hardware addresses (IFF_NOARP): the kernel then puts its own into what it sends, and the
@@ -14,13 +14,13 @@
 //! The benchmark that carries packets as mahimahi does has its TUN devices.
 //!
 //! What the child sends is built before the fork ([`CableRequests`], [`TunRequests`]). The rest is "after
-//! fork" (`fork.rs`): it allocates nothing and takes no lock. Left out: IPv6, queues (a cable has none),
-//! hardware receive offload (GRO is off, as veth has it: segments stay one by one).
+//! fork" (`fork.rs`): it allocates nothing and takes no lock. Left out: queues (a cable has none), hardware
+//! receive offload (GRO is off, as veth has it: segments stay one by one).
 #![expect(unsafe_code, reason = "these ioctls have no safe wrapper; each block says why it is sound")]
 
 use std::ffi::CStr;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
@@ -47,6 +47,8 @@ pub struct CableRequests {
     /// The index of the emulator's end.
     far_index: u32,
     largest_packet: u16,
+    /// What the packet socket hears.
+    ethertype: u16,
 }
 
 /// The same for a host's TUN device.
@@ -96,7 +98,7 @@ impl Between {
         // up to a second.
         cable.bring_up_far_end.send(between)?;
         // A packet socket that is bound to a device that is down has an error waiting.
-        ring::listen(tap, cable.far_index, Layout::of(cable.largest_packet))?;
+        ring::listen(tap, (cable.far_index, cable.ethertype), Layout::of(cable.largest_packet))?;
         cable.address.send(&here)?;
         cut_in_software(&control_socket()?, DEVICE)?;
         cable.bring_up.send(&here)
@@ -105,25 +107,26 @@ impl Between {
 
 impl CableRequests {
     /// The requests for a host's cable to `between`, with `far` (one of [`FAR_ENDS`]) as the emulator's end.
-    pub fn new(between: &Between, far: CableEnd<'_>, address: Ipv4Addr, largest_packet: u16) -> Self {
+    pub fn new(between: &Between, far: CableEnd<'_>, address: IpAddr, largest_packet: u16) -> Self {
         let near = CableEnd { name: DEVICE, index: HOST_INDEX };
         Self {
             lay: NetlinkRequest::cable(near, far, between.namespace.as_fd(), largest_packet),
             bring_up_far_end: NetlinkRequest::bring_up(far.index),
-            address: NetlinkRequest::address(near.index, address, PREFIX),
+            address: NetlinkRequest::address(near.index, address),
             bring_up: NetlinkRequest::bring_up(near.index),
             far_index: far.index,
             largest_packet,
+            ethertype: ethertype(address.is_ipv6()),
         }
     }
 }
 
 impl TunRequests {
     /// The requests for the device of a host with this address.
-    pub fn new(address: Ipv4Addr, mtu: u16) -> Self {
+    pub fn new(address: IpAddr, mtu: u16) -> Self {
         Self {
             limits: NetlinkRequest::limits(HOST_INDEX, mtu, TUN_QUEUE),
-            address: NetlinkRequest::address(HOST_INDEX, address, PREFIX),
+            address: NetlinkRequest::address(HOST_INDEX, address),
             bring_up: NetlinkRequest::bring_up(HOST_INDEX),
         }
     }
@@ -153,8 +156,13 @@ impl TunRequests {
     }
 }
 
+/// What an Ethernet header calls the packets of this version of IP (RFC 894, RFC 2464).
+pub const fn ethertype(is_v6: bool) -> u16 {
+    (if is_v6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP }) as u16
+}
+
 /// The request for a route from a host to the host `to`, sent in the namespace of the former.
-pub fn route_request(to: Ipv4Addr, route: Route) -> NetlinkRequest {
+pub fn route_request(to: IpAddr, route: Route) -> NetlinkRequest {
     NetlinkRequest::route(HOST_INDEX, to, route)
 }
 
@@ -239,8 +247,6 @@ const HOST_INDEX: u32 = 1000;
 /// The emulator's ends, by host.
 pub const FAR_ENDS: [CableEnd<'_>; 2] =
     [CableEnd { name: c"host1", index: 1001 }, CableEnd { name: c"host2", index: 1002 }];
-/// A network of four addresses: the two hosts and nobody else.
-const PREFIX: u8 = 30;
 /// Packets that wait in a TUN device (chosen: a flood's of some tens of milliseconds).
 const TUN_QUEUE: u32 = 32_768;
 /// linux/ethtool.h.

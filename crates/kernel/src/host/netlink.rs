@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::{
@@ -78,23 +78,26 @@ impl NetlinkRequest {
         Self::new(libc::RTM_SETLINK, 0, &interface_info(index, flags as u32), &[])
     }
 
-    /// Gives a device an address in a network of `prefix` bits.
-    pub fn address(index: u32, address: Ipv4Addr, prefix: u8) -> Self {
+    /// Gives a device an address in a network of four addresses. An IPv6 address may be used at once: nobody
+    /// else can have it (RFC 4862 §5.4).
+    pub fn address(index: u32, address: IpAddr) -> Self {
+        let (family, octets, bits) = parts(address);
+        let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
         // ifaddrmsg: family, length of the prefix, flags, scope (the whole world), index.
-        let mut head = [libc::AF_INET as u8, prefix, 0, libc::RT_SCOPE_UNIVERSE, 0, 0, 0, 0];
+        let mut head = [family, bits - 2, flags, libc::RT_SCOPE_UNIVERSE, 0, 0, 0, 0];
         head[4..].copy_from_slice(&index.to_ne_bytes());
-        let attributes =
-            [attribute(libc::IFA_LOCAL, &address.octets()), attribute(libc::IFA_ADDRESS, &address.octets())];
+        let attributes = [attribute(libc::IFA_LOCAL, &octets), attribute(libc::IFA_ADDRESS, &octets)];
         Self::new(libc::RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &head, &attributes)
     }
 
     /// Makes a route to the host `to` over a device.
-    pub fn route(index: u32, to: Ipv4Addr, route: Route) -> Self {
+    pub fn route(index: u32, to: IpAddr, route: Route) -> Self {
+        let (family, octets, bits) = parts(to);
         // rtmsg: family, length of the destination and of the source, type of service, table, protocol,
         // scope, type, flags.
         let mut head = [0; 12];
-        head[0] = libc::AF_INET as u8;
-        head[1] = 32;
+        head[0] = family;
+        head[1] = bits;
         head[4] = libc::RT_TABLE_MAIN;
         head[5] = libc::RTPROT_STATIC;
         head[6] = libc::RT_SCOPE_LINK;
@@ -109,7 +112,7 @@ impl NetlinkRequest {
         .map(|(kind, value)| number(kind, value))
         .collect();
         let attributes = [
-            attribute(libc::RTA_DST, &to.octets()),
+            attribute(libc::RTA_DST, &octets),
             number(libc::RTA_OIF, index),
             nest(libc::RTA_METRICS, &[], &metrics),
         ];
@@ -162,6 +165,14 @@ fn parse_answer(answer: &[u8]) -> io::Result<()> {
 pub fn route_socket() -> io::Result<OwnedFd> {
     // NETLINK_ROUTE is the family's protocol of number zero, which is what no protocol means.
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+}
+
+/// The family of `address`, its bytes, and how many bits they are.
+fn parts(address: IpAddr) -> (u8, Vec<u8>, u8) {
+    match address {
+        IpAddr::V4(ip) => (libc::AF_INET as u8, ip.octets().to_vec(), 32),
+        IpAddr::V6(ip) => (libc::AF_INET6 as u8, ip.octets().to_vec(), 128),
+    }
 }
 
 fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
@@ -229,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_request_is_as_long_as_its_header_says_and_its_attributes_are_aligned() {
-        let NetlinkRequest(bytes) = NetlinkRequest::route(7, Ipv4Addr::new(192, 0, 2, 1), Route::default());
+        let NetlinkRequest(bytes) = NetlinkRequest::route(7, IpAddr::from([192, 0, 2, 1]), Route::default());
         assert_eq!(NetlinkBuffer::new(&bytes[..]).length() as usize, bytes.len());
         // Destination, device, and no metric.
         let attributes = [8, 0, 1, 0, 192, 0, 2, 1, 8, 0, 4, 0, 7, 0, 0, 0, 4, 0, 8, 0];

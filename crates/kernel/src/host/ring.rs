@@ -97,12 +97,12 @@ pub fn tap() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
-/// Gives the packet socket `tap` its ring, and has it hear the IPv4 packets that the device `index` receives.
-/// After fork.
+/// Gives the packet socket `tap` its ring, and has it hear the packets of this ethertype that the device `index`
+/// receives. After fork.
 ///
 /// # Errors
 /// The system's.
-pub fn listen(tap: &OwnedFd, index: u32, layout: Layout) -> io::Result<()> {
+pub fn listen(tap: &OwnedFd, (index, ethertype): (u32, u16), layout: Layout) -> io::Result<()> {
     for (option, value) in [
         (PACKET_VERSION, TPACKET_V2),
         // What a host leaves to its device (checksums) stands before each packet, and may stand before what
@@ -122,7 +122,7 @@ pub fn listen(tap: &OwnedFd, index: u32, layout: Layout) -> io::Result<()> {
     let result = unsafe {
         let mut address: libc::sockaddr_ll = zeroed();
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
+        address.sll_protocol = ethertype.to_be();
         address.sll_ifindex = index as c_int;
         let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         libc::bind(tap.as_raw_fd(), (&raw const address).cast(), size)

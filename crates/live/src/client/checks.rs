@@ -1,9 +1,11 @@
 //! What a real arena cannot do, reported before the run: an error if figures would be wrong, a warning if
 //! harmless.
 
+use std::net::{IpAddr, SocketAddr};
+
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::unsupported::{ignored, lacks_congestion_control};
-use talkpath_scenario::Scenario;
+use talkpath_scenario::{IpVersion, Scenario};
 
 /// Whether this kernel has every congestion control that a flow names.
 ///
@@ -15,6 +17,19 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
         .iter()
         .filter_map(|flow| flow.transport.cc())
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+}
+
+/// Whether the far host's address is of the version of IP that the scenario names; the default is none.
+///
+/// # Errors
+/// What is the other's.
+pub(super) fn ip(scenario: &Scenario, address: SocketAddr, host: &str) -> Result<(), String> {
+    match (scenario.ip, address.ip().to_canonical()) {
+        (IpVersion::V6, IpAddr::V4(ip)) => Err(format!(
+            "ip = \"ipv6\", but {host} is reached at {ip}: give its IPv6 address with --to, or leave `ip` out"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Whether every file goes from here to the far host, which has none of ours.

@@ -31,6 +31,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         seed: Seed::new(1),
         repeat: 1,
         far_clock: None,
+        ip: talkpath_scenario::IpVersion::V4,
         links: Vec::new(),
         flows,
     }

@@ -1,6 +1,6 @@
 //! The keys at the top of a scenario file.
 
-use super::{ANY_DURATION, Default, Key, Kind, SOME_DURATION, TableSpec, key, quantity};
+use super::{ANY_DURATION, Default, Key, Kind, SOME_DURATION, TableSpec, Words, key, quantity};
 
 /// The file itself.
 pub(crate) static ROOT: TableSpec = TableSpec { noun: "a scenario", keys: ROOT_KEYS };
@@ -62,6 +62,13 @@ const ROOT_KEYS: &[Key] = &[
         "how wrong the second host's clock is, in `sim` and `emu`. It changes the host's stamps, not its pace. Two-way probes then estimate \
          the clock; one-way figures that they cannot correct are `null`",
     ),
+    key(
+        "ip",
+        Kind::Choice(&IP),
+        Default::Is("\"ipv4\""),
+        "the version of IP that carries the flows. IPv6 has 20 B more of header in each packet and needs links of 1280 B and \
+         more; `live` then needs the far host's IPv6 address",
+    ),
     key("flow", Kind::Map(&super::FLOW), Default::Required, "`[flow.NAME]`: what is sent, over what"),
     key(
         "sweep",
@@ -70,6 +77,9 @@ const ROOT_KEYS: &[Key] = &[
         "`\"KEY\" = [VALUES]`: one cell per combination, the last key moving fastest",
     ),
 ];
+
+/// RFC 791, RFC 8200.
+static IP: Words = Words { noun: "a version of IP", known: &["ipv4", "ipv6"], later: &[] };
 
 /// The second host's clock.
 pub(crate) static FAR_CLOCK: TableSpec = TableSpec {

@@ -227,7 +227,7 @@ const TCP_KEYS: &[Key] = &[
         "mss",
         Kind::Quantity { measures: MSS, words: &["default"] },
         Default::Is("\"default\""),
-        "the largest payload of a segment, before options are subtracted; `default` is the smallest `mtu` of the routes less 40 B",
+        "the largest payload of a segment, before options are subtracted; `default` is the smallest `mtu` of the routes less the headers of IP and TCP, 40 B or with IPv6 60 B",
     ),
     key(
         "rwnd",

@@ -13,7 +13,7 @@ use crate::diagnostic::{Log, Place};
 use crate::edit::unknown_name;
 use crate::files::Contents;
 use crate::keys::LINK;
-use crate::model::{Flow, LinkIndex, NamedLink};
+use crate::model::{Flow, IpVersion, LinkIndex, NamedLink};
 use crate::quantity::{Amount, Dimension, Problem};
 use crate::read::{self, At, Reading};
 use crate::tree::{Entry, Table};
@@ -28,6 +28,8 @@ pub(crate) struct Links {
     written: Vec<(String, Place)>,
     /// Whether they are a path's.
     pub(crate) is_path: bool,
+    /// What they carry.
+    ip: IpVersion,
 }
 
 impl Links {
@@ -46,10 +48,12 @@ impl Links {
         self.written.is_empty()
     }
 
-    /// The smallest MTU along `route`; `None` if links have mistakes.
+    /// The smallest MTU along `route`, as if over IPv4 ([`Scenario::path_mtu`](crate::Scenario::path_mtu));
+    /// `None` if links have mistakes.
     pub(crate) fn least_mtu<'a>(&self, route: impl Iterator<Item = &'a LinkIndex>) -> Option<Bytes> {
         let made = self.made.as_ref()?;
-        route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu).min()
+        let mtus = route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu);
+        mtus.min().map(|mtu| mtu.saturating_sub(self.ip.extra_header()))
     }
 
     /// Warns of links that no flow goes over.
@@ -69,10 +73,16 @@ impl Links {
 
 /// Makes the links of `root`. `named` are those in the flows' routes, each with how many copies of a flow
 /// name it.
-pub(crate) fn links(root: &Table, named: &[(&str, u64)], contents: &Contents, log: &mut Log) -> Links {
+pub(crate) fn links(
+    root: &Table,
+    named: &[(&str, u64)],
+    contents: &Contents,
+    ip: IpVersion,
+    log: &mut Log,
+) -> Links {
     let top = At::ROOT;
     let mut links =
-        Links { made: Some(Vec::new()), by_name: BTreeMap::new(), written: Vec::new(), is_path: false };
+        Links { made: Some(Vec::new()), by_name: BTreeMap::new(), written: Vec::new(), is_path: false, ip };
     if let (Some(_), Some(link)) = (root.get("path"), root.entry("link")) {
         log.mistake(
             &link.place,

@@ -16,7 +16,7 @@ pub(crate) use transport::stack_defaults;
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FAR_CLOCK, ROOT};
-use crate::model::{FarClock, Scenario};
+use crate::model::{FarClock, IpVersion, NamedLink, Scenario};
 use crate::quantity::Problem;
 use crate::read::At;
 use crate::tree::Table;
@@ -40,9 +40,25 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     let far_clock = far_clock(root, log);
     let flows = flow::copies(root, log);
     let named: Vec<_> = flows.iter().flat_map(flow::FlowTable::named_links).collect();
-    let links = link::links(root, &named, contents, log);
+    let ip = match section.choice("ip", log) {
+        Some("ipv6") => IpVersion::V6,
+        _ => IpVersion::V4,
+    };
+    let links = link::links(root, &named, contents, ip, log);
     let flows = flow::flows(&flows, &links, duration, contents, log);
     links.tell_unused(&flows, log);
+    let mut links_made = links.made.iter().flatten();
+    if ip == IpVersion::V6
+        && let Some(link) = links_made.find(|link| link.config.mtu < ip.min_mtu())
+    {
+        let NamedLink { name, config } = link;
+        let message = format!(
+            "found \"ipv6\" over the link {name} with an mtu of {}, expected {} or more on every link (RFC 8200 §5)",
+            config.mtu,
+            ip.min_mtu()
+        );
+        section.problem("ip", Problem::new(message), log);
+    }
     Some(Scenario {
         name: section.text("name", log)?.to_owned(),
         duration: duration?,
@@ -51,6 +67,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         seed: Seed::new(section.count("seed", log)?),
         repeat: section.count("repeat", log)?,
         far_clock,
+        ip,
         links: links.made?,
         flows: flows?,
     })

@@ -178,7 +178,7 @@ fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Optio
     {
         let most = mtu.saturating_sub(HEADERS);
         let message = format!(
-            "found {mss}, expected at most {most}: the smallest `mtu` of the routes, {mtu}, less 40 B"
+            "found {mss}, expected at most {most}: the smallest `mtu` of the routes, {mtu} (with IPv6 20 B less), less 40 B"
         );
         section.problem("mss", Problem::new(message), log);
         return None;
