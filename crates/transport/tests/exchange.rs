@@ -594,4 +594,6 @@ exchanges! {
     without_a_round_trip_a_probe_waits_for_a_second
     without_sack_no_probe_leaves
     two_duplicates_before_progress_and_two_after_are_no_loss
+    an_end_that_has_also_not_offered_ecn_does_not_use_it
+    an_offer_that_is_taken_back_is_not_used
 }

@@ -59,6 +59,7 @@ impl Core {
             return true;
         }
         if segment.flags.contains(Flags::SYN) {
+            self.ecn.on_syn_again(segment);
             self.handshake.request_syn_ack();
         }
         false

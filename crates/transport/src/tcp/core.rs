@@ -54,7 +54,7 @@ impl Core {
         Self {
             state: ConnectionState::new(role),
             timestamps: Timestamps::new(config.timestamps),
-            ecn: EcnState::new(config.ecn),
+            ecn: EcnState::new(config.ecn, config.stack != Stack::Linux),
             receiver: Receiver::new(config, receive_buffer.unwrap_or(config.rwnd), clock),
             sender: Sender::new(config, congestion.is_rate_based()),
             scoreboard: Scoreboard::new(),

@@ -24,6 +24,11 @@ use crate::{Ecn, Flags, Segment};
 pub(super) struct EcnState {
     wanted: bool,
     agreed: bool,
+    /// One SYN without an offer, of either end, is enough that ECN is not used. Linux takes the answer to its
+    /// first SYN (tcp_ecn_rcv_synack), and forgets a far end's further ones.
+    is_strict: bool,
+    /// A SYN or SYN-ACK of ours had no offer.
+    has_declined: bool,
     /// Data with an ECN-capable codepoint has arrived.
     seen: bool,
     /// A mark has arrived, and no CWR since: ECE leaves with each segment.
@@ -40,10 +45,12 @@ pub(super) struct EcnState {
 const SETUP: Flags = Flags::ECE.with(Flags::CWR);
 
 impl EcnState {
-    pub(super) const fn new(wanted: bool) -> Self {
+    pub(super) const fn new(wanted: bool, is_strict: bool) -> Self {
         Self {
             wanted,
             agreed: false,
+            is_strict,
+            has_declined: false,
             seen: false,
             echoes: false,
             cwr_due: false,
@@ -54,22 +61,33 @@ impl EcnState {
 
     /// The flags of our SYN, or of our answer to one. A SYN that is sent again does not offer ECN, in case
     /// that was why the first one was lost (§6.1.1.1; tcp_ecn_clear_syn).
-    pub(super) const fn on_syn_sent(&self, is_answer: bool, again: bool) -> Flags {
+    pub(super) const fn on_syn_sent(&mut self, is_answer: bool, again: bool) -> Flags {
         match (is_answer, again) {
             (true, _) if self.agreed => Flags::ECE,
             (false, false) if self.wanted => SETUP,
-            _ => Flags::NONE,
+            _ => {
+                self.has_declined = true;
+                Flags::NONE
+            }
         }
     }
 
-    /// The far end's SYN has arrived, as an answer to ours if it acknowledges.
+    /// The far end's SYN has arrived, as an answer to ours if it acknowledges. §6.1.1: an end that has also
+    /// sent a SYN without an offer does not use ECN, whatever the answer says.
     pub(super) const fn on_far_syn(&mut self, syn: &Segment) {
         let is_agreed = if syn.flags.contains(Flags::ACK) {
             syn.flags.are_just(Flags::ECE, SETUP)
         } else {
             syn.flags.contains(SETUP)
         };
-        self.agreed = self.wanted && is_agreed;
+        self.agreed = self.wanted && is_agreed && !(self.is_strict && self.has_declined);
+    }
+
+    /// The far end's SYN has arrived again. §6.1.1: if it no longer has an offer, ECN is not used.
+    pub(super) const fn on_syn_again(&mut self, syn: &Segment) {
+        if self.is_strict && !syn.flags.contains(SETUP) {
+            self.agreed = false;
+        }
     }
 
     /// True if data with `codepoint` is what came before, so that it changes nothing here.
@@ -167,7 +185,7 @@ mod tests {
     use super::*;
 
     fn agreed() -> EcnState {
-        let mut ecn = EcnState::new(true);
+        let mut ecn = EcnState::new(true, true);
         ecn.on_far_syn(&Segment { flags: Flags::SYN.with(SETUP), ..Segment::default() });
         ecn
     }
@@ -176,7 +194,7 @@ mod tests {
     #[test]
     fn both_ends_have_to_want_it() {
         let answer = |flags: Flags| {
-            let mut ecn = EcnState::new(true);
+            let mut ecn = EcnState::new(true, true);
             let flags = Flags::SYN.with(Flags::ACK).with(flags);
             ecn.on_far_syn(&Segment { flags, ..Segment::default() });
             ecn.codepoint()
@@ -185,8 +203,8 @@ mod tests {
         // An end that reflects both bits does not know them.
         assert_eq!((answer(SETUP), answer(Flags::NONE)), (Ecn::NotEct, Ecn::NotEct));
         assert_eq!(agreed().on_syn_sent(true, true), Flags::ECE);
-        assert_eq!(EcnState::new(true).on_syn_sent(false, true), Flags::NONE);
-        assert_eq!(EcnState::new(false).on_syn_sent(false, false), Flags::NONE);
+        assert_eq!(EcnState::new(true, true).on_syn_sent(false, true), Flags::NONE);
+        assert_eq!(EcnState::new(false, true).on_syn_sent(false, false), Flags::NONE);
     }
 
     /// RFC 3168 §6.1.3.
