@@ -596,4 +596,5 @@ exchanges! {
     two_duplicates_before_progress_and_two_after_are_no_loss
     an_end_that_has_also_not_offered_ecn_does_not_use_it
     an_offer_that_is_taken_back_is_not_used
+    a_reset_before_the_handshake_ends_is_checked_too
 }

@@ -51,7 +51,14 @@ impl Core {
     /// processed further.
     pub(super) fn on_segment_in_syn_received(&mut self, segment: &Segment, now: Instant) -> bool {
         if segment.flags.contains(Flags::RST) {
-            self.abort();
+            // RFC 5961 §3.2, as in all later states.
+            let start = self.handshake.far_offset(segment.seq, self.receiver.rcv_nxt());
+            if start == self.receiver.rcv_nxt() {
+                self.abort();
+            } else if !self.receiver.is_outside(start, 0) {
+                let question = self.bare_acknowledgement(now);
+                self.outbox.push(question);
+            }
             return false;
         }
         if segment.flags.contains(Flags::ACK) && segment.ack == self.handshake.seq(1) {
