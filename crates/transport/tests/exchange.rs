@@ -597,4 +597,5 @@ exchanges! {
     an_end_that_has_also_not_offered_ecn_does_not_use_it
     an_offer_that_is_taken_back_is_not_used
     a_reset_before_the_handshake_ends_is_checked_too
+    resets_carry_timestamps
 }

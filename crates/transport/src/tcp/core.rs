@@ -141,9 +141,11 @@ impl Core {
 
     /// The application reads and writes no further. What it has not read, or what comes later, is lost to it,
     /// and a RST says so (RFC 9293 §3.6.1; tcp_close). Otherwise a FIN follows what was written.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, now: Instant) {
         if !self.state.is_unsynchronized() && self.receiver.has_unread() {
-            self.handshake.request_active_reset(self.scoreboard.snd_max(), self.receiver.rcv_nxt());
+            let timestamps = self.timestamps.option(now);
+            let (snd_max, rcv_nxt) = (self.scoreboard.snd_max(), self.receiver.rcv_nxt());
+            self.handshake.request_active_reset(snd_max, rcv_nxt, timestamps);
             self.abort();
             return;
         }

@@ -294,8 +294,8 @@ impl Transport for Tcp {
         self.core_mut().shutdown();
     }
 
-    fn close(&mut self, _now: Instant) {
-        self.core_mut().close();
+    fn close(&mut self, now: Instant) {
+        self.core_mut().close(now);
     }
 
     #[inline]

@@ -13,7 +13,7 @@
 use talkpath_units::{Bytes, Instant, Packets, Seed, SeqNum};
 
 use crate::packet::{IPV4_HEADER, TCP_HEADER};
-use crate::{Flags, Role, Segment, Stack, TcpConfig};
+use crate::{Flags, Role, Segment, SegmentOptions, Stack, TcpConfig};
 
 /// A segment without data that leaves before all others.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub(super) struct Handshake {
     syn_sent_at: Instant,
     /// SYN transmissions after which the initial window is one segment.
     forgiven: u32,
+    /// A RST that answers a segment with timestamps has some too. Linux's has none (tcp_v4_send_reset).
+    stamps_resets: bool,
 }
 
 impl Handshake {
@@ -67,6 +69,7 @@ impl Handshake {
             syn_sent_at: Instant::ZERO,
             // RFC 5681 §3.1: one segment after a lost SYN. Linux forgives the first loss (tcp_init_transfer).
             forgiven: if config.stack == Stack::Linux { 2 } else { 1 },
+            stamps_resets: config.stack != Stack::Linux,
         }
     }
 
@@ -121,24 +124,35 @@ impl Handshake {
         self.pending = Some(Control::SynAck);
     }
 
-    /// RFC 9293 §3.5.2: answers a segment that belongs to no connection.
+    /// RFC 9293 §3.5.2: answers a segment that belongs to no connection. RFC 7323 §5.2: with its timestamp, if
+    /// it has one, and none of ours.
     pub(super) fn request_reset(&mut self, segment: &Segment) {
         let syn_fin =
             u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
-        let reset = if segment.flags.contains(Flags::ACK) {
+        let mut reset = if segment.flags.contains(Flags::ACK) {
             Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() }
         } else {
             let ack = segment.seq.wrapping_add(segment.payload.wrapping_add(syn_fin));
             Segment { ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
         };
+        if self.stamps_resets {
+            reset.options = reset.options.with_timestamps(segment.timestamps().map(|(value, _)| (0, value)));
+        }
         self.pending = Some(Control::Reset(Box::new(reset)));
     }
 
     /// RFC 9293 §3.6.1: resets our own connection, of which everything before the offset `snd_nxt` was sent
-    /// and everything before `rcv_nxt` received (tcp_send_active_reset).
-    pub(super) fn request_active_reset(&mut self, snd_nxt: u64, rcv_nxt: u64) {
+    /// and everything before `rcv_nxt` received (tcp_send_active_reset). RFC 7323 §3.2: with `timestamps`, if
+    /// they were agreed on.
+    pub(super) fn request_active_reset(
+        &mut self,
+        snd_nxt: u64,
+        rcv_nxt: u64,
+        timestamps: Option<(u32, u32)>,
+    ) {
         let (seq, ack) = (self.seq(snd_nxt), self.ack_number(rcv_nxt));
-        let reset = Segment { seq, ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() };
+        let options = SegmentOptions::default().with_timestamps(timestamps);
+        let reset = Segment { seq, ack, flags: Flags::RST.with(Flags::ACK), options, ..Segment::default() };
         self.pending = Some(Control::Reset(Box::new(reset)));
     }
 
