@@ -598,4 +598,5 @@ exchanges! {
     an_offer_that_is_taken_back_is_not_used
     a_reset_before_the_handshake_ends_is_checked_too
     resets_carry_timestamps
+    no_second_probe_leaves_before_a_round_trip_is_measured
 }

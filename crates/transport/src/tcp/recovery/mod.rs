@@ -123,6 +123,7 @@ impl Recovery {
 
     /// The handshake measured a round trip.
     pub(super) fn on_handshake_rtt(&mut self, rtt: Duration, now: Instant) {
+        self.probe.on_rtt();
         self.rack.on_rtt(rtt, now);
     }
 
@@ -172,6 +173,7 @@ impl Recovery {
     #[inline]
     pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: (Instant, u64), now: Instant) {
         if self.has_sack() {
+            self.probe.on_rtt();
             self.rack.on_rtt(rtt, now);
             self.rack.advance(newest, rtt);
         } else {

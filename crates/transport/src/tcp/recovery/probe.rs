@@ -19,6 +19,8 @@ pub(super) struct Probe {
     /// A probe has to leave.
     due: bool,
     out: Option<Unanswered>,
+    /// A round trip was measured since the connection began, or since the last probe.
+    measured: bool,
 }
 
 /// A probe that was sent and not answered.
@@ -32,7 +34,7 @@ struct Unanswered {
 
 impl Probe {
     pub(super) const fn new(allowed: bool) -> Self {
-        Self { allowed, due: false, out: None }
+        Self { allowed, due: false, out: None, measured: false }
     }
 
     #[inline]
@@ -48,6 +50,12 @@ impl Probe {
     pub(super) const fn forget(&mut self) {
         self.out = None;
         self.due = false;
+    }
+
+    /// A round trip was measured.
+    #[inline]
+    pub(super) const fn on_rtt(&mut self) {
+        self.measured = true;
     }
 }
 
@@ -66,6 +74,7 @@ impl Recovery {
         context: &mut Context<'_>,
     ) {
         self.probe.out = Some(Unanswered { end, is_retransmission });
+        self.probe.measured = false;
         context.timers.set(TimerKind::Retransmission, context.rtt.deadline(context.now));
     }
 
@@ -92,9 +101,11 @@ impl Recovery {
         context.timers.set(TimerKind::LossProbe, context.rtt.after(wait, context.now));
     }
 
-    /// The probe's time has come (tcp_send_loss_probe). One probe is unanswered at a time.
+    /// The probe's time has come. RFC 8985 §7.3: one probe is unanswered at a time, and a round trip is
+    /// measured between two, which Linux does not check (tcp_send_loss_probe).
     pub(in crate::tcp) fn on_probe_timeout(&mut self, context: &mut Context<'_>) {
-        self.probe.due = self.probe.out.is_none() && !context.scoreboard.is_empty();
+        let may_leave = self.probe.out.is_none() && (self.probe.measured || self.is_linux());
+        self.probe.due = may_leave && !context.scoreboard.is_empty();
         self.restart_retransmission(context);
     }
 

@@ -200,6 +200,7 @@ impl Recovery {
         };
         let snd_max = context.scoreboard.snd_max();
         if let Some(rtt) = rtt {
+            self.probe.on_rtt();
             context.rtt.on_sample(rtt, incoming.ack, snd_max);
         }
         let latest = latest.map(|latest| now.since(latest));
