@@ -7,6 +7,7 @@ pub mod offset;
 use core::sync::atomic::AtomicBool;
 
 use talkpath_measure::RunRecord;
+use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Instant, Seed};
 
@@ -19,8 +20,8 @@ pub struct RunPlan<'a> {
     pub repetition: u64,
     /// The repetition's own seed.
     pub seed: Seed,
-    /// Whether state over time is recorded.
-    pub series: bool,
+    /// Whether state over time is recorded, and in how many points. Live hosts sample theirs in either case.
+    pub series: Option<SeriesDetail>,
     /// Whether a row a message is kept. An arena that can do without keeps a [`talkpath_measure::FlowTally`]
     /// instead, and memory does not grow with the run; the others keep their rows.
     pub rows: bool,

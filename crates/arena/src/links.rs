@@ -1,7 +1,7 @@
 //! What the arenas with a path of ours share about it: the network of a scenario, and what is recorded of its
 //! links.
 
-use talkpath_measure::series::SeriesTap;
+use talkpath_measure::series::{SeriesDetail, SeriesTap};
 use talkpath_measure::{LinkRecord, QueueDelayRecord, Series, SeriesKind};
 use talkpath_path::{FlowRoutes, Network, NetworkConfig};
 use talkpath_scenario::{LinkIndex, NamedLink, Scenario};
@@ -35,9 +35,9 @@ pub struct QueueSeries {
 
 impl QueueSeries {
     /// Nothing is recorded yet of the links of `scenario`.
-    pub fn new(scenario: &Scenario) -> Self {
+    pub fn new(scenario: &Scenario, detail: SeriesDetail) -> Self {
         let taps = |name: &String| {
-            [SeriesKind::Queue, SeriesKind::QueueDelay].map(|kind| SeriesTap::new(name, kind))
+            [SeriesKind::Queue, SeriesKind::QueueDelay].map(|kind| SeriesTap::new(name, kind, detail))
         };
         Self { links: scenario.links.iter().map(|link| taps(&link.name)).collect() }
     }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use talkpath_measure::series::SeriesDetail;
 
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
@@ -54,6 +55,9 @@ pub(crate) struct Common {
     /// Which record files to write; summary.json is complete in each case
     #[arg(long, global = true, value_enum, env = "TALKPATH_RECORDS", default_value_t = Records::All)]
     pub(crate) records: Records,
+    /// How many points of each line series.parquet keeps
+    #[arg(long, global = true, value_enum, env = "TALKPATH_SERIES", default_value_t = SeriesPoints::Sampled)]
+    pub(crate) series: SeriesPoints,
 }
 
 /// Which record files a run leaves.
@@ -65,6 +69,24 @@ pub(crate) enum Records {
     Summary,
     /// packets.parquet and series.parquet
     All,
+}
+
+/// How many points a line of series.parquet has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SeriesPoints {
+    /// At most 1,024, minima and maxima among them
+    Sampled,
+    /// Every change (live hosts sample theirs in either case)
+    Full,
+}
+
+impl SeriesPoints {
+    pub(crate) const fn detail(self) -> SeriesDetail {
+        match self {
+            Self::Sampled => SeriesDetail::Sampled,
+            Self::Full => SeriesDetail::Full,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -21,7 +21,7 @@ use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Duration;
 
 use crate::arenas::{self, Place};
-use crate::args::{ArenaKind, Records, flag_word};
+use crate::args::{ArenaKind, Records, SeriesPoints, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::journal::{self, Journal};
@@ -37,6 +37,7 @@ pub(crate) struct Experiment<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) place: Place,
     pub(crate) records: Records,
+    pub(crate) series: SeriesPoints,
     pub(crate) jobs: usize,
     pub(crate) terminal: Terminal,
 }
@@ -61,6 +62,8 @@ pub(crate) struct Resumable {
     pub(crate) to: Option<String>,
     /// `--records`.
     records: String,
+    /// `--series`.
+    series: String,
 }
 
 impl Resumable {
@@ -81,6 +84,10 @@ impl Resumable {
 
     pub(crate) fn records(&self) -> Result<Records, Failure> {
         flag_value(&self.records)
+    }
+
+    pub(crate) fn series(&self) -> Result<SeriesPoints, Failure> {
+        flag_value(&self.series)
     }
 }
 
@@ -213,7 +220,7 @@ impl Experiment<'_> {
             cell: id.cell,
             repetition: id.repetition,
             seed,
-            series: self.records != Records::None,
+            series: (self.records != Records::None).then_some(self.series.detail()),
             rows: self.records >= Records::All,
             interrupt: stop,
             progress: &|now| repetition.reach(now),
@@ -256,6 +263,7 @@ impl Experiment<'_> {
             arena: flag_word(&self.place.arena),
             to: self.place.to.clone(),
             records: flag_word(&self.records),
+            series: flag_word(&self.series),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
 use talkpath_emu::{EmuArena, replay};
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_scenario::{Options, Source, load};
 
@@ -36,7 +37,7 @@ fn run() -> Result<(), String> {
         cell: 0,
         repetition: 0,
         seed: plan.seed,
-        series: true,
+        series: Some(SeriesDetail::Sampled),
         rows: true,
         interrupt: &interrupt,
         progress: &|_| {},

@@ -5,6 +5,7 @@
 //! replay of the arrivals makes every decision again.
 
 use talkpath_arena::links::{self, QueueSeries, link_records};
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{LinkRecord, Series};
 use talkpath_path::{Carried, Direction, FragmentRange, Network, NetworkEvent, PathPacket};
 use talkpath_scenario::Scenario;
@@ -73,10 +74,10 @@ struct Arrived {
 impl DecidingNetwork {
     /// The network of `scenario`, its random streams drawn from `seed`; records the queues' lengths if there
     /// are to be `series`.
-    pub(crate) fn new(scenario: &Scenario, seed: Seed, series: bool) -> Self {
+    pub(crate) fn new(scenario: &Scenario, seed: Seed, series: Option<SeriesDetail>) -> Self {
         Self {
-            network: links::network(scenario, seed, 0, series),
-            queue_series: series.then(|| QueueSeries::new(scenario)),
+            network: links::network(scenario, seed, 0, series.is_some()),
+            queue_series: series.map(|detail| QueueSeries::new(scenario, detail)),
             arrivals: 0,
             now: Instant::ZERO,
         }

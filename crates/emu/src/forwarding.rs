@@ -86,7 +86,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
             ],
             drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
         };
-        let network = DecidingNetwork::new(&flood(), Seed::new(1), false);
+        let network = DecidingNetwork::new(&flood(), Seed::new(1), None);
         let log = LogWriter::new(&header, MAX_BYTES);
         let emulated = Emulator::new(network, (log, None), devices, MTU, clock, vec![flow]).run(stop)?;
         let totals = emulated.totals;

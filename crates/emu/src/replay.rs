@@ -65,7 +65,7 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
         return Err(ReplayError::OtherScenario(header.flows, header.links));
     }
     let mut replay = Replay {
-        network: DecidingNetwork::new(scenario, Seed::new(header.seed), false),
+        network: DecidingNetwork::new(scenario, Seed::new(header.seed), None),
         decisions: Vec::new(),
         arrived: Vec::new(),
         logged: Vec::new(),

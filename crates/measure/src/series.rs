@@ -1,14 +1,25 @@
 //! State over time: what an arena calls after each packet to record a quantity and its time-weighted figures.
 //!
-//! A [`SeriesTap`] keeps the changes of one quantity in a bounded number of points. While they fit, each
-//! change is kept. When they do not, time is cut into equal steps, and of each step the first, the smallest,
-//! the largest and the last change are kept; the step doubles until half of the places are free, and again
-//! whenever they run out. What is kept depends on the changes alone, not on when places ran out, so two equal
-//! runs keep equal points; an extreme is never lost; and the value at the end of each step is right.
+//! A [`SeriesTap`] keeps the changes of one quantity: all of them, or a bounded number of points
+//! ([`SeriesDetail`]). While they fit, each change is kept. When they do not, time is cut into equal steps,
+//! and of each step the first, the smallest, the largest and the last change are kept. The step doubles until
+//! half of the places are free, and again whenever they run out. What is kept depends on the changes alone,
+//! so two equal runs keep equal points; an extreme is never lost; and the value at the end of each step is
+//! right.
 
 use talkpath_units::{Duration, Instant};
 
 use crate::{Series, SeriesKind};
+
+/// How many points each series keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeriesDetail {
+    /// At most [`SAMPLED_POINTS`]: extremes are kept, and what a page can draw.
+    #[default]
+    Sampled,
+    /// Every change.
+    Full,
+}
 
 /// One point: the value from this instant on.
 type Point = (Instant, f64);
@@ -24,25 +35,32 @@ pub struct SeriesTap {
     open: Option<Step>,
     /// Finished steps, in order of time.
     points: Vec<Point>,
-    /// The length of a step in nanoseconds.
-    step_ns: u64,
+    /// The length of a step: 2 to this power nanoseconds.
+    step: u32,
     limit: usize,
 }
 
-impl SeriesTap {
-    /// The most points that a series keeps by default. Chosen: more than a screen is wide, and 64 KiB.
-    pub const LIMIT: usize = 4_096;
+impl SeriesDetail {
+    const fn limit(self) -> usize {
+        match self {
+            Self::Sampled => SAMPLED_POINTS,
+            Self::Full => usize::MAX,
+        }
+    }
+}
 
+impl SeriesTap {
     /// A series of `kind` for the flow or link named `entity`.
-    pub fn new(entity: impl Into<String>, kind: SeriesKind) -> Self {
-        Self::with_limit(entity, kind, Self::LIMIT)
+    pub fn new(entity: impl Into<String>, kind: SeriesKind, detail: SeriesDetail) -> Self {
+        Self::with_limit(entity, kind, detail.limit())
     }
 
     /// A series that keeps at most `limit` points (at least 16).
     pub fn with_limit(entity: impl Into<String>, kind: SeriesKind, limit: usize) -> Self {
         let limit = limit.max(16);
-        let points = Vec::with_capacity(limit);
-        Self { entity: entity.into(), kind, pending: None, open: None, points, step_ns: 1, limit }
+        // A sampled series never grows.
+        let points = Vec::with_capacity(limit.min(SAMPLED_POINTS));
+        Self { entity: entity.into(), kind, pending: None, open: None, points, step: 0, limit }
     }
 
     /// The quantity is `value` as of `now`. Only a change is kept; an undefined value (NaN, infinity) is
@@ -80,10 +98,10 @@ impl SeriesTap {
             return;
         }
         match &mut self.open {
-            Some(step) if step.index == point.0.as_nanos() / self.step_ns => step.add(point),
+            Some(step) if step.index == point.0.as_nanos() >> self.step => step.add(point),
             _ => {
                 self.close_step();
-                self.open = Some(Step::new(point.0.as_nanos() / self.step_ns, point));
+                self.open = Some(Step::new(point.0.as_nanos() >> self.step, point));
             }
         }
     }
@@ -95,15 +113,22 @@ impl SeriesTap {
     fn close_step(&mut self) {
         let Some(step) = self.open.take() else { return };
         self.points.extend(step.points());
-        // Room for one more step, so that the vector never grows.
-        while self.points.len() + POINTS_A_STEP > self.limit {
-            self.step_ns = self.step_ns.saturating_mul(2);
+        // Room for one more step.
+        if self.points.len() > self.limit - POINTS_A_STEP {
+            self.widen_steps();
+        }
+    }
+
+    /// Doubles the step until half of the places are free, lest the next change begins it anew.
+    #[cold]
+    fn widen_steps(&mut self) {
+        let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else { return };
+        // Steps shorter than the mean time between two points would merge few of them.
+        let spacing = last.0.since(first.0).as_nanos() / self.points.len() as u64;
+        self.step = self.step.max(spacing.max(1).ilog2());
+        while self.points.len() > self.limit / 2 {
+            self.step += 1;
             self.merge_steps();
-            // Doubling continues until half of the places are free, lest the next change begins it anew.
-            while self.points.len() > self.limit / 2 {
-                self.step_ns = self.step_ns.saturating_mul(2);
-                self.merge_steps();
-            }
         }
     }
 
@@ -114,7 +139,7 @@ impl SeriesTap {
         let mut step: Option<Step> = None;
         for next in 0..self.points.len() {
             let point = self.points[next];
-            let index = point.0.as_nanos() / self.step_ns;
+            let index = point.0.as_nanos() >> self.step;
             match &mut step {
                 Some(step) if step.index == index => step.add(point),
                 _ => kept = self.keep(kept, step.replace(Step::new(index, point))),
@@ -248,6 +273,8 @@ impl TimeWeighted {
     }
 }
 
+/// The most points of a sampled series. Chosen: about one for each pixel across a page, and 16 KiB.
+pub const SAMPLED_POINTS: usize = 1_024;
 /// First, smallest, largest and last.
 const POINTS_A_STEP: usize = 4;
 
@@ -259,7 +286,7 @@ mod tests {
 
     #[test]
     fn only_changes_are_kept() {
-        let mut tap = SeriesTap::new("up", SeriesKind::Queue);
+        let mut tap = SeriesTap::new("up", SeriesKind::Queue, SeriesDetail::Sampled);
         for (value, at) in [(0.0, 0), (0.0, 1), (1.0, 2), (1.0, 3), (0.0, 4)] {
             tap.push(value, MS(at));
         }
@@ -268,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_value_that_held_for_no_time_is_no_value() {
-        let mut tap = SeriesTap::new("up", SeriesKind::Queue);
+        let mut tap = SeriesTap::new("up", SeriesKind::Queue, SeriesDetail::Sampled);
         for (value, at) in [(0.0, 0), (1.0, 5), (2.0, 5), (3.0, 6), (2.0, 6), (f64::NAN, 7)] {
             tap.push(value, MS(at));
         }
@@ -290,12 +317,10 @@ mod tests {
     #[test]
     fn a_long_series_is_bounded_and_loses_neither_extremes_nor_ends() {
         let mut tap = SeriesTap::with_limit("up", SeriesKind::Queue, 256);
-        let places = tap.points.capacity();
         for (value, at) in saw() {
             tap.push(value, at);
         }
-        let (grown, points) = (tap.points.capacity(), tap.finish().points);
-        assert_eq!(grown, places);
+        let points = tap.finish().points;
         assert!((64..=256).contains(&points.len()), "{} points", points.len());
         assert_eq!(points.first(), Some(&(Instant::ZERO, 0.0)));
         assert_eq!(points.last(), saw().last().map(|(value, at)| (at, value)).as_ref());
@@ -305,19 +330,28 @@ mod tests {
     }
 
     #[test]
+    fn a_full_series_keeps_every_change() {
+        let mut tap = SeriesTap::new("up", SeriesKind::Queue, SeriesDetail::Full);
+        for (value, at) in saw() {
+            tap.push(value, at);
+        }
+        assert!(tap.finish().points.iter().map(|&(at, value)| (value, at)).eq(saw()));
+    }
+
+    #[test]
     fn what_is_kept_does_not_depend_on_when_places_ran_out() {
         // Cut the whole series into steps of the final length at once: the tap must have kept the same.
         let mut tap = SeriesTap::with_limit("up", SeriesKind::Queue, 256);
         for (value, at) in saw() {
             tap.push(value, at);
         }
-        let step_ns = tap.step_ns;
-        assert!(step_ns > 1, "the series was too short to be cut");
+        let step = tap.step;
+        assert!(step > 0, "the series was too short to be cut");
         let mut whole = SeriesTap::with_limit("up", SeriesKind::Queue, 200_000);
         for (value, at) in saw() {
             whole.push(value, at);
         }
-        whole.step_ns = step_ns;
+        whole.step = step;
         assert_eq!(tap.finish(), whole.finish());
     }
 

@@ -68,7 +68,7 @@ fn run(text: &str, seconds: Option<u64>) -> Vec<RunRecord> {
             cell: 0,
             repetition: 0,
             seed: plan.seed,
-            series: false,
+            series: None,
             rows: false,
             interrupt: &interrupt,
             progress: &|_| {},

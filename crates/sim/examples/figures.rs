@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{FlowRecord, RunRecord, SeriesKind};
 use talkpath_scenario::{Flow, Options, Scenario, Source, load};
@@ -60,7 +61,7 @@ fn one(scenario: &Scenario, seed: Seed, keep: bool) -> Result<RunRecord, String>
         cell: 0,
         repetition: 0,
         seed,
-        series: keep,
+        series: keep.then_some(SeriesDetail::Full),
         rows: keep,
         interrupt: &interrupt,
         progress: &|_| {},

@@ -22,11 +22,11 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     });
     let timers = timers(scenario.flows.len());
     Simulation {
-        network: links::network(scenario, plan.seed, timers, plan.series),
+        network: links::network(scenario, plan.seed, timers, plan.series.is_some()),
         packets: SimPackets::default(),
         flows: flows.collect(),
         extra_header: scenario.ip.extra_header().get(),
-        queue_series: plan.series.then(|| QueueSeries::new(scenario)),
+        queue_series: plan.series.map(|detail| QueueSeries::new(scenario, detail)),
         tap: None,
         duration: window.1,
         drain: scenario.drain,

@@ -1,7 +1,7 @@
 //! One flow in the simulator: both ends, their taps, and the state of the sender over time.
 
 use talkpath_flow::{Endpoint, FlowTaps};
-use talkpath_measure::series::{SeriesTap, TimeWeighted};
+use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
     Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
 };
@@ -53,17 +53,18 @@ struct FlowSeries {
 }
 
 impl FlowMeter {
-    /// Means over `window`; time series of the flow `name` as well where `series` asks for them.
-    pub(crate) fn new(name: &str, window: (Instant, Instant), series: bool) -> Self {
-        let series = series.then(|| {
+    /// Means over `window`; time series of the flow `name` in this detail as well, if any.
+    pub(crate) fn new(name: &str, window: (Instant, Instant), series: Option<SeriesDetail>) -> Self {
+        let series = series.map(|detail| {
+            let tap = |kind| SeriesTap::new(name, kind, detail);
             Box::new(FlowSeries {
-                cwnd: SeriesTap::new(name, SeriesKind::Cwnd),
-                ssthresh: SeriesTap::new(name, SeriesKind::Ssthresh),
-                srtt: SeriesTap::new(name, SeriesKind::Srtt),
-                rto: SeriesTap::new(name, SeriesKind::Rto),
-                send_buffer: SeriesTap::new(name, SeriesKind::SendBuffer),
-                pacing_rate: SeriesTap::new(name, SeriesKind::PacingRate),
-                bottleneck_rate: SeriesTap::new(name, SeriesKind::BottleneckRate),
+                cwnd: tap(SeriesKind::Cwnd),
+                ssthresh: tap(SeriesKind::Ssthresh),
+                srtt: tap(SeriesKind::Srtt),
+                rto: tap(SeriesKind::Rto),
+                send_buffer: tap(SeriesKind::SendBuffer),
+                pacing_rate: tap(SeriesKind::PacingRate),
+                bottleneck_rate: tap(SeriesKind::BottleneckRate),
             })
         });
         let weighted = TimeWeighted::new(window.0, window.1);

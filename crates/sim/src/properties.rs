@@ -130,7 +130,7 @@ proptest! {
         let source = Source { name: "any.toml".to_owned(), text: text.clone() };
         let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{text}"));
         let interrupt = AtomicBool::new(false);
-        let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: false, rows, interrupt: &interrupt, progress: &|_| {} };
+        let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: None, rows, interrupt: &interrupt, progress: &|_| {} };
         let mut simulation = build(&plan.cells[0].scenario, &run);
         simulation.start_flows();
         let (mut before, mut steps) = (Instant::ZERO, 0_u32);

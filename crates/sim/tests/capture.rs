@@ -54,7 +54,7 @@ impl Story {
             cell: 0,
             repetition: 0,
             seed: self.plan.seed,
-            series: false,
+            series: None,
             rows: true,
             interrupt: &AtomicBool::new(false),
             progress: &|_| {},

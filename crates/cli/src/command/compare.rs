@@ -46,7 +46,14 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
         ArenaKind::Emu | ArenaKind::Live => plan_for(SHORT_DURATION)?,
     };
     let way_on = way_on(args, &place);
-    let experiment = Experiment { plan: &plan, place, records: common.records, jobs: jobs(common), terminal };
+    let experiment = Experiment {
+        plan: &plan,
+        place,
+        records: common.records,
+        series: common.series,
+        jobs: jobs(common),
+        terminal,
+    };
     let outcome = experiment.run(&common.out)?;
     let table = comparison_table(&outcome.summary, CALL, &terminal::style());
     conclude(outcome, &table, &way_on, common, args.place.strict, terminal)

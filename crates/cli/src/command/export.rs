@@ -94,7 +94,7 @@ fn capture_again(
         cell: args.cell,
         repetition: args.repetition,
         seed: cell.scenario.seed.repetition(args.repetition),
-        series: false,
+        series: None,
         rows: false,
         interrupt: &stop,
         progress: &|_| {},

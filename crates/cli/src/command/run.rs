@@ -29,7 +29,14 @@ pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result
 fn fresh(scenario: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<Outcome, Failure> {
     let place = Place::new(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
-    let experiment = Experiment { plan: &plan, place, records: common.records, jobs: jobs(common), terminal };
+    let experiment = Experiment {
+        plan: &plan,
+        place,
+        records: common.records,
+        series: common.series,
+        jobs: jobs(common),
+        terminal,
+    };
     experiment.run(&common.out)
 }
 
@@ -59,8 +66,8 @@ fn resume(path: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> R
     if args.place.arena.is_some_and(|arena| arena != place.arena) {
         return Err(refuse("it ran in another arena"));
     }
-    let records = begun.records()?;
-    let experiment = Experiment { plan: &plan, place, records, jobs: jobs(common), terminal };
+    let (records, series) = (begun.records()?, begun.series()?);
+    let experiment = Experiment { plan: &plan, place, records, series, jobs: jobs(common), terminal };
     experiment.resume(dir, &begun)
 }
 

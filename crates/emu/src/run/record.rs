@@ -32,7 +32,7 @@ pub(super) fn record(
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
         let (near, watches) = (ends.flows[index].near.lock(), &emulated.flows[index].watches);
         near.add_lateness(&mut lateness);
-        if plan.series {
+        if plan.series.is_some() {
             all_series.extend(series(&flow.name, &near.log));
         }
         let far = ends.flows[index].far.lock();

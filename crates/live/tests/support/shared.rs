@@ -4,12 +4,21 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::RunPlan;
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{FileRecord, RunRecord};
 use talkpath_units::{Instant, Seed};
 
 /// The first repetition, with all its rows.
 pub fn plan<'a>(interrupt: &'a AtomicBool, progress: &'a (dyn Fn(Instant) + Sync)) -> RunPlan<'a> {
-    RunPlan { cell: 0, repetition: 0, seed: Seed::new(5), series: true, rows: true, interrupt, progress }
+    RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed: Seed::new(5),
+        series: Some(SeriesDetail::Sampled),
+        rows: true,
+        interrupt,
+        progress,
+    }
 }
 
 /// A folder that goes with the test.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use talkpath_units::Instant;
 
-use crate::{Leg, LegRecord, MessageRecord, RunRecord, SeriesKind};
+use crate::{Leg, MessageRecord, RunRecord, SeriesKind};
 
 /// One message on one leg.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,35 +38,66 @@ pub struct SeriesRow {
     pub value: f64,
 }
 
+/// Rows that follow each other and have their first four columns in common.
+pub(super) struct Stretch<'r, Row> {
+    pub(super) cell: u64,
+    pub(super) repetition: u64,
+    /// The flow's, or that of what the series describes.
+    pub(super) name: &'r str,
+    /// The leg, or the kind of series.
+    pub(super) word: &'static str,
+    pub(super) rows: &'r [Row],
+}
+
 /// A repetition's messages: flow by flow in the scenario's order, forward leg first, each leg in order of
 /// `seq`.
-pub fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow> + '_ {
-    record.flows.iter().flat_map(move |flow| {
-        let name: Arc<str> = flow.info.name.as_str().into();
+pub(super) fn message_stretches(record: &RunRecord) -> impl Iterator<Item = Stretch<'_, MessageRecord>> {
+    record.flows.iter().flat_map(|flow| {
         let legs = [(Leg::Forward, Some(&flow.forward)), (Leg::Return, flow.echo.as_ref())];
-        legs.into_iter().flat_map(move |(leg, record_of_leg)| {
-            let name = Arc::clone(&name);
-            let messages = record_of_leg.map_or(&[][..], |leg: &LegRecord| &leg.messages);
-            messages.iter().map(move |&message| PacketRow {
-                cell: record.cell,
-                repetition: record.repetition,
-                flow: Arc::clone(&name),
-                leg,
-                message,
-            })
+        legs.into_iter().filter_map(|(leg, of_leg)| {
+            let (name, rows) = (&flow.info.name, &of_leg?.messages);
+            Some(Stretch { cell: record.cell, repetition: record.repetition, name, word: leg.name(), rows })
         })
     })
 }
 
 /// A repetition's series, one after the other.
-pub fn series_rows(record: &RunRecord) -> impl Iterator<Item = SeriesRow> + '_ {
-    record.series.iter().flat_map(move |series| {
-        let entity: Arc<str> = series.entity.as_str().into();
-        series.points.iter().map(move |&(at, value)| SeriesRow {
-            cell: record.cell,
-            repetition: record.repetition,
+pub(super) fn point_stretches(record: &RunRecord) -> impl Iterator<Item = Stretch<'_, (Instant, f64)>> {
+    record.series.iter().map(|series| Stretch {
+        cell: record.cell,
+        repetition: record.repetition,
+        name: &series.entity,
+        word: series.kind.name(),
+        rows: &series.points,
+    })
+}
+
+/// The rows of a repetition's messages, as a reader gives them.
+#[cfg(test)]
+pub(crate) fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow> + '_ {
+    message_stretches(record).flat_map(|stretch| {
+        let (flow, leg) = (Arc::<str>::from(stretch.name), Leg::from_name(stretch.word).expect("a leg"));
+        stretch.rows.iter().map(move |&message| PacketRow {
+            cell: stretch.cell,
+            repetition: stretch.repetition,
+            flow: Arc::clone(&flow),
+            leg,
+            message,
+        })
+    })
+}
+
+/// The rows of a repetition's series, as a reader gives them.
+#[cfg(test)]
+pub(crate) fn series_rows(record: &RunRecord) -> impl Iterator<Item = SeriesRow> + '_ {
+    point_stretches(record).flat_map(|stretch| {
+        let (entity, kind) =
+            (Arc::<str>::from(stretch.name), SeriesKind::from_name(stretch.word).expect("a kind"));
+        stretch.rows.iter().map(move |&(at, value)| SeriesRow {
+            cell: stretch.cell,
+            repetition: stretch.repetition,
             entity: Arc::clone(&entity),
-            kind: series.kind,
+            kind,
             at,
             value,
         })

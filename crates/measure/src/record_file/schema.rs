@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parquet::basic::Encoding;
+use parquet::basic::{Encoding, Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -24,9 +24,6 @@ pub(super) struct Table {
     /// The name in the metadata.
     pub(super) name: &'static str,
     schema: &'static str,
-    /// Columns whose neighbouring values are close: the differences are packed. All others have few distinct
-    /// values and get a dictionary.
-    deltas: &'static [&'static str],
 }
 
 /// `packets.parquet`.
@@ -48,7 +45,6 @@ pub(super) const PACKETS: Table = Table {
         REQUIRED INT64 copies;
         REQUIRED INT64 transmissions;
     }",
-    deltas: &["seq", "due_ns", "sent_ns", "wire_ns", "received_ns"],
 };
 
 /// `series.parquet`.
@@ -62,7 +58,6 @@ pub(super) const SERIES: Table = Table {
         REQUIRED INT64 time_ns;
         REQUIRED DOUBLE value;
     }",
-    deltas: &["time_ns"],
 };
 
 impl Table {
@@ -71,8 +66,9 @@ impl Table {
         Ok(Arc::new(parse_message_type(self.schema)?))
     }
 
-    /// How the table is written.
-    pub(super) fn properties(&self) -> Arc<WriterProperties> {
+    /// How the table is written. Texts have few distinct values and get a dictionary. Of integers, neighbours
+    /// are equal or close, so the differences are packed. Numbers differ all: they are written as they are.
+    pub(super) fn properties(&self, schema: &TypePtr) -> Arc<WriterProperties> {
         let entry = |key: &str, value: String| KeyValue { key: key.to_owned(), value: Some(value) };
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("talkpath version ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -82,11 +78,17 @@ impl Table {
             ]))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true);
-        for &column in self.deltas {
-            let path = ColumnPath::from(column);
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        for column in schema.get_fields() {
+            let path = ColumnPath::from(column.name());
+            match column.get_physical_type() {
+                Type::INT64 => {
+                    properties = properties
+                        .set_column_dictionary_enabled(path.clone(), false)
+                        .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+                }
+                Type::DOUBLE => properties = properties.set_column_dictionary_enabled(path, false),
+                _ => {}
+            }
         }
         Arc::new(properties.build())
     }

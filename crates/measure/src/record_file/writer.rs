@@ -11,16 +11,16 @@ use talkpath_units::Instant;
 
 use super::RecordError;
 use super::reader::check;
-use super::rows::{PacketRow, SeriesRow, packet_rows, series_rows};
+use super::rows::{Stretch, message_stretches, point_stretches};
 use super::schema::{GROUP_ROWS, PACKETS, SERIES, Table};
-use crate::{DropCause, RunRecord};
+use crate::{DropCause, MessageRecord, RunRecord};
 
 /// Writes the messages of one repetition as a file of their own.
 ///
 /// # Errors
 /// [`RecordError::Io`] from `out`.
 pub fn write_packets(record: &RunRecord, out: impl Write + Send) -> Result<(), RecordError> {
-    write_table(&PACKETS, packet_rows(record), out, write_packet_group)
+    write_table(&PACKETS, message_stretches(record), out, write_packet_group)
 }
 
 /// Writes the series of one repetition as a file of their own.
@@ -28,7 +28,7 @@ pub fn write_packets(record: &RunRecord, out: impl Write + Send) -> Result<(), R
 /// # Errors
 /// [`RecordError::Io`] from `out`.
 pub fn write_series(record: &RunRecord, out: impl Write + Send) -> Result<(), RecordError> {
-    write_table(&SERIES, series_rows(record), out, write_series_group)
+    write_table(&SERIES, point_stretches(record), out, write_series_group)
 }
 
 /// Puts the row groups of `parts`, as they are and in that order, into one file. Each part is opened, copied
@@ -59,7 +59,9 @@ fn merge<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
 ) -> Result<(), RecordError> {
-    let mut file = SerializedFileWriter::new(out, table.schema()?, table.properties())?;
+    let schema = table.schema()?;
+    let properties = table.properties(&schema);
+    let mut file = SerializedFileWriter::new(out, schema, properties)?;
     for part in parts {
         let part = part?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&part)?;
@@ -93,21 +95,26 @@ fn copy_groups<R: ChunkReader, W: Write + Send>(
     Ok(())
 }
 
-fn write_table<Row, W: Write + Send>(
+fn write_table<'r, Row: 'r, W: Write + Send>(
     table: &Table,
-    mut rows: impl Iterator<Item = Row>,
+    stretches: impl Iterator<Item = Stretch<'r, Row>>,
     out: W,
-    write_group: fn(&[Row], &mut Group<'_, W>) -> Result<(), RecordError>,
+    write_group: fn(&Rows<'_, Row>, &mut Group<'_, W>) -> Result<(), RecordError>,
 ) -> Result<(), RecordError> {
-    let mut file = SerializedFileWriter::new(out, table.schema()?, table.properties())?;
-    loop {
-        let chunk: Vec<Row> = rows.by_ref().take(GROUP_ROWS).collect();
-        if chunk.is_empty() {
-            break;
+    let schema = table.schema()?;
+    let properties = table.properties(&schema);
+    let mut file = SerializedFileWriter::new(out, schema, properties)?;
+    let mut rows = Rows { stretches: Vec::new(), count: 0 };
+    for mut stretch in stretches {
+        while !stretch.rows.is_empty() {
+            rows.take_from(&mut stretch);
+            if rows.count == GROUP_ROWS {
+                rows.write(&mut file, write_group)?;
+            }
         }
-        let mut group = Group { writer: file.next_row_group()? };
-        write_group(&chunk, &mut group)?;
-        group.writer.close()?;
+    }
+    if rows.count > 0 {
+        rows.write(&mut file, write_group)?;
     }
     file.close()?;
     Ok(())
@@ -115,37 +122,82 @@ fn write_table<Row, W: Write + Send>(
 
 /// Columns in the order of the schema.
 fn write_packet_group<W: Write + Send>(
-    rows: &[PacketRow],
+    rows: &Rows<'_, MessageRecord>,
     group: &mut Group<'_, W>,
 ) -> Result<(), RecordError> {
-    group.integers(rows, |row| row.cell)?;
-    group.integers(rows, |row| row.repetition)?;
-    group.texts(rows, |row| Some(&row.flow))?;
-    group.texts(rows, |row| Some(row.leg.name()))?;
-    group.integers(rows, |row| row.message.seq)?;
-    group.integers(rows, |row| row.message.size.get())?;
-    group.integers(rows, |row| row.message.due.as_nanos())?;
-    group.optional_instants(rows, |row| row.message.sent)?;
-    group.optional_instants(rows, |row| row.message.wire)?;
-    group.optional_instants(rows, |row| row.message.received)?;
-    group.texts(rows, |row| Some(row.message.fate.name()))?;
-    group.optional_texts(rows, |row| row.message.drop_cause.map(DropCause::name))?;
-    group.integers(rows, |row| row.message.copies.into())?;
-    group.integers(rows, |row| row.message.transmissions.into())
+    rows.begin(group)?;
+    group.integers(rows, |message| message.seq)?;
+    group.integers(rows, |message| message.size.get())?;
+    group.integers(rows, |message| message.due.as_nanos())?;
+    group.optional_instants(rows, |message| message.sent)?;
+    group.optional_instants(rows, |message| message.wire)?;
+    group.optional_instants(rows, |message| message.received)?;
+    group.texts(rows, |message| Some(message.fate.name()))?;
+    group.optional_texts(rows, |message| message.drop_cause.map(DropCause::name))?;
+    group.integers(rows, |message| message.copies.into())?;
+    group.integers(rows, |message| message.transmissions.into())
 }
 
 /// Columns in the order of the schema.
 fn write_series_group<W: Write + Send>(
-    rows: &[SeriesRow],
+    rows: &Rows<'_, (Instant, f64)>,
     group: &mut Group<'_, W>,
 ) -> Result<(), RecordError> {
-    group.integers(rows, |row| row.cell)?;
-    group.integers(rows, |row| row.repetition)?;
-    group.texts(rows, |row| Some(&row.entity))?;
-    group.texts(rows, |row| Some(row.kind.name()))?;
-    group.integers(rows, |row| row.at.as_nanos())?;
-    let values: Vec<_> = rows.iter().map(|row| row.value).collect();
+    rows.begin(group)?;
+    group.integers(rows, |(at, _)| at.as_nanos())?;
+    let values: Vec<_> = rows.iter().map(|(_, value)| *value).collect();
     group.column::<DoubleType>(&values, None)
+}
+
+/// The rows of one group. What a stretch has in common is stored once.
+struct Rows<'r, Row> {
+    stretches: Vec<Stretch<'r, Row>>,
+    count: usize,
+}
+
+impl<'r, Row> Rows<'r, Row> {
+    /// Takes the first rows of `stretch`, as many as there is room for.
+    fn take_from(&mut self, stretch: &mut Stretch<'r, Row>) {
+        let count = stretch.rows.len().min(GROUP_ROWS - self.count);
+        let (taken, left) = stretch.rows.split_at(count);
+        self.stretches.push(Stretch { rows: taken, ..*stretch });
+        stretch.rows = left;
+        self.count += count;
+    }
+
+    /// Writes them as a group, and holds none then.
+    fn write<W: Write + Send>(
+        &mut self,
+        file: &mut SerializedFileWriter<W>,
+        write_group: fn(&Self, &mut Group<'_, W>) -> Result<(), RecordError>,
+    ) -> Result<(), RecordError> {
+        let mut group = Group { writer: file.next_row_group()? };
+        write_group(self, &mut group)?;
+        group.writer.close()?;
+        self.stretches.clear();
+        self.count = 0;
+        Ok(())
+    }
+
+    /// Writes the columns that both tables begin with, each the same over a stretch.
+    fn begin<W: Write + Send>(&self, group: &mut Group<'_, W>) -> Result<(), RecordError> {
+        group.column::<Int64Type>(&self.in_common(|stretch| signed(stretch.cell)), None)?;
+        group.column::<Int64Type>(&self.in_common(|stretch| signed(stretch.repetition)), None)?;
+        group.column::<ByteArrayType>(&self.in_common(|stretch| ByteArray::from(stretch.name)), None)?;
+        group.column::<ByteArrayType>(&self.in_common(|stretch| ByteArray::from(stretch.word)), None)
+    }
+
+    fn in_common<T: Clone>(&self, value: impl Fn(&Stretch<'r, Row>) -> T) -> Vec<T> {
+        let mut values = Vec::with_capacity(self.count);
+        for stretch in &self.stretches {
+            values.resize(values.len() + stretch.rows.len(), value(stretch));
+        }
+        values
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &'r Row> {
+        self.stretches.iter().flat_map(|stretch| stretch.rows)
+    }
 }
 
 /// A row group that takes its columns one after the other.
@@ -154,36 +206,36 @@ struct Group<'a, W: Write> {
 }
 
 impl<W: Write + Send> Group<'_, W> {
-    fn integers<Row>(&mut self, rows: &[Row], value: impl Fn(&Row) -> u64) -> Result<(), RecordError> {
+    fn integers<Row>(&mut self, rows: &Rows<'_, Row>, value: fn(&Row) -> u64) -> Result<(), RecordError> {
         let values: Vec<_> = rows.iter().map(|row| signed(value(row))).collect();
         self.column::<Int64Type>(&values, None)
     }
 
     fn optional_instants<Row>(
         &mut self,
-        rows: &[Row],
-        value: impl Fn(&Row) -> Option<Instant>,
+        rows: &Rows<'_, Row>,
+        value: fn(&Row) -> Option<Instant>,
     ) -> Result<(), RecordError> {
         let values: Vec<_> = rows.iter().filter_map(|row| Some(signed(value(row)?.as_nanos()))).collect();
         let defined: Vec<_> = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
         self.column::<Int64Type>(&values, Some(&defined))
     }
 
-    fn texts<'r, Row>(
+    fn texts<Row>(
         &mut self,
-        rows: &'r [Row],
-        value: impl Fn(&'r Row) -> Option<&'r str>,
+        rows: &Rows<'_, Row>,
+        value: fn(&Row) -> Option<&'static str>,
     ) -> Result<(), RecordError> {
-        self.column::<ByteArrayType>(&byte_arrays(rows, value), None)
+        self.column::<ByteArrayType>(&byte_arrays(rows.iter().filter_map(value)), None)
     }
 
-    fn optional_texts<'r, Row>(
+    fn optional_texts<Row>(
         &mut self,
-        rows: &'r [Row],
-        value: impl Fn(&'r Row) -> Option<&'r str>,
+        rows: &Rows<'_, Row>,
+        value: fn(&Row) -> Option<&'static str>,
     ) -> Result<(), RecordError> {
         let defined: Vec<_> = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-        self.column::<ByteArrayType>(&byte_arrays(rows, value), Some(&defined))
+        self.column::<ByteArrayType>(&byte_arrays(rows.iter().filter_map(value)), Some(&defined))
     }
 
     fn column<T: DataType>(&mut self, values: &[T::T], defined: Option<&[i16]>) -> Result<(), RecordError> {
@@ -200,16 +252,15 @@ impl<W: Write + Send> Group<'_, W> {
 }
 
 /// Neighbouring rows mostly share their text, and then their bytes.
-fn byte_arrays<'r, Row>(rows: &'r [Row], value: impl Fn(&'r Row) -> Option<&'r str>) -> Vec<ByteArray> {
-    let mut arrays = Vec::with_capacity(rows.len());
+fn byte_arrays(texts: impl Iterator<Item = &'static str>) -> Vec<ByteArray> {
     let mut shared = ("", ByteArray::from(""));
-    for text in rows.iter().filter_map(value) {
+    let share = |text| {
         if shared.0 != text {
             shared = (text, ByteArray::from(text));
         }
-        arrays.push(shared.1.clone());
-    }
-    arrays
+        shared.1.clone()
+    };
+    texts.map(share).collect()
 }
 
 /// Columns are signed, so that who subtracts two stamps gets a negative delay if there is one. No instant of

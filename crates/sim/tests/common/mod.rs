@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{RunRecord, SeriesKind};
 use talkpath_scenario::{Options, Source, load};
 use talkpath_sim::SimArena;
@@ -24,7 +25,7 @@ fn run_each(text: &str, rows: bool) -> Vec<RunRecord> {
                 cell: cell.index,
                 repetition: 0,
                 seed: plan.seed,
-                series: true,
+                series: Some(SeriesDetail::Full),
                 rows,
                 interrupt: &AtomicBool::new(false),
                 progress: &|_| {},

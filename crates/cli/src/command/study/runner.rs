@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use talkpath_arena::RunPlan;
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{MachineRecord, RunRecord};
 use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, StateTrace, Study};
@@ -257,7 +258,7 @@ impl Runner<'_> {
                 cell: cell.index,
                 repetition,
                 seed: form.scenario.seed.repetition(repetition),
-                series: is_traced && cell.kept.trace.is_some(),
+                series: (is_traced && cell.kept.trace.is_some()).then_some(SeriesDetail::Full),
                 rows: true,
                 interrupt: self.stop,
                 progress: &|now| shown.reach(now),

@@ -46,7 +46,7 @@ impl Session<'_> {
             let near = self.ends[index].lock();
             let far = logs.and_then(|logs| logs.get(index));
             let (sender, receiver) = if spec.is_up { (Some(&near.log), far) } else { (far, Some(&near.log)) };
-            if let Some(sender) = sender.filter(|_| self.plan.series) {
+            if let Some(sender) = sender.filter(|_| self.plan.series.is_some()) {
                 all_series.extend(series(&flow.name, sender));
             }
             let record = flow_record(flow, spec, sender, receiver, window, end, clock.trusted);
