@@ -599,4 +599,5 @@ exchanges! {
     a_reset_before_the_handshake_ends_is_checked_too
     resets_carry_timestamps
     no_second_probe_leaves_before_a_round_trip_is_measured
+    a_repair_that_rack_finds_lost_reduces_the_window_again
 }

@@ -162,8 +162,11 @@ impl Recovery {
 
     /// The reordering window of a segment has passed (tcp_rack_reo_timeout).
     pub(in crate::tcp) fn on_reordering_timeout(&mut self, context: &mut Context<'_>) {
-        let losses = context.scoreboard.losses();
+        let (losses, again) = (context.scoreboard.losses(), context.scoreboard.again_segments());
         let waits = self.mark_by_time(context.now, context);
+        if self.state() == RecoveryState::Fast && context.scoreboard.again_segments() < again {
+            self.reduce_again(context);
+        }
         if context.scoreboard.losses() > losses && self.state() != RecoveryState::Fast {
             self.begin_fast(context);
             self.reduce_proportionally(1, false, context);

@@ -13,7 +13,7 @@
 //! Losses are found by RACK or by RFC 6675's rule. Retransmissions leave before new data, as far as `cwnd`
 //! lets them. Left out of RFC 6675: rules 3 and 4 of `NextSeg`, which send again what nothing says was lost.
 
-use talkpath_units::Duration;
+use talkpath_units::{Duration, Instant};
 
 use super::DUPLICATE_THRESHOLD;
 use super::echo;
@@ -32,6 +32,8 @@ pub(super) struct Sack {
     by_time: bool,
     /// RFC 6675: acknowledgements in a row with new blocks and without progress.
     duplicates: u32,
+    /// When a loss last reduced the window.
+    reduced_at: Instant,
 }
 
 /// The acknowledgement that is being processed.
@@ -46,7 +48,7 @@ pub(super) struct Arrived {
 
 impl Sack {
     pub(super) const fn new(by_time: bool) -> Self {
-        Self { enabled: false, by_time, duplicates: 0 }
+        Self { enabled: false, by_time, duplicates: 0, reduced_at: Instant::ZERO }
     }
 
     pub(super) const fn on_syn(&mut self, permitted: bool) {
@@ -259,7 +261,11 @@ impl Recovery {
                 if self.undo_by_duplicates(context) {
                     self.leave();
                 }
+                let again = context.scoreboard.again_segments();
                 let rearm = self.find_losses(arrived, outcome, context);
+                if context.scoreboard.again_segments() < again {
+                    self.reduce_again(context);
+                }
                 if self.state() == RecoveryState::Open && context.scoreboard.lost_segments() > 0 {
                     self.begin_fast(context);
                 }
@@ -289,6 +295,20 @@ impl Recovery {
         true
     }
 
+    /// A retransmission was lost, which is a second sign of congestion (RFC 5681 §4.3, RFC 8985 §9.3). At
+    /// most one reduction a round trip. The `linux` stack has PRR, and reduces once in a recovery.
+    pub(super) fn reduce_again(&mut self, context: &mut Context<'_>) {
+        let is_same_window = context.now.since(self.sack.reduced_at) < self.rack.min_rtt();
+        if self.is_linux() || context.congestion.is_rate_based() || is_same_window {
+            return;
+        }
+        self.sack.reduced_at = context.now;
+        context.ecn.on_reduced(context.scoreboard.snd_max(), false);
+        let flight = echo::flight(context);
+        context.congestion.control_mut().reduce(flight);
+        context.congestion.lower_to_ssthresh();
+    }
+
     /// Fast recovery begins (tcp_enter_recovery, RFC 6675 §5 step 4).
     pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
         self.episode.count_fast_retransmit();
@@ -303,6 +323,7 @@ impl Recovery {
             // RFC 6675 §5 step 4.3: the first retransmission does not wait for room.
             self.episode.request_first_retransmission(true);
         }
+        self.sack.reduced_at = context.now;
         self.probe.forget();
         self.enter_fast(context.scoreboard.snd_max());
     }
