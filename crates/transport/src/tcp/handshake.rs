@@ -124,8 +124,8 @@ impl Handshake {
         self.pending = Some(Control::SynAck);
     }
 
-    /// RFC 9293 §3.5.2: answers a segment that belongs to no connection. RFC 7323 §5.2: with its timestamp, if
-    /// it has one, and none of ours.
+    /// RFC 9293 §3.5.2: answers a segment that belongs to no connection. RFC 7323 §5.2: with its timestamp,
+    /// if it has one, and none of ours.
     pub(super) fn request_reset(&mut self, segment: &Segment) {
         let syn_fin =
             u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
