@@ -34,7 +34,7 @@ const STEPS: [(&str, Step); 8] = [
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
     ("tidy", |root| crate::tidy::run(root).map(|closing| println!("{closing}"))),
-    ("citations", |root| crate::citations::run(root).map(|closing| println!("{closing}"))),
+    ("citations", |root| crate::citations::run(root, &[]).map(|closing| println!("{closing}"))),
     ("smoke", smoke),
     ("pages", |root| crate::docs::run(root, &["--check".to_owned()]).map(|closing| println!("{closing}"))),
 ];

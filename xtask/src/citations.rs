@@ -1,4 +1,5 @@
-//! `RFC 5681 §3.1 eq. 3`: collects such tags from code and tests and prints rule → code → test.
+//! Prints rule, code and test: the RFCs' rules for TCP by the rows of docs/models/rules (see `rules`), and
+//! for every document the sections that code and tests name by a tag such as `RFC 5681 §3.1 eq. 3`.
 //!
 //! A tag is `RFC`, a space, the number, and then ` §` with a section (`3.1`, `A.8`), all on one line.
 //! `RFC 768` alone names a document and is not a rule. Anything that looks like a tag and is not one fails,
@@ -8,16 +9,24 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::rules;
 use crate::tree::{Source, sources};
 
-/// Prints the table; the error lists every malformed tag.
-pub(crate) fn run(root: &Path) -> Result<String, String> {
+/// Prints the rules, the tags and the counts, or with `--counts` the counts alone. The error lists every row
+/// that is incomplete or names what is not there, and every malformed tag.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     let tree = sources(root)?;
+    match arguments {
+        [flag] if flag == "--counts" => return Ok(rules::counts(&rules::read(&tree)?)),
+        [] => {}
+        _ => return Err("usage: cargo xtask citations [--counts]".to_owned()),
+    }
+    let documents = rules::read(&tree)?;
     let (rules, malformed) = collect(&tree);
     if !malformed.is_empty() {
         return Err(format!("{}\ncitations: {} malformed tags", malformed.join("\n"), malformed.len()));
     }
-    Ok(table(&rules))
+    Ok(format!("{}\n{}\n{}", rules::table(&documents), table(&rules), rules::counts(&documents)))
 }
 
 /// A section of an RFC, sorted by number, then by section as it is written.
@@ -123,7 +132,7 @@ fn table(rules: &BTreeMap<Rule, Places>) -> String {
         let _ = writeln!(text, "    test {}", list(&places.tests));
     }
     let tested = rules.values().filter(|places| !places.tests.is_empty()).count();
-    let _ = write!(text, "citations: {} rules, {tested} of them with a test that names them", rules.len());
+    let _ = writeln!(text, "citations: {} sections named, {tested} of them by a test", rules.len());
     text
 }
 
@@ -164,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_tag_of_the_tree_is_well_formed() {
-        if let Err(report) = run(&crate::tree::workspace_root()) {
+        if let Err(report) = run(&crate::tree::workspace_root(), &[]) {
             panic!("{report}");
         }
     }

@@ -40,7 +40,11 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
         let folder = prepare(root, page)?;
         let mut text = page.text.clone();
         for block in blocks(page)? {
-            let printed = output(&program, &folder, &block.command)?;
+            let printed = if block.command == COUNTS {
+                crate::citations::run(root, &["--counts".to_owned()])?
+            } else {
+                output(&program, &folder, &block.command)?
+            };
             let wanted = body(&block.command, &printed);
             shown.push(block.command.clone());
             if block.body == wanted {
@@ -259,8 +263,10 @@ fn without_times(text: &str) -> String {
 
 const BEGIN: &str = "<!-- cargo xtask docs: ";
 const END: &str = "<!-- end -->";
+/// Our own command that a page may show.
+const COUNTS: &str = "cargo xtask citations --counts";
 /// Commands that print Markdown.
-const MARKDOWN: [&str; 1] = ["talkpath check --keys"];
+const MARKDOWN: [&str; 2] = ["talkpath check --keys", COUNTS];
 /// How wide `--help` may be: as wide as a page's lines.
 const COLUMNS: &str = "110";
 /// The time that pages show in the names of run directories.

@@ -12,6 +12,7 @@ mod docs;
 mod kernel_peer;
 mod nightly;
 mod peers;
+mod rules;
 mod rust;
 mod tidy;
 mod timings;
@@ -25,7 +26,7 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask weekly [--only NAME] [--fresh]      what takes longer than that
        cargo xtask docs [--check]   writes into the pages what commands print, or names where they differ
        cargo xtask tidy             borders, circles of files, unsafe code, words, file lengths, module docs
-       cargo xtask citations        rule, code, test: where each RFC section is followed and tested
+       cargo xtask citations [--counts]     rule, code, test: where each rule of TCP's RFCs is followed and tested, or why it is left out
        cargo xtask timings [PAGE]   what each crate's build costs, from `cargo build --release --timings`
        cargo xtask peers [seeds=N] [ns3=FOLDER] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         Some("weekly") => nightly::weekly(&root, &arguments[1..]),
         Some("docs") => docs::run(&root, &arguments[1..]),
         Some("tidy") => tidy::run(&root),
-        Some("citations") => citations::run(&root),
+        Some("citations") => citations::run(&root, &arguments[1..]),
         Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),
         Some("peers") => peers::run(&root, &arguments[1..]),
         Some("kernel-peer") => kernel_peer::run(&root),
