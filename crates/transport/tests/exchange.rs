@@ -600,4 +600,6 @@ exchanges! {
     resets_carry_timestamps
     no_second_probe_leaves_before_a_round_trip_is_measured
     a_repair_that_rack_finds_lost_reduces_the_window_again
+    duplicates_after_a_timeout_begin_no_recovery
+    rack_waits_after_reordering_though_three_are_sacked
 }
