@@ -15,7 +15,7 @@
 //! clocks that are set do not bend a host's timers (clock_getres(2), CLOCK_MONOTONIC).
 
 use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
-use talkpath_scenario::{Direction, EchoWrite, FarClock, Flow, Receiver, Scenario, WorkloadConfig};
+use talkpath_scenario::{Direction, EchoWrite, FarClock, Flow, Judging, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
@@ -37,6 +37,7 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
         workload: WorkloadConfig::Cbr { rate: PROBE_RATE, size: PROBE },
+        judging: Judging::Unjudged,
         echo: Some(EchoWrite::PerMessage),
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),

@@ -236,6 +236,7 @@ fn flood() -> Scenario {
             ptime: Duration::from_millis(20),
             size: Bytes::new(160),
         },
+        judging: talkpath_scenario::Judging::Unjudged,
         echo: None,
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),

@@ -31,8 +31,8 @@ pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
 pub use keys::key_tables;
 pub use model::{
-    Codec, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, LinkIndex, MIN_BULK_ROOM, NamedLink,
-    Receiver, Scenario, USUAL_MTU, WorkloadConfig,
+    Codec, Concealment, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, Judging, LinkIndex,
+    MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, USUAL_MTU, WorkloadConfig,
 };
 pub use plan::{Cell, Options, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};

@@ -1,12 +1,14 @@
 //! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links
 //! have indices.
 
+mod judging;
 mod workload;
 
 use talkpath_path::LinkConfig;
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Seed};
 
+pub use judging::{Concealment, Judging, Playout};
 pub use workload::{Codec, Demand, WorkloadConfig};
 
 /// One cell of a scenario file, ready to run with any seed.
@@ -118,6 +120,8 @@ pub struct Flow {
     pub asked_for: Vec<&'static str>,
     /// What the application sends.
     pub workload: WorkloadConfig,
+    /// What it is judged by.
+    pub judging: Judging,
     /// Whether the far application sends every message back, and how it writes.
     pub echo: Option<EchoWrite>,
     /// Which way messages go on a two-host path (routes are resolved already; live arenas need it).

@@ -18,6 +18,8 @@ pub(crate) enum Dimension {
     Size,
     /// Packets.
     Packets,
+    /// Thousandths of an event a second.
+    Frequency,
 }
 
 /// A dimension, and how little and how much is allowed, in its base unit.
@@ -54,6 +56,9 @@ impl Problem {
 }
 
 impl Dimension {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Duration, Self::Rate, Self::Size, Self::Packets, Self::Frequency];
+
     /// The units and how many base units each has; the first of each size is the preferred spelling.
     pub(crate) const fn units(self) -> &'static [(&'static str, u64)] {
         match self {
@@ -76,6 +81,7 @@ impl Dimension {
                 ("GiB", 1 << 30),
             ],
             Self::Packets => &[("packets", 1), ("packet", 1)],
+            Self::Frequency => &[("mHz", 1), ("Hz", 1_000), ("kHz", 1_000_000)],
         }
     }
 
@@ -86,6 +92,7 @@ impl Dimension {
             Self::Rate => "a rate",
             Self::Size => "a size",
             Self::Packets => "a number of packets",
+            Self::Frequency => "a frequency",
         }
     }
 
@@ -96,6 +103,7 @@ impl Dimension {
             Self::Rate => "1.5 Mbps",
             Self::Size => "64 kB",
             Self::Packets => "16 packets",
+            Self::Frequency => "60 Hz",
         }
     }
 
@@ -106,6 +114,7 @@ impl Dimension {
             Self::Rate => "Mbps",
             Self::Size => "B",
             Self::Packets => "packets",
+            Self::Frequency => "Hz",
         }
     }
 }
@@ -117,6 +126,11 @@ impl fmt::Display for Amount {
             Dimension::Rate => Rate::from_bps(self.count).fmt(f),
             Dimension::Size => Bytes::new(self.count).fmt(f),
             Dimension::Packets => Packets::new(self.count).fmt(f),
+            Dimension::Frequency => {
+                let units = Dimension::Frequency.units().iter().rev();
+                let whole = units.into_iter().find(|(_, size)| self.count.is_multiple_of(*size));
+                whole.map_or(Ok(()), |(unit, size)| write!(f, "{} {unit}", self.count / size))
+            }
         }
     }
 }
@@ -274,8 +288,7 @@ fn find_unit<'a>(unit: &str, measures: &'a [Measure]) -> Option<(&'a Measure, u6
 
 fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
     let list = unit_list(measures);
-    let others = [Dimension::Duration, Dimension::Rate, Dimension::Size, Dimension::Packets];
-    let other = others.into_iter().find(|other| other.units().iter().any(|(name, _)| *name == unit));
+    let other = Dimension::ALL.into_iter().find(|other| other.units().iter().any(|(name, _)| *name == unit));
     if let Some(other) = other {
         let message = format!(
             "found {}, {}; expected {}",
@@ -283,7 +296,14 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
             other.noun(),
             expected(measures)
         );
-        return Problem::new(message).with_help(format!("units: {list}"));
+        let takes_rate = measures.iter().any(|measure| measure.dimension == Dimension::Rate);
+        let help = match other {
+            Dimension::Frequency if takes_rate => {
+                "a `cbr` workload takes messages a second as `message_rate`".to_owned()
+            }
+            _ => format!("units: {list}"),
+        };
+        return Problem::new(message).with_help(help);
     }
     let problem = Problem::new(format!("found the unit {}, expected one of {list}", quote(unit)));
     let meant = OTHER_SPELLINGS
@@ -410,7 +430,7 @@ mod tests {
     #[test]
     fn other_spellings_of_a_unit_lead_to_ours() {
         for (spelling, unit) in OTHER_SPELLINGS {
-            let all = [Dimension::Duration, Dimension::Rate, Dimension::Size, Dimension::Packets];
+            let all = Dimension::ALL;
             let dimension = all.into_iter().find(|d| d.units().iter().any(|(name, _)| name == unit)).unwrap();
             let measure = [Measure { dimension, least: 0, most: u64::MAX }];
             let problem = parse(&format!("2 {spelling}"), &measure).unwrap_err();

@@ -261,6 +261,68 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
 }
 
 #[test]
+fn a_mistake_in_what_a_flow_is_judged_by_names_what_is_right() {
+    let workload = |workload: &str, expected: &[&str]| check(&GOOD.replace("\"voice\"", workload), expected);
+    workload(
+        "{ kind = \"voice\", playout = \"adaptiv\" }",
+        &[
+            "5:40: flow.call.workload.playout: found \"adaptiv\", expected a playout: adaptive or fixed | did you mean \"adaptive\"?",
+        ],
+    );
+    workload(
+        "{ kind = \"voice\", playout = \"fixed\" }",
+        &["5:40: flow.call.workload.playout.delay: missing; expected a duration such as \"20 ms\""],
+    );
+    workload(
+        "{ kind = \"voice\", playout = { kind = \"fixed\", dealy = \"60 ms\", delay = \"60\" } }",
+        &[
+            "5:58: flow.call.workload.playout.dealy: unknown key of fixed | did you mean `delay`?",
+            "5:83: flow.call.workload.playout.delay: found \"60\" without a unit",
+        ],
+    );
+    workload(
+        "{ kind = \"voice\", concealment = \"g711\", floor = 0.9, dedline = \"1 s\" }",
+        &[
+            "5:44: flow.call.workload.concealment: found \"g711\", expected a concealment: none or g711-appendix-i",
+            "5:60: flow.call.workload.floor: found 0.9, expected a number above 1 and at most 4.5",
+            "5:65: flow.call.workload.dedline: unknown key of voice",
+        ],
+    );
+    workload(
+        "{ kind = \"cbr\", rate = \"60 Hz\", size = \"200 B\", deadline = \"0 ms\", floor = 95 }",
+        &[
+            "5:35: flow.call.workload.rate: found \"60 Hz\", a frequency; expected a rate | `message_rate`",
+            "5:71: flow.call.workload.deadline: found \"0 ms\", expected at least 1 ns",
+            "5:87: flow.call.workload.floor: found 95, expected a number above 0 and at most 1",
+        ],
+    );
+    workload(
+        "{ kind = \"cbr\", rate = \"96 kbps\", message_rate = \"60 Hz\", size = \"200 B\" }",
+        &["5:61: flow.call.workload.message_rate: found both `rate` and `message_rate`, expected one"],
+    );
+    workload(
+        "{ kind = \"cbr\", size = \"200 B\" }",
+        &["5:12: flow.call.workload.rate: missing; expected a rate | or `message_rate`, such as \"60 Hz\""],
+    );
+    workload(
+        "{ kind = \"cbr\", message_rate = \"60\", size = \"200 B\" }",
+        &[
+            "5:43: flow.call.workload.message_rate: found \"60\" without a unit | a frequency such as \"60 Hz\" | mHz, Hz, kHz",
+        ],
+    );
+    workload(
+        "{ kind = \"cbr\", message_rate = \"1000000 kHz\", size = \"1 GB\" }",
+        &[
+            "5:43: flow.call.workload.message_rate: found 1000000 kHz of 1000000000 B, expected at least 1 bps and at most 100 Tbps",
+        ],
+    );
+    workload(
+        "{ kind = \"cbr\", message_rate = \"100000 kHz\", size = \"1 B\" }",
+        &["5:43: flow.call.workload.message_rate: | 6000000000 messages within `duration`"],
+    );
+}
+
+#[test]
 fn what_a_transport_can_never_carry_is_refused() {
     let with =
         |transport: &str, workload: &str| GOOD.replace("\"udp\"", transport).replace("\"voice\"", workload);
@@ -459,9 +521,14 @@ fn every_key_misspelt_is_told_at_its_place_with_the_key_that_was_meant() {
     let mut tried = 0;
     for path in found {
         let (key, parents) = path.split_last().unwrap();
-        let dotted: String =
-            parents.iter().filter(|name| !name.starts_with('=')).map(|name| format!("{name}.")).collect();
-        let kind = parents.last().and_then(|name| name.strip_prefix('='));
+        // A table may stand in one of another kind: each needs its own.
+        let (mut dotted, mut kinds) = (String::new(), String::new());
+        for name in parents {
+            match name.strip_prefix('=') {
+                Some(kind) => kinds.push_str(&format!("{dotted}kind = \"{kind}\"\n")),
+                None => dotted.push_str(&format!("{name}.")),
+            }
+        }
         let swapped: String = key.chars().rev().collect();
         let letters: Vec<_> = key.chars().collect();
         for wrong in [
@@ -481,10 +548,7 @@ fn every_key_misspelt_is_told_at_its_place_with_the_key_that_was_meant() {
             {
                 continue;
             }
-            let mut text = String::new();
-            if let Some(kind) = kind {
-                text.push_str(&format!("{dotted}kind = \"{kind}\"\n"));
-            }
+            let mut text = kinds.clone();
             let line = text.lines().count() + 1;
             text.push_str(&format!("{dotted}{wrong} = 1\n"));
             let mistakes = mistakes(&text);

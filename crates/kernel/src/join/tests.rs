@@ -14,6 +14,7 @@ fn flow() -> Flow {
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
         workload: WorkloadConfig::G711,
+        judging: talkpath_scenario::Judging::Unjudged,
         echo: Some(EchoWrite::PerMessage),
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),

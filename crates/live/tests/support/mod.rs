@@ -53,6 +53,7 @@ pub fn voice(name: &str, transport: &str) -> Flow {
             ptime: Duration::from_millis(20),
             size: Bytes::new(160),
         },
+        judging: talkpath_scenario::Judging::Unjudged,
         echo: None,
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),

@@ -2,8 +2,8 @@
 
 use super::transport::BUFFER;
 use super::{
-    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, LONGEST_PATH, Measure, TableSpec,
-    Tagged, Variant, Words, key, measure, quantity,
+    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, LONGEST_PATH, Measure,
+    SOME_DURATION, TableSpec, Tagged, Variant, Words, key, measure, quantity,
 };
 
 /// A flow.
@@ -113,6 +113,44 @@ const ECHO_WRITE_KEY: Key = key(
     "how the far application writes what one read returned: all in one write, or one write for each message",
 );
 
+/// What a receiver of speech plays where a frame is missing.
+const CONCEALMENT: Words = Words { noun: "a concealment", known: &["none", "g711-appendix-i"], later: &[] };
+
+/// When the receiver of a call plays its frames.
+static PLAYOUT: Tagged = Tagged {
+    noun: "a playout",
+    variants: &[
+        Variant {
+            name: "adaptive",
+            doc: "the wait follows the delay and its variation, and is chosen anew for each talkspurt (Ramjee et al. 1994, algorithm 4)",
+            keys: &[],
+        },
+        Variant {
+            name: "fixed",
+            doc: "the first frame that comes waits for `delay`, and every other is played as long after it was due as the first",
+            keys: &[key(
+                "delay",
+                quantity(SOME_DURATION),
+                Default::Required,
+                "how long the first frame waits",
+            )],
+        },
+    ],
+    later: &[],
+    number: None,
+};
+
+/// From the least to the most that the E-model gives (ITU-T G.107, Annex B).
+const MOS: Kind = Kind::Number { above: 1.0, most: 4.5 };
+
+/// The least share of messages in time.
+const FLOOR: Key = key(
+    "floor",
+    Kind::Number { above: 0.0, most: 1.0 },
+    Default::Is("0.95"),
+    "the least share of messages in time that is usable",
+);
+
 /// A workload.
 pub(crate) static WORKLOAD: Tagged = Tagged {
     noun: "a workload",
@@ -133,16 +171,55 @@ pub(crate) static WORKLOAD: Tagged = Tagged {
                     Default::Is("\"20 ms\""),
                     "time between frames, a whole number of milliseconds; the frame grows with it",
                 ),
+                key(
+                    "playout",
+                    Kind::Tagged(&PLAYOUT),
+                    Default::Is("\"adaptive\""),
+                    "when the receiver plays a frame: `adaptive`, or `{ kind = \"fixed\", delay = \"60 ms\" }`, where the first frame that \
+                     comes waits for `delay`, and every other is played as long after it was due",
+                ),
+                key(
+                    "concealment",
+                    Kind::Choice(&CONCEALMENT),
+                    Default::Is("\"none\""),
+                    "what is played where a frame is missing: `none` is silence, `g711-appendix-i` repeats and fades what was last heard \
+                     (ITU-T G.711 Appendix I). In the opinion score, Bpl is 4.3 or 25.1 (ITU-T G.113)",
+                ),
+                key("floor", MOS, Default::Is("3.1"), "the least opinion score (MOS) of a usable call"),
                 ECHO,
                 ECHO_WRITE_KEY,
             ],
         },
         Variant {
             name: "cbr",
-            doc: "constant bit rate: `size` bytes on the clock that `rate` sets",
+            doc: "constant bit rate: `size` bytes on the clock that `rate` or `message_rate` sets",
             keys: &[
-                key("rate", quantity(ANY_RATE), Default::Required, "payload bits a second"),
+                key(
+                    "rate",
+                    quantity(ANY_RATE),
+                    Default::Absent("what `message_rate` sets; one of the two is required"),
+                    "payload bits a second",
+                ),
+                key(
+                    "message_rate",
+                    quantity(MESSAGE_RATE),
+                    Default::Absent("what `rate` sets"),
+                    "messages a second, rounded to a whole `rate`",
+                ),
                 key("size", quantity(MESSAGE), Default::Required, "payload of a message"),
+                key(
+                    "deadline",
+                    quantity(SOME_DURATION),
+                    Default::Absent("150 ms, with `echo` 300 ms (ITU-T G.114)"),
+                    "until when a message, with `echo` its echo, is in time; counted from when the message was due",
+                ),
+                key(
+                    "state",
+                    Kind::Flag,
+                    Default::Is("false"),
+                    "whether each message replaces those before it, so that the age of the newest one counts",
+                ),
+                FLOOR,
                 ECHO,
                 ECHO_WRITE_KEY,
             ],
@@ -175,6 +252,13 @@ pub(crate) static WORKLOAD: Tagged = Tagged {
                     Default::Is("\"0 s\""),
                     "time from the last message of a burst to the first of the next",
                 ),
+                key(
+                    "deadline",
+                    quantity(SOME_DURATION),
+                    Default::Absent("no share in time is counted"),
+                    "until when a message is in time, counted from when there was room for it",
+                ),
+                FLOOR,
             ],
         },
         Variant {
@@ -203,5 +287,8 @@ pub(crate) static WORKLOAD: Tagged = Tagged {
 
 /// From what a sequence number and a byte take to the largest message of `bulk`.
 const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, 64 * 1024)];
+
+/// From one message in a quarter of an hour to a message a nanosecond, in mHz. Chosen.
+const MESSAGE_RATE: &[Measure] = &[measure(Dimension::Frequency, 1, 1_000_000_000_000)];
 
 const BULK_BYTES: &[Measure] = &[measure(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];

@@ -6,7 +6,7 @@ use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
 use super::section::{Section, first_step, for_copy_table};
-use super::workload::FileTerms;
+use super::workload::{FileTerms, Load};
 use super::{transport, workload};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
@@ -211,10 +211,10 @@ fn one(
     let wake_up = section.duration("wake_up", log);
     let clock_jitter = section.duration("clock_jitter", log);
     let receiver = receiver(section, log);
-    if let (Some(transport), Some((load, _))) = (&transport, &load) {
-        fit(section, &transport.config, load, receiver, mtu, log);
+    if let (Some(transport), Some(load)) = (&transport, &load) {
+        fit(section, &transport.config, &load.workload, receiver, mtu, log);
     }
-    let (transport, (workload, echo)) = (transport?, load?);
+    let (transport, Load { workload, judging, echo }) = (transport?, load?);
     Some(Flow {
         name: String::new(),
         group: group.to_owned(),
@@ -222,6 +222,7 @@ fn one(
         transport_name: transport.name.to_owned(),
         asked_for: transport.asked_for,
         workload,
+        judging,
         echo,
         direction: Direction::Up,
         start: start?,

@@ -178,8 +178,7 @@ pub(crate) fn first_step(table: &Table) -> Option<&Node> {
 
 fn stepped(from: &Node, step: &Node, number: u64) -> Option<Amount> {
     use crate::quantity::Measure;
-    let any = [Dimension::Duration, Dimension::Rate, Dimension::Size, Dimension::Packets]
-        .map(|dimension| Measure { dimension, least: 0, most: u64::MAX });
+    let any = Dimension::ALL.map(|dimension| Measure { dimension, least: 0, most: u64::MAX });
     let from = crate::quantity::parse(from.as_text()?, &any).ok()?;
     let step = crate::quantity::parse(step.as_text()?, &any).ok()?;
     let by = step.count.saturating_mul(number.saturating_sub(1));

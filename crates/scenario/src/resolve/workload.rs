@@ -5,8 +5,8 @@ use talkpath_units::{Bytes, Duration, Rate};
 use super::section::Section;
 use crate::diagnostic::Log;
 use crate::files::Contents;
-use crate::model::{Codec, EchoWrite, WorkloadConfig};
-use crate::quantity::Problem;
+use crate::model::{Codec, Concealment, EchoWrite, Judging, Playout, WorkloadConfig};
+use crate::quantity::{Dimension, Problem};
 use crate::read::Reading;
 
 /// What the `file` workload takes from elsewhere.
@@ -20,18 +20,26 @@ pub(crate) struct FileTerms<'a> {
     pub(crate) header: Bytes,
 }
 
-/// The workload of `flow`, and its echo.
+/// What a flow sends, what comes back, and what it is judged by.
+#[derive(Clone)]
+pub(crate) struct Load {
+    pub(crate) workload: WorkloadConfig,
+    pub(crate) judging: Judging,
+    pub(crate) echo: Option<EchoWrite>,
+}
+
+/// The workload of `flow`.
 pub(crate) fn resolve(
     flow: &Section<'_>,
     duration: Option<Duration>,
     file: FileTerms<'_>,
     log: &mut Log,
-) -> Option<(WorkloadConfig, Option<EchoWrite>)> {
+) -> Option<Load> {
     let (kind, section) = flow.tagged("workload")?;
     // Each with the key that says how many messages there are.
     let (workload, key) = match kind {
         "voice" => (voice(&section, log)?, "ptime"),
-        "cbr" => (cbr(&section, log)?, "rate"),
+        "cbr" => (cbr(&section, log)?, clock_key(&section)),
         "bulk" => (WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes", log)? }, "bytes"),
         "burst" => (burst(&section, log)?, "count"),
         "file" => (file_workload(&section, file, log)?, "source"),
@@ -45,7 +53,36 @@ pub(crate) fn resolve(
         Some("per-message") => EchoWrite::PerMessage,
         _ => EchoWrite::PerRead,
     };
-    Some((workload, echo.then_some(write)))
+    let judging = judging(&section, log)?;
+    Some(Load { workload, judging, echo: echo.then_some(write) })
+}
+
+/// By the keys that the workload has.
+fn judging(section: &Section<'_>, log: &mut Log) -> Option<Judging> {
+    if section.has_key("playout") {
+        let playout = playout(section, log);
+        let concealment = match section.choice("concealment", log)? {
+            "none" => Concealment::Silence,
+            _ => Concealment::G711AppendixI,
+        };
+        return Some(Judging::Call { playout: playout?, concealment, floor: section.number("floor", log)? });
+    }
+    if !section.has_key("deadline") {
+        return Some(Judging::Unjudged);
+    }
+    let deadline = match section.node("deadline") {
+        Some(_) => Some(section.duration("deadline", log)?),
+        None => None,
+    };
+    let is_state = section.has_key("state") && section.flag("state", log)?;
+    Some(Judging::InTime { deadline, is_state, floor: section.number("floor", log)? })
+}
+
+fn playout(section: &Section<'_>, log: &mut Log) -> Option<Playout> {
+    match section.tagged("playout")? {
+        ("fixed", fixed) => Some(Playout::Fixed(fixed.duration("delay", log)?)),
+        _ => Some(Playout::Adaptive),
+    }
 }
 
 fn voice(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
@@ -62,10 +99,48 @@ fn voice(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
 }
 
 fn cbr(section: &Section<'_>, log: &mut Log) -> Option<WorkloadConfig> {
-    let rate = section.reading("rate", log);
     let size = section.bytes("size", log);
-    let Reading::Amount(rate) = rate? else { return None };
-    Some(WorkloadConfig::Cbr { rate: Rate::from_bps(rate.count), size: size? })
+    let clock = match (section.node("rate"), section.node("message_rate")) {
+        (Some(_), None) | (None, Some(_)) => section.reading(clock_key(section), log),
+        (Some(_), Some(_)) => {
+            section.problem(
+                "message_rate",
+                Problem::new("found both `rate` and `message_rate`, expected one"),
+                log,
+            );
+            None
+        }
+        (None, None) => {
+            let problem = Problem::new("missing; expected a rate such as \"1.5 Mbps\"")
+                .with_help("or `message_rate`, such as \"60 Hz\"");
+            section.problem("rate", problem, log);
+            None
+        }
+    };
+    let (Some(Reading::Amount(clock)), Some(size)) = (clock, size) else { return None };
+    let bps = match clock.dimension {
+        Dimension::Frequency => bps_of(clock.count, size),
+        _ => Some(clock.count),
+    };
+    let Some(bps) = bps else {
+        let message = format!("found {clock} of {size}, expected at least 1 bps and at most 100 Tbps");
+        section.problem("message_rate", Problem::new(message), log);
+        return None;
+    };
+    Some(WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size })
+}
+
+/// The key that sets the clock of a `cbr`.
+fn clock_key(cbr: &Section<'_>) -> &'static str {
+    if cbr.node("message_rate").is_some() { "message_rate" } else { "rate" }
+}
+
+/// The rate of messages of `size`, `millihertz` of them in 1000 s, rounded to the nearest; `None` if no link
+/// could have it.
+fn bps_of(millihertz: u64, size: Bytes) -> Option<u64> {
+    let thousandths = u128::from(millihertz) * u128::from(size.get()) * 8;
+    let bps = u64::try_from((thousandths + 500) / 1_000).ok()?;
+    (1..=MAX_BPS).contains(&bps).then_some(bps)
 }
 
 fn file_workload(section: &Section<'_>, terms: FileTerms<'_>, log: &mut Log) -> Option<WorkloadConfig> {
@@ -101,6 +176,9 @@ fn bound(
     }
     Some(())
 }
+
+/// As the bound of `rate`.
+const MAX_BPS: u64 = 100_000_000_000_000;
 
 /// ITU-T G.711: 8000 samples of one byte a second.
 const G711_BYTES_PER_MS: u64 = 8;

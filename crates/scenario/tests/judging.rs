@@ -1,0 +1,74 @@
+//! What a flow is judged by, as the keys of its workload say.
+
+use talkpath_scenario::{Concealment, Flow, Judging, Options, Plan, Playout, Source, WorkloadConfig, load};
+use talkpath_units::{Bytes, Duration, Rate};
+
+fn plan(workload: &str) -> Plan {
+    let text = format!(
+        "duration = \"10 s\"\npath = \"lan\"\n[flow.a]\ntransport = \"tcp\"\nworkload = {workload}\n"
+    );
+    load(&Source::new("a.toml", text.as_str()), &Options::default())
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+/// The flow of this workload, whose resolved form gives the same one.
+fn flow(workload: &str) -> Flow {
+    let plan = plan(workload);
+    assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+    let source = Source::new("scenario.toml", plan.resolved.as_str());
+    let again = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert_eq!((&again.cells, &again.resolved), (&plan.cells, &plan.resolved));
+    plan.cells[0].scenario.flows[0].clone()
+}
+
+#[test]
+fn a_call_adapts_its_playout_conceals_nothing_and_needs_a_score_of_3_1() {
+    let usual = Judging::Call { playout: Playout::Adaptive, concealment: Concealment::Silence, floor: 3.1 };
+    for workload in [
+        "\"voice\"",
+        "{ kind = \"voice\", playout = \"adaptive\", concealment = \"none\", floor = 3.1 }",
+        "{ kind = \"voice\", playout = { kind = \"adaptive\" } }",
+    ] {
+        assert_eq!(flow(workload).judging, usual, "{workload}");
+    }
+}
+
+#[test]
+fn a_call_is_played_as_its_keys_say() {
+    let call = flow(
+        "{ kind = \"voice\", playout = { kind = \"fixed\", delay = \"60 ms\" }, concealment = \"g711_appendix_i\", floor = 3.6 }",
+    );
+    let playout = Playout::Fixed(Duration::from_millis(60));
+    assert_eq!(call.judging, Judging::Call { playout, concealment: Concealment::G711AppendixI, floor: 3.6 });
+    assert_eq!(call.workload, WorkloadConfig::G711, "what is sent is the same");
+}
+
+#[test]
+fn messages_have_the_deadline_and_floor_of_their_keys() {
+    let none = Judging::InTime { deadline: None, is_state: false, floor: 0.95 };
+    assert_eq!(flow("{ kind = \"cbr\", rate = \"96 kbps\", size = \"200 B\" }").judging, none);
+    assert_eq!(flow("{ kind = \"burst\", count = 9, size = \"200 B\" }").judging, none);
+    let deadline = Some(Duration::from_millis(100));
+    let cbr = "{ kind = \"cbr\", rate = \"96 kbps\", size = \"200 B\", deadline = \"100 ms\", state = true, floor = 0.9 }";
+    assert_eq!(flow(cbr).judging, Judging::InTime { deadline, is_state: true, floor: 0.9 });
+    let burst = "{ kind = \"burst\", count = 9, size = \"200 B\", deadline = \"100 ms\" }";
+    assert_eq!(flow(burst).judging, Judging::InTime { deadline, is_state: false, floor: 0.95 });
+    assert_eq!(flow("\"bulk\"").judging, Judging::Unjudged);
+}
+
+#[test]
+fn messages_a_second_are_a_rate() {
+    for (message_rate, size, bps) in [
+        ("60 Hz", 200, 96_000),
+        ("59.94 Hz", 100, 47_952),
+        ("0.5 Hz", 1, 4),
+        ("8 kHz", 1, 64_000),
+        // 15,824.16 bps, to the nearest.
+        ("59.94 Hz", 33, 15_824),
+    ] {
+        let flow =
+            flow(&format!("{{ kind = \"cbr\", message_rate = \"{message_rate}\", size = \"{size} B\" }}"));
+        let expected = WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size: Bytes::new(size) };
+        assert_eq!(flow.workload, expected, "{message_rate}");
+    }
+}
