@@ -202,7 +202,7 @@ const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
 #[cfg(test)]
 mod tests {
     use talkpath_measure::tap::Ending;
-    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegTap};
+    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegTap, Terms};
     use talkpath_units::Bytes;
 
     use super::*;
@@ -294,7 +294,7 @@ mod tests {
                 clocked: true,
                 bounded: false,
                 burst: false,
-                voice_frame: None,
+                terms: Terms::default(),
                 clock_trusted: true,
             };
             let counters = FlowCounters::default();

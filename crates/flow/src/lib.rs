@@ -8,6 +8,7 @@
 mod application;
 mod channel;
 pub mod file;
+mod info;
 mod late;
 mod lateness;
 mod simulated;
@@ -17,6 +18,7 @@ pub mod workload;
 
 pub use application::{Application, HostMeter};
 pub use channel::{Channel, FlowId, Read, Write, WriteOutcome};
+pub use info::flow_info;
 pub use lateness::Lateness;
 pub use simulated::{Endpoint, Exchange};
 pub use taps::{FlowTaps, Side};

@@ -5,6 +5,7 @@
 //! echoing flow still knows its round trips, and what no end knows stays unfinished.
 
 use talkpath_flow::file::MAX_RANGES;
+use talkpath_flow::flow_info;
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
     Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series,
@@ -189,20 +190,9 @@ fn echo_without_receiver(
 }
 
 fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bool) -> FlowInfo {
-    FlowInfo {
-        name: flow.name.clone(),
-        group: flow.group.clone(),
-        transport: flow.transport_name.clone(),
-        cc: sender
-            .and_then(|sender| sender.totals.cc.clone())
-            .or_else(|| spec.transport.cc().map(str::to_owned)),
-        start: Instant::from_nanos(spec.start_ns),
-        clocked: spec.is_clocked(),
-        bounded: flow.workload.is_bounded(),
-        burst: flow.workload.sends_bursts(),
-        voice_frame: flow.workload.voice_frame_time(),
-        clock_trusted,
-    }
+    let used = sender.and_then(|sender| sender.totals.cc.clone());
+    let cc = used.or_else(|| spec.transport.cc().map(str::to_owned));
+    flow_info(flow, cc, Instant::from_nanos(spec.start_ns), clock_trusted)
 }
 
 /// What the receiver found of the flow's file; its words are a far end's, so they are cut to what can be

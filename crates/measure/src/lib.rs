@@ -27,7 +27,7 @@ pub mod tap;
 #[cfg(test)]
 mod testing;
 
-pub use message::{DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord};
+pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{
     ClockRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord,
     QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,

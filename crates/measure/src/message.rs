@@ -22,10 +22,45 @@ pub struct FlowInfo {
     pub bounded: bool,
     /// Whether the workload sends bursts, the traffic that Foderaro's words were made for.
     pub burst: bool,
-    /// Time between the frames of a call; `None` if the workload is no voice.
-    pub voice_frame: Option<Duration>,
+    /// What it is judged by.
+    pub terms: Terms,
     /// Whether one-way figures can be trusted: one clock, or two that were corrected.
     pub clock_trusted: bool,
+}
+
+/// What a flow is judged by, as its scenario has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// Until when a message is in time, from its due time; with an echo, until the echo is read. `None` if
+    /// the flow has no such time.
+    pub deadline: Option<Duration>,
+    /// How the receiver of a call plays it; `None` if the workload is no voice.
+    pub call: Option<CallTerms>,
+    /// Whether each message replaces those before it.
+    pub is_state: bool,
+    /// The least opinion score of a usable call, or share in time of any other usable flow; `None` if
+    /// neither is known.
+    pub floor: Option<f64>,
+}
+
+/// How the receiver of a call plays it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTerms {
+    /// Time between frames.
+    pub frame: Duration,
+    /// How it chooses its playout delay.
+    pub playout: PlayoutRule,
+    /// Whether it conceals missing frames by ITU-T G.711 Appendix I, instead of playing silence.
+    pub is_concealed: bool,
+}
+
+/// How a receiver chooses its playout delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlayoutRule {
+    /// It follows the network's delay (`metrics/playout.rs`).
+    Adaptive,
+    /// The first frame that comes waits this long, and the playout delay stays.
+    Fixed(Duration),
 }
 
 /// The messages of one direction. An echo leg has only the messages that the far application wrote back.

@@ -3,16 +3,17 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::record_file::{
     merge_packets, packet_rows, read_packets, read_series, series_rows, write_packets, write_series,
 };
 use crate::summarise::summarise_flow;
-use crate::summary::FlowSummary;
+use crate::summary::{Direction, FlowSummary};
 use crate::testing::{flow_of, leg, run};
 use crate::{
-    DropCause, Fate, FlowRecord, LegRecord, MessageRecord, RunRecord, Series, SeriesKind, SeriesTap, figures,
+    CallTerms, DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, PlayoutRule, RunRecord,
+    Series, SeriesKind, SeriesTap, Terms, figures,
 };
 
 /// The same cases every time.
@@ -90,6 +91,13 @@ fn any_flow() -> impl Strategy<Value = FlowRecord> {
     )
 }
 
+fn any_call() -> impl Strategy<Value = CallTerms> {
+    let fixed = (0..500_u64).prop_map(|ms| PlayoutRule::Fixed(Duration::from_millis(ms)));
+    (prop_oneof![Just(PlayoutRule::Adaptive), fixed], 1..200_u64, any::<bool>()).prop_map(
+        |(playout, ms, is_concealed)| CallTerms { frame: Duration::from_millis(ms), playout, is_concealed },
+    )
+}
+
 fn any_run() -> impl Strategy<Value = RunRecord> {
     let points = vec((0..1_000_u64, -1e9..1e9_f64), 0..50).prop_map(|steps| {
         let mut at = 0;
@@ -131,6 +139,31 @@ proptest! {
         let in_runs: u64 = (1..).zip(&figures.loss_runs.histogram).map(|(length, count)| length * count).sum();
         prop_assert_eq!(figures.lost, in_runs);
         prop_assert!(figures.reordered <= figures.received.saturating_sub(1));
+    }
+
+    /// Whatever became of a frame, and however its receiver plays.
+    #[test]
+    fn played_late_and_missing_are_all_the_frames_that_were_due(flow in any_flow(), call in any_call()) {
+        let flow = FlowRecord { info: FlowInfo { terms: Terms { call: Some(call), ..flow.info.terms }, ..flow.info }, ..flow };
+        let figures = figures_of(&flow);
+        let counted = |row: &&MessageRecord| (500_000_000..3_500_000_000).contains(&row.due.as_nanos());
+        let wanted: Vec<_> = flow.forward.messages.iter().filter(counted).collect();
+        prop_assert_eq!(wanted.len() as u64, figures.sent + figures.refused);
+        let Some(heard) = figures.call else {
+            prop_assert!(wanted.is_empty() || flow.echo.is_none() && !flow.info.clock_trusted);
+            return Ok(());
+        };
+        let echoes = flow.echo.iter().flat_map(|echo| &echo.messages);
+        // Of an echo flow's way back a frame is due once its echo was written.
+        let due = match heard.direction {
+            Some(Direction::Return) => echoes.filter(|back| wanted.iter().any(|row| row.seq == back.seq)).count(),
+            Some(Direction::Forward) | None => wanted.len(),
+        };
+        prop_assert_eq!(heard.played + heard.late + heard.missing, due as u64);
+        if heard.direction == Some(Direction::Forward) {
+            let arrived = wanted.iter().filter(|row| row.fate == Fate::Delivered).count() as u64;
+            prop_assert_eq!(heard.played + heard.late, arrived);
+        }
     }
 
     #[test]

@@ -14,15 +14,15 @@ use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
-use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, trip};
+use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, state_age, trip};
 use crate::summary::{
     CellSummary, Clock, DelayMs, DropsByCause, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs,
     LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets, RunSummary, Settling,
-    TurnRoundMs,
+    StateAgeMs, TurnRoundMs,
 };
 use crate::{
     ClockRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,
-    QueueDelayRecord, RunRecord, TurnRoundRecord,
+    QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
 };
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
@@ -30,6 +30,7 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
     let window = record.window_start..record.window_end;
     let mut flows: BTreeMap<_, _> =
         record.flows.iter().map(|flow| (flow.info.name.clone(), summarise_flow(flow, &window))).collect();
+    rate_by_halves(record, &mut flows);
     for turns in record.machine.iter().flat_map(|machine| &machine.turn_rounds) {
         if let Some(flow) = flows.get_mut(&turns.flow) {
             flow.turn_round_ms = Some(summarise_turns(turns));
@@ -64,8 +65,10 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
     let verdict =
         || Verdict::of_flow(counts.received, one_way_delay_ms.as_ref(), round_trip_delay_ms.as_ref()).word();
     let verdict = flow.info.burst.then(|| verdict().to_owned());
-    // Without a clock of its own a message is due when there is room for it: late says nothing then.
-    let is_timed = flow.info.clocked && trip_clock_trusted;
+    let terms = flow.info.terms;
+    // Without a deadline nothing is late: without a clock of its own a message is due when there is room for
+    // it.
+    let is_timed = terms.deadline.is_some() && trip_clock_trusted;
     FlowSummary {
         transport: flow.info.transport.clone(),
         cc: flow.info.cc.clone(),
@@ -81,8 +84,10 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         refused: counts.refused,
         loss_runs: figures.loss_runs,
         in_time: in_time::share(figures.in_time, &counts).filter(|_| is_timed),
-        call: figures.call.and_then(|call| call.finish(flow.info.clock_trusted)),
-        floor: None,
+        deadline_ms: terms.deadline.map(Duration::as_millis_f64),
+        call: figures.call.and_then(|call| call.finish()),
+        floor: terms.floor,
+        state_age_ms: figures.state_age_ms.filter(|_| trip_clock_trusted),
         one_way_delay_ms,
         round_trip_delay_ms,
         turn_round_ms: None,
@@ -116,6 +121,7 @@ struct Figures {
     counts: LossCounts,
     in_time: u64,
     call: Option<CallCounter>,
+    state_age_ms: Option<StateAgeMs>,
     loss_runs: LossRuns,
     stamps: Stamps,
     one_way_delay_ms: Option<DelayMs>,
@@ -140,8 +146,9 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
     };
     Figures {
         counts: LossCounts::of(&trips),
-        in_time: in_time::count(&trips, in_time::limit(flow.echo.is_some())),
-        call: flow.info.voice_frame.map(|frame| call_of_rows(flow, frame, window)),
+        in_time: flow.info.terms.deadline.map_or(0, |deadline| in_time::count(&trips, deadline)),
+        call: call_of_rows(flow, window),
+        state_age_ms: flow.info.terms.is_state.then(|| state_age_of_rows(flow, window)).flatten(),
         loss_runs: loss::runs(&trips),
         stamps: Stamps::of(&trips),
         one_way_delay_ms,
@@ -154,14 +161,41 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Figures {
     }
 }
 
-fn call_of_rows(flow: &FlowRecord, frame: Duration, window: &Range<Instant>) -> CallCounter {
-    let mut call = CallCounter::new(frame, flow.echo.is_some());
+/// States from before the window are there in it.
+fn state_age_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<StateAgeMs> {
+    state_age::statistics(&flow.trips(&(Instant::ZERO..Instant::MAX)), |trip| window.contains(&trip.due))
+}
+
+fn call_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<CallCounter> {
+    let mut call = CallCounter::new(flow.info.terms.call?, flow.echo.is_some(), flow.info.clock_trusted);
     let mut echoes = flow.echo.iter().flat_map(|echo| &echo.messages).peekable();
     for row in flow.forward.messages.iter().filter(|row| window.contains(&row.due)) {
         while echoes.next_if(|back| back.seq < row.seq).is_some() {}
         call.add(row, echoes.next_if(|back| back.seq == row.seq));
     }
-    call
+    Some(call)
+}
+
+/// Two flows of a call, one each way, between clocks that are not trusted: each is rated by half the round
+/// trip. Such clocks have an arena that keeps rows.
+fn rate_by_halves(record: &RunRecord, flows: &mut BTreeMap<String, FlowSummary>) {
+    let window = record.window_start..record.window_end;
+    let is_one_way =
+        |flow: &&FlowRecord| !flow.info.clock_trusted && flow.echo.is_none() && flow.tally.is_none();
+    let mut talks: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for flow in record.flows.iter().filter(is_one_way) {
+        let Some(counter) = call_of_rows(flow, &window) else { continue };
+        let (group, name) = (flow.info.group.as_str(), flow.info.name.as_str());
+        talks.entry((group, judge::conversation(group, name))).or_default().push((name, counter));
+    }
+    for ways in talks.values() {
+        let [(up, above), (down, below)] = ways.as_slice() else { continue };
+        for (name, this, other) in [(up, above, below), (down, below, above)] {
+            if let Some(flow) = flows.get_mut(*name) {
+                flow.call = this.halve(other);
+            }
+        }
+    }
 }
 
 fn of_tally(tally: &FlowTally) -> Figures {
@@ -169,6 +203,7 @@ fn of_tally(tally: &FlowTally) -> Figures {
         counts: tally.counts,
         in_time: tally.in_time,
         call: tally.call.clone(),
+        state_age_ms: tally.state.as_ref().and_then(|(_, ages)| ages.state_age_ms()),
         loss_runs: tally.runs.clone().finish(),
         stamps: tally.stamps,
         one_way_delay_ms: tally.one_way.delay_ms(),

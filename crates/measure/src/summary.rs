@@ -224,11 +224,15 @@ pub struct FlowSummary {
     pub refused: u64,
     /// Runs of consecutive missing messages.
     pub loss_runs: LossRuns,
-    /// The exact share of the messages that came within 150 ms, or 300 ms there and back (ITU-T G.114); what
-    /// was lost, refused or unfinished did not. `None` for a workload without a clock, and one way between
-    /// clocks that are not trusted.
+    /// The exact share of the messages that came within the flow's deadline; what was lost, refused or
+    /// unfinished did not. `None` for a workload without a deadline, and one way between clocks that are not
+    /// trusted.
     #[serde(default)]
     pub in_time: Option<f64>,
+    /// From a message's due time until it is late; with an echo, to the echo. `None` for a workload without
+    /// one.
+    #[serde(default)]
+    pub deadline_ms: Option<f64>,
     /// How a call sounds: playout and the E-model (docs/reference/metrics.md); `None` if the workload is no
     /// voice, and one way between clocks that are not trusted.
     #[serde(default)]
@@ -237,6 +241,10 @@ pub struct FlowSummary {
     /// is known of the workload.
     #[serde(default)]
     pub floor: Option<f64>,
+    /// How old the newest state was at each tick; `None` if the workload sends no state, and one way between
+    /// clocks that are not trusted.
+    #[serde(default)]
+    pub state_age_ms: Option<StateAgeMs>,
     /// From due to read, forward leg.
     pub one_way_delay_ms: Option<DelayMs>,
     /// From due to the echo's read.
@@ -306,8 +314,11 @@ pub struct CallSummary {
     pub mouth_to_ear_ms: Option<MouthToEarMs>,
     /// Mean length of the gaps over that of gaps at random (ITU-T G.107 §7.5); at least 1.
     pub burst_ratio: f64,
-    /// How the receiver chooses its playout delay: `adaptive`.
+    /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and its wait.
     pub playout: String,
+    /// What it plays where a frame is missing: `none`, or `g711-appendix-i`.
+    #[serde(default)]
+    pub concealment: String,
     /// What the delay is: one way, or half of there and back where the clocks are not trusted.
     pub basis: Basis,
     /// Which way of an echo flow is the worse one; `None` if both count as one, by half the round trip.
@@ -421,6 +432,14 @@ pub struct DelayMs {
     pub p99: f64,
     pub p999: f64,
     pub max: f64,
+}
+
+/// Ages of the newest state, milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct StateAgeMs {
+    pub p50: f64,
+    pub p99: f64,
 }
 
 /// How long an echoing host held messages, milliseconds.

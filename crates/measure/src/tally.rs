@@ -8,7 +8,7 @@
 
 use core::ops::Range;
 
-use talkpath_units::{Bytes, Instant, SignedDuration};
+use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::metrics::call::CallCounter;
 use crate::metrics::delay_variation::{Interarrivals, apart};
@@ -17,6 +17,7 @@ use crate::metrics::in_time;
 use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
 use crate::metrics::sketch::Sketch;
+use crate::metrics::state_age::NewestState;
 use crate::metrics::trip::{Trip, TripOutcome, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 
@@ -30,10 +31,12 @@ pub struct FlowTally {
     /// Goodput counts from here.
     from: Instant,
     pub(crate) counts: LossCounts,
-    /// A message is in time until then.
-    limit: SignedDuration,
+    /// A message is in time until then, if the flow has such a time.
+    deadline: Option<Duration>,
     /// Messages that were.
     pub(crate) in_time: u64,
+    /// If it sends states: the newest one, and how old it was at each tick.
+    pub(crate) state: Option<(NewestState, Sketch)>,
     /// If it is one.
     pub(crate) call: Option<CallCounter>,
     pub(crate) runs: RunCounter,
@@ -65,9 +68,10 @@ impl FlowTally {
             is_stream: !keeps_messages,
             from: window.start.max(info.start),
             counts: LossCounts::default(),
-            limit: in_time::limit(is_echo),
+            deadline: info.terms.deadline,
             in_time: 0,
-            call: info.voice_frame.map(|frame| CallCounter::new(frame, is_echo)),
+            state: info.terms.is_state.then(|| (NewestState::default(), Sketch::new())),
+            call: info.terms.call.map(|terms| CallCounter::new(terms, is_echo, info.clock_trusted)),
             runs: RunCounter::default(),
             stamps: Stamps::default(),
             sizes: None,
@@ -162,7 +166,13 @@ impl FlowTally {
         if let Some(seconds) = &mut self.seconds {
             seconds.offer(row.due, row.size);
         }
-        if !self.window.contains(&row.due) {
+        let is_counted = self.window.contains(&row.due);
+        if let Some((newest, ages)) = &mut self.state {
+            let is_echo = self.round_trip.is_some();
+            let trip = if is_echo { round_trip(row, back) } else { one_way_trip(row) };
+            newest.tick(&trip).filter(|_| is_counted).iter().for_each(|&age| ages.record(age));
+        }
+        if !is_counted {
             return;
         }
         if let Some(call) = &mut self.call {
@@ -206,7 +216,8 @@ impl FlowTally {
             }
         }
         if let Some(delay) = trip.delay() {
-            self.in_time += u64::from(delay <= self.limit);
+            let is_in_time = self.deadline.is_some_and(|deadline| in_time::is_in_time(delay, deadline));
+            self.in_time += u64::from(is_in_time);
             self.round_trip.as_mut().unwrap_or(&mut self.one_way).record(delay);
             if let Some(before) = &self.before
                 && before.seq.checked_add(1) == Some(trip.seq)

@@ -2,7 +2,10 @@
 
 use talkpath_units::{Bytes, Instant};
 
-use crate::{DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
+use crate::metrics::in_time;
+use crate::{
+    DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord, Terms,
+};
 
 /// Whole milliseconds since the run's start.
 pub(crate) fn ms(value: u64) -> Instant {
@@ -53,7 +56,7 @@ pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
             clocked: true,
             bounded: false,
             burst: false,
-            voice_frame: None,
+            terms: Terms { deadline: Some(in_time::limit(false)), ..Terms::default() },
             clock_trusted: true,
         },
         forward,

@@ -2,8 +2,8 @@
 
 use talkpath_arena::RunPlan;
 use talkpath_arena::links::{self, QueueSeries};
-use talkpath_flow::{AnyWorkload, Endpoint, FlowTaps};
-use talkpath_measure::{FlowInfo, FlowTally};
+use talkpath_flow::{AnyWorkload, Endpoint, FlowTaps, flow_info};
+use talkpath_measure::FlowTally;
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
@@ -48,7 +48,8 @@ fn build_flow(
     let workload = AnyWorkload::new(&flow.workload, window.1);
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
-    let info = flow_info(flow, transport, start);
+    let cc = transport.as_tcp().and_then(|config| config.cc).map(|cc| cc.name().to_owned());
+    let info = flow_info(flow, cc, start, true);
     let features = transport.kind().features();
     let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
     let (figures, is_echo) = (window.0..window.1, flow.echo.is_some());
@@ -69,21 +70,6 @@ fn build_flow(
         start,
         opened: false,
         meter: FlowMeter::new(&flow.name, window, plan.series),
-    }
-}
-
-fn flow_info(flow: &Flow, transport: &TransportConfig, start: Instant) -> FlowInfo {
-    FlowInfo {
-        name: flow.name.clone(),
-        group: flow.group.clone(),
-        transport: flow.transport_name.clone(),
-        cc: transport.as_tcp().and_then(|config| config.cc).map(|cc| cc.name().to_owned()),
-        start,
-        clocked: flow.workload.is_clocked(),
-        bounded: flow.workload.is_bounded(),
-        burst: flow.workload.sends_bursts(),
-        voice_frame: flow.workload.voice_frame_time(),
-        clock_trusted: true,
     }
 }
 

@@ -29,7 +29,20 @@ send_jitter = "3 ms"
 
 [flow.burst]
 transport = "udp"
-workload = { kind = "burst", count = 30, size = "1200 B", repeat = 20, gap = "1 s" }
+workload = { kind = "burst", count = 30, size = "1200 B", repeat = 20, gap = "1 s", deadline = "200 ms" }
+
+[flow.state]
+transport = "tcp"
+workload = { kind = "cbr", message_rate = "30 Hz", size = "100 B", state = true, deadline = "60 ms" }
+
+[flow.state-echo]
+transport = "udp"
+workload = { kind = "cbr", message_rate = "60 Hz", size = "50 B", state = true, echo = true }
+
+[flow.fixed-call]
+transport = "udp"
+workload = { kind = "voice", playout = { kind = "fixed", delay = "40 ms" }, concealment = "g711-appendix-i" }
+direction = "both"
 
 [flow.upload]
 transport = "tcp"

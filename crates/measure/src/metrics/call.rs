@@ -3,26 +3,34 @@
 //! A flow without echo is one direction. An echo flow is a call in both: each message there is a frame one
 //! way, and its echo a frame the other way. The call is as good as its worse direction. Where the two clocks
 //! are not trusted, a frame's delay is half its round trip, and a frame that was lost either way is lost.
+//!
+//! Two flows without echo, one each way, are a call in both directions, too. Where the clocks are not
+//! trusted, the delays of both are off by one offset, with opposite signs. Playout does not see it, because a
+//! receiver needs no clock but its own, and the sum of both delays is free of it. Half that sum is then the
+//! delay of either ([`CallCounter::halve`]).
 
-use talkpath_units::{Duration, SignedDuration};
+use talkpath_units::SignedDuration;
 
 use super::e_model::{self, Codec};
 use super::playout::{Heard, Playout};
 use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs};
-use crate::{Fate, MessageRecord};
+use crate::{CallTerms, Fate, MessageRecord, PlayoutRule};
 
 /// Counts one call, frame by frame.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CallCounter {
-    out: Listener,
-    /// Of an echo flow: the way back, and half of there and back.
-    echo: Option<(Listener, Listener)>,
+pub(crate) enum CallCounter {
+    /// One way; whether between clocks that are trusted.
+    OneWay(Listener, bool),
+    /// There and back.
+    BothWays(Listener, Listener),
+    /// Half of there and back.
+    Halves(Listener),
 }
 
 /// What one listener hears.
 #[derive(Clone, Debug, PartialEq)]
-struct Listener {
-    frame: Duration,
+pub(crate) struct Listener {
+    terms: CallTerms,
     playout: Playout,
     played: u64,
     late: u64,
@@ -35,34 +43,61 @@ struct Listener {
 }
 
 impl CallCounter {
-    /// Nothing yet of a call whose frames are `frame` apart.
-    pub(crate) fn new(frame: Duration, is_echo: bool) -> Self {
-        let listener = || Listener::new(frame);
-        Self { out: listener(), echo: is_echo.then(|| (listener(), listener())) }
+    /// Nothing yet of a call.
+    pub(crate) fn new(terms: CallTerms, is_echo: bool, clock_trusted: bool) -> Self {
+        let listener = || Listener::new(terms);
+        match (is_echo, clock_trusted) {
+            (false, _) => Self::OneWay(listener(), clock_trusted),
+            (true, true) => Self::BothWays(listener(), listener()),
+            (true, false) => Self::Halves(listener()),
+        }
     }
 
     /// The next frame by number, and its echo if that was written.
     pub(crate) fn add(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
-        self.out.add(row.seq, arrival(row, row));
-        let Some((way_back, halves)) = &mut self.echo else { return };
-        if let Some(back) = back {
-            way_back.add(row.seq, arrival(back, back));
+        match self {
+            Self::OneWay(out, _) => out.add(row.seq, arrival(row, row)),
+            Self::BothWays(out, way_back) => {
+                out.add(row.seq, arrival(row, row));
+                if let Some(back) = back {
+                    way_back.add(row.seq, arrival(back, back));
+                }
+            }
+            Self::Halves(halves) => {
+                let round_trip = back.and_then(|back| arrival(row, back));
+                let half = |delay: SignedDuration| SignedDuration::from_nanos(delay.as_nanos() / 2);
+                halves.add(row.seq, round_trip.map(half));
+            }
         }
-        let round_trip = back.and_then(|back| arrival(row, back));
-        halves.add(row.seq, round_trip.map(|delay| SignedDuration::from_nanos(delay.as_nanos() / 2)));
     }
 
     /// The figures; `None` without a frame, or one way between clocks that are not trusted.
-    pub(crate) fn finish(&self, clock_trusted: bool) -> Option<CallSummary> {
-        match &self.echo {
-            None => self.out.summary(Basis::OneWay, Some(Direction::Forward)).filter(|_| clock_trusted),
-            Some((back, _)) if clock_trusted => {
-                let way = |listener: &Listener, direction| listener.summary(Basis::OneWay, Some(direction));
-                let ways = [way(&self.out, Direction::Forward), way(back, Direction::Return)];
-                ways.into_iter().flatten().min_by(|a, b| a.r.total_cmp(&b.r))
+    pub(crate) fn finish(&self) -> Option<CallSummary> {
+        let forward = (Basis::OneWay, Some(Direction::Forward));
+        match self {
+            Self::OneWay(out, clock_trusted) => {
+                out.summary(forward, out.mouth_to_ear_ms()).filter(|_| *clock_trusted)
             }
-            Some((_, halves)) => halves.summary(Basis::HalfRoundTrip, None),
+            Self::BothWays(out, back) => {
+                let there = out.summary(forward, out.mouth_to_ear_ms());
+                let return_ = (Basis::OneWay, Some(Direction::Return));
+                let back = back.summary(return_, back.mouth_to_ear_ms());
+                [there, back].into_iter().flatten().min_by(|a, b| a.r.total_cmp(&b.r))
+            }
+            Self::Halves(halves) => halves.summary((Basis::HalfRoundTrip, None), halves.mouth_to_ear_ms()),
         }
+    }
+
+    /// The figures of one direction of a call whose `other` direction is a flow of its own, between clocks
+    /// that are not trusted: the mean delay of both is half their sum. `None` without a frame, and of an echo
+    /// flow. If one of them played nothing, its delay is not known, and loss alone decides.
+    pub(crate) fn halve(&self, other: &Self) -> Option<CallSummary> {
+        let (Self::OneWay(this, _), Self::OneWay(other, _)) = (self, other) else { return None };
+        let halved = this.mouth_to_ear_ms().zip(other.mouth_to_ear_ms()).map(|(this, other)| {
+            let offset = (other.mean - this.mean) / 2.0;
+            MouthToEarMs { mean: this.mean + offset, p50: this.p50 + offset, p95: this.p95 + offset }
+        });
+        this.summary((Basis::HalfRoundTrip, Some(Direction::Forward)), halved)
     }
 }
 
@@ -73,10 +108,10 @@ fn arrival(due: &MessageRecord, read: &MessageRecord) -> Option<SignedDuration> 
 }
 
 impl Listener {
-    const fn new(frame: Duration) -> Self {
+    const fn new(terms: CallTerms) -> Self {
         Self {
-            frame,
-            playout: Playout::new(frame),
+            terms,
+            playout: Playout::new(terms.frame, terms.playout),
             played: 0,
             late: 0,
             missing: 0,
@@ -104,21 +139,24 @@ impl Listener {
         }
     }
 
-    fn summary(&self, basis: Basis, direction: Option<Direction>) -> Option<CallSummary> {
+    fn summary(
+        &self,
+        (basis, direction): (Basis, Option<Direction>),
+        mouth_to_ear_ms: Option<MouthToEarMs>,
+    ) -> Option<CallSummary> {
         let due = self.played + self.late + self.missing;
         if due == 0 {
             return None;
         }
         let lost = self.late + self.missing;
         let loss = lost as f64 / due as f64;
-        let mouth_to_ear_ms = self.mouth_to_ear_ms();
         let burst_ratio = burst_ratio(loss, lost, self.gaps);
         let call = e_model::Call {
             // Without a frame that was played the loss alone decides.
             mouth_to_ear_ms: mouth_to_ear_ms.as_ref().map_or(0.0, |delay| delay.mean.max(0.0)),
             loss,
             burst_ratio,
-            codec: Codec::G711,
+            codec: if self.terms.is_concealed { Codec::G711_CONCEALED } else { Codec::G711 },
         };
         let e_model::Rating { r, mos, .. } = call.rate();
         Some(CallSummary {
@@ -129,7 +167,11 @@ impl Listener {
             missing: self.missing,
             mouth_to_ear_ms,
             burst_ratio,
-            playout: "adaptive".to_owned(),
+            playout: match self.terms.playout {
+                PlayoutRule::Adaptive => "adaptive".to_owned(),
+                PlayoutRule::Fixed(wait) => format!("fixed {wait}"),
+            },
+            concealment: if self.terms.is_concealed { "g711-appendix-i" } else { "none" }.to_owned(),
             basis,
             direction,
         })
@@ -143,7 +185,7 @@ impl Listener {
         for &(delay, count) in &delays {
             total += i128::from(delay.as_nanos()) * i128::from(count);
         }
-        let frame_ms = self.frame.as_millis_f64();
+        let frame_ms = self.terms.frame.as_millis_f64();
         // Nearest rank.
         let quantile = |percent: u64| {
             let rank = (self.played * percent).div_ceil(100).max(1);
@@ -171,18 +213,28 @@ fn burst_ratio(loss: f64, lost: u64, gaps: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use talkpath_units::Duration;
 
     use super::*;
     use crate::testing::message;
 
-    const FRAME: Duration = Duration::from_millis(20);
+    const TERMS: CallTerms =
+        CallTerms { frame: Duration::from_millis(20), playout: PlayoutRule::Adaptive, is_concealed: false };
 
-    fn one_way(delays: impl IntoIterator<Item = Option<u64>>) -> Option<CallSummary> {
-        let mut call = CallCounter::new(FRAME, false);
+    fn counted(
+        terms: CallTerms,
+        clock_trusted: bool,
+        delays: impl IntoIterator<Item = Option<u64>>,
+    ) -> CallCounter {
+        let mut call = CallCounter::new(terms, false, clock_trusted);
         for (seq, delay) in (0..).zip(delays) {
             call.add(&message(seq, delay), None);
         }
-        call.finish(true)
+        call
+    }
+
+    fn one_way(delays: impl IntoIterator<Item = Option<u64>>) -> Option<CallSummary> {
+        counted(TERMS, true, delays).finish()
     }
 
     #[test]
@@ -213,22 +265,69 @@ mod tests {
 
     #[test]
     fn a_call_in_both_directions_is_as_good_as_its_worse_one() {
-        let mut call = CallCounter::new(FRAME, true);
-        for seq in 0..500 {
-            let there = message(seq, Some(30));
-            let due = there.received.unwrap();
-            // The way back takes 230 ms.
-            let received = Some(due + Duration::from_millis(230));
-            let back = MessageRecord { due, received, ..there };
-            call.add(&there, Some(&back));
-        }
-        let trusted = call.finish(true).unwrap();
+        let rated = |clock_trusted| {
+            let mut call = CallCounter::new(TERMS, true, clock_trusted);
+            for seq in 0..500 {
+                let there = message(seq, Some(30));
+                let due = there.received.unwrap();
+                // The way back takes 230 ms.
+                let received = Some(due + Duration::from_millis(230));
+                let back = MessageRecord { due, received, ..there };
+                call.add(&there, Some(&back));
+            }
+            call.finish().unwrap()
+        };
+        let trusted = rated(true);
         assert!((trusted.mouth_to_ear_ms.unwrap().p50 - 270.0).abs() < 1e-3);
         assert_eq!((trusted.basis, trusted.direction), (Basis::OneWay, Some(Direction::Return)));
-        let halved = call.finish(false).unwrap();
+        let halved = rated(false);
         assert!((halved.mouth_to_ear_ms.unwrap().p50 - 170.0).abs() < 1e-3);
         assert_eq!((halved.basis, halved.direction), (Basis::HalfRoundTrip, None));
         assert!(halved.mos > trusted.mos);
+    }
+
+    #[test]
+    fn of_two_flows_between_wrong_clocks_each_has_half_the_round_trip_and_its_own_losses() {
+        // 30 ms there and 390 ms back; the far clock is 300 ms ahead, which the stamps show as 330 and 90 ms.
+        let up = counted(TERMS, false, (0..500).map(|_| Some(330)));
+        let lossy = |seq: u64| (seq % 10 != 3).then_some(90);
+        let down = counted(TERMS, false, (0..500).map(lossy));
+        assert_eq!((up.finish(), down.finish()), (None, None));
+        let (above, below) = (up.halve(&down).unwrap(), down.halve(&up).unwrap());
+        // Half of 420 ms, a frame time until a frame is due, and one in the receiver.
+        for call in [&above, &below] {
+            assert!((call.mouth_to_ear_ms.as_ref().unwrap().mean - 250.0).abs() < 1e-3, "{call:?}");
+            assert_eq!(call.basis, Basis::HalfRoundTrip);
+        }
+        assert_eq!((above.missing, below.missing), (0, 50));
+        assert!(below.mos < above.mos);
+    }
+
+    #[test]
+    fn concealment_changes_how_loss_sounds_and_nothing_else() {
+        let lossy = |seq: u64| (seq % 33 != 3).then_some(30);
+        let plain = counted(TERMS, true, (0..3_300).map(lossy)).finish().unwrap();
+        let terms = CallTerms { is_concealed: true, ..TERMS };
+        let concealed = counted(terms, true, (0..3_300).map(lossy)).finish().unwrap();
+        assert_eq!((plain.concealment.as_str(), concealed.concealment.as_str()), ("none", "g711-appendix-i"));
+        let rated = |bpl| {
+            let (loss, codec) = (100.0 / 3_300.0, Codec { ie: 0.0, bpl });
+            e_model::Call { mouth_to_ear_ms: 70.0, loss, burst_ratio: 1.0, codec }.rate().r
+        };
+        assert!((plain.r - rated(4.3)).abs() < 1e-3 && (concealed.r - rated(25.1)).abs() < 1e-3);
+        let (mos, r, concealment) = (plain.mos, plain.r, plain.concealment.clone());
+        assert_eq!(CallSummary { mos, r, concealment, ..concealed }, plain);
+    }
+
+    #[test]
+    fn a_fixed_wait_sets_the_delay_and_what_is_late() {
+        let terms = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..TERMS };
+        let delays = (0..500).map(|seq| Some(if seq % 50 == 49 { 91 } else { 30 }));
+        let call = counted(terms, true, delays).finish().unwrap();
+        assert_eq!((call.played, call.late, call.missing), (490, 10, 0));
+        assert_eq!(call.playout, "fixed 60 ms");
+        // A frame until it is due, the first frame's 30 ms, and the wait.
+        assert!((call.mouth_to_ear_ms.unwrap().p95 - 110.0).abs() < 1e-3);
     }
 
     #[test]
@@ -237,9 +336,7 @@ mod tests {
         assert_eq!((silent.mouth_to_ear_ms.clone(), silent.missing), (None, 100));
         assert!(silent.mos < 1.1, "{silent:?}");
         assert_eq!(one_way([]), None);
-        let mut untrusted = CallCounter::new(FRAME, false);
-        untrusted.add(&message(0, Some(30)), None);
-        assert_eq!(untrusted.finish(false), None);
+        assert_eq!(counted(TERMS, false, [Some(30)]).finish(), None);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
-//! Messages that came in time: early enough for a conversation.
+//! Messages that came in time: by their deadline, or early enough for a conversation.
 
-use talkpath_units::SignedDuration;
+use talkpath_units::{Duration, SignedDuration};
 
 use super::loss::{LossCounts, rate};
 use super::trip::Trip;
@@ -8,18 +8,24 @@ use super::trip::Trip;
 /// One way: ITU-T G.114 (05/2003) finds that nearly every application behaves below it as if there were no
 /// delay, and plans no network beyond 400 ms. It counts from mouth to ear; what is measured here is the
 /// network's and the transport's part of that.
-pub const ONE_WAY_LIMIT: SignedDuration = SignedDuration::from_nanos(150_000_000);
+pub const ONE_WAY_LIMIT: Duration = Duration::from_millis(150);
 /// There and back: twice that.
-pub const ROUND_TRIP_LIMIT: SignedDuration = SignedDuration::from_nanos(300_000_000);
+pub const ROUND_TRIP_LIMIT: Duration = Duration::from_millis(300);
 
-/// Until when a message is in time, counted as its delay is: from its due time.
-pub const fn limit(is_echo: bool) -> SignedDuration {
+/// Until when a message on a clock is in time, if its scenario names no deadline; counted as its delay is:
+/// from its due time.
+pub const fn limit(is_echo: bool) -> Duration {
     if is_echo { ROUND_TRIP_LIMIT } else { ONE_WAY_LIMIT }
 }
 
-/// How many of `trips` came to their end within `limit`.
-pub fn count(trips: &[Trip], limit: SignedDuration) -> u64 {
-    trips.iter().filter(|trip| trip.delay().is_some_and(|delay| delay <= limit)).count() as u64
+/// Whether a message with this delay came by `deadline`.
+pub fn is_in_time(delay: SignedDuration, deadline: Duration) -> bool {
+    i128::from(delay.as_nanos()) <= i128::from(deadline.as_nanos())
+}
+
+/// How many of `trips` came to their end by `deadline`.
+pub fn count(trips: &[Trip], deadline: Duration) -> u64 {
+    trips.iter().filter(|trip| trip.delay().is_some_and(|delay| is_in_time(delay, deadline))).count() as u64
 }
 
 /// The share of all messages that the workload wanted sent. What was lost, was refused, or had not come when

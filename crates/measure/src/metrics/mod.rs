@@ -18,4 +18,5 @@ pub mod playout;
 pub mod reordering;
 pub mod settling;
 pub mod sketch;
+pub(crate) mod state_age;
 pub mod trip;

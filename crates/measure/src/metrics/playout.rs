@@ -5,18 +5,26 @@
 //!   └────────────── playout delay, the same for a whole talkspurt ──────┘
 //! ```
 //!
-//! The playout delay follows the network's as in Ramjee, Kurose, Towsley and Schulzrinne, "Adaptive playout
+//! A **fixed** playout delay is the first frame's delay and a wait that the scenario sets: a receiver whose
+//! clock is its own knows no more of the network's delay. It never changes.
+//!
+//! An **adaptive** one follows the network's as in Ramjee, Kurose, Towsley and Schulzrinne, "Adaptive playout
 //! mechanisms for packetized audio applications in wide-area networks", INFOCOM 1994, algorithm 4: a mean and
 //! a variation, each a running average of weight 1/8, and a second mode for spikes, in which the mean follows
 //! the delay frame by frame. A frame is played the mean and four variations after it was due.
 //!
-//! What is assumed here: - **Talkspurts.** A receiver changes its delay in pauses of speech alone. Our calls
-//! send silence, too, so a talkspurt is taken to last as long as the mean one of ITU-T P.59, 1.004 s. - **One
-//! frame at least.** A receiver gives whole frames to the sound card, so it waits a frame time beyond the
-//! mean delay at least (so did RAT, UCL's audio tool: no less than the gap between packets). - **Order.**
-//! Frames are taken by number. One that came after a later one counts for the averages before it.
+//! What is assumed of it:
+//!
+//! - **Talkspurts.** A receiver changes its delay in pauses of speech alone. Our calls send silence, too, so
+//!   a talkspurt is taken to last as long as the mean one of ITU-T P.59, 1.004 s.
+//! - **One frame at least.** A receiver gives whole frames to the sound card, so it waits a frame time beyond
+//!   the mean delay at least (so did RAT, UCL's audio tool: no less than the gap between packets).
+//! - **Order.** Frames are taken by number. One that came after a later one counts for the averages before
+//!   it.
 
 use talkpath_units::{Duration, SignedDuration};
+
+use crate::PlayoutRule;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +37,14 @@ pub enum Heard {
     Missing,
 }
 
-/// A receiver that adapts its playout delay.
+/// A receiver of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Playout {
     frame: Duration,
+    rule: PlayoutRule,
     average: Option<Average>,
-    /// The talkspurt that is being played: its number, and its playout delay, ns.
+    /// The talkspurt that is being played: its number, and its playout delay, ns. With a fixed delay there is
+    /// one.
     talkspurt: Option<(u64, i64)>,
 }
 
@@ -53,8 +63,8 @@ struct Average {
 
 impl Playout {
     /// A receiver of frames that are `frame` apart.
-    pub const fn new(frame: Duration) -> Self {
-        Self { frame, average: None, talkspurt: None }
+    pub const fn new(frame: Duration, rule: PlayoutRule) -> Self {
+        Self { frame, rule, average: None, talkspurt: None }
     }
 
     /// Frame `seq` came `delay` after it was due, or never. Frames are given in order of `seq`. Returns what
@@ -62,10 +72,22 @@ impl Playout {
     pub fn take(&mut self, seq: u64, delay: Option<SignedDuration>) -> Heard {
         let Some(delay) = delay else { return Heard::Missing };
         let delay = delay.as_nanos();
+        let playout = match self.rule {
+            PlayoutRule::Adaptive => self.adapt(seq, delay),
+            PlayoutRule::Fixed(wait) => {
+                let wait = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
+                self.talkspurt.get_or_insert((0, delay.saturating_add(wait))).1
+            }
+        };
+        if delay <= playout { Heard::Played } else { Heard::Late }
+    }
+
+    /// The playout delay of frame `seq`, which came after `delay`; both ns.
+    fn adapt(&mut self, seq: u64, delay: i64) -> i64 {
         let number = seq / self.frames_of_talkspurt();
         let average = self.average.get_or_insert(Average::beginning(delay as f64));
         average.add(delay as f64);
-        let playout = match self.talkspurt {
+        match self.talkspurt {
             Some((current, playout)) if current == number => playout,
             Some(_) | None => {
                 let wait = (4.0 * average.variation).max(self.frame.as_nanos() as f64);
@@ -74,8 +96,7 @@ impl Playout {
                 self.talkspurt = Some((number, playout));
                 playout
             }
-        };
-        if delay <= playout { Heard::Played } else { Heard::Late }
+        }
     }
 
     /// From a frame's due time to its playout in the current talkspurt; `None` before the first frame.
@@ -137,7 +158,11 @@ mod tests {
 
     /// What became of frames with these delays, and the playout delay of each, ms.
     fn play(delays: &[Option<i64>]) -> (Vec<Heard>, Vec<f64>) {
-        let mut playout = Playout::new(FRAME);
+        play_by(PlayoutRule::Adaptive, delays)
+    }
+
+    fn play_by(rule: PlayoutRule, delays: &[Option<i64>]) -> (Vec<Heard>, Vec<f64>) {
+        let mut playout = Playout::new(FRAME, rule);
         (0..)
             .zip(delays)
             .map(|(seq, delay)| {
@@ -201,13 +226,33 @@ mod tests {
         assert!(playout[0].is_nan() && (playout[2] - 50.0).abs() < 1e-6);
     }
 
+    #[test]
+    fn a_fixed_delay_is_the_first_frames_and_its_wait_and_stays() {
+        let rule = PlayoutRule::Fixed(Duration::from_millis(60));
+        let delays = [None, Some(30), Some(90), Some(91), Some(10), None];
+        let (heard, playout) = play_by(rule, &delays);
+        let [missing, played, late] = [Heard::Missing, Heard::Played, Heard::Late];
+        assert_eq!(heard, [missing, played, played, late, played, missing]);
+        assert!(playout[0].is_nan() && playout[1..].iter().all(|it| it.to_bits() == 90_f64.to_bits()));
+        // Minutes of growing delay do not move it.
+        let growing: Vec<_> = (0..9_000).map(|seq| Some(30 + seq / 100)).collect();
+        let (heard, playout) = play_by(rule, &growing);
+        assert_eq!((playout[8_999], heard[6_000], heard[8_999]), (90.0, played, late));
+    }
+
+    fn any_rule() -> impl Strategy<Value = PlayoutRule> {
+        let fixed = (0_u64..500).prop_map(|ms| PlayoutRule::Fixed(Duration::from_millis(ms)));
+        prop_oneof![Just(PlayoutRule::Adaptive), fixed]
+    }
+
     proptest! {
         #[test]
         fn every_frame_is_played_late_or_missing_and_none_is_played_before_it_came(
             delays in proptest::collection::vec(proptest::option::weighted(0.9, -1_000_i64..100_000), 0..400),
             frame_ms in 1_u64..200,
+            rule in any_rule(),
         ) {
-            let mut playout = Playout::new(Duration::from_millis(frame_ms));
+            let mut playout = Playout::new(Duration::from_millis(frame_ms), rule);
             for (seq, delay) in (0..).zip(&delays) {
                 let delay = delay.map(ms);
                 match (playout.take(seq, delay), delay) {

@@ -21,7 +21,7 @@ use core::fmt;
 
 use talkpath_units::SignedDuration;
 
-use crate::summary::{DelayMs, IpdvMs};
+use crate::summary::{DelayMs, IpdvMs, StateAgeMs};
 
 /// What summary.json says of percentiles that come from here.
 pub const PERCENTILES: &str = "hdr histogram, off by at most 0.1 % or 0.5 us";
@@ -149,6 +149,12 @@ impl Sketch {
             p999: self.at_ms(0.999, &held),
             max: self.most.as_millis_f64(),
         })
+    }
+
+    /// The same of the newest state's age.
+    pub fn state_age_ms(&self) -> Option<StateAgeMs> {
+        let held = self.held();
+        (self.count > 0).then(|| StateAgeMs { p50: self.at_ms(0.5, &held), p99: self.at_ms(0.99, &held) })
     }
 
     /// The same of delay variation.

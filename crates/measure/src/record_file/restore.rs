@@ -11,7 +11,9 @@ use talkpath_units::Instant;
 
 use super::RecordError;
 use super::rows::{PacketRow, SeriesRow};
-use crate::{Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, MessageRecord, RunRecord, Series};
+use crate::{
+    Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, MessageRecord, RunRecord, Series, Terms,
+};
 
 /// One record a repetition, in order of cell and repetition, from the rows of both files.
 ///
@@ -81,7 +83,7 @@ fn named(name: &str) -> FlowRecord {
             clocked: false,
             bounded: false,
             burst: false,
-            voice_frame: None,
+            terms: Terms::default(),
             clock_trusted: true,
         },
         forward: LegRecord::default(),

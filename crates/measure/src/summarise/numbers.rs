@@ -5,7 +5,7 @@
 
 use crate::summary::{
     CallSummary, DelayMs, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
-    RtpStream, Settling, TurnRoundMs,
+    RtpStream, Settling, StateAgeMs, TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
@@ -38,7 +38,7 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     let LossRuns { max, mean, histogram: _ } = &flow.loss_runs;
     tell("loss_runs.max", *max as f64);
     mean.iter().for_each(|&mean| tell("loss_runs.mean", mean));
-    known!(in_time);
+    known!(in_time, deadline_ms);
     if let Some(CallSummary { mos, r, played, late, missing, mouth_to_ear_ms, burst_ratio, .. }) = &flow.call
     {
         tell("call.mos", *mos);
@@ -54,6 +54,7 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
         tell("call.burst_ratio", *burst_ratio);
     }
     known!(floor);
+    parts!(state_age_ms: StateAgeMs { p50, p99 });
     parts!(one_way_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
     parts!(round_trip_delay_ms: DelayMs { min, mean, p50, p90, p95, p99, p999, max });
     parts!(turn_round_ms: TurnRoundMs { p50, p90, p99, max });
@@ -174,6 +175,7 @@ mod tests {
                 mouth_to_ear_ms: Some(MouthToEarMs { mean: 81.0, p50: 80.0, p95: 95.0 }),
                 burst_ratio: 1.5,
                 playout: "adaptive".to_owned(),
+                concealment: "none".to_owned(),
                 basis: Basis::OneWay,
                 direction: Some(Direction::Return),
             }),
@@ -220,7 +222,9 @@ mod tests {
             cwnd_packets: Some(next()),
             window_packets: Some(next()),
             in_time: Some(next()),
+            deadline_ms: Some(next()),
             floor: Some(next()),
+            state_age_ms: Some(StateAgeMs { p50: 121.0, p99: 122.0 }),
             verdict: Some("great".to_owned()),
         }
     }

@@ -1,8 +1,9 @@
 use talkpath_units::Bytes;
 
 use super::*;
-use crate::summary::Summary;
+use crate::summary::{Basis, Summary};
 use crate::testing::{flow, leg, message, ms, run};
+use crate::{CallTerms, PlayoutRule, Terms};
 
 fn summarised(flow: &FlowRecord) -> FlowSummary {
     summarise_flow(flow, &(Instant::ZERO..Instant::from_secs(60)))
@@ -38,9 +39,45 @@ fn a_burst_alone_is_told_in_words_and_a_share_in_time_needs_a_clock() {
     let mut test = flow(&[Some(10), Some(12), Some(160)]);
     let call = summarised(&test);
     assert_eq!((call.verdict, call.in_time), (None, Some(2.0 / 3.0)));
-    (test.info.burst, test.info.clocked) = (true, false);
+    (test.info.burst, test.info.clocked, test.info.terms.deadline) = (true, false, None);
     let burst = summarised(&test);
     assert_eq!((burst.verdict.as_deref(), burst.in_time), (Some("great"), None));
+    test.info.terms.deadline = Some(Duration::from_millis(11));
+    assert_eq!(summarised(&test).in_time, Some(1.0 / 3.0));
+}
+
+#[test]
+fn two_flows_of_a_call_between_untrusted_clocks_are_rated_by_half_the_round_trip() {
+    let way = |name: &str, delays: &[Option<u64>]| {
+        let mut flow = flow(delays);
+        flow.info.name = name.to_owned();
+        flow.info.clock_trusted = false;
+        let playout = PlayoutRule::Adaptive;
+        let call = CallTerms { frame: Duration::from_millis(20), playout, is_concealed: false };
+        flow.info.terms = Terms { call: Some(call), floor: Some(3.6), ..flow.info.terms };
+        flow
+    };
+    let record = run(vec![way("call-up", &[Some(330); 50]), way("call-down", &[Some(90); 50])]);
+    let both = summarise(&record, &BTreeMap::new());
+    let delays = |flow: &FlowSummary| flow.call.clone().unwrap().mouth_to_ear_ms.unwrap().mean;
+    assert!(both.flows.values().all(|flow| (delays(flow) - 250.0).abs() < 1e-3 && flow.in_time.is_none()));
+    let judged = judge::judge(&both, "call").unwrap();
+    assert_eq!((judged.basis, judged.floor), (Basis::HalfRoundTrip, 3.6));
+    // A lone direction has no round trip.
+    let alone = summarise(&run(vec![way("call-up", &[Some(330); 50])]), &BTreeMap::new());
+    assert_eq!((&alone.flows["call-up"].call, judge::judge(&alone, "call-up")), (&None, None));
+}
+
+#[test]
+fn the_age_of_a_state_counts_in_the_window_and_states_from_before_it_are_there() {
+    // Due each 20 ms; the window is 40 to 100 ms. At 40 ms the state of 0 ms is there, then nothing newer.
+    let mut states = flow(&[Some(30), None, None, None, None, None]);
+    states.info.terms.is_state = true;
+    let ages = |flow: &FlowRecord| summarise_flow(flow, &(ms(40)..ms(100))).state_age_ms;
+    assert_eq!(ages(&states), Some(StateAgeMs { p50: 60.0, p99: 80.0 }));
+    states.info.clock_trusted = false;
+    assert_eq!(ages(&states), None);
+    assert_eq!(ages(&flow(&[Some(30); 6])), None);
 }
 
 #[test]
@@ -224,7 +261,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     assert_eq!(
         keys(flow),
         "transport cc sent received lost lost_forward lost_return loss_rate duplicates reordered unfinished refused \
-         loss_runs in_time call floor one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
+         loss_runs in_time deadline_ms call floor state_age_ms one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
          settling net_rate_pps \
          error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
          retransmissions timeouts cwnd_packets window_packets send_buffer_bytes verdict file"

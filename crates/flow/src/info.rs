@@ -1,0 +1,48 @@
+//! What a record says of its flow, as the scenario has it.
+
+use talkpath_measure::metrics::in_time;
+use talkpath_measure::{CallTerms, FlowInfo, PlayoutRule, Terms};
+use talkpath_scenario::{Concealment, Flow, Judging, Playout};
+use talkpath_units::Instant;
+
+/// What a record says of `flow`, whose connection was to open at `start`, with the congestion control `cc`,
+/// between hosts whose clocks are trusted or not.
+pub fn flow_info(flow: &Flow, cc: Option<String>, start: Instant, clock_trusted: bool) -> FlowInfo {
+    FlowInfo {
+        name: flow.name.clone(),
+        group: flow.group.clone(),
+        transport: flow.transport_name.clone(),
+        cc,
+        start,
+        clocked: flow.workload.is_clocked(),
+        bounded: flow.workload.is_bounded(),
+        burst: flow.workload.sends_bursts(),
+        terms: terms(flow),
+        clock_trusted,
+    }
+}
+
+/// What `flow` is judged by. A workload on a clock has the deadline of a conversation, unless the scenario
+/// names another.
+fn terms(flow: &Flow) -> Terms {
+    let usual = flow.workload.is_clocked().then(|| in_time::limit(flow.echo.is_some()));
+    match flow.judging {
+        Judging::Unjudged => Terms { deadline: usual, ..Terms::default() },
+        Judging::Call { playout, concealment, floor } => {
+            let playout = match playout {
+                Playout::Adaptive => PlayoutRule::Adaptive,
+                Playout::Fixed(wait) => PlayoutRule::Fixed(wait),
+            };
+            let is_concealed = match concealment {
+                Concealment::Silence => false,
+                Concealment::G711AppendixI => true,
+            };
+            let frame = flow.workload.voice_frame_time();
+            let call = frame.map(|frame| CallTerms { frame, playout, is_concealed });
+            Terms { deadline: usual, call, is_state: false, floor: Some(floor) }
+        }
+        Judging::InTime { deadline, is_state, floor } => {
+            Terms { deadline: deadline.or(usual), call: None, is_state, floor: Some(floor) }
+        }
+    }
+}
