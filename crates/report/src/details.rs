@@ -1,7 +1,8 @@
 //! Every figure of every flow of one repetition: flows across, figures down. For the page, if there is room.
 
 use talkpath_measure::summary::{
-    DelayMs, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary, TurnRoundMs,
+    Basis, CallSummary, DelayMs, Direction, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary,
+    TurnRoundMs,
 };
 
 use crate::grid::{Column, Grid, Role, Row, printable};
@@ -24,7 +25,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 64] = [
+const FIGURES: [FigureText; 68] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -40,11 +41,15 @@ const FIGURES: [FigureText; 64] = [
     ("longest run of missing messages", |f| count(f.loss_runs.max)),
     ("mean run of missing messages", |f| fixed(f.loss_runs.mean, 2)),
     ("in time, %", |f| percent(f.in_time)),
+    ("deadline, ms", |f| ms(f.deadline_ms)),
     ("opinion score (MOS)", |f| fixed(f.call.as_ref().map(|call| call.mos), 2)),
     ("mouth to ear p50, ms", |f| {
         ms(f.call.as_ref().and_then(|call| Some(call.mouth_to_ear_ms.as_ref()?.p50)))
     }),
     ("frames late for playout", |f| f.call.as_ref().map_or_else(unknown, |call| count(call.late))),
+    ("the call's figures rest on", |f| f.call.as_ref().map_or_else(unknown, basis)),
+    ("age of the newest state p50, ms", |f| ms(f.state_age_ms.as_ref().map(|age| age.p50))),
+    ("age of the newest state p99, ms", |f| ms(f.state_age_ms.as_ref().map(|age| age.p99))),
     ("round trip min, ms", |f| rtt(f, |d| d.min)),
     ("round trip mean, ms", |f| rtt(f, |d| d.mean)),
     ("round trip p50, ms", |f| rtt(f, |d| d.p50)),
@@ -103,6 +108,20 @@ const FIGURES: [FigureText; 64] = [
 
 /// Lengths that a cell shows.
 const HISTOGRAM: usize = 8;
+
+/// Along which way, and what its receiver does.
+fn basis(call: &CallSummary) -> String {
+    let way = match (call.basis, call.direction) {
+        (Basis::HalfRoundTrip, _) => "half the round trip",
+        (_, Some(Direction::Return)) => "the way back",
+        (_, _) => "the way out",
+    };
+    let concealment = match call.concealment.as_str() {
+        "" | "none" => "nothing concealed".to_owned(),
+        kind => format!("concealment {}", printable(kind)),
+    };
+    format!("{way}, {} playout, {concealment}", printable(&call.playout))
+}
 
 fn rtt(flow: &FlowSummary, pick: fn(&DelayMs) -> f64) -> String {
     ms(flow.round_trip_delay_ms.as_ref().map(pick))

@@ -1,11 +1,14 @@
 //! What the words of the tables mean, for the foot of a table and for the page.
 
+use core::cmp::Ordering;
+
+use talkpath_measure::metrics::in_time;
 use talkpath_measure::summary::Summary;
 
 use crate::number::{UNKNOWN, counted};
 use crate::tables::FROM;
 use crate::verdict::RULE;
-use crate::view::{CellView, Condition, DelayKind, Metric};
+use crate::view::{CellView, Condition, DelayKind};
 
 /// Words and their meanings, in the order to show them.
 pub(crate) type Terms = Vec<(&'static str, String)>;
@@ -42,11 +45,12 @@ pub(crate) fn of_comparison(
     terms.extend(delay_terms(["round trip", "one way"], has));
     terms.extend(turn_round(shown));
     terms.extend(common());
-    let timed = conditions
-        .iter()
-        .flat_map(|condition| &condition.cells)
-        .any(|cell| cell.resolve(flow).and_then(|name| cell.value(name, Metric::InTime)).is_some());
-    terms.extend(timed.then(in_time));
+    let cells = conditions.iter().flat_map(|condition| &condition.cells);
+    let timed = cells.filter_map(|cell| cell.flow(cell.resolve(flow)?).filter(|flow| flow.in_time.is_some()));
+    let mut deadlines: Vec<_> = timed.map(|flow| flow.deadline_ms).collect();
+    deadlines.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    deadlines.dedup();
+    terms.extend((!deadlines.is_empty()).then(|| in_time_term(&deadlines)));
     let beside = conditions.iter().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
     let ranked = !conditions.iter().flat_map(|condition| &condition.cells).any(CellView::is_of_several);
@@ -107,9 +111,23 @@ fn common() -> Terms {
     ]
 }
 
-fn in_time() -> (&'static str, String) {
-    let text = "of all that were due, those there within 150 ms, or back within 300 ms; a missing message is late (ITU-T G.114)";
-    ("in time", text.to_owned())
+/// With the deadlines of the table's flows, ms.
+fn in_time_term(deadlines: &[Option<f64>]) -> (&'static str, String) {
+    let of_a_conversation = |deadline: &Option<f64>| {
+        let usual = [false, true].map(|is_echo| in_time::limit(is_echo).as_millis_f64());
+        deadline.is_none_or(|deadline| usual.contains(&deadline))
+    };
+    let text = if deadlines.iter().all(of_a_conversation) {
+        "of all that were due, those there within 150 ms, or back within 300 ms; a missing message is late (ITU-T G.114)"
+            .to_owned()
+    } else {
+        let deadlines: Vec<_> = deadlines.iter().flatten().map(|deadline| format!("{deadline}")).collect();
+        let deadlines = deadlines.join(" or ");
+        format!(
+            "of all that were due, those that came within their deadline of {deadlines} ms; a missing message is late"
+        )
+    };
+    ("in time", text)
 }
 
 fn resent() -> (&'static str, String) {

@@ -328,6 +328,19 @@ mod tests {
         }
     }
 
+    /// A departure from Annex B: there the cubic is below 1, by 0.011 at most.
+    #[test]
+    fn a_score_is_one_where_the_cubic_dips_below_it() {
+        let cubic = |r: f64| 1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6;
+        let factors = (0..=100).map(|tenths| f64::from(tenths) / 10.0);
+        let scores: Vec<_> = factors.clone().map(mos).collect();
+        assert!(scores.is_sorted() && scores.iter().all(|score| *score >= 1.0));
+        let dips: Vec<_> = factors.filter(|r| cubic(*r) < 1.0).collect();
+        assert_eq!((dips.first(), dips.last()), (Some(&0.1), Some(&6.5)));
+        assert!(dips.iter().all(|r| mos(*r).to_bits() == 1_f64.to_bits() && cubic(*r) > 0.9888));
+        assert!(mos(6.6) > 1.0);
+    }
+
     #[test]
     fn bursts_of_loss_are_worse_than_as_much_loss_at_random() {
         let of =
