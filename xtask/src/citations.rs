@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tag_of_the_tree_is_well_formed() {
+    fn every_row_is_whole_and_every_tag_well_formed() {
         if let Err(report) = run(&crate::tree::workspace_root(), &[]) {
             panic!("{report}");
         }
