@@ -175,6 +175,9 @@ pub(crate) struct CompareArgs {
     /// Path preset for sim and emu; the files are under scenarios/paths/
     #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = HOME)]
     pub(crate) path: String,
+    /// Set a key of the scenario that is compared, such as `kernel=this`; may be given again
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
     /// Add a bulk upload beside the call in `live` too (`sim` and `emu` always do)
     #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
     pub(crate) load: bool,

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use talkpath_kernel::this_kernel::this_kernel;
 use talkpath_scenario::{
-    Diagnostic, Diagnostics, Files, Located, NoFiles, Options, Plan, Source, load_with_files,
+    Diagnostic, Diagnostics, Files, KernelProfile, Located, NoFiles, Options, Plan, Source, load_with_files,
 };
 use talkpath_units::Bytes;
 
@@ -21,7 +22,7 @@ pub(crate) fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure>
 
 /// Understands `text`, which messages call `name` and which names no files.
 pub(crate) fn load_text(name: &str, text: String, options: &Options) -> Result<Plan, Failure> {
-    understand(name, text, options, &NoFiles)
+    understand(name, text, options, &ThisMachine)
 }
 
 fn understand(name: &str, text: String, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
@@ -54,6 +55,27 @@ impl Files for Beside {
         }
         let path = path.into_os_string().into_string().map_err(|_| "its path is not UTF-8".to_owned())?;
         Ok(Located { path, size: Bytes::new(meta.len()) })
+    }
+
+    fn this_kernel(&self) -> Result<KernelProfile, String> {
+        ThisMachine.this_kernel()
+    }
+}
+
+/// No files, but the kernel that runs.
+struct ThisMachine;
+
+impl Files for ThisMachine {
+    fn text(&self, name: &str) -> Result<String, String> {
+        NoFiles.text(name)
+    }
+
+    fn locate(&self, name: &str) -> Result<Located, String> {
+        NoFiles.locate(name)
+    }
+
+    fn this_kernel(&self) -> Result<KernelProfile, String> {
+        this_kernel().map_err(|why| format!("this machine's kernel cannot be read: {why}"))
     }
 }
 

@@ -256,6 +256,7 @@ fn flood() -> Scenario {
         repeat: 1,
         far_clock: None,
         ip: IpVersion::V4,
+        kernel: None,
         links: vec![link("up"), link("down")],
         flows: vec![flow],
     }

@@ -7,18 +7,19 @@
 //! | `min_rto` | sysctl `tcp_rto_min_us` (Linux 6.11), if all TCP flows agree |
 //! | `initial_window`, `delayed_ack = false` | the route's `initcwnd` and `quickack`, if all agree |
 //! | `timer_granularity` | not at all: it is the kernel's own, and a scenario may name it |
+//! | `kernel` | not at all: a warning says what this kernel has instead |
 //!
 //! If the flows do not agree, the kernel's own value holds, and a warning names the flows that wanted
 //! another.
 
 use std::borrow::Cow;
 
-use rustix::time::{ClockId, clock_getres};
 use talkpath_kernel::host::netlink::Route;
+use talkpath_kernel::this_kernel::{jiffy, profile_warning};
 use talkpath_kernel::unsupported::ignored;
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
-use talkpath_units::{Duration, Packets};
+use talkpath_units::{Bytes, Duration, Packets};
 
 use crate::world::Setting;
 
@@ -96,7 +97,8 @@ impl HostTcp {
             .map(|(flow, keys)| {
                 format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
             })
-            .chain(scenario.flows.iter().filter_map(loose_window))
+            .chain(scenario.flows.iter().filter_map(|flow| loose_window(flow, usual_rwnd(scenario))))
+            .chain(profile_warning(scenario))
             .collect()
     }
 
@@ -132,8 +134,8 @@ impl HostTcp {
 /// What to say of an `rwnd` that does not bound the window here. Linux takes TCP_WINDOW_CLAMP back as soon as
 /// it has measured how much memory a segment takes (tcp_measure_rcv_mss), and tunes the buffer from then on,
 /// unless SO_RCVBUF is set.
-fn loose_window(flow: &Flow) -> Option<String> {
-    let config = tcp(flow).filter(|config| config.rwnd != KERNEL.rwnd)?;
+fn loose_window(flow: &Flow, usual: Bytes) -> Option<String> {
+    let config = tcp(flow).filter(|config| config.rwnd != usual)?;
     flow.receiver.socket_buffer.is_none().then(|| {
         format!(
             "flow {}: rwnd = \"{} B\" does not bound the window in `emu`: the kernel lets it grow to 64 KiB and more, \
@@ -144,6 +146,11 @@ fn loose_window(flow: &Flow) -> Option<String> {
     })
 }
 
+/// The `rwnd` of a flow that does not bound its window: the scenario's kernel has it, or else the stack.
+pub(super) fn usual_rwnd(scenario: &Scenario) -> Bytes {
+    scenario.kernel.as_ref().map_or(KERNEL.rwnd, |profile| profile.rwnd)
+}
+
 /// The value that all have, if there are any.
 fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
     let first = values.next()?;
@@ -152,14 +159,6 @@ fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
 
 fn tcp(flow: &Flow) -> Option<&TcpConfig> {
     flow.transport.as_tcp()
-}
-
-/// This kernel's jiffy, which is the resolution of its coarse clocks (clock_getres(2)), if the kernel reports
-/// it; a scenario cannot set it, but may name it.
-fn jiffy() -> Option<Duration> {
-    let tick = clock_getres(ClockId::RealtimeCoarse);
-    let nanoseconds = u64::try_from(tick.tv_sec * 1_000_000_000 + tick.tv_nsec).ok()?;
-    (nanoseconds > 0).then_some(Duration::from_nanos(nanoseconds))
 }
 
 /// Keys that this arena keeps, or reports on by itself.
@@ -182,7 +181,8 @@ const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]
 mod tests {
-    use talkpath_scenario::{Options, Source, load};
+    use talkpath_scenario::{KernelProfile, Options, Source, load};
+    use talkpath_transport::TransportConfig;
 
     use super::*;
 
@@ -261,6 +261,36 @@ mod tests {
         let warnings = HostTcp::of(&first).warnings(&first);
         let said = ["flow a", "rwnd = \"16000 B\"", "does not bound", "socket_buffer"];
         assert!(warnings.len() == 1 && said.iter().all(|words| warnings[0].contains(words)), "{warnings:?}");
+    }
+
+    /// The two hosts are this machine's, whatever a profile says.
+    #[test]
+    fn a_profile_that_is_not_this_kernel_s_is_warned_of_once() {
+        let plain = scenario("", "");
+        let own = talkpath_kernel::this_kernel::this_kernel().unwrap();
+        let with = |profile| Scenario { kernel: Some(profile), ..plain.clone() };
+        assert_eq!(HostTcp::of(&plain).warnings(&with(own.clone())), [""; 0]);
+        let other = KernelProfile { header_room: Bytes::new(448), small_head: None, ..own };
+        let warnings = HostTcp::of(&plain).warnings(&with(other));
+        let said = ["not this machine's", "header_room is", "not \"448 B\"", "kernel = \"this\""];
+        assert!(warnings.len() == 1 && said.iter().all(|words| warnings[0].contains(words)), "{warnings:?}");
+    }
+
+    /// Its `rwnd` bounds no window: it is where the kernel's own buffer ends.
+    #[test]
+    fn the_rwnd_of_a_profile_clamps_no_window() {
+        let mut plain = scenario("", "");
+        let profile = KernelProfile {
+            rwnd: Bytes::new(3 << 20),
+            ..talkpath_kernel::this_kernel::this_kernel().unwrap()
+        };
+        for flow in &mut plain.flows {
+            let TransportConfig::Tcp(config) = &mut flow.transport else { panic!("a TCP flow") };
+            config.rwnd = profile.rwnd;
+        }
+        plain.kernel = Some(profile);
+        let warnings = HostTcp::of(&plain).warnings(&plain);
+        assert!(!warnings.iter().any(|warning| warning.contains("does not bound")), "{warnings:?}");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::unsupported::lacks_congestion_control;
 use talkpath_scenario::{Direction, Flow, Scenario};
-use talkpath_transport::{Stack, TcpConfig};
 use talkpath_units::Bytes;
 
+use crate::host_tcp::usual_rwnd;
 use crate::packet::Host;
 use crate::world::SocketPlan;
 
@@ -22,7 +22,7 @@ pub(super) fn socket_plans<'a>(
         let path_mtu = is_narrower.then_some(path_mtu.get() as u32);
         let tcp = flow.transport.as_tcp();
         let window_clamp = tcp
-            .filter(|config| config.rwnd != TcpConfig::preset(Stack::Linux, false).rwnd)
+            .filter(|config| config.rwnd != usual_rwnd(scenario))
             .map(|config| u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX));
         let is_paced = tcp.is_some_and(|config| config.pacing);
         for is_sender in [true, false] {

@@ -4,6 +4,8 @@
 use talkpath_scenario::Flow;
 use talkpath_transport::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig};
 
+use crate::this_kernel::jiffy;
+
 /// Whether the kernel of `host` (this one; the name is for the message) has congestion control `cc`.
 ///
 /// # Errors
@@ -81,7 +83,8 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     if config.min_rto != KERNEL.min_rto {
         ignored.push("min_rto");
     }
-    if config.timer_granularity != KERNEL.timer_granularity {
+    // It cannot be set, but a scenario may name what it is.
+    if config.timer_granularity != KERNEL.timer_granularity && Some(config.timer_granularity) != jiffy() {
         ignored.push("timer_granularity");
     }
     if config.ticks != KERNEL.ticks {

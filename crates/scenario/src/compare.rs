@@ -5,8 +5,14 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 /// One voice call with echo over each of `transports`, one at a time, on the preset `path`; beside a bulk
 /// upload over TCP if `load` is set. The upload begins at some instant of the first second: on a path without
-/// chance of its own all repetitions would else be one and the same.
-pub fn compare_scenario(path: &str, transports: &[String], load: bool, duration: Duration) -> String {
+/// chance of its own all repetitions would else be one and the same. `kernel` is the key of that name.
+pub fn compare_scenario(
+    path: &str,
+    transports: &[String],
+    load: bool,
+    duration: Duration,
+    kernel: Option<&str>,
+) -> String {
     let first = transports.first().map_or("udp", String::as_str);
     let beside = if load { " beside an upload" } else { "" };
     let voice: [(_, Value); 3] = [("kind", "voice".into()), ("codec", "g711".into()), ("echo", true.into())];
@@ -23,6 +29,9 @@ pub fn compare_scenario(path: &str, transports: &[String], load: bool, duration:
     document.insert("name", value(format!("voice over {path}{beside}")));
     document.insert("duration", value(duration.to_string()));
     document.insert("path", value(path));
+    if let Some(kernel) = kernel {
+        document.insert("kernel", value(kernel));
+    }
     document.insert("flow", Item::Table(flows));
     document.insert("sweep", Item::Table(sweep));
     document.to_string()

@@ -1,5 +1,5 @@
-//! The files that a scenario names: traces, whose text becomes part of the plan, and files to be sent, which
-//! stay where they are.
+//! What a scenario names outside itself: traces, whose text becomes part of the plan; files to be sent, which
+//! stay where they are; and the kernel of this machine.
 //!
 //! | key | what the file is |
 //! | --- | --- |
@@ -19,9 +19,10 @@ use talkpath_units::Bytes;
 
 use crate::diagnostic::{Log, Place};
 use crate::edit::split;
+use crate::kernel::{self, KernelProfile};
 use crate::tree::{Node, Table, Value};
 
-/// Where a scenario's files are; names are as the scenario writes them, relative to its own folder.
+/// Where a scenario's files are, and this machine's kernel; names are as the scenario writes them, relative to its own folder.
 pub trait Files {
     /// The text of the file `name`.
     ///
@@ -34,6 +35,14 @@ pub trait Files {
     /// # Errors
     /// Why it cannot be had, as a phrase.
     fn locate(&self, name: &str) -> Result<Located, String>;
+
+    /// The kernel of the machine that loads the scenario: `kernel = "this"`.
+    ///
+    /// # Errors
+    /// Why its values cannot be had, as a phrase.
+    fn this_kernel(&self) -> Result<KernelProfile, String> {
+        Err("this machine's kernel cannot be named here".to_owned())
+    }
 }
 
 /// A file to be sent.
@@ -68,6 +77,8 @@ pub(crate) struct Contents {
     losses: BTreeMap<String, LossTrace>,
     delays: BTreeMap<String, DelayTrace>,
     sizes: BTreeMap<String, Bytes>,
+    /// Read at the first `this`.
+    kernel: Option<Result<KernelProfile, String>>,
 }
 
 impl Files for NoFiles {
@@ -116,6 +127,9 @@ impl Contents {
     }
 
     fn node(&mut self, node: &mut Node, at: &mut Vec<String>, files: &dyn Files, log: &mut Log) {
+        if is_kernel(at) && kernel::is_this(node) {
+            return self.this_kernel(node, files, log);
+        }
         match &mut node.value {
             Value::Table(table) => self.table(table, at, files, log),
             Value::List(list) => list.iter_mut().for_each(|node| self.node(node, at, files, log)),
@@ -125,6 +139,17 @@ impl Contents {
                 }
             }
             Value::Number(_) | Value::Flag(_) | Value::Date(_) => {}
+        }
+    }
+
+    fn this_kernel(&mut self, node: &mut Node, files: &dyn Files, log: &mut Log) {
+        // A sweep may name it more than once.
+        match self.kernel.get_or_insert_with(|| files.this_kernel()) {
+            Ok(profile) => kernel::replace_this(node, profile),
+            Err(why) => {
+                let help = format!("there are: {}", kernel::names().collect::<Vec<_>>().join(", "));
+                log.mistake(&node.place, "kernel", why.clone(), Some(help));
+            }
         }
     }
 
@@ -203,6 +228,12 @@ impl Contents {
             .find(|name| !self.traces.iter().any(|trace| trace.name.eq_ignore_ascii_case(name)))
             .unwrap_or_default()
     }
+}
+
+/// True if `kernel` stands at `at`: at the top, or among a sweep's values.
+fn is_kernel(at: &[String]) -> bool {
+    matches!(at, [key] if key == "kernel")
+        || matches!(at, [sweep, key] if sweep == "sweep" && key == "kernel")
 }
 
 /// What a key's file is.

@@ -29,7 +29,8 @@ fn fill_keys(table: &Table, keys: &'static [Key], place: &Place) -> Table {
     filled
 }
 
-fn value(node: &Node, kind: &'static Kind) -> Node {
+/// `node`, a value of this kind, with its defaults.
+pub(crate) fn value(node: &Node, kind: &Kind) -> Node {
     let mut node = node.clone();
     match kind {
         Kind::Table(spec) => refill(&mut node, |inner, place| table(inner, spec, place)),
@@ -68,7 +69,7 @@ fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {
     filled.set("kind", kind.clone());
     filled.entries.extend(fill_keys(table, variant.keys, place).entries);
     if variant.keys.iter().any(|key| matches!(key.default, Default::Follows(_))) {
-        for (name, text) in resolve::stack_defaults(variant.name, &filled) {
+        for (name, text) in resolve::defaults(variant.name, &filled) {
             if filled.get(name).is_none()
                 && let Some(node) = crate::tree::parse_value(&text, place)
             {

@@ -15,6 +15,7 @@ mod edit;
 mod emit;
 mod files;
 mod fill;
+mod kernel;
 mod keys;
 pub mod model;
 mod plan;
@@ -29,6 +30,7 @@ mod tree;
 pub use compare::compare_scenario;
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
+pub use kernel::KernelProfile;
 pub use keys::key_tables;
 pub use model::{
     Codec, Concealment, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, Judging, LinkIndex,

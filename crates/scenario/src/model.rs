@@ -8,6 +8,7 @@ use talkpath_path::LinkConfig;
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Seed};
 
+use crate::kernel::KernelProfile;
 pub use judging::{Concealment, Judging, Playout};
 pub use workload::{Codec, Demand, WorkloadConfig};
 
@@ -30,6 +31,8 @@ pub struct Scenario {
     pub far_clock: Option<FarClock>,
     /// What carries the flows.
     pub ip: IpVersion,
+    /// The kernel of both hosts, if the scenario names it. Its values stand in the flows' transports already.
+    pub kernel: Option<KernelProfile>,
     /// Every one-way link; a route names them by index.
     pub links: Vec<NamedLink>,
     /// Every flow: copies and both directions expanded, in file order.

@@ -11,7 +11,7 @@ use crate::keys::ROOT;
 use crate::read::At;
 use crate::sweep::Sweep;
 use crate::tree::{self, Node, Table, Value};
-use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, resolve};
+use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, resolve};
 
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,7 +129,8 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
     let mut common: Option<Table> = None;
     let mut flows = 0_usize;
     for index in 0..sweep.cells() {
-        let (cell, values, label) = sweep.cell(root, index, log);
+        let (mut cell, values, label) = sweep.cell(root, index, log);
+        kernel::apply(&mut cell);
         check::table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
         let filled = fill::table(&cell, &ROOT, &Place::START);
         let scenario = resolve::scenario(&filled, contents, log);

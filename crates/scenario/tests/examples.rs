@@ -105,15 +105,16 @@ fn an_echo_knows_how_it_writes() {
 #[test]
 fn the_comparison_is_a_scenario_like_any_other() {
     let transports = ["udp", "tcp", "tcp-nodelay"].map(str::to_owned);
-    let text = compare_scenario("home-adsl", &transports, true, Duration::from_secs(60));
+    let text = compare_scenario("home-adsl", &transports, true, Duration::from_secs(60), None);
     let with_load = plan("compare.toml", &text);
     assert_eq!(with_load.cells.len(), 3);
     assert_eq!(with_load.cells[2].scenario.flows[0].transport_name, "tcp-nodelay");
     assert_eq!(with_load.cells[2].scenario.flows[1].workload, WorkloadConfig::Bulk { bytes: None });
     assert_resolved_form_is_equal(&with_load);
-    let text = compare_scenario("lan", &transports, false, Duration::from_millis(1500));
+    let text = compare_scenario("lan", &transports, false, Duration::from_millis(1500), Some("debian-12"));
     let without = plan("compare.toml", &text);
     assert_eq!(without.cells[0].scenario.flows.len(), 1);
+    assert_eq!(without.cells[0].scenario.kernel.as_ref().map(|kernel| kernel.release.as_str()), Some("6.1"));
     assert_eq!(without.cells[0].scenario.duration, Duration::from_millis(1500));
 }
 

@@ -243,6 +243,41 @@ fn a_small_send_buffer_holds_large_messages_up_as_long_as_a_kernels_does() {
     }
 }
 
+/// Linux 6.18 over the emulated path, HZ = 250 and 192 B for headers: 122.6 ms at the median. What waits is
+/// the autotuned send buffer: two windows of segments, each as large as one alone in its memory, 2304 B there
+/// and 4352 B where 320 B are kept free for headers (tcp_sndbuf_expand). Only the profile says which.
+#[test]
+fn what_waits_in_an_autotuned_send_buffer_is_as_much_as_in_the_kernel_of_the_profile() {
+    let median = |kernel: &str| {
+        let record = common::run(&format!(
+            r#"
+            duration = "12 s"
+            warm_up = "2 s"
+            seed = 90217
+            {kernel}
+            [path]
+            up = {{ rate = "17 Mbps", delay = "23 ms", queue = "fq_codel" }}
+            down = {{ rate = "40 Mbps", delay = "9 ms", queue = "fq_codel" }}
+            [flow.call]
+            transport = "udp"
+            workload = {{ kind = "voice", codec = "g711", echo = true }}
+            [flow.upload]
+            transport = "tcp"
+            workload = "bulk"
+            start = {{ from = "0 s", to = "1 s" }}
+            "#
+        ));
+        let upload = &summarise(&record, &Default::default()).flows["upload"];
+        upload.one_way_delay_ms.as_ref().expect("bytes were read").p50
+    };
+    let lean = median(r#"kernel = { kind = "linux-6.18", header_room = "192 B", small_head = "576 B" }"#);
+    assert!((lean / 122.6 - 1.0).abs() < 0.02, "{lean}");
+    let distribution = median(r#"kernel = "linux-6.18""#);
+    // The path takes 23 ms of both.
+    let waits = (distribution - 23.0) / (lean - 23.0);
+    assert!((waits / (4352.0 / 2304.0) - 1.0).abs() < 0.1, "{distribution} and {lean}");
+}
+
 /// RFC 3168 §5: a queue that marks from 20 packets on, and has room for 400, is kept short without a loss.
 /// The path holds 17.7 packets, and half of the window at the mark, 38 packets, fills it still. Linux's Reno
 /// with SACK falls to a quarter: PRR lets the segment with CWR leave at once, so that it meets the queue at

@@ -32,10 +32,12 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     let load = args.load || place.arena != ArenaKind::Live;
     // A live run's path is the network: it is named after where it went.
     let name = place.to.as_ref().map(|host| ("name".to_owned(), format!("voice to {host}")));
-    let set = name.into_iter().collect();
+    let set = name.into_iter().chain(args.set.iter().cloned()).collect();
+    // The kernel's own hosts are compared with hosts as this kernel makes them.
+    let kernel = (place.arena == ArenaKind::Emu).then_some("this");
     let options = Options { set, seed: args.place.seed, repeat };
     let plan_for = |duration| {
-        let text = compare_scenario(&args.path, &args.transports(), load, duration);
+        let text = compare_scenario(&args.path, &args.transports(), load, duration, kernel);
         load_text("the scenario of `talkpath compare`", text, &options)
     };
     let plan = match place.arena {
@@ -79,6 +81,9 @@ fn way_on(args: &CompareArgs, place: &Place) -> String {
     for (flag, number) in [("seed", args.place.seed), ("repeat", args.place.repeat)] {
         choices += &number.map_or_else(String::new, |number| format!(" --{flag} {number}"));
     }
+    for (key, value) in &args.set {
+        choices += &format!(" --set '{key}={value}'");
+    }
     // Between two hosts the path is the network.
     let path = if args.path == HOME { String::new() } else { format!(" --path {}", args.path) };
     match place.arena {
@@ -87,7 +92,11 @@ fn way_on(args: &CompareArgs, place: &Place) -> String {
              Between two hosts: `{} serve` on the other, then {compare} --to HOST{choices} here\n",
             program()
         ),
-        ArenaKind::Emu => format!("The same in the simulator: {compare}{path}{choices}\n"),
+        ArenaKind::Emu => {
+            let kernel =
+                if args.set.iter().any(|(key, _)| key == "kernel") { "" } else { " --set kernel=this" };
+            format!("The same in the simulator: {compare}{path}{choices}{kernel}\n")
+        }
         ArenaKind::Live => format!("The same in the simulator: {compare}{choices}\n"),
     }
 }

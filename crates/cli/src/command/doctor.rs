@@ -7,6 +7,7 @@ use std::thread;
 
 use serde::Serialize;
 use talkpath_emu::{Capabilities, Means, Preemption, probe};
+use talkpath_kernel::this_kernel::this_kernel;
 use talkpath_measure::STOLEN_SHARE_TOLD;
 
 use crate::args::Common;
@@ -62,6 +63,7 @@ fn findings() -> Vec<Finding> {
         ip("IPv4", UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_ok()),
         ip("IPv6", UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()),
         congestion_control(&machine),
+        kernel_profile(),
     ]
 }
 
@@ -193,6 +195,19 @@ fn clock_source(machine: &Capabilities) -> Finding {
         state: source.unwrap_or("unknown").to_owned(),
         advice: matches!(source, Some("hpet" | "acpi_pm"))
             .then_some("it is slow to read: tsc or kvm-clock is better"),
+    }
+}
+
+/// What `kernel = "this"` stands for.
+fn kernel_profile() -> Finding {
+    let subject = "kernel = \"this\"";
+    match this_kernel() {
+        Ok(own) => Finding { subject, state: format!("ready: {}", own.values_text()), advice: None },
+        Err(why) => Finding {
+            subject,
+            state: format!("not here: {why}"),
+            advice: Some("name another profile; `talkpath check --keys` lists them"),
+        },
     }
 }
 

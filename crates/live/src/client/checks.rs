@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::this_kernel::profile_warning;
 use talkpath_kernel::unsupported::{ignored, lacks_congestion_control};
 use talkpath_scenario::{IpVersion, Scenario};
 
@@ -66,5 +67,6 @@ pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
             ));
         }
     }
+    warnings.extend(profile_warning(scenario));
     warnings
 }

@@ -32,6 +32,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         repeat: 1,
         far_clock: None,
         ip: talkpath_scenario::IpVersion::V4,
+        kernel: None,
         links: Vec::new(),
         flows,
     }

@@ -5,12 +5,14 @@
 //! docs/reference/scenario.md shows.
 
 mod flow;
+mod kernel;
 mod link;
 mod root;
 mod tables;
 mod transport;
 
 pub(crate) use flow::{FLOW, RECEIVER};
+pub(crate) use kernel::KERNEL;
 pub(crate) use link::LINK;
 pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::key_tables;

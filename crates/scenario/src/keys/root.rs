@@ -69,6 +69,12 @@ const ROOT_KEYS: &[Key] = &[
         "the version of IP that carries the flows. IPv6 has 20 B more of header in each packet and needs links of 1280 B and \
          more; `live` then needs the far host's IPv6 address",
     ),
+    key(
+        "kernel",
+        Kind::Tagged(&super::KERNEL),
+        Default::Absent("each transport has the defaults of its own keys"),
+        "the kernel of both hosts: a set of defaults for the transports with `stack = \"linux\"`. A key of a transport wins",
+    ),
     key("flow", Kind::Map(&super::FLOW), Default::Required, "`[flow.NAME]`: what is sent, over what"),
     key(
         "sweep",

@@ -10,6 +10,7 @@ use crate::keys::{Tagged, Variant};
 pub fn key_tables() -> String {
     let mut text = String::new();
     table(&mut text, "At the top of the file", ROOT.keys);
+    tagged_of(&mut text, ROOT.keys);
     table(&mut text, "`far_clock`", FAR_CLOCK.keys);
     table(&mut text, "A link: `[path.up]`, `[path.down]`, `[link.NAME]`", LINK.keys);
     tagged_of(&mut text, LINK.keys);

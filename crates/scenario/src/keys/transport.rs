@@ -26,6 +26,13 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
                     Default::Is("\"106496 B\""),
                     "size given to the receiving socket (SO_RCVBUF); twice this is Linux's `net.core.rmem_default`",
                 ),
+                key(
+                    "small_head",
+                    Kind::Quantity { measures: SMALL_HEAD, words: &["none"] },
+                    Default::Is("\"576 B\""),
+                    "memory that `linux` charges for a small datagram, besides 256 B for its sk_buff; `none` charges the next power of two, as \
+                     kernels before 6.3 do. Kernels with wireless networks or tunnels have 640 B, or 704 B since 6.14",
+                ),
             ],
         },
         Variant { name: "tcp", doc: "TCP (RFC 9293) with Nagle's algorithm", keys: TCP_KEYS },
@@ -236,6 +243,12 @@ const TCP_KEYS: &[Key] = &[
         "receive buffer of the far end. It bounds the window that the far end advertises; a packet counts as `mss`",
     ),
     key(
+        "initial_rwnd",
+        quantity(INITIAL_RWND),
+        Default::Is("\"65536 B\""),
+        "what of `rwnd` a `linux` receiver offers at first: half of `net.ipv4.tcp_rmem[1]`. It grows as the application reads",
+    ),
+    key(
         "delayed_ack",
         Kind::DelayedAck(DELAYED_ACK),
         BY_STACK,
@@ -322,11 +335,24 @@ const TCP_KEYS: &[Key] = &[
          `linux` takes twice that as memory, and each segment's head takes a part of it. `rfc` and `bsd-reno` hold the size as payload",
     ),
     key(
+        "send_buffer_max",
+        quantity(SEND_BUFFER),
+        Default::Is("\"4194304 B\""),
+        "memory that `send_buffer = \"auto\"` grows to (`net.ipv4.tcp_wmem[2]`)",
+    ),
+    key(
         "header_room",
         quantity(HEADER_ROOM),
         Default::Is("\"320 B\""),
         "memory that the sending kernel keeps free for headers in each segment. `linux` charges it to the send buffer: 320 B if wireless \
          networks or tunnels are built in, else 192 B. A real kernel has its own value",
+    ),
+    key(
+        "small_head",
+        Kind::Quantity { measures: SMALL_HEAD, words: &["auto", "none"] },
+        Default::Is("\"auto\""),
+        "memory of the object in which `linux` keeps a segment's head. `auto` follows `header_room`: 640 B for 320 B, 576 B for 192 B. `none` \
+         takes the next power of two, as kernels before 6.3 do",
     ),
     key(
         "overfill",
@@ -358,10 +384,19 @@ const NAGLE: Words =
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
 
 /// Chosen: from a TCP header up to a page.
-const HEADER_ROOM: &[Measure] = &[measure(Dimension::Size, 64, 4096)];
+pub(super) const HEADER_ROOM: &[Measure] = &[measure(Dimension::Size, 64, 4096)];
+
+/// Chosen: from a skb_shared_info of 320 B and a cache line up to two pages.
+pub(super) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
 
 /// RFC 7323 §2.3 scales windows to 1 GiB at most.
-const RWND: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30), measure(Dimension::Packets, 1, 1 << 20)];
+const RWND: &[Measure] = &[RWND_BYTES[0], measure(Dimension::Packets, 1, 1 << 20)];
+
+/// The same in bytes alone.
+pub(super) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30)];
+
+/// At least a segment of Linux's smallest (TCP_MIN_MSS), at most the largest window.
+pub(super) const INITIAL_RWND: &[Measure] = RWND_BYTES;
 
 /// Chosen: past any path in packets.
 const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
@@ -375,10 +410,10 @@ pub(super) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE
 
 /// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
 /// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
-const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::MIN_BULK_ROOM.get(), 1 << 30)];
+pub(super) const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::MIN_BULK_ROOM.get(), 1 << 30)];
 
 /// Up to a minute; BSD's was 500 ms.
-const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];
+pub(super) const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];
 
 /// RFC 9293 §3.8.6.3: below half a second.
 const DELAYED_ACK: &[Measure] = &[measure(Dimension::Duration, 1, 500_000_000)];

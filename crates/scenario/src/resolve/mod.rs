@@ -11,10 +11,11 @@ mod workload;
 
 use talkpath_units::Seed;
 
-pub(crate) use transport::stack_defaults;
+pub(crate) use transport::defaults;
 
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
+use crate::kernel::KernelProfile;
 use crate::keys::{FAR_CLOCK, ROOT};
 use crate::model::{FarClock, IpVersion, NamedLink, Scenario};
 use crate::quantity::Problem;
@@ -68,8 +69,23 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         repeat: section.count("repeat", log)?,
         far_clock,
         ip,
+        kernel: kernel(&section, log),
         links: links.made?,
         flows: flows?,
+    })
+}
+
+fn kernel(root: &Section<'_>, log: &mut Log) -> Option<KernelProfile> {
+    let (_, section) = root.tagged("kernel")?;
+    Some(KernelProfile {
+        release: section.text("release", log)?.to_owned(),
+        timer_granularity: section.duration("timer_granularity", log)?,
+        header_room: section.bytes("header_room", log)?,
+        small_head: section.bytes_or_word("small_head", log)?,
+        socket_buffer: section.bytes("socket_buffer", log)?,
+        rwnd: section.bytes("rwnd", log)?,
+        initial_rwnd: section.bytes("initial_rwnd", log)?,
+        send_buffer_max: section.bytes("send_buffer_max", log)?,
     })
 }
 

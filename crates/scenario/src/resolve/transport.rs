@@ -10,6 +10,7 @@ use talkpath_units::Bytes;
 
 use super::section::Section;
 use crate::diagnostic::Log;
+use crate::kernel::KernelProfile;
 use crate::keys::{Kind, TRANSPORT};
 use crate::quantity::{Amount, Dimension, Problem};
 use crate::read::{self, Reading};
@@ -29,7 +30,8 @@ pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> 
     if name == "udp" {
         let stack = section.choice("stack", log).and_then(stack);
         let socket_buffer = section.bytes("socket_buffer", log);
-        let config = UdpConfig { stack: stack?, socket_buffer: socket_buffer?, ..UdpConfig::LINUX };
+        let small_head = section.bytes_or_word("small_head", log);
+        let config = UdpConfig { stack: stack?, socket_buffer: socket_buffer?, small_head: small_head? };
         let config = TransportConfig::Udp(config);
         return Some(Transport { config, name, asked_for: Vec::new() });
     }
@@ -72,6 +74,7 @@ fn tcp(
     let nagle = section.choice("nagle", log).and_then(nagle);
     let mss = mss(section, mtu, log);
     let rwnd = rwnd(section, mss.flatten(), mtu, log);
+    let initial_rwnd = section.bytes("initial_rwnd", log);
     let delayed_ack = delayed_ack(section, preset.delayed_ack, log);
     let limited_transmit = section.flag("limited_transmit", log);
     let cwnd_validation = section.flag("cwnd_validation", log);
@@ -85,13 +88,16 @@ fn tcp(
     let initial_window = section.packets_or_word("initial_window", log);
     let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
     let send_buffer = section.bytes_or_word("send_buffer", log);
+    let send_buffer_max = section.bytes("send_buffer_max", log);
     let header_room = section.bytes("header_room", log);
+    let small_head = small_head(section, header_room, log);
     let overfill = section.flag("overfill", log);
     Some(TcpConfig {
         nagle: nagle?,
         cc: cc?,
         mss: mss?,
         rwnd: rwnd?,
+        initial_rwnd: initial_rwnd?,
         delayed_ack: delayed_ack?,
         sack: sack?,
         tlp: tlp?,
@@ -108,8 +114,9 @@ fn tcp(
         initial_window: initial_window??,
         initial_ssthresh: initial_ssthresh?,
         send_buffer: send_buffer?,
+        send_buffer_max: send_buffer_max?,
         header_room: header_room?,
-        small_head: Some(talkpath_transport::small_head(header_room?)),
+        small_head: small_head?,
         overfill: overfill?,
         ..preset
     })
@@ -186,6 +193,15 @@ fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Optio
     Some(mss)
 }
 
+/// The object of a small head, or (`None` inside) that there is none.
+fn small_head(section: &Section<'_>, header_room: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
+    match section.reading("small_head", log)? {
+        Reading::Amount(amount) => Some(Some(Bytes::new(amount.count))),
+        Reading::Word("auto") => Some(Some(talkpath_transport::small_head(header_room?))),
+        Reading::Word(_) => Some(None),
+    }
+}
+
 /// The receive buffer in bytes; packets are of one segment each.
 fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut Log) -> Option<Bytes> {
     match section.reading("rwnd", log)? {
@@ -211,8 +227,16 @@ fn delayed_ack(section: &Section<'_>, own: DelayedAck, log: &mut Log) -> Option<
     Some(read::delayed_ack(node, measures, section.at.key("delayed_ack"), log)?.unwrap_or(own))
 }
 
-/// What the stack of the tagged table `filled` has for the keys that follow it, as TOML.
-pub(crate) fn stack_defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
+/// What the tagged table `filled` of this kind has for the keys that follow another, as TOML.
+pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
+    match KernelProfile::named(kind) {
+        Some(profile) => profile.values().into(),
+        None => stack_defaults(kind, filled),
+    }
+}
+
+/// What the stack of a TCP's table `filled` has for the keys that follow it.
+fn stack_defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
     let Some(stack) = filled.get("stack").and_then(Node::as_text).and_then(stack) else { return Vec::new() };
     let preset = TcpConfig::preset(stack, kind == "tcp-nodelay");
     let quoted = |text: String| format!("\"{text}\"");

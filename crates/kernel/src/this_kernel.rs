@@ -1,0 +1,194 @@
+//! The values of the kernel that runs this process, for `kernel = "this"`.
+//!
+//! | value | how it is read |
+//! | --- | --- |
+//! | `release` | /proc/sys/kernel/osrelease |
+//! | `timer_granularity` | the resolution of CLOCK_REALTIME_COARSE (clock_getres(2)), which is a jiffy |
+//! | `header_room` | measured over the loopback device: the send buffer of new connections (SO_SNDBUF), see [`header_room`] |
+//! | `small_head` | measured: the memory of a datagram of 1 B that waits in a socket (SO_MEMINFO) |
+//! | `socket_buffer` | half of a new UDP socket's SO_RCVBUF |
+//! | `initial_rwnd` | half of a new TCP socket's SO_RCVBUF |
+//! | `rwnd`, `send_buffer_max` | /proc/sys/net/ipv4/tcp_rmem and tcp_wmem |
+//!
+//! CONFIG_HZ and what MAX_TCP_HEADER follows from also stand in the kernel's configuration, but many machines
+//! do not have that file.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Duration as Timeout;
+
+use rustix::time::{ClockId, clock_getres};
+use socket2::{Domain, SockRef, Socket, Type};
+use talkpath_scenario::{KernelProfile, Scenario};
+use talkpath_units::{Bytes, Duration};
+
+use crate::sys::{ReadableOption, option};
+
+/// The running kernel's profile.
+///
+/// # Errors
+/// What cannot be read or measured, as a phrase.
+pub fn this_kernel() -> Result<KernelProfile, String> {
+    let [_, _, rmem_max] = sysctl("tcp_rmem")?;
+    let [_, _, wmem_max] = sysctl("tcp_wmem")?;
+    let because = |what: &'static str| move |why: io::Error| format!("{what}: {why}");
+    let mut release = read("/proc/sys/kernel/osrelease")?;
+    release.truncate(MAX_RELEASE);
+    Ok(KernelProfile {
+        release,
+        timer_granularity: jiffy().ok_or("the clock does not report its tick")?,
+        header_room: header_room().map_err(because("a TCP connection over the loopback device"))?,
+        small_head: small_head().map_err(because("a UDP socket on the loopback device"))?,
+        socket_buffer: half_buffer(Type::DGRAM).map_err(because("a UDP socket"))?,
+        rwnd: Bytes::new((rmem_max / 2).clamp(MIN_WINDOW, MAX_WINDOW)),
+        initial_rwnd: half_buffer(Type::STREAM).map_err(because("a TCP socket"))?,
+        send_buffer_max: Bytes::new(wmem_max.clamp(MIN_SEND_BUFFER, MAX_WINDOW)),
+    })
+}
+
+/// A warning if the profile that `scenario` names is not this kernel's.
+pub fn profile_warning(scenario: &Scenario) -> Option<String> {
+    let profile = scenario.kernel.as_ref()?;
+    match this_kernel() {
+        Ok(own) => {
+            let differences = own.differences(profile);
+            (!differences.is_empty()).then(|| {
+                format!(
+                    "kernel: the scenario's is not this machine's (Linux {}), whose own holds: {}; `kernel = \"this\"` takes its values",
+                    own.release,
+                    differences.join(", ")
+                )
+            })
+        }
+        Err(why) => Some(format!("kernel: nothing says whether the scenario's is this machine's: {why}")),
+    }
+}
+
+/// A jiffy, if the kernel reports it.
+pub fn jiffy() -> Option<Duration> {
+    let tick = clock_getres(ClockId::RealtimeCoarse);
+    let nanoseconds = u64::try_from(tick.tv_sec * 1_000_000_000 + tick.tv_nsec).ok()?;
+    (nanoseconds > 0).then_some(Duration::from_nanos(nanoseconds))
+}
+
+/// MAX_TCP_HEADER. When a connection is established, its send buffer has room for ten segments or so, each as
+/// large as the next power of two above MSS + MAX_TCP_HEADER + sizeof(skb_shared_info) (tcp_sndbuf_expand).
+/// The largest MSS before it doubles shows the second term, which is a whole number of cache lines.
+fn header_room() -> io::Result<Bytes> {
+    for power in POWERS {
+        let with_room = |lines: u64| send_buffer(power - SHARED_INFO - lines * CACHE_LINE);
+        // Without room the segment takes twice `power`.
+        let doubled = with_room(0)?;
+        // A buffer that tcp_wmem[1] made larger than either, or tcp_wmem[2] keeps smaller, shows nothing.
+        if with_room(MAX_LINES)? < doubled {
+            let (mut too_few, mut enough) = (0, MAX_LINES);
+            while enough - too_few > 1 {
+                let middle = too_few.midpoint(enough);
+                if with_room(middle)? < doubled {
+                    enough = middle;
+                } else {
+                    too_few = middle;
+                }
+            }
+            return Ok(Bytes::new(enough * CACHE_LINE));
+        }
+    }
+    Err(io::Error::other("its send buffer does not show how much is kept free for headers"))
+}
+
+/// SO_SNDBUF of a new connection whose segments carry at most `mss` bytes.
+fn send_buffer(mss: u64) -> io::Result<usize> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_tcp_mss(u32::try_from(mss).unwrap_or(u32::MAX))?;
+    socket.connect_timeout(&listener.local_addr()?.into(), PATIENCE)?;
+    socket.send_buffer_size()
+}
+
+/// The object of a small packet's head: what a datagram of 1 B is charged, without its sk_buff. A power of two
+/// is not an object of its own (SKB_SMALL_HEAD_CACHE_SIZE).
+fn small_head() -> io::Result<Option<Bytes>> {
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let sender = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    sender.connect(receiver.local_addr()?)?;
+    receiver.connect(sender.local_addr()?)?;
+    receiver.set_read_timeout(Some(PATIENCE))?;
+    sender.send(&[0])?;
+    receiver.peek(&mut [0])?;
+    // SK_MEMINFO_RMEM_ALLOC is the first figure.
+    let mut figures = [0; 32];
+    option(receiver.as_fd(), ReadableOption::MemoryInfo, &mut figures)?;
+    let head = u64::from(figures[0]).checked_sub(SK_BUFF).filter(|head| *head > SHARED_INFO);
+    let head = head.ok_or_else(|| io::Error::other("SO_MEMINFO does not show a datagram's memory"))?;
+    Ok((!head.is_power_of_two()).then(|| Bytes::new(head)))
+}
+
+/// Half of the receive buffer that a new socket has.
+fn half_buffer(kind: Type) -> io::Result<Bytes> {
+    let socket = Socket::new(Domain::IPV4, kind, None)?;
+    let size = SockRef::from(&socket).recv_buffer_size()? as u64;
+    Ok(Bytes::new((size / 2).clamp(MIN_WINDOW, MAX_WINDOW)))
+}
+
+/// Least, default and largest size of TCP's buffers.
+fn sysctl(name: &str) -> Result<[u64; 3], String> {
+    let path = format!("/proc/sys/net/ipv4/{name}");
+    let text = read(&path)?;
+    let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();
+    numbers.try_into().map_err(|_| format!("{path}: found {text:?}, expected three numbers"))
+}
+
+fn read(path: &str) -> Result<String, String> {
+    let text = fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
+    Ok(text.trim().to_owned())
+}
+
+/// sizeof(struct sk_buff) and sizeof(struct skb_shared_info) in whole cache lines, on x86-64.
+const SK_BUFF: u64 = 256;
+const SHARED_INFO: u64 = 320;
+/// L1_CACHE_BYTES.
+const CACHE_LINE: u64 = 64;
+/// Chosen: 1536 B, four times as much as any configuration has.
+const MAX_LINES: u64 = 24;
+/// Sizes of a segment's memory to try. The loopback device takes segments up to 64 KiB.
+const POWERS: [u64; 4] = [2048, 4096, 8192, 16_384];
+/// Chosen: the loopback device answers within microseconds.
+const PATIENCE: Timeout = Timeout::from_secs(1);
+/// What the scenario's keys take (crates/scenario/src/keys/transport.rs).
+const MIN_WINDOW: u64 = 48;
+const MIN_SEND_BUFFER: u64 = 1024;
+const MAX_WINDOW: u64 = 1 << 30;
+const MAX_RELEASE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel's own configuration says, where there is one to read.
+    fn configured(option: &str) -> Option<String> {
+        let release = read("/proc/sys/kernel/osrelease").ok()?;
+        let text = fs::read_to_string(format!("/boot/config-{release}")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(option)?.strip_prefix('='))?;
+        Some(line.to_owned())
+    }
+
+    #[test]
+    fn this_kernel_is_read_and_its_values_are_plausible() {
+        let own = this_kernel().unwrap();
+        assert!(!own.release.is_empty());
+        let hz = 1_000_000_000 / own.timer_granularity.as_nanos();
+        assert!((24..=1200).contains(&hz), "HZ = {hz}");
+        if let Some(configured) = configured("CONFIG_HZ") {
+            assert_eq!(hz.to_string(), configured);
+        }
+        // LL_MAX_HEADER is at least 32 B, MAX_HEADER at most 48 B more than 128 B (linux/netdevice.h).
+        assert!([192, 256, 320].contains(&own.header_room.get()), "{own:?}");
+        if let Some(small) = own.small_head {
+            assert!(small.get() >= own.header_room.get() + SHARED_INFO, "{own:?}");
+        }
+        assert!(own.rwnd >= own.initial_rwnd && own.socket_buffer.get() > 0);
+        assert_eq!(own.differences(&own), [""; 0]);
+    }
+}
