@@ -602,4 +602,6 @@ exchanges! {
     a_repair_that_rack_finds_lost_reduces_the_window_again
     duplicates_after_a_timeout_begin_no_recovery
     rack_waits_after_reordering_though_three_are_sacked
+    only_the_first_partial_acknowledgement_restarts_the_timer
+    a_segment_that_fills_a_part_of_a_gap_is_acknowledged_at_once
 }

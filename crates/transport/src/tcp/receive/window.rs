@@ -197,4 +197,15 @@ mod tests {
         window.offer(75_001, 1, 1448);
         assert_eq!(window.edge(), edge.max(75_001 + 6976));
     }
+    /// RFC 7323 §2.4: the field shows 54 bytes less than was offered before.
+    #[test]
+    fn what_the_scale_cuts_off_stays_offered() {
+        let mut window = window(OfferRule::Rfc9293, 3 << 20);
+        window.enable_scaling();
+        window.offer(1, 1, 1448);
+        let edge = window.edge();
+        let field = window.offer(11, 1, 1448);
+        assert_eq!(11 + (u64::from(field) << 6), edge - 54);
+        assert_eq!(window.edge(), edge);
+    }
 }
