@@ -58,16 +58,14 @@ impl Core {
     }
 
     /// What an acknowledgement released has left. A buffer that keeps the application waiting grows if `cwnd`
-    /// has room all the same, and with each step of congestion avoidance, as a kernel's was observed to do
-    /// (docs/models/transports.md).
+    /// has room all the same (tcp_should_expand_sndbuf of Linux 6.18).
     #[inline]
     pub(super) fn check_buffer(&mut self) {
         if !self.sender.awaits_buffer_check() {
             return;
         }
-        let window = self.congestion.window();
-        let cwnd = window.whole_packets();
-        let may_grow = !window.in_slow_start() || self.scoreboard.flight_segments() < cwnd;
+        let cwnd = self.congestion.window().whole_packets();
+        let may_grow = self.scoreboard.flight_segments() < cwnd;
         self.sender.check_buffer(may_grow, cwnd, self.handshake.mss(), &self.scoreboard);
     }
 
@@ -421,5 +419,53 @@ const fn without_data(segment: Segment) -> Transmit {
         payload: None,
         retransmission: false,
         wire_size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::{Bytes, Duration, Packets, Seed};
+
+    use super::*;
+    use crate::{Role, Stack, TcpConfig};
+
+    const SMSS: u32 = 1448;
+
+    /// A sender in congestion avoidance with a window of ten segments, `in_flight` of them sent, whose
+    /// application waits for room and has seen an acknowledgement.
+    fn waiting(in_flight: u64) -> Core {
+        let preset = TcpConfig::preset(Stack::Linux, false);
+        let config =
+            TcpConfig { initial_window: Packets::new(10), initial_ssthresh: Some(Packets::new(1)), ..preset };
+        let mut tcp = Core::new(&config, Role::Active, Bytes::new(1500), Seed::new(1), None);
+        tcp.scoreboard.on_syn_sent();
+        tcp.scoreboard.on_established();
+        tcp.sender.on_established(SMSS);
+        tcp.sender.on_far_syn(u16::MAX, 7);
+        tcp.sender.update_window(u16::MAX, 1, 1);
+        tcp.sender.write(Bytes::new(in_flight * u64::from(SMSS)), &tcp.scoreboard);
+        tcp.rtt.on_sample(Duration::from_millis(50), 0, 0);
+        for segment in 0..in_flight {
+            tcp.sender.send_new(SMSS, false, segment > 0, &mut tcp.scoreboard, Instant::ZERO);
+        }
+        tcp.sender.on_refused();
+        tcp.sender.on_ack();
+        tcp
+    }
+
+    /// tcp_should_expand_sndbuf: "if we filled the congestion window, do not expand", in slow start and after
+    /// it alike.
+    #[test]
+    fn the_send_buffer_grows_only_if_the_window_is_not_full() {
+        const LARGE: Bytes = Bytes::new(100_000);
+        for (in_flight, grows) in [(10, false), (9, true)] {
+            let mut tcp = waiting(in_flight);
+            assert!(
+                !tcp.sender.holds(LARGE, &tcp.scoreboard),
+                "the buffer has 16 KiB, and one sk_buff may overshoot"
+            );
+            tcp.check_buffer();
+            assert_eq!(tcp.sender.holds(LARGE, &tcp.scoreboard), grows, "{in_flight} segments in flight");
+        }
     }
 }
