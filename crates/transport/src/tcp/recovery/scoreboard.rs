@@ -83,7 +83,7 @@ pub(in crate::tcp) struct Scoreboard {
     settled: u64,
     /// The segment behind the one that was sacked last: most SACK blocks grow there.
     sack_hint: u64,
-    /// The SACK blocks of the last acknowledgement. They bring nothing new.
+    /// What the SACK blocks of the last acknowledgement covered, in whole segments: nothing there is new.
     seen: [(u64, u64); 3],
 }
 
@@ -427,11 +427,14 @@ impl Scoreboard {
 
     /// The far end has `blocks`. Empty ones count for nothing.
     pub(super) fn on_sack(&mut self, blocks: [(u64, u64); 3], outcome: &mut AckOutcome) {
-        for (left, right) in blocks {
+        let mut all = [(0, 0); 3];
+        for ((left, right), covered) in blocks.into_iter().zip(&mut all) {
             if left >= right || self.seen.contains(&(left, right)) {
+                *covered = (left, right);
                 continue;
             }
-            let (mut start, mut end) = (left.max(self.snd_una), right.min(self.snd_max));
+            *covered = (left.max(self.snd_una), right.min(self.snd_max));
+            let (mut start, mut end) = *covered;
             for (seen_left, seen_right) in self.seen {
                 if seen_left <= start && start < seen_right {
                     start = seen_right;
@@ -441,14 +444,23 @@ impl Scoreboard {
                 }
             }
             if start < end {
-                self.mark_sacked(start, end, outcome);
+                let marked = self.mark_sacked(start, end, outcome);
+                // An edge within a segment leaves that segment open.
+                if start == covered.0 {
+                    covered.0 = marked.0;
+                }
+                if end == covered.1 {
+                    covered.1 = marked.1;
+                }
             }
         }
-        self.seen = blocks;
+        self.seen = all;
     }
 
-    /// Marks the whole segments in `start..end`.
-    fn mark_sacked(&mut self, start: u64, end: u64, outcome: &mut AckOutcome) {
+    /// Marks the whole segments in `start..end`. Returns where the first begins and the last ends; of none,
+    /// `end` and `start`.
+    fn mark_sacked(&mut self, start: u64, end: u64, outcome: &mut AckOutcome) -> (u64, u64) {
+        let mut marked = (end, start);
         let highest = self.highest;
         let hint = self.sack_hint.saturating_sub(self.acked) as usize;
         let mut index = match self.segments.get(hint) {
@@ -464,16 +476,18 @@ impl Scoreboard {
                 // says nothing of it (tcp_sacktag_one).
                 outcome.note_arrival(&segment, None);
                 outcome.on_sacked(&segment);
-                let mut marked = segment;
-                self.clear_loss(&mut marked);
-                marked.mark(Marks::SACKED);
-                self.segments[index] = marked;
+                let mut delivered = segment;
+                self.clear_loss(&mut delivered);
+                delivered.mark(Marks::SACKED);
+                self.segments[index] = delivered;
                 self.sacked.add(&segment);
                 self.highest = self.highest.max(segment.end());
             }
             index += 1;
             self.sack_hint = self.acked + index as u64;
+            marked = (marked.0.min(segment.start()), segment.end());
         }
+        marked
     }
 
     /// Removes the marks of loss of a segment that was delivered.
