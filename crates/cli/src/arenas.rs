@@ -28,6 +28,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// What the command line says to run something here: nothing for the simulator.
+    pub(crate) fn flags(&self) -> String {
+        let arena = match (self.arena, &self.to) {
+            (ArenaKind::Sim, _) => String::new(),
+            (ArenaKind::Live, Some(to)) => format!(" --to {to}"),
+            (arena, _) => format!(" --arena {}", flag_word(&arena)),
+        };
+        let key =
+            self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", file.display()));
+        format!("{arena}{key}")
+    }
+
     /// As the command line says: `--to` alone means `live`.
     pub(crate) fn new(place: &args::Place) -> Result<Self, Failure> {
         let arena = match (place.arena, &place.to) {

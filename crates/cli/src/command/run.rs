@@ -16,17 +16,23 @@ use crate::terminal::{self, Terminal};
 
 /// Runs or resumes.
 pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let outcome = match (&args.resume, &args.scenario) {
+    let (outcome, place) = match (&args.resume, &args.scenario) {
         (Some(path), _) => resume(path, args, common, terminal)?,
         (None, Some(scenario)) => fresh(scenario, args, common, terminal)?,
         (None, None) => return Err(Failure::Usage("run needs a scenario file".to_owned())),
     };
     let table = run_table(&outcome.summary, &terminal::style());
-    let again = format!("Again: {} run {}\n", program(), outcome.dir.file(SCENARIO).display());
+    let again =
+        format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
     conclude(outcome, &table, &again, common, args.place.strict, terminal)
 }
 
-fn fresh(scenario: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<Outcome, Failure> {
+fn fresh(
+    scenario: &Path,
+    args: &RunArgs,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(Outcome, Place), Failure> {
     let place = Place::new(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
     let experiment = Experiment {
@@ -37,10 +43,16 @@ fn fresh(scenario: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -
         jobs: jobs(common),
         terminal,
     };
-    experiment.run(&common.out)
+    let outcome = experiment.run(&common.out)?;
+    Ok((outcome, experiment.place))
 }
 
-fn resume(path: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<Outcome, Failure> {
+fn resume(
+    path: &Path,
+    args: &RunArgs,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(Outcome, Place), Failure> {
     let refuse = |why: &str| Failure::Usage(format!("--resume {}: {why}", path.display()));
     let dir = RunDir::open(path)?;
     let recorded = dir.file(SCENARIO);
@@ -68,7 +80,8 @@ fn resume(path: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> R
     }
     let (records, series) = (begun.records()?, begun.series()?);
     let experiment = Experiment { plan: &plan, place, records, series, jobs: jobs(common), terminal };
-    experiment.resume(dir, &begun)
+    let outcome = experiment.resume(dir, &begun)?;
+    Ok((outcome, experiment.place))
 }
 
 fn options(args: &RunArgs) -> Options {

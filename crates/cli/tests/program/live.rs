@@ -179,7 +179,14 @@ fn a_key_lets_in_and_a_wrong_one_does_not() {
     bench.run(&["run", "call.toml", "--to", to, "--key-file", "no.key"]).fails(2, &["no.key"]);
     bench.run(&["serve", "--key-file", "short.key"]).fails(2, &["short.key"]);
     assert!(bench.runs().is_empty());
-    bench.run(&["run", "call.toml", "--to", to, "--key-file", "right.key"]).succeeds();
+    let seen = bench.run(&["run", "call.toml", "--to", to, "--key-file", "right.key"]);
+    seen.succeeds();
+    let again = format!("scenario.toml --to {to} --key-file right.key\n");
+    assert!(
+        seen.out.contains(&again),
+        "what is said to run it again runs it in the same place: {}",
+        seen.out
+    );
 }
 
 #[test]
