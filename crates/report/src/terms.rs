@@ -149,3 +149,17 @@ fn missing(summary: &Summary, shown: &str) -> Terms {
     }
     terms
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_in_time_says_the_deadline_that_it_counts_against() {
+        for usual in [&[None][..], &[Some(150.0)], &[Some(150.0), Some(300.0)]] {
+            assert!(in_time_term(usual).1.contains("150 ms, or back within 300 ms"), "{usual:?}");
+        }
+        let own = in_time_term(&[Some(100.0), Some(300.0)]).1;
+        assert!(own.contains("within their deadline of 100 or 300 ms"), "{own}");
+    }
+}

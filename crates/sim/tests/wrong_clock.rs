@@ -3,7 +3,9 @@
 mod common;
 
 use talkpath_measure::RunRecord;
+use talkpath_measure::judge::judge;
 use talkpath_measure::summarise::summarise;
+use talkpath_measure::summary::Basis;
 
 /// A call with its echo, and one from the far host, over 30 ms there and 10 ms back; `clock` is the far
 /// host's.
@@ -79,4 +81,33 @@ fn a_clock_that_jumps_and_is_back_at_the_end_gives_no_one_way_figure_and_leaves_
     assert!(record.clock.why.contains("100.0"), "{}", record.clock.why);
     assert_eq!((one_way_ms(&record, "call"), one_way_ms(&record, "back")), (None, None));
     assert!((round_trip_ms(&record) - round_trip_ms(&right)).abs() < 0.01);
+}
+
+/// Two flows, one each way: the offset falls out of the sum of their delays.
+#[test]
+fn a_call_of_two_flows_between_untrusted_clocks_is_rated_by_half_the_round_trip() {
+    let record = common::run(
+        r#"
+        duration = "40 s"
+        far_clock = { offset = "1 s", skew = 5000 }
+        [path]
+        up = { rate = "1 Gbps", delay = "30 ms" }
+        down = { rate = "1 Gbps", delay = "10 ms" }
+        [flow.call]
+        transport = "udp"
+        workload = "voice"
+        direction = "both"
+        "#,
+    );
+    assert!(!record.clock.trusted, "{}", record.clock.why);
+    let run = summarise(&record, &Default::default());
+    for name in ["call-up", "call-down"] {
+        let call = run.flows[name].call.as_ref().expect("both are rated");
+        assert_eq!((call.basis, call.late, call.missing), (Basis::HalfRoundTrip, 0, 0), "{name}");
+        // Half of 40 ms, a frame until it is due, and one that waits.
+        let delay = call.mouth_to_ear_ms.as_ref().expect("frames were played");
+        assert!((delay.mean - 60.0).abs() < 0.5, "{name}: {delay:?}");
+        assert_eq!(run.flows[name].in_time, None);
+    }
+    assert_eq!(judge(&run, "call").map(|judged| judged.basis), Some(Basis::HalfRoundTrip));
 }
