@@ -27,7 +27,7 @@ mod schema;
 mod sweep;
 mod tree;
 
-pub use compare::compare_scenario;
+pub use compare::{compare_scenario, with_fq_codel, with_repetitions};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
 pub use kernel::KernelProfile;
