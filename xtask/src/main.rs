@@ -14,6 +14,7 @@ mod nightly;
 mod peers;
 mod rules;
 mod rust;
+mod seeds;
 mod tidy;
 mod timings;
 mod tree;

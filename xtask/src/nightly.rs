@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
-use crate::{kernel_peer, peers};
+use crate::{kernel_peer, peers, seeds};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
 struct Job {
@@ -106,7 +106,13 @@ const NIGHTLY: [Job; 12] = [
     },
 ];
 
-const WEEKLY: [Job; 2] = [
+const WEEKLY: [Job; 3] = [
+    Job {
+        name: "seeds",
+        minutes: 40,
+        what: "compare on each path preset with twenty other seeds",
+        run: other_seeds,
+    },
     Job {
         name: "sawashima",
         minutes: 180,
@@ -308,6 +314,18 @@ fn other_simulators(root: &Path, _: Instant) -> Outcome {
     match peers::run(root, &[]) {
         Ok(closing) => Outcome::Passed(closing),
         Err(why) if why.contains("no other simulator is installed") => Outcome::Skipped(why),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+fn other_seeds(root: &Path, deadline: Instant) -> Outcome {
+    if let Some(outcome) =
+        unless_success(exit_code_until(&mut cargo(root, &["build", "--release"]), deadline))
+    {
+        return outcome;
+    }
+    match seeds::run(root, deadline) {
+        Ok(closing) => Outcome::Passed(closing),
         Err(why) => Outcome::Failed(why),
     }
 }

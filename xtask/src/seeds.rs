@@ -1,0 +1,135 @@
+//! `compare` on every path preset with twenty other seeds: an answer is worth nothing if the next seed gives
+//! another one.
+//!
+//! No two seeds may name different winners, and at least 19 of 20 must have the same outcome (distinct,
+//! alike, undecided, unusable).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// The seeds: other ones than `compare` takes by itself.
+const SEEDS: core::ops::RangeInclusive<u32> = 2..=21;
+/// How many of them may have another outcome.
+const MAX_OTHERS: usize = 1;
+
+/// What one seed said.
+#[derive(Clone, Debug, PartialEq)]
+struct Said {
+    outcome: String,
+    best: String,
+}
+
+/// Runs all of them with the release build in `target`.
+///
+/// # Errors
+/// The paths whose seeds disagree, or what could not be run.
+pub(crate) fn run(root: &Path, deadline: Instant) -> Result<String, String> {
+    let mut wrong = Vec::new();
+    let mut paths = presets(root)?;
+    paths.sort();
+    for path in &paths {
+        let mut said = Vec::new();
+        for seed in SEEDS {
+            if Instant::now() > deadline {
+                return Err(format!("{path}: the time is over at seed {seed}"));
+            }
+            said.push(compare(root, path, seed)?);
+        }
+        match agree(&said) {
+            Ok(what) => println!("seeds: {path}: {what}"),
+            Err(why) => wrong.push(format!("{path}: {why}")),
+        }
+    }
+    if wrong.is_empty() {
+        Ok(format!("{} seeds agree on each of {} paths", SEEDS.count(), paths.len()))
+    } else {
+        Err(wrong.join("; "))
+    }
+}
+
+fn presets(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join("scenarios").join("paths");
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let name =
+        |entry: fs::DirEntry| entry.file_name().to_string_lossy().strip_suffix(".toml").map(str::to_owned);
+    Ok(entries.flatten().filter_map(name).collect())
+}
+
+fn compare(root: &Path, path: &str, seed: u32) -> Result<Said, String> {
+    let out = root.join("target").join("seeds");
+    let _ = fs::remove_dir_all(&out);
+    let output = Command::new(root.join("target").join("release").join("talkpath"))
+        .args([
+            "compare",
+            "--quiet",
+            "--json",
+            "--records",
+            "none",
+            "--path",
+            path,
+            "--seed",
+            &seed.to_string(),
+        ])
+        .env("TALKPATH_OUT", &out)
+        .output()
+        .map_err(|error| format!("talkpath: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    said(&text)
+        .ok_or_else(|| format!("{path}, seed {seed}: no answer: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The first answer in a summary.json.
+fn said(summary: &str) -> Option<Said> {
+    let (_, comparisons) = summary.split_once("\"comparisons\":")?;
+    let after = |key: &str, end: char| {
+        let (_, rest) = comparisons.split_once(key)?;
+        rest.split_once(end).map(|(value, _)| value.split_whitespace().collect::<String>().replace('"', ""))
+    };
+    Some(Said { outcome: after("\"outcome\":", ',')?, best: after("\"best\": [", ']')? })
+}
+
+/// What most of them said, or in what they disagree.
+fn agree(said: &[Said]) -> Result<String, String> {
+    let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
+    said.iter().for_each(|it| *outcomes.entry(&it.outcome).or_default() += 1);
+    let mut winners: Vec<&str> =
+        said.iter().filter(|it| it.outcome == "distinct").map(|it| it.best.as_str()).collect();
+    winners.sort_unstable();
+    winners.dedup();
+    let most = outcomes.values().max().copied().unwrap_or_default();
+    let told: Vec<String> =
+        outcomes.iter().map(|(outcome, count)| format!("{outcome} {count} times")).collect();
+    let told = format!("{}; winners: {}", told.join(", "), winners.join(" and "));
+    if winners.len() > 1 || said.len() - most > MAX_OTHERS { Err(told) } else { Ok(told) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(outcome: &str, best: &str) -> Said {
+        Said { outcome: outcome.to_owned(), best: best.to_owned() }
+    }
+
+    #[test]
+    fn the_first_answer_of_a_summary_is_read() {
+        let text = "{ \"runs\": [ { \"outcome\": 1 } ],\n \"comparisons\": [ { \"answer\": {\n  \"best\": [\n \"udp\",\n \"tcp\"\n],\n \
+                    \"outcome\": \"alike\",\n \"line\": \"\" } } ] }";
+        assert_eq!(said(text), Some(of("alike", "udp,tcp")));
+        assert_eq!(said("{}"), None);
+    }
+
+    #[test]
+    fn one_other_outcome_is_borne_and_two_or_two_winners_are_not() {
+        let mut said = vec![of("distinct", "udp"); 19];
+        said.push(of("undecided", "udp,tcp"));
+        assert!(agree(&said).is_ok());
+        said[0] = of("alike", "udp,tcp");
+        assert!(agree(&said).is_err());
+        said[0] = of("distinct", "tcp");
+        assert!(agree(&said).is_err());
+    }
+}
