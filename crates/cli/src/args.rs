@@ -18,8 +18,8 @@ pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
 
 /// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
 ///
-/// `talkpath compare` with no arguments runs one voice call over every transport on a home uplink beside a
-/// bulk upload and names the winner. `talkpath run SCENARIO.toml` runs your own experiment.
+/// `talkpath compare` with no arguments runs one voice call over each transport on a home uplink beside a
+/// bulk upload and says which is best. `talkpath run SCENARIO.toml` runs your own experiment.
 #[derive(Debug, Parser)]
 #[command(name = "talkpath", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -91,7 +91,7 @@ impl SeriesPoints {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run one voice call over each transport: a table, the winner and why
+    /// Run one voice call over each transport: which is best, why, and a table
     Compare(CompareArgs),
     /// Run a scenario file
     Run(RunArgs),
@@ -146,7 +146,8 @@ pub(crate) struct Place {
     /// Seed of the first repetition
     #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
-    /// How many repetitions (default: the scenario's; for `compare` 20 in sim, else 1)
+    /// How many repetitions (default: the scenario's; for `compare` in sim 20 to 200, until they decide, else
+    /// 5 rounds)
     #[arg(long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub(crate) repeat: Option<u64>,
     /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
@@ -169,8 +170,8 @@ pub(crate) struct Place {
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Transports to compare (default: all that the arena has)
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
+    /// Transports to compare, or `all`, which adds DCCP
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS", default_value = TRANSPORTS)]
     pub(crate) transports: Vec<String>,
     /// Path preset for sim and emu; the files are under scenarios/paths/
     #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = HOME)]
@@ -186,13 +187,18 @@ pub(crate) struct CompareArgs {
 /// The preset that `compare` takes by itself.
 pub(crate) const HOME: &str = "home-adsl";
 
+/// The transports that `compare` takes by itself: those that anybody can deploy.
+pub(crate) const TRANSPORTS: &str = "udp,tcp,tcp-nodelay";
+
 impl CompareArgs {
-    /// The transports that the user chose, or all.
+    /// The transports that the user chose.
     pub(crate) fn transports(&self) -> Vec<String> {
-        if !self.transports.is_empty() {
-            return self.transports.clone();
+        match self.transports.as_slice() {
+            [all] if all == "all" => ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"]
+                .map(str::to_owned)
+                .to_vec(),
+            chosen => chosen.to_vec(),
         }
-        ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"].map(str::to_owned).to_vec()
     }
 }
 

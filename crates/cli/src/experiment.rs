@@ -8,6 +8,7 @@
 
 mod merge;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -34,13 +35,22 @@ use crate::terminal::Terminal;
 
 /// Everything that is to be run, and how.
 pub(crate) struct Experiment<'a> {
+    /// What to begin with.
     pub(crate) plan: &'a Plan,
+    /// What to go on with, once all of a plan has run.
+    pub(crate) growth: Option<&'a Growth<'a>>,
+    /// Whether the cells take turns, repetition by repetition, in an order that is drawn anew each time: what
+    /// a network does for a while then falls on all of them.
+    pub(crate) takes_turns: bool,
     pub(crate) place: Place,
     pub(crate) records: Records,
     pub(crate) series: SeriesPoints,
     pub(crate) jobs: usize,
     pub(crate) terminal: Terminal,
 }
+
+/// A larger plan that begins with the same cells and repetitions, or nothing if the summary says enough.
+pub(crate) type Growth<'a> = dyn Fn(&Plan, &Summary) -> Result<Option<Plan>, Failure> + Sync + 'a;
 
 /// What came of it. A run that ended early has both: what was measured, and why it ended.
 pub(crate) struct Outcome {
@@ -135,9 +145,18 @@ impl Experiment<'_> {
         stop: &AtomicBool,
     ) -> Result<Outcome, Failure> {
         let mut kept = journal::read(&dir)?;
-        let tasks = self.tasks(&dir, &kept)?;
-        let (mut fresh, failure) = self.run_tasks(&dir, &tasks, workers, stop);
-        kept.append(&mut fresh);
+        let mut plan = Cow::Borrowed(self.plan);
+        let failure = loop {
+            let tasks = self.tasks(&plan, &dir, &kept)?;
+            let (mut fresh, failure) = self.run_tasks(&dir, &tasks, workers, stop);
+            kept.append(&mut fresh);
+            let (None, Some(growth)) = (&failure, self.growth) else { break failure };
+            match growth(&plan, &merge::so_far(&plan, &kept))? {
+                Some(larger) => plan = Cow::Owned(larger),
+                None => break failure,
+            }
+            write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?;
+        };
         let nothing_measured = kept.is_empty() && dir.parts()?.is_empty();
         match failure {
             Some(failure @ (Failure::Usage(_) | Failure::Unavailable { .. })) if nothing_measured => {
@@ -145,20 +164,34 @@ impl Experiment<'_> {
                 Err(failure)
             }
             failure => {
-                let failure = failure.map(|failure| self.with_way_on(failure, &dir, &kept));
-                let summary = merge::finish(self, &dir, kept, begun, watch, failure.as_ref())?;
+                let failure = failure.map(|failure| with_way_on(&plan, failure, &dir, &kept));
+                let summary = merge::finish(self, &plan, &dir, kept, begun, watch, failure.as_ref())?;
                 Ok(Outcome { dir, summary, failure })
             }
         }
     }
 
     /// Every repetition of every cell that neither `dir` holds yet nor is among the `kept`, in the plan's
-    /// order.
-    fn tasks(&self, dir: &RunDir, kept: &Fresh) -> Result<Vec<(PartId, &Cell)>, Failure> {
+    /// order, or taking turns.
+    fn tasks<'p>(
+        &self,
+        plan: &'p Plan,
+        dir: &RunDir,
+        kept: &Fresh,
+    ) -> Result<Vec<(PartId, &'p Cell)>, Failure> {
         let finished = all_parts(dir, kept)?;
         let is_missing = |id: &PartId| !finished.contains(&(*id, false));
-        let of_cell = |cell| (0..self.plan.repeat).map(move |repetition| (id(cell, repetition), cell));
-        Ok(self.plan.cells.iter().flat_map(of_cell).filter(|(id, _)| is_missing(id)).collect())
+        let of_cell = |cell| (0..plan.repeat).map(move |repetition| (id(cell, repetition), cell));
+        let tasks = plan.cells.iter().flat_map(of_cell).filter(|(id, _)| is_missing(id));
+        let mut tasks: Vec<_> = tasks.collect();
+        if self.takes_turns {
+            let turn = |id: PartId| {
+                let mut order = plan.seed.repetition(id.repetition).stream(&format!("turn/{}", id.cell));
+                (id.repetition, order.bits())
+            };
+            tasks.sort_by_cached_key(|(id, _)| turn(*id));
+        }
+        Ok(tasks)
     }
 
     /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way.
@@ -266,18 +299,18 @@ impl Experiment<'_> {
             series: flag_word(&self.series),
         }
     }
+}
 
-    fn with_way_on(&self, failure: Failure, dir: &RunDir, kept: &Fresh) -> Failure {
-        let parts = all_parts(dir, kept).unwrap_or_default();
-        let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
-        let all = self.plan.cells.len() as u64 * self.plan.repeat;
-        let path = dir.path().display();
-        let way_on = format!("{kept} of {all} repetitions are kept\nhelp: talkpath run --resume {path}");
-        match failure {
-            Failure::Interrupted(what) => Failure::Interrupted(format!("{what}; {way_on}")),
-            Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),
-            other => other,
-        }
+fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh) -> Failure {
+    let parts = all_parts(dir, kept).unwrap_or_default();
+    let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
+    let all = plan.cells.len() as u64 * plan.repeat;
+    let path = dir.path().display();
+    let way_on = format!("{kept} of {all} repetitions are kept\nhelp: talkpath run --resume {path}");
+    match failure {
+        Failure::Interrupted(what) => Failure::Interrupted(format!("{what}; {way_on}")),
+        Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),
+        other => other,
     }
 }
 

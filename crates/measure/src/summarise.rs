@@ -236,11 +236,14 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
     let mut spreads = |columns: &Columns| {
         let spread = |(path, values): (&str, &[f64])| {
             let mut spread = confidence.spread(values)?;
-            // Student's t knows no bounds: what was never below zero is not there by a few wide repetitions.
-            if let Some((low, _)) = &mut spread.ci95
-                && values.iter().all(|&value| value >= 0.0)
-            {
-                *low = low.max(0.0);
+            // Student's t knows no bounds: what was never below zero is not there by a few wide repetitions,
+            // and no share or score is above the most that there is.
+            if let Some((low, high)) = &mut spread.ci95 {
+                if values.iter().all(|&value| value >= 0.0) {
+                    *low = low.max(0.0);
+                }
+                let (least, most) = numbers::possible(path);
+                (*low, *high) = (low.max(least), high.min(most));
             }
             Some((path.to_owned(), spread))
         };

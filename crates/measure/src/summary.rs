@@ -76,26 +76,54 @@ pub struct Comparison {
 /// Which transport is best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Transports as the scenario has them; more than one if their figures do not differ enough to decide.
+    /// Transports as the scenario has them; more than one if they serve alike, or if the repetitions do not
+    /// decide; of an unusable flow the least bad.
     pub best: Vec<String>,
     /// How sure that is.
     pub outcome: AnswerKind,
-    /// In words with figures, as the tables say it.
+    /// The answer in one line.
     pub line: String,
+    /// Why, in one line.
+    #[serde(default)]
+    pub why: String,
+    /// What the flows beside it got, in one line; `None` if there are none.
+    #[serde(default)]
+    pub neighbours: Option<String>,
+    /// About how many more repetitions would decide, if it is undecided.
+    #[serde(default)]
+    pub more: Option<u64>,
+    /// What makes it usable, if it is not and the same run tried it.
+    #[serde(default)]
+    pub cure: Option<Cure>,
 }
 
-/// How sure an answer is.
+/// How sure an answer is (`ranking`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerKind {
-    /// One is best, and the repetitions agree on it.
+    /// One is best.
     Distinct,
-    /// Several are best, and differ by less than the tolerance.
+    /// Several are best, and differ by no more than the tolerance.
     Alike,
     /// The repetitions do not decide which of several is best, or there was but one repetition.
     Undecided,
-    /// Over none does more than half of the messages come in time.
+    /// Even the best is below the floor.
     Unusable,
+}
+
+/// A change of the scenario that makes a flow usable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cure {
+    /// The scenario's keys and their values.
+    pub change: BTreeMap<String, serde_json::Value>,
+    /// The transports that are then best.
+    pub best: Vec<String>,
+    /// The mean opinion score of the best of them, if the flow is judged by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mos: Option<f64>,
+    /// Its share of messages in time, if the flow is judged by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_time: Option<f64>,
 }
 
 /// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.

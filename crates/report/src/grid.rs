@@ -56,8 +56,6 @@ pub(crate) enum Role {
     Plain,
     /// The winner's figures.
     Best,
-    /// An end of the 95 % interval of the row above.
-    Interval,
 }
 
 /// Space between columns.
@@ -163,7 +161,6 @@ impl Grid {
             let cell =
                 pad(row.cells.get(at).map_or("", String::as_str), widths[index], self.columns[at].align);
             let code = match (index, row.display, row.role) {
-                (_, _, Role::Interval) => "2".to_owned(),
                 (0, Some(display), Role::Best) => format!("1;38;5;{}", display.ansi),
                 (0, Some(display), Role::Plain) => format!("38;5;{}", display.ansi),
                 (_, _, Role::Best) => "1".to_owned(),
@@ -215,7 +212,8 @@ impl Column {
         Self { group: group.to_owned(), head: head.to_owned(), align: Align::Right, dispensable }
     }
 
-    fn title(&self) -> String {
+    /// Group and head.
+    pub(crate) fn title(&self) -> String {
         [self.group.as_str(), self.head.as_str()].join(" ").trim().to_owned()
     }
 
@@ -231,10 +229,10 @@ impl Row {
     /// The transport's colour beside its name.
     fn swatch(&self) -> String {
         match self.display {
-            Some(display) if self.role != Role::Interval => {
+            Some(display) => {
                 format!("<span class=\"swatch\" style=\"background:var(--t-{})\"></span>", display.kind)
             }
-            _ => String::new(),
+            None => String::new(),
         }
     }
 }
@@ -244,7 +242,6 @@ impl Role {
         match self {
             Self::Plain => "plain",
             Self::Best => "best",
-            Self::Interval => "interval",
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::plot::svg::escape;
 use crate::select;
 use crate::tables;
 use crate::terms::{self, Terms};
-use crate::verdict::{Verdict, judge};
+use crate::verdict::{Verdict, answers, judge};
 use crate::view::{CellView, Condition, conditions, main_flow};
 
 /// Cells whose tables stand open on the page; more are folded.
@@ -44,7 +44,7 @@ pub fn html(page: &Page<'_>) -> String {
     let flow = main_flow(page.summary);
     let conditions = conditions(page.summary, &flow);
     let judged: Vec<(&Condition<'_>, Option<Verdict>)> =
-        conditions.iter().map(|condition| (condition, judge(condition, &flow))).collect();
+        conditions.iter().zip(judge(&conditions, &flow)).collect();
     let mut main = validity(page);
     main.push_str(&verdicts(&judged, &flow));
     main.push_str(&comparison(page, &judged, &flow));
@@ -76,12 +76,12 @@ fn variables() -> String {
     };
     let light = format!(
         "--page: {LIGHT_BACKGROUND}; --raised: #f4f6f8; --ink: #1b1f26; --soft: #596270; --line: #dfe3e8; \
-         --accent: #0072b2; --bad: #c01824; --warn: #a66a00;{}",
+         --accent: #0072b2; --bad: #c01824; --warn: #a66a00; --shade: #8a94a3;{}",
         transports(&|it| it.light)
     );
     let dark = format!(
         "--page: {DARK_BACKGROUND}; --raised: #1f242b; --ink: #e8eaee; --soft: #a3acb8; --line: #343b45; \
-         --accent: #56b4e9; --bad: #ff7b72; --warn: #e6a816;{}",
+         --accent: #56b4e9; --bad: #ff7b72; --warn: #e6a816; --shade: #6b7685;{}",
         transports(&|it| it.dark)
     );
     format!(":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n")
@@ -106,16 +106,20 @@ fn validity(page: &Page<'_>) -> String {
 
 /// The verdict on top: in full, or if there are many conditions each one's winner by name.
 fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
-    let in_full = judged.len() <= FULL_VERDICTS;
-    let lines: Vec<String> = judged
+    let answers = answers(judged);
+    let in_full = answers.len() <= FULL_VERDICTS;
+    let lines: Vec<String> = answers
         .iter()
-        .filter_map(|(condition, verdict)| {
-            let verdict = verdict.as_ref()?;
-            let text = escape(&glued(if in_full { &verdict.answer.line } else { &verdict.short }));
-            Some(match condition.label.is_empty() {
-                true => format!("<p>{text}</p>\n"),
-                false => format!("<p><strong>{}</strong>: {text}</p>\n", escape(&condition.label)),
-            })
+        .map(|(condition, verdict)| match (in_full, answers.len()) {
+            (true, 1) => in_full_html(verdict, ""),
+            (true, _) => in_full_html(verdict, &condition.label),
+            (false, _) => {
+                format!(
+                    "<p><strong>{}</strong>: {}</p>\n",
+                    escape(&condition.label),
+                    escape(&verdict.summed_up())
+                )
+            }
         })
         .collect();
     match lines.is_empty() {
@@ -126,6 +130,20 @@ fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String 
             lines.concat()
         ),
     }
+}
+
+/// The lines of an answer, after what it is the answer for.
+fn in_full_html(verdict: &Verdict, label: &str) -> String {
+    let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
+    let mut html = String::new();
+    for (number, line) in verdict.lines().into_iter().enumerate() {
+        let line = escape(&glued(line));
+        html.push_str(&match number {
+            0 => format!("<p>{}<strong>{line}</strong></p>\n", escape(&label)),
+            _ => format!("<p class=\"more\">{line}</p>\n"),
+        });
+    }
+    html
 }
 
 /// The comparison's tables, if anything is compared.
@@ -140,12 +158,11 @@ fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flo
             false => format!("{flow} over each transport, {}", condition.label),
         };
         tables.push_str(&tables::comparison(condition, flow, verdict.as_ref()).html(&caption));
-        if let Some(verdict) = verdict.as_ref().filter(|_| judged.len() > FULL_VERDICTS) {
-            tables.push_str(&format!("<p>{}</p>\n", escape(&glued(&verdict.answer.line))));
+        if let Some(verdict) = verdict.as_ref().filter(|_| answers(judged).len() > FULL_VERDICTS) {
+            tables.push_str(&in_full_html(verdict, ""));
         }
     }
-    let list: Vec<&Condition<'_>> = judged.iter().map(|(condition, _)| *condition).collect();
-    let terms = terms::of_comparison(page.summary, &list, flow, &tables);
+    let terms = terms::of_comparison(page.summary, judged, flow, &tables);
     format!("<section>\n<h2>Transports compared</h2>\n{tables}{}</section>\n", definitions(&terms))
 }
 
@@ -333,7 +350,7 @@ mod tests {
             .collect();
         for (row, run) in rows[2..].iter().zip(&summary.runs) {
             let delay = run.flows["call"].round_trip_delay_ms.as_ref().unwrap();
-            assert_eq!(row[2], format!("{:.1}", delay.p90));
+            assert!(row.contains(&format!("{:.1}", delay.p90)), "{row:?}");
         }
         assert_eq!(rows.len(), 5);
         let sentence = &crate::comparisons(&summary)[0].answer.line;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every number stands in the summary or in the figures of `measure` and is only chosen, formatted and drawn;
-//! what is computed here are the intervals of differences between two cells, by the function of `measure`.
+//! what is computed here is the ranking of the cells, by the functions of `measure`.
 //! Names, colours, dashes and markers of transports come from one table, `display`.
 
 mod details;
@@ -35,4 +35,4 @@ pub use html::{Page, html};
 pub use several::{RunPart, side_by_side};
 pub use study::{study_page, study_table};
 pub use terminal::{comparison_table, run_table};
-pub use verdict::comparisons;
+pub use verdict::{Lacking, comparisons, lacking};

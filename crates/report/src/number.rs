@@ -42,30 +42,6 @@ pub(crate) fn ms(value: f64) -> String {
     format!("{} ms", fixed(Some(value), decimals))
 }
 
-/// A rate in a sentence, with the unit.
-pub(crate) fn rate(bps: f64) -> String {
-    match bps {
-        bps if bps >= 1e7 => format!("{:.1} Mb/s", bps / 1e6),
-        bps if bps >= 1e6 => format!("{:.2} Mb/s", bps / 1e6),
-        bps if bps >= 1e5 => format!("{:.3} Mb/s", bps / 1e6),
-        bps => format!("{:.1} kb/s", bps / 1e3),
-    }
-}
-
-/// A percentage in a sentence, with the sign; whole if it is whole, and never 100 % if something is missing.
-pub(crate) fn share(share: f64) -> String {
-    let rounds_up =
-        |decimals: &usize| share < 1.0 && format!("{:.decimals$}", share * 100.0).starts_with("100");
-    let Some(decimals) = (1..=MOST_DECIMALS).find(|decimals| !rounds_up(decimals)) else {
-        return format!("over {:.MOST_DECIMALS$} %", 100.0 - 10f64.powi(-(MOST_DECIMALS as i32)));
-    };
-    let text = fixed(Some(share * 100.0), decimals);
-    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
-}
-
-/// Of a share that is nearly all; chosen: one message of a million.
-const MOST_DECIMALS: usize = 4;
-
 /// A count with thin groups of three: `12 345`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -138,12 +114,6 @@ mod tests {
     fn sentences_keep_three_figures() {
         assert_eq!(ms(182.44), "182 ms");
         assert_eq!(ms(0.0421), "0.042 ms");
-        assert_eq!(rate(64_000.0), "64.0 kb/s");
-        assert_eq!(rate(941_000.0 * 2.0), "1.88 Mb/s");
-        assert_eq!(share(0.99), "99 %");
-        assert_eq!(share(0.999), "99.9 %");
-        assert_eq!((share(0.9996).as_str(), share(1.0).as_str()), ("99.96 %", "100 %"));
-        assert_eq!(share(0.999_999_999), "over 99.9999 %");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The tables as `talkpath compare` and `talkpath run` print them: heading, what is wrong with the run, the
-//! table, who won and why, and what the words mean.
+//! answer and why, the table, and what the words mean.
 
 use talkpath_measure::summary::Summary;
 
@@ -8,42 +8,58 @@ use crate::grid::{Grid, columns_of, paint, printable};
 use crate::number::{NO_BREAK, glued};
 use crate::tables;
 use crate::terms::{self, Terms};
-use crate::verdict::judge;
-use crate::view::{CellView, Condition, conditions, main_flow};
+use crate::verdict::{Verdict, answers, judge};
+use crate::view::{CellView, conditions, main_flow};
 
 /// Cells whose tables `run_table` prints; the rest are in summary.json and the page.
 const MAX_CELLS: usize = 40;
 
+/// With more answers than this only the names are printed; summary.json and the page have them in full.
+const MAX_IN_FULL: usize = 8;
+
 /// Narrower terminals get lines of this width, which they then break themselves.
 const MIN_WIDTH: usize = 60;
 
-/// One row a transport for `flow`, the winner and why, and the definitions.
+/// The answer and why, one row a transport for `flow`, and the definitions.
 pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String {
     let style = &style.usable();
     let mut out = heading(summary, style);
     let conditions = conditions(summary, flow);
-    for condition in &conditions {
-        let verdict = judge(condition, flow);
+    let judged: Vec<_> = conditions.iter().zip(judge(&conditions, flow)).collect();
+    let answers = answers(&judged);
+    if answers.is_empty() {
+        let text = "No answer: there are not two transports with figures to judge.";
+        out.push_str(&wrap(text, style.width, "", ""));
+        out.push('\n');
+    }
+    for (condition, verdict) in &answers {
+        let label = if answers.len() > 1 { condition.label.as_str() } else { "" };
+        out.push_str(&in_full(verdict, label, style));
+        out.push('\n');
+    }
+    for (condition, verdict) in &judged {
         if !condition.label.is_empty() {
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
             out.push_str("\n\n");
         }
-        let grid = tables::comparison(condition, flow, verdict.as_ref());
-        print_grid(&mut out, &grid, style);
-        match verdict {
-            Some(verdict) => out.push_str(&wrap(&printable(&verdict.answer.line), style.width, "", "")),
-            None => out.push_str(&wrap(
-                "No winner: there are not two transports with figures.",
-                style.width,
-                "",
-                "",
-            )),
-        }
+        print_grid(&mut out, &tables::comparison(condition, flow, verdict.as_ref()), style);
+    }
+    let terms = terms::of_comparison(summary, &judged, flow, &out);
+    out.push_str(&glossary(&terms, style));
+    out
+}
+
+/// The lines of an answer, the first after what it is the answer for.
+fn in_full(verdict: &Verdict, label: &str, style: &Style) -> String {
+    let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
+    let mut out = String::new();
+    for (number, line) in verdict.lines().into_iter().enumerate() {
+        let text = if number == 0 { format!("{label}{line}") } else { line.to_owned() };
+        let text = wrap(&printable(&text), style.width, "", "");
+        let code = if number == 0 { "1" } else { "" };
+        out.push_str(&paint(text.trim_end(), code, style.color));
         out.push('\n');
     }
-    let list: Vec<&Condition<'_>> = conditions.iter().collect();
-    let terms = terms::of_comparison(summary, &list, flow, &out);
-    out.push_str(&glossary(&terms, style));
     out
 }
 
@@ -73,20 +89,20 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         out.push('\n');
     }
     let flow = main_flow(summary);
-    let mut verdicts = String::new();
-    for condition in conditions(summary, &flow) {
-        let Some(verdict) = judge(&condition, &flow) else { continue };
-        let label =
-            if condition.label.is_empty() { flow.clone() } else { format!("{flow}, {}", condition.label) };
-        verdicts.push_str(&wrap(
-            &printable(&format!("{label}: {}", verdict.answer.line)),
-            style.width,
-            "",
-            "",
-        ));
+    let conditions = conditions(summary, &flow);
+    let judged: Vec<_> = conditions.iter().zip(judge(&conditions, &flow)).collect();
+    let answers = answers(&judged);
+    for (condition, verdict) in &answers {
+        let label = if answers.len() > 1 { condition.label.as_str() } else { "" };
+        if answers.len() > MAX_IN_FULL {
+            let text = format!("{label}: {}", verdict.summed_up());
+            out.push_str(&wrap(&printable(&text), style.width, "", "  "));
+        } else {
+            out.push_str(&in_full(verdict, label, style));
+            out.push('\n');
+        }
     }
-    if !verdicts.is_empty() {
-        out.push_str(&verdicts);
+    if answers.len() > MAX_IN_FULL {
         out.push('\n');
     }
     let terms = terms::of_run(summary, &cells, &out);
@@ -180,8 +196,9 @@ mod tests {
         for (name, run) in ["UDP", "TCP", "TCP_NODELAY"].iter().zip(&summary.runs) {
             let row = text.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
             let delay = run.flows["call"].round_trip_delay_ms.as_ref().unwrap();
-            let figures: Vec<&str> = row.split_whitespace().skip(1).take(3).collect();
-            assert_eq!(figures, [delay.p50, delay.p90, delay.p99].map(|value| format!("{value:.1}")));
+            for figure in [delay.p50, delay.p90, delay.p99].map(|value| format!("{value:.1}")) {
+                assert!(row.split_whitespace().any(|text| text == figure), "no {figure} in: {row}");
+            }
         }
         insta::assert_snapshot!("comparison", text);
     }
@@ -238,17 +255,18 @@ mod tests {
         summary.clock.trusted = false;
         summary.clock.why = "the hulls disagree in slope".to_owned();
         for run in &mut summary.runs {
-            run.flows.get_mut("call").unwrap().round_trip_delay_ms = None;
+            let call = run.flows.get_mut("call").unwrap();
+            (call.round_trip_delay_ms, call.call, call.in_time) = (None, None, None);
         }
         let text = comparison_table(&summary, "call", &WIDE);
         assert!(text.contains('–') && text.contains("left out: the hulls disagree in slope"));
-        assert!(text.contains("No winner"));
+        assert!(text.contains("No answer"));
     }
 
     #[test]
     fn an_empty_summary_and_an_unknown_flow_still_print() {
         let mut summary = fixture::summary(1);
-        assert!(comparison_table(&summary, "no-such-flow", &WIDE).contains("No winner"));
+        assert!(comparison_table(&summary, "no-such-flow", &WIDE).contains("No answer"));
         summary.runs.clear();
         assert!(run_table(&summary, &WIDE).contains("no finished repetition"));
         summary.cells.clear();

@@ -3,12 +3,12 @@
 use core::cmp::Ordering;
 
 use talkpath_measure::metrics::in_time;
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{Basis, JudgedBy, Summary};
 
 use crate::number::{UNKNOWN, counted};
-use crate::tables::FROM;
-use crate::verdict::RULE;
-use crate::view::{CellView, Condition, DelayKind};
+use crate::tables::{CLUSTERS, DIFFERENCE, WAIT};
+use crate::verdict::{Verdict, rule};
+use crate::view::{CellView, Condition, DelayKind, Metric};
 
 /// Words and their meanings, in the order to show them.
 pub(crate) type Terms = Vec<(&'static str, String)>;
@@ -30,35 +30,78 @@ pub(crate) fn about_run(summary: &Summary) -> String {
 /// The words of a comparison; `shown` is the text above, searched for figures that are not there.
 pub(crate) fn of_comparison(
     summary: &Summary,
-    conditions: &[&Condition<'_>],
+    judged: &[(&Condition<'_>, Option<Verdict>)],
     flow: &str,
     shown: &str,
 ) -> Terms {
     let mut terms = Terms::new();
-    for cell in conditions.iter().flat_map(|condition| &condition.cells) {
+    let conditions = || judged.iter().map(|(condition, _)| *condition);
+    let cells = || conditions().flat_map(|condition| &condition.cells);
+    for cell in cells() {
         let display = cell.transport(flow).display;
         if !display.about.is_empty() && terms.iter().all(|(name, _)| *name != display.name) {
             terms.push((display.name, display.about.to_owned()));
         }
     }
-    let has = |kind| conditions.iter().any(|condition| condition.delay_kind(flow) == kind);
+    let verdict = judged.iter().find_map(|(_, verdict)| verdict.as_ref());
+    terms.extend(verdict.map(|verdict| figure(verdict, cells(), flow)));
+    let text = "95 % interval of the mean difference to that transport, over pairs of repetitions with one seed (bootstrap)";
+    terms.extend(shown.contains(DIFFERENCE).then(|| ("vs", text.to_owned())));
+    let text =
+        "the repetitions fall into two clusters (Hartigan's dip test, 1 %): the mean of each, and its share";
+    terms.extend(shown.contains(CLUSTERS).then(|| (CLUSTERS, text.to_owned())));
+    terms.extend(verdict.map(|verdict| ("ranking", rule(verdict.by))));
+    let text = "median time in that link's queue";
+    terms.extend(shown.contains(WAIT).then(|| ("wait", text.to_owned())));
+    let is_call =
+        cells().any(|cell| cell.resolve(flow).and_then(|name| cell.value(name, Metric::NotPlayed)).is_some());
+    if is_call {
+        let text =
+            "median from the speaker's mouth to the listener's ear: a frame, the path, the receiver's wait";
+        terms.push(("mouth to ear", text.to_owned()));
+        terms.push((
+            "late",
+            "frames that came after their playout time (adaptive; Ramjee et al. 1994)".to_owned(),
+        ));
+    }
+    let has = |kind| conditions().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
     terms.extend(turn_round(shown));
     terms.extend(common());
-    let cells = conditions.iter().flat_map(|condition| &condition.cells);
-    let timed = cells.filter_map(|cell| cell.flow(cell.resolve(flow)?).filter(|flow| flow.in_time.is_some()));
-    let mut deadlines: Vec<_> = timed.map(|flow| flow.deadline_ms).collect();
-    deadlines.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-    deadlines.dedup();
-    terms.extend((!deadlines.is_empty()).then(|| in_time_term(&deadlines)));
-    let beside = conditions.iter().any(|condition| !condition.other_flows(flow).is_empty());
+    let beside = conditions().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
-    let ranked = !conditions.iter().flat_map(|condition| &condition.cells).any(CellView::is_of_several);
-    let text = "95 % interval of the mean difference to that transport, over pairs of repetitions with one seed (Student's t)";
-    terms.extend(shown.contains(FROM).then(|| ("from, to", text.to_owned())));
-    terms.extend(ranked.then(|| ("ranking", RULE.to_owned())));
     terms.extend(missing(summary, shown));
     terms
+}
+
+/// What the flow is judged by.
+fn figure<'a>(
+    verdict: &Verdict,
+    mut cells: impl Iterator<Item = &'a CellView<'a>>,
+    flow: &str,
+) -> (&'static str, String) {
+    let floor = verdict.floor;
+    match verdict.by {
+        JudgedBy::Mos => {
+            let is_half = cells
+                .any(|cell| cell.judged(flow).values().any(|judged| judged.basis == Basis::HalfRoundTrip));
+            let half = if is_half { "; delay is half the round trip" } else { "" };
+            let text = format!(
+                "mean opinion score of the worse direction, 1 to 4.5 (ITU-T G.107), mean over the repetitions; usable \
+                 from {floor}{half}"
+            );
+            ("MOS", text)
+        }
+        JudgedBy::InTime => {
+            let timed =
+                cells.filter_map(|cell| cell.flow(cell.resolve(flow)?).filter(|it| it.in_time.is_some()));
+            let mut deadlines: Vec<_> = timed.map(|flow| flow.deadline_ms).collect();
+            deadlines.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+            deadlines.dedup();
+            let (name, text) = in_time_term(&deadlines);
+            (name, format!("{text}; mean over the repetitions; usable from {} %", floor * 100.0))
+        }
+    }
 }
 
 /// The words of the table of every flow.

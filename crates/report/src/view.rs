@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use talkpath_measure::metrics::confidence::paired_difference;
-use talkpath_measure::summary::{CellSummary, FlowSummary, RunSummary, Spread, Summary};
+use talkpath_measure::judge::judge;
+use talkpath_measure::metrics::confidence::Confidence;
+use talkpath_measure::summary::{CellSummary, FlowSummary, Judged, LinkSummary, RunSummary, Summary};
 
 use crate::display::{self, Display};
 
@@ -31,6 +32,10 @@ pub(crate) enum Metric {
     Lost,
     LossRate,
     InTime,
+    /// Median from a speaker's mouth to the listener's ear.
+    MouthToEar50,
+    /// Share of a call's frames that were late or missing at their playout.
+    NotPlayed,
     GoodputBps,
     RetransmitRate,
 }
@@ -38,6 +43,7 @@ pub(crate) enum Metric {
 /// Which point of a delay's distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantile {
+    Min,
     P50,
     P90,
     P99,
@@ -78,6 +84,14 @@ impl DelayKind {
         }
     }
 
+    /// How often it crosses the path.
+    pub(crate) const fn trips(self) -> f64 {
+        match self {
+            Self::RoundTrip => 2.0,
+            Self::OneWay => 1.0,
+        }
+    }
+
     /// `rtt` or `owd`, for narrow columns.
     pub(crate) fn abbreviation(self) -> &'static str {
         match self {
@@ -99,6 +113,9 @@ impl Metric {
             Self::Lost => "lost".to_owned(),
             Self::LossRate => "loss_rate".to_owned(),
             Self::InTime => "in_time".to_owned(),
+            Self::MouthToEar50 => "call.mouth_to_ear_ms.p50".to_owned(),
+            // Of three counts; the cell's figures have no entry for it.
+            Self::NotPlayed => String::new(),
             Self::GoodputBps => "goodput_bps".to_owned(),
             Self::RetransmitRate => "retransmit_rate".to_owned(),
         }
@@ -113,6 +130,7 @@ impl Metric {
                     DelayKind::OneWay => flow.one_way_delay_ms.as_ref()?,
                 };
                 Some(match quantile {
+                    Quantile::Min => delay.min,
                     Quantile::P50 => delay.p50,
                     Quantile::P90 => delay.p90,
                     Quantile::P99 => delay.p99,
@@ -124,6 +142,12 @@ impl Metric {
             Self::Lost => Some(flow.lost as f64),
             Self::LossRate => flow.loss_rate,
             Self::InTime => flow.in_time,
+            Self::MouthToEar50 => Some(flow.call.as_ref()?.mouth_to_ear_ms.as_ref()?.p50),
+            Self::NotPlayed => {
+                let call = flow.call.as_ref()?;
+                let due = call.played + call.late + call.missing;
+                (due > 0).then(|| (call.late + call.missing) as f64 / due as f64)
+            }
             Self::GoodputBps => flow.goodput_bps,
             Self::RetransmitRate => flow.retransmit_rate,
         }
@@ -133,6 +157,7 @@ impl Metric {
 impl Quantile {
     fn key(self) -> &'static str {
         match self {
+            Self::Min => "min",
             Self::P50 => "p50",
             Self::P90 => "p90",
             Self::P99 => "p99",
@@ -160,20 +185,23 @@ impl<'a> CellView<'a> {
         self.run()?.flows.get(name)
     }
 
-    /// The flow called `name`, or of its copies (`name-1`, `name-up`) the worst: a call is as good as its
-    /// worse direction. Worst is the smallest share in time, then the highest p90.
+    /// The flow called `name`, or of its copies (`name-1`, `name-up`) the one that most repetitions are
+    /// judged by: a call is as good as its worse direction. Of copies that are not judged, the one with the
+    /// highest p90.
     pub(crate) fn resolve(&self, name: &str) -> Option<&'a str> {
         let flows = &self.run()?.flows;
         if let Some((key, _)) = flows.get_key_value(name) {
             return Some(key);
         }
+        let worst: Vec<String> =
+            self.runs.iter().filter_map(|run| Some(judge(run, name)?.worst_flow)).collect();
         let rank = |key: &str| {
             let p90 = self.value(key, Metric::Delay(self.delay_kind(key), Quantile::P90));
-            (self.value(key, Metric::InTime).unwrap_or(0.0), p90.unwrap_or(f64::INFINITY))
+            (worst.iter().filter(|copy| *copy == key).count(), p90.unwrap_or(f64::INFINITY))
         };
         let worse = |a: &&str, b: &&str| {
             let (a, b) = (rank(a), rank(b));
-            a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1))
+            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
         };
         flows.keys().map(String::as_str).filter(|key| is_copy(key, name)).min_by(worse)
     }
@@ -184,22 +212,30 @@ impl<'a> CellView<'a> {
         if self.cell.n <= 1 {
             return metric.of(self.flow(flow)?);
         }
-        Some(self.cell.flows.get(flow)?.get(&metric.key())?.median)
+        match self.cell.flows.get(flow)?.get(&metric.key()) {
+            Some(spread) => Some(spread.median),
+            None => {
+                let values: Vec<f64> =
+                    self.runs.iter().filter_map(|run| metric.of(run.flows.get(flow)?)).collect();
+                Some(Confidence::default().spread(&values)?.median)
+            }
+        }
     }
 
-    /// How much larger the figure of `flow` is than that of `other_flow` in `other`, over pairs of the same
-    /// repetition, which have one seed; `None` if no pair knows it.
-    pub(crate) fn difference(
-        &self,
-        flow: &str,
-        other: &Self,
-        other_flow: &str,
-        metric: Metric,
-    ) -> Option<Spread> {
-        let of = |run: &RunSummary, flow| metric.of(run.flows.get(flow)?);
-        let others: BTreeMap<_, _> = other.runs.iter().map(|run| (run.repetition, *run)).collect();
-        let pair = |run: &&RunSummary| Some((of(run, flow)?, of(others.get(&run.repetition)?, other_flow)?));
-        paired_difference(self.runs.iter().filter_map(pair))
+    /// What `flow` is judged by in each repetition.
+    pub(crate) fn judged(&self, flow: &str) -> BTreeMap<u64, Judged> {
+        let of = |run: &&RunSummary| Some((run.repetition, judge(run, flow)?));
+        self.runs.iter().filter_map(of).collect()
+    }
+
+    /// A figure of each link, as the mean over the repetitions; links that do not know it are left out.
+    pub(crate) fn links(&self, figure: impl Fn(&LinkSummary) -> Option<f64>) -> BTreeMap<&'a str, f64> {
+        let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for (name, link) in self.runs.iter().flat_map(|run| &run.links) {
+            values.entry(name).or_default().extend(figure(link));
+        }
+        let mean = |values: &[f64]| Some(Confidence::default().spread(values)?.mean);
+        values.into_iter().filter_map(|(name, values)| Some((name, mean(&values)?))).collect()
     }
 
     /// Round trip if the flow has an echo, else one way.
@@ -284,7 +320,10 @@ pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Object(map) => {
-            let options = map.iter().map(|(key, value)| format!("{key} {}", plain(value)));
+            let options = map.iter().map(|(key, value)| match key.as_str() {
+                "kind" => plain(value),
+                _ => format!("{key} {}", plain(value)),
+            });
             options.collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
@@ -328,21 +367,6 @@ mod tests {
         let cell = &CellView::all(&five)[0];
         let spread = &five.cells[0].flows["call"]["round_trip_delay_ms.p90"];
         assert_eq!(cell.value("call", p90), Some(spread.median));
-    }
-
-    #[test]
-    fn a_difference_is_taken_between_repetitions_of_one_seed() {
-        let mut five = fixture::summary(5);
-        let p90 = Metric::Delay(DelayKind::RoundTrip, Quantile::P90);
-        for run in &mut five.runs {
-            let delay = run.flows.get_mut("call").unwrap().round_trip_delay_ms.as_mut().unwrap();
-            delay.p90 = 100.0 * run.repetition as f64 + if run.cell == 0 { 0.0 } else { 7.0 };
-        }
-        five.runs.reverse();
-        let cells = CellView::all(&five);
-        let difference = cells[1].difference("call", &cells[0], "call", p90).unwrap();
-        assert_eq!((difference.median, difference.ci95), (7.0, Some((7.0, 7.0))));
-        assert!(cells[1].difference("call", &cells[0], "no-such-flow", p90).is_none());
     }
 
     #[test]

@@ -91,7 +91,7 @@ mod tests {
 
     fn compared() -> Plan {
         let transports = ["udp".to_owned(), "tcp".to_owned()];
-        plan(compare_scenario("home-adsl", &transports, true, Duration::from_secs(10)))
+        plan(compare_scenario("home-adsl", &transports, true, Duration::from_secs(10), None))
     }
 
     #[test]

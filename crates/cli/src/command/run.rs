@@ -37,6 +37,8 @@ fn fresh(
     let plan = load_file(scenario, &options(args))?;
     let experiment = Experiment {
         plan: &plan,
+        growth: None,
+        takes_turns: false,
         place,
         records: common.records,
         series: common.series,
@@ -79,7 +81,16 @@ fn resume(
         return Err(refuse("it ran in another arena"));
     }
     let (records, series) = (begun.records()?, begun.series()?);
-    let experiment = Experiment { plan: &plan, place, records, series, jobs: jobs(common), terminal };
+    let experiment = Experiment {
+        plan: &plan,
+        growth: None,
+        takes_turns: false,
+        place,
+        records,
+        series,
+        jobs: jobs(common),
+        terminal,
+    };
     let outcome = experiment.resume(dir, &begun)?;
     Ok((outcome, experiment.place))
 }

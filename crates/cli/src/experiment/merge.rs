@@ -27,6 +27,7 @@ use crate::summary_file::summary_json;
 /// Puts every part of `dir` together into the run's files, in the plan's order.
 pub(super) fn finish(
     experiment: &Experiment<'_>,
+    plan: &Plan,
     dir: &RunDir,
     mut fresh: Fresh,
     begun: &Resumable,
@@ -38,19 +39,25 @@ pub(super) fn finish(
     let mut parts = Vec::with_capacity(ids.len());
     for &(id, unfinished) in &ids {
         let read = || read_json::<Part>(&dir.part(id, unfinished).join(PART));
-        parts.push(fresh.remove(&(id, unfinished)).map_or_else(read, Ok)?);
+        let mut part = fresh.remove(&(id, unfinished)).map_or_else(read, Ok)?;
+        // A plan that has grown may sweep more keys than the one that the repetition ran in.
+        if let Some(cell) = plan.cells.iter().find(|cell| cell.index == id.cell) {
+            part.summary.sweep.clone_from(&cell.sweep);
+            part.figures.iter_mut().for_each(|figures| figures.label.clone_from(&cell.label));
+        }
+        parts.push(part);
     }
-    let missing = missing(experiment.plan, &ids);
+    let missing = missing(plan, &ids);
     let folders: Vec<PathBuf> = in_folders.iter().map(|&(id, unfinished)| dir.part(id, unfinished)).collect();
     merge_records(dir, experiment.records, &folders)?;
     keep_apart(dir, &in_folders, ARRIVALS)?;
     keep_apart(dir, &in_folders, CAPTURES)?;
     let log: String = parts.iter().map(|part| part.log.as_str()).collect();
     let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
-    let mut summary = summary(experiment, begun, watch, parts, &missing, failure);
+    let mut summary = summary(experiment, plan, begun, watch, parts, &missing, failure);
     write_bytes(&dir.file(LOG), log.as_bytes())?;
     write_bytes(&dir.file(SUMMARY), &summary_json(&mut summary, experiment.jobs))?;
-    let page = page_text(dir, experiment.plan, &summary, &drawn, begun);
+    let page = page_text(dir, plan, &summary, &drawn, begun);
     write_bytes(&dir.file(REPORT), page.as_bytes())?;
     if missing.is_empty() {
         dir.remove_parts()?;
@@ -95,6 +102,7 @@ fn open_part(folder: &Path, name: &str) -> io::Result<File> {
 
 fn summary(
     experiment: &Experiment<'_>,
+    plan: &Plan,
     begun: &Resumable,
     watch: &Stopwatch,
     parts: Vec<Part>,
@@ -103,15 +111,15 @@ fn summary(
 ) -> Summary {
     let valid = parts.iter().all(|part| part.valid) && missing.is_empty() && failure.is_none();
     let clock = worst_clock(&parts);
-    let mut warnings = warnings(experiment.plan, &parts);
+    let mut warnings = warnings(plan, &parts);
     if !missing.is_empty() {
-        warnings.push(missing_warning(experiment.plan, missing, failure));
+        warnings.push(missing_warning(plan, missing, failure));
     }
     let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
-    warnings.extend(alike_warning(&runs, |cell| label(experiment.plan, cell)));
+    warnings.extend(alike_warning(&runs, |cell| label(plan, cell)));
     let mut summary = Summary {
         talkpath: env!("CARGO_PKG_VERSION").to_owned(),
-        name: experiment.plan.name.clone(),
+        name: plan.name.clone(),
         arena: begun.arena_name().to_owned(),
         started: begun.started.clone(),
         wall_s: watch.wall_s(),
@@ -126,6 +134,31 @@ fn summary(
     };
     summary.comparisons = comparisons(&summary);
     summary
+}
+
+/// The repetitions in hand as a summary, to see what they say so far.
+pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
+    let sweep = |cell: u64| plan.cells.iter().find(|it| it.index == cell).map(|cell| cell.sweep.clone());
+    let run = |part: &Part| {
+        let run = part.summary.clone();
+        RunSummary { sweep: sweep(run.cell).unwrap_or_default(), ..run }
+    };
+    let runs: Vec<RunSummary> = kept.values().map(run).collect();
+    Summary {
+        talkpath: String::new(),
+        name: plan.name.clone(),
+        arena: String::new(),
+        started: String::new(),
+        wall_s: 0.0,
+        cpu_s: 0.0,
+        valid: true,
+        warnings: Vec::new(),
+        percentiles: String::new(),
+        clock: Clock::from(&ClockRecord::default()),
+        cells: cell_summaries(&runs),
+        runs,
+        comparisons: Vec::new(),
+    }
 }
 
 /// If no rows are kept, the simulator keeps none in memory either; a real-time arena has them anyway.

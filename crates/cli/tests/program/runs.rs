@@ -251,24 +251,29 @@ fn resuming_refuses_another_scenario_a_whole_run_and_company() {
 }
 
 #[test]
-fn compare_takes_20_repetitions_names_a_winner_and_what_to_type_next() {
+fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
     let bench = Bench::new();
     let seen = bench.run(&["compare"]);
-    for text in ["UDP", "TCP_NODELAY", "p99", "Report: talkpath-runs/", "compare --to HOST"] {
+    for text in ["UDP", "TCP_NODELAY", "MOS", "Report: talkpath-runs/", "compare --to HOST"] {
         assert!(seen.succeeds().out.contains(text), "no {text} in: {}", seen.out);
     }
     assert!(!seen.err.contains("repetitions are the same"), "{}", seen.err);
-    let summary = read_json(&bench.only_run().join("summary.json"));
-    let firsts = summary["runs"].as_array().unwrap().iter().step_by(20);
+    let run = bench.only_run();
+    let summary = read_json(&run.join("summary.json"));
+    let runs = summary["runs"].as_array().unwrap();
+    let firsts = runs.iter().filter(|run| run["repetition"] == 0);
     let transports: Vec<_> = firsts.map(|run| &run["flows"]["call"]["transport"]).collect();
-    assert_eq!(transports, ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"]);
-    assert_eq!(summary["runs"].as_array().unwrap().len(), 6 * 20);
+    assert_eq!(transports, ["udp", "tcp", "tcp-nodelay", "udp", "tcp", "tcp-nodelay"]);
+    assert_eq!(runs.len() as u64, 6 * summary["cells"][0]["n"].as_u64().unwrap());
     let answer = &summary["comparisons"][0]["answer"];
-    assert!(answer["best"][0].is_string() && answer["outcome"].is_string(), "{answer}");
+    assert_eq!(answer["outcome"], "unusable", "64 kB at 1 Mbps hold 512 ms: {answer}");
+    assert_eq!(answer["cure"]["change"]["path.up.queue"], "fq_codel");
+    assert!(answer["cure"]["mos"].as_f64().unwrap() > 4.0, "{answer}");
     let shown: Vec<&str> = seen.out.split_whitespace().collect();
-    let line = answer["line"].as_str().unwrap();
-    assert!(shown.join(" ").contains(line), "not in the output: {line}");
-    for run in summary["runs"].as_array().unwrap() {
+    for line in ["line", "why", "neighbours"].map(|key| answer[key].as_str().unwrap()) {
+        assert!(shown.join(" ").contains(line), "not in the output: {line}");
+    }
+    for run in runs {
         // 60 s of a frame every 20 ms, less what a handshake over a busy uplink of 64 kB takes (512 ms at 1
         // Mbps).
         let call = &run["flows"]["call"];
@@ -279,6 +284,73 @@ fn compare_takes_20_repetitions_names_a_winner_and_what_to_type_next() {
         let goodput = run["flows"]["upload"]["goodput_bps"].as_f64().unwrap();
         assert!(goodput > 0.0 && goodput < 1e6, "{goodput} on an uplink of 1 Mbps");
     }
+    // What the run directory holds gives the same again, cure included.
+    let scenario = run.join("scenario.toml");
+    bench.run(&["run", scenario.to_str().unwrap(), "--out", "again", "--records", "none"]).succeeds();
+    let again = read_json(&entries(&bench.path("again")).remove(0).join("summary.json"));
+    assert_eq!(again["comparisons"], summary["comparisons"]);
+}
+
+#[test]
+fn repetitions_are_added_until_the_answer_is_settled_and_a_fixed_number_stays() {
+    let bench = Bench::new();
+    let of = |arguments: &[&str]| {
+        let quick = ["compare", "--path", "starlink", "--records", "none", "--json", "--quiet"];
+        let seen = bench.run(&[&quick[..], arguments].concat());
+        serde_json::from_str::<Value>(&seen.succeeds().out).unwrap()
+    };
+    let fixed = of(&["--repeat", "2"]);
+    assert_eq!(
+        (&fixed["cells"][0]["n"], &fixed["comparisons"][0]["answer"]["outcome"]),
+        (&2.into(), &"undecided".into())
+    );
+    let settled = of(&[]);
+    assert!(settled["cells"][0]["n"].as_u64().unwrap() >= 20);
+    assert_eq!(settled["comparisons"][0]["answer"]["best"], serde_json::json!(["udp"]));
+}
+
+/// Twenty seeds on every path are a job of `cargo xtask weekly`; here are the paths that cost least.
+#[test]
+fn other_seeds_give_the_same_answer() {
+    let bench = Bench::new();
+    for path in ["home-adsl-fq", "starlink"] {
+        let answers = ["2", "3", "4"].map(|seed| {
+            let seen = bench.run(&["compare", "--path", path, "--seed", seed, "--records", "none", "--json"]);
+            let summary: Value = serde_json::from_str(&seen.succeeds().out).unwrap();
+            let answer = &summary["comparisons"][0]["answer"];
+            (answer["best"].clone(), answer["outcome"].clone())
+        });
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{path}: {answers:?}");
+    }
+}
+
+/// The k-th repetition of each transport draws the same numbers: only so are differences paired.
+#[test]
+fn repetitions_share_their_random_numbers_across_transports() {
+    let bench = Bench::new();
+    let compare = ["compare", "--repeat", "3", "--path", "home-adsl-fq"];
+    bench.run(&compare).succeeds();
+    let csv =
+        bench.run(&["export", bench.only_run().to_str().unwrap(), "--format", "csv"]).succeeds().out.clone();
+    let mut rows = csv.lines();
+    let head: Vec<&str> = rows.next().unwrap().split(',').collect();
+    let at = |name: &str| {
+        head.iter().position(|column| *column == name).unwrap_or_else(|| panic!("no {name} in {head:?}"))
+    };
+    let [cell, repetition, flow, due] = ["cell", "repetition", "flow", "due_ns"].map(at);
+    // The upload's first message is due when it starts, at an instant drawn from the first second.
+    let mut starts: std::collections::BTreeMap<(String, String), u64> = std::collections::BTreeMap::new();
+    for row in rows.map(|row| row.split(',').collect::<Vec<_>>()).filter(|row| row[flow] == "upload") {
+        let start = starts.entry((row[repetition].to_owned(), row[cell].to_owned())).or_insert(u64::MAX);
+        *start = (*start).min(row[due].parse().unwrap());
+    }
+    let of =
+        |number: &str| (0..3).map(|cell| starts[&(number.to_owned(), cell.to_string())]).collect::<Vec<_>>();
+    for number in ["0", "1", "2"] {
+        let starts = of(number);
+        assert!(starts.iter().all(|start| *start == starts[0]), "repetition {number}: {starts:?}");
+    }
+    assert_ne!(of("0"), of("1"));
 }
 
 #[test]

@@ -6,13 +6,6 @@
 
 use crate::summary::Spread;
 
-/// How much larger the first of each pair is than the second: pairs of the same repetition, so that what
-/// chance did to both is not counted as a difference. `None` without a pair. They must be finite.
-pub fn paired_difference(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Spread> {
-    let differences: Vec<f64> = pairs.map(|(first, second)| first - second).collect();
-    Confidence::default().spread(&differences)
-}
-
 /// Finds spreads of many metrics, most of which have as many repetitions: their quantile is found once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Confidence {
@@ -190,15 +183,5 @@ mod tests {
     fn equal_repetitions_have_an_interval_without_width() {
         assert_eq!(spread(&[0.5; 4]).unwrap().ci95, Some((0.5, 0.5)));
         assert_eq!(spread(&[0.1; 7]).unwrap().ci95, Some((0.1, 0.1)));
-    }
-
-    #[test]
-    fn what_chance_did_to_both_of_a_pair_is_no_part_of_their_difference() {
-        let pairs = [(110.0, 100.0), (210.0, 200.0), (57.0, 50.0), (1_013.0, 1_000.0)];
-        let difference = paired_difference(pairs.into_iter()).unwrap();
-        assert_eq!((difference.median, difference.mean), (10.0, 10.0));
-        let (low, high) = difference.ci95.unwrap();
-        assert!(5.0 < low && high < 15.0, "{low} to {high}");
-        assert!(paired_difference(core::iter::empty()).is_none());
     }
 }

@@ -16,6 +16,17 @@ pub fn flow_metrics(flow: &FlowSummary) -> Vec<(&'static str, f64)> {
     metrics
 }
 
+/// The least and the most that the number at `path` can be.
+pub(super) fn possible(path: &str) -> (f64, f64) {
+    match path {
+        "loss_rate" | "in_time" | "retransmit_rate" => (0.0, 1.0),
+        // ITU-T G.107 Annex B.
+        "call.mos" => (1.0, 4.5),
+        "call.burst_ratio" => (1.0, f64::INFINITY),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    }
+}
+
 fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     let mut tell = |path, value: f64| {
         if value.is_finite() {

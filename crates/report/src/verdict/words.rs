@@ -1,256 +1,300 @@
-//! An answer in words, with the figures that decided.
+//! An answer in words. Every figure in it stands in the table beside it, rounded to as many digits or fewer.
 
-use super::{Candidate, Cut, Step, limit_ms};
-use crate::number::{counted, list, ms, rate, share};
-use crate::view::{Condition, DelayKind, Metric};
+use talkpath_measure::ranking::{Ranking, Relation, Standing};
+use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
-/// The figures of more transports than this are given as a range: the table has them all.
-const MOST_SINGLY: usize = 3;
+use super::cause::link_words;
+use super::{Candidate, Cause};
+use crate::number::{count, counted, fixed, list, ms, percent};
+use crate::view::{CellView, Condition, Metric, Quantile};
 
 /// What the rule found.
-pub(super) struct Told<'a> {
+pub(super) struct Words<'a> {
     pub condition: &'a Condition<'a>,
     pub flow: &'a str,
-    pub kind: DelayKind,
-    /// The rule's steps.
-    pub steps: [Step; 3],
-    /// Who is left; never empty.
-    pub left: &'a [Candidate<'a>],
-    /// Who went, in the steps' order.
-    pub cuts: &'a [Cut<'a>],
-    pub is_usable: bool,
-    /// Whether the transports that are left differ by at most the tolerance.
-    pub is_alike: bool,
-    pub repetitions: u64,
+    pub candidates: &'a [Candidate<'a>],
+    /// Of the candidates.
+    pub ranking: &'a Ranking,
+    pub by: JudgedBy,
+    pub cause: Option<&'a Cause>,
 }
 
-impl Told<'_> {
-    /// Only the names.
+impl Words<'_> {
+    /// The names that the answer gives: `UDP or TCP`.
     pub(super) fn short(&self) -> String {
-        let names = self.names().join(" or ");
-        match (self.is_usable, self.left.len()) {
-            (false, _) => format!("nothing is usable, the least bad is {names}"),
-            (true, 1) => names,
-            (true, _) => format!("{names}, no clear winner"),
+        alternatives(&self.names(&self.ranking.best()))
+    }
+
+    /// The answer.
+    pub(super) fn line(&self) -> String {
+        let (best, worse) = (self.ranking.best(), self.worse());
+        let names = list(&self.names(&best));
+        let who = self.who();
+        let leader = self.ranking.leader;
+        let against = match worse.len() {
+            0 => String::new(),
+            _ => format!(" against {}", self.each(&worse)),
+        };
+        match self.ranking.outcome {
+            AnswerKind::Distinct => {
+                format!("{names} is best for {who}: {}{against}.", self.figure(leader))
+            }
+            AnswerKind::Alike if worse.is_empty() => {
+                format!(
+                    "It makes no difference for {who} which of {names} carries it: {}.",
+                    self.figures(&best)
+                )
+            }
+            AnswerKind::Alike => format!("{names} serve {who} alike: {}{against}.", self.figures(&best)),
+            AnswerKind::Undecided => {
+                let n = self.repetitions();
+                let more = match self.ranking.more {
+                    Some(more) if more > HOPELESS => {
+                        format!("; not even {} would decide", count(n + HOPELESS))
+                    }
+                    Some(more) => {
+                        format!("; about {} more would decide (--repeat {})", count(more), n + more)
+                    }
+                    None => "; --repeat 20 shows what hangs on chance".to_owned(),
+                };
+                let figures = self.figures(&best);
+                let do_not = if n == 1 { "does not" } else { "do not" };
+                let n = counted(n, "repetition");
+                let names = alternatives(&self.names(&best));
+                format!("{names}: {n} {do_not} decide which is best for {who} ({figures}){more}.")
+            }
+            AnswerKind::Unusable => {
+                let beside = self.beside();
+                let name = match best.as_slice() {
+                    [only] => format!(" ({})", self.candidates[*only].view.label),
+                    _ => String::new(),
+                };
+                format!("No transport makes {who} usable{beside}: {}{name} at best.", self.figure(leader))
+            }
         }
     }
 
-    pub(super) fn line(&self) -> String {
-        let found = if self.left.len() == 1 { self.one() } else { self.several() };
-        let parts = [self.unusable(), self.copies(), Some(found), self.state(), self.behind()];
-        let parts = parts.into_iter().flatten().chain(self.beside()).chain(self.basis());
+    /// Why, in one or two sentences.
+    pub(super) fn why(&self) -> String {
+        let reason = match self.cause {
+            Some(cause) => {
+                let leader = self.ranking.leader;
+                let effect = match cause {
+                    Cause::Queue(..) | Cause::QueueOnPath(_) | Cause::Distance => self
+                        .mouth_to_ear(leader)
+                        .map(|delay| format!(" From mouth to ear it takes {}.", ms(delay))),
+                    Cause::Loss(..) | Cause::Variation(..) => self
+                        .value(leader, Metric::NotPlayed)
+                        .map(|share| format!(" {} of the frames were late or missing.", percent_text(share))),
+                };
+                format!("{}{}", cause.sentence(), effect.unwrap_or_default())
+            }
+            None => self.contrast(),
+        };
+        let parts = [Some(reason), self.copies()].into_iter().flatten().chain(self.clusters());
         parts.collect::<Vec<_>>().join(" ")
     }
 
-    fn unusable(&self) -> Option<String> {
-        let text = format!(
-            "Nothing here is usable for the flow {}: over no transport does more than half of its messages come {} {}.",
-            self.flow,
-            within(self.kind),
-            limit(self.kind)
-        );
-        (!self.is_usable).then_some(text)
-    }
-
-    /// Which copy of the flow each transport is judged by, if there are copies.
-    fn copies(&self) -> Option<String> {
-        let all = || self.left.iter().chain(self.cuts.iter().flat_map(|cut| &cut.out));
-        let first = all().map(|it| it.flow).find(|copy| *copy != self.flow)?;
-        if all().all(|it| it.flow == first) {
-            return Some(format!("Judged by {first}, the worst of its copies."));
-        }
-        let each: Vec<_> = all().map(|it| format!("{} over {}", it.flow, it.view.label)).collect();
-        Some(format!("Judged by the worst copy of each: {}.", list(&each)))
-    }
-
-    /// The only one left, and the step that took the last of the others out.
-    fn one(&self) -> String {
-        let (Some(first), Some(cut)) = (self.left.first(), self.cuts.last()) else { return String::new() };
-        let verb = match (self.is_usable, self.repetitions) {
-            (false, _) => "is the least bad",
-            (true, 0 | 1) => "did best",
-            (true, _) => "wins",
+    /// What the flows beside it got; `None` if there are none.
+    pub(super) fn neighbours(&self) -> Option<String> {
+        let others = self.condition.other_flows(self.flow);
+        let of = |other: &String| {
+            let goodput = |it: &Candidate<'_>| {
+                let bps = it.cell.value(other, Metric::GoodputBps)?;
+                Some((fixed(Some(bps / 1e6), 3), it.view.label.clone()))
+            };
+            let figures: Vec<(String, String)> = self.candidates.iter().filter_map(goodput).collect();
+            let (first, _) = figures.first()?;
+            if figures.iter().all(|(mbps, _)| mbps == first) {
+                return Some(format!("The {other} beside it gets {first} Mb/s with each."));
+            }
+            let (rate, with): (Vec<_>, Vec<_>) = figures.into_iter().unzip();
+            let each = rate.iter().zip(with).map(|(rate, with)| format!("{rate} ({with})"));
+            Some(format!("The {other} beside it gets {} Mb/s.", list(&each.collect::<Vec<_>>())))
         };
-        let step = cut.step;
-        let ours = self.in_full(step, first);
-        let theirs = each(&cut.out, |it| self.figure(step, it));
-        let lead = self.lead(cut).map(|lead| format!(" ({lead})")).unwrap_or_default();
-        format!("{} {verb}: {ours} against {theirs}{lead}.", first.view.label)
+        let lines: Vec<_> = others.iter().take(MAX_NEIGHBOURS).filter_map(of).collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
     }
 
-    /// By how much the winner leads the nearest of those whom the deciding step took out.
-    fn lead(&self, cut: &Cut<'_>) -> Option<String> {
-        let (first, next) = (self.left.first()?, cut.out.first()?);
-        let (low, high) = cut.step.lead(next, first)?.ci95.filter(|(low, high)| low < high)?;
-        let than = if cut.out.len() > 1 { format!(" than {}", next.view.label) } else { String::new() };
-        Some(match cut.step.is_share() {
-            true => format!("{:.1} to {:.1} points more{than}, 95 %", low * 100.0, high * 100.0),
-            false => format!("{} to {} less{than}, 95 %", ms(low).trim_end_matches(" ms"), ms(high)),
+    /// In which figure the leader and the nearest of those behind it differ, or what all of them get.
+    fn contrast(&self) -> String {
+        let nearest = self.worse().first().copied();
+        let leader = self.ranking.leader;
+        let best = self.ranking.best();
+        let shown = nearest.map_or(best, |nearest| vec![leader, nearest]);
+        let of = |metric: &dyn Fn(usize) -> Option<f64>| -> Option<Vec<(f64, String)>> {
+            let figure = |&at: &usize| Some((metric(at)?, self.candidates[at].view.label.clone()));
+            shown.iter().map(figure).collect()
+        };
+        let value = |metric| move |at: usize| self.value(at, metric);
+        let kind = self.condition.delay_kind(self.flow);
+        let mut parts = Vec::new();
+        match self.by {
+            JudgedBy::Mos => {
+                if let Some(shares) = of(&value(Metric::NotPlayed)) {
+                    parts.push(format!("{} of the frames were late or missing", say(&shares, percent_text)));
+                }
+                if let Some(delays) = of(&|at| self.mouth_to_ear(at)) {
+                    parts.push(format!("mouth to ear took {}", say(&delays, ms)));
+                }
+            }
+            JudgedBy::InTime => {
+                if let Some(shares) = of(&value(Metric::LossRate)) {
+                    parts.push(format!("{} of the messages were lost", say(&shares, percent_text)));
+                }
+                if let Some(delays) = of(&value(Metric::Delay(kind, Quantile::P99))) {
+                    parts.push(format!("p99 {} took {}", kind.name(), say(&delays, ms)));
+                }
+            }
+        }
+        if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", and ")) }
+    }
+
+    /// Transports whose repetitions fall into two clusters.
+    fn clusters(&self) -> Vec<String> {
+        let of = |(it, standing): (&Candidate<'_>, &Standing)| {
+            let found = standing.clusters?;
+            let (low, high) = (self.text(found.low), self.text(found.high));
+            let share = (found.low_share * 100.0).round();
+            Some(format!(
+                "{}: two outcomes, {low} in {share} % of the repetitions and {high} in {} %.",
+                it.view.label,
+                100.0 - share
+            ))
+        };
+        self.candidates.iter().zip(&self.ranking.standings).filter_map(of).collect()
+    }
+
+    /// Which copy of the flow is judged, if there are copies.
+    fn copies(&self) -> Option<String> {
+        let copies = || self.candidates.iter().map(|it| it.flow);
+        let first = copies().find(|copy| *copy != self.flow)?;
+        Some(match copies().all(|copy| copy == first) {
+            true => format!("Judged by {first}, the worst of its copies."),
+            false => "Judged by the worst copy of each.".to_owned(),
         })
     }
 
-    fn several(&self) -> String {
-        let how = match self.is_alike {
-            true => "they are within 1 point of each other's share and 5 % or 1 ms of each other's delays"
-                .to_owned(),
-            false if self.repetitions < 2 => "1 repetition does not tell them apart".to_owned(),
-            false => {
-                let repetitions = counted(self.repetitions, "repetition");
-                format!("{repetitions} do not tell them apart, more may (--repeat)")
-            }
+    /// ` while the upload runs`
+    fn beside(&self) -> String {
+        match self.condition.other_flows(self.flow).as_slice() {
+            [] => String::new(),
+            [only] => format!(" while the {only} runs"),
+            [..] => " while the other flows run".to_owned(),
+        }
+    }
+
+    fn who(&self) -> String {
+        match self.by {
+            JudgedBy::Mos => "this call".to_owned(),
+            JudgedBy::InTime => format!("the flow {}", self.flow),
+        }
+    }
+
+    /// Candidates that are known to be worse, the best of them first.
+    fn worse(&self) -> Vec<usize> {
+        let standings = &self.ranking.standings;
+        let is_worse = |at: &usize| standings[*at].relation == Relation::Distinct;
+        let mut worse: Vec<usize> = (0..standings.len()).filter(is_worse).collect();
+        worse.sort_by(|&a, &b| standings[b].mean.total_cmp(&standings[a].mean));
+        worse
+    }
+
+    fn names(&self, of: &[usize]) -> Vec<String> {
+        of.iter().map(|&at| self.candidates[at].view.label.clone()).collect()
+    }
+
+    /// `MOS 4.38`, `99.80 % in time`
+    fn figure(&self, at: usize) -> String {
+        self.text(self.ranking.standings[at].mean)
+    }
+
+    fn text(&self, mean: f64) -> String {
+        figure_text(self.by, mean)
+    }
+
+    /// `MOS 4.38 and 4.31`, `99.80 % and 99.70 % in time`
+    fn figures(&self, of: &[usize]) -> String {
+        let bare: Vec<_> = of.iter().map(|&at| bare(self.by, self.ranking.standings[at].mean)).collect();
+        in_words(self.by, &list(&bare))
+    }
+
+    /// `4.12 (TCP_NODELAY) and 1.05 (TCP)`
+    fn each(&self, of: &[usize]) -> String {
+        let each = |&at: &usize| {
+            format!("{} ({})", bare(self.by, self.ranking.standings[at].mean), self.candidates[at].view.label)
         };
-        let [_, p90, p99] = self.steps;
-        let who = match (self.is_alike && self.cuts.is_empty(), self.is_usable) {
-            (true, _) => "It makes no difference which of",
-            (false, true) => "No clear winner between",
-            (false, false) => "The least bad are",
-        };
-        format!(
-            "{who} {}: {how}; p90 {} {}, p99 {}.",
-            list(&self.names()),
-            self.kind.name(),
-            each_delay(self.left, p90),
-            each_delay(self.left, p99)
-        )
+        list(&of.iter().map(each).collect::<Vec<_>>())
     }
 
-    /// Those whom earlier steps took out, each with the figure that did.
-    fn behind(&self) -> Option<String> {
-        let earlier = if self.left.len() == 1 { self.cuts.len() - 1 } else { self.cuts.len() };
-        let told = self.cuts[..earlier].iter().flat_map(|cut| cut.out.iter().map(move |it| (cut.step, it)));
-        let told: Vec<_> =
-            told.map(|(step, it)| format!("{} ({})", it.view.label, self.briefly(step, it))).collect();
-        (!told.is_empty()).then(|| format!("Out before that: {}.", list(&told)))
+    fn value(&self, at: usize, metric: Metric) -> Option<f64> {
+        let it = &self.candidates[at];
+        it.cell.value(it.flow, metric)
     }
 
-    /// What those who are left get, as far as it was not the reason.
-    fn state(&self) -> Option<String> {
-        let [first, ..] = self.steps;
-        let is_told = self.left.len() == 1 && self.cuts.last().is_some_and(|cut| cut.step == first);
-        let whose = if self.left.len() == 1 { "its" } else { "their" };
-        let came = match first {
-            Step::InTime => format!("come {} {}", within(self.kind), limit(self.kind)),
-            _ => "arrive".to_owned(),
-        };
-        let shares = range(self.left, |it| first.figure(it));
-        let lost = range(self.left, |it| it.cell.value(it.flow, Metric::LossRate).unwrap_or(1.0));
-        match (is_told, first) {
-            (true, Step::InTime) => Some(format!("It lost {lost}.")),
-            (true, _) => None,
-            (false, Step::InTime) => Some(format!("{shares} of {whose} messages {came}, {lost} are lost.")),
-            (false, _) => Some(format!("{shares} of {whose} messages {came}.")),
-        }
+    fn mouth_to_ear(&self, at: usize) -> Option<f64> {
+        self.value(at, Metric::MouthToEar50)
     }
 
-    /// What the flows beside it got, if there are any.
-    fn beside(&self) -> Vec<String> {
-        let all: Vec<_> = self.left.iter().chain(self.cuts.iter().flat_map(|cut| &cut.out)).collect();
-        let others = self.condition.other_flows(self.flow);
-        let of = |other: &String| {
-            let goodput = |it: &&Candidate<'_>| {
-                Some((it.cell.value(other, Metric::GoodputBps)?, it.view.label.clone()))
-            };
-            let figures: Vec<(f64, String)> = all.iter().filter_map(goodput).collect();
-            let words = |(bps, label): &(f64, String)| format!("{} beside {label}", rate(*bps));
-            let lowest = figures.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-            let highest = figures.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-            if figures.len() > 1 && rate(lowest.0) == rate(highest.0) {
-                Some(format!("{other}: {} beside each.", rate(lowest.0)))
-            } else if figures.len() > MOST_SINGLY {
-                Some(format!("{other}: {} to {}.", words(lowest), words(highest)))
-            } else {
-                Some(format!("{other}: {}.", list(&figures.iter().map(words).collect::<Vec<_>>())))
-            }
-        };
-        others.iter().take(2).filter_map(of).collect()
-    }
-
-    fn basis(&self) -> Option<String> {
-        let text = "This rests on 1 repetition: --repeat 20 shows what hangs on chance.";
-        (self.repetitions < 2).then(|| text.to_owned())
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.left.iter().map(|it| it.view.label.clone()).collect()
-    }
-
-    /// `98.2 %`, `45.3 ms`.
-    fn figure(&self, step: Step, it: &Candidate<'_>) -> String {
-        match step.figure(it) {
-            value if step.is_share() => share(value),
-            value => delay(value),
-        }
-    }
-
-    /// `98.2 % of its messages come back within 300 ms`, `p90 round trip 45.3 ms`.
-    fn in_full(&self, step: Step, it: &Candidate<'_>) -> String {
-        let figure = self.figure(step, it);
-        match step {
-            Step::InTime => {
-                format!("{figure} of its messages come {} {}", within(self.kind), limit(self.kind))
-            }
-            Step::Arrived => format!("{figure} of its messages arrive"),
-            Step::P90(kind) => format!("p90 {} {figure}", kind.name()),
-            Step::P99(kind) => format!("p99 {} {figure}", kind.name()),
-        }
-    }
-
-    /// `12 % in time`, `p90 45.3 ms`.
-    fn briefly(&self, step: Step, it: &Candidate<'_>) -> String {
-        let figure = self.figure(step, it);
-        match step {
-            Step::InTime => format!("{figure} in time"),
-            Step::Arrived => format!("{figure} arrived"),
-            Step::P90(_) => format!("p90 {figure}"),
-            Step::P99(_) => format!("p99 {figure}"),
-        }
+    fn repetitions(&self) -> u64 {
+        self.condition.cells.iter().map(|cell: &CellView<'_>| cell.cell.n).max().unwrap_or(0)
     }
 }
 
-fn within(kind: DelayKind) -> &'static str {
-    match kind {
-        DelayKind::RoundTrip => "back within",
-        DelayKind::OneWay => "there within",
+/// What became of the cells with a cure on the link that `key` names.
+pub(super) fn cure(key: &str, names: &str, by: JudgedBy, mean: f64, is_usable: bool) -> String {
+    let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
+    let (link, figure) = (link_words(link), figure_text(by, mean));
+    match is_usable {
+        true => format!("With fq_codel on {link}: {names}, {figure}."),
+        false => format!("With fq_codel on {link} it is not usable either: {figure} at best."),
     }
 }
 
-fn limit(kind: DelayKind) -> String {
-    ms(limit_ms(kind == DelayKind::RoundTrip))
+/// `MOS 4.38`, `99.80 % in time`
+fn figure_text(by: JudgedBy, mean: f64) -> String {
+    in_words(by, &bare(by, mean))
 }
 
-/// `98.2 %`, or `97 to 98.2 %`.
-fn range(of: &[Candidate<'_>], value: impl Fn(&Candidate<'_>) -> f64) -> String {
-    let values = || of.iter().map(&value);
-    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    let (low, high) = (share(low), share(high));
-    if low == high { low } else { format!("{} to {high}", low.trim_end_matches(" %")) }
-}
-
-/// `420 ms (TCP) and 610 ms (UDP)`; once if several say the same.
-fn each(of: &[Candidate<'_>], text: impl Fn(&Candidate<'_>) -> String) -> String {
-    match of {
-        [first, _, ..] if of.iter().all(|it| text(it) == text(first)) => {
-            format!("{} (the others)", text(first))
-        }
-        _ => list(&of.iter().map(|it| format!("{} ({})", text(it), it.view.label)).collect::<Vec<_>>()),
+fn in_words(by: JudgedBy, figures: &str) -> String {
+    match by {
+        JudgedBy::Mos => format!("MOS {figures}"),
+        JudgedBy::InTime => format!("{figures} in time"),
     }
 }
 
-/// `420 ms and 610 ms`; once if all say the same, and `420 to 610 ms` if they are many.
-fn each_delay(of: &[Candidate<'_>], step: Step) -> String {
-    let mut delays: Vec<_> = of.iter().map(|it| step.figure(it)).collect();
-    if delays.len() > MOST_SINGLY {
-        delays.sort_by(f64::total_cmp);
-        delays = vec![delays[0], delays[delays.len() - 1]];
+fn bare(by: JudgedBy, mean: f64) -> String {
+    match by {
+        JudgedBy::Mos => format!("{mean:.2}"),
+        JudgedBy::InTime => percent_text(mean),
     }
-    let texts: Vec<_> = delays.into_iter().map(delay).collect();
+}
+
+fn percent_text(share: f64) -> String {
+    format!("{} %", percent(Some(share)))
+}
+
+/// `92.1 ms`, or `92.1 ms (UDP) and 250 ms (TCP)` if they differ.
+fn say(figures: &[(f64, String)], text: impl Fn(f64) -> String) -> String {
+    let texts: Vec<String> = figures.iter().map(|(value, _)| text(*value)).collect();
     match &texts[..] {
         [first, rest @ ..] if rest.iter().all(|text| text == first) => first.clone(),
-        [low, high] if of.len() > MOST_SINGLY => format!("{} to {high}", low.trim_end_matches(" ms")),
-        _ => list(&texts),
+        _ => {
+            let each = texts.iter().zip(figures).map(|(text, (_, name))| format!("{text} ({name})"));
+            list(&each.collect::<Vec<_>>())
+        }
     }
 }
 
-fn delay(value: f64) -> String {
-    if value.is_infinite() { "unknown, as nothing arrived".to_owned() } else { ms(value) }
+/// `a`, `a or b`, `a, b or c`
+fn alternatives(names: &[String]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
+    }
 }
+
+/// Chosen: as many flows beside it as the table has columns for.
+const MAX_NEIGHBOURS: usize = 2;
+/// Chosen: nobody runs more repetitions than this to tell two transports apart.
+const HOPELESS: u64 = 10_000;

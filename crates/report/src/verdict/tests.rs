@@ -1,0 +1,216 @@
+use talkpath_measure::summary::{CallSummary, FlowSummary};
+
+use super::*;
+use crate::fixture;
+
+/// Changes one transport's call in every repetition.
+fn set(summary: &mut Summary, cell: u64, change: impl Fn(&mut FlowSummary, u64)) {
+    for run in summary.runs.iter_mut().filter(|run| run.cell == cell) {
+        change(run.flows.get_mut("call").unwrap(), run.repetition);
+    }
+    fixture::refresh(summary);
+}
+
+/// Gives each transport's call this score, the same in every repetition.
+fn scores(summary: &mut Summary, scores: [f64; 3]) {
+    for (cell, mos) in (0..).zip(scores) {
+        set(summary, cell, |flow, _| flow.call.as_mut().unwrap().mos = mos);
+    }
+}
+
+fn answer(summary: &Summary) -> Answer {
+    comparisons(summary).remove(0).answer
+}
+
+/// The three cells as they are, and again with another queue on the uplink.
+fn with_cure(before: [f64; 3], after: [f64; 3]) -> Summary {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, before);
+    let mut cured = fixture::summary(8);
+    scores(&mut cured, after);
+    let queues = [serde_json::json!({ "kind": "drop-tail", "limit": "64 kB" }), "fq_codel".into()];
+    for (runs, queue) in [&mut summary.runs, &mut cured.runs].into_iter().zip(queues) {
+        for run in runs {
+            run.sweep.insert("path.up.queue".to_owned(), queue.clone());
+        }
+    }
+    cured.runs.iter_mut().for_each(|run| run.cell += 3);
+    summary.runs.extend(cured.runs);
+    fixture::refresh(&mut summary);
+    summary
+}
+
+#[test]
+fn one_line_answers_and_one_says_why_and_one_what_it_did_to_the_neighbours() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [4.38, 2.0, 4.12]);
+    let answer = answer(&summary);
+    assert_eq!((answer.best.as_slice(), answer.outcome), (&["udp".to_owned()][..], AnswerKind::Distinct));
+    assert_eq!(answer.line, "UDP is best for this call: MOS 4.38 against 4.12 (TCP_NODELAY) and 2.00 (TCP).");
+    assert!(answer.why.contains("late or missing") && answer.why.contains("(TCP_NODELAY)"), "{}", answer.why);
+    let neighbours = answer.neighbours.unwrap();
+    assert!(neighbours.starts_with("The upload beside it gets 0.8"), "{neighbours}");
+}
+
+#[test]
+fn figures_within_the_tolerance_make_no_difference() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [4.38, 4.37, 4.31]);
+    let all = answer(&summary);
+    assert_eq!((all.best.len(), all.outcome), (3, AnswerKind::Alike));
+    let says = "It makes no difference for this call which of UDP, TCP and TCP_NODELAY carries it: MOS 4.38, 4.37 and 4.31.";
+    assert_eq!(all.line, says);
+    scores(&mut summary, [4.38, 2.0, 4.31]);
+    let two = answer(&summary);
+    assert_eq!(two.line, "UDP and TCP_NODELAY serve this call alike: MOS 4.38 and 4.31 against 2.00 (TCP).");
+}
+
+#[test]
+fn repetitions_that_disagree_name_no_winner_and_say_how_many_more_would() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [4.0, 2.0, 4.0]);
+    set(&mut summary, 2, |flow, repetition| {
+        flow.call.as_mut().unwrap().mos = if repetition % 2 == 0 { 4.3 } else { 3.5 };
+    });
+    let tie = answer(&summary);
+    assert_eq!((tie.best.len(), tie.outcome), (2, AnswerKind::Undecided));
+    let more = tie.more.unwrap();
+    let says = format!(
+        "UDP or TCP_NODELAY: 8 repetitions do not decide which is best for this call (MOS 4.00 and 3.90); about {more} more \
+         would decide (--repeat {}).",
+        8 + more
+    );
+    assert_eq!(tie.line, says);
+    let one = answer(&fixture::summary(1));
+    assert_eq!((one.outcome, one.more), (AnswerKind::Undecided, None));
+    assert!(one.line.contains("1 repetition does not") && one.line.contains("--repeat 20"), "{}", one.line);
+}
+
+#[test]
+fn nothing_usable_is_the_answer_with_cause_and_cure() {
+    let summary = with_cure([1.9, 1.0, 1.7], [4.37, 3.5, 4.36]);
+    let found = comparisons(&summary);
+    assert_eq!((found.len(), found[1].answer.outcome), (2, AnswerKind::Alike));
+    let answer = &found[0].answer;
+    assert_eq!(answer.outcome, AnswerKind::Unusable);
+    assert_eq!(
+        answer.line,
+        "No transport makes this call usable while the upload runs: MOS 1.90 (UDP) at best. With fq_codel on the uplink: \
+         UDP or TCP_NODELAY, MOS 4.37."
+    );
+    assert!(
+        answer.why.starts_with("Packets wait 110 ms in the queue of the uplink (CoDel)."),
+        "{}",
+        answer.why
+    );
+    let cure = answer.cure.as_ref().unwrap();
+    assert_eq!((cure.best.len(), cure.mos, cure.in_time), (2, Some(4.37), None));
+    assert_eq!(cure.change, [("path.up.queue".to_owned(), "fq_codel".into())].into());
+    let conditions = conditions(&summary, "call");
+    let verdicts = judge(&conditions, "call");
+    assert!(verdicts[0].as_ref().unwrap().best.is_empty(), "no row stands out");
+    let judged: Vec<_> = conditions.iter().zip(verdicts).collect();
+    assert_eq!(answers(&judged).len(), 1, "the cure speaks within the answer");
+}
+
+#[test]
+fn a_cure_that_does_not_help_is_none_and_is_named() {
+    let answer = answer(&with_cure([1.9, 1.0, 1.7], [2.5, 1.0, 1.0]));
+    assert!(answer.cure.is_none() && answer.line.ends_with("MOS 1.90 (UDP) at best."), "{}", answer.line);
+    let says = "With fq_codel on the uplink it is not usable either: MOS 2.50 at best.";
+    assert!(answer.why.contains(says), "{}", answer.why);
+}
+
+#[test]
+fn a_run_lacks_a_cure_until_it_has_tried_one_and_repetitions_until_it_is_settled() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [1.9, 1.0, 1.8]);
+    assert_eq!(lacking(&summary), Lacking { repetitions: false, cure_on: Some("up".to_owned()) });
+    assert_eq!(lacking(&with_cure([1.9, 1.0, 1.7], [2.5, 1.0, 1.0])), Lacking::default());
+    scores(&mut summary, [4.0, 1.0, 1.8]);
+    assert_eq!(lacking(&summary), Lacking::default());
+    assert!(lacking(&fixture::summary(1)).repetitions);
+}
+
+#[test]
+fn what_does_not_come_back_or_comes_from_far_is_the_cause_where_no_queue_is() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [1.9, 1.0, 1.8]);
+    for run in &mut summary.runs {
+        run.links.clear();
+    }
+    set(&mut summary, 0, |flow, _| flow.round_trip_delay_ms.as_mut().unwrap().min = 42.0);
+    assert!(answer(&summary).why.starts_with("Packets wait in a queue on the path: the median delay, "));
+    let steady = |flow: &mut FlowSummary, min: f64, loss| {
+        let delay = flow.round_trip_delay_ms.as_mut().unwrap();
+        (delay.min, delay.p50, flow.loss_rate) = (min, min + 5.0, Some(loss));
+    };
+    set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.05));
+    assert!(answer(&summary).why.starts_with("5.00 % of the messages are missing."));
+    set(&mut summary, 0, |flow, _| steady(flow, 600.0, 0.0));
+    assert!(answer(&summary).why.starts_with("The path is too long"));
+    set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.0));
+    assert!(answer(&summary).why.starts_with("Delays vary"));
+}
+
+#[test]
+fn two_outcomes_are_shown_with_their_shares() {
+    let mut summary = fixture::summary(20);
+    scores(&mut summary, [4.3, 1.0, 1.8]);
+    set(&mut summary, 2, |flow, repetition| {
+        flow.call.as_mut().unwrap().mos = if repetition < 12 { 3.9 } else { 1.7 };
+    });
+    let answer = answer(&summary);
+    assert_eq!(answer.outcome, AnswerKind::Distinct);
+    let says = "TCP_NODELAY: two outcomes, MOS 1.70 in 40 % of the repetitions and MOS 3.90 in 60 %.";
+    assert!(answer.why.ends_with(says), "{}", answer.why);
+}
+
+#[test]
+fn a_flow_that_is_no_call_is_ranked_by_its_share_in_time() {
+    let mut summary = fixture::summary(8);
+    for (cell, in_time) in [(0, 0.998), (1, 0.2), (2, 0.96)] {
+        set(&mut summary, cell, |flow, _| (flow.call, flow.in_time) = (None, Some(in_time)));
+    }
+    let best = answer(&summary);
+    assert_eq!(
+        best.line,
+        "UDP is best for the flow call: 99.80 % in time against 96.00 % (TCP_NODELAY) and 20.00 % (TCP)."
+    );
+    set(&mut summary, 0, |flow, _| flow.in_time = Some(0.9));
+    set(&mut summary, 2, |flow, _| flow.in_time = Some(0.1));
+    assert_eq!(answer(&summary).outcome, AnswerKind::Unusable, "below 95 %");
+}
+
+#[test]
+fn a_call_of_which_nothing_came_ranks_last_and_a_flow_without_a_clock_not_at_all() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [1.0, 4.0, 4.2]);
+    set(&mut summary, 0, |flow, _| {
+        (flow.received, flow.lost, flow.round_trip_delay_ms) = (0, flow.sent, None);
+        flow.call = Some(CallSummary { mos: 1.0, missing: flow.sent, ..CallSummary::default() });
+    });
+    assert_eq!(answer(&summary).best, ["tcp-nodelay"]);
+    for cell in 0..3 {
+        set(&mut summary, cell, |flow, _| (flow.call, flow.in_time) = (None, None));
+    }
+    assert!(comparisons(&summary).is_empty());
+}
+
+#[test]
+fn an_answer_stands_beside_its_cells_and_what_they_have_in_common() {
+    let (summary, _) = fixture::sweep(2);
+    let found = comparisons(&summary);
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[1].flow.as_str(), found[1].cells.as_slice()), ("call", [3, 4, 5].as_slice()));
+    assert_eq!(found[1].sweep, BTreeMap::from([("path.up.loss".to_owned(), 0.01.into())]));
+}
+
+#[test]
+fn one_transport_alone_wins_nothing() {
+    let mut summary = fixture::summary(1);
+    summary.cells.truncate(1);
+    assert!(comparisons(&summary).is_empty());
+    let summary = fixture::summary(1);
+    assert!(judge(&conditions(&summary, "no-such-flow"), "no-such-flow")[0].is_none());
+}
