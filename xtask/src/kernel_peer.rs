@@ -25,7 +25,7 @@ use crate::cpio::Archive;
 pub(crate) fn run(root: &Path) -> Result<String, String> {
     let folder = root.join("target").join("kernel-peer");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let kernel = match prepare(root, &folder) {
+    let kernel = match prepare(root, &folder, &GUEST) {
         Ok(kernel) => kernel,
         Err(why) => {
             println!("kernel-peer: skipped: {why}");
@@ -77,15 +77,25 @@ impl std::fmt::Display for Session {
     }
 }
 
-/// What one session needs of the kernel.
-struct Kernel {
-    image: PathBuf,
-    initramfs: PathBuf,
+/// What a boot needs of the kernel.
+pub(crate) struct Kernel {
+    pub(crate) image: PathBuf,
+    pub(crate) initramfs: PathBuf,
 }
+
+/// A program that is a booted kernel's only process.
+pub(crate) struct Guest {
+    /// Its source, in `xtask/kernel-peer`.
+    pub(crate) source: &'static str,
+    /// The modules that it needs; what these need comes with them.
+    pub(crate) modules: &'static [&'static str],
+}
+
+const GUEST: Guest = Guest { source: "guest.c", modules: &["virtio_pci", "virtio_net", "dccp_ipv4"] };
 
 /// The kernel's image, taken out of its package, and an initramfs with its modules and our program; `Err`
 /// says what is missing.
-fn prepare(root: &Path, folder: &Path) -> Result<Kernel, String> {
+pub(crate) fn prepare(root: &Path, folder: &Path, guest: &Guest) -> Result<Kernel, String> {
     for (program, package) in
         [("qemu-system-x86_64", "qemu-system-x86"), ("cc", "gcc"), ("apt-get", "apt"), ("dpkg", "dpkg")]
     {
@@ -109,8 +119,8 @@ fn prepare(root: &Path, folder: &Path) -> Result<Kernel, String> {
         })
         .ok_or("the kernel's package holds no vmlinuz")?
         .path();
-    let initramfs = folder.join("initramfs.cpio");
-    fs::write(&initramfs, pack(root, folder, &unpacked)?)
+    let initramfs = folder.join(guest.source).with_extension("cpio");
+    fs::write(&initramfs, pack(root, folder, &unpacked, guest)?)
         .map_err(|error| format!("{}: {error}", initramfs.display()))?;
     Ok(Kernel { image, initramfs })
 }
@@ -147,21 +157,21 @@ fn kernel_package() -> Option<String> {
 }
 
 /// The initramfs: the program as /init, and the modules under names that sort in loading order.
-fn pack(root: &Path, folder: &Path, unpacked: &Path) -> Result<Vec<u8>, String> {
+fn pack(root: &Path, folder: &Path, unpacked: &Path, guest: &Guest) -> Result<Vec<u8>, String> {
     let init = folder.join("init");
     output(
         Command::new("cc")
             .args(["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
             .arg(&init)
-            .arg(root.join("xtask/kernel-peer/guest.c")),
+            .arg(root.join("xtask/kernel-peer").join(guest.source)),
     )?;
     let mut archive = Archive::new();
-    for directory in ["dev", "modules"] {
+    for directory in ["dev", "modules", "proc", "sys"] {
         archive.directory(directory);
     }
     archive.file("init", &read(&init)?);
     let mut modules = Vec::new();
-    for module in MODULES {
+    for module in guest.modules {
         add_with_dependencies(module, unpacked, &mut modules)?;
     }
     for (place, (module, contents)) in modules.iter().enumerate() {
@@ -169,9 +179,6 @@ fn pack(root: &Path, folder: &Path, unpacked: &Path) -> Result<Vec<u8>, String> 
     }
     Ok(archive.finish())
 }
-
-/// What the guest needs; what these need comes with them.
-const MODULES: [&str; 3] = ["virtio_pci", "virtio_net", "dccp_ipv4"];
 
 /// Adds a module behind those that its `depends=` entry names (Linux, scripts/mod/modpost.c).
 fn add_with_dependencies(
@@ -285,7 +292,7 @@ fn expect(session: &Session, said: &str) -> Result<(), String> {
     }
 }
 
-fn wait(child: &mut Child, began: Instant, limit: Duration) -> Result<(), String> {
+pub(crate) fn wait(child: &mut Child, began: Instant, limit: Duration) -> Result<(), String> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
@@ -298,7 +305,7 @@ fn wait(child: &mut Child, began: Instant, limit: Duration) -> Result<(), String
 }
 
 /// Our program's own lines of the console; the rest is the firmware's and the kernel's.
-fn guest_lines(path: &Path) -> Result<String, String> {
+pub(crate) fn guest_lines(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     fs::File::open(path)
         .and_then(|mut file| file.read_to_end(&mut bytes))
@@ -337,7 +344,7 @@ fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     })
 }
 
-fn create(path: &Path) -> Result<fs::File, String> {
+pub(crate) fn create(path: &Path) -> Result<fs::File, String> {
     fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 

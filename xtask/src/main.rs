@@ -1,5 +1,6 @@
 //! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask docs`,
 //! `cargo xtask citations`, `cargo xtask timings`, `cargo xtask peers`, `cargo xtask kernel-peer`,
+//! `cargo xtask kernel-queues`,
 //! `cargo xtask nightly`, `cargo xtask weekly`.
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
@@ -10,6 +11,7 @@ mod citations;
 mod cpio;
 mod docs;
 mod kernel_peer;
+mod kernel_queues;
 mod nightly;
 mod peers;
 mod rules;
@@ -31,7 +33,8 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask timings [PAGE]   what each crate's build costs, from `cargo build --release --timings`
        cargo xtask peers [seeds=N] [ns3=FOLDER] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
-       cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one";
+       cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one
+       cargo xtask kernel-queues    our CoDel and FQ-CoDel against that kernel's, decision by decision";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),
         Some("peers") => peers::run(&root, &arguments[1..]),
         Some("kernel-peer") => kernel_peer::run(&root),
+        Some("kernel-queues") => kernel_queues::run(&root),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
-use crate::{kernel_peer, peers, seeds};
+use crate::{kernel_peer, kernel_queues, peers, seeds};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
 struct Job {
@@ -106,12 +106,18 @@ const NIGHTLY: [Job; 12] = [
     },
 ];
 
-const WEEKLY: [Job; 3] = [
+const WEEKLY: [Job; 4] = [
     Job {
         name: "seeds",
         minutes: 40,
         what: "compare on each path preset with twenty other seeds",
         run: other_seeds,
+    },
+    Job {
+        name: "kernel-queues",
+        minutes: 8,
+        what: "CoDel and FQ-CoDel against Linux 6.1's under qemu, decision by decision",
+        run: queues_of_a_kernel,
     },
     Job {
         name: "sawashima",
@@ -304,6 +310,14 @@ fn run_study(root: &Path, arguments: &[&str], deadline: Instant) -> Outcome {
 
 fn dccp_kernel(root: &Path, _: Instant) -> Outcome {
     match kernel_peer::run(root) {
+        Ok(closing) if closing.contains("0 passed") => Outcome::Skipped(closing),
+        Ok(closing) => Outcome::Passed(closing),
+        Err(closing) => Outcome::Failed(closing),
+    }
+}
+
+fn queues_of_a_kernel(root: &Path, _: Instant) -> Outcome {
+    match kernel_queues::run(root) {
         Ok(closing) if closing.contains("0 passed") => Outcome::Skipped(closing),
         Ok(closing) => Outcome::Passed(closing),
         Err(closing) => Outcome::Failed(closing),

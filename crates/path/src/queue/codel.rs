@@ -10,8 +10,9 @@
 //! ```
 //!
 //! The steps are those of RFC 8289's pseudo-code (§5.5 and §5.6). `interval / sqrt(count)` is computed
-//! exactly and rounded down to the nanosecond. Linux computes it with a 16-bit inverse square root and a
-//! clock of 1,024 ns; a test compares the two.
+//! exactly and rounded down to the nanosecond ([`Exact`]). Linux computes it with a 16-bit inverse square
+//! root and a clock of 1,024 ns; with that arithmetic in its place (`kernel_codel.rs`, for tests) the same
+//! steps make a kernel's decisions.
 //!
 //! With `ecn` a packet whose transport takes marks is marked instead of dropped. It goes into service, and
 //! the next drop is scheduled as if it had been dropped: RFC 8289 leaves that open, Linux's sch_codel does
@@ -51,19 +52,44 @@ pub struct CodelParameters {
 
 /// A queue under CoDel.
 #[derive(Debug)]
-pub(crate) struct CodelQueue<T> {
+pub(crate) struct CodelQueue<T, A = Exact> {
     waiting: VecDeque<Queued<T>>,
     /// Bytes of those that wait.
     bytes: Bytes,
     limit: QueueLimit,
     parameters: CodelParameters,
     mtu: Bytes,
-    control: Control,
+    control: Control<A>,
 }
+
+/// How a control computes.
+pub(crate) trait Arithmetic: Default {
+    /// What the clock shows at `at`.
+    fn clock(at: Instant) -> Instant;
+
+    /// `span` as the clock counts it.
+    fn count(span: Duration) -> Duration;
+
+    /// Whether the time in which all packets may wait too long is over.
+    fn is_over(first_above_time: Instant, now: Instant) -> bool;
+
+    /// The number of drops is one more, or another one.
+    fn on_count(&mut self, count: u32);
+
+    /// The dropping state is entered, with one drop.
+    fn on_first(&mut self);
+
+    /// RFC 8289 §5.6's `interval / sqrt(count)`.
+    fn spacing(&self, interval: Duration, count: u32) -> Duration;
+}
+
+/// The RFC's arithmetic: real numbers, rounded down to the nanosecond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exact;
 
 /// The state of one queue's control. The names are RFC 8289's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Control {
+pub(super) struct Control<A = Exact> {
     /// When all packets will have waited too long for an interval; `None` if the last one did not.
     first_above_time: Option<Instant>,
     /// When the next packet is to be dropped, in the dropping state.
@@ -73,9 +99,10 @@ pub(super) struct Control {
     /// `count` when the dropping state was last entered.
     lastcount: u32,
     dropping: bool,
+    arithmetic: A,
 }
 
-impl<T: Carried> CodelQueue<T> {
+impl<T: Carried, A: Arithmetic> CodelQueue<T, A> {
     /// An empty queue.
     pub(crate) fn new(config: &Codel, link: &LinkFacts) -> Self {
         let Codel { limit, parameters } = *config;
@@ -90,7 +117,7 @@ impl<T: Carried> CodelQueue<T> {
     }
 }
 
-impl<T: Carried> Discipline<T> for CodelQueue<T> {
+impl<T: Carried, A: Arithmetic> Discipline<T> for CodelQueue<T, A> {
     #[inline(never)]
     fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
         let size = packet.wire_size();
@@ -128,7 +155,7 @@ impl<T: Carried> Discipline<T> for CodelQueue<T> {
     }
 }
 
-impl Control {
+impl<A: Arithmetic> Control<A> {
     /// The packet to send next: RFC 8289 §5.5's `dequeue`. `take` takes out the packet at the head, and says
     /// how many bytes wait behind it.
     #[inline]
@@ -173,13 +200,14 @@ impl Control {
             self.first_above_time = None;
             return (None, false);
         };
+        let now = A::clock(now);
         let mut ok_to_drop = false;
-        if now.since(head.entered) < parameters.target || behind <= mtu {
+        if now.since(A::clock(head.entered)) < A::count(parameters.target) || behind <= mtu {
             self.first_above_time = None;
         } else {
             match self.first_above_time {
-                None => self.first_above_time = Some(now.saturating_add(parameters.interval)),
-                Some(first_above_time) => ok_to_drop = now >= first_above_time,
+                None => self.first_above_time = Some(now.saturating_add(A::count(parameters.interval))),
+                Some(first_above_time) => ok_to_drop = A::is_over(first_above_time, now),
             }
         }
         (Some(head), ok_to_drop)
@@ -196,19 +224,21 @@ impl Control {
         now: Instant,
         signals: &mut Signals<T>,
     ) -> Option<Queued<T>> {
+        let (interval, clock) = (A::count(parameters.interval), A::clock(now));
         if self.dropping {
-            while self.dropping && now >= self.drop_next {
+            while self.dropping && clock >= self.drop_next {
                 let Some(queued) = &mut head else { break };
                 self.count = self.count.saturating_add(1);
+                self.arithmetic.on_count(self.count);
                 if parameters.ecn && signals.mark(&mut queued.packet, now) {
-                    self.drop_next = self.next_after(self.drop_next, parameters.interval);
+                    self.drop_next = self.next_after(self.drop_next, interval);
                     break;
                 }
                 signals.drop(queued.packet, DropCause::Congestion, now);
                 let ok_to_drop;
                 (head, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
                 if ok_to_drop {
-                    self.drop_next = self.next_after(self.drop_next, parameters.interval);
+                    self.drop_next = self.next_after(self.drop_next, interval);
                 } else {
                     self.dropping = false;
                 }
@@ -225,18 +255,49 @@ impl Control {
         // If the state was left a short time ago, the rate of drops that it ended with is a good one to begin
         // with.
         let delta = self.count.saturating_sub(self.lastcount);
-        let is_recent = now < self.drop_next.saturating_add(parameters.interval.saturating_mul(RECENT));
-        self.count = if delta > 1 && is_recent { delta } else { 1 };
-        self.drop_next = self.next_after(now, parameters.interval);
+        let is_recent = clock < self.drop_next.saturating_add(interval.saturating_mul(RECENT));
+        if delta > 1 && is_recent {
+            self.count = delta;
+            self.arithmetic.on_count(delta);
+        } else {
+            self.count = 1;
+            self.arithmetic.on_first();
+        }
+        self.drop_next = self.next_after(clock, interval);
         self.lastcount = self.count;
         head
     }
 
-    /// RFC 8289 §5.6's `control_law`: `interval / sqrt(count)` after `from`, rounded down.
+    /// RFC 8289 §5.6's `control_law`: `interval / sqrt(count)` after `from`.
     fn next_after(&self, from: Instant, interval: Duration) -> Instant {
-        let square = u128::from(interval.as_nanos()).pow(2) / u128::from(self.count.max(1));
+        from.saturating_add(self.arithmetic.spacing(interval, self.count))
+    }
+}
+
+impl Arithmetic for Exact {
+    #[inline(always)]
+    fn clock(at: Instant) -> Instant {
+        at
+    }
+
+    #[inline(always)]
+    fn count(span: Duration) -> Duration {
+        span
+    }
+
+    #[inline(always)]
+    fn is_over(first_above_time: Instant, now: Instant) -> bool {
+        now >= first_above_time
+    }
+
+    fn on_count(&mut self, _count: u32) {}
+
+    fn on_first(&mut self) {}
+
+    fn spacing(&self, interval: Duration, count: u32) -> Duration {
+        let square = u128::from(interval.as_nanos()).pow(2) / u128::from(count.max(1));
         // The root of a 128-bit number has 64.
-        from.saturating_add(Duration::from_nanos(square.isqrt() as u64))
+        Duration::from_nanos(square.isqrt() as u64)
     }
 }
 

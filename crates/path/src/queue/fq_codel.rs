@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use talkpath_units::{Bytes, Instant, Packets};
 
 use crate::carried::{Carried, DropCause};
-use crate::queue::codel::{CodelParameters, Control};
+use crate::queue::codel::{Arithmetic, CodelParameters, Control, Exact};
 use crate::queue::discipline::{Discipline, LinkFacts, Queued, Signals};
 
 /// The configuration.
@@ -45,10 +45,10 @@ pub struct FqCodel {
 
 /// The queues of one link under FQ-CoDel.
 #[derive(Debug)]
-pub(crate) struct FqCodelQueue<T> {
+pub(crate) struct FqCodelQueue<T, A = Exact> {
     /// By hash: the index in `queues` of the queue for it, [`UNUSED`] if no flow with this hash has come yet.
     table: Box<[u32]>,
-    queues: Vec<FlowQueue<T>>,
+    queues: Vec<FlowQueue<T, A>>,
     /// RFC 8290 §4: the lists of active queues, by index in `queues`.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -65,17 +65,17 @@ pub(crate) struct FqCodelQueue<T> {
 
 /// The queue of the flows with one hash.
 #[derive(Debug)]
-struct FlowQueue<T> {
+struct FlowQueue<T, A> {
     waiting: VecDeque<Queued<T>>,
     bytes: Bytes,
     /// Bytes that it may still send in this turn.
     deficit: i64,
     /// Whether it is in a list.
     active: bool,
-    control: Control,
+    control: Control<A>,
 }
 
-impl<T: Carried> FqCodelQueue<T> {
+impl<T: Carried, A: Arithmetic> FqCodelQueue<T, A> {
     /// Empty queues.
     pub(crate) fn new(config: &FqCodel, link: &LinkFacts) -> Self {
         let FqCodel { limit, memory_limit, flows, quantum, parameters } = *config;
@@ -156,7 +156,7 @@ impl<T: Carried> FqCodelQueue<T> {
     }
 }
 
-impl<T: Carried> Discipline<T> for FqCodelQueue<T> {
+impl<T: Carried, A: Arithmetic> Discipline<T> for FqCodelQueue<T, A> {
     #[inline(never)]
     fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
         let (index, size) = (self.classify(packet.flow_id()), packet.wire_size());

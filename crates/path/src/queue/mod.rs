@@ -70,7 +70,7 @@ macro_rules! disciplines {
             #[cfg(test)]
             DropAtService(test_disciplines::DropAtService<T>),
             #[cfg(test)]
-            KernelCodel(kernel_codel::KernelCodel<T>),
+            KernelCodel(codel::CodelQueue<T, kernel_codel::Kernel>),
         }
 
         impl<T: Carried> Queue<T> {

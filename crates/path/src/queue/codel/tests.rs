@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use crate::link::Link;
 use crate::occupancy::Window;
-use crate::queue::kernel_codel::KernelCodel;
+use crate::queue::kernel_codel::Kernel;
 use crate::queue::test_disciplines::Frame;
 use crate::queue::{Queue, QueueKind};
 use crate::sojourn::QueueDelay;
@@ -131,7 +131,7 @@ const STEPS: &[Step] = &[
 
 #[test]
 fn each_step_of_the_pseudo_code_from_a_table_of_timed_packets() {
-    let mut control = Control::default();
+    let mut control = Control::<Exact>::default();
     for step in STEPS {
         let now = at_us(step.at_us);
         let mut head = step.head.iter().map(|&(waited_us, behind)| {
@@ -158,7 +158,7 @@ fn each_step_of_the_pseudo_code_from_a_table_of_timed_packets() {
 fn drain(parameters: CodelParameters, ecn: Ecn) -> (Vec<Ecn>, usize) {
     let limit = QueueLimit::Packets(Packets::new(1000));
     let link = LinkFacts { mtu: MTU, perturbation: 0 };
-    let mut queue = CodelQueue::new(&Codel { limit, parameters }, &link);
+    let mut queue = CodelQueue::<_, Exact>::new(&Codel { limit, parameters }, &link);
     let mut signals = Signals::new(Window::default());
     for ms in 0..200 {
         let packet = Frame { ecn, ..Frame::of_size(1500) };
@@ -246,7 +246,7 @@ fn linuxs_arithmetic_makes_packets_wait_two_percent_shorter_at_most() {
     for seed in 0..20 {
         let arrivals = arrivals(seed);
         let ours = carry(Queue::Codel(CodelQueue::new(&CODEL, &link)), &arrivals);
-        let linux = carry(Queue::KernelCodel(KernelCodel::new(&DEFAULTS, &link)), &arrivals);
+        let linux = carry(Queue::KernelCodel(CodelQueue::<_, Kernel>::new(&CODEL, &link)), &arrivals);
         for (means, found) in means.iter_mut().zip([ours, linux]) {
             means.iter_mut().zip(found).for_each(|(mean, figure)| *mean += figure / 20.0);
         }

@@ -21,7 +21,7 @@ const CONFIG: FqCodel = FqCodel {
 /// Queues in which the flows 0 to 9 do not share one.
 fn queues(config: FqCodel) -> (FqCodelQueue<Frame>, Signals<Frame>) {
     let link = LinkFacts { mtu: Bytes::new(1500), perturbation: 1 };
-    let queue = FqCodelQueue::new(&config, &link);
+    let queue = FqCodelQueue::<_, Exact>::new(&config, &link);
     (queue, Signals::new(Window::default()))
 }
 
