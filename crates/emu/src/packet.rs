@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(parse(&second).unwrap().part, part);
     }
 
-    /// A UDP datagram of `payload` bytes in IPv6 behind these extension headers, the first of which is `next`.
+    /// A datagram of `payload` bytes in IPv6 behind these extension headers, of which the first is `next`.
     fn datagram_v6(next: u8, extensions: &[u8], payload: usize) -> Vec<u8> {
         let mut packet = vec![0x60, 0, 0, 0, 0, 0, next, 64];
         packet[4..6].copy_from_slice(&((extensions.len() + 8 + payload) as u16).to_be_bytes());

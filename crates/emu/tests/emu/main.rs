@@ -442,8 +442,8 @@ fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
             eprintln!("{up:?}");
             assert!(up.marked > 5, "{up:?}");
             assert_eq!((up.dropped, ran.record.flows[0].counters.retransmissions), (0, Some(0)), "{up:?}");
-            // Slow start overshoots by as much as a window for a round trip; without an answer the queue would
-            // fill.
+            // Slow start overshoots by as much as a window for a round trip; without an answer the queue
+            // would fill.
             assert!(up.queue_packets_mean < 30.0 && up.utilisation > 0.8, "{up:?}");
             let replayed = replay(&ran.log, &ran.scenario).unwrap();
             assert_eq!((replayed.dropped, replayed.departed), (0, replayed.arrivals));

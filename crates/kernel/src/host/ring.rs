@@ -97,8 +97,8 @@ pub fn tap() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
-/// Gives the packet socket `tap` its ring, and has it hear the packets of this ethertype that the device `index`
-/// receives. After fork.
+/// Gives the packet socket `tap` its ring, and has it hear the packets of this ethertype that the device
+/// `index` receives. After fork.
 ///
 /// # Errors
 /// The system's.
