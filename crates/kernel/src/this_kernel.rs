@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `release` | /proc/sys/kernel/osrelease |
 //! | `timer_granularity` | the resolution of CLOCK_REALTIME_COARSE (clock_getres(2)), which is a jiffy |
-//! | `header_room` | measured over the loopback device: the send buffer of new connections (SO_SNDBUF), see [`header_room`] |
+//! | `header_room` | measured: SO_SNDBUF of new loopback connections (see `header_room` below) |
 //! | `small_head` | measured: the memory of a datagram of 1 B that waits in a socket (SO_MEMINFO) |
 //! | `socket_buffer` | half of a new UDP socket's SO_RCVBUF |
 //! | `initial_rwnd` | half of a new TCP socket's SO_RCVBUF |
@@ -107,8 +107,8 @@ fn send_buffer(mss: u64) -> io::Result<usize> {
     socket.send_buffer_size()
 }
 
-/// The object of a small packet's head: what a datagram of 1 B is charged, without its sk_buff. A power of two
-/// is not an object of its own (SKB_SMALL_HEAD_CACHE_SIZE).
+/// The object of a small packet's head: what a datagram of 1 B is charged, without its sk_buff. A power of
+/// two is not an object of its own (SKB_SMALL_HEAD_CACHE_SIZE).
 fn small_head() -> io::Result<Option<Bytes>> {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let sender = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;

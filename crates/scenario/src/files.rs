@@ -19,10 +19,12 @@ use talkpath_units::Bytes;
 
 use crate::diagnostic::{Log, Place};
 use crate::edit::split;
-use crate::kernel::{self, KernelProfile};
+use crate::kernel;
+use crate::model::KernelProfile;
 use crate::tree::{Node, Table, Value};
 
-/// Where a scenario's files are, and this machine's kernel; names are as the scenario writes them, relative to its own folder.
+/// Where a scenario's files are, and this machine's kernel. Names are as the scenario writes them, relative
+/// to its own folder.
 pub trait Files {
     /// The text of the file `name`.
     ///

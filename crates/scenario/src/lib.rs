@@ -30,11 +30,10 @@ mod tree;
 pub use compare::{compare_scenario, with_fq_codel, with_repetitions};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
-pub use kernel::KernelProfile;
 pub use keys::key_tables;
 pub use model::{
-    Codec, Concealment, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, Judging, LinkIndex,
-    MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, USUAL_MTU, WorkloadConfig,
+    Codec, Concealment, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, Judging, KernelProfile,
+    LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, USUAL_MTU, WorkloadConfig,
 };
 pub use plan::{Cell, Options, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};

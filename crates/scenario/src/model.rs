@@ -2,14 +2,15 @@
 //! have indices.
 
 mod judging;
+mod kernel;
 mod workload;
 
 use talkpath_path::LinkConfig;
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Seed};
 
-use crate::kernel::KernelProfile;
 pub use judging::{Concealment, Judging, Playout};
+pub use kernel::KernelProfile;
 pub use workload::{Codec, Demand, WorkloadConfig};
 
 /// One cell of a scenario file, ready to run with any seed.

@@ -15,9 +15,8 @@ pub(crate) use transport::defaults;
 
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
-use crate::kernel::KernelProfile;
 use crate::keys::{FAR_CLOCK, ROOT};
-use crate::model::{FarClock, IpVersion, NamedLink, Scenario};
+use crate::model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use crate::quantity::Problem;
 use crate::read::At;
 use crate::tree::Table;

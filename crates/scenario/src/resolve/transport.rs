@@ -10,8 +10,8 @@ use talkpath_units::Bytes;
 
 use super::section::Section;
 use crate::diagnostic::Log;
-use crate::kernel::KernelProfile;
 use crate::keys::{Kind, TRANSPORT};
+use crate::model::KernelProfile;
 use crate::quantity::{Amount, Dimension, Problem};
 use crate::read::{self, Reading};
 use crate::tree::{Node, Table};
