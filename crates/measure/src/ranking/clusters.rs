@@ -2,9 +2,9 @@
 //!
 //! The test is J. A. and P. M. Hartigan's (*The Dip Test of Unimodality*, The Annals of Statistics 13, 1985,
 //! pp. 70-84). The dip is the largest distance between the sample's distribution function and the unimodal
-//! one that is nearest to it; a sample is said to have two modes if its dip is larger than that of all but 1 %
-//! of samples from the uniform distribution, the unimodal one that dips most. Where it does, the two clusters
-//! are those of 2-means, which in one dimension is the best of all cuts of the sorted sample.
+//! one that is nearest to it; a sample is said to have two modes if its dip is larger than that of all but 1
+//! % of samples from the uniform distribution, the unimodal one that dips most. Where it does, the two
+//! clusters are those of 2-means, which in one dimension is the best of all cuts of the sorted sample.
 //!
 //! Two clusters that nobody could distinguish are none: their means have to differ by a given gap.
 
@@ -53,8 +53,9 @@ fn two_means(sorted: &[f64]) -> Clusters {
     found.unwrap_or(same)
 }
 
-/// Hartigan and Hartigan's dip of a sorted sample, by their algorithm (1985, §3): the greatest convex minorant
-/// and the least concave majorant of the distribution function, on an interval that shrinks to the mode.
+/// Hartigan and Hartigan's dip of a sorted sample, by their algorithm (1985, §3): the greatest convex
+/// minorant and the least concave majorant of the distribution function, on an interval that shrinks to the
+/// mode.
 fn dip(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     let (mut low, mut high) = (0, n.saturating_sub(1));

@@ -72,8 +72,8 @@ impl Resampled {
     }
 }
 
-/// Means of [`RESAMPLES`] resamples in ascending order. The stream has a seed of its own: the same values give
-/// the same interval.
+/// Means of [`RESAMPLES`] resamples in ascending order. The stream has a seed of its own: the same values
+/// give the same interval.
 fn resample(values: &[f64]) -> Vec<f64> {
     let mut stream = Seed::new(0).stream("ranking/resample");
     let n = values.len();
