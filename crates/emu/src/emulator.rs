@@ -19,12 +19,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use talkpath_flow::Lateness;
 use talkpath_kernel::clock::{RunClock, WallStamps};
 use talkpath_path::{Direction, FragmentRange};
 use talkpath_scenario::IpVersion;
 use talkpath_transport::TransportKind;
-use talkpath_units::{Ecn, Instant};
+use talkpath_units::{Duration, Ecn, Histogram, Instant};
 
 use crate::arrival_log::LogWriter;
 use crate::capture::{Capture, Interface};
@@ -85,9 +84,9 @@ pub(super) struct Emulated {
 #[derive(Clone, Debug)]
 pub(super) struct Totals {
     /// From the promised departure of a packet to the moment of its write.
-    pub(super) lateness: Lateness,
+    pub(super) lateness: Histogram,
     /// By how much an arrival counts later than the kernel stamped it.
-    pub(super) backlog: Lateness,
+    pub(super) backlog: Histogram,
     /// Packets taken from the cables that belong to a flow.
     pub(super) packets: u64,
     /// Packets that no memory was left for.
@@ -149,8 +148,8 @@ impl<'a> Emulator<'a> {
             logged: 0,
             fragment: Vec::new(),
             totals: Totals {
-                lateness: Lateness::new(),
-                backlog: Lateness::new(),
+                lateness: Histogram::new(),
+                backlog: Histogram::new(),
                 packets: 0,
                 overruns: 0,
                 refused: 0,
@@ -207,13 +206,13 @@ impl<'a> Emulator<'a> {
             let known = stamps.filter(|stamps: &WallStamps| stamps.follows(stamp_ns));
             let stamp = stamps.insert(known.unwrap_or_else(|| self.clock.beside_wall())).at(stamp_ns);
             let arrival = stamp.max(self.network.now());
-            self.take(host, arrival, arrival.since(stamp).as_nanos());
+            self.take(host, arrival, arrival.since(stamp));
         }
         BURST
     }
 
-    /// Takes the packet that waits longest in a host's cable; it arrives now, `displaced` ns after its stamp.
-    fn take(&mut self, host: Host, arrival: Instant, displaced: u64) {
+    /// Takes the packet that waits longest in a host's cable; it arrives now, `displaced` after its stamp.
+    fn take(&mut self, host: Host, arrival: Instant, displaced: Duration) {
         let Some(slot) = self.free_slot() else {
             // Thrown away, since no memory is left to hold it.
             self.totals.overruns += 1;
@@ -224,7 +223,7 @@ impl<'a> Emulator<'a> {
         match self.devices[host.index()].take(&mut entry.bytes) {
             Taken::Packet { parsed, is_unsummed } => {
                 (entry.parsed, entry.is_unsummed) = (parsed, is_unsummed);
-                self.totals.backlog.on_sent(displaced);
+                self.totals.backlog.record_unsigned(displaced);
                 self.handle_packet(host, slot, arrival);
                 return;
             }

@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use talkpath_flow::Lateness;
+use talkpath_flow::lateness_ns;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::{stolen, turn_round};
 use talkpath_measure::{LatenessRecord, MachineRecord, TurnRoundRecord};
-use talkpath_units::Duration;
+use talkpath_units::{Duration, Histogram};
 
 /// What the machine did to a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,8 +50,8 @@ pub struct LatenessFigures {
 
 impl LatenessFigures {
     /// The figures of what was measured; `None` if nothing was.
-    pub(super) fn of(lateness: &Lateness) -> Option<Self> {
-        let [p50, p99, max] = lateness.figures()?.map(Duration::from_nanos);
+    pub(super) fn of(late: &Histogram) -> Option<Self> {
+        let [p50, p99, max] = lateness_ns(late)?.map(Duration::from_nanos);
         Some(Self { p50, p99, max })
     }
 }

@@ -19,7 +19,7 @@ pub mod workload;
 pub use application::{Application, HostMeter};
 pub use channel::{Channel, FlowId, Read, Write, WriteOutcome};
 pub use info::flow_info;
-pub use lateness::Lateness;
+pub use lateness::lateness_ns;
 pub use simulated::{Endpoint, Exchange};
 pub use taps::{FlowTaps, Side};
 pub use turn_round::{TurnRound, TurnRounds};

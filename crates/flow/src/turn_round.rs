@@ -16,14 +16,12 @@
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::TurnRoundRecord;
-use talkpath_measure::metrics::sketch::Sketch;
-use talkpath_units::{Duration, Instant, SignedDuration};
+use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 
 /// The turn-rounds of one end of a flow, while it runs.
 #[derive(Debug, Default)]
 pub struct TurnRounds {
-    all: Sketch,
-    count: u64,
+    all: Histogram,
 }
 
 /// What they came to, ns. Percentiles are off by at most 0.1 % or 0.5 us.
@@ -44,18 +42,15 @@ pub struct TurnRound {
 impl TurnRounds {
     /// The echo of a message that came at `arrived` was offered at `offered`.
     pub fn add(&mut self, arrived: Instant, offered: Instant) {
-        let held = offered.since(arrived).as_nanos();
-        self.all.record(SignedDuration::from_nanos(i64::try_from(held).unwrap_or(i64::MAX)));
-        self.count += 1;
+        self.all.record_unsigned(offered.since(arrived));
     }
 
     /// What they came to; `None` where nothing was echoed.
     pub fn figures(&self) -> Option<TurnRound> {
-        let all = self.all.delay_ms()?;
-        // Never negative, and in whole nanoseconds once.
-        let ns = |ms: f64| (ms * 1e6).round() as u64;
-        let [p50_ns, p90_ns, p99_ns, max_ns] = [all.p50, all.p90, all.p99, all.max].map(ns);
-        Some(TurnRound { count: self.count, p50_ns, p90_ns, p99_ns, max_ns })
+        // Never negative.
+        let ns = |held: SignedDuration| held.abs().as_nanos();
+        let [p50_ns, p90_ns, p99_ns, max_ns] = self.all.quantiles([0.5, 0.9, 0.99, 1.0])?.map(ns);
+        Some(TurnRound { count: self.all.count(), p50_ns, p90_ns, p99_ns, max_ns })
     }
 }
 

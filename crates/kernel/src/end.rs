@@ -21,10 +21,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkpath_flow::file::FileSink;
-use talkpath_flow::{AnyWorkload, Application, Channel as _, Lateness, Side};
+use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
 use talkpath_measure::MessageSizes;
 use talkpath_scenario::{EchoWrite, Receiver};
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Histogram, Instant};
 
 use any::{AnyChannel, each};
 use channel::{HostChannel as _, Occasion};
@@ -367,7 +367,7 @@ impl FlowEnd {
     }
 
     /// Adds how late this end was to `all`.
-    pub fn add_lateness(&self, all: &mut Lateness) {
+    pub fn add_lateness(&self, all: &mut Histogram) {
         if let Some(host) = self.application.host() {
             all.merge(host.lateness());
         }

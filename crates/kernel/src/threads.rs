@@ -266,8 +266,12 @@ mod tests {
         });
         let elapsed = clock.now().since(Instant::ZERO).as_secs_f64();
         let end = end.lock();
-        let mut lateness = talkpath_flow::Lateness::new();
+        let mut lateness = talkpath_units::Histogram::new();
         end.add_lateness(&mut lateness);
-        (spent / elapsed, end.progress().sent as f64 / elapsed, lateness.figures().unwrap())
+        (
+            spent / elapsed,
+            end.progress().sent as f64 / elapsed,
+            talkpath_flow::lateness_ns(&lateness).unwrap(),
+        )
     }
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use talkpath_units::{Instant, SignedDuration};
 
-use crate::metrics::{delay, loss};
+use crate::metrics::{delay, histogram, loss};
 use crate::{FlowRecord, FlowTally, RunRecord, Series, SeriesKind};
 
 /// Everything drawn about one flow of one run (repetition 0 of a cell).
@@ -96,8 +96,8 @@ fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
 
 /// Without rows there is a distribution, and no delay or loss has a place in time.
 fn tally_figures(flow: &FlowRecord, tally: &FlowTally) -> FlowFigures {
-    let sketch = tally.round_trip.as_ref().unwrap_or(&tally.one_way);
-    let points = sketch.complementary(tally.counts.sent - tally.counts.unfinished);
+    let delays = tally.round_trip.as_ref().unwrap_or(&tally.one_way);
+    let points = histogram::complementary(delays, tally.counts.sent - tally.counts.unfinished);
     FlowFigures {
         flow: flow.info.name.clone(),
         transport: flow.info.transport.clone(),

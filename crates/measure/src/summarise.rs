@@ -11,9 +11,9 @@ use crate::metrics::call::CallCounter;
 use crate::metrics::confidence::Confidence;
 use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::foderaro::{self, Stamps, Verdict};
+use crate::metrics::histogram::{delay_ms, ipdv_ms, state_age_ms};
 use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
-use crate::metrics::sketch::Sketch;
 use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, state_age, trip};
 use crate::summary::{
     CellSummary, Clock, DelayMs, DropsByCause, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs,
@@ -203,12 +203,12 @@ fn of_tally(tally: &FlowTally) -> Figures {
         counts: tally.counts,
         in_time: tally.in_time,
         call: tally.call.clone(),
-        state_age_ms: tally.state.as_ref().and_then(|(_, ages)| ages.state_age_ms()),
+        state_age_ms: tally.state.as_ref().and_then(|(_, ages)| state_age_ms(ages)),
         loss_runs: tally.runs.clone().finish(),
         stamps: tally.stamps,
-        one_way_delay_ms: tally.one_way.delay_ms(),
-        round_trip_delay_ms: tally.round_trip.as_ref().and_then(Sketch::delay_ms),
-        ipdv_ms: tally.ipdv.ipdv_ms(),
+        one_way_delay_ms: delay_ms(&tally.one_way),
+        round_trip_delay_ms: tally.round_trip.as_ref().and_then(delay_ms),
+        ipdv_ms: ipdv_ms(&tally.ipdv),
         interarrivals: tally.interarrivals,
         reordered: tally.reordered,
         goodput_bps: tally.goodput_bps(),

@@ -3,12 +3,12 @@
 //!
 //! Now and then the arena hands the taps over. The settled rows at the front, those whose fate nothing can
 //! change any more, go through the same metrics as rows that are kept (`metrics/`), in the same order; delays
-//! go into a sketch (`metrics/sketch.rs`), which is where the figures differ from those of kept rows, by a
+//! go into a histogram, which is where the figures differ from those of kept rows, by a
 //! stated error. What needs every row is left out: the record file, and the report's delays over time.
 
 use core::ops::Range;
 
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
 use crate::metrics::call::CallCounter;
 use crate::metrics::delay_variation::{Interarrivals, apart};
@@ -16,7 +16,6 @@ use crate::metrics::foderaro::Stamps;
 use crate::metrics::in_time;
 use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
-use crate::metrics::sketch::Sketch;
 use crate::metrics::state_age::NewestState;
 use crate::metrics::trip::{Trip, TripOutcome, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
@@ -36,7 +35,7 @@ pub struct FlowTally {
     /// Messages that were.
     pub(crate) in_time: u64,
     /// If it sends states: the newest one, and how old it was at each tick.
-    pub(crate) state: Option<(NewestState, Sketch)>,
+    pub(crate) state: Option<(NewestState, Histogram)>,
     /// If it is one.
     pub(crate) call: Option<CallCounter>,
     pub(crate) runs: RunCounter,
@@ -44,10 +43,10 @@ pub struct FlowTally {
     /// Smallest and largest payload.
     pub(crate) sizes: Option<(u64, u64)>,
     /// Of the forward leg.
-    pub(crate) one_way: Sketch,
+    pub(crate) one_way: Histogram,
     /// Of an echo flow.
-    pub(crate) round_trip: Option<Sketch>,
-    pub(crate) ipdv: Sketch,
+    pub(crate) round_trip: Option<Histogram>,
+    pub(crate) ipdv: Histogram,
     /// The latest trip by number.
     before: Option<Trip>,
     pub(crate) interarrivals: Interarrivals,
@@ -70,14 +69,14 @@ impl FlowTally {
             counts: LossCounts::default(),
             deadline: info.terms.deadline,
             in_time: 0,
-            state: info.terms.is_state.then(|| (NewestState::default(), Sketch::new())),
+            state: info.terms.is_state.then(|| (NewestState::default(), Histogram::new())),
             call: info.terms.call.map(|terms| CallCounter::new(terms, is_echo, info.clock_trusted)),
             runs: RunCounter::default(),
             stamps: Stamps::default(),
             sizes: None,
-            one_way: Sketch::new(),
-            round_trip: is_echo.then(Sketch::new),
-            ipdv: Sketch::new(),
+            one_way: Histogram::new(),
+            round_trip: is_echo.then(Histogram::new),
+            ipdv: Histogram::new(),
             before: None,
             interarrivals: Interarrivals::default(),
             next_expected: 0,

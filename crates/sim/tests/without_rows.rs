@@ -5,8 +5,8 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use talkpath_measure::metrics::sketch::RELATIVE_ERROR;
 use talkpath_measure::summarise::{flow_metrics, summarise};
+use talkpath_units::Histogram;
 
 const SCENARIO: &str = r#"
 name = "calls beside an upload"
@@ -51,7 +51,7 @@ start = "5 s"
 "#;
 
 #[test]
-fn a_summary_without_rows_differs_by_no_more_than_the_sketches_error() {
+fn a_summary_without_rows_differs_by_no_more_than_the_histograms_error() {
     let (rows, none) = (common::run(SCENARIO), common::run_without_rows(SCENARIO));
     assert!(none.flows.iter().all(|flow| flow.forward.messages.is_empty() && flow.forward.reads.is_empty()));
     let (exact, told) = (summarise(&rows, &BTreeMap::new()), summarise(&none, &BTreeMap::new()));
@@ -65,8 +65,11 @@ fn a_summary_without_rows_differs_by_no_more_than_the_sketches_error() {
         for ((metric, exact), (other, told)) in exact.into_iter().zip(told) {
             let is_percentile = metric.contains(".p");
             // Delays under a microsecond share a bucket.
-            let slack =
-                if is_percentile { exact.abs() * RELATIVE_ERROR + 0.001 } else { exact.abs() * 1e-12 };
+            let slack = if is_percentile {
+                exact.abs() * Histogram::RELATIVE_ERROR + 0.001
+            } else {
+                exact.abs() * 1e-12
+            };
             assert_eq!(metric, other);
             assert!((told - exact).abs() <= slack, "{name}: {metric} is {told} for {exact}");
         }

@@ -1,10 +1,11 @@
 //! The words that every talkpath crate speaks: time, rates, sizes, sequence numbers, the ECN field, random
-//! streams; and the timing wheel.
+//! streams; and the timing wheel and the histogram.
 //!
 //! The type is the unit, so nothing here takes or returns a bare number without naming its unit. Time is
 //! integer nanoseconds; floats appear only at the edges, to draw from a distribution or to print.
 
 mod ecn;
+mod histogram;
 mod quantity;
 mod seed;
 mod seq;
@@ -12,6 +13,7 @@ mod time;
 pub mod wheel;
 
 pub use ecn::Ecn;
+pub use histogram::Histogram;
 pub use quantity::{Bytes, Packets, Rate};
 pub use seed::{Seed, Stream};
 pub use seq::SeqNum;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use talkpath_measure::ClockRecord;
 use talkpath_measure::figures::CellFigures;
-use talkpath_measure::metrics::sketch;
+use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{merge_packets, merge_series};
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{Clock, RunSummary, Summary};
@@ -164,7 +164,7 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
 /// If no rows are kept, the simulator keeps none in memory either; a real-time arena has them anyway.
 fn percentiles(experiment: &Experiment<'_>) -> &'static str {
     let keeps_rows = experiment.records >= Records::All || experiment.place.arena != ArenaKind::Sim;
-    if keeps_rows { "exact" } else { sketch::PERCENTILES }
+    if keeps_rows { "exact" } else { histogram::PERCENTILES }
 }
 
 /// The file's warnings, then the repetitions'.

@@ -81,7 +81,7 @@ impl Emulator<'_> {
             packet
         };
         let now = self.clock.now();
-        self.totals.lateness.on_sent(now.since(decision.at).as_nanos());
+        self.totals.lateness.record_unsigned(now.since(decision.at));
         let written = self.devices[slot.to.index()].write(bytes, &slot.parsed, slot.is_unsummed);
         self.note_written(decision.tag, decision.part, written, now);
         false
@@ -128,7 +128,7 @@ impl Emulator<'_> {
         }
         let mut train = core::mem::take(&mut self.train);
         for (tag, at) in train.drain(..) {
-            self.totals.lateness.on_sent(now.since(at).as_nanos());
+            self.totals.lateness.record_unsigned(now.since(at));
             self.note_written(tag, self.slots[tag as usize].parsed.part, written, now);
             self.free.push(tag);
         }

@@ -2,13 +2,12 @@
 //! did.
 
 use talkpath_arena::RunPlan;
-use talkpath_flow::Lateness;
 use talkpath_kernel::join::{RunEnd, file_warnings, flow_record, series, unsent_warnings};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
-use talkpath_units::Instant;
+use talkpath_units::{Histogram, Instant};
 
 use super::{Disturbance, Done, Ends, LEAD};
 use crate::capture::MAX_BYTES;
@@ -27,7 +26,7 @@ pub(super) fn record(
 ) -> Done {
     let is_interrupted = disturbance.is_interrupted;
     let window = (Instant::from_nanos(spec.warm_up_ns), spec.stop());
-    let mut lateness = Lateness::new();
+    let mut lateness = Histogram::new();
     let (mut flows, mut all_series, mut turn_rounds) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
         let (near, watches) = (ends.flows[index].near.lock(), &emulated.flows[index].watches);

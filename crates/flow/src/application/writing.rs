@@ -79,7 +79,7 @@ impl Application {
         if let Some(host) = &mut self.host
             && self.workload.as_ref().is_some_and(AnyWorkload::is_clocked)
         {
-            host.lateness.on_sent(channel.now(now).since(due).as_nanos());
+            host.lateness.record_unsigned(channel.now(now).since(due));
         }
     }
 

@@ -6,8 +6,8 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
-use talkpath_flow::{Channel, Lateness};
-use talkpath_units::Instant;
+use talkpath_flow::Channel;
+use talkpath_units::{Histogram, Instant};
 
 use super::dial::Dial;
 use super::route::UdpRoute;
@@ -113,7 +113,7 @@ pub(super) trait HostChannel: Channel {
     }
 
     /// How late the protocol's timers fired, if it runs here.
-    fn lateness(&self) -> Option<&Lateness> {
+    fn lateness(&self) -> Option<&Histogram> {
         None
     }
 

@@ -17,14 +17,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-use talkpath_flow::{Channel, FlowId, FlowTaps, Lateness, Read, Side, Write, WriteOutcome};
+use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{DropCause, LegTap};
 use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
 use talkpath_transport::dccp::{Dccp, ResetCode, State};
 use talkpath_transport::{
     Delivery, Ecn, Observation, Packet, PayloadRange, Refused, Role, Transmit, Transport,
 };
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_units::{Bytes, Duration, Histogram, Instant, Seed};
 
 use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
@@ -71,7 +71,7 @@ pub(super) struct DccpChannel {
     /// Why packets did not leave: the system's words, and how many each.
     unsent: BTreeMap<String, u64>,
     /// How late the machine's timers fired.
-    lateness: Lateness,
+    lateness: Histogram,
     sampling: Sampling,
     /// What ended the connection before its time.
     failure: Option<String>,
@@ -194,7 +194,7 @@ impl HostChannel for DccpChannel {
             self.give_up();
         }
         if let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
-            self.lateness.on_sent(now.since(deadline).as_nanos());
+            self.lateness.record_unsigned(now.since(deadline));
             self.machine.handle_timeout(self.now);
         }
     }
@@ -255,7 +255,7 @@ impl HostChannel for DccpChannel {
         self.was_open
     }
 
-    fn lateness(&self) -> Option<&Lateness> {
+    fn lateness(&self) -> Option<&Histogram> {
         Some(&self.lateness)
     }
 
@@ -332,7 +332,7 @@ impl DccpChannel {
             sent: 0,
             refusals: BTreeMap::new(),
             unsent: BTreeMap::new(),
-            lateness: Lateness::new(),
+            lateness: Histogram::new(),
             sampling: Sampling {
                 interval,
                 next: Instant::ZERO,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::epoll;
 use socket2::Socket;
-use talkpath_flow::Lateness;
+use talkpath_flow::lateness_ns;
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
@@ -22,7 +22,7 @@ use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::unsupported::lacks_congestion_control;
 use talkpath_kernel::wire::{Secret, is_usable_token};
 use talkpath_scenario::Receiver;
-use talkpath_units::Duration;
+use talkpath_units::{Duration, Histogram};
 
 use super::bind::DatagramSocket;
 use super::{Joinable, Limits, Shared};
@@ -384,13 +384,13 @@ impl<'a> Session<'a> {
     }
 
     fn report(&self, control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
-        let mut lateness = Lateness::new();
+        let mut lateness = Histogram::new();
         for end in &self.ends {
             end.lock().add_lateness(&mut lateness);
         }
         let drops = self.drops.finish(descriptors(self.sockets));
         let drops = if self.has_datagrams() { drops } else { UdpDrops::none() };
-        control.send(&Answer::Stopped { lateness_ns: lateness.figures(), drops })?;
+        control.send(&Answer::Stopped { lateness_ns: lateness_ns(&lateness), drops })?;
         loop {
             match self.next(control, shared)? {
                 None | Some(Request::Bye) => return Ok(()),

@@ -1,14 +1,14 @@
 //! After a run: both ends' logs become its record, with what disturbed it.
 
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
-use talkpath_flow::{Lateness, Side};
+use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
     MAX_WORDS, RunEnd, file_warnings, flow_record, printable, series, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Histogram, Instant};
 
 use super::{Disturbance, Session};
 use crate::client::control::ServerTotals;
@@ -134,11 +134,11 @@ impl Session<'_> {
         totals: &ServerTotals,
         logs: Option<&[EndLog]>,
     ) {
-        let mut lateness = Lateness::new();
+        let mut lateness = Histogram::new();
         for end in &self.ends {
             end.lock().add_lateness(&mut lateness);
         }
-        let here = lateness.figures();
+        let here = lateness_ns(&lateness);
         let here_dropped = disturbance.drops;
         let far_dropped = totals.drops.and_then(|drops| drops.min_without_room());
         let turn_rounds = self.turn_rounds(logs);
