@@ -50,7 +50,7 @@ pub struct TcpConfig {
     pub mss: Option<Bytes>,
     /// Receive buffer of the far end, which bounds the advertised window.
     pub rwnd: Bytes,
-    /// What of it Linux offers at first: half of net.ipv4.tcp_rmem[1].
+    /// What of it Linux offers at first: half of `net.ipv4.tcp_rmem[1]`.
     pub initial_rwnd: Bytes,
     /// When the receiver acknowledges.
     pub delayed_ack: DelayedAck,
@@ -86,7 +86,7 @@ pub struct TcpConfig {
     /// Room for written, unacknowledged data: of Linux the value given to SO_SNDBUF, of the others payload;
     /// `None` follows the congestion window as Linux's autotuning does.
     pub send_buffer: Option<Bytes>,
-    /// Memory that an autotuned send buffer grows to: net.ipv4.tcp_wmem[2].
+    /// Memory that an autotuned send buffer grows to: `net.ipv4.tcp_wmem[2]`.
     pub send_buffer_max: Bytes,
     /// What the sending kernel keeps free for headers before a segment's payload (MAX_TCP_HEADER), which
     /// Linux's send buffer is charged too: 320 B with wireless networks or tunnels built in, 192 B without.
@@ -252,9 +252,9 @@ impl TcpConfig {
     };
 }
 
-/// Half of net.ipv4.tcp_rmem[1] = 131,072 B.
+/// Half of `net.ipv4.tcp_rmem[1]` = 131,072 B.
 const INITIAL_RWND: Bytes = Bytes::new(64 << 10);
-/// net.ipv4.tcp_wmem[2].
+/// `net.ipv4.tcp_wmem[2]`.
 const SEND_BUFFER_MAX: Bytes = Bytes::new(4 << 20);
 /// MAX_TCP_HEADER with wireless networks or tunnels.
 const HEADER_ROOM: Bytes = Bytes::new(320);

@@ -1,5 +1,4 @@
-//! Statistics of delays that were not kept one by one, but in a histogram
-//! ([`Histogram`](talkpath_units::Histogram)).
+//! Statistics of delays that were not kept one by one, but in a [`Histogram`].
 
 use talkpath_units::{Histogram, SignedDuration};
 
