@@ -3,9 +3,13 @@
 //! Retransmission, loss probe and reordering share one deadline, as in Linux (icsk_pending): setting one
 //! replaces the others.
 //!
-//! This file keeps the deadlines. Each is set by the room that waits: the RTO by `Core::arm_retransmission`
-//! (core.rs) and, once an acknowledgement has come, by `Recovery::arm` (recovery/probe.rs); delayed
-//! acknowledgements by receive/ack_policy.
+//! This file keeps the deadlines. Each is set by the room that waits:
+//!
+//! ```text
+//!  RTO            data leaves: Core::arm_retransmission (core.rs)
+//!                 an acknowledgement comes: Recovery::arm (recovery/probe.rs), without SACK recovery/reno.rs
+//!  delayed ACK    receive/ack_policy.rs
+//! ```
 
 use talkpath_units::Instant;
 

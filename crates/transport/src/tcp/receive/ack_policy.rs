@@ -12,9 +12,9 @@
 //!
 //! The other policies acknowledge data in order once the application has read it, as BSD does, whose
 //! soreceive calls tcp_output. An application that reads at once then leaves the offered window as it was. An
-//! acknowledgement before the read would offer a segment less. The sender could not have the last segment of
-//! the window in flight, and would take the first duplicate, which offers it again, for a window update
-//! (RFC 5681 §2). If nobody reads, the acknowledgement leaves at the same instant all the same.
+//! acknowledgement before the read would offer a segment less, and the next one would offer it again. The
+//! sender would take that one for a window update and not for a duplicate (RFC 5681 §2). If nobody reads, the
+//! acknowledgement leaves at the same instant all the same.
 
 mod linux;
 
@@ -103,8 +103,8 @@ impl AckPolicy {
         self.acked_to
     }
 
-    /// True if the application has read what was to be acknowledged after the read. The acknowledgement
-    /// leaves before what the application writes in answer.
+    /// True if an acknowledgement is due at once, and waited only for the application's read. It leaves
+    /// before what the application writes in answer.
     #[inline]
     pub(super) const fn acknowledges_first(&self) -> bool {
         self.immediate & self.after_read
@@ -139,7 +139,7 @@ impl AckPolicy {
         self.scheduled = true;
         self.immediate = true;
         if self.kind == DelayedAck::Linux {
-            // Since Linux 6.17.
+            // Linux measures what comes out of order, too, since 6.17.
             self.linux.measure_rcv_mss(payload, pushed);
         }
     }
@@ -279,7 +279,8 @@ fn next_tick(period: Duration, reading: Instant) -> Instant {
     Instant::from_nanos((whole_ticks(reading.as_nanos(), period) + 1).saturating_mul(period))
 }
 
-/// RFC 5681 §4.2: an acknowledgement for at least every second full segment.
+/// RFC 5681 §4.2: an acknowledgement for at least every second full segment. All stacks follow it: `rfc` and
+/// `bsd-reno` in this file, `linux` in `linux.rs`.
 pub(super) const ACKNOWLEDGED_SEGMENTS: u64 = 2;
 
 #[cfg(test)]

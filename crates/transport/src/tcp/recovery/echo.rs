@@ -48,7 +48,7 @@ impl Recovery {
 
     /// A loss or a timeout. Returns true if it is to reduce `cwnd`: an echo of the same window did not. BBR
     /// learns of each.
-    pub(super) fn reduces_for_loss(&mut self, context: &mut Context<'_>) -> bool {
+    pub(super) fn begin_reduction(&mut self, context: &mut Context<'_>) -> bool {
         self.reduces_for_echo = false;
         let is_reduced = context.ecn.is_reduced_by_echo(context.scoreboard.snd_una());
         context.ecn.on_reduced(context.scoreboard.snd_max(), false);

@@ -148,7 +148,7 @@ impl Recovery {
         self.rack.min_rtt()
     }
 
-    /// True if something is being repaired, or looks as if it had to be (beyond Linux's TCP_CA_Open).
+    /// True if something is being repaired, or may have to be (a state other than Linux's TCP_CA_Open).
     #[inline]
     pub(super) fn is_disordered(&self, scoreboard: &Scoreboard) -> bool {
         self.state() != RecoveryState::Open
@@ -168,8 +168,8 @@ impl Recovery {
             && self.frto == Frto::Off
     }
 
-    /// All is plain, and segments were acknowledged of which the last was sent at `newest.0` and ends at
-    /// `newest.1`, `rtt` ago.
+    /// All is plain, and segments were acknowledged. The last of them was sent at `newest.0`, `rtt` ago, and
+    /// ends at `newest.1`.
     #[inline]
     pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: (Instant, u64), now: Instant) {
         if self.has_sack() {

@@ -142,12 +142,12 @@ impl Recovery {
         if ack < probe.end {
             return;
         }
-        if !probe.is_retransmission || arrived.duplicate() {
+        if !probe.is_retransmission || arrived.has_dsack() {
             self.probe.forget();
         } else if ack > probe.end {
             self.probe.forget();
             // A reduction of its own, even after an echo (tcp_init_cwnd_reduction).
-            self.reduces_for_loss(context);
+            self.begin_reduction(context);
             let flight = context.congestion.flight_size(context.scoreboard);
             context.congestion.control_mut().reduce(flight);
             if !context.congestion.is_rate_based() {

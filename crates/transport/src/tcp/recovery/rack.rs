@@ -177,7 +177,7 @@ impl Recovery {
     }
 }
 
-/// TCP_TIMEOUT_MIN_US: two jiffies.
+/// TCP_TIMEOUT_MIN_US: 2 ms.
 pub(super) const TIMER_SLACK: Duration = Duration::from_millis(2);
 /// net.ipv4.tcp_min_rtt_wlen.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);

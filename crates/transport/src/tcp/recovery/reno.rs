@@ -64,12 +64,12 @@ impl DuplicateAcks {
     }
 
     /// True for the first partial acknowledgement of a recovery.
-    const fn is_first_partial(&mut self) -> bool {
+    const fn take_first_partial(&mut self) -> bool {
         !core::mem::replace(&mut self.partial_seen, true)
     }
 
     /// Returns true for the third duplicate in a row.
-    fn is_third(&mut self) -> bool {
+    fn count_to_third(&mut self) -> bool {
         self.count = self.count.saturating_add(1);
         self.count == DUPLICATE_THRESHOLD
     }
@@ -113,8 +113,8 @@ impl Recovery {
         let delivered = self.newly_delivered(acked.segments, outstanding);
         let amount = context.congestion.amount(acked.bytes, delivered);
         let flight_size = context.congestion.flight_size(context.scoreboard);
-        let news = Ack { acked: amount, flight_size, cwnd_limited, now };
-        let rearm = self.advance(news, incoming, context);
+        let new_ack = Ack { acked: amount, flight_size, cwnd_limited, now };
+        let rearm = self.advance(new_ack, incoming, context);
         if context.congestion.is_rate_based() {
             if let Some(rtt) = sample {
                 self.rack.on_rtt(rtt, now);
@@ -156,7 +156,7 @@ impl Recovery {
 
     /// Congestion control and recovery learn of new data acknowledged. Returns whether the retransmission
     /// timer restarts.
-    fn advance(&mut self, news: Ack, incoming: &IncomingAck, context: &mut Context<'_>) -> bool {
+    fn advance(&mut self, new_ack: Ack, incoming: &IncomingAck, context: &mut Context<'_>) -> bool {
         let ack = incoming.ack;
         if self.state() != RecoveryState::Fast {
             self.duplicates.on_new_ack();
@@ -167,11 +167,11 @@ impl Recovery {
                 // RFC 3168 §6.1.2: the acknowledgement does not open the window.
                 self.on_echo(context);
             } else {
-                context.congestion.control_mut().on_ack(news);
+                context.congestion.control_mut().on_ack(new_ack);
             }
             return true;
         }
-        match context.congestion.control_mut().on_recovery_ack(news, self.episode.covers(ack)) {
+        match context.congestion.control_mut().on_recovery_ack(new_ack, self.episode.covers(ack)) {
             RecoveryAck::Leave => {
                 self.leave();
                 true
@@ -180,7 +180,7 @@ impl Recovery {
                 self.episode.request_first_retransmission(!context.scoreboard.is_empty());
                 // RFC 6582 §3.2 step 3 and §4: "impatient", only the first partial acknowledgement restarts
                 // the timer. Linux restarts it at each (tcp_rearm_rto): "slow but steady".
-                self.duplicates.is_first_partial() || self.is_linux()
+                self.duplicates.take_first_partial() || self.is_linux()
             }
         }
     }
@@ -200,14 +200,14 @@ impl Recovery {
             RecoveryState::Loss | RecoveryState::Open => {}
         }
         let is_covered = context.scoreboard.snd_una() <= self.episode.recover() && !may_recover_again;
-        if !self.duplicates.is_third() || is_covered {
+        if !self.duplicates.count_to_third() || is_covered {
             if echoes_mark {
                 self.on_echo(context);
             }
             return;
         }
         self.episode.count_fast_retransmit();
-        let reduces = self.reduces_for_loss(context);
+        let reduces = self.begin_reduction(context);
         let base = reduces.then(|| self.loss_base(self.duplicates.limited, context));
         context.congestion.control_mut().on_third_duplicate(base);
         let snd_max = context.scoreboard.snd_max();

@@ -23,7 +23,7 @@ use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
 use crate::tcp::timers::TimerKind;
 
-/// What selective recovery is by, and RFC 6675's count.
+/// How losses are found with SACK, and RFC 6675's count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sack {
     /// Both SYNs permitted SACK.
@@ -42,8 +42,8 @@ pub(super) struct Arrived {
     incoming: IncomingAck,
     /// SND.UNA moved.
     advanced: bool,
-    /// The first SACK block reported a duplicate.
-    duplicate: bool,
+    /// The first SACK block reported a duplicate (D-SACK, RFC 2883).
+    has_dsack: bool,
 }
 
 impl Sack {
@@ -71,7 +71,7 @@ impl Sack {
     }
 
     /// RFC 6675 §5: true at the third acknowledgement in a row with new blocks and without progress.
-    fn is_third(&mut self, advanced: bool, has_sacked: bool) -> bool {
+    fn count_to_third(&mut self, advanced: bool, has_sacked: bool) -> bool {
         self.duplicates += u32::from(has_sacked && !advanced);
         self.duplicates >= DUPLICATE_THRESHOLD
     }
@@ -82,8 +82,8 @@ impl Arrived {
         self.advanced
     }
 
-    pub(super) const fn duplicate(&self) -> bool {
-        self.duplicate
+    pub(super) const fn has_dsack(&self) -> bool {
+        self.has_dsack
     }
 
     pub(super) const fn incoming(&self) -> &IncomingAck {
@@ -103,7 +103,7 @@ impl Recovery {
         let (losses, prior_in_flight) = (context.scoreboard.losses(), context.scoreboard.flight_segments());
         incoming.ack = incoming.ack.max(before);
         let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
-        let duplicate = incoming.block_count > 0 && self.take_blocks(&incoming, &mut outcome, context);
+        let has_dsack = incoming.block_count > 0 && self.take_blocks(&incoming, &mut outcome, context);
         let advanced = incoming.ack > before;
         if advanced {
             let highest = context.scoreboard.highest();
@@ -116,7 +116,7 @@ impl Recovery {
         if let Some((newest, rtt)) = outcome.newest() {
             self.rack.advance(newest, rtt);
         }
-        let arrived = Arrived { incoming, advanced, duplicate };
+        let arrived = Arrived { incoming, advanced, has_dsack };
         self.on_probe_ack(arrived, &outcome, context);
         let mut rearm = sacked_later || advanced;
         if self.is_dubious(arrived, &outcome, context) {
@@ -180,8 +180,8 @@ impl Recovery {
     }
 
     /// RFC 6298 §3, RFC 7323 §4.1 (tcp_ack_update_rtt). Returns the round trip that congestion control may
-    /// use, and whether a sacked segment alone restarts the timer: it was sent after the first one in flight
-    /// last was.
+    /// use, and whether a sacked segment alone restarts the timer. It does if it was sent later than the
+    /// first segment in flight was sent last.
     fn measure(
         &mut self,
         incoming: &IncomingAck,
@@ -221,7 +221,7 @@ impl Recovery {
     fn is_dubious(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
         arrived.is_bare_duplicate()
             || outcome.has_sacked()
-            || arrived.duplicate
+            || arrived.has_dsack
             || arrived.incoming.echoes_mark
             || self.reduces_for_echo
             || self.is_disordered(context.scoreboard)
@@ -275,7 +275,7 @@ impl Recovery {
         }
     }
 
-    /// Marks what is lost. Returns false if a timer runs for what may be lost soon.
+    /// Marks what is lost. Returns false if the reordering timer runs for what may be lost soon.
     pub(super) fn find_losses(
         &mut self,
         arrived: Arrived,
@@ -285,7 +285,7 @@ impl Recovery {
         if self.sack.by_time {
             return !self.rack.take_advanced() || !self.mark_by_time(outcome.now(), context);
         }
-        let is_third = self.sack.is_third(arrived.advanced, outcome.has_sacked());
+        let is_third = self.sack.count_to_third(arrived.advanced, outcome.has_sacked());
         if self.state() == RecoveryState::Open && is_third {
             context.scoreboard.mark_first_lost();
         }
@@ -312,7 +312,7 @@ impl Recovery {
     /// Fast recovery begins (tcp_enter_recovery, RFC 6675 §5 step 4).
     pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
         self.episode.count_fast_retransmit();
-        if self.reduces_for_loss(context) {
+        if self.begin_reduction(context) {
             self.remember(context);
             self.prr.begin(context.congestion.window().cwnd());
             let flight = echo::flight(context);

@@ -12,7 +12,7 @@
 //! it so. It is *again* in flight if it was lost and its retransmission has left. Without SACK there are no
 //! marks: after a timeout everything is sent again in order (go-back-N), and `next` is the segment to send.
 //!
-//! Most marks change once on a way through a loss, and the hints keep each search to what is new. What is
+//! A loss changes most marks once, and the hints keep each search to what is new. What is
 //! marked as lost is decided in `scoreboard/lost`.
 //!
 //! Left out: reneging (RFC 2018 §8). Our receiver keeps what it has reported.
@@ -168,7 +168,7 @@ impl Scoreboard {
         self.segments.len() as u64
     }
 
-    /// Bytes in the network (FlightSize, `pipe`).
+    /// Bytes in the network (RFC 6675's `pipe`).
     #[inline]
     pub(in crate::tcp) fn flight_bytes(&self) -> u64 {
         let snd_nxt = self.segments.get(self.next).map_or(self.snd_max, SentSegment::start);

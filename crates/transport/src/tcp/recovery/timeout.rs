@@ -62,7 +62,7 @@ impl Recovery {
             self.enter_loss_with_sack(first, context);
         } else {
             // BSD halves at each timeout, RFC 5681 §3.1 once for the same data.
-            let halves = (self.reduces_for_loss(context) && first) || self.stack == Stack::BsdReno;
+            let halves = (self.begin_reduction(context) && first) || self.stack == Stack::BsdReno;
             let base = self.loss_base(0, context);
             context.congestion.control_mut().on_rto(base, halves);
             self.enter_loss(context.scoreboard.snd_max());
@@ -75,7 +75,7 @@ impl Recovery {
 
     /// Everything that was not sacked is marked as lost (tcp_enter_loss, RFC 6675 §5.1).
     fn enter_loss_with_sack(&mut self, first: bool, context: &mut Context<'_>) {
-        let reduces = self.reduces_for_loss(context);
+        let reduces = self.begin_reduction(context);
         let is_new = match self.state() {
             RecoveryState::Open => reduces,
             RecoveryState::Fast if self.is_linux() => self.episode.covers(context.scoreboard.snd_una()),

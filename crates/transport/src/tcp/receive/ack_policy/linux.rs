@@ -150,8 +150,8 @@ impl LinuxAcks {
         self.delay(context, timers)
     }
 
-    /// True if `unacked` bytes reach into the segment that is acknowledged at once. Linux counts a part of a
-    /// segment as one (__tcp_ack_snd_check: more than one rcv_mss).
+    /// True if `unacked` bytes are worth an acknowledgement at once. Linux counts a part of a segment as one
+    /// (__tcp_ack_snd_check: more than one rcv_mss).
     #[inline]
     fn has_enough(&self, unacked: u64) -> bool {
         unacked > (ACKNOWLEDGED_SEGMENTS - 1) * u64::from(self.rcv_mss)
@@ -197,12 +197,12 @@ impl LinuxAcks {
         unacked: Option<u64>,
     ) -> bool {
         if let Some(unacked) = unacked {
-            let one_way = match self.pushed {
+            let is_pushed = match self.pushed {
                 Pushed::None => false,
                 Pushed::Once => !self.interactive,
                 Pushed::Again => true,
             };
-            if self.has_enough(unacked) || (one_way && context.unread == 0) {
+            if self.has_enough(unacked) || (is_pushed && context.unread == 0) {
                 return true;
             }
         }
