@@ -66,7 +66,7 @@ impl Application {
         workload.poll_message(room, now)
     }
 
-    /// Whether it has not woken up for its clock's next message, or that is not due.
+    /// Whether the clock's next message has to wait: it is not due, or the application has not woken up yet.
     #[inline]
     fn oversleeps(&mut self, now: Instant) -> bool {
         let Some(late) = &mut self.late else { return false };

@@ -24,8 +24,8 @@ pub trait Workload {
     /// The transport's messages are at most `size`. Only a workload whose messages are as large as fits keeps
     /// to it: the others have sizes of their own, which the scenario's checks hold against the transport.
     fn limit_messages(&mut self, _size: Bytes) {}
-    /// Until when a poll without room changes nothing, and nothing but room is waited for; zero if that is
-    /// not so.
+    /// Until then only room can bring a message: a poll without room changes nothing. Zero if a poll may
+    /// change something at any time.
     fn wants_room_until(&self) -> Instant {
         Instant::ZERO
     }

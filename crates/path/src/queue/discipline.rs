@@ -29,7 +29,8 @@ pub(crate) trait Discipline<T> {
     fn len(&self) -> u32;
 
     /// Whether the discipline may drop at `dequeue`. The link then wakes up whenever service begins, so that
-    /// the drop comes out at its time. Of other disciplines it begins services late, with the same result.
+    /// the drop comes out at its time. With other disciplines the link begins services late, each at its own
+    /// time (see `link`), so what they do by the clock they do at the next call.
     fn drops_at_dequeue(&self) -> bool;
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct Queued<T> {
 /// What a discipline knows of the link that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkFacts {
-    /// The largest packet that comes.
+    /// The largest packet that the link takes whole.
     pub(crate) mtu: Bytes,
     /// 64 random bits of the link's own, from its stream `link/NAME/queue`.
     pub(crate) perturbation: u64,

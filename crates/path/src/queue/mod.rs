@@ -2,7 +2,7 @@
 //! becomes of them; nobody else knows how.
 //!
 //! A new discipline is a file here, a line of [`disciplines!`], its keys in the scenario, and its entry in
-//! the report's display table. The compiler names the places that lack it.
+//! the report's display table. The compiler names the reading of its keys; tests name the keys.
 
 mod codel;
 mod discipline;
