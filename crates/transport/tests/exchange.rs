@@ -580,6 +580,7 @@ exchanges! {
     both_ends_open_at_once
     marks_outside_of_the_window_count_for_nothing
     a_block_that_grows_within_a_segment_marks_it
+    a_block_that_grows_to_the_left_marks_its_segment
     sacked_data_is_kept_until_it_is_acknowledged
     timestamps_echo_what_is_acknowledged
     timestamps_that_were_not_agreed_on_are_ignored
