@@ -590,6 +590,7 @@ exchanges! {
     a_probe_is_new_data_if_there_is_any
     a_reset_that_is_questioned_leaves_the_echo_as_it_was
     a_syn_in_an_open_connection_is_questioned
+    a_timeout_with_sack_halves_what_is_outstanding
     an_echo_without_acknowledgement_is_no_sample
     scaling_is_answered_with_the_shift_that_shows_the_buffer
     what_is_known_beyond_a_recovery_is_kept

@@ -147,15 +147,25 @@ impl Congestion {
 
     /// What is in flight, in the window's unit.
     #[inline]
-    pub(super) fn flight_size(&self, scoreboard: &Scoreboard) -> u64 {
+    pub(super) fn in_flight(&self, scoreboard: &Scoreboard) -> u64 {
         match self.window().counting() {
-            Counting::Bytes { .. } => scoreboard.flight_bytes(),
-            Counting::Packets => scoreboard.flight_segments(),
+            Counting::Bytes { .. } => scoreboard.in_flight_bytes(),
+            Counting::Packets => scoreboard.in_flight_segments(),
         }
     }
 
-    /// The amount that a loss halves. RFC 5681 §3.1 eq. 4: FlightSize, without the `limited` that limited
-    /// transmit sent (§3.2 step 2). BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the `offered`
+    /// FlightSize: what is not acknowledged, sacked or not (RFC 5681 §2). What limited transmit sent beyond
+    /// `cwnd` does not count (§3.2 step 2). A window that counts packets takes `cwnd` (tcp_reno_ssthresh).
+    pub(super) fn flight_size(&self, scoreboard: &Scoreboard) -> u64 {
+        let window = self.window();
+        match window.counting() {
+            Counting::Bytes { .. } => scoreboard.outstanding_bytes().min(window.cwnd()),
+            Counting::Packets => window.cwnd(),
+        }
+    }
+
+    /// The amount that a loss halves without SACK. RFC 5681 §3.1 eq. 4: FlightSize, without the `limited`
+    /// that limited transmit sent (§3.2 step 2). BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the `offered`
     /// window, in whole pairs of segments. Limited transmit goes beyond `cwnd`, so BSD's base never contains
     /// it.
     pub(super) fn loss_base(&self, limited: u64, scoreboard: &Scoreboard, offered: u64) -> u64 {
@@ -165,7 +175,7 @@ impl Congestion {
                 let pair = 2 * window.counting().smss();
                 window.cwnd().min(offered) / pair * pair
             }
-            _ => self.flight_size(scoreboard).saturating_sub(limited),
+            _ => self.in_flight(scoreboard).saturating_sub(limited),
         }
     }
 
@@ -189,16 +199,16 @@ impl Congestion {
     /// transmit). An empty network always takes one.
     #[inline]
     pub(super) fn admits(&self, payload: u32, extra: u64, smss: u32, scoreboard: &Scoreboard) -> bool {
-        if scoreboard.flight_segments() == 0 {
+        if scoreboard.in_flight_segments() == 0 {
             return true;
         }
         let window = self.window();
         match window.counting() {
             Counting::Bytes { .. } => {
                 let room = window.cwnd().saturating_add(extra * u64::from(smss));
-                scoreboard.flight_bytes() + u64::from(payload) <= room
+                scoreboard.in_flight_bytes() + u64::from(payload) <= room
             }
-            Counting::Packets => scoreboard.flight_segments() < window.cwnd().saturating_add(extra),
+            Counting::Packets => scoreboard.in_flight_segments() < window.cwnd().saturating_add(extra),
         }
     }
 
@@ -209,9 +219,9 @@ impl Congestion {
         match self.window().counting() {
             Counting::Bytes { .. } => {
                 let smss = u64::from(smss);
-                (cwnd.saturating_sub(scoreboard.flight_bytes()) / smss, cwnd / smss)
+                (cwnd.saturating_sub(scoreboard.in_flight_bytes()) / smss, cwnd / smss)
             }
-            Counting::Packets => (cwnd.saturating_sub(scoreboard.flight_segments()), cwnd),
+            Counting::Packets => (cwnd.saturating_sub(scoreboard.in_flight_segments()), cwnd),
         }
     }
 
@@ -240,7 +250,7 @@ impl Congestion {
     /// The application writes. If it had left room in `cwnd`, a rate-based control learns of it
     /// (tcp_rate_check_app_limited).
     pub(super) fn note_app_limit(&mut self, unsent: u64, smss: u32, repairs: bool, scoreboard: &Scoreboard) {
-        let (in_flight, cwnd) = (scoreboard.flight_segments(), self.window().cwnd());
+        let (in_flight, cwnd) = (scoreboard.in_flight_segments(), self.window().cwnd());
         if let Some(control) = self.control.rate_based()
             && unsent < u64::from(smss)
             && in_flight < cwnd
@@ -298,7 +308,7 @@ impl Congestion {
         }
         let window = self.control.window();
         let counting = window.counting();
-        let flight_size = self.flight_size(scoreboard);
+        let flight_size = self.in_flight(scoreboard);
         let limited = cwnd_limited || flight_size + counting.smss() > window.cwnd();
         // tcp_cwnd_validate counts what is lost or sacked too.
         let outstanding = match counting {

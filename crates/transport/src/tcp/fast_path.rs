@@ -188,7 +188,7 @@ impl FastPath {
         // With SACK congestion control learns of the round trip first.
         let cwnd_limited = if has_sack { core.congestion.may_grow(core.sender.smss()) } else { was_limited };
         let acked = core.congestion.amount(run.bytes, run.segments);
-        let flight_size = core.congestion.flight_size(&core.scoreboard);
+        let flight_size = core.congestion.in_flight(&core.scoreboard);
         core.congestion.control_mut().on_ack(Ack { acked, flight_size, cwnd_limited, now });
         core.sender.on_ack();
         true

@@ -65,7 +65,7 @@ impl Core {
             return;
         }
         let cwnd = self.congestion.window().whole_packets();
-        let may_grow = self.scoreboard.flight_segments() < cwnd;
+        let may_grow = self.scoreboard.in_flight_segments() < cwnd;
         self.sender.check_buffer(may_grow, cwnd, self.handshake.mss(), &self.scoreboard);
     }
 
@@ -97,7 +97,7 @@ impl Core {
             && !matches!(plan, SendDecision::Blocked(_))
         {
             self.timers.set(TimerKind::Pacing, deadline);
-            let is_full = self.congestion.flight_size(&self.scoreboard) >= self.congestion.window().cwnd();
+            let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
             self.on_drained(is_full, BlockedBy::NoData, now);
             return None;
         }

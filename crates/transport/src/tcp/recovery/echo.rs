@@ -6,7 +6,6 @@
 //! window, as in Linux, and says CWR all the same. In recovery the window is reduced already.
 
 use super::{Context, Recovery, RecoveryState};
-use crate::cc::Counting;
 
 impl Recovery {
     /// True if PRR moves `cwnd` after an echo.
@@ -26,7 +25,11 @@ impl Recovery {
             return;
         }
         let cwnd = context.congestion.window().cwnd();
-        let base = if self.has_sack() { flight(context) } else { self.loss_base(0, context) };
+        let base = if self.has_sack() {
+            context.congestion.flight_size(context.scoreboard)
+        } else {
+            self.loss_base(0, context)
+        };
         context.congestion.control_mut().reduce(base);
         // What was reduced for a mark was not reduced for a retransmission.
         self.undo.forget();
@@ -53,14 +56,5 @@ impl Recovery {
         let is_reduced = context.ecn.is_reduced_by_echo(context.scoreboard.snd_una());
         context.ecn.on_reduced(context.scoreboard.snd_max(), false);
         !is_reduced || context.congestion.is_rate_based()
-    }
-}
-
-/// The amount that a reduction with SACK starts from. RFC 5681 §3.2 step 2: limited transmit does not count.
-pub(super) fn flight(context: &Context<'_>) -> u64 {
-    let window = context.congestion.window();
-    match window.counting() {
-        Counting::Bytes { .. } => context.scoreboard.outstanding_bytes().min(window.cwnd()),
-        Counting::Packets => window.cwnd(),
     }
 }

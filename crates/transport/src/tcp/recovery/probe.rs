@@ -91,7 +91,7 @@ impl Recovery {
         // RFC 8985 §7.2: two round trips, and the far end's delayed acknowledgement if a single segment waits
         // for it.
         let wait = match context.rtt.srtt() {
-            Some(srtt) if context.scoreboard.flight_segments() == 1 => srtt + srtt + context.rtt.min_rto(),
+            Some(srtt) if context.scoreboard.in_flight_segments() == 1 => srtt + srtt + context.rtt.min_rto(),
             Some(srtt) => srtt + srtt + TIMER_SLACK,
             None => INITIAL_WAIT,
         };
@@ -148,8 +148,8 @@ impl Recovery {
             self.probe.forget();
             // A reduction of its own, even after an echo (tcp_init_cwnd_reduction).
             self.begin_reduction(context);
-            let flight = context.congestion.flight_size(context.scoreboard);
-            context.congestion.control_mut().reduce(flight);
+            let flight_size = context.congestion.flight_size(context.scoreboard);
+            context.congestion.control_mut().reduce(flight_size);
             if !context.congestion.is_rate_based() {
                 context.congestion.lower_to_ssthresh();
             }

@@ -63,7 +63,7 @@ impl Recovery {
         if !self.is_linux() || context.congestion.is_rate_based() {
             return;
         }
-        let in_flight = context.congestion.flight_size(context.scoreboard);
+        let in_flight = context.congestion.in_flight(context.scoreboard);
         let ssthresh = context.congestion.window().ssthresh();
         if let Some(cwnd) = self.prr.advance(ssthresh, Progress { delivered, in_flight, safe }) {
             context.congestion.set_cwnd(cwnd);

@@ -98,7 +98,7 @@ impl Recovery {
     pub(in crate::tcp) fn on_new_ack(&mut self, incoming: &IncomingAck, context: &mut Context<'_>) {
         let (now, ack) = (context.now, incoming.ack);
         let cwnd_limited = context.congestion.may_grow(context.sender.smss());
-        let prior_in_flight = context.scoreboard.flight_segments();
+        let prior_in_flight = context.scoreboard.in_flight_segments();
         let outstanding = context.scoreboard.outstanding_segments();
         let acked = context.scoreboard.on_ack(ack);
         let sample = match acked.sample_from {
@@ -112,7 +112,7 @@ impl Recovery {
         }
         let delivered = self.newly_delivered(acked.segments, outstanding);
         let amount = context.congestion.amount(acked.bytes, delivered);
-        let flight_size = context.congestion.flight_size(context.scoreboard);
+        let flight_size = context.congestion.in_flight(context.scoreboard);
         let new_ack = Ack { acked: amount, flight_size, cwnd_limited, now };
         let rearm = self.advance(new_ack, incoming, context);
         if context.congestion.is_rate_based() {

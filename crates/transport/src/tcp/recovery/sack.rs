@@ -16,7 +16,6 @@
 use talkpath_units::{Duration, Instant};
 
 use super::DUPLICATE_THRESHOLD;
-use super::echo;
 use super::outcome::AckOutcome;
 use super::{Context, IncomingAck, Recovery, RecoveryState};
 use crate::cc::{Ack, Feedback, RttSample};
@@ -100,7 +99,8 @@ impl Recovery {
     /// An acknowledgement of what was sent. It changes nothing if it reports nothing.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
         let before = context.scoreboard.snd_una();
-        let (losses, prior_in_flight) = (context.scoreboard.losses(), context.scoreboard.flight_segments());
+        let (losses, prior_in_flight) =
+            (context.scoreboard.losses(), context.scoreboard.in_flight_segments());
         incoming.ack = incoming.ack.max(before);
         let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
         let has_dsack = incoming.block_count > 0 && self.take_blocks(&incoming, &mut outcome, context);
@@ -304,8 +304,8 @@ impl Recovery {
         }
         self.sack.reduced_at = context.now;
         context.ecn.on_reduced(context.scoreboard.snd_max(), false);
-        let flight = echo::flight(context);
-        context.congestion.control_mut().reduce(flight);
+        let flight_size = context.congestion.flight_size(context.scoreboard);
+        context.congestion.control_mut().reduce(flight_size);
         context.congestion.lower_to_ssthresh();
     }
 
@@ -315,8 +315,8 @@ impl Recovery {
         if self.begin_reduction(context) {
             self.remember(context);
             self.prr.begin(context.congestion.window().cwnd());
-            let flight = echo::flight(context);
-            context.congestion.control_mut().reduce(flight);
+            let flight_size = context.congestion.flight_size(context.scoreboard);
+            context.congestion.control_mut().reduce(flight_size);
         }
         if !self.is_linux() && !context.congestion.is_rate_based() {
             context.congestion.lower_to_ssthresh();
@@ -352,7 +352,7 @@ impl Recovery {
         } else if arrived.incoming.echoes_mark && !self.is_linux() {
             // RFC 3168 §6.1.2: an acknowledgement with an echo does not open the window.
         } else if delivered > 0 && (arrived.advanced || (outcome.has_sacked() && self.rack.reorders_much())) {
-            let flight_size = context.congestion.flight_size(context.scoreboard);
+            let flight_size = context.congestion.in_flight(context.scoreboard);
             let cwnd_limited = context.congestion.may_grow(context.sender.smss());
             let ack = Ack { acked: delivered, flight_size, cwnd_limited, now: context.now };
             context.congestion.control_mut().on_ack(ack);
@@ -369,7 +369,7 @@ impl Recovery {
             newest: delivery.newest,
             snd_una: ack,
             prior_in_flight: delivery.prior_in_flight,
-            in_flight: context.scoreboard.flight_segments(),
+            in_flight: context.scoreboard.in_flight_segments(),
             rtt: delivery.rtt,
             is_ack_delayed: delivery.is_ack_delayed,
             min_rtt: self.rack.min_rtt(),

@@ -170,14 +170,14 @@ impl Scoreboard {
 
     /// Bytes in the network (RFC 6675's `pipe`).
     #[inline]
-    pub(in crate::tcp) fn flight_bytes(&self) -> u64 {
+    pub(in crate::tcp) fn in_flight_bytes(&self) -> u64 {
         let snd_nxt = self.segments.get(self.next).map_or(self.snd_max, SentSegment::start);
         snd_nxt - self.snd_una + self.again.bytes - self.sacked.bytes - self.lost.bytes
     }
 
     /// Segments in the network (tcp_packets_in_flight).
     #[inline]
-    pub(in crate::tcp) const fn flight_segments(&self) -> u64 {
+    pub(in crate::tcp) const fn in_flight_segments(&self) -> u64 {
         self.next as u64 + self.again.segments - self.sacked.segments - self.lost.segments
     }
 

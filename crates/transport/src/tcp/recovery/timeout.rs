@@ -92,8 +92,8 @@ impl Recovery {
         context.scoreboard.mark_all_lost(rack, context.now);
         if self.is_linux() {
             // What RACK holds for in flight, and the segment that leaves now.
-            let flight_size = context.congestion.flight_size(context.scoreboard);
-            context.congestion.set_cwnd(flight_size + 1);
+            let in_flight = context.congestion.in_flight(context.scoreboard);
+            context.congestion.set_cwnd(in_flight + 1);
         }
         self.probe.forget();
         self.sack.forget_duplicates();

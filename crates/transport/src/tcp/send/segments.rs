@@ -227,9 +227,12 @@ mod tests {
         sending.write(1300);
         assert_eq!(sending.send_all(), [1000, 300]);
         sending.scoreboard.go_back();
-        assert_eq!((sending.plan(), sending.scoreboard.flight_bytes()), (SendDecision::Retransmit, 0));
+        assert_eq!((sending.plan(), sending.scoreboard.in_flight_bytes()), (SendDecision::Retransmit, 0));
         assert_eq!(sending.scoreboard.retransmit(Instant::ZERO).unwrap().end(), 1001);
-        assert_eq!((sending.scoreboard.flight_bytes(), sending.scoreboard.flight_segments()), (1000, 1));
+        assert_eq!(
+            (sending.scoreboard.in_flight_bytes(), sending.scoreboard.in_flight_segments()),
+            (1000, 1)
+        );
         let acked = sending.scoreboard.on_ack(1301);
         assert_eq!((acked.bytes, acked.segments, acked.sample_from), (1300, 2, None));
         let queued = sending.sender.queued(&sending.scoreboard);
