@@ -16,7 +16,6 @@ mod tap;
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Flow, IpVersion, Scenario};
-use talkpath_transport::TransportKind;
 use talkpath_units::Bytes;
 
 /// The simulator as an arena. It has no state: any number may run side by side.
@@ -32,6 +31,7 @@ impl SimArena {
 
 impl Arena for SimArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        scenario.path_is_known().map_err(ArenaError::Unsupported)?;
         check_datagrams(scenario).map_err(ArenaError::Unsupported)?;
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
@@ -61,8 +61,8 @@ fn check_datagrams(scenario: &Scenario) -> Result<(), String> {
         return Ok(());
     }
     let too_large = |flow: &&Flow| {
-        let is_datagrams = flow.transport.kind() == TransportKind::Udp;
-        let size = flow.workload.demand().largest_message().filter(|_| is_datagrams);
+        let is_fragmented = flow.transport.kind().features().is_fragmented;
+        let size = flow.workload.demand().largest_message().filter(|_| is_fragmented);
         size.is_some_and(|size| size + UDP_OVER_IPV4 > scenario.path_mtu(flow))
     };
     match scenario.flows.iter().find(too_large) {

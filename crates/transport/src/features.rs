@@ -1,10 +1,10 @@
 //! What each transport provides to an application: its transport features (RFC 8303 §2), in one table.
 //!
-//! | | messages stay whole | reliable | acknowledged |
-//! | --- | --- | --- | --- |
-//! | UDP | yes | no | no |
-//! | TCP | no | yes | yes |
-//! | DCCP | yes | no | yes |
+//! | | messages stay whole | reliable | acknowledged | IP may fragment a message |
+//! | --- | --- | --- | --- | --- |
+//! | UDP | yes | no | no | yes |
+//! | TCP | no | yes | yes | no |
+//! | DCCP | yes | no | yes | no |
 //!
 //! Order is not in the table. Bytes of a stream come in order, or they would not be a stream; a message
 //! carries its number, and is counted alike whether it comes in order or not.
@@ -34,15 +34,33 @@ pub struct Features {
     /// The far end acknowledges what came. That bounds what is in flight, so a fast sender has to wait, and
     /// a timeout fires if no acknowledgement comes. If not, the transport takes whatever it is given.
     pub is_acknowledged: bool,
+    /// A message leaves in one datagram however large it is, and IP fragments what exceeds the path's MTU. If
+    /// not, no packet exceeds the MTU.
+    pub is_fragmented: bool,
 }
 
 impl TransportKind {
     /// What it provides.
     pub const fn features(self) -> Features {
         match self {
-            Self::Udp => Features { keeps_messages: true, is_reliable: false, is_acknowledged: false },
-            Self::Tcp => Features { keeps_messages: false, is_reliable: true, is_acknowledged: true },
-            Self::Dccp => Features { keeps_messages: true, is_reliable: false, is_acknowledged: true },
+            Self::Udp => Features {
+                keeps_messages: true,
+                is_reliable: false,
+                is_acknowledged: false,
+                is_fragmented: true,
+            },
+            Self::Tcp => Features {
+                keeps_messages: false,
+                is_reliable: true,
+                is_acknowledged: true,
+                is_fragmented: false,
+            },
+            Self::Dccp => Features {
+                keeps_messages: true,
+                is_reliable: false,
+                is_acknowledged: true,
+                is_fragmented: false,
+            },
         }
     }
 }
