@@ -3,7 +3,8 @@
 //! ```text
 //!  voice                 MOS             of the playout and the E-model (`metrics/call.rs`)
 //!  any other on a clock  share in time   counted (`metrics/in_time.rs`)
-//!  no clock, no deadline nothing
+//!  bulk, file            goodput
+//!  burst, no deadline    nothing
 //! ```
 //!
 //! Two directions of one flow (`direction = "both"`) are one conversation, which is as good as its worse
@@ -44,6 +45,12 @@ pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<Judged> {
     };
     if let Some(CallSummary { mos, basis, direction, .. }) = &flow.call {
         return Some(by(JudgedBy::Mos, *mos, CALL_FLOOR, *basis, *direction));
+    }
+    // A transfer is neither on a clock nor a burst, which has a verdict in words.
+    if let (None, None, None, Some(goodput)) =
+        (flow.in_time, flow.deadline_ms, &flow.verdict, flow.goodput_bps)
+    {
+        return Some(by(JudgedBy::Goodput, goodput, 0.0, Basis::OneWay, Some(Direction::Forward)));
     }
     let share = flow.in_time?;
     // Of an echo flow the losses of the way back are known, of any other there are none.
@@ -116,7 +123,12 @@ mod tests {
         assert!(!judged.is_usable());
         let echo = FlowSummary { lost_return: Some(0), ..state(0.9) };
         assert_eq!(judge_flow("state", &echo).unwrap().basis, Basis::RoundTrip);
-        assert_eq!(judge_flow("upload", &FlowSummary { sent: 9, ..FlowSummary::default() }), None);
+        let transfer = FlowSummary { sent: 9, goodput_bps: Some(2e6), ..FlowSummary::default() };
+        let judged = judge_flow("transfer", &transfer).unwrap();
+        assert_eq!((judged.by, judged.worst, judged.is_usable()), (JudgedBy::Goodput, 2e6, true));
+        let burst = FlowSummary { verdict: Some("great".to_owned()), ..transfer.clone() };
+        let untrusted = FlowSummary { deadline_ms: Some(150.0), ..transfer };
+        assert_eq!([judge_flow("burst", &burst), judge_flow("state", &untrusted)], [None, None]);
     }
 
     #[test]

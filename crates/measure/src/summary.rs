@@ -397,7 +397,7 @@ pub struct Judged {
     pub direction: Option<Direction>,
 }
 
-/// A kind of judged figure; of both more is better.
+/// A kind of judged figure; of each more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JudgedBy {
@@ -405,6 +405,8 @@ pub enum JudgedBy {
     Mos,
     /// Share of the messages within the deadline, 0 to 1.
     InTime,
+    /// Payload bits delivered a second.
+    Goodput,
 }
 
 /// From a speaker's mouth to the listener's ear, milliseconds: a frame time, the path, the receiver's wait.
@@ -558,7 +560,7 @@ pub struct GroupSummary {
 /// One link in one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkSummary {
-    /// The discipline of the queue: `drop-tail`, `codel`, `fq_codel` or `fq`.
+    /// The discipline of the queue, as the scenario calls it: `drop-tail`, `fq_codel`.
     #[serde(default)]
     pub discipline: String,
     /// Waiting packets, weighted by time.

@@ -45,7 +45,9 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
     if !is_call && verdict.is_none() && is_known(Metric::InTime) {
         add(Metric::InTime, Scale::Percent, "in time", "%", 0);
     }
-    add(Metric::GoodputBps, Scale::Kbps, "goodput", "kb/s", 2);
+    if verdict.is_none_or(|verdict| verdict.by != JudgedBy::Goodput) {
+        add(Metric::GoodputBps, Scale::Kbps, "goodput", "kb/s", 2);
+    }
     for (index, other) in others.iter().enumerate() {
         let name = short(other);
         let keep = if index == 0 { 0 } else { 1 };
@@ -90,22 +92,17 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
             verdict.ranking.standings.get(at)
         })
     };
-    let figure = |value: f64| match verdict.by {
-        JudgedBy::Mos => format!("{value:.2}"),
-        JudgedBy::InTime => percent(Some(value)),
-    };
+    let written = verdict::written(verdict.by);
+    let figure = |value: f64| written.number(value);
     let texts = |text: &dyn Fn(&Standing) -> String| -> Vec<String> {
         standings().map(|standing| standing.map_or_else(|| UNKNOWN.to_owned(), text)).collect()
     };
-    let name = match verdict.by {
-        JudgedBy::Mos => Column::numbers("", "MOS", 0),
-        JudgedBy::InTime => Column::numbers("in time", "%", 0),
-    };
+    let name = Column::numbers(written.head.0, written.head.1, 0);
     let mut columns = vec![(name, texts(&|standing| figure(standing.mean)))];
     if standings().flatten().any(|standing| standing.difference.is_some()) {
-        let scale = if verdict.by == JudgedBy::Mos { 1.0 } else { 100.0 };
         let to = |standing: &Standing| {
-            let ends = standing.difference.map(|(low, high)| [low, high].map(|end| signed(end * scale)));
+            let ends =
+                standing.difference.map(|(low, high)| [low, high].map(|end| signed(end * written.scale)));
             ends.map_or_else(String::new, |[low, high]| format!("{low} to {high}"))
         };
         let leader = condition.cells.get(verdict.first).map(|cell| short(&cell.transport(flow).label));

@@ -67,7 +67,10 @@ pub(crate) fn of_comparison(
     let has = |kind| conditions().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
     terms.extend(turn_round(shown));
-    terms.extend(common());
+    // A transfer's goodput is what it is judged by.
+    let is_judged = |name: &str| terms.iter().any(|(known, _)| *known == name);
+    let others: Terms = common().into_iter().filter(|(name, _)| !is_judged(name)).collect();
+    terms.extend(others);
     let beside = conditions().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
     terms.extend(missing(summary, shown));
@@ -91,6 +94,9 @@ fn figure<'a>(
                  from {floor}{half}"
             );
             ("MOS", text)
+        }
+        JudgedBy::Goodput => {
+            ("goodput", "payload bits delivered a second, mean over the repetitions".to_owned())
         }
         JudgedBy::InTime => {
             let timed =

@@ -24,15 +24,65 @@ use talkpath_measure::summary::{Answer, AnswerKind, Comparison, Cure, Judged, Ju
 pub(crate) use self::cause::{Cause, wait};
 use self::words::Words;
 use crate::display::discipline;
+use crate::number::fixed;
 use crate::view::{
     CellView, Condition, DelayKind, RUN_KEY, TransportView, conditions, is_copy, main_flow, transport_key,
 };
+
+/// How a judged figure is written.
+pub(crate) struct Written {
+    /// The two lines of its column's head.
+    pub head: (&'static str, &'static str),
+    /// From the figure to the number that is shown.
+    pub scale: f64,
+    decimals: usize,
+    /// Directly after each number.
+    unit: &'static str,
+    /// Around one number or several.
+    before: &'static str,
+    after: &'static str,
+}
+
+/// How a figure of this kind is written.
+pub(crate) const fn written(by: JudgedBy) -> Written {
+    match by {
+        JudgedBy::Mos => {
+            Written { head: ("", "MOS"), scale: 1.0, decimals: 2, unit: "", before: "MOS ", after: "" }
+        }
+        JudgedBy::InTime => {
+            let head = ("in time", "%");
+            Written { head, scale: 100.0, decimals: 2, unit: " %", before: "", after: " in time" }
+        }
+        JudgedBy::Goodput => {
+            let head = ("goodput", "Mb/s");
+            Written { head, scale: 1e-6, decimals: 3, unit: "", before: "goodput ", after: " Mb/s" }
+        }
+    }
+}
+
+impl Written {
+    /// `4.38`
+    pub(crate) fn number(&self, figure: f64) -> String {
+        fixed(Some(figure * self.scale), self.decimals)
+    }
+
+    /// `4.38 and 4.31` of `MOS 4.38 and 4.31`
+    fn bare(&self, figure: f64) -> String {
+        format!("{}{}", self.number(figure), self.unit)
+    }
+
+    /// `MOS 4.38 and 4.31`, of what [`Self::bare`] wrote.
+    fn phrase(&self, figures: &str) -> String {
+        format!("{}{figures}{}", self.before, self.after)
+    }
+}
 
 /// The rule in one sentence, for a table's foot.
 pub(crate) fn rule(by: JudgedBy) -> String {
     let (figure, tolerance) = match by {
         JudgedBy::Mos => ("MOS", "0.1"),
         JudgedBy::InTime => ("share in time", "1 point"),
+        JudgedBy::Goodput => ("goodput", "5 % of the best"),
     };
     format!(
         "by the mean {figure}; alike if the 95 % interval of the difference lies within {tolerance}, else better \
@@ -169,6 +219,8 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Verd
         let (mos, in_time) = match with.by {
             JudgedBy::Mos => (Some(mean), None),
             JudgedBy::InTime => (None, Some(mean)),
+            // Any goodput is usable.
+            JudgedBy::Goodput => (None, None),
         };
         let names = with.short.clone();
         let Some(verdict) = verdicts[at].as_mut() else { continue };
@@ -210,7 +262,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         .iter()
         .map(|candidate| candidate.judged.iter().map(|(number, judged)| (*number, judged.worst)).collect())
         .collect();
-    let ranking = rank(&figures, &measure(by, floor))?;
+    let ranking = rank(&figures, &measure(by, floor, &figures))?;
     let cause = (ranking.outcome == AnswerKind::Unusable)
         .then(|| Cause::of(candidates[ranking.leader].cell, candidates[ranking.leader].flow));
     let words =
@@ -250,9 +302,16 @@ fn candidate<'a>(index: usize, cell: &'a CellView<'a>, flow: &str) -> Option<Can
 }
 
 /// Tolerances and gaps are chosen: nobody hears less than 0.1 of MOS, and half a step of MOS, or a tenth of
-/// the messages, makes another call or game.
-fn measure(by: JudgedBy, floor: f64) -> Measure {
+/// the messages, makes another call or game. Nobody waits for the last twentieth of a transfer's speed, and a
+/// fifth makes another transfer. Of what is possible only this is known of a goodput: it is not below zero.
+fn measure(by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
     match by {
+        JudgedBy::Goodput => {
+            let mean = |of: &BTreeMap<u64, f64>| of.values().sum::<f64>() / of.len().max(1) as f64;
+            let best = figures.iter().map(mean).fold(0.0, f64::max);
+            let possible = (0.0, f64::INFINITY);
+            Measure { tolerance: 0.05 * best, floor, possible, cluster_gap: 0.2 * best }
+        }
         JudgedBy::Mos => Measure { tolerance: 0.1, floor, possible: (1.0, 4.5), cluster_gap: 0.5 },
         JudgedBy::InTime => Measure { tolerance: 0.01, floor, possible: (0.0, 1.0), cluster_gap: 0.1 },
     }

@@ -4,7 +4,7 @@ use talkpath_measure::ranking::{Ranking, Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
 use super::cause::link_words;
-use super::{Candidate, Cause};
+use super::{Candidate, Cause, written};
 use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::view::{CellView, Condition, Metric, Quantile};
 
@@ -146,6 +146,11 @@ impl Words<'_> {
                     parts.push(format!("p99 {} took {}", kind.name(), say(&delays, ms)));
                 }
             }
+            JudgedBy::Goodput => {
+                if let Some(shares) = of(&value(Metric::RetransmitRate)) {
+                    parts.push(format!("{} of the segments were sent again", say(&shares, percent_text)));
+                }
+            }
         }
         if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", and ")) }
     }
@@ -187,7 +192,7 @@ impl Words<'_> {
     fn who(&self) -> String {
         match self.by {
             JudgedBy::Mos => "this call".to_owned(),
-            JudgedBy::InTime => format!("the flow {}", self.flow),
+            JudgedBy::InTime | JudgedBy::Goodput => format!("the flow {}", self.flow),
         }
     }
 
@@ -215,14 +220,16 @@ impl Words<'_> {
 
     /// `MOS 4.38 and 4.31`, `99.80 % and 99.70 % in time`
     fn figures(&self, of: &[usize]) -> String {
-        let bare: Vec<_> = of.iter().map(|&at| bare(self.by, self.ranking.standings[at].mean)).collect();
-        in_words(self.by, &list(&bare))
+        let written = written(self.by);
+        let bare: Vec<_> = of.iter().map(|&at| written.bare(self.ranking.standings[at].mean)).collect();
+        written.phrase(&list(&bare))
     }
 
     /// `4.12 (TCP_NODELAY) and 1.05 (TCP)`
     fn each(&self, of: &[usize]) -> String {
         let each = |&at: &usize| {
-            format!("{} ({})", bare(self.by, self.ranking.standings[at].mean), self.candidates[at].view.label)
+            let figure = written(self.by).bare(self.ranking.standings[at].mean);
+            format!("{figure} ({})", self.candidates[at].view.label)
         };
         list(&of.iter().map(each).collect::<Vec<_>>())
     }
@@ -251,23 +258,10 @@ pub(super) fn cure(key: &str, names: &str, by: JudgedBy, mean: f64, is_usable: b
     }
 }
 
-/// `MOS 4.38`, `99.80 % in time`
+/// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`
 fn figure_text(by: JudgedBy, mean: f64) -> String {
-    in_words(by, &bare(by, mean))
-}
-
-fn in_words(by: JudgedBy, figures: &str) -> String {
-    match by {
-        JudgedBy::Mos => format!("MOS {figures}"),
-        JudgedBy::InTime => format!("{figures} in time"),
-    }
-}
-
-fn bare(by: JudgedBy, mean: f64) -> String {
-    match by {
-        JudgedBy::Mos => format!("{mean:.2}"),
-        JudgedBy::InTime => percent_text(mean),
-    }
+    let written = written(by);
+    written.phrase(&written.bare(mean))
 }
 
 fn percent_text(share: f64) -> String {
