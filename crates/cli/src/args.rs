@@ -2,6 +2,7 @@
 //! flag wins.
 
 mod mos;
+mod own_line;
 mod study;
 
 use std::net::SocketAddr;
@@ -12,8 +13,10 @@ use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_measure::series::SeriesDetail;
+use talkpath_scenario::transport_names;
 
 pub(crate) use self::mos::{CodecName, MosArgs};
+pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
 
 /// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
@@ -170,12 +173,36 @@ pub(crate) struct Place {
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Transports to compare, or `all`, which adds DCCP
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS", default_value = TRANSPORTS)]
+    /// Transports to compare (default: udp,tcp,tcp-nodelay; for `bulk` tcp), or `all`, which adds DCCP
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub(crate) transports: Vec<String>,
-    /// Path preset for sim and emu; the files are under scenarios/paths/
-    #[arg(long, value_name = "PRESET", env = "TALKPATH_PATH", default_value = HOME)]
-    pub(crate) path: String,
+    /// What is carried
+    #[arg(long, value_enum, env = "TALKPATH_WORKLOAD", default_value_t = Workload::Voice)]
+    pub(crate) workload: Workload,
+    /// Congestion controls of TCP; each TCP transport is compared with each, the upload has the first
+    /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    pub(crate) cc: Vec<String>,
+    /// sim and emu: the path, a preset's name or a file with [up] and [down] as those under scenarios/paths/
+    /// (default: home-adsl)
+    #[arg(long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
+    pub(crate) path: Option<String>,
+    /// sim and emu: your line away from you: rate, one-way delay, and what its queue holds, as in
+    /// 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel (a drop-tail queue of 1000 packets unless given)
+    #[arg(long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
+    pub(crate) up: Option<OwnLink>,
+    /// The same towards you
+    #[arg(long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
+    pub(crate) down: Option<OwnLink>,
+    /// sim and emu: the queue discipline of both directions, such as fq_codel
+    #[arg(long, value_name = "KIND")]
+    pub(crate) queue: Option<String>,
+    /// sim and emu: the share of the packets that each direction loses at random: `1%` or `0.01`
+    #[arg(long, value_name = "SHARE", value_parser = mos::share)]
+    pub(crate) loss: Option<f64>,
+    /// How long each transport runs, as in `30s`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
     /// Set a key of the scenario that is compared, such as `kernel=this`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
@@ -187,18 +214,28 @@ pub(crate) struct CompareArgs {
 /// The preset that `compare` takes by itself.
 pub(crate) const HOME: &str = "home-adsl";
 
-/// The transports that `compare` takes by itself: those that anybody can deploy.
-pub(crate) const TRANSPORTS: &str = "udp,tcp,tcp-nodelay";
+/// What `compare` carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Workload {
+    /// A G.711 call, judged by its opinion score
+    Voice,
+    /// A transfer that takes all it gets, judged by its goodput
+    Bulk,
+    /// States of 200 B at 60 Hz and their echoes, judged by the share that is back within 100 ms
+    #[value(name = "game-60hz")]
+    Game,
+}
 
 impl CompareArgs {
-    /// The transports that the user chose.
+    /// The transports that the user chose, or those that anybody can deploy.
     pub(crate) fn transports(&self) -> Vec<String> {
-        match self.transports.as_slice() {
-            [all] if all == "all" => ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"]
-                .map(str::to_owned)
-                .to_vec(),
-            chosen => chosen.to_vec(),
-        }
+        let chosen: &[&str] = match (self.transports.as_slice(), self.workload) {
+            ([], Workload::Bulk) => &["tcp"],
+            ([], Workload::Voice | Workload::Game) => &["udp", "tcp", "tcp-nodelay"],
+            ([all], _) if all == "all" => &transport_names(),
+            (chosen, _) => return chosen.to_vec(),
+        };
+        chosen.iter().map(|&name| name.to_owned()).collect()
     }
 }
 

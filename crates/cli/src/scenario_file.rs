@@ -15,19 +15,22 @@ use crate::failure::Failure;
 
 /// Reads and understands `path`.
 pub(crate) fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {
-    let text = read(path)?;
+    load_source_beside(path, &Source::new(path.display().to_string(), read(path)?), options)
+}
+
+/// Understands `source`, which names no files.
+pub(crate) fn load_source(source: &Source, options: &Options) -> Result<Plan, Failure> {
+    understand(source, options, &ThisMachine)
+}
+
+/// Understands `source`, which names files beside `path`.
+pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options) -> Result<Plan, Failure> {
     let beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() };
-    understand(&path.display().to_string(), text, options, &beside)
+    understand(source, options, &beside)
 }
 
-/// Understands `text`, which messages call `name` and which names no files.
-pub(crate) fn load_text(name: &str, text: String, options: &Options) -> Result<Plan, Failure> {
-    understand(name, text, options, &ThisMachine)
-}
-
-fn understand(name: &str, text: String, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
-    let source = Source::new(name, text);
-    load_with_files(&source, options, files).map_err(|diagnostics| failure(&source, &diagnostics))
+fn understand(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
+    load_with_files(source, options, files).map_err(|diagnostics| failure(source, &diagnostics))
 }
 
 /// The files that a scenario names, found from the scenario's own folder.

@@ -8,7 +8,7 @@ use talkpath_arena::{Arena, RunPlan};
 use talkpath_emu::{EmuArena, replay};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_scenario::{Options, Source, load};
+use talkpath_scenario::{Options, Setting, Source, load};
 
 fn main() -> ExitCode {
     match run() {
@@ -25,11 +25,11 @@ fn run() -> Result<(), String> {
     let name = words.next().ok_or("usage: emu_run SCENARIO.toml [KEY=VALUE]...")?;
     let text = std::fs::read_to_string(&name).map_err(|error| format!("{name}: {error}"))?;
     let set = words
-        .map(|word| word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .map(|word| word.split_once('=').map(|(key, value)| Setting::new(key, value)))
         .collect::<Option<_>>()
         .ok_or("a change is KEY=VALUE")?;
     let options = Options { set, ..Options::default() };
-    let plan = load(&Source { name, text }, &options).map_err(|mistakes| format!("{mistakes:#?}"))?;
+    let plan = load(&Source::new(name, text), &options).map_err(|mistakes| format!("{mistakes:#?}"))?;
     let scenario = &plan.cells.first().ok_or("the scenario has no cell")?.scenario;
     let mut arena = EmuArena::default();
     let interrupt = AtomicBool::new(false);

@@ -257,6 +257,7 @@ fn flood() -> Scenario {
         far_clock: None,
         ip: IpVersion::V4,
         kernel: None,
+        has_path: true,
         links: vec![link("up"), link("down")],
         flows: vec![flow],
     }

@@ -200,7 +200,7 @@ mod tests {
             workload = {{ kind = "bulk" }}
             "#
         );
-        let plan = load(&Source { name: "test.toml".to_owned(), text }, &Options::default()).unwrap();
+        let plan = load(&Source::new("test.toml", text), &Options::default()).unwrap();
         plan.cells.into_iter().next().unwrap().scenario
     }
 

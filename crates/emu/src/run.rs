@@ -88,6 +88,7 @@ pub(super) struct Disturbance {
 
 /// Runs `scenario`; keeps `snaplen` bytes of every packet, if that is given.
 pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) -> Result<Done, ArenaError> {
+    scenario.path_is_known().map_err(ArenaError::Unsupported)?;
     let spec = SessionSpec::new(scenario, plan.seed, None).map_err(ArenaError::Unsupported)?;
     if scenario.flows.len() > MAX_FLOWS {
         return Err(ArenaError::Unsupported(format!("the emulator has ports for {MAX_FLOWS} flows at most")));

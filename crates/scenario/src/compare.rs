@@ -1,40 +1,134 @@
-//! The scenario that `talkpath compare` runs, as text that anybody can keep and change.
+//! The scenario that `talkpath compare` runs: keys that are set beside a path, and what is changed in it
+//! while the answer is not known yet.
 
-use talkpath_units::Duration;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
-/// One voice call with echo over each of `transports`, one at a time, on the preset `path`; beside a bulk
-/// upload over TCP if `load` is set. The upload begins at some instant of the first second: on a path without
-/// chance of its own all repetitions would else be one and the same. `kernel` is the key of that name.
-pub fn compare_scenario(
-    path: &str,
-    transports: &[String],
-    load: bool,
-    duration: Duration,
-    kernel: Option<&str>,
-) -> String {
-    let first = transports.first().map_or("udp", String::as_str);
-    let beside = if load { " beside an upload" } else { "" };
-    let voice: [(_, Value); 3] = [("kind", "voice".into()), ("codec", "g711".into()), ("echo", true.into())];
-    let mut flows = Table::from_iter([("call", flow(first, voice))]);
-    if load {
-        let mut upload = flow("tcp", [("kind", "bulk".into())]);
-        upload.insert("start", value(InlineTable::from_iter([("from", "0 s"), ("to", "1 s")])));
-        flows.insert("upload", Item::Table(upload));
+use crate::Setting;
+
+/// What the compared flow carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// A G.711 call whose far end sends every frame back.
+    Voice,
+    /// States of 200 B at 60 Hz, which the far end sends back; each has 100 ms to come back.
+    Game,
+    /// As much as the transport takes.
+    Bulk,
+}
+
+impl Compared {
+    /// The flow's name.
+    pub const fn flow(self) -> &'static str {
+        match self {
+            Self::Voice => "call",
+            Self::Game => "game",
+            Self::Bulk => "transfer",
+        }
     }
-    flows.set_implicit(true);
-    let mut sweep = Table::new();
-    sweep.insert("flow.call.transport", value(transports.iter().collect::<Array>()));
-    let mut document = DocumentMut::new();
-    document.insert("name", value(format!("voice over {path}{beside}")));
-    document.insert("duration", value(duration.to_string()));
-    document.insert("path", value(path));
-    if let Some(kernel) = kernel {
-        document.insert("kernel", value(kernel));
+
+    /// What it is, for the run's name.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Voice => "voice",
+            Self::Game => "a game",
+            Self::Bulk => "a transfer",
+        }
     }
-    document.insert("flow", Item::Table(flows));
-    document.insert("sweep", Item::Table(sweep));
-    document.to_string()
+
+    fn workload(self) -> Value {
+        let keys: &[(&str, Value)] = match self {
+            Self::Voice => &[("kind", "voice".into()), ("codec", "g711".into()), ("echo", true.into())],
+            Self::Game => &[
+                ("kind", "cbr".into()),
+                ("size", "200 B".into()),
+                ("message_rate", "60 Hz".into()),
+                ("deadline", "100 ms".into()),
+                ("state", true.into()),
+                ("echo", true.into()),
+            ],
+            Self::Bulk => &[("kind", "bulk".into())],
+        };
+        Value::InlineTable(keys.iter().cloned().collect())
+    }
+}
+
+/// One flow over each of several transports, one at a time, on one path.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    /// The path, as the run's name calls it.
+    pub path: &'a str,
+    /// What the flow carries, and the option that says so.
+    pub compared: (Compared, &'a str),
+    /// Names of transports, and the option that lists them.
+    pub transports: (&'a [String], &'a str),
+    /// Congestion controls, and the option that lists them. Each transport that is TCP is compared with each;
+    /// the upload has the first. None of them: the transport's own.
+    pub cc: (&'a [String], &'a str),
+    /// Whether a bulk upload over TCP runs beside it. It begins at some instant of the first second: on a
+    /// path without chance of its own all repetitions would else be one and the same.
+    pub load: bool,
+    /// How long it runs, and the option that says so.
+    pub duration: (&'a str, &'a str),
+    /// The key of that name.
+    pub kernel: Option<&'a str>,
+}
+
+impl Comparison<'_> {
+    /// The keys to set beside the path.
+    pub fn settings(&self) -> Vec<Setting> {
+        let (compared, option) = self.compared;
+        let own = "talkpath compare";
+        let beside = if self.load { " beside an upload" } else { "" };
+        let transports = self.carriers();
+        let mut flows = InlineTable::new();
+        // The sweep says what carries it.
+        flows.insert(compared.flow(), flow("tcp".into(), compared.workload(), None));
+        if self.load {
+            let start = InlineTable::from_iter([("from", "0 s"), ("to", "1 s")]);
+            flows.insert("upload", flow("tcp".into(), Compared::Bulk.workload(), Some(start)));
+        }
+        let name = Value::from(format!("{} over {}{beside}", compared.noun(), self.path));
+        let sweep = InlineTable::from_iter([(format!("flow.{}.transport", compared.flow()), transports)]);
+        let of_transports = if self.cc.0.is_empty() { self.transports.1 } else { self.cc.1 };
+        let mut settings = vec![
+            Setting::by(own, "name", name.to_string()),
+            Setting::by(self.duration.1, "duration", Value::from(self.duration.0).to_string()),
+            Setting::by(option, "flow", flows.to_string()),
+            Setting::by(of_transports, "sweep", sweep.to_string()),
+        ];
+        if let Some(cc) = self.cc.0.first().filter(|_| self.load) {
+            settings.push(Setting::by(self.cc.1, "flow.upload.transport.cc", Value::from(cc).to_string()));
+        }
+        settings.extend(self.kernel.map(|kernel| Setting::by(own, "kernel", kernel)));
+        settings
+    }
+
+    /// Each transport, with each congestion control if it has one.
+    fn carriers(&self) -> Array {
+        let (controls, names) = (self.cc.0, self.transports.0);
+        names
+            .iter()
+            .flat_map(|name| match name.starts_with("tcp") && !controls.is_empty() {
+                true => controls.iter().map(|cc| carrier(name, Some(cc))).collect(),
+                false => vec![carrier(name, None)],
+            })
+            .collect()
+    }
+}
+
+fn carrier(name: &str, cc: Option<&str>) -> Value {
+    match cc {
+        Some(cc) => Value::InlineTable(InlineTable::from_iter([("kind", name), ("cc", cc)])),
+        None => name.into(),
+    }
+}
+
+fn flow(transport: Value, workload: Value, start: Option<InlineTable>) -> Value {
+    let mut flow = InlineTable::from_iter([("transport", transport), ("workload", workload)]);
+    if let Some(start) = start {
+        flow.insert("start", Value::InlineTable(start));
+    }
+    Value::InlineTable(flow)
 }
 
 /// `resolved`, the resolved text of a scenario, with this many repetitions.
@@ -73,25 +167,74 @@ pub fn with_fq_codel(resolved: &str, link: &str) -> Option<String> {
     Some(document.to_string())
 }
 
-fn flow<const KEYS: usize>(transport: &str, workload: [(&str, Value); KEYS]) -> Table {
-    let mut flow = Table::new();
-    flow.insert("transport", value(transport));
-    flow.insert("workload", value(InlineTable::from_iter(workload)));
-    flow
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Plan, Source, load};
+    use crate::{Options, Plan, Source, load, preset};
 
     fn plan(text: String) -> Plan {
         load(&Source::new("compared", text), &Options::default()).unwrap()
     }
 
+    fn comparison<'a>(transports: &'a [String], cc: &'a [String]) -> Comparison<'a> {
+        Comparison {
+            path: "home-adsl",
+            compared: (Compared::Voice, "--workload voice"),
+            transports: (transports, "--transports"),
+            cc: (cc, "--cc"),
+            load: true,
+            duration: ("10 s", "--duration 10s"),
+            kernel: None,
+        }
+    }
+
+    fn read(comparison: &Comparison<'_>) -> Result<Plan, crate::Diagnostics> {
+        let path = Source::path("home-adsl", preset("home-adsl").unwrap().text);
+        load(&path, &Options { set: comparison.settings(), ..Options::default() })
+    }
+
     fn compared() -> Plan {
-        let transports = ["udp".to_owned(), "tcp".to_owned()];
-        plan(compare_scenario("home-adsl", &transports, true, Duration::from_secs(10), None))
+        read(&comparison(&["udp".to_owned(), "tcp".to_owned()], &[])).unwrap()
+    }
+
+    #[test]
+    fn each_transport_that_is_tcp_is_compared_with_each_congestion_control() {
+        let (transports, cc) = (["udp", "tcp"].map(str::to_owned), ["reno", "bbr"].map(str::to_owned));
+        let plan = read(&comparison(&transports, &cc)).unwrap();
+        let labels: Vec<_> =
+            plan.cells.iter().map(|cell| cell.sweep["flow.call.transport"].to_string()).collect();
+        assert_eq!(labels, [r#""udp""#, r#"{"kind":"tcp","cc":"reno"}"#, r#"{"kind":"tcp","cc":"bbr"}"#]);
+        for cell in &plan.cells {
+            assert_eq!(cell.scenario.flows[1].name, "upload");
+            assert_eq!(cell.scenario.flows[1].asked_for, ["cc"]);
+        }
+    }
+
+    #[test]
+    fn every_workload_is_a_scenario() {
+        // Nothing would hold a bulk transfer over UDP back.
+        let of_bulk = ["tcp".to_owned(), "tcp-nodelay".to_owned()];
+        let of_others = ["udp".to_owned(), "tcp".to_owned()];
+        for compared in [Compared::Voice, Compared::Game, Compared::Bulk] {
+            let transports = if compared == Compared::Bulk { &of_bulk } else { &of_others };
+            let comparison = Comparison { compared: (compared, "--workload"), ..comparison(transports, &[]) };
+            let plan = read(&comparison).unwrap();
+            assert_eq!((plan.cells.len(), plan.cells[0].scenario.flows.len()), (2, 2), "{compared:?}");
+            assert_eq!(plan.cells[0].scenario.flows[0].name, compared.flow());
+            assert_eq!(plan.warnings, []);
+        }
+    }
+
+    #[test]
+    fn a_mistake_names_the_option_that_made_it() {
+        let transports = ["udp".to_owned(), "quick".to_owned()];
+        let mistakes = read(&comparison(&transports, &[])).unwrap_err();
+        let options: Vec<_> = mistakes.iter().map(|mistake| mistake.option.as_deref()).collect();
+        assert_eq!(options, [Some("--transports")], "{mistakes}");
+        let transports = ["udp".to_owned()];
+        let late = Comparison { duration: ("soon", "--duration soon"), ..comparison(&transports, &[]) };
+        let mistakes = read(&late).unwrap_err();
+        assert_eq!(mistakes.list[0].option.as_deref(), Some("--duration soon"), "{mistakes}");
     }
 
     #[test]

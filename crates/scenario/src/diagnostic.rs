@@ -15,12 +15,20 @@ pub struct Source {
     pub name: String,
     /// What is in it.
     pub text: String,
+    /// The key whose table the text is, if it is not a whole scenario.
+    pub(crate) under: Option<&'static str>,
 }
 
 impl Source {
     /// `text`, which messages call `name`.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self { name: name.into(), text: text.into(), under: None }
+    }
+
+    /// A path alone, with `up` and `down` at its top, as the files of the presets have it. Options set the
+    /// rest of the scenario.
+    pub fn path(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { under: Some("path"), ..Self::new(name, text) }
     }
 }
 

@@ -27,15 +27,15 @@ mod schema;
 mod sweep;
 mod tree;
 
-pub use compare::{compare_scenario, with_fq_codel, with_repetitions};
+pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
-pub use keys::key_tables;
+pub use keys::{key_tables, transport_names};
 pub use model::{
     Codec, Concealment, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, Judging, KernelProfile,
     LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, USUAL_MTU, WorkloadConfig,
 };
-pub use plan::{Cell, Options, Plan, load, load_with_files};
+pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use quantity::parse_duration;
 pub use schema::schema;

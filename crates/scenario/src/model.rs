@@ -34,6 +34,9 @@ pub struct Scenario {
     pub ip: IpVersion,
     /// The kernel of both hosts, if the scenario names it. Its values stand in the flows' transports already.
     pub kernel: Option<KernelProfile>,
+    /// Whether it says what lies between the hosts. If not, `links` are a perfect path that stands for a
+    /// network: a live run needs no more, and the other arenas refuse it ([`Scenario::path_is_known`]).
+    pub has_path: bool,
     /// Every one-way link; a route names them by index.
     pub links: Vec<NamedLink>,
     /// Every flow: copies and both directions expanded, in file order.
@@ -41,6 +44,19 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// For an arena that makes the path itself.
+    ///
+    /// # Errors
+    /// The scenario does not say what lies between the hosts.
+    pub fn path_is_known(&self) -> Result<(), String> {
+        match self.has_path {
+            true => Ok(()),
+            false => Err("the scenario has neither a `path` nor `link` tables, so it runs between live hosts alone: give it a \
+                          path, as in path = \"home-adsl\", or --to HOST"
+                .to_owned()),
+        }
+    }
+
     /// The smallest MTU of the links of `flow`, either way, as if over IPv4: what its packets fit in without
     /// being cut, less what an IPv6 header takes more than an IPv4 one.
     pub fn path_mtu(&self, flow: &Flow) -> Bytes {

@@ -16,12 +16,43 @@ use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel,
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `--set KEY=VALUE`: the value is read as TOML if it is valid TOML, else as a string.
-    pub set: Vec<(String, String)>,
+    /// Keys that it sets, in this order.
+    pub set: Vec<Setting>,
     /// `--seed`, over the file's `seed`.
     pub seed: Option<u64>,
     /// `--repeat`, over the file's `repeat`.
     pub repeat: Option<u64>,
+}
+
+/// A key that the command line sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// From the root, with points between: `path.up.rate`.
+    pub key: String,
+    /// Read as TOML if it is valid TOML, else as a string.
+    pub value: String,
+    /// The option that sets it. A mistake in the value names it instead of a place in the file.
+    pub option: String,
+}
+
+impl Setting {
+    /// `--set KEY=VALUE`.
+    pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
+        let (key, value) = (key.into(), value.into());
+        Self { option: format!("--set {key}={value}"), key, value }
+    }
+
+    /// A key that `option` sets in words of its own.
+    pub fn by(option: &str, key: &str, value: impl Into<String>) -> Self {
+        Self { key: key.to_owned(), value: value.into(), option: option.to_owned() }
+    }
+}
+
+impl From<(String, String)> for Setting {
+    /// `--set KEY=VALUE`.
+    fn from((key, value): (String, String)) -> Self {
+        Self::new(key, value)
+    }
 }
 
 /// A scenario file, understood.
@@ -95,6 +126,9 @@ fn read(
     }
     let mut root = tree::parse(&source.text, log);
     let is_toml = log.is_clean();
+    if let Some(key) = source.under {
+        root = Table::of(key, Node { value: Value::Table(root), place: Place::START });
+    }
     if is_toml && root.entries.is_empty() {
         let message =
             "found nothing; a scenario needs a `duration`, a `path` or `link` tables, and a [flow.NAME]";
@@ -169,9 +203,9 @@ fn resolved(root: &Table, mut common: Table, sweep: &Sweep) -> String {
 
 /// Changes `root` as the command line says.
 fn apply(root: &mut Table, options: &Options, labels: &mut Vec<String>, log: &mut Log) {
-    for (key, text) in &options.set {
+    for Setting { key, value: text, option } in &options.set {
         let place = Place::Option(labels.len());
-        labels.push(format!("--set {key}={text}"));
+        labels.push(option.clone());
         let value =
             tree::parse_value(text, &place).unwrap_or_else(|| Node::text(text.as_str(), place.clone()));
         if let Err(problem) = edit::set(root, &edit::split(key), value) {

@@ -128,6 +128,13 @@ impl Node {
 }
 
 impl Table {
+    /// A table of one key.
+    pub(crate) fn of(name: &str, node: Node) -> Self {
+        let mut table = Self::default();
+        table.set(name, node);
+        table
+    }
+
     /// The value of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         self.entry(name).map(|entry| &entry.node)

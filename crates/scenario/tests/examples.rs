@@ -2,7 +2,7 @@
 
 use talkpath_path::{Codel, CodelParameters, DropTail, Fq, FqCodel, QueueKind, QueueLimit};
 use talkpath_scenario::{
-    Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, compare_scenario, load, presets,
+    Compared, Comparison, Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, load, presets,
 };
 use talkpath_units::{Bytes, Duration, Packets, Seed};
 
@@ -105,17 +105,32 @@ fn an_echo_knows_how_it_writes() {
 #[test]
 fn the_comparison_is_a_scenario_like_any_other() {
     let transports = ["udp", "tcp", "tcp-nodelay"].map(str::to_owned);
-    let text = compare_scenario("home-adsl", &transports, true, Duration::from_secs(60), None);
-    let with_load = plan("compare.toml", &text);
-    assert_eq!(with_load.cells.len(), 3);
-    assert_eq!(with_load.cells[2].scenario.flows[0].transport_name, "tcp-nodelay");
-    assert_eq!(with_load.cells[2].scenario.flows[1].workload, WorkloadConfig::Bulk { bytes: None });
-    assert_resolved_form_is_equal(&with_load);
-    let text = compare_scenario("lan", &transports, false, Duration::from_millis(1500), Some("debian-12"));
-    let without = plan("compare.toml", &text);
-    assert_eq!(without.cells[0].scenario.flows.len(), 1);
-    assert_eq!(without.cells[0].scenario.kernel.as_ref().map(|kernel| kernel.release.as_str()), Some("6.1"));
-    assert_eq!(without.cells[0].scenario.duration, Duration::from_millis(1500));
+    let with_load = Comparison {
+        path: "home-adsl",
+        compared: (Compared::Voice, "--workload"),
+        transports: (&transports, "--transports"),
+        cc: (&[], "--cc"),
+        load: true,
+        duration: ("60 s", "--duration"),
+        kernel: None,
+    };
+    let compared = |comparison: &Comparison<'_>| {
+        let path = presets().iter().find(|preset| preset.name == comparison.path).unwrap();
+        let options = Options { set: comparison.settings(), ..Options::default() };
+        load(&Source::path(path.name, path.text), &options).unwrap()
+    };
+    let plan = compared(&with_load);
+    assert_eq!((plan.name.as_str(), plan.cells.len()), ("voice over home-adsl beside an upload", 3));
+    assert_eq!(plan.cells[2].scenario.flows[0].transport_name, "tcp-nodelay");
+    assert_eq!(plan.cells[2].scenario.flows[1].workload, WorkloadConfig::Bulk { bytes: None });
+    assert_resolved_form_is_equal(&plan);
+    let kernel = Some("debian-12");
+    let alone =
+        Comparison { path: "lan", load: false, duration: ("1500 ms", "--duration"), kernel, ..with_load };
+    let plan = compared(&alone);
+    assert_eq!(plan.cells[0].scenario.flows.len(), 1);
+    assert_eq!(plan.cells[0].scenario.kernel.as_ref().map(|kernel| kernel.release.as_str()), Some("6.1"));
+    assert_eq!(plan.cells[0].scenario.duration, Duration::from_millis(1500));
 }
 
 #[test]
@@ -157,4 +172,16 @@ fn a_queue_has_linuxs_defaults_and_its_name_a_hyphen_or_an_underscore() {
     assert_eq!(queue("\"fq\""), QueueKind::Fq(Fq { limit, quantum: None }));
     let drop_tail = DropTail { limit, in_service: false, mark_at: None };
     assert_eq!(queue("\"drop_tail\""), QueueKind::DropTail(drop_tail));
+}
+
+#[test]
+fn a_scenario_without_a_path_is_for_live_hosts_alone() {
+    let text = "duration = \"1 s\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
+    let plan = plan("live.toml", text);
+    let scenario = &plan.cells[0].scenario;
+    assert!(scenario.path_is_known().unwrap_err().contains("path = \"home-adsl\""));
+    assert_eq!(scenario.links.len(), 2);
+    assert!(!plan.resolved.contains("path"), "{}", plan.resolved);
+    assert_resolved_form_is_equal(&plan);
+    assert!(example("dumbbell.toml").cells[0].scenario.path_is_known().is_ok());
 }

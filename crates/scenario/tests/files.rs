@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use talkpath_path::{DelayVariation, LossModel, RateModel};
 use talkpath_scenario::{
-    Diagnostics, Files, Located, Options, Plan, Source, WorkloadConfig, load_with_files,
+    Diagnostics, Files, Located, Options, Plan, Setting, Source, WorkloadConfig, load_with_files,
 };
 use talkpath_units::Bytes;
 
@@ -29,7 +29,7 @@ fn shelf(files: &[(&str, &str)]) -> Shelf {
 }
 
 fn read(text: &str, set: &[(&str, &str)], files: &Shelf) -> Result<Plan, Diagnostics> {
-    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let set = set.iter().map(|(key, value)| Setting::new(*key, *value)).collect();
     let options = Options { set, ..Options::default() };
     load_with_files(&Source::new("dir/f.toml", text), &options, files)
 }

@@ -1,7 +1,7 @@
 //! The key `kernel`: what it sets, what wins over it, and what stands in the resolved form.
 
 use talkpath_scenario::{
-    Diagnostics, Files, KernelProfile, Located, NoFiles, Options, Plan, Source, load_with_files,
+    Diagnostics, Files, KernelProfile, Located, NoFiles, Options, Plan, Setting, Source, load_with_files,
 };
 use talkpath_transport::{TcpConfig, TransportConfig, UdpConfig};
 use talkpath_units::{Bytes, Duration};
@@ -37,7 +37,7 @@ fn measured() -> KernelProfile {
 }
 
 fn read(text: &str, set: &[(&str, &str)], files: &dyn Files) -> Result<Plan, Diagnostics> {
-    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let set = set.iter().map(|(key, value)| Setting::new(*key, *value)).collect();
     load_with_files(&Source::new("f.toml", text), &Options { set, ..Options::default() }, files)
 }
 

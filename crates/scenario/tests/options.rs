@@ -1,7 +1,7 @@
 //! What the command line and a sweep change, and what the resolved form keeps of it.
 
 use talkpath_path::LossModel;
-use talkpath_scenario::{Direction, Options, Plan, Source, load};
+use talkpath_scenario::{Direction, Options, Plan, Setting, Source, load};
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
 use talkpath_units::{Duration, Seed};
 
@@ -9,7 +9,7 @@ const BASE: &str =
     "duration = \"10 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"tcp\"\nworkload = \"voice\"\n";
 
 fn plan(text: &str, set: &[(&str, &str)]) -> Plan {
-    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let set = set.iter().map(|(key, value)| Setting::new(*key, *value)).collect();
     let plan = load(&Source::new("dir/base.toml", text), &Options { set, ..Options::default() });
     let plan = plan.unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"));
     let again = load(&Source::new("scenario.toml", plan.resolved.as_str()), &Options::default());

@@ -1,7 +1,7 @@
 //! No input makes the reader panic, and what it accepts resolves to the same plan again.
 
 use proptest::prelude::*;
-use talkpath_scenario::{Options, Source, load};
+use talkpath_scenario::{Options, Setting, Source, load};
 
 const EXAMPLES: [&str; 4] = [
     include_str!("../../../scenarios/voice-beside-an-upload.toml"),
@@ -81,7 +81,7 @@ const PIECES: [&str; 24] = [
 #[test]
 fn a_link_table_without_links_is_told_of() {
     // Found by `any_option_is_read`: a refusal without a word.
-    let options = Options { set: vec![("link".to_owned(), "{}".to_owned())], ..Options::default() };
+    let options = Options { set: vec![Setting::new("link", "{}")], ..Options::default() };
     let mistakes =
         load(&Source::new("f.toml", EXAMPLES[1]), &options).expect_err("nothing lies between the hosts");
     assert!(mistakes.to_string().contains("expected `path`, or `link` tables"), "{mistakes}");
@@ -125,6 +125,6 @@ proptest! {
         ]),
         value in prop::sample::select(PIECES.to_vec()),
     ) {
-        read(EXAMPLES[example], &Options { set: vec![(key.into(), value.into())], ..Options::default() });
+        read(EXAMPLES[example], &Options { set: vec![Setting::new(key, value)], ..Options::default() });
     }
 }

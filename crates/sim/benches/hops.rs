@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Cell, Options, Source, load};
+use talkpath_scenario::{Cell, Options, Setting, Source, load};
 use talkpath_sim::SimArena;
 
 #[path = "../tests/common/mod.rs"]
@@ -59,8 +59,8 @@ fn main() {
 
 /// Runs every cell of the scenario once, for `seconds` where given.
 fn run(text: &str, seconds: Option<u64>) -> Vec<RunRecord> {
-    let set = seconds.map(|seconds| ("duration".to_owned(), format!("{seconds} s"))).into_iter().collect();
-    let source = Source { name: "bench.toml".to_owned(), text: text.to_owned() };
+    let set = seconds.map(|seconds| Setting::new("duration", format!("{seconds} s"))).into_iter().collect();
+    let source = Source::new("bench.toml", text);
     let plan = load(&source, &Options { set, ..Options::default() }).expect("the scenario is valid");
     let interrupt = AtomicBool::new(false);
     let run = |cell: &Cell| {

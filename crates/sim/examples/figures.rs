@@ -14,7 +14,7 @@ use talkpath_arena::{Arena, RunPlan};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{FlowRecord, RunRecord, SeriesKind};
-use talkpath_scenario::{Flow, Options, Scenario, Source, load};
+use talkpath_scenario::{Flow, Options, Scenario, Setting, Source, load};
 use talkpath_sim::SimArena;
 use talkpath_transport::TransportConfig;
 use talkpath_units::Seed;
@@ -41,10 +41,10 @@ fn run(arguments: &[String]) -> Result<(), String> {
             "seed" => seed = number()?,
             "seeds" => seeds = number()?,
             "records" if value == "none" => keep = false,
-            _ => set.push((key.to_owned(), value.to_owned())),
+            _ => set.push(Setting::new(key, value)),
         }
     }
-    let source = Source { name: path.clone(), text };
+    let source = Source::new(path.as_str(), text);
     let plan =
         load(&source, &Options { set, ..Options::default() }).map_err(|mistakes| mistakes.to_string())?;
     let scenario = &plan.cells.first().ok_or("the scenario has no cell")?.scenario;

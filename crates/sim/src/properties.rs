@@ -127,7 +127,7 @@ proptest! {
         rows in any::<bool>(),
     ) {
         let text = scenario(&links, &flows);
-        let source = Source { name: "any.toml".to_owned(), text: text.clone() };
+        let source = Source::new("any.toml", text.clone());
         let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{text}"));
         let interrupt = AtomicBool::new(false);
         let run = RunPlan { cell: 0, repetition: 0, seed: plan.seed, series: None, rows, interrupt: &interrupt, progress: &|_| {} };

@@ -26,7 +26,7 @@ struct Story {
 
 impl Story {
     fn new(text: &str) -> Self {
-        let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
+        let source = Source::new("test.toml", text);
         let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         Self { plan }
     }

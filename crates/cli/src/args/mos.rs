@@ -39,7 +39,7 @@ fn delay(text: &str) -> Result<Duration, String> {
     parse_duration(text, LONGEST)
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.trim().strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),

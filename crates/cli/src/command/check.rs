@@ -25,5 +25,7 @@ pub(crate) fn run(args: &CheckArgs, terminal: Terminal) -> Result<(), Failure> {
     let cells = if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") };
     let runs =
         if repetitions == 1 { "1 repetition".to_owned() } else { format!("{repetitions} repetitions") };
-    terminal.result(&format!("{}: valid: \"{}\", {cells}, {runs} in all\n", path.display(), plan.name))
+    let is_live = plan.cells.iter().any(|cell| !cell.scenario.has_path);
+    let live = if is_live { "; without a `path` it runs between live hosts alone" } else { "" };
+    terminal.result(&format!("{}: valid: \"{}\", {cells}, {runs} in all{live}\n", path.display(), plan.name))
 }

@@ -1,55 +1,29 @@
-//! `talkpath compare`: the main job, with every choice made.
+//! `talkpath compare`: the main job, with every choice made that the user leaves open.
+
+use std::path::Path;
 
 use talkpath_measure::summary::Summary;
 use talkpath_path::RateModel;
 use talkpath_report::{comparison_table, lacking};
-use talkpath_scenario::{Options, Plan, compare_scenario, preset, presets, with_fq_codel, with_repetitions};
-use talkpath_units::{Duration, Rate};
+use talkpath_scenario::{
+    Compared, Comparison, Options, Plan, Setting, Source, preset, presets, with_fq_codel, with_repetitions,
+};
+use talkpath_units::Rate;
 
 use super::{conclude, jobs, program};
 use crate::arenas::Place;
-use crate::args::{ArenaKind, Common, CompareArgs, HOME, TRANSPORTS};
+use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
 use crate::experiment::Experiment;
 use crate::failure::Failure;
-use crate::scenario_file::load_text;
+use crate::run_dir::SCENARIO;
+use crate::scenario_file::{load_source, load_source_beside, read};
 use crate::terminal::{self, Terminal};
 
-/// Runs one voice call over each transport.
+/// Runs one flow over each transport.
 pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
-    if preset(&args.path).is_none() {
-        let known: Vec<_> = presets().iter().map(|preset| preset.name).collect();
-        return Err(Failure::Usage(format!(
-            "--path {}: no such preset; there are {}",
-            args.path,
-            known.join(", ")
-        )));
-    }
-    let begin_with = match place.arena {
-        ArenaKind::Sim => SIZES[0],
-        ArenaKind::Emu | ArenaKind::Live => ROUNDS,
-    };
-    let repeat = Some(args.place.repeat.unwrap_or(begin_with));
-    // Somebody else's network is not filled unasked.
-    let load = args.load || place.arena != ArenaKind::Live;
-    // A live run's path is the network: it is named after where it went.
-    let name = place.to.as_ref().map(|host| ("name".to_owned(), format!("voice to {host}")));
-    let set = name.into_iter().chain(args.set.iter().cloned()).collect();
-    // The kernel's own hosts are compared with hosts as this kernel makes them.
-    let kernel = (place.arena == ArenaKind::Emu).then_some("this");
-    let options = Options { set, seed: args.place.seed, repeat };
-    let plan_for = |duration| {
-        let text = compare_scenario(&args.path, &args.transports(), load, duration, kernel);
-        load_text(COMPARED, text, &options)
-    };
-    let plan = match place.arena {
-        ArenaKind::Sim => match plan_for(SIM_DURATION)? {
-            plan if load && is_fast(&plan) => plan_for(SHORT_DURATION)?,
-            plan => plan,
-        },
-        ArenaKind::Emu | ArenaKind::Live if load => plan_for(SHORT_DURATION)?,
-        ArenaKind::Emu | ArenaKind::Live => plan_for(ROUND_DURATION)?,
-    };
+    let path = ComparedPath::new(args, &place)?;
+    let plan = plan(args, &place, &path)?;
     let way_on = way_on(args, &place);
     let sizes: &[u64] = match (place.arena, args.place.repeat) {
         (ArenaKind::Sim, None) => &SIZES,
@@ -68,8 +42,152 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
         terminal,
     };
     let outcome = experiment.run(&common.out)?;
-    let table = comparison_table(&outcome.summary, CALL, &terminal::style());
+    let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
     conclude(outcome, &table, &way_on, common, args.place.strict, terminal)
+}
+
+/// Where the flows run.
+struct ComparedPath<'a> {
+    /// As the run's name calls it.
+    name: String,
+    source: Source,
+    /// The file that it stands in, if it is one of the user's.
+    file: Option<&'a Path>,
+}
+
+impl<'a> ComparedPath<'a> {
+    fn new(args: &'a CompareArgs, place: &Place) -> Result<Self, Failure> {
+        if let Some(host) = &place.to {
+            return Self::network(host, args);
+        }
+        let own = match (&args.path, &args.up, &args.down) {
+            (None, Some(up), Some(down)) => Some(format!("{up} up and {down} down")),
+            (None, Some(_), None) => return Err(one_way("--up", "--down")),
+            (None, None, Some(_)) => return Err(one_way("--down", "--up")),
+            _ => None,
+        };
+        if let Some(name) = own {
+            return Ok(Self { name, source: Source::path(OURS, ""), file: None });
+        }
+        let path = args.path.as_deref().unwrap_or(HOME);
+        if path.ends_with(".toml") || path.contains('/') {
+            let file = Path::new(path);
+            let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+            return Ok(Self { name, source: Source::path(path, read(file)?), file: Some(file) });
+        }
+        let Some(preset) = preset(path) else {
+            let known: Vec<_> = presets().iter().map(|preset| preset.name).collect();
+            return Err(Failure::Usage(format!(
+                "--path {path}: no such preset; there are {}; the name of a file ends in .toml",
+                known.join(", ")
+            )));
+        };
+        Ok(Self { name: path.to_owned(), source: Source::path(preset.name, preset.text), file: None })
+    }
+
+    /// Between two hosts the path is what it is.
+    fn network(host: &str, args: &CompareArgs) -> Result<Self, Failure> {
+        let of_a_path = [
+            ("--up", args.up.is_some()),
+            ("--down", args.down.is_some()),
+            ("--queue", args.queue.is_some()),
+            ("--loss", args.loss.is_some()),
+        ];
+        match of_a_path.into_iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(Failure::Usage(format!(
+                "{flag} belongs to sim and emu: between two hosts the path is the network"
+            ))),
+            None => {
+                Ok(Self { name: host.to_owned(), source: Source::new(OURS, "drain = \"5 s\""), file: None })
+            }
+        }
+    }
+
+    fn load(&self, options: &Options) -> Result<Plan, Failure> {
+        match self.file {
+            Some(file) => load_source_beside(file, &self.source, options),
+            None => load_source(&self.source, options),
+        }
+    }
+}
+
+fn one_way(given: &str, other: &str) -> Failure {
+    Failure::Usage(format!(
+        "{given} without {other}: a line has both directions; give {other} too, or --path for the rest"
+    ))
+}
+
+/// What is run: the user's choices, and ours where there is none.
+fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Plan, Failure> {
+    let begin_with = match place.arena {
+        ArenaKind::Sim => SIZES[0],
+        ArenaKind::Emu | ArenaKind::Live => ROUNDS,
+    };
+    // Somebody else's network is not filled unasked.
+    let load = args.load || place.arena != ArenaKind::Live;
+    let transports = args.transports();
+    let controls: Vec<String> = match (&args.cc[..], args.workload) {
+        ([], Workload::Bulk) => {
+            let known: &[&str] = if place.arena == ArenaKind::Sim { &SIM_CONTROLS } else { &KERNEL_CONTROLS };
+            known.iter().map(|&name| name.to_owned()).collect()
+        }
+        (chosen, _) => chosen.to_vec(),
+    };
+    let of_path = of_path(args);
+    let plan_for = |duration: &str| {
+        let comparison = Comparison {
+            path: &path.name,
+            compared: (compared(args.workload), &format!("--workload {}", flag_word(&args.workload))),
+            transports: (&transports, &format!("--transports {}", transports.join(","))),
+            cc: (&controls, &format!("--cc {}", controls.join(","))),
+            load,
+            duration: (duration, &format!("--duration {duration}")),
+            // The kernel's own hosts are compared with hosts as this kernel makes them.
+            kernel: (place.arena == ArenaKind::Emu).then_some("this"),
+        };
+        let mut set = of_path.clone();
+        set.extend(comparison.settings());
+        set.extend(args.set.iter().cloned().map(Setting::from));
+        let repeat = Some(args.place.repeat.unwrap_or(begin_with));
+        path.load(&Options { set, seed: args.place.seed, repeat })
+    };
+    if let Some(duration) = &args.duration {
+        return plan_for(duration);
+    }
+    match place.arena {
+        ArenaKind::Sim => match plan_for(SIM_DURATION)? {
+            plan if load && is_fast(&plan) => plan_for(SHORT_DURATION),
+            plan => Ok(plan),
+        },
+        ArenaKind::Emu | ArenaKind::Live if load => plan_for(SHORT_DURATION),
+        ArenaKind::Emu | ArenaKind::Live => plan_for(ROUND_DURATION),
+    }
+}
+
+/// What the flags say of the path.
+fn of_path(args: &CompareArgs) -> Vec<Setting> {
+    let mut set = Vec::new();
+    for (name, link) in [("up", &args.up), ("down", &args.down)] {
+        set.extend(link.iter().flat_map(|link| link.settings(name)));
+    }
+    for name in ["up", "down"] {
+        if let Some(queue) = &args.queue {
+            set.push(Setting::by(&format!("--queue {queue}"), &format!("path.{name}.queue"), quoted(queue)));
+        }
+        if let Some(loss) = args.loss {
+            let option = format!("--loss {loss}");
+            set.push(Setting::by(&option, &format!("path.{name}.loss"), format!("{loss:?}")));
+        }
+    }
+    set
+}
+
+const fn compared(workload: Workload) -> Compared {
+    match workload {
+        Workload::Voice => Compared::Voice,
+        Workload::Game => Compared::Game,
+        Workload::Bulk => Compared::Bulk,
+    }
 }
 
 /// The plan to go on with: more repetitions, up to the largest of `sizes`, until the answer is settled; and
@@ -82,7 +200,7 @@ fn grow(plan: &Plan, summary: &Summary, sizes: &[u64], tries_cure: bool) -> Resu
         (None, Some(link)) => with_fq_codel(&plan.resolved, &link),
         (None, None) => None,
     };
-    text.map(|text| load_text(COMPARED, text, &Options::default())).transpose()
+    text.map(|text| load_source(&Source::new(SCENARIO, text), &Options::default())).transpose()
 }
 
 /// Whether an upload over the path has too many packets for 20 repetitions of 60 s without a long wait.
@@ -98,19 +216,32 @@ fn is_fast(plan: &Plan) -> bool {
 /// What to type next: the same over real sockets, or in the simulator.
 fn way_on(args: &CompareArgs, place: &Place) -> String {
     let compare = format!("{} compare", program());
-    let mut choices = String::new();
-    let transports = args.transports.join(",");
-    if transports != TRANSPORTS {
-        choices += &format!(" --transports {transports}");
+    let flag = |name: &str, value: String| format!(" --{name} {}", shell_word(&value));
+    let list = |name: &str, words: &[String]| match words {
+        [] => String::new(),
+        words => flag(name, words.join(",")),
+    };
+    let option =
+        |name: &str, value: Option<String>| value.map_or_else(String::new, |value| flag(name, value));
+    let mut choices = list("transports", &args.transports) + &list("cc", &args.cc);
+    if args.workload != Workload::Voice {
+        choices += &flag("workload", flag_word(&args.workload));
     }
-    for (flag, number) in [("seed", args.place.seed), ("repeat", args.place.repeat)] {
-        choices += &number.map_or_else(String::new, |number| format!(" --{flag} {number}"));
-    }
+    choices += &option("duration", args.duration.clone());
+    choices += &option("seed", args.place.seed.map(|seed| seed.to_string()));
+    choices += &option("repeat", args.place.repeat.map(|repeat| repeat.to_string()));
     for (key, value) in &args.set {
-        choices += &format!(" --set '{key}={value}'");
+        choices += &flag("set", format!("{key}={value}"));
     }
     // Between two hosts the path is the network.
-    let path = if args.path == HOME { String::new() } else { format!(" --path {}", args.path) };
+    let path = [
+        option("path", args.path.clone().filter(|path| path != HOME)),
+        option("up", args.up.as_ref().map(ToString::to_string)),
+        option("down", args.down.as_ref().map(ToString::to_string)),
+        option("queue", args.queue.clone()),
+        option("loss", args.loss.map(|loss| loss.to_string())),
+    ]
+    .concat();
     match place.arena {
         ArenaKind::Sim => format!(
             "The same over real sockets: {compare} --arena emu{path}{choices}\n\
@@ -126,21 +257,31 @@ fn way_on(args: &CompareArgs, place: &Place) -> String {
     }
 }
 
-/// How its scenario is called where it is wrong.
-const COMPARED: &str = "the scenario of `talkpath compare`";
-/// The flow that is compared, as the scenario names it.
-const CALL: &str = "call";
+/// `text` as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:%".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// How messages call the part of the scenario that is ours.
+const OURS: &str = "talkpath compare";
+/// docs/reference/interface.md: what `--workload bulk` compares. A kernel need not have BBR.
+const SIM_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
+const KERNEL_CONTROLS: [&str; 2] = ["cubic", "reno"];
 /// docs/reference/interface.md: 60 s in `sim`.
-const SIM_DURATION: Duration = Duration::from_secs(60);
+const SIM_DURATION: &str = "60 s";
 /// docs/reference/interface.md: with how many repetitions the answer is tried, until it is settled. Each time
 /// about twice as many: `measure::ranking` says what so few tries cost in certainty.
 const SIZES: [u64; 5] = [20, 40, 80, 160, 200];
 /// docs/reference/interface.md: rounds in real time, in each of which every transport has its turn.
 const ROUNDS: u64 = 5;
 /// docs/reference/interface.md: a call's turn without a load.
-const ROUND_DURATION: Duration = Duration::from_secs(2);
+const ROUND_DURATION: &str = "2 s";
 /// docs/reference/interface.md: a call's turn beside a load, and a repetition on a fast path.
-const SHORT_DURATION: Duration = Duration::from_secs(10);
+const SHORT_DURATION: &str = "10 s";
 /// docs/reference/interface.md. On a faster uplink 60 s of an upload are at least half a million packets a
 /// repetition.
 const FAST: Rate = Rate::from_bps(100_000_000);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use talkpath_report::run_table;
-use talkpath_scenario::Options;
+use talkpath_scenario::{Options, Setting};
 
 use super::{conclude, jobs, program};
 use crate::arenas::Place;
@@ -96,5 +96,9 @@ fn resume(
 }
 
 fn options(args: &RunArgs) -> Options {
-    Options { set: args.set.clone(), seed: args.place.seed, repeat: args.place.repeat }
+    Options {
+        set: args.set.iter().cloned().map(Setting::from).collect(),
+        seed: args.place.seed,
+        repeat: args.place.repeat,
+    }
 }

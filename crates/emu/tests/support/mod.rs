@@ -47,7 +47,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 }
 
 pub fn scenario(text: &str) -> Scenario {
-    let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
+    let source = Source::new("test.toml", text);
     let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     plan.cells.into_iter().next().expect("a scenario has a cell").scenario
 }

@@ -15,7 +15,7 @@ pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;
 pub(crate) use link::LINK;
 pub(crate) use root::{FAR_CLOCK, ROOT};
-pub use tables::key_tables;
+pub use tables::{key_tables, transport_names};
 pub(crate) use transport::TRANSPORT;
 
 use crate::quantity::{Dimension, Measure};

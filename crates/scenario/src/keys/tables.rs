@@ -6,6 +6,11 @@ use super::{Default, FAR_CLOCK, FLOW, Key, Kind, LINK, RECEIVER, ROOT};
 use crate::check::form;
 use crate::keys::{Tagged, Variant};
 
+/// What `transport` may be, in the order of the documentation.
+pub fn transport_names() -> Vec<&'static str> {
+    super::TRANSPORT.variants.iter().map(|variant| variant.name).collect()
+}
+
 /// Every key of a scenario file as Markdown tables, in the order in which a file has them.
 pub fn key_tables() -> String {
     let mut text = String::new();

@@ -57,7 +57,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
             keys: TFRC_KEYS,
         },
     ],
-    later: &["quic-datagram", "quic-stream", "sctp", "webrtc"],
+    later: &["quic", "quic-datagram", "quic-stream", "quic-stream-per-message", "sctp", "webrtc"],
     number: None,
 };
 

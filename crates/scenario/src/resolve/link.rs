@@ -12,6 +12,7 @@ use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
 use crate::edit::unknown_name;
 use crate::files::Contents;
+use crate::fill;
 use crate::keys::LINK;
 use crate::model::{Flow, IpVersion, LinkIndex, NamedLink};
 use crate::quantity::{Amount, Dimension, Problem};
@@ -28,6 +29,8 @@ pub(crate) struct Links {
     written: Vec<(String, Place)>,
     /// Whether they are a path's.
     pub(crate) is_path: bool,
+    /// Whether the scenario says what lies between the hosts.
+    pub(crate) is_known: bool,
     /// What they carry.
     ip: IpVersion,
 }
@@ -81,8 +84,14 @@ pub(crate) fn links(
     log: &mut Log,
 ) -> Links {
     let top = At::ROOT;
-    let mut links =
-        Links { made: Some(Vec::new()), by_name: BTreeMap::new(), written: Vec::new(), is_path: false, ip };
+    let mut links = Links {
+        made: Some(Vec::new()),
+        by_name: BTreeMap::new(),
+        written: Vec::new(),
+        is_path: false,
+        is_known: true,
+        ip,
+    };
     if let (Some(_), Some(link)) = (root.get("path"), root.entry("link")) {
         log.mistake(
             &link.place,
@@ -101,6 +110,16 @@ pub(crate) fn links(
                 table.and_then(|table| config(table, at.key(&entry.name), &entry.node.place, contents, log)),
             );
             links.written.push((entry.name.clone(), entry.place.clone()));
+        }
+        return links;
+    }
+    if root.get("link").is_none() {
+        (links.is_path, links.is_known) = (true, false);
+        // A link of which nothing is said: packets cross it at once.
+        let perfect = fill::table(&Table::default(), &LINK, &Place::START);
+        for name in ["up", "down"] {
+            links.add(name, config(&perfect, top.key(name), &Place::START, contents, log));
+            links.written.push((name.to_owned(), Place::START));
         }
         return links;
     }

@@ -69,6 +69,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         far_clock,
         ip,
         kernel: kernel(&section, log),
+        has_path: links.is_known,
         links: links.made?,
         flows: flows?,
     })

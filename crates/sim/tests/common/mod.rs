@@ -16,7 +16,7 @@ pub(crate) fn run_cells(text: &str) -> Vec<RunRecord> {
 }
 
 fn run_each(text: &str, rows: bool) -> Vec<RunRecord> {
-    let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
+    let source = Source::new("test.toml", text);
     let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     plan.cells
         .iter()

@@ -189,7 +189,10 @@ impl<'a> Loader<'a, '_> {
         };
         let of_study = set.iter().map(|it| (it.key.clone(), it.value.clone()));
         let options = Options {
-            set: of_study.chain(self.changes.set.iter().cloned()).collect(),
+            set: of_study
+                .chain(self.changes.set.iter().cloned())
+                .map(talkpath_scenario::Setting::from)
+                .collect(),
             seed: self.changes.seed,
             ..Options::default()
         };
