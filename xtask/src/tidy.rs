@@ -230,19 +230,20 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 14] = [
+const BORDERS: [(&str, &[&str]); 15] = [
     ("units", &[]),
+    ("config", &["units"]),
     ("path", &["units"]),
-    ("transport", &["units"]),
-    ("scenario", &["units", "path", "transport"]),
+    ("transport", &["units", "config"]),
+    ("scenario", &["units", "path", "config"]),
     ("measure", &["units"]),
     ("flow", &["units", "transport", "scenario", "measure"]),
-    ("arena", &["units", "path", "transport", "scenario", "measure"]),
+    ("arena", &["units", "path", "config", "scenario", "measure"]),
     ("sim", &["units", "path", "transport", "scenario", "measure", "flow", "arena"]),
-    ("kernel", &["units", "transport", "scenario", "measure", "flow"]),
+    ("kernel", &["units", "config", "transport", "scenario", "measure", "flow"]),
     ("emu", &["units", "path", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
     ("live", &["units", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
-    ("study", &["units", "path", "transport", "scenario", "measure"]),
+    ("study", &["units", "path", "config", "scenario", "measure"]),
     ("report", &["units", "measure", "study"]),
     (
         "cli",

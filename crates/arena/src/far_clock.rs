@@ -14,9 +14,9 @@
 //! Left out: the far host's pace. A timer that runs 100 ppm fast sends a packet 2 us early each 20 ms, and
 //! clocks that are set do not bend a host's timers (clock_getres(2), CLOCK_MONOTONIC).
 
+use talkpath_config::TransportConfig;
 use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
 use talkpath_scenario::{Direction, EchoWrite, FarClock, Flow, Judging, Receiver, Scenario, WorkloadConfig};
-use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
 use crate::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};

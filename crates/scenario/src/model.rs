@@ -5,8 +5,8 @@ mod judging;
 mod kernel;
 mod workload;
 
+use talkpath_config::TransportConfig;
 use talkpath_path::LinkConfig;
-use talkpath_transport::TransportConfig;
 use talkpath_units::{Bytes, Duration, Seed};
 
 pub use judging::{Concealment, Judging, Playout};

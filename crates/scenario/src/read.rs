@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use talkpath_transport::DelayedAck;
+use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};

@@ -88,7 +88,7 @@ fn copies_share_the_links_of_their_number_and_their_delays_step() {
     assert_eq!(delays, [1, 3, 5, 7, 9, 11].map(Duration::from_millis));
     assert_eq!(flow("transfer-2").start, (Duration::ZERO, Duration::from_secs(1)));
     assert_eq!(flow("transfer-2").group, "transfer");
-    let talkpath_transport::TransportConfig::Tcp(tcp) = &flow("transfer-1").transport else { panic!() };
+    let talkpath_config::TransportConfig::Tcp(tcp) = &flow("transfer-1").transport else { panic!() };
     assert_eq!(tcp.rwnd.get(), 16 * 512, "packets of one mss each");
     assert_eq!(flow("transfer-1").asked_for, ["cc"]);
 }

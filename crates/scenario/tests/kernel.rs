@@ -1,9 +1,9 @@
 //! The key `kernel`: what it sets, what wins over it, and what stands in the resolved form.
 
+use talkpath_config::{TcpConfig, TransportConfig, UdpConfig};
 use talkpath_scenario::{
     Diagnostics, Files, KernelProfile, Located, NoFiles, Options, Plan, Setting, Source, load_with_files,
 };
-use talkpath_transport::{TcpConfig, TransportConfig, UdpConfig};
 use talkpath_units::{Bytes, Duration};
 
 /// A machine that has `measured()`.

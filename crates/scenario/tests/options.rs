@@ -1,8 +1,8 @@
 //! What the command line and a sweep change, and what the resolved form keeps of it.
 
+use talkpath_config::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
 use talkpath_path::LossModel;
 use talkpath_scenario::{Direction, Options, Plan, Setting, Source, load};
-use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
 use talkpath_units::{Duration, Seed};
 
 const BASE: &str =

@@ -13,9 +13,7 @@
 
 mod any;
 pub mod cc;
-mod config;
 pub mod dccp;
-mod features;
 mod packet;
 mod skb;
 pub mod tcp;
@@ -23,13 +21,11 @@ pub mod tfrc;
 pub mod udp;
 
 pub use any::AnyTransport;
-pub use config::{
-    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Role, Stack, TcpConfig,
-    Ticks, TransportConfig, UdpConfig,
-};
-pub use features::{Features, TransportKind};
 pub use packet::{Datagram, Flags, Packet, SackBlock, Segment, SegmentOptions};
-pub use skb::small_head;
+pub use talkpath_config::{
+    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, Features, NagleKind, QueuePolicy, Role, Stack,
+    TcpConfig, Ticks, TransportConfig, TransportKind, UdpConfig,
+};
 pub use talkpath_units::Ecn;
 
 use talkpath_units::{Bytes, Duration, Instant, Rate};

@@ -13,21 +13,11 @@
 //! most of fast hardware) charge by that share, whatever the packet's size; packets above a page, whose rest
 //! lies in pages.
 
+use talkpath_config::{CACHE_LINE, SHARED_INFO};
 use talkpath_units::Bytes;
 
-/// struct sk_buff and struct skb_shared_info, in whole cache lines.
+/// struct sk_buff, in whole cache lines.
 pub(crate) const SK_BUFF: u64 = 256;
-pub(crate) const SHARED_INFO: u64 = 320;
-/// L1_CACHE_BYTES.
-const CACHE_LINE: u64 = 64;
-
-/// The size of a small head's object where `header_room` is kept free for headers (MAX_TCP_HEADER): no power
-/// of two (SKB_SMALL_HEAD_CACHE_SIZE, Linux 6.3 to 6.13; later ones leave room for GRO too, which makes 704 B
-/// of 640 B).
-pub const fn small_head(header_room: Bytes) -> Bytes {
-    let head = (header_room.get() + SHARED_INFO).next_multiple_of(CACHE_LINE);
-    Bytes::new(if head.is_power_of_two() { head + CACHE_LINE } else { head })
-}
 
 /// The allocator's objects for heads.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +76,7 @@ const UDP_HEADER: u64 = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talkpath_config::small_head;
 
     /// A kernel without wireless networks and tunnels.
     const LEAN: Heads = Heads::new(Some(small_head(Bytes::new(192))));
@@ -116,13 +107,6 @@ mod tests {
             assert_eq!(datagram(payload, 1500, LEAN), charged, "{payload} B");
         }
         assert_eq!(datagram(100, 28, LEAN), 14 * 832);
-    }
-
-    /// Linux 6.18: a segment's head without wireless networks and tunnels is 832 B.
-    #[test]
-    fn the_small_heads_are_no_power_of_two() {
-        assert_eq!(small_head(Bytes::new(192)), Bytes::new(576));
-        assert_eq!(small_head(Bytes::new(320)), Bytes::new(640));
     }
 
     /// Linux before 6.3: each head is a power of two (kmalloc).

@@ -147,7 +147,7 @@ fn a_handshake_with_an_init_cookie_agrees_on_the_same() {
 fn a_full_message_follows_an_init_cookie_once_the_server_has_shown_itself() {
     let cookies = DccpConfig { init_cookie: true, ..config() };
     let mut pair = pair(&cookies, pair_net::perfect_wire());
-    let size = talkpath_transport::dccp::largest_message(Bytes::new(1500));
+    let size = talkpath_config::largest_dccp_message(Bytes::new(1500));
     while pair.ends[A].writable() == Bytes::ZERO && pair.step().is_some() {}
     assert_eq!(pair.ends[A].handle_message(Message { seq: 0, size, due: pair.now }, pair.now), Ok(()));
     pair.flush(A);

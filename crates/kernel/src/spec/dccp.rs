@@ -1,8 +1,8 @@
 //! A DCCP connection as client and server describe it to each other.
 
 use serde::{Deserialize, Serialize};
-use talkpath_transport::dccp::largest_message;
-use talkpath_transport::tfrc::Revision;
+use talkpath_config::Revision;
+use talkpath_config::largest_dccp_message;
 use talkpath_transport::{CcidKind, DccpConfig, QueuePolicy};
 use talkpath_units::{Bytes, Packets};
 
@@ -129,7 +129,7 @@ impl DccpSpec {
 
     /// The largest message.
     pub(crate) const fn largest_message(&self) -> u64 {
-        largest_message(self.mtu()).get()
+        largest_dccp_message(self.mtu()).get()
     }
 
     /// What no scenario's check would have let through, in words.

@@ -1,6 +1,6 @@
 //! The values of a Linux kernel that its transports' defaults follow, and the kernels that have a name.
 
-use talkpath_transport::{Stack, TcpConfig};
+use talkpath_config::{Stack, TcpConfig};
 use talkpath_units::{Bytes, Duration};
 
 /// What of a Linux kernel its transports' defaults follow.

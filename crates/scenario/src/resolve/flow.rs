@@ -1,7 +1,7 @@
 //! Flows: copies, directions, routes, and what a workload needs of its transport.
 
-use talkpath_transport::dccp::largest_message;
-use talkpath_transport::{Stack, TransportConfig};
+use talkpath_config::largest_dccp_message;
+use talkpath_config::{Stack, TransportConfig};
 use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
@@ -196,7 +196,7 @@ fn one(
     let transport = transport::resolve(section, mtu, log);
     let largest = |mtu: Bytes| match transport.as_ref()?.config {
         TransportConfig::Udp(_) => Some(mtu.saturating_sub(UDP_HEADERS)),
-        TransportConfig::Dccp(_) => Some(largest_message(mtu)),
+        TransportConfig::Dccp(_) => Some(largest_dccp_message(mtu)),
         TransportConfig::Tcp(_) => None,
     };
     let message = match mtu.and_then(largest) {
@@ -301,7 +301,7 @@ fn fit(
         }
         TransportConfig::Dccp(dccp) => {
             let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(dccp.socket_buffer);
-            let limit = mtu.map_or(Bytes::MAX, largest_message);
+            let limit = mtu.map_or(Bytes::MAX, largest_dccp_message);
             if let Some(size) = size.filter(|size| *size > limit && !is_greedy) {
                 let message = format!(
                     "found messages of {size}, expected at most {limit}, which one DCCP packet can hold on this path"

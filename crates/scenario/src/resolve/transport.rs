@@ -1,8 +1,8 @@
 //! Transports: the stack's preset, with the scenario's keys over it.
 
-use talkpath_transport::cc::Growth;
-use talkpath_transport::tfrc::Revision;
-use talkpath_transport::{
+use talkpath_config::Growth;
+use talkpath_config::Revision;
+use talkpath_config::{
     CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Stack, TcpConfig, Ticks,
     TransportConfig, UdpConfig,
 };
@@ -197,7 +197,7 @@ fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Optio
 fn small_head(section: &Section<'_>, header_room: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
     match section.reading("small_head", log)? {
         Reading::Amount(amount) => Some(Some(Bytes::new(amount.count))),
-        Reading::Word("auto") => Some(Some(talkpath_transport::small_head(header_room?))),
+        Reading::Word("auto") => Some(Some(talkpath_config::small_head(header_room?))),
         Reading::Word(_) => Some(None),
     }
 }

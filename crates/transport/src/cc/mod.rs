@@ -27,7 +27,8 @@ use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
 
 pub use bbr::Bbr;
 pub use rate_based::{Feedback, InitialState, Phase, RateBased, SentSegment};
-pub use window::{Counting, Growth, Window};
+pub use talkpath_config::Growth;
+pub use window::{Counting, Window};
 pub use window_based::WindowBased;
 pub use window_controller::WindowController;
 

@@ -4,6 +4,7 @@
 //! What all window-based controllers share is here; an algorithm's own part is in its file. Amounts are
 //! counted in one unit: bytes as in the RFCs, or packets as in Linux. `smss` is one segment in that unit.
 
+use talkpath_config::Growth;
 use talkpath_units::{Bytes, Duration, Packets};
 
 use super::{Ack, Allowance};
@@ -20,20 +21,6 @@ pub enum Counting {
     /// Packets of whatever size, Linux's custom: an ACK opens slow start's window by all that it acknowledges
     /// (tcp_slow_start), and `ssthresh` comes from `cwnd` (tcp_reno_ssthresh).
     Packets,
-}
-
-/// How congestion avoidance opens a window that counts bytes: about one SMSS a round trip.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Growth {
-    /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
-    #[default]
-    Counted,
-    /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1
-    /// eq. 3).
-    EachAck,
-    /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
-    /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
-    Bsd,
 }
 
 /// Congestion window (`cwnd`) and slow start threshold (`ssthresh`).

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use talkpath_config::largest_dccp_message;
 use talkpath_units::{Bytes, Duration, Instant, Seed, Stream};
 
 use super::ccid::{CcidReceiver, CcidSender, HcReceiver, HcSender};
@@ -154,7 +155,7 @@ impl Dccp {
             is_closing: false,
             ended_by: None,
             mtu: path_mtu.get(),
-            largest_message: largest_message(path_mtu),
+            largest_message: largest_dccp_message(path_mtu),
             data_packets: 0,
             random,
         };
@@ -438,14 +439,6 @@ impl Transport for Dccp {
     }
 }
 
-/// The largest message on a path of this MTU: DCCP neither fragments nor joins (RFC 4340 §14).
-pub const fn largest_message(path_mtu: Bytes) -> Bytes {
-    path_mtu.saturating_sub(HEADERS)
-}
-
-/// Beside a message in its IP packet: IPv4 20, UDP 8 if DCCP is encapsulated (RFC 6773), a DataAck's header
-/// 24, and 8 for options. The same in every arena, so that what fits in one fits in all.
-const HEADERS: Bytes = Bytes::new(60);
 /// Chosen: a window that slow start does not outgrow at once; it follows what is in flight (RFC 4340 §7.5.2).
 pub(super) const FIRST_SEQUENCE_WINDOW: u64 = 1000;
 /// RFC 4340 §3.4.

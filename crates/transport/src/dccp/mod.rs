@@ -43,7 +43,7 @@ mod queues;
 mod seq;
 
 pub use ack_vector::{AckHistory, AckRun, AckState, ack_vector};
-pub use connection::{Dccp, State, largest_message};
+pub use connection::{Dccp, State};
 pub use data_dropped::{DropCode, drop_code};
 pub use feature::Feature;
 pub use features::Location;

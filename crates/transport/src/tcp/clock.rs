@@ -7,7 +7,7 @@
 
 use talkpath_units::{Duration, Instant, Seed};
 
-use crate::config::{Role, Ticks};
+use crate::{Role, Ticks};
 
 /// How a host's clock stands to the run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,16 +46,8 @@ pub use intervals::{INTERVALS, Interval, general_discount, mean_interval};
 pub use receiver::{Receiver, Report};
 pub use sender::{Feedback, Sender};
 
+pub use talkpath_config::Revision;
 use talkpath_units::{Bytes, Duration};
-
-/// Which specification the rate follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Revision {
-    /// RFC 5348.
-    Rfc5348,
-    /// RFC 3448, obsoleted by RFC 5348.
-    Rfc3448,
-}
 
 /// Whether the rate is worked out for packets of their own size or for small ones among large ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,9 +25,10 @@
 //! 214397). Left out: the further send that Winsock takes beyond the quota while a single earlier one is
 //! unfinished.
 
+use talkpath_config::SHARED_INFO;
 use talkpath_units::Bytes;
 
-use crate::skb::{Heads, SHARED_INFO, SK_BUFF};
+use crate::skb::{Heads, SK_BUFF};
 use crate::{Stack, TcpConfig};
 
 /// How large the send buffer is.

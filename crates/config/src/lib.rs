@@ -1,10 +1,15 @@
 //! What a scenario may choose about a transport, resolved: every default is written out.
+//!
+//! Scenarios, studies and reports need these types and not the protocols, so a change in a protocol does not
+//! compile them again.
+
+mod features;
+mod size;
+
+pub use features::{Features, TransportKind};
+pub use size::{CACHE_LINE, SHARED_INFO, largest_dccp_message, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
-
-use crate::cc::Growth;
-use crate::skb::small_head;
-use crate::tfrc::Revision;
 
 /// Which transport, with its options.
 #[derive(Clone, Debug, PartialEq)]
@@ -312,6 +317,15 @@ pub enum CcidKind {
     Ccid4,
 }
 
+/// Which specification the rate follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revision {
+    /// RFC 5348.
+    Rfc5348,
+    /// RFC 3448, obsoleted by RFC 5348.
+    Rfc3448,
+}
+
 /// Which message a full send queue has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueuePolicy {
@@ -375,13 +389,13 @@ impl CcidKind {
 
     /// Whether a sender needs Ack Vectors (RFC 4341 §4); the rate-based ones have options of their own
     /// instead.
-    pub(crate) const fn needs_ack_vector(self) -> bool {
+    pub const fn needs_ack_vector(self) -> bool {
         matches!(self, Self::Ccid2)
     }
 
     /// Whether a receiver needs NDP Counts, to distinguish lost data from lost acknowledgements
     /// (RFC 4342 §6.1).
-    pub(crate) const fn needs_ndp_count(self) -> bool {
+    pub const fn needs_ndp_count(self) -> bool {
         !matches!(self, Self::Ccid2)
     }
 }
@@ -434,6 +448,20 @@ pub enum DelayedAck {
     },
     /// Linux: quick acknowledgements at the start and after idle, then an adaptive 40 to 200 ms.
     Linux,
+}
+
+/// How congestion avoidance opens a window that counts bytes: about one SMSS a round trip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Growth {
+    /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
+    #[default]
+    Counted,
+    /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1
+    /// eq. 3).
+    EachAck,
+    /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
+    /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
+    Bsd,
 }
 
 /// A congestion control.

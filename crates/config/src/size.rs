@@ -1,0 +1,37 @@
+//! Sizes that follow from a configuration and that a scenario is checked against.
+
+use talkpath_units::Bytes;
+
+/// L1_CACHE_BYTES of x86-64.
+pub const CACHE_LINE: u64 = 64;
+/// Linux's struct skb_shared_info, in whole cache lines.
+pub const SHARED_INFO: u64 = 320;
+
+/// The size of a small head's object where `header_room` is kept free for headers (MAX_TCP_HEADER): no power
+/// of two (SKB_SMALL_HEAD_CACHE_SIZE, Linux 6.3 to 6.13; later ones leave room for GRO too, which makes 704 B
+/// of 640 B).
+pub const fn small_head(header_room: Bytes) -> Bytes {
+    let head = (header_room.get() + SHARED_INFO).next_multiple_of(CACHE_LINE);
+    Bytes::new(if head.is_power_of_two() { head + CACHE_LINE } else { head })
+}
+
+/// The largest DCCP message on a path of this MTU: DCCP neither fragments nor joins (RFC 4340 §14).
+pub const fn largest_dccp_message(path_mtu: Bytes) -> Bytes {
+    path_mtu.saturating_sub(DCCP_HEADERS)
+}
+
+/// Beside a message in its IP packet: IPv4 20, UDP 8 if DCCP is encapsulated (RFC 6773), a DataAck's header
+/// 24, and 8 for options. The same in every arena, so that what fits in one fits in all.
+const DCCP_HEADERS: Bytes = Bytes::new(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux 6.18: a segment's head without wireless networks and tunnels is 832 B.
+    #[test]
+    fn the_small_heads_are_no_power_of_two() {
+        assert_eq!(small_head(Bytes::new(192)), Bytes::new(576));
+        assert_eq!(small_head(Bytes::new(320)), Bytes::new(640));
+    }
+}
