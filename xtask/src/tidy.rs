@@ -36,7 +36,9 @@ fn findings(tree: &[Source]) -> Vec<String> {
         module_docs(source, &mut found);
         os_access(source, &mut found);
         manifest(source, &mut found);
+        doc_tests(source, &mut found);
     }
+    every_test_file_is_built(tree, &mut found);
     every_crate_has_its_borders(tree, &mut found);
     circles(tree, &mut found);
     unsafe_code(tree, &mut found);
@@ -155,6 +157,46 @@ fn every_crate_has_its_borders(tree: &[Source], found: &mut Vec<String>) {
             && !BORDERS.iter().any(|(of, _)| *of == name)
         {
             found.push(format!("{}: a new crate: give it its borders in xtask/src/tidy.rs", source.path));
+        }
+    }
+}
+
+/// With `autotests = false` cargo builds only the test files that a manifest or tests/main.rs names.
+fn every_test_file_is_built(tree: &[Source], found: &mut Vec<String>) {
+    let text_of = |path: String| tree.iter().find(|source| source.path == path).map(|it| it.text.as_str());
+    for source in tree.iter().filter(|source| source.has_extension("rs")) {
+        let Some((folder, file)) = source.path.rsplit_once("/tests/") else { continue };
+        let manifest = text_of(format!("{folder}/Cargo.toml")).unwrap_or_default();
+        if file.contains('/') || !manifest.contains("autotests = false") {
+            continue;
+        }
+        let module = format!("mod {};", file.trim_end_matches(".rs"));
+        let main = text_of(format!("{folder}/tests/main.rs")).unwrap_or_default();
+        if !manifest.contains(&format!("\"tests/{file}\"")) && !main.lines().any(|line| line == module) {
+            let path = &source.path;
+            found.push(format!("{path}:1: never built: write `{module}` into {folder}/tests/main.rs"));
+        }
+    }
+}
+
+/// The manifests switch examples in comments off as tests: rustdoc would read each crate to find none.
+fn doc_tests(source: &Source, found: &mut Vec<String>) {
+    if !source.has_extension("rs") || !source.path.contains("/src/") {
+        return;
+    }
+    let mut is_open = false;
+    for (number, line) in numbered(source) {
+        let comment = line.trim_start();
+        let Some(text) = comment.strip_prefix("///").or_else(|| comment.strip_prefix("//!")) else {
+            is_open = false;
+            continue;
+        };
+        let Some(language) = text.trim().strip_prefix("```") else { continue };
+        is_open = !is_open;
+        if is_open && language != "text" {
+            let path = &source.path;
+            found
+                .push(format!("{path}:{number}: no such example is compiled: write ```text, or a unit test"));
         }
     }
 }
@@ -314,6 +356,40 @@ mod tests {
         assert!(found_in("crates/kernel/src/sys.rs", &file(MAX_UNSAFE)).is_empty());
         let found = found_in("crates/kernel/src/sys.rs", &file(MAX_UNSAFE + 1));
         assert_eq!(found, ["crates/kernel/src/sys.rs:27: 26 unsafe blocks outside of tests, more than 25"]);
+    }
+
+    #[test]
+    fn a_test_file_that_is_never_built_is_found() {
+        let file = |path: &str, text: &str| Source {
+            path: format!("crates/path/{path}"),
+            text: text.to_owned(),
+            is_test_module: false,
+        };
+        let tree = |manifest: &str| {
+            findings(&[
+                file("Cargo.toml", manifest),
+                file("tests/main.rs", "mod closed;\nmod common;\n"),
+                file("tests/closed.rs", ""),
+                file("tests/common/mod.rs", ""),
+                file("tests/own.rs", ""),
+                file("tests/forgotten.rs", ""),
+            ])
+        };
+        let manifest =
+            "autotests = false\n[[test]]\npath = \"tests/main.rs\"\n[[test]]\npath = \"tests/own.rs\"\n";
+        let forgotten = "crates/path/tests/forgotten.rs:1: never built: write `mod forgotten;` into crates/path/tests/main.rs";
+        assert_eq!(tree(manifest), [forgotten]);
+        assert!(tree("name = \"x\"\n").is_empty());
+    }
+
+    #[test]
+    fn an_example_that_nothing_compiles_is_found() {
+        let text = "//! Doc.\n//! ```text\n//! a\n//! ```\n\n/// ```\n/// f();\n/// ```\nfn f() {}\n";
+        let found = found_in("crates/path/src/link.rs", text);
+        assert_eq!(
+            found,
+            ["crates/path/src/link.rs:6: no such example is compiled: write ```text, or a unit test"]
+        );
     }
 
     #[test]

@@ -2,17 +2,15 @@
 //! what was measured is kept.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use support::quiet::undisturbed;
-use support::relay::Relay;
-use support::{Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
+use crate::support::quiet::undisturbed;
+use crate::support::relay::Relay;
+use crate::support::{Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
 use talkpath_arena::ArenaError;
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions};
 use talkpath_measure::Fate;

@@ -2,11 +2,9 @@
 //! receiver was started with a folder for it.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
-
-use support::quiet::undisturbed;
-use support::shared::{Folder, found};
-use support::{Serving, down, run, scenario, voice};
+use crate::support::quiet::undisturbed;
+use crate::support::shared::{Folder, found};
+use crate::support::{Serving, down, run, scenario, voice};
 use talkpath_live::{Limits, ServeOptions};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Flow, WorkloadConfig};

@@ -1,14 +1,12 @@
 //! What a client that was let in may take from the server, and what it may not.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::quiet::undisturbed;
+use crate::support::raw::{RawClient, flow, voice};
+use crate::support::{self, Serving, cbr, down, run, scenario};
 use serde_json::json;
-use support::quiet::undisturbed;
-use support::raw::{RawClient, flow, voice};
-use support::{Serving, cbr, down, run, scenario};
 use talkpath_arena::ArenaError;
 
 #[test]

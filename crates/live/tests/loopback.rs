@@ -1,10 +1,8 @@
 //! Live runs over loopback: every transport, both directions, both kinds of flow.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
-
-use support::quiet::undisturbed;
-use support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
+use crate::support::quiet::undisturbed;
+use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
 use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};

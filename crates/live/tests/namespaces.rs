@@ -2,8 +2,6 @@
 //! bridge's own log and of a capture, exactly. Needs root and /dev/net/tun; a skip says why.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use support::bridge::{Bridge, FAR, Impairment, Way, measured};
-use support::quiet::undisturbed;
-use support::{cbr, down, echo, run, scenario, voice};
+use crate::support::bridge::{Bridge, FAR, Impairment, Way, measured};
+use crate::support::quiet::undisturbed;
+use crate::support::{self, cbr, down, echo, run, scenario, voice};
 use talkpath_live::{ServeOptions, Server};
 use talkpath_measure::{Fate, LegRecord, RunRecord};
 use talkpath_scenario::{EchoWrite, Scenario};

@@ -1,15 +1,13 @@
 //! Strangers at the server's door: they get nothing, or less than they sent, and hold no place.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use support::quiet::undisturbed;
-use support::raw::version_of;
-use support::{Serving, run, scenario, voice};
+use crate::support::quiet::undisturbed;
+use crate::support::raw::version_of;
+use crate::support::{Serving, run, scenario, voice};
 use talkpath_live::Limits;
 use talkpath_transport::dccp::codec::{Carrier, Ports, encode};
 use talkpath_transport::dccp::{DccpPacket, PacketKind, Seq, ServiceCode};

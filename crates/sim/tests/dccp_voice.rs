@@ -1,7 +1,6 @@
 //! A call over each of DCCP's congestion controls, on a path with and without delay: what must hold for any.
 
-mod common;
-
+use crate::common;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{DropCause, Fate, LegRecord, RunRecord};
 

@@ -1,9 +1,8 @@
 //! What whole runs are judged by: calls in both directions, copies, deadlines, states.
 
-mod common;
-
 use std::collections::BTreeMap;
 
+use crate::common;
 use talkpath_measure::judge::judge;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::{Basis, CallSummary, Direction, JudgedBy, RunSummary};

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::common;
 use talkpath_measure::SeriesKind;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::{LinkSummary, RunSummary};
-
-mod common;
 
 fn summarised(text: &str) -> RunSummary {
     summarise(&common::run(text), &BTreeMap::new())

@@ -6,8 +6,7 @@
 //! trips at the 90th percentile. With one write per message the kernel releases what it held when the
 //! acknowledgement arrives, before the application writes, and the new echoes are held in turn: 2.9.
 
-mod common;
-
+use crate::common;
 use talkpath_measure::summarise::summarise;
 
 /// 90th percentile of the round-trip delay, in round trips of the path.

@@ -1,7 +1,6 @@
 //! Whole runs against what must hold for any: capacity, conservation, repeatability, independence of streams.
 
-mod common;
-
+use crate::common;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{DropCause, Fate, MessageRecord, RunRecord};
 

@@ -1,10 +1,9 @@
 //! A run without rows gives the summary of a run with them: exact but for percentiles, which are off by a
 //! stated share.
 
-mod common;
-
 use std::collections::BTreeMap;
 
+use crate::common;
 use talkpath_measure::summarise::{flow_metrics, summarise};
 use talkpath_units::Histogram;
 

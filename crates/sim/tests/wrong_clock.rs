@@ -1,7 +1,6 @@
 //! A far host whose clock is wrong: what the probes tell of it, which figures stand, and which do not.
 
-mod common;
-
+use crate::common;
 use talkpath_measure::RunRecord;
 use talkpath_measure::judge::judge;
 use talkpath_measure::summarise::summarise;

@@ -1,9 +1,7 @@
 //! Two ends of our DCCP on a path, in virtual time: what is sent arrives, windows hold, and both ends close.
 #![allow(clippy::tests_outside_test_module, reason = "an integration test")]
 
-mod pair_net;
-
-use pair_net::{A, B, Event, Pair, Wire};
+use crate::pair_net::{self, A, B, Event, Pair, Wire};
 use talkpath_transport::dccp::{PacketKind, ResetCode, State};
 use talkpath_transport::{
     AnyTransport, CcidKind, DccpConfig, Delivery, Message, Packet, Role, Transport, TransportConfig,

@@ -7,9 +7,7 @@
 //! for its acknowledgement: at most three. Once a round trip's frames fill segments, those leave at once and
 //! the delay falls again.
 
-mod pair_net;
-
-use pair_net::{A, B, Event, Pair};
+use crate::pair_net::{A, B, Event, Pair};
 use talkpath_transport::{Stack, Transport, TransportConfig};
 use talkpath_units::{Duration, Instant};
 

@@ -1,9 +1,7 @@
 //! What holds for TCP whatever the path does: every byte arrives, in order and once; windows are kept;
 //! nothing stalls; both ends close. The windows and timers are watched by `pair_net` at every step.
 
-mod pair_net;
-
-use pair_net::{A, B, Event, Fate, Pair, Wire};
+use crate::pair_net::{A, B, Event, Fate, Pair, Wire};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use talkpath_transport::tcp::Tcp;

@@ -5,6 +5,7 @@
 //! counts) is exact anyhow.
 
 mod dccp;
+mod files;
 mod life;
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,13 +2,11 @@
 //! listed.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-mod support;
-
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use support::quiet::undisturbed;
-use support::shared::{Folder, found, plan};
+use crate::support::alone;
+use crate::support::quiet::undisturbed;
+use crate::support::shared::{Folder, found, plan};
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, replay};
 use talkpath_measure::RunRecord;
@@ -32,8 +30,7 @@ impl Files for Whole {
 /// Runs `text` in the emulated arena and replays it; `None` where the machine does not allow it, which is
 /// printed.
 fn emulate(text: &str) -> Option<RunRecord> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _alone = ONE.lock();
+    let _alone = alone();
     let loaded = load_with_files(&Source::new("f.toml", text), &Options::default(), &Whole);
     let scenario: Scenario = loaded.unwrap_or_else(|why| panic!("{why}")).cells.remove(0).scenario;
     let mut arena = match EmuArena::open() {

@@ -1,0 +1,11 @@
+//! The live arena over real sockets: on loopback, and between two namespaces.
+//!
+//! One program for the whole folder: each further one would be linked by itself.
+
+mod far_end;
+mod files;
+mod guests;
+mod loopback;
+mod namespaces;
+mod strangers;
+mod support;

@@ -1,0 +1,11 @@
+//! Scenario files as a user writes them: what they mean, and what is wrong with them.
+//!
+//! One program for the whole folder: each further one would be linked by itself.
+
+mod examples;
+mod files;
+mod judging;
+mod kernel;
+mod mistakes;
+mod options;
+mod robust;

@@ -1,0 +1,13 @@
+//! Runs of whole scenarios, judged by their records.
+//!
+//! One program for the whole folder: each further one would be linked by itself.
+
+mod capture;
+mod common;
+mod dccp_voice;
+mod judged;
+mod queues;
+mod voice_echo;
+mod whole_runs;
+mod without_rows;
+mod wrong_clock;
