@@ -1,4 +1,4 @@
-//! The way of a flow's datagrams to the other host.
+//! Where a flow's datagrams are sent: a socket and, if the socket is not connected, the addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,16 +15,18 @@ use crate::sys::send_from;
 pub struct UdpRoute {
     /// The client's own connected socket, or the server's, shared by all flows.
     pub socket: Arc<UdpSocket>,
-    /// For a socket that is not connected: from which of our addresses, to whom; and whether the socket is
-    /// IPv6.
+    /// `None` for a connected socket. Otherwise the source address, the destination, and true if the socket is
+    /// an IPv6 socket.
     pub unconnected: Option<(IpAddr, SocketAddr, bool)>,
 }
 
 impl UdpRoute {
-    /// Sends one datagram without blocking.
+    /// Sends one datagram without blocking. A connected socket reports the ICMP error of an earlier datagram
+    /// by refusing the next one with ECONNREFUSED, once. So a datagram that meets ECONNREFUSED is sent a second
+    /// time.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's: EAGAIN and ENOBUFS for want of room, EMSGSIZE for a datagram that is too large, and others.
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
         let send = || match self.unconnected {
             None => self.socket.send(payload),
@@ -36,6 +38,7 @@ impl UdpRoute {
         }
     }
 
+    /// True if the socket's send buffer has room for a datagram.
     pub(super) fn is_writable(&self) -> bool {
         let mut fds = [PollFd::new(&*self.socket, PollFlags::OUT)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)

@@ -1,11 +1,27 @@
 //! A flow's channel over the kernel's UDP.
 //!
-//! Every datagram's own send error is recorded: EAGAIN and ENOBUFS (no room), EMSGSIZE and what else the
-//! kernel objects to are refusals of that message. ECONNREFUSED is no answer to the datagram being sent but
-//! the news of an earlier ICMP error on a connected socket: the datagram is sent again.
+//! ```text
+//!   the sending end                                 the receiving end
+//!   write ─► Outgoing ─► UdpRoute ────────────────► ReceivedDatagrams ─► read
+//!   read ◄─ ReceivedDatagrams ◄──────────────────── UdpRoute ◄─ echo ◄─ write
+//! ```
 //!
-//! Datagrams are handed in as they arrive. A slow receiver's are not: they wait in its own socket, which
-//! drops what finds no room, and are read from there when the application is ready.
+//! The lower line exists only if the flow has an echo: then the receiving end sends each message back.
+//!
+//! | field | sender | receiver | receiver that echoes |
+//! | --- | --- | --- | --- |
+//! | `role` | when it opens, when it tries again | - | - |
+//! | `outgoing`, `sent`, `refusals` | the workload's messages | unused | the echoes |
+//! | `received` | the echoes | the workload's messages | the same, and their bytes for the echo |
+//!
+//! **Refusals.** The kernel refuses a datagram by an error of the send call: EAGAIN or ENOBUFS if it has no
+//! room, EMSGSIZE if the datagram is too large. The message is then refused for good, and the error's text is
+//! counted. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier datagram's
+//! ICMP error.
+//!
+//! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
+//! slow receiver has a socket of its own and reads it when its application is ready. Until then the datagrams
+//! wait in the socket's buffer, and the kernel drops those for which the buffer has no room.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,35 +45,60 @@ use crate::wire::{FILE_HEADER, MAX_UDP_PAYLOAD, read_header};
 /// A UDP flow's channel.
 pub(super) struct UdpChannel {
     spec: FlowSpec,
-    is_sender: bool,
-    is_echoing: bool,
+    role: Role,
     clock: RunClock,
+    /// The socket, and the address that datagrams go to. `None` until the flow's route is known.
     route: Option<UdpRoute>,
-    /// When a sender opens; `None` once it is open, and for the end that only answers.
-    opens_at: Option<Instant>,
-    /// A greedy workload waits for room until then.
-    retry: Option<Instant>,
+    /// Makes the bytes of each message that this end sends.
     outgoing: Outgoing,
-    incoming: Incoming,
-    /// The message that came and was not read yet.
-    arrived: Option<Arrived>,
-    /// The last datagram, if somebody wants its bytes.
-    buffer: Vec<u8>,
-    /// The message that was read last, whose echo carries its bytes; `None` if this end does not echo.
-    read_last: Option<u64>,
-    /// Whether the application's reads go to the socket.
-    reads_socket: bool,
-    taken: u64,
-    /// Why messages were refused: the system's words, and how many each.
+    /// The number of messages that the kernel took.
+    sent: u64,
+    /// The number of messages that the kernel refused, by the error's text.
     refusals: BTreeMap<String, u64>,
+    received: ReceivedDatagrams,
 }
 
-/// A message that came.
+/// What this end does with the workload's messages.
+enum Role {
+    /// It sends them.
+    Sender(SenderTimers),
+    /// It reads them.
+    Receiver,
+    /// It reads them and sends each one back.
+    Echo,
+}
+
+/// When the sending end acts without an input.
+struct SenderTimers {
+    /// When the flow starts and messages are taken. `None` once that time has come.
+    opens_at: Option<Instant>,
+    /// When a workload that sends as much as there is room for looks again for room. `None` if the socket had
+    /// room when the workload last looked.
+    retry_at: Option<Instant>,
+}
+
+/// The datagrams that this end has received.
+struct ReceivedDatagrams {
+    /// Tells which message a datagram carries, and counts each message once.
+    messages: Incoming,
+    /// The message that was handed in and is not yet read by the application.
+    unread: Option<Arrived>,
+    /// The bytes of the latest datagram. Empty if neither the echo nor a file needs them.
+    bytes: Vec<u8>,
+    /// The number of the message in `bytes`.
+    message_in_bytes: Option<u64>,
+    /// True if this end reads the socket by itself, false if datagrams are handed in.
+    reads_socket: bool,
+}
+
+/// A message that has arrived.
 #[derive(Clone, Copy)]
 struct Arrived {
     seq: u64,
+    /// Bytes of the datagram.
     size: usize,
-    /// When the kernel received it; `None` if that is not when it counts.
+    /// When the kernel received the datagram. `None` for a slow receiver: its messages count from the
+    /// application's read.
     at: Option<Instant>,
 }
 
@@ -69,20 +110,31 @@ impl Channel for UdpChannel {
     }
 
     fn is_open(&self) -> bool {
-        self.opens_at.is_none()
+        match &self.role {
+            Role::Sender(timers) => timers.opens_at.is_none(),
+            Role::Receiver | Role::Echo => true,
+        }
     }
 
+    /// Sends the message as one datagram. An echo carries the bytes of the message that it answers.
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
-        let size = write.message.size.get().min(MAX_UDP_PAYLOAD);
-        let payload = match self.buffer.get(..usize::try_from(size).unwrap_or(usize::MAX)) {
-            Some(read) if self.read_last == Some(write.message.seq) => read,
-            _ => self.outgoing.fill(&self.spec, size, write.message.seq),
+        let message = write.message;
+        let echoed = match self.role {
+            Role::Echo => self.received.bytes_of(message.seq, message.size),
+            Role::Sender(_) | Role::Receiver => None,
         };
-        let unconnected = || Err(io::ErrorKind::NotConnected.into());
-        match self.route.as_ref().map_or_else(unconnected, |route| route.send(payload)) {
+        let payload = match echoed {
+            Some(bytes) => bytes,
+            None => self.outgoing.fill(&self.spec, message.size.get(), message.seq),
+        };
+        let result = match &self.route {
+            Some(route) => route.send(payload),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        };
+        match result {
             Ok(()) => {
-                self.taken += 1;
-                WriteOutcome::Taken(write.message.size)
+                self.sent += 1;
+                WriteOutcome::Taken(message.size)
             }
             Err(why) => {
                 *self.refusals.entry(why.to_string()).or_default() += 1;
@@ -92,30 +144,39 @@ impl Channel for UdpChannel {
     }
 
     fn read(&mut self, _flow: FlowId, _limit: Bytes, _now: Instant) -> Option<Read<'_>> {
-        let Arrived { seq, size, at } = self.arrived.take().or_else(|| self.receive())?;
-        self.incoming.note(seq);
-        self.read_last = self.is_echoing.then_some(seq);
-        let data = self.buffer.get(FILE_HEADER as usize..size).unwrap_or_default();
+        let waiting = self.received.unread.take();
+        let Arrived { seq, size, at } = match waiting {
+            Some(arrived) => arrived,
+            None => self.received.read_socket(&self.spec, self.route.as_ref()?)?,
+        };
+        self.received.messages.note(seq);
+        let data = self.received.bytes.get(FILE_HEADER as usize..size).unwrap_or_default();
         let delivery = Delivery::Message { seq, size: Bytes::new(size as u64) };
         Some(Read { delivery, came_at: at, held_since: None, data })
     }
 
-    /// Only a greedy workload asks.
+    /// Room for one datagram of any size, or none. Only a workload that sends as much as there is room for
+    /// calls this. If there is no room, it looks again after [`RETRY`].
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.route.as_ref().is_some_and(UdpRoute::is_writable) {
             return Bytes::new(MAX_UDP_PAYLOAD);
         }
-        self.retry = Some(self.clock.now().saturating_add(RETRY));
+        if let Role::Sender(timers) = &mut self.role {
+            timers.retry_at = Some(self.clock.now().saturating_add(RETRY));
+        }
         Bytes::ZERO
     }
 
     fn flush(&mut self, _flow: FlowId, _side: Side, _taps: &mut FlowTaps, _now: Instant) {}
 
     fn poll_timeout(&self) -> Instant {
-        self.opens_at.or(self.retry).unwrap_or(Instant::MAX)
+        match &self.role {
+            Role::Sender(timers) => timers.opens_at.or(timers.retry_at).unwrap_or(Instant::MAX),
+            Role::Receiver | Role::Echo => Instant::MAX,
+        }
     }
 
-    /// What of the datagrams the socket still holds.
+    /// The bytes in the socket's send buffer.
     fn observe(&self) -> Observation {
         let queued = self.route.as_ref().and_then(|route| send_queue(route.socket.as_fd()).ok());
         Observation { send_buffer: Bytes::new(queued.unwrap_or(0)), ..Observation::default() }
@@ -137,48 +198,54 @@ impl HostChannel for UdpChannel {
 
     fn read_from(&mut self, route: UdpRoute) {
         self.route = Some(route);
-        self.reads_socket = true;
-        self.buffer = vec![0; MAX_DATAGRAM];
+        self.received.reads_socket = true;
+        self.received.bytes = vec![0; MAX_DATAGRAM];
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.retry = None;
-        if self.opens_at.is_some_and(|at| at <= now) {
-            self.opens_at = None;
+        if let Role::Sender(timers) = &mut self.role {
+            timers.retry_at = None;
+            if timers.opens_at.is_some_and(|at| at <= now) {
+                timers.opens_at = None;
+            }
         }
     }
 
     fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>, _wants_data: bool) -> bool {
-        let Some(seq) = self.incoming.number(&self.spec, payload) else { return false };
-        if self.is_echoing || self.spec.file.is_some() {
-            payload.clone_into(&mut self.buffer);
+        let Some(seq) = self.received.messages.number(&self.spec, payload) else { return false };
+        if matches!(self.role, Role::Echo) || self.spec.file.is_some() {
+            payload.clone_into(&mut self.received.bytes);
+            self.received.message_in_bytes = Some(seq);
         }
-        self.arrived = Some(Arrived { seq, size: payload.len(), at: Some(self.clock.stamped(stamp_ns)) });
+        let at = Some(self.clock.stamped(stamp_ns));
+        self.received.unread = Some(Arrived { seq, size: payload.len(), at });
         true
     }
 
     fn take_unread(&mut self) -> Vec<u64> {
         let mut unread = Vec::new();
-        while let Some(arrived) = self.receive() {
-            self.incoming.expect_after(arrived.seq);
+        let Some(route) = &self.route else { return unread };
+        while let Some(arrived) = self.received.read_socket(&self.spec, route) {
+            self.received.messages.expect_after(arrived.seq);
             unread.push(arrived.seq);
         }
         unread
     }
 
     fn read_sent(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
-        let size = usize::try_from(self.spec.constant_size()?).ok()?;
-        let payload = packet.get(packet.len().checked_sub(size)?..)?;
-        let seq = read_header(payload, self.outgoing.token(), self.taken)?;
+        let payload_bytes = usize::try_from(self.spec.constant_size()?).ok()?;
+        let header_bytes = packet.len().checked_sub(payload_bytes)?;
+        let (_, payload) = packet.split_at_checked(header_bytes)?;
+        let seq = read_header(payload, self.outgoing.token(), self.sent)?;
         Some((seq, self.clock.stamped(Some(stamp_ns?))))
     }
 
     fn progress(&self, has_written: bool, _is_over: bool) -> EndProgress {
-        EndProgress { is_done: has_written, sent: self.taken, received: self.incoming.unique() }
+        EndProgress { is_done: has_written, sent: self.sent, received: self.received.messages.unique() }
     }
 
     fn count(&self, totals: &mut EndTotals) {
-        totals.data_packets = Some(self.taken);
+        totals.data_packets = Some(self.sent);
         totals.refusals.clone_from(&self.refusals);
     }
 
@@ -186,45 +253,63 @@ impl HostChannel for UdpChannel {
         self.is_open()
     }
 
-    /// What the socket still holds of what a sender without a clock gave it.
+    /// The send buffer of a sender that is limited by room. A sender that follows a clock is not sampled.
     fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
-        (occasion == Occasion::Timeout && self.is_sender && !self.spec.is_clocked())
+        let is_sender = matches!(self.role, Role::Sender(_));
+        (occasion == Occasion::Timeout && is_sender && !self.spec.is_clocked())
             .then(|| StateSample::of(&self.observe(), self.clock.now()))
     }
 }
 
 impl UdpChannel {
+    /// The channel at `place`. The messages of the flow are numbered below `bound`.
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, clock: RunClock) -> Self {
+        let opens_at = Some(Instant::from_nanos(spec.start_ns));
+        let role = match (place.is_sender, spec.echo_per_read) {
+            (true, _) => Role::Sender(SenderTimers { opens_at, retry_at: None }),
+            (false, None) => Role::Receiver,
+            (false, Some(_)) => Role::Echo,
+        };
         Self {
             spec: spec.clone(),
-            is_sender: place.is_sender,
+            role,
             clock,
             route: None,
-            opens_at: place.is_sender.then_some(Instant::from_nanos(spec.start_ns)),
-            retry: None,
             outgoing: Outgoing::new(place.token),
-            incoming: Incoming::new(place.token, bound),
-            arrived: None,
-            buffer: Vec::new(),
-            read_last: None,
-            is_echoing: !place.is_sender && spec.echo_per_read.is_some(),
-            reads_socket: false,
-            taken: 0,
+            sent: 0,
             refusals: BTreeMap::new(),
+            received: ReceivedDatagrams {
+                messages: Incoming::new(place.token, bound),
+                unread: None,
+                bytes: Vec::new(),
+                message_in_bytes: None,
+                reads_socket: false,
+            },
         }
     }
+}
 
-    /// The next message that waits in the socket, if this end reads it by itself.
-    fn receive(&mut self) -> Option<Arrived> {
-        let route = self.route.as_ref().filter(|_| self.reads_socket)?;
+impl ReceivedDatagrams {
+    /// The bytes of message `seq`, which has `size` bytes, if the latest datagram carried it.
+    fn bytes_of(&self, seq: u64, size: Bytes) -> Option<&[u8]> {
+        let size = usize::try_from(size.get()).ok()?;
+        self.bytes.get(..size).filter(|_| self.message_in_bytes == Some(seq))
+    }
+
+    /// The next message that waits in the socket, if this end reads the socket by itself.
+    fn read_socket(&mut self, spec: &FlowSpec, route: &UdpRoute) -> Option<Arrived> {
+        if !self.reads_socket {
+            return None;
+        }
         loop {
-            match route.socket.recv(&mut self.buffer) {
+            match route.socket.recv(&mut self.bytes) {
                 Ok(size) => {
-                    if let Some(seq) = self.incoming.number(&self.spec, &self.buffer[..size]) {
+                    self.message_in_bytes = self.messages.number(spec, &self.bytes[..size]);
+                    if let Some(seq) = self.message_in_bytes {
                         return Some(Arrived { seq, size, at: None });
                     }
                 }
-                // The news of something sent before.
+                // An ICMP error for a datagram that this end sent earlier. Reading the error clears it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return None,
@@ -233,8 +318,81 @@ impl UdpChannel {
     }
 }
 
-/// How soon a greedy sender looks again whether the socket has room (chosen: the time of two full packets at
+/// How long a sender that found no room waits before it looks again (chosen: the time of two full packets at
 /// 100 Mbps).
 const RETRY: Duration = Duration::from_micros(250);
-/// No datagram is larger (RFC 768: a length of 16 bit).
+/// A buffer of this size holds any datagram (RFC 768: the length has 16 bits).
 const MAX_DATAGRAM: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+
+    use talkpath_scenario::WorkloadConfig;
+    use talkpath_transport::Message;
+    use talkpath_units::Seed;
+
+    use super::*;
+    use crate::clock::HostClock;
+    use crate::spec::TransportSpec;
+
+    /// The echoing end of a call, and the socket of the other end.
+    fn echoing_end() -> (UdpChannel, UdpSocket) {
+        let spec = FlowSpec {
+            transport: TransportSpec::Udp { receive_buffer: None },
+            workload: WorkloadConfig::G711,
+            echo_per_read: Some(false),
+            is_up: true,
+            start_ns: 0,
+            file: None,
+        };
+        let place = EndPlace { index: 0, is_sender: false, is_client: false, token: 7, seed: Seed::new(1) };
+        let host = HostClock::anchor();
+        let mut channel = UdpChannel::new(&spec, &place, 100, host.run_from(host.now_ns()));
+        let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        own.connect(peer.local_addr().unwrap()).unwrap();
+        peer.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        channel.set_route(UdpRoute { socket: Arc::new(own), unconnected: None });
+        (channel, peer)
+    }
+
+    fn write(channel: &mut UdpChannel, seq: u64, size: u64) -> WriteOutcome {
+        let message = Message { seq, size: Bytes::new(size), due: Instant::ZERO };
+        let flow = FlowId::default();
+        let write = Write { flow, message, is_begun: false, written: Bytes::ZERO, expires: None };
+        channel.write(&write, Instant::ZERO)
+    }
+
+    /// RFC 768 and RFC 791: 65,535 - 20 - 8 bytes of payload at most. A part of a message is no message.
+    #[test]
+    fn a_message_that_no_datagram_holds_is_refused_and_not_cut() {
+        let (mut channel, peer) = echoing_end();
+        assert_eq!(write(&mut channel, 0, MAX_UDP_PAYLOAD + 1), WriteOutcome::Refused);
+        assert_eq!((channel.sent, channel.refusals.values().sum::<u64>()), (0, 1));
+        assert_eq!(write(&mut channel, 1, 160), WriteOutcome::Taken(Bytes::new(160)));
+        assert_eq!(peer.recv(&mut [0; 200]).unwrap(), 160, "nothing left before");
+    }
+
+    /// A second message has arrived before the first is answered: the echo is of the first all the same.
+    #[test]
+    fn an_echo_carries_no_other_messages_bytes() {
+        let (mut channel, peer) = echoing_end();
+        let mut payload = [0; 160];
+        for seq in [3, 4] {
+            crate::wire::write_header(&mut payload, 7, seq);
+            payload[159] = seq as u8;
+            assert!(channel.handle_datagram(&payload, None, false));
+            if seq == 3 {
+                channel.read(FlowId::default(), Bytes::MAX, Instant::ZERO).unwrap();
+            }
+        }
+        for (seq, last_byte) in [(4, Some(4)), (3, None)] {
+            write(&mut channel, seq, 160);
+            let mut echo = [0; 200];
+            let size = peer.recv(&mut echo).unwrap();
+            assert_eq!(read_header(&echo[..size], 7, 3), Some(seq));
+            assert!(last_byte.is_none_or(|byte| echo[159] == byte), "it is the message's own");
+        }
+    }
+}
