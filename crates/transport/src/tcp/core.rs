@@ -116,7 +116,7 @@ impl Core {
         if !self.is_open() {
             return Bytes::ZERO;
         }
-        let burst = u64::from(self.pace().burst()) * u64::from(self.sender.full_payload());
+        let burst = u64::from(self.pace().max_burst()) * u64::from(self.sender.full_payload());
         let size = rest.min(self.sender.part(burst, written, &self.scoreboard));
         if size > Bytes::ZERO {
             self.take(size);

@@ -28,7 +28,7 @@ use super::core::Core;
 use super::outbox::Polled;
 use super::receive::DataOutcome;
 use super::recovery::RecoveryState;
-use super::send::{BlockedBy, BurstDecision};
+use super::send::{BlockedBy, BurstDecision, BurstKind};
 use super::timers::TimerKind;
 use crate::cc::{Ack, RttSample};
 use crate::{
@@ -232,7 +232,7 @@ impl FastPath {
             if unsent.min(core.sender.usable(&core.scoreboard)) < u64::from(full) {
                 return false;
             }
-            let in_burst = core.sender.pacing().continues_burst(false);
+            let in_burst = core.sender.pacing().continues_burst(BurstKind::NewData);
             if !in_burst && let BurstDecision::Defer { cwnd_limited } = core.begin_burst(full, false, now) {
                 core.end_burst(cwnd_limited, BlockedBy::NoData, now);
                 return true;

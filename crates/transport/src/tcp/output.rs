@@ -19,7 +19,7 @@ use talkpath_units::{Bytes, Instant};
 use super::core::Core;
 use super::outbox::Polled;
 use super::recovery::{RecoveryState, SentSegment};
-use super::send::{BlockedBy, BurstDecision, BurstInput, Pace, SendDecision};
+use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, Pace, SendDecision};
 use super::timers::TimerKind;
 use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
@@ -112,7 +112,7 @@ impl Core {
         self.sender.pacing_mut().on_sent();
         if self.sender.pacing().is_enabled() {
             let pace = self.pace();
-            self.sender.pacing_mut().pace(sent.payload(), &pace);
+            self.sender.pacing_mut().lengthen_pause(sent.payload(), &pace);
         }
         Some(self.transmit_data(sent, now))
     }
@@ -180,9 +180,9 @@ impl Core {
             return None;
         }
         let pacing = self.sender.pacing();
-        if pacing.in_bursts() && !pacing.continues_burst(true) {
-            let burst = self.pace().burst();
-            self.sender.pacing_mut().begin_burst(burst, true, now);
+        if pacing.in_bursts() && !pacing.continues_burst(BurstKind::Retransmissions) {
+            let segments = self.pace().max_burst();
+            self.sender.pacing_mut().begin_burst(segments, BurstKind::Retransmissions, now);
         }
         let sent = self.scoreboard.retransmit(now)?;
         self.on_retransmitted(&sent, now);
@@ -193,7 +193,7 @@ impl Core {
     /// New data leaves if `cwnd` has room, and unless it waits for a larger burst.
     fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> Option<SentSegment> {
         self.restart_after_idle(now);
-        let in_burst = self.sender.pacing().continues_burst(false);
+        let in_burst = self.sender.pacing().continues_burst(BurstKind::NewData);
         if !in_burst {
             let cwnd_limited = match self.begin_burst(payload, fin, now) {
                 BurstDecision::Send(_) => None,
@@ -234,7 +234,7 @@ impl Core {
         }
         let decision = self.tso_burst(fin, now);
         if let BurstDecision::Send(segments) = decision {
-            self.sender.pacing_mut().begin_burst(segments, false, now);
+            self.sender.pacing_mut().begin_burst(segments, BurstKind::NewData, now);
         }
         decision
     }
@@ -253,11 +253,11 @@ impl Core {
             offered: self.sender.offered_bytes(&self.scoreboard),
             may_defer: !ends && self.recovery.state() == RecoveryState::Open,
             first_sent_at: self.scoreboard.first_sent_at(),
-            last_burst: self.sender.pacing().departs(),
+            last_burst: self.sender.pacing().departure(),
             min_burst: u64::from(self.congestion.control().min_burst()),
             srtt: self.rtt.srtt(),
         };
-        input.decide(|| u64::from(self.pace().burst()), now)
+        input.decide(|| u64::from(self.pace().max_burst()), now)
     }
 
     /// What bursts and their pace follow from.

@@ -375,7 +375,7 @@ impl Recovery {
             min_rtt: self.rack.min_rtt(),
             srtt: context.rtt.srtt(),
             phase: self.phase(),
-            departs: context.sender.pacing().departs(),
+            departs: context.sender.pacing().departure(),
         };
         context.congestion.on_feedback(&feedback);
     }

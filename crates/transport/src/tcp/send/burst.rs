@@ -105,6 +105,7 @@ mod tests {
 
     use super::*;
     use crate::tcp::core::Core;
+    use crate::tcp::send::BurstKind;
     use crate::{Role, Stack, TcpConfig};
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -129,7 +130,7 @@ mod tests {
 
     /// The same once `segments` of them have left at `now`.
     fn with_flight(mut tcp: Core, segments: u64, now: Instant) -> Core {
-        tcp.sender.pacing_mut().begin_burst(segments as u32, false, now);
+        tcp.sender.pacing_mut().begin_burst(segments as u32, BurstKind::NewData, now);
         for segment in 0..segments {
             tcp.sender.send_new(SMSS, false, segment > 0, &mut tcp.scoreboard, now);
         }
@@ -198,7 +199,7 @@ mod tests {
         let rtt = Duration::from_micros(1500);
         let tcp = || with_flight(sender(100, 200, rtt), 90, sent);
         let near = sent + Duration::from_micros(999);
-        assert_eq!(tcp().pace().burst(), 45);
+        assert_eq!(tcp().pace().max_burst(), 45);
         assert_eq!(tcp().tso_burst(false, near), BurstDecision::Defer { cwnd_limited: true });
         // The FIN's segment goes with what there is.
         assert_eq!(tcp().tso_burst(true, near), BurstDecision::Send(10));

@@ -26,7 +26,7 @@ pub use self::buffer::WRITE;
 use self::buffer::{Queue, SendBuffer};
 pub(super) use self::burst::{BurstDecision, BurstInput};
 use self::nagle::Nagle;
-pub(super) use self::pacing::{Pace, Pacing};
+pub(super) use self::pacing::{BurstKind, Pace, Pacing};
 use self::persist::Persist;
 use self::segments::Stream;
 pub(super) use self::segments::{BlockedBy, SendDecision};

@@ -1,77 +1,106 @@
-//! Pacing: how bursts of segments are spread over the round trip, and how large they are
-//! (tcp_update_pacing_rate, tcp_tso_autosize, tcp_update_skb_after_send).
+//! Pacing: how large the bursts of segments are, and how much time passes between two bursts.
 //!
-//! The rate is the congestion control's if it has one. Otherwise it is twice the window in a round trip below
-//! half of `ssthresh`, because slow start may still double, and 1.2 times above. Segments leave in bursts of
-//! a millisecond's worth, at least two, and in larger ones if the round trip is a few milliseconds. A sender
-//! that is not paced has the same bursts without time between them. The first ten segments are not paced. A
-//! burst that left late gives back up to half of its time.
+//! ```text
+//!   pacing rate = P * max(cwnd, segments sent and not acknowledged) / SRTT
+//!                 P = 2    if cwnd < ssthresh / 2, so that slow start can double cwnd in a round trip
+//!                 P = 1.2  otherwise
 //!
-//! Which bursts are deferred is in `burst`.
+//!   burst       = pacing rate * 2^-10 s, and 64 KiB / 2^(min RTT / 512 us) more;
+//!                 at least two segments, at most 64 KiB
+//!
+//!   pause       = bytes of the burst / pacing rate, from the start of one burst to the start of the next
+//! ```
+//!
+//! For example, `cwnd` = 100 segments of 1000 B in congestion avoidance and SRTT = 60 ms make 2 MB/s. That
+//! rate sends 1953 B in 2^-10 s, so a burst has two segments and a pause takes 1 ms. The shorter the path, the
+//! larger the bursts: at 1 ms of minimum round trip they are 32 KiB larger, at 10 ms no larger.
+//!
+//! - A congestion control that has a pacing rate of its own (BBR) replaces the formula of the rate.
+//! - A sender without pacing makes the same bursts without a pause, as a kernel does.
+//! - The first ten segments of a connection leave without a pause.
+//! - If a burst leaves late, the pause after it is shortened by the delay, but at most by half.
+//!
+//! Which bursts wait for a larger one is decided in `burst`. Source: Linux (tcp_update_pacing_rate,
+//! tcp_tso_autosize, tcp_update_skb_after_send).
 
 use talkpath_units::{Duration, Instant, Rate};
 
-/// The burst that leaves now, and when the next may.
+/// The burst that leaves now, and the earliest time of the next one.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Pacing {
+    /// True if there is a pause between two bursts.
     is_paced: bool,
+    /// True if segments leave in bursts. Paced segments always do.
     in_bursts: bool,
-    /// When the last burst left, or, paced, when its time is over (tcp_wstamp_ns).
-    next: Instant,
-    unpaced: u32,
-    /// The number of segments that may still leave with the last one. `repairs` if they are retransmissions.
-    burst: u32,
-    repairs: bool,
-    /// How late the burst left: what it may give back of its time.
-    late: Duration,
+    /// With pacing, the earliest time of the next burst. Without, the time of the last burst (tcp_wstamp_ns).
+    departure: Instant,
+    /// The number of segments that still leave without a pause at the beginning of the connection.
+    unpaced_left: u32,
+    /// The number of segments that the current burst may still send.
+    left_in_burst: u32,
+    /// What the current burst consists of.
+    kind: BurstKind,
+    /// How late the current burst left. The pauses after its segments use this time up.
+    lateness: Duration,
 }
 
-/// What the rate follows from, in segments.
+/// What a burst consists of. New data and retransmissions never share a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum BurstKind {
+    NewData,
+    Retransmissions,
+}
+
+/// What the pacing rate and the size of a burst follow from.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Pace {
+    /// In segments.
     pub(in crate::tcp) cwnd: u64,
+    /// In segments.
     pub(in crate::tcp) ssthresh: u64,
-    /// Unacknowledged.
+    /// The number of segments that were sent and are not acknowledged.
     pub(in crate::tcp) outstanding: u64,
+    /// Payload bytes of a full segment.
     pub(in crate::tcp) smss: u32,
+    /// `None` before the first sample.
     pub(in crate::tcp) srtt: Option<Duration>,
-    /// Zero before any sample.
+    /// The shortest round trip of the last minutes. Zero before the first sample.
     pub(in crate::tcp) min_rtt: Duration,
-    /// The congestion control's own rate.
+    /// The congestion control's own pacing rate, in place of the formula.
     pub(in crate::tcp) rate: Option<Rate>,
     /// The smallest burst, in segments.
     pub(in crate::tcp) min_burst: u32,
 }
 
 impl Pacing {
-    /// Paced segments leave in bursts, and so do a kernel's (`in_bursts`).
+    /// `in_bursts` is true for a sender that has a kernel's bursts, with or without pacing.
     pub(in crate::tcp) const fn new(is_paced: bool, in_bursts: bool) -> Self {
         Self {
             is_paced,
             in_bursts: is_paced || in_bursts,
-            next: Instant::ZERO,
-            unpaced: UNPACED,
-            burst: 0,
-            repairs: false,
-            late: Duration::ZERO,
+            departure: Instant::ZERO,
+            unpaced_left: UNPACED,
+            left_in_burst: 0,
+            kind: BurstKind::NewData,
+            lateness: Duration::ZERO,
         }
     }
 
-    /// True if segments are spread over the round trip.
+    /// True if there is a pause between two bursts.
     #[inline]
     pub(in crate::tcp) const fn is_enabled(&self) -> bool {
         self.is_paced
     }
 
-    /// When the next segment may leave, if that is later than `now`.
+    /// The end of the pause, if no segment may leave before that.
     #[inline]
     pub(in crate::tcp) fn waits_until(&self, now: Instant) -> Option<Instant> {
-        (self.is_paced && self.burst == 0 && self.next > now).then_some(self.next)
+        (self.is_paced && self.left_in_burst == 0 && self.departure > now).then_some(self.departure)
     }
 
-    /// When the last burst left or, paced, when its time is over.
-    pub(in crate::tcp) const fn departs(&self) -> Instant {
-        self.next
+    /// With pacing, the earliest time of the next burst. Without, the time of the last burst.
+    pub(in crate::tcp) const fn departure(&self) -> Instant {
+        self.departure
     }
 
     /// True if segments leave in bursts.
@@ -80,119 +109,124 @@ impl Pacing {
         self.in_bursts
     }
 
-    /// True if the next segment belongs to the burst that has begun. `repairs` if it is a retransmission.
+    /// True if the next segment, which is of `kind`, belongs to the current burst.
     #[inline]
-    pub(in crate::tcp) const fn continues_burst(&self, repairs: bool) -> bool {
-        self.burst > 0 && self.repairs == repairs
+    pub(in crate::tcp) fn continues_burst(&self, kind: BurstKind) -> bool {
+        self.left_in_burst > 0 && self.kind == kind
     }
 
-    /// This number of `segments` may leave together now.
+    /// Begins a burst of at most this number of `segments`.
     #[inline]
-    pub(in crate::tcp) fn begin_burst(&mut self, segments: u32, repairs: bool, now: Instant) {
-        (self.burst, self.repairs) = (segments, repairs);
-        self.late = now.since(self.next);
-        self.next = self.next.max(now);
+    pub(in crate::tcp) fn begin_burst(&mut self, segments: u32, kind: BurstKind, now: Instant) {
+        (self.left_in_burst, self.kind) = (segments, kind);
+        self.lateness = now.since(self.departure);
+        self.departure = self.departure.max(now);
     }
 
-    /// Nothing is left that could leave now. What leaves later is a burst of its own.
+    /// Ends the current burst, because no further segment may leave now.
     #[inline]
     pub(in crate::tcp) const fn end_burst(&mut self) {
-        self.burst = 0;
+        self.left_in_burst = 0;
     }
 
-    /// A segment of the burst leaves.
+    /// Counts a segment of the current burst.
     #[inline]
     pub(in crate::tcp) const fn on_sent(&mut self) {
-        self.burst = self.burst.saturating_sub(1);
+        self.left_in_burst = self.left_in_burst.saturating_sub(1);
     }
 
-    /// The segment carries `payload` bytes: the next burst waits for as long as they take.
-    pub(in crate::tcp) fn pace(&mut self, payload: u32, pace: &Pace) {
-        if self.unpaced > 0 {
-            self.unpaced -= 1;
+    /// Lengthens the pause before the next burst by the time that `payload` bytes take at the pacing rate.
+    pub(in crate::tcp) fn lengthen_pause(&mut self, payload: u32, pace: &Pace) {
+        if self.unpaced_left > 0 {
+            self.unpaced_left -= 1;
             return;
         }
-        let span = pace.span(payload);
-        let given_back = (span / 2).min(self.late);
-        self.late = self.late.saturating_sub(given_back);
-        self.next += span.saturating_sub(given_back);
+        let pause = pace.time_of(payload);
+        let shortened_by = (pause / 2).min(self.lateness);
+        self.lateness = self.lateness.saturating_sub(shortened_by);
+        self.departure += pause.saturating_sub(shortened_by);
     }
 }
 
 impl Pace {
-    /// How long `payload` bytes take at the pacing rate. Nothing before the first round trip was measured.
-    fn span(&self, payload: u32) -> Duration {
-        let Some((bytes, nanos)) = self.rate() else { return Duration::ZERO };
-        let span = u128::from(payload) * nanos / bytes.max(1);
-        Duration::from_nanos(u64::try_from(span).unwrap_or(u64::MAX))
+    /// The time that `payload` bytes take at the pacing rate. Zero before the first round trip is measured.
+    fn time_of(&self, payload: u32) -> Duration {
+        let Some((bytes, nanos)) = self.rate_as_fraction() else { return Duration::ZERO };
+        let time = u128::from(payload) * nanos / bytes.max(1);
+        Duration::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    /// The pacing rate: bytes, in nanoseconds.
-    fn rate(&self) -> Option<(u128, u128)> {
+    /// The pacing rate as a number of bytes and the nanoseconds in which they leave.
+    fn rate_as_fraction(&self) -> Option<(u128, u128)> {
         if let Some(rate) = self.rate {
-            return Some((u128::from(rate.as_bps()), 8 * NANOS_IN_S));
+            return Some((u128::from(rate.as_bps()), 8 * NANOS_PER_S));
         }
         let srtt = self.srtt?;
-        let window = self.cwnd.max(self.outstanding).max(1).saturating_mul(u64::from(self.smss));
-        Some((u128::from(window) * u128::from(self.percent()), u128::from(srtt.as_nanos()) * 100))
+        let window_bytes = self.cwnd.max(self.outstanding).max(1).saturating_mul(u64::from(self.smss));
+        Some((
+            u128::from(window_bytes) * u128::from(self.windows_per_srtt_percent()),
+            u128::from(srtt.as_nanos()) * 100,
+        ))
     }
 
-    /// The bytes that the pacing rate sends in 2^-10 s.
-    fn bytes_a_burst(&self) -> Option<u64> {
-        if let Some(rate) = self.rate {
-            return Some((rate.as_bps() / 8) >> BURST_SHIFT);
-        }
-        let bytes = self.segments_in_srtt_seconds().saturating_mul(u64::from(self.smss));
-        Some((bytes / self.srtt?.as_micros().max(1)) >> BURST_SHIFT)
-    }
-
-    /// The segments that the pacing rate sends in as many seconds as the round trip has microseconds.
-    const fn segments_in_srtt_seconds(&self) -> u64 {
-        let segments = if self.cwnd > self.outstanding { self.cwnd } else { self.outstanding };
-        // Percent of a window a microsecond, to segments a second.
-        (if segments == 0 { 1 } else { segments }).saturating_mul(self.percent() * (MICROS_IN_S / 100))
-    }
-
-    /// True if the rate sends less than `min_burst` and one segment in 2^-10 s. Most rates do, and this needs
-    /// no division.
-    fn is_below_one_more(&self) -> bool {
-        let (None, Some(srtt)) = (self.rate, self.srtt) else { return false };
-        let one_more = (u64::from(self.min_burst) + 1) << BURST_SHIFT;
-        self.segments_in_srtt_seconds() < one_more.saturating_mul(srtt.as_micros().max(1))
-    }
-
-    /// Windows a round trip, in percent.
-    const fn percent(&self) -> u64 {
+    /// The factor `P` of the module's formula, in percent.
+    const fn windows_per_srtt_percent(&self) -> u64 {
         if self.cwnd < self.ssthresh / 2 { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT }
     }
 
-    /// The largest burst, in segments (tcp_tso_autosize).
-    pub(in crate::tcp) fn burst(&self) -> u32 {
-        let shift = self.min_rtt.as_micros() >> RTT_SHIFT;
-        let short_path = if shift < u64::from(u32::BITS) { MAX_BURST >> shift } else { 0 };
-        if short_path == 0 && self.is_below_one_more() {
+    /// The largest burst, in segments.
+    pub(in crate::tcp) fn max_burst(&self) -> u32 {
+        let halvings = self.min_rtt.as_micros() >> HALVING_TIME_SHIFT;
+        let short_path_bytes = if halvings < u64::from(u32::BITS) { MAX_BURST_BYTES >> halvings } else { 0 };
+        if short_path_bytes == 0 && self.sends_less_than_min_burst_and_one() {
             return self.min_burst;
         }
-        let Some(bytes) = self.bytes_a_burst() else { return self.min_burst };
-        let segments = bytes.saturating_add(short_path).min(MAX_BURST) / u64::from(self.smss.max(1));
+        let Some(bytes) = self.bytes_per_burst_time() else { return self.min_burst };
+        let bytes = bytes.saturating_add(short_path_bytes).min(MAX_BURST_BYTES);
+        let segments = bytes / u64::from(self.smss.max(1));
         u32::try_from(segments).unwrap_or(u32::MAX).max(self.min_burst)
+    }
+
+    /// True if the pacing rate sends less than `min_burst` + 1 segments in 2^-10 s. That is so for most rates,
+    /// and this comparison takes no division.
+    fn sends_less_than_min_burst_and_one(&self) -> bool {
+        let (None, Some(srtt)) = (self.rate, self.srtt) else { return false };
+        let segments_per_s = (u64::from(self.min_burst) + 1) << BURST_TIME_SHIFT;
+        self.rate_times_srtt() < segments_per_s.saturating_mul(srtt.as_micros().max(1))
+    }
+
+    /// The number of bytes that the pacing rate sends in 2^-10 s.
+    fn bytes_per_burst_time(&self) -> Option<u64> {
+        if let Some(rate) = self.rate {
+            return Some((rate.as_bps() / 8) >> BURST_TIME_SHIFT);
+        }
+        let byte_rate_times_srtt = self.rate_times_srtt().saturating_mul(u64::from(self.smss));
+        Some((byte_rate_times_srtt / self.srtt?.as_micros().max(1)) >> BURST_TIME_SHIFT)
+    }
+
+    /// The pacing rate in segments per second, multiplied by SRTT in microseconds.
+    const fn rate_times_srtt(&self) -> u64 {
+        let segments = if self.cwnd > self.outstanding { self.cwnd } else { self.outstanding };
+        let segments = if segments == 0 { 1 } else { segments };
+        segments.saturating_mul(self.windows_per_srtt_percent() * (MICROS_PER_S / 100))
     }
 }
 
-const NANOS_IN_S: u128 = 1_000_000_000;
-const MICROS_IN_S: u64 = 1_000_000;
-/// net.ipv4.tcp_pacing_ss_ratio.
+const NANOS_PER_S: u128 = 1_000_000_000;
+const MICROS_PER_S: u64 = 1_000_000;
+/// Linux: net.ipv4.tcp_pacing_ss_ratio.
 const SLOW_START_PERCENT: u64 = 200;
-/// net.ipv4.tcp_pacing_ca_ratio.
+/// Linux: net.ipv4.tcp_pacing_ca_ratio.
 const AVOIDANCE_PERCENT: u64 = 120;
-/// tcp_update_skb_after_send, after sch_fq's initial quantum of ten segments.
+/// The initial quantum of Linux's sch_fq, ten segments, which tcp_update_skb_after_send repeats.
 const UNPACED: u32 = 10;
-/// sk_pacing_shift: 2^-10 s.
-const BURST_SHIFT: u32 = 10;
-/// net.ipv4.tcp_tso_rtt_log.
-const RTT_SHIFT: u32 = 9;
-/// sk_gso_max_size.
-const MAX_BURST: u64 = 65_536;
+/// A burst is what the pacing rate sends in 2^-10 s (Linux: sk_pacing_shift).
+const BURST_TIME_SHIFT: u32 = 10;
+/// The bytes that a short path adds to a burst are halved for each 2^9 us of minimum round trip (Linux:
+/// net.ipv4.tcp_tso_rtt_log).
+const HALVING_TIME_SHIFT: u32 = 9;
+/// The largest burst, and what the shortest path adds to one (Linux: sk_gso_max_size).
+const MAX_BURST_BYTES: u64 = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -213,27 +247,28 @@ mod tests {
 
     #[test]
     fn a_window_takes_half_a_round_trip_in_slow_start_and_five_sixths_later() {
-        assert_eq!(pace(10, u64::MAX).span(1000), Duration::from_millis(6));
-        assert_eq!(pace(10, 20).span(1000), Duration::from_millis(10));
+        assert_eq!(pace(10, u64::MAX).time_of(1000), Duration::from_millis(6));
+        assert_eq!(pace(10, 20).time_of(1000), Duration::from_millis(10));
     }
 
     #[test]
     fn the_congestion_controls_own_rate_is_used_first() {
         let pace = Pace { rate: Some(Rate::from_bps(8_000_000)), ..pace(10, 20) };
-        assert_eq!(pace.span(1000), Duration::from_millis(1));
+        assert_eq!(pace.time_of(1000), Duration::from_millis(1));
     }
 
     fn send(pacing: &mut Pacing, segments: u32, at: Instant) {
         assert!(pacing.waits_until(at).is_none());
-        pacing.begin_burst(segments, false, at);
+        pacing.begin_burst(segments, BurstKind::NewData, at);
         for _ in 0..segments {
-            assert!(pacing.continues_burst(false) && !pacing.continues_burst(true));
+            assert!(pacing.continues_burst(BurstKind::NewData));
+            assert!(!pacing.continues_burst(BurstKind::Retransmissions));
             pacing.on_sent();
             if pacing.is_enabled() {
-                pacing.pace(1000, &pace(10, 20));
+                pacing.lengthen_pause(1000, &pace(10, 20));
             }
         }
-        assert!(!pacing.continues_burst(false));
+        assert!(!pacing.continues_burst(BurstKind::NewData));
     }
 
     #[test]
@@ -252,15 +287,22 @@ mod tests {
     #[test]
     fn a_burst_that_ran_out_of_data_is_over() {
         let mut pacing = Pacing::new(true, false);
-        pacing.unpaced = 0;
+        pacing.unpaced_left = 0;
         let start = Instant::from_millis(100);
-        pacing.next = start;
-        pacing.begin_burst(2, false, start);
+        pacing.departure = start;
+        pacing.begin_burst(2, BurstKind::NewData, start);
         pacing.on_sent();
-        pacing.pace(1000, &pace(10, 20));
+        pacing.lengthen_pause(1000, &pace(10, 20));
         assert_eq!(pacing.waits_until(start), None);
         pacing.end_burst();
         assert_eq!(pacing.waits_until(start), Some(Instant::from_millis(110)));
+    }
+
+    /// The example of the module: 1.2 * 100 segments of 1000 B per 60 ms are 2 MB/s.
+    #[test]
+    fn two_segments_leave_each_millisecond_at_two_megabytes_per_second() {
+        let pace = Pace { srtt: Some(Duration::from_millis(60)), ..pace(100, 20) };
+        assert_eq!((pace.max_burst(), pace.time_of(2000)), (2, Duration::from_millis(1)));
     }
 
     #[test]
@@ -269,15 +311,15 @@ mod tests {
         for _ in 0..20 {
             send(&mut pacing, 2, Instant::from_millis(100));
         }
-        assert_eq!(pacing.departs(), Instant::from_millis(100));
+        assert_eq!(pacing.departure(), Instant::from_millis(100));
     }
 
     /// tcp_tso_autosize: 2^-10 s at 100 Mbit/s are 12 segments; on 1 ms half of 64 KiB more.
     #[test]
     fn bursts_grow_with_the_rate_and_on_short_paths() {
         let fast = Pace { rate: Some(Rate::from_bps(100_000_000)), ..pace(10, 20) };
-        assert_eq!((pace(10, 20).burst(), fast.burst()), (2, 12));
+        assert_eq!((pace(10, 20).max_burst(), fast.max_burst()), (2, 12));
         let short = Pace { min_rtt: Duration::from_millis(1), ..fast };
-        assert_eq!(short.burst(), (12_207 + 32_768) / 1000);
+        assert_eq!(short.max_burst(), (12_207 + 32_768) / 1000);
     }
 }
