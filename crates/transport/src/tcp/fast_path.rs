@@ -29,7 +29,7 @@ use super::outbox::Polled;
 use super::receive::DataOutcome;
 use super::recovery::RecoveryState;
 use super::send::{BlockedBy, BurstDecision, BurstKind};
-use super::timers::TimerKind;
+use super::timers::TimerSlot;
 use crate::cc::{Ack, RttSample};
 use crate::{
     Counters, Delivery, Ecn, Flags, Levels, Message, Observation, Outlet, Packet, Refused, Role, Segment,
@@ -178,7 +178,7 @@ impl FastPath {
         core.congestion.control_mut().on_rtt(latest, RttSample { now, snd_una: ack, snd_max });
         core.recovery.on_plain_progress(latest, (run.last_sent, ack), now);
         if core.scoreboard.is_empty() {
-            core.timers.clear(TimerKind::Retransmission);
+            core.timers.clear(TimerSlot::Loss);
         } else if has_sack {
             let (recovery, mut context) = core.recovery_context(now);
             recovery.arm(true, &mut context);

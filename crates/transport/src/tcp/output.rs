@@ -20,7 +20,7 @@ use super::core::Core;
 use super::outbox::Polled;
 use super::recovery::{RecoveryState, SentSegment};
 use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, Pace, SendDecision};
-use super::timers::TimerKind;
+use super::timers::{TimerKind, TimerSlot};
 use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
@@ -326,7 +326,7 @@ impl Core {
             flags = flags.with(Flags::FIN);
             self.state.on_fin_sent();
         }
-        if !self.timers.is_running(TimerKind::Retransmission) {
+        if !self.timers.is_running(TimerSlot::Loss) {
             self.arm_retransmission(now);
         }
         let start = sent.start();

@@ -1,61 +1,91 @@
-//! The connection's timers.
+//! The connection's timers: when each one expires, and which ones share a deadline.
 //!
-//! Retransmission, loss probe and reordering share one deadline, as in Linux (icsk_pending): setting one
-//! replaces the others.
+//! Retransmission, loss probe and reordering share one deadline, as in Linux (icsk_pending). At most one of
+//! the three runs: to set one of them replaces the one that ran. The RTO is not lost by that, because the code
+//! that handles a probe's or a reordering timeout sets the retransmission timer again
+//! (Recovery::restart_retransmission).
 //!
-//! This file keeps the deadlines. Each is set by the room that waits:
+//! Only the deadlines are here. This table names the code that sets each timer, and the code that stops it:
 //!
-//! ```text
-//!  RTO            data leaves: Core::arm_retransmission (core.rs)
-//!                 an acknowledgement comes: Recovery::arm (recovery/probe.rs), without SACK recovery/reno.rs
-//!  delayed ACK    receive/ack_policy.rs
-//! ```
+//! | timer | set when | by | stopped when |
+//! | --- | --- | --- | --- |
+//! | retransmission | data leaves and no loss timer runs | `Core::transmit_data` | all is acknowledged |
+//! | | new data is acknowledged | `Recovery::restart_retransmission`, `recovery/reno.rs` | |
+//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm` (`recovery/probe.rs`) | the same |
+//! | reordering | a segment may soon be late | `Recovery::mark_by_time` (`recovery/rack.rs`) | the same |
+//! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
+//! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |
+//! | pacing | the next segment has to pause | `Core::next_data` (`output.rs`) | it expires |
 
 use talkpath_units::Instant;
 
-/// What a deadline is for.
+/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {
-    /// Unacknowledged data, SYN or FIN (RFC 6298 §5).
+    /// Unacknowledged data, a SYN or a FIN is sent again (RFC 6298 §5).
     Retransmission,
-    /// A tail loss probe (RFC 8985 §7.2).
+    /// A tail loss probe leaves (RFC 8985 §7.2).
     LossProbe,
-    /// A segment that is late once the reordering window has passed (RFC 8985 §6.2 step 5).
+    /// The reordering window of a segment is over: the segment counts as lost (RFC 8985 §6.2 step 5).
     Reordering,
-    /// Data waits for a window with nothing in flight (RFC 9293 §3.8.6.1).
+    /// A probe of the far end's closed window leaves (RFC 9293 §3.8.6.1).
     Persist,
-    /// A delayed acknowledgement (RFC 9293 §3.8.6.3).
+    /// A delayed acknowledgement leaves (RFC 9293 §3.8.6.3).
     DelayedAck,
     /// The next paced segment may leave.
     Pacing,
 }
 
-/// When each timer expires. [`Instant::MAX`] if it does not run.
+/// A place for one deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimerSlot {
+    /// Retransmission, loss probe or reordering, whichever was set last.
+    Loss,
+    Persist,
+    DelayedAck,
+    Pacing,
+}
+
+/// The deadline of each slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers {
-    deadlines: [Instant; SLOTS],
-    /// What the shared deadline is, or was last, for.
+    /// In the order of [`TimerSlot`]. [`Instant::MAX`] if no timer of the slot runs.
+    deadlines: [Instant; 4],
+    /// The timer in [`TimerSlot::Loss`]. The value stays when the timer expires.
     loss: TimerKind,
+}
+
+impl TimerKind {
+    /// The slot that holds this timer's deadline.
+    const fn slot(self) -> TimerSlot {
+        match self {
+            Self::Retransmission | Self::LossProbe | Self::Reordering => TimerSlot::Loss,
+            Self::Persist => TimerSlot::Persist,
+            Self::DelayedAck => TimerSlot::DelayedAck,
+            Self::Pacing => TimerSlot::Pacing,
+        }
+    }
 }
 
 impl Timers {
     pub(crate) const fn new() -> Self {
-        Self { deadlines: [Instant::MAX; SLOTS], loss: TimerKind::Retransmission }
+        Self { deadlines: [Instant::MAX; 4], loss: TimerKind::Retransmission }
     }
 
+    /// Starts a timer in its slot, in place of the timer that ran there.
     #[inline]
     pub(crate) const fn set(&mut self, kind: TimerKind, deadline: Instant) {
-        self.deadlines[slot(kind)] = deadline;
-        if slot(kind) == LOSS {
+        self.deadlines[kind.slot() as usize] = deadline;
+        if matches!(kind.slot(), TimerSlot::Loss) {
             self.loss = kind;
         }
     }
 
-    /// Stops a timer, and what shares its deadline.
+    /// Stops the timer of a slot. For [`TimerSlot::Loss`] that is whichever of the three runs.
     #[inline]
-    pub(crate) const fn clear(&mut self, kind: TimerKind) {
-        self.deadlines[slot(kind)] = Instant::MAX;
-        if slot(kind) == LOSS {
+    pub(crate) const fn clear(&mut self, slot: TimerSlot) {
+        self.deadlines[slot as usize] = Instant::MAX;
+        if matches!(slot, TimerSlot::Loss) {
             self.loss = TimerKind::Retransmission;
         }
     }
@@ -64,51 +94,41 @@ impl Timers {
         *self = Self::new();
     }
 
-    pub(crate) fn deadline(&self, kind: TimerKind) -> Option<Instant> {
-        let deadline = self.deadlines[slot(kind)];
+    /// The deadline of a slot. `None` if no timer runs there.
+    pub(crate) fn deadline(&self, slot: TimerSlot) -> Option<Instant> {
+        let deadline = self.deadlines[slot as usize];
         (deadline != Instant::MAX).then_some(deadline)
     }
 
-    /// True if the timer, or one that shares its deadline, runs.
+    /// True if a timer of the slot runs.
     #[inline]
-    pub(crate) fn is_running(&self, kind: TimerKind) -> bool {
-        self.deadlines[slot(kind)] != Instant::MAX
+    pub(crate) fn is_running(&self, slot: TimerSlot) -> bool {
+        self.deadlines[slot as usize] != Instant::MAX
     }
 
-    /// Which of the three that share a deadline was set last.
+    /// The loss timer that runs, or the one that expired last if none runs. After [`Timers::clear`] it is the
+    /// retransmission timer.
     #[inline]
     pub(crate) const fn loss_timer(&self) -> TimerKind {
         self.loss
     }
 
-    /// The earliest deadline.
+    /// The earliest deadline. `None` if no timer runs.
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
-        let [a, b, c, d] = self.deadlines;
-        let next = a.min(b).min(c.min(d));
+        let [loss, persist, delayed_ack, pacing] = self.deadlines;
+        let next = loss.min(persist).min(delayed_ack.min(pacing));
         (next != Instant::MAX).then_some(next)
     }
 
-    /// Stops and returns a timer whose deadline has come, in the order of [`TimerKind`].
+    /// Stops a timer whose deadline has come, and returns it. If several have expired, the first slot's timer
+    /// is returned first.
     pub(crate) fn take_expired(&mut self, now: Instant) -> Option<TimerKind> {
         let kinds = [self.loss, TimerKind::Persist, TimerKind::DelayedAck, TimerKind::Pacing];
-        let kind =
-            kinds.into_iter().find(|&kind| self.is_running(kind) && self.deadlines[slot(kind)] <= now)?;
-        self.deadlines[slot(kind)] = Instant::MAX;
-        Some(kind)
-    }
-}
-
-const SLOTS: usize = 4;
-/// The shared deadline's.
-const LOSS: usize = 0;
-
-const fn slot(kind: TimerKind) -> usize {
-    match kind {
-        TimerKind::Retransmission | TimerKind::LossProbe | TimerKind::Reordering => LOSS,
-        TimerKind::Persist => 1,
-        TimerKind::DelayedAck => 2,
-        TimerKind::Pacing => 3,
+        let expired = |&deadline: &Instant| deadline != Instant::MAX && deadline <= now;
+        let slot = self.deadlines.iter().position(expired)?;
+        self.deadlines[slot] = Instant::MAX;
+        Some(kinds[slot])
     }
 }
 
@@ -128,7 +148,7 @@ mod tests {
         assert_eq!(timers.next(), Some(Instant::from_millis(200)));
     }
 
-    /// icsk_pending.
+    /// Linux: icsk_pending.
     #[test]
     fn a_probe_takes_the_place_of_the_retransmission_timer() {
         let mut timers = Timers::new();
@@ -136,5 +156,16 @@ mod tests {
         timers.set(TimerKind::LossProbe, Instant::from_millis(80));
         assert_eq!(timers.take_expired(Instant::from_millis(300)), Some(TimerKind::LossProbe));
         assert_eq!(timers.next(), None);
+    }
+
+    /// Stopping a slot stops the timer that runs there, whichever it is.
+    #[test]
+    fn a_stopped_slot_forgets_which_loss_timer_ran() {
+        let mut timers = Timers::new();
+        timers.set(TimerKind::Reordering, Instant::from_millis(80));
+        timers.set(TimerKind::Persist, Instant::from_millis(90));
+        timers.clear(TimerSlot::Loss);
+        assert!(!timers.is_running(TimerSlot::Loss) && timers.is_running(TimerSlot::Persist));
+        assert_eq!(timers.loss_timer(), TimerKind::Retransmission);
     }
 }

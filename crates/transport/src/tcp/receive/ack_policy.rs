@@ -23,7 +23,7 @@ use talkpath_units::{Duration, Instant};
 use self::linux::LinuxAcks;
 use crate::DelayedAck;
 use crate::tcp::clock::{HostClock, whole_ticks};
-use crate::tcp::timers::{TimerKind, Timers};
+use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 
 /// What the policy needs to know of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +186,7 @@ impl AckPolicy {
         self.filled_gap = false;
         self.acked_to = rcv_nxt;
         self.window_sent = offered;
-        timers.clear(TimerKind::DelayedAck);
+        timers.clear(TimerSlot::DelayedAck);
     }
 
     /// What a processed segment released has left. Returns true if an acknowledgement of its own has to leave
@@ -226,7 +226,7 @@ impl AckPolicy {
     fn delay(&mut self, unacked: u64, deadline: Instant, context: &AckContext, timers: &mut Timers) {
         if unacked >= ACKNOWLEDGED_SEGMENTS * u64::from(self.full_segment) {
             self.acknowledge_after_read(context, timers);
-        } else if !timers.is_running(TimerKind::DelayedAck) {
+        } else if !timers.is_running(TimerSlot::DelayedAck) {
             timers.set(TimerKind::DelayedAck, deadline);
         }
     }
@@ -351,7 +351,7 @@ mod tests {
         let quick =
             (1..=17).take_while(|&n| data(&mut policy, &mut timers, 20 * n, 160, 1 + 160 * n)).count();
         assert_eq!(quick, 16);
-        assert!(timers.is_running(TimerKind::DelayedAck));
+        assert!(timers.is_running(TimerSlot::DelayedAck));
     }
 
     /// tcp_measure_rcv_mss: the largest seen; or two equal ones in a row.

@@ -13,7 +13,7 @@ use super::DUPLICATE_THRESHOLD;
 use super::{Context, IncomingAck, Recovery, RecoveryState};
 use crate::cc::{Ack, RecoveryAck, RttSample};
 use crate::tcp::congestion::Delivery;
-use crate::tcp::timers::TimerKind;
+use crate::tcp::timers::{TimerKind, TimerSlot};
 
 /// Duplicate acknowledgements in a row, and what they allowed.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl Recovery {
         }
         // RFC 6298 §5.2 and §5.3.
         if context.scoreboard.is_empty() {
-            context.timers.clear(TimerKind::Retransmission);
+            context.timers.clear(TimerSlot::Loss);
         } else if rearm {
             context.timers.set(TimerKind::Retransmission, context.rtt.deadline(now));
         }

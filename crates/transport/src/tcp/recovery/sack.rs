@@ -20,7 +20,7 @@ use super::outcome::AckOutcome;
 use super::{Context, IncomingAck, Recovery, RecoveryState};
 use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
-use crate::tcp::timers::TimerKind;
+use crate::tcp::timers::TimerSlot;
 
 /// How losses are found with SACK, and RFC 6675's count.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ impl Recovery {
             rearm &= self.recover(arrived, &outcome, context);
         }
         if context.scoreboard.is_empty() {
-            context.timers.clear(TimerKind::Retransmission);
+            context.timers.clear(TimerSlot::Loss);
         } else if rearm {
             self.arm(true, context);
         }

@@ -3,7 +3,7 @@
 use talkpath_units::Instant;
 
 use crate::tcp::rtt::RttEstimator;
-use crate::tcp::timers::{TimerKind, Timers};
+use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 
 /// The state of the persist timer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +22,7 @@ impl Persist {
 
     #[inline]
     pub(super) fn is_active(&self, timers: &Timers) -> bool {
-        self.due || self.backoff > 0 || timers.is_running(TimerKind::Persist)
+        self.due || self.backoff > 0 || timers.is_running(TimerSlot::Persist)
     }
 
     #[inline]
@@ -33,13 +33,13 @@ impl Persist {
     /// Everything that may leave has left. The timer runs while data waits for the window alone.
     #[inline]
     pub(super) fn update(&mut self, is_blocked: bool, rtt: &RttEstimator, timers: &mut Timers, now: Instant) {
-        let runs = timers.is_running(TimerKind::Persist);
+        let runs = timers.is_running(TimerSlot::Persist);
         if is_blocked {
             if !runs {
                 timers.set(TimerKind::Persist, rtt.persist_deadline(self.backoff, now));
             }
         } else if runs || self.backoff > 0 {
-            timers.clear(TimerKind::Persist);
+            timers.clear(TimerSlot::Persist);
             self.backoff = 0;
         }
     }

@@ -13,7 +13,7 @@ use talkpath_units::{Duration, Instant};
 use super::{ACKNOWLEDGED_SEGMENTS, AckContext};
 use crate::tcp::clock::{HostClock, whole_ticks};
 use crate::tcp::rtt::on_wheel;
-use crate::tcp::timers::{TimerKind, Timers};
+use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 
 /// The state of Linux's policy at one end.
 #[derive(Clone, Debug)]
@@ -174,7 +174,7 @@ impl LinuxAcks {
             0 => context.now.saturating_add(ato),
             tick => self.clock.when(on_wheel(ato, self.clock.read(context.now), tick)),
         };
-        if let Some(running) = timers.deadline(TimerKind::DelayedAck) {
+        if let Some(running) = timers.deadline(TimerSlot::DelayedAck) {
             // The timer wheel adds a jiffy to what the timer was set for.
             let soon = context.now.saturating_add(ato / 4 + self.tick);
             if running <= soon {
