@@ -1,32 +1,38 @@
 //! Round-trip time and retransmission timeout: SRTT, RTTVAR, RTO (RFC 6298 §2 and §5).
 //!
 //! ```text
-//!             variance term              bounds of the RTO       ticks
-//!   Rfc6298   4 RTTVAR, at least G       min_rto to 60 s         timeouts are rounded up to whole ticks
-//!   Linux     as above, at least         up to 120 s             the timer wheel, which is coarser for long
-//!             min_rto (200 ms)                                   timeouts
-//!   Ticks     8 SRTT and 4 RTTVAR are    min_rto to 64 s         counted from the last tick
-//!             whole ticks, truncated
+//!   rule      RTO                                              at least   at most
+//!   Rfc6298   SRTT + max(4 RTTVAR, G)                          min_rto    60 s
+//!   Linux     SRTT + max(4 RTTVAR, min_rto)                    -          120 s
+//!   Ticks     SRTT + 4 RTTVAR, each truncated to whole ticks   min_rto    64 s
 //! ```
 //!
-//! Linux (tcp_rtt_estimator, tcp_set_rto) sets its minimum under the variance term alone, so that the RTO is
-//! SRTT and at least 200 ms. It lets the term fall once in a round trip, and gives less weight to a falling
-//! round trip. BSD (tcp_xmit_timer) counts in ticks and truncates: less than four ticks of 4 RTTVAR never
-//! decay, so that with round trips below a tick the RTO stays at three to five ticks instead of its minimum
-//! of two.
+//! G is the tick of the host's clock. The rules differ in three more points:
+//!
+//! - **When a timer expires.** Linux's timer wheel rounds the time up, and the longer the timer, the coarser
+//!   the step ([`on_wheel`]). Under the other two rules a timer expires at a tick: the timeout is rounded up
+//!   to whole ticks and counts from the last tick.
+//! - **How RTTVAR falls.** Under Linux's rule it is the largest deviation of a round trip, so it rises at
+//!   once and falls only once per round trip. A sample below SRTT raises it by less
+//!   ([`LinuxDeviation::on_sample`]).
+//! - **What truncation does.** Under the rule Ticks (BSD) a round trip below a tick cannot bring 4 RTTVAR
+//!   below two or three ticks, because a quarter of less than four ticks is truncated to nothing. The RTO
+//!   then stays at three to five ticks, and never reaches its minimum of two.
+//!
+//! Sources: tcp_rtt_estimator and tcp_set_rto of Linux; tcp_xmit_timer of 4.3BSD-Reno.
 
 use talkpath_units::{Duration, Instant};
 
 use super::clock::{HostClock, round_up, whole_ticks};
 
-/// By which rule SRTT, RTTVAR and RTO are computed.
+/// The rule that SRTT, RTTVAR and RTO follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RttRule {
     /// RFC 6298 §2.
     Rfc6298,
-    /// tcp_xmit_timer of 4.3BSD-Reno.
+    /// 4.3BSD-Reno (tcp_xmit_timer).
     Ticks,
-    /// tcp_rtt_estimator.
+    /// Linux (tcp_rtt_estimator).
     Linux,
 }
 
@@ -34,29 +40,37 @@ pub(crate) enum RttRule {
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     rule: RttRule,
-    /// The clock's tick G. Zero for a clock as fine as the arena's.
+    /// The tick G of the host's clock. Zero means that the clock is exact.
     granularity: Duration,
     clock: HostClock,
     min_rto: Duration,
-    /// 8 SRTT in nanoseconds. Zero before the first sample.
+    /// 8 SRTT in nanoseconds. Zero before the first sample. A multiple of G under the rule Ticks.
     srtt_x8: u64,
-    /// 4 RTTVAR in nanoseconds: the term that is added to SRTT.
-    variance_term: u64,
-    /// Linux: 4 times the mean deviation, and its maximum over the current round trip.
-    mdev: u64,
-    mdev_max: u64,
-    /// Linux: the round trip of `mdev_max` ends when this is acknowledged.
-    round_end: u64,
+    /// 4 RTTVAR in nanoseconds. A multiple of G under the rule Ticks, at least `min_rto` under Linux's.
+    rttvar_x4: u64,
+    /// Only Linux's rule uses it.
+    deviation: LinuxDeviation,
     /// The RTO before back-off.
     base_rto: Duration,
-    /// The number of times that it was doubled.
+    /// The number of times that `base_rto` is doubled.
     backoff: u32,
-    /// The RTO with its back-off.
+    /// The RTO after back-off.
     rto: Duration,
 }
 
+/// What Linux derives RTTVAR from.
+#[derive(Clone, Copy, Debug)]
+struct LinuxDeviation {
+    /// 4 times the mean deviation of the samples from SRTT, in nanoseconds (mdev_us).
+    mean_x4: u64,
+    /// The maximum of `mean_x4` over the current round trip, but at least `min_rto` (mdev_max_us).
+    max_x4: u64,
+    /// The current round trip ends when this offset is acknowledged (rtt_seq).
+    round_end: u64,
+}
+
 impl RttRule {
-    /// No timeout is longer.
+    /// The upper bound of every timeout.
     const fn max_rto(self) -> Duration {
         match self {
             Self::Rfc6298 => MAX_RTO_RFC,
@@ -74,17 +88,15 @@ impl RttEstimator {
             clock: HostClock::COMMON,
             min_rto,
             srtt_x8: 0,
-            variance_term: 0,
-            mdev: 0,
-            mdev_max: 0,
-            round_end: 0,
+            rttvar_x4: 0,
+            deviation: LinuxDeviation { mean_x4: 0, max_x4: 0, round_end: 0 },
             base_rto: INITIAL_RTO,
             backoff: 0,
             rto: INITIAL_RTO,
         }
     }
 
-    /// The same, on the ticks of `clock`.
+    /// The same estimator, on a host whose ticks are those of `clock`.
     #[must_use]
     pub(crate) const fn with_clock(mut self, clock: HostClock) -> Self {
         self.clock = clock;
@@ -97,7 +109,7 @@ impl RttEstimator {
         (self.srtt_x8 > 0).then_some(Duration::from_nanos(self.srtt_x8 / 8))
     }
 
-    /// The RTO with its back-off.
+    /// The RTO after back-off.
     #[inline]
     pub(crate) const fn rto(&self) -> Duration {
         self.rto
@@ -107,28 +119,32 @@ impl RttEstimator {
         self.min_rto
     }
 
-    /// When a retransmission timer expires that starts `now`.
+    /// The time at which a retransmission timer expires if it is started `now`.
     #[inline]
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         self.after(self.rto(), now)
     }
 
-    /// When a probe of a closed window is due (RFC 9293 §3.8.6.1): after an RTO, doubled `backoff` times.
-    /// Linux (tcp_probe0_base) takes no less than its minimum RTO.
+    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), after `backoff` probes: an RTO
+    /// doubled `backoff` times, and the RTO is at least `min_rto`, also under Linux's rule (tcp_probe0_base).
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
         let base = self.base_rto.max(self.min_rto);
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
         self.after(interval.min(self.rule.max_rto()), now)
     }
 
-    /// `span` after `now` by this clock, which rounds up to its ticks.
+    /// The time at which a timer of `span` expires if it is started `now`. If the clock has ticks, that is a
+    /// tick.
     #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
+        let tick = self.granularity.as_nanos();
+        if tick == 0 {
+            return now.saturating_add(span);
+        }
         let reading = self.clock.read(now);
-        let due = match self.granularity.as_nanos() {
-            0 => return now.saturating_add(span),
-            tick if self.rule == RttRule::Linux => on_wheel(span, reading, tick),
-            tick => {
+        let due = match self.rule {
+            RttRule::Linux => on_wheel(span, reading, tick),
+            RttRule::Rfc6298 | RttRule::Ticks => {
                 let last_tick = Instant::from_nanos(whole_ticks(reading.as_nanos(), tick) * tick);
                 last_tick.saturating_add(round_up(span, self.granularity))
             }
@@ -136,13 +152,13 @@ impl RttEstimator {
         self.clock.when(due)
     }
 
-    /// RFC 6298 §5.5.
+    /// Doubles the RTO (RFC 6298 §5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
         self.update_rto();
     }
 
-    /// RFC 6298 §5.7: the SYN timed out and gave no sample, so that data starts with 3 s.
+    /// Sets the RTO to 3 s if a SYN was lost and no sample was taken (RFC 6298 §5.7).
     pub(crate) fn fall_back_after_syn_loss(&mut self) {
         if self.srtt_x8 == 0 {
             self.base_rto = FALLBACK_RTO;
@@ -151,13 +167,14 @@ impl RttEstimator {
         }
     }
 
-    /// `base_rto` or `backoff` has changed.
+    /// Computes `rto` from `base_rto` and `backoff`.
     fn update_rto(&mut self) {
         let factor = 1_u64 << self.backoff.min(MAX_BACKOFF);
         self.rto = self.base_rto.saturating_mul(factor).min(self.rule.max_rto());
     }
 
-    /// The time from `sent` to `now` as this clock measures it. BSD counts the ticks between (tcp_slowtimo).
+    /// The time from `sent` to `now` as this host measures it. The rule Ticks counts the ticks between the
+    /// two (tcp_slowtimo), so a round trip below a tick is measured as zero or one tick.
     #[inline]
     pub(crate) fn measure(&self, sent: Instant, now: Instant) -> Duration {
         let tick = self.granularity.as_nanos();
@@ -169,8 +186,8 @@ impl RttEstimator {
         now.since(sent)
     }
 
-    /// Takes a sample of a segment that was sent once (RFC 6298 §3, Karn's algorithm) or that a timestamp
-    /// identifies.
+    /// Takes a round-trip sample. The segment was sent once (RFC 6298 §3, Karn's algorithm), or a timestamp
+    /// says which transmission was acknowledged.
     #[inline]
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
@@ -184,86 +201,96 @@ impl RttEstimator {
         self.rto = self.base_rto;
     }
 
-    /// RFC 6298 §2.2 and §2.3, alpha = 1/8, beta = 1/4, K = 4.
+    /// RFC 6298 §2.2 and §2.3, with alpha = 1/8, beta = 1/4 and K = 4. Returns the RTO.
     fn update_rfc(&mut self, rtt: u64) -> Duration {
         if self.srtt_x8 == 0 {
             self.srtt_x8 = rtt.saturating_mul(8);
-            self.variance_term = rtt.saturating_mul(2);
+            self.rttvar_x4 = rtt.saturating_mul(2);
         } else {
             let error = (self.srtt_x8 / 8).abs_diff(rtt);
-            self.variance_term = self.variance_term - self.variance_term / 4 + error;
+            self.rttvar_x4 = self.rttvar_x4 - self.rttvar_x4 / 4 + error;
             self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
         }
-        let term = self.variance_term.max(self.granularity.as_nanos());
-        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(term)).max(self.min_rto)
+        let variance = self.rttvar_x4.max(self.granularity.as_nanos());
+        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(variance)).max(self.min_rto)
     }
 
-    /// tcp_xmit_timer: t_srtt is 8 SRTT and t_rttvar 4 RTTVAR, in ticks. Shifts truncate. A first sample
-    /// counts the tick that it began in, later ones do not.
+    /// The rule of 4.3BSD-Reno, in whole ticks (tcp_xmit_timer). Every division truncates. The first sample
+    /// is taken as one tick longer than it was measured; later samples are taken as measured. Returns the
+    /// RTO.
     fn update_ticks(&mut self, rtt: u64) -> Duration {
         let tick = self.granularity.as_nanos();
-        let in_ticks = |nanos| whole_ticks(nanos, tick);
-        let (sample, srtt, rttvar) = (in_ticks(rtt), in_ticks(self.srtt_x8), in_ticks(self.variance_term));
-        let (srtt, rttvar) = if srtt == 0 {
+        let sample = whole_ticks(rtt, tick);
+        let old_srtt_x8 = whole_ticks(self.srtt_x8, tick);
+        let old_rttvar_x4 = whole_ticks(self.rttvar_x4, tick);
+        let (srtt_x8, rttvar_x4) = if old_srtt_x8 == 0 {
             (8 * (sample + 1), 2 * (sample + 1))
         } else {
-            let error = (srtt / 8).abs_diff(sample);
-            ((srtt - srtt / 8 + sample).max(1), (rttvar - rttvar / 4 + error).max(1))
+            let error = (old_srtt_x8 / 8).abs_diff(sample);
+            (old_srtt_x8 - old_srtt_x8 / 8 + sample, old_rttvar_x4 - old_rttvar_x4 / 4 + error)
         };
-        self.srtt_x8 = srtt.saturating_mul(tick);
-        self.variance_term = rttvar.saturating_mul(tick);
-        Duration::from_nanos(tick.saturating_mul(srtt / 8 + rttvar)).max(self.min_rto)
+        let (srtt_x8, rttvar_x4) = (srtt_x8.max(1), rttvar_x4.max(1));
+        self.srtt_x8 = srtt_x8.saturating_mul(tick);
+        self.rttvar_x4 = rttvar_x4.saturating_mul(tick);
+        Duration::from_nanos(tick.saturating_mul(srtt_x8 / 8 + rttvar_x4)).max(self.min_rto)
     }
 
-    /// tcp_rtt_estimator: the variance term is the largest deviation of a round trip. It rises at once, and
-    /// falls by a quarter of the difference at the end of each.
+    /// Linux's rule (tcp_rtt_estimator). RTTVAR rises at once to the largest deviation of the current round
+    /// trip. At the end of each round trip it falls by a quarter of the difference. Returns the RTO.
     #[inline]
     fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
         let floor = self.min_rto.as_nanos();
         if self.srtt_x8 == 0 {
             self.srtt_x8 = rtt.saturating_mul(8);
-            self.mdev = rtt.saturating_mul(2);
-            self.variance_term = self.mdev.max(floor);
-            self.mdev_max = self.variance_term;
-            self.round_end = snd_nxt;
+            let mean_x4 = rtt.saturating_mul(2);
+            self.rttvar_x4 = mean_x4.max(floor);
+            self.deviation = LinuxDeviation { mean_x4, max_x4: self.rttvar_x4, round_end: snd_nxt };
         } else {
-            self.deviate(rtt);
+            self.deviation.on_sample(rtt, self.srtt_x8 / 8);
             self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
-            if self.mdev > self.mdev_max {
-                self.mdev_max = self.mdev;
-                self.variance_term = self.variance_term.max(self.mdev_max);
+            if self.deviation.mean_x4 > self.deviation.max_x4 {
+                self.deviation.max_x4 = self.deviation.mean_x4;
+                self.rttvar_x4 = self.rttvar_x4.max(self.deviation.max_x4);
             }
-            if snd_una > self.round_end {
-                self.variance_term -= self.variance_term.saturating_sub(self.mdev_max) / 4;
-                self.round_end = snd_nxt;
-                self.mdev_max = floor;
+            if snd_una > self.deviation.round_end {
+                self.rttvar_x4 -= self.rttvar_x4.saturating_sub(self.deviation.max_x4) / 4;
+                self.deviation.round_end = snd_nxt;
+                self.deviation.max_x4 = floor;
             }
         }
-        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.variance_term))
+        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.rttvar_x4))
     }
+}
 
-    /// Linux: a quarter of the new deviation counts. If the round trip fell and the deviation grew by it, a
-    /// thirty-second: a falling round trip is no reason for a longer timeout.
-    fn deviate(&mut self, rtt: u64) {
-        let srtt = self.srtt_x8 / 8;
+impl LinuxDeviation {
+    /// Moves the mean deviation by a quarter of the difference to the sample's deviation. If the sample is
+    /// below `srtt` and would raise the mean, it moves it by a thirty-second instead, because a shorter round
+    /// trip is no reason for a longer timeout.
+    fn on_sample(&mut self, rtt: u64, srtt: u64) {
         let error = srtt.abs_diff(rtt);
-        let old = self.mdev / 4;
-        if error <= old {
-            self.mdev -= old - error;
+        let mean = self.mean_x4 / 4;
+        if error <= mean {
+            self.mean_x4 -= mean - error;
         } else if rtt < srtt {
-            self.mdev += (error - old) / 8;
+            self.mean_x4 += (error - mean) / 8;
         } else {
-            self.mdev += error - old;
+            self.mean_x4 += error - mean;
         }
     }
 }
 
-/// When a timer of `span` expires in Linux's timer wheel (kernel/time/timer.c, __calc_wheel_index) with
-/// jiffies of `tick` nanoseconds, above zero. No timer is early: it is put into the bucket after the one of
-/// its time. A bucket is a jiffy wide below 63 jiffies, and eight times as wide for each eightfold of that.
+/// The time at which a timer of `span` expires in Linux's timer wheel (kernel/time/timer.c,
+/// __calc_wheel_index). A jiffy has `tick` nanoseconds, more than zero.
+///
+/// ```text
+///   span in jiffies     0 to 62   63 to 503   504 to 4031   ...
+///   bucket in jiffies   1         8           64            eight times as wide at each level
+/// ```
+///
+/// A timer goes into the bucket after the bucket that holds its time, so that no timer expires early.
 #[inline]
 pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
-    // Rounded up. No timer is near the end of time.
+    // The span is rounded up to jiffies. The sum cannot overflow: no timer is near the end of time.
     let delta = whole_ticks(span.as_nanos().saturating_add(tick - 1), tick);
     let now = whole_ticks(now.as_nanos(), tick);
     if delta < WHEEL_REACH {
@@ -277,9 +304,9 @@ pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
     Instant::from_nanos(((expires >> shift) + 1).saturating_mul(tick.saturating_mul(1 << shift)))
 }
 
-/// LVL_START(1): jiffies that the wheel's finest level reaches.
+/// The finest level of the wheel holds spans of fewer jiffies (LVL_START(1)).
 const WHEEL_REACH: u64 = 63;
-/// LVL_SHIFT(LVL_DEPTH - 1) at HZ above 100: the width of the coarsest level's buckets, as a power of two.
+/// A bucket of the coarsest level has 2^24 jiffies (LVL_SHIFT(LVL_DEPTH - 1) at HZ above 100).
 const WHEEL_COARSEST: u32 = 24;
 /// RFC 6298 §2.1; Linux's TCP_TIMEOUT_INIT. BSD took 6 s, before RFC 2988.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
@@ -291,7 +318,7 @@ const MAX_RTO_RFC: Duration = Duration::from_secs(60);
 const MAX_RTO_BSD: Duration = Duration::from_secs(64);
 /// Linux's TCP_RTO_MAX, 120 s.
 const MAX_RTO_LINUX: Duration = Duration::from_secs(120);
-/// Doublings beyond this change nothing: the shortest RTO, 1 ns, exceeds every maximum by then.
+/// Doubling more often changes nothing: an RTO of 1 ns exceeds every maximum after 40 doublings.
 const MAX_BACKOFF: u32 = 40;
 
 #[cfg(test)]
@@ -359,7 +386,8 @@ mod tests {
         assert_eq!(estimator.measure(first_tick, first_tick + Duration::from_millis(499)), Duration::ZERO);
     }
 
-    /// tcp_set_rto: the floor is under the variance term.
+    /// tcp_set_rto: the minimum applies to the variance term alone, so that the RTO is at least SRTT + 200
+    /// ms.
     #[test]
     fn linux_adds_its_minimum_to_the_round_trip() {
         let mut estimator =
