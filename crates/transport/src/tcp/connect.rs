@@ -56,7 +56,7 @@ impl Core {
             if start == self.receiver.rcv_nxt() {
                 self.abort();
             } else if !self.receiver.is_outside(start, 0) {
-                let question = self.bare_acknowledgement(now);
+                let question = self.pure_ack(now);
                 self.outbox.push(question);
             }
             return false;

@@ -28,7 +28,7 @@ use super::core::Core;
 use super::outbox::Polled;
 use super::receive::DataOutcome;
 use super::recovery::RecoveryState;
-use super::send::{BlockedBy, BurstDecision, BurstKind};
+use super::send::{BlockedBy, BurstDecision, BurstKind, NewSegment};
 use super::timers::TimerSlot;
 use crate::cc::{Ack, RttSample};
 use crate::{
@@ -206,8 +206,8 @@ impl FastPath {
         } else if core.receiver.acknowledges_first() || !Self::transmit_segments(core, now, out) {
             return false;
         }
-        if core.receiver.wants_acknowledgement(&core.rtt, &mut core.timers, now) {
-            out.take(core.bare_acknowledgement(now));
+        if core.receiver.decide_acknowledgement(&core.rtt, &mut core.timers, now) {
+            out.take(core.pure_ack(now));
         }
         core.check_buffer();
         true
@@ -226,18 +226,18 @@ impl FastPath {
         loop {
             let unsent = core.sender.unsent(&core.scoreboard);
             if unsent == 0 {
-                core.end_burst(false, BlockedBy::NoData, now);
+                core.end_burst(BlockedBy::NoData, now);
                 return true;
             }
             if unsent.min(core.sender.usable(&core.scoreboard)) < u64::from(full) {
                 return false;
             }
             let in_burst = core.sender.pacing().continues_burst(BurstKind::NewData);
-            if !in_burst && let BurstDecision::Defer { cwnd_limited } = core.begin_burst(full, false, now) {
-                core.end_burst(cwnd_limited, BlockedBy::NoData, now);
+            if !in_burst && let BurstDecision::Wait(blocked) = core.begin_burst(full, false, now) {
+                core.end_burst(blocked, now);
                 return true;
             }
-            let sent = core.send_decided(full, false, in_burst, now);
+            let sent = core.send_decided(NewSegment { payload: full, fin: false, in_burst }, now);
             core.sender.pacing_mut().on_sent();
             match &mut header {
                 None => {

@@ -1,18 +1,21 @@
-//! What waits to leave, and what left.
+//! Segments that wait for the next poll, and counts of the segments that have left.
 
 use std::collections::VecDeque;
 
 use crate::Transmit;
 
-/// Segments that were decided on and wait for the next poll, and counts of what left.
+/// Segments that wait for the next poll, and counts of the segments that have left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
+    /// Segments that were made while an acknowledgement was processed, before anybody polled.
     repairs: VecDeque<Transmit>,
+    /// Packets with data that have left.
     data_packets: u64,
+    /// Those of `data_packets` whose data had been sent before.
     retransmissions: u64,
 }
 
-/// What a poll gives.
+/// What a poll returns.
 #[derive(Clone, Debug)]
 pub(super) enum Polled {
     /// A segment. More may follow.

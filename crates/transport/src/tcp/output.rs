@@ -1,31 +1,34 @@
-//! Leaving segments.
+//! Leaving segments, in the order of their precedence:
 //!
 //! ```text
 //!   1. SYN, SYN-ACK or RST                                        handshake
-//!   2. an acknowledgement that waited for a read                  receive/ack_policy
-//!   3. the first segment again, if recovery demands it            recovery
-//!   4. a tail loss probe, a probe of a closed window              recovery/probe, send/persist
-//!   5. retransmissions, then new data, as the windows, Nagle's    send, congestion
-//!      algorithm, bursts and pacing allow
-//!   6. an acknowledgement of its own                              receive/ack_policy
+//!   2. segments that were decided on while an ACK was processed   outbox
+//!   3. a pure ACK that waited for the application's read          receive/ack_policy
+//!   4. the first lost segment, if recovery demands it             recovery
+//!   5. a tail loss probe, or a probe of a closed window           recovery/probe, send/persist
+//!   6. other retransmissions, then new data, as the windows,      send, congestion
+//!      Nagle's algorithm, bursts and pacing allow
+//!   7. a pure ACK, if no segment above has carried it             receive/ack_policy
 //! ```
 //!
-//! Linux repairs losses earlier: while it processes the acknowledgement that reported them, and before it
-//! takes the data that came with it (tcp_xmit_recovery in tcp_ack). Such a repair does not acknowledge that
-//! data, which then has an acknowledgement of its own.
+//! Point 2 exists because Linux sends retransmissions while it processes the acknowledgement that reported
+//! the losses, before it takes the data of the same segment (tcp_xmit_recovery in tcp_ack). Such a
+//! retransmission does not acknowledge that data. The data is acknowledged by point 7.
 
 use talkpath_units::{Bytes, Instant};
 
 use super::core::Core;
 use super::outbox::Polled;
 use super::recovery::{RecoveryState, SentSegment};
-use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, Pace, SendDecision};
+use super::send::{
+    BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, Pace, SendDecision,
+};
 use super::timers::{TimerKind, TimerSlot};
 use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Core {
-    /// The next segment to leave.
+    /// Sends the next segment, by the module's order.
     pub(super) fn next_transmit(&mut self, now: Instant) -> Polled {
         if let Some(segment) = self.next_control(now) {
             return Polled::Next(without_data(segment));
@@ -36,29 +39,31 @@ impl Core {
         if self.state.is_unsynchronized() {
             return Polled::Nothing;
         }
-        let ack_first = self.receiver.acknowledges_first();
+        let ack_precedes_data = self.receiver.acknowledges_first();
         if self.state.may_send()
-            && !ack_first
-            && let Some(transmit) = self.next_data(now)
+            && !ack_precedes_data
+            && let Some(transmit) = self.send_data(now)
         {
             return Polled::Next(transmit);
         }
-        let acknowledges = self.receiver.wants_acknowledgement(&self.rtt, &mut self.timers, now);
-        if ack_first && acknowledges {
-            return Polled::Next(self.bare_acknowledgement(now));
+        let ack_is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
+        if ack_is_due && ack_precedes_data {
+            // Data may follow the ACK.
+            return Polled::Next(self.pure_ack(now));
         }
         self.check_buffer();
-        if acknowledges { Polled::Last(self.bare_acknowledgement(now)) } else { Polled::Nothing }
+        if ack_is_due { Polled::Last(self.pure_ack(now)) } else { Polled::Nothing }
     }
 
-    /// An acknowledgement that nothing else carries.
+    /// An acknowledgement without data.
     #[inline]
-    pub(super) fn bare_acknowledgement(&mut self, now: Instant) -> Transmit {
+    pub(super) fn pure_ack(&mut self, now: Instant) -> Transmit {
         without_data(self.segment(self.scoreboard.snd_max(), Flags::ACK, 0, now))
     }
 
-    /// What an acknowledgement released has left. A buffer that keeps the application waiting grows if `cwnd`
-    /// has room all the same (tcp_should_expand_sndbuf of Linux 6.18).
+    /// Grows the send buffer if the application waits for room in it although `cwnd` has room. All segments
+    /// that the last acknowledgement released have left by now, so `cwnd` is not merely about to be filled
+    /// (tcp_should_expand_sndbuf of Linux 6.18).
     #[inline]
     pub(super) fn check_buffer(&mut self) {
         if !self.sender.awaits_buffer_check() {
@@ -69,11 +74,11 @@ impl Core {
         self.sender.check_buffer(may_grow, cwnd, self.handshake.mss(), &self.scoreboard);
     }
 
-    /// Sends what an acknowledgement released for repair, and new data in F-RTO's first step, ahead of
-    /// everything else.
+    /// Puts the retransmissions that an acknowledgement released into the outbox, and the new data of F-RTO's
+    /// first step.
     pub(super) fn repair_before_data(&mut self, now: Instant) {
         while self.has_repair() {
-            let Some(repair) = self.next_data(now) else { break };
+            let Some(repair) = self.send_data(now) else { break };
             self.outbox.push(repair);
         }
     }
@@ -83,29 +88,29 @@ impl Core {
         self.recovery.wants_first_retransmission() || new_data_first || self.scoreboard.has_retransmission()
     }
 
-    /// The next segment with data, or a FIN, or a probe.
-    fn next_data(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(sent) = self.send_urgent(now) {
+    /// Sends the next segment that has data or a FIN, or that is a probe.
+    fn send_data(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(sent) = self.send_despite_cwnd(now) {
             return Some(self.transmit_data(sent, now));
         }
         if self.sender.take_window_probe() {
             return Some(self.send_window_probe(now));
         }
         self.leave_room_for_options();
-        let plan = self.plan();
-        if let Some(deadline) = self.sender.pacing().waits_until(now)
-            && !matches!(plan, SendDecision::Blocked(_))
-        {
-            self.timers.set(TimerKind::Pacing, deadline);
-            let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
-            self.on_drained(is_full, BlockedBy::NoData, now);
+        let decision = self.choose_segment();
+        if let SendDecision::Blocked(blocked) = decision {
+            self.end_burst(blocked, now);
             return None;
         }
-        let sent = match plan {
-            SendDecision::Blocked(blocked) => {
-                self.end_burst(false, blocked, now);
-                return None;
-            }
+        if let Some(pause_end) = self.sender.pacing().waits_until(now) {
+            self.timers.set(TimerKind::Pacing, pause_end);
+            let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
+            let blocked = if is_full { BlockedBy::CongestionWindow } else { BlockedBy::Pacing };
+            self.on_drained(blocked, now);
+            return None;
+        }
+        let sent = match decision {
+            SendDecision::Blocked(_) => return None,
             SendDecision::Retransmit => self.send_again(now)?,
             SendDecision::New { payload, fin } => self.send_new(payload, fin, now)?,
         };
@@ -117,25 +122,28 @@ impl Core {
         Some(self.transmit_data(sent, now))
     }
 
-    /// What flow control and Nagle's algorithm let leave. If new data was to be tried first and none can
-    /// leave, retransmissions do.
-    fn plan(&mut self) -> SendDecision {
-        let plan = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
-        if matches!(plan, SendDecision::Blocked(_)) && self.recovery.release_lost(self.scoreboard.snd_max()) {
+    /// Chooses the segment that may leave next by flow control and Nagle's algorithm. After a timeout F-RTO
+    /// has new data leave before retransmissions (RFC 5682 §2.1 step 2b). If no new data may leave, F-RTO
+    /// gives up and a retransmission is chosen.
+    fn choose_segment(&mut self) -> SendDecision {
+        let decision = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
+        if matches!(decision, SendDecision::Blocked(_))
+            && self.recovery.release_lost(self.scoreboard.snd_max())
+        {
             return self.sender.plan(&self.scoreboard, false);
         }
-        plan
+        decision
     }
 
-    /// A retransmission or a probe that leaves whatever `cwnd` says.
-    fn send_urgent(&mut self, now: Instant) -> Option<SentSegment> {
+    /// Sends a retransmission or a tail loss probe for which `cwnd` needs no room.
+    fn send_despite_cwnd(&mut self, now: Instant) -> Option<SentSegment> {
         if self.recovery.take_first_retransmission() {
-            let again = if self.recovery.has_sack() {
+            let retransmission = if self.recovery.has_sack() {
                 self.scoreboard.retransmit_lost(now)
             } else {
                 self.scoreboard.retransmit_first(now)
             };
-            if let Some(sent) = again {
+            if let Some(sent) = retransmission {
                 self.on_retransmitted(&sent, now);
                 return Some(sent);
             }
@@ -143,40 +151,46 @@ impl Core {
         if self.recovery.take_due_probe() { self.send_loss_probe(now) } else { None }
     }
 
-    /// RFC 8985 §7.3: new data if the far end's window has room, whatever `cwnd` says. Otherwise the last
-    /// segment again.
+    /// Sends a tail loss probe (RFC 8985 §7.3): new data if the far end's window has room for some. Otherwise
+    /// the probe is the last segment again.
     fn send_loss_probe(&mut self, now: Instant) -> Option<SentSegment> {
-        let new = self.sender.plan_forced(&self.scoreboard);
-        let sent = match new {
-            Some(payload) => self.sender.send_new(payload, false, false, &mut self.scoreboard, now),
+        let new_data = self.sender.plan_forced(&self.scoreboard);
+        let sent = match new_data {
+            Some(payload) => {
+                self.sender.send_new(NewSegment::forced(payload), &mut self.scoreboard, now)
+            }
             None => self.scoreboard.retransmit_last(now)?,
         };
         let end = self.scoreboard.snd_max();
         let (recovery, mut context) = self.recovery_context(now);
-        recovery.on_probe_sent(end, new.is_none(), &mut context);
+        recovery.on_probe_sent(end, new_data.is_none(), &mut context);
         Some(sent)
     }
 
-    /// RFC 9293 §3.8.6.1, and the override of §3.8.6.2.1: what the window takes, however small. If it takes
-    /// nothing, a segment that repeats a sequence number that is already acknowledged, and so demands an
-    /// answer (tcp_xmit_probe_skb). The RFC would send an octet of new data.
+    /// Sends a probe of the far end's closed window (RFC 9293 §3.8.6.1). If the window has room for some new
+    /// data, even for less than silly window avoidance would send, the probe carries that data (§3.8.6.2.1,
+    /// the override). If the window has no room, the probe has no data and repeats a sequence number that is
+    /// already acknowledged. The far end must answer such a segment. Linux does so (tcp_xmit_probe_skb); the
+    /// RFC would send an octet of new data.
     fn send_window_probe(&mut self, now: Instant) -> Transmit {
-        let forced = self.sender.plan_forced(&self.scoreboard);
-        if let Some(payload) = forced.filter(|_| self.scoreboard.is_empty()) {
-            let sent = self.sender.send_new(payload, false, false, &mut self.scoreboard, now);
+        if self.scoreboard.is_empty()
+            && let Some(payload) = self.sender.plan_forced(&self.scoreboard)
+        {
+            let sent = self.sender.send_new(NewSegment::forced(payload), &mut self.scoreboard, now);
             return self.transmit_data(sent, now);
         }
-        let seq = self.scoreboard.snd_una().saturating_sub(1);
-        without_data(self.segment(seq, Flags::ACK, 0, now))
+        let acked_seq = self.scoreboard.snd_una().saturating_sub(1);
+        without_data(self.segment(acked_seq, Flags::ACK, 0, now))
     }
 
-    /// A lost segment leaves again if `cwnd` has room.
+    /// Sends a lost segment again if `cwnd` has room.
     fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
         let smss = self.sender.smss();
         if !self.congestion.admits(smss, 0, smss, &self.scoreboard) {
-            // tcp_write_xmit is not called if there is nothing new to send.
-            let has_new = self.sender.unsent(&self.scoreboard) > 0;
-            self.end_burst(has_new, BlockedBy::NoData, now);
+            // Linux notes that `cwnd` was the limit only if it has new data to send (tcp_write_xmit).
+            let has_new_data = self.sender.unsent(&self.scoreboard) > 0;
+            let blocked = if has_new_data { BlockedBy::CongestionWindow } else { BlockedBy::NoData };
+            self.end_burst(blocked, now);
             return None;
         }
         let pacing = self.sender.pacing();
@@ -190,44 +204,32 @@ impl Core {
         Some(sent)
     }
 
-    /// New data leaves if `cwnd` has room, and unless it waits for a larger burst.
+    /// Sends new data, unless `cwnd` has no room or the data waits for a larger burst.
     fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> Option<SentSegment> {
         self.restart_after_idle(now);
         let in_burst = self.sender.pacing().continues_burst(BurstKind::NewData);
-        if !in_burst {
-            let cwnd_limited = match self.begin_burst(payload, fin, now) {
-                BurstDecision::Send(_) => None,
-                BurstDecision::Defer { cwnd_limited } => Some(cwnd_limited),
-            };
-            if let Some(cwnd_limited) = cwnd_limited {
-                self.end_burst(cwnd_limited, BlockedBy::NoData, now);
-                return None;
-            }
+        if !in_burst && let BurstDecision::Wait(blocked) = self.begin_burst(payload, fin, now) {
+            self.end_burst(blocked, now);
+            return None;
         }
-        Some(self.send_decided(payload, fin, in_burst, now))
+        Some(self.send_decided(NewSegment { payload, fin, in_burst }, now))
     }
 
-    /// New data leaves: windows, Nagle's algorithm and bursts have let it.
+    /// Sends a new segment that the windows, Nagle's algorithm and bursts allow.
     #[inline]
-    pub(super) fn send_decided(
-        &mut self,
-        payload: u32,
-        fin: bool,
-        in_burst: bool,
-        now: Instant,
-    ) -> SentSegment {
+    pub(super) fn send_decided(&mut self, segment: NewSegment, now: Instant) -> SentSegment {
         self.recovery.on_new_data_sent();
         self.congestion.note_sent(Sent::New);
-        self.sender.send_new(payload, fin, in_burst, &mut self.scoreboard, now)
+        self.sender.send_new(segment, &mut self.scoreboard, now)
     }
 
-    /// Decides whether a new segment of `payload` bytes may leave, and begins a burst if so.
+    /// Begins a burst of new data whose first segment has `payload` bytes, if it may leave now.
     #[inline]
     pub(super) fn begin_burst(&mut self, payload: u32, fin: bool, now: Instant) -> BurstDecision {
         if !self.congestion.admits(payload, 0, self.sender.smss(), &self.scoreboard)
-            && !self.admits_limited(payload)
+            && !self.take_limited_transmit(payload)
         {
-            return BurstDecision::Defer { cwnd_limited: true };
+            return BurstDecision::Wait(BlockedBy::CongestionWindow);
         }
         if !self.sender.pacing().in_bursts() {
             return BurstDecision::Send(1);
@@ -239,9 +241,10 @@ impl Core {
         decision
     }
 
-    /// How many segments leave together. `ends` if the last that there will ever be is among them.
+    /// Decides how many segments leave together. `fin` is true if the last segment of the stream is among
+    /// them.
     #[inline]
-    pub(super) fn tso_burst(&self, ends: bool, now: Instant) -> BurstDecision {
+    pub(super) fn tso_burst(&self, fin: bool, now: Instant) -> BurstDecision {
         let (room, cwnd) = self.congestion.room_segments(self.sender.smss(), &self.scoreboard);
         let input = BurstInput {
             // Limited transmit sends a segment without room.
@@ -251,7 +254,7 @@ impl Core {
             unsent: self.sender.unsent(&self.scoreboard),
             usable: self.sender.usable(&self.scoreboard),
             offered: self.sender.offered_bytes(&self.scoreboard),
-            may_defer: !ends && self.recovery.state() == RecoveryState::Open,
+            may_defer: !fin && self.recovery.state() == RecoveryState::Open,
             first_sent_at: self.scoreboard.first_sent_at(),
             last_burst: self.sender.pacing().departure(),
             min_burst: u64::from(self.congestion.control().min_burst()),
@@ -260,14 +263,14 @@ impl Core {
         input.decide(|| u64::from(self.pace().max_burst()), now)
     }
 
-    /// What bursts and their pace follow from.
+    /// The inputs of the pacing rate and of the size of a burst.
     pub(super) fn pace(&self) -> Pace {
         self.congestion.pace(self.sender.smss(), self.rtt.srtt(), self.recovery.min_rtt(), &self.scoreboard)
     }
 
-    /// RFC 3042 §2: on the first two duplicate acknowledgements a new segment each may leave beyond `cwnd`.
-    /// What leaves is noted.
-    fn admits_limited(&mut self, payload: u32) -> bool {
+    /// Uses limited transmit (RFC 3042 §2) if it allows a segment of `payload` bytes. Each of the first two
+    /// duplicate acknowledgements allows a new segment beyond `cwnd`.
+    fn take_limited_transmit(&mut self, payload: u32) -> bool {
         let extra = self.recovery.limited_transmit();
         let smss = self.sender.smss();
         let admits = extra > 0 && self.congestion.admits(payload, extra, smss, &self.scoreboard);
@@ -290,16 +293,17 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn end_burst(&mut self, cwnd_limited: bool, blocked: BlockedBy, now: Instant) {
+    pub(super) fn end_burst(&mut self, blocked: BlockedBy, now: Instant) {
         self.sender.pacing_mut().end_burst();
-        self.on_drained(cwnd_limited, blocked, now);
+        self.on_drained(blocked, now);
     }
 
-    /// Everything that may leave has left. Notes whether `cwnd` was the limit, and keeps the probe's and the
-    /// persist timer.
+    /// All segments that may leave now have left, and `blocked` says what holds the rest back. Notes whether
+    /// `cwnd` was the limit, starts the loss probe's timer, and starts or stops the persist timer.
     #[inline]
-    pub(super) fn on_drained(&mut self, cwnd_limited: bool, blocked: BlockedBy, now: Instant) {
+    pub(super) fn on_drained(&mut self, blocked: BlockedBy, now: Instant) {
         let rto = self.rtt.rto();
+        let cwnd_limited = blocked == BlockedBy::CongestionWindow;
         let (sent, used) = self.congestion.on_drained(cwnd_limited, &self.scoreboard, rto, now);
         if let Some(used) = used
             && !self.recovery.is_disordered(&self.scoreboard)
@@ -312,10 +316,11 @@ impl Core {
             let (recovery, mut context) = self.recovery_context(now);
             recovery.arm(false, &mut context);
         }
-        let is_blocked = blocked == BlockedBy::Receiver && self.scoreboard.is_empty();
-        self.sender.update_persist(is_blocked, &self.rtt, &mut self.timers, now);
+        let window_is_closed = blocked == BlockedBy::Receiver && self.scoreboard.is_empty();
+        self.sender.update_persist(window_is_closed, &self.rtt, &mut self.timers, now);
     }
 
+    /// Makes the segment for `sent`, and counts it.
     #[inline]
     pub(super) fn transmit_data(&mut self, sent: SentSegment, now: Instant) -> Transmit {
         let mut flags = Flags::ACK;
@@ -330,8 +335,8 @@ impl Core {
             self.arm_retransmission(now);
         }
         let start = sent.start();
-        let again = sent.was_retransmitted();
-        let is_new_data = sent.payload() > 0 && !again;
+        let is_retransmission = sent.was_retransmitted();
+        let is_new_data = sent.payload() > 0 && !is_retransmission;
         if is_new_data {
             flags = flags.with(self.ecn.take_cwr());
         }
@@ -343,23 +348,23 @@ impl Core {
             return without_data(segment);
         }
         self.receiver.on_data_sent(now);
-        self.outbox.count(1, u64::from(again));
+        self.outbox.count(1, u64::from(is_retransmission));
         with_data(segment, &sent, codepoint)
     }
 
-    /// As [`Self::transmit_data`] for a new segment that leaves at the same instant as one before it, whose
-    /// header is `header`.
+    /// As [`Self::transmit_data`], for a new segment that leaves at the same instant as the new segment
+    /// before it. `header` is that segment's header, and becomes this one's.
     #[inline]
     pub(super) fn transmit_next(&mut self, header: &mut Segment, sent: &SentSegment) -> Transmit {
         header.seq = self.handshake.seq(sent.start());
-        // CWR left with the first.
+        // The first segment carried CWR.
         let flags = Flags::ACK.with(self.ecn.echo());
         header.flags = if sent.pushed() { flags.with(Flags::PSH) } else { flags };
         self.outbox.count(1, 0);
         with_data(*header, sent, self.ecn.codepoint())
     }
 
-    /// A full segment has room for the SACK blocks that it carries.
+    /// Makes full segments smaller by the SACK blocks that they carry.
     #[inline]
     pub(super) fn leave_room_for_options(&mut self) {
         if self.recovery.has_sack() {
@@ -373,9 +378,9 @@ impl Core {
         self.recovery.has_sack() && self.receiver.sack_option_size() > 0
     }
 
-    /// A segment with the ACK bit: it acknowledges what has arrived, offers the window, and carries SACK
-    /// blocks if there is anything to report. A segment that is sent again has its size already, and takes
-    /// the blocks that fit beside it.
+    /// Makes a segment with the ACK bit. It acknowledges the data that has arrived in order, offers a window,
+    /// and carries SACK blocks for data beyond a gap. A retransmission keeps its payload and carries only the
+    /// blocks that fit beside it.
     #[inline]
     pub(super) fn segment(&mut self, offset: u64, flags: Flags, payload: u32, now: Instant) -> Segment {
         let mut segment = Segment {
@@ -446,7 +451,8 @@ mod tests {
         tcp.sender.write(Bytes::new(in_flight * u64::from(SMSS)), &tcp.scoreboard);
         tcp.rtt.on_sample(Duration::from_millis(50), 0, 0);
         for segment in 0..in_flight {
-            tcp.sender.send_new(SMSS, false, segment > 0, &mut tcp.scoreboard, Instant::ZERO);
+            let segment = NewSegment { payload: SMSS, fin: false, in_burst: segment > 0 };
+            tcp.sender.send_new(segment, &mut tcp.scoreboard, Instant::ZERO);
         }
         tcp.sender.on_refused();
         tcp.sender.on_ack();

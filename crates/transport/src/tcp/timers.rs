@@ -1,8 +1,8 @@
 //! The connection's timers: when each one expires, and which ones share a deadline.
 //!
 //! Retransmission, loss probe and reordering share one deadline, as in Linux (icsk_pending). At most one of
-//! the three runs: to set one of them replaces the one that ran. The RTO is not lost by that, because the code
-//! that handles a probe's or a reordering timeout sets the retransmission timer again
+//! the three runs: to set one of them replaces the one that ran. The RTO is not lost by that, because the
+//! code that handles a probe's or a reordering timeout sets the retransmission timer again
 //! (Recovery::restart_retransmission).
 //!
 //! Only the deadlines are here. This table names the code that sets each timer, and the code that stops it:
@@ -15,7 +15,7 @@
 //! | reordering | a segment may soon be late | `Recovery::mark_by_time` (`recovery/rack.rs`) | the same |
 //! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
 //! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |
-//! | pacing | the next segment has to pause | `Core::next_data` (`output.rs`) | it expires |
+//! | pacing | the next segment has to pause | `Core::send_data` (`output.rs`) | it expires |
 
 use talkpath_units::Instant;
 

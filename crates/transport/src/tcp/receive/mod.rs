@@ -234,7 +234,7 @@ impl Receiver {
         self.acks.acknowledges_first()
     }
 
-    /// True if [`Self::wants_acknowledgement`] has something to decide.
+    /// True if [`Self::decide_acknowledgement`] has something to decide.
     #[inline]
     pub(super) const fn has_acknowledgement_due(&self) -> bool {
         self.acks.is_pending()
@@ -246,10 +246,10 @@ impl Receiver {
         self.reassembly.has_fin()
     }
 
-    /// Decides whether an acknowledgement leaves that nothing else carries. Starts the delayed-ACK timer if
-    /// not.
+    /// Decides whether a pure ACK leaves now, and returns true if so. Otherwise starts the delayed-ACK timer
+    /// if data waits for its acknowledgement.
     #[inline]
-    pub(super) fn wants_acknowledgement(
+    pub(super) fn decide_acknowledgement(
         &mut self,
         rtt: &RttEstimator,
         timers: &mut Timers,

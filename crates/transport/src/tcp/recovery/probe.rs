@@ -178,6 +178,7 @@ mod tests {
 
     use super::*;
     use crate::tcp::core::Core;
+    use crate::tcp::send::NewSegment;
     use crate::{Role, Stack, TcpConfig};
 
     const JIFFY: Duration = Duration::from_millis(4);
@@ -195,8 +196,8 @@ mod tests {
         tcp.recovery.on_syn(true);
         tcp.rtt.on_sample(Duration::from_millis(10), 0, 0);
         let first = Instant::from_micros(100_500);
-        tcp.sender.send_new(160, false, false, &mut tcp.scoreboard, first);
-        tcp.sender.send_new(1448, false, false, &mut tcp.scoreboard, first + later);
+        tcp.sender.send_new(NewSegment::forced(160), &mut tcp.scoreboard, first);
+        tcp.sender.send_new(NewSegment::forced(1448), &mut tcp.scoreboard, first + later);
         let (recovery, mut context) = tcp.recovery_context(first + later);
         recovery.arm(false, &mut context);
         assert_eq!(

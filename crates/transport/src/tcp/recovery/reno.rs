@@ -237,6 +237,7 @@ mod tests {
 
     use super::*;
     use crate::tcp::core::Core;
+    use crate::tcp::send::NewSegment;
     use crate::{CongestionControlKind, Role, Stack, TcpConfig};
 
     /// A sender without SACK that has ten segments of 1000 B in flight.
@@ -248,7 +249,7 @@ mod tests {
         core.scoreboard.on_established();
         core.sender.on_established(1000);
         for _ in 0..10 {
-            core.sender.send_new(1000, false, false, &mut core.scoreboard, Instant::ZERO);
+            core.sender.send_new(NewSegment::forced(1000), &mut core.scoreboard, Instant::ZERO);
         }
         core
     }
@@ -297,8 +298,8 @@ mod tests {
         assert_eq!(duplicates(&mut core, 3), 0);
         acknowledge(&mut core, 10_001);
         assert_eq!((core.recovery.state(), duplicates(&mut core, 3)), (RecoveryState::Open, 0));
-        core.sender.send_new(1000, false, false, &mut core.scoreboard, Instant::ZERO);
-        core.sender.send_new(1000, false, false, &mut core.scoreboard, Instant::ZERO);
+        core.sender.send_new(NewSegment::forced(1000), &mut core.scoreboard, Instant::ZERO);
+        core.sender.send_new(NewSegment::forced(1000), &mut core.scoreboard, Instant::ZERO);
         acknowledge(&mut core, 11_001);
         assert_eq!((duplicates(&mut core, 2), duplicates(&mut core, 1)), (0, 1));
     }

@@ -15,14 +15,16 @@
 
 use talkpath_units::{Duration, Instant};
 
+use super::segments::BlockedBy;
+
 /// What new data may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum BurstDecision {
     /// This number of segments leave together.
     Send(u32),
-    /// They wait for the next acknowledgement, so that a larger burst leaves. `cwnd_limited` if `cwnd` is
-    /// what is short.
-    Defer { cwnd_limited: bool },
+    /// No segment leaves before the next acknowledgement, because a window has no room, or because a larger
+    /// burst leaves then.
+    Wait(BlockedBy),
 }
 
 /// What the decision follows from. Amounts are in bytes unless the name says otherwise.
@@ -55,7 +57,9 @@ impl BurstInput {
     #[inline]
     pub(in crate::tcp) fn decide(&self, max_burst: impl Fn() -> u64, now: Instant) -> BurstDecision {
         if self.may_defer && self.unsent > self.full && self.ack_is_near(now) && self.is_odd(&max_burst) {
-            return BurstDecision::Defer { cwnd_limited: self.room_segments * self.full < self.usable };
+            let cwnd_is_smaller = self.room_segments * self.full < self.usable;
+            let blocked = if cwnd_is_smaller { BlockedBy::CongestionWindow } else { BlockedBy::LargerBurst };
+            return BurstDecision::Wait(blocked);
         }
         // tcp_cwnd_test: at least two bursts are in flight.
         let mut quota = self.room_segments.min(self.cwnd_segments / 2);
@@ -105,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::tcp::core::Core;
-    use crate::tcp::send::BurstKind;
+    use crate::tcp::send::{BurstKind, NewSegment};
     use crate::{Role, Stack, TcpConfig};
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -132,7 +136,8 @@ mod tests {
     fn with_flight(mut tcp: Core, segments: u64, now: Instant) -> Core {
         tcp.sender.pacing_mut().begin_burst(segments as u32, BurstKind::NewData, now);
         for segment in 0..segments {
-            tcp.sender.send_new(SMSS, false, segment > 0, &mut tcp.scoreboard, now);
+            let segment = NewSegment { payload: SMSS, fin: false, in_burst: segment > 0 };
+            tcp.sender.send_new(segment, &mut tcp.scoreboard, now);
         }
         tcp
     }
@@ -140,7 +145,7 @@ mod tests {
     fn leaves(tcp: &Core, now: Instant) -> u32 {
         match tcp.tso_burst(false, now) {
             BurstDecision::Send(segments) => segments,
-            deferred @ BurstDecision::Defer { .. } => panic!("{deferred:?}"),
+            deferred @ BurstDecision::Wait(_) => panic!("{deferred:?}"),
         }
     }
 
@@ -200,7 +205,7 @@ mod tests {
         let tcp = || with_flight(sender(100, 200, rtt), 90, sent);
         let near = sent + Duration::from_micros(999);
         assert_eq!(tcp().pace().max_burst(), 45);
-        assert_eq!(tcp().tso_burst(false, near), BurstDecision::Defer { cwnd_limited: true });
+        assert_eq!(tcp().tso_burst(false, near), BurstDecision::Wait(BlockedBy::CongestionWindow));
         // The FIN's segment goes with what there is.
         assert_eq!(tcp().tso_burst(true, near), BurstDecision::Send(10));
         // A burst left no more than a millisecond ago, or this one goes.

@@ -29,7 +29,7 @@ use self::nagle::Nagle;
 pub(super) use self::pacing::{BurstKind, Pace, Pacing};
 use self::persist::Persist;
 use self::segments::Stream;
-pub(super) use self::segments::{BlockedBy, SendDecision};
+pub(super) use self::segments::{BlockedBy, NewSegment, SendDecision};
 pub(super) use self::window::MAX_SHIFT;
 use self::window::SendWindow;
 use super::recovery::{Scoreboard, SentSegment};
@@ -163,17 +163,15 @@ impl Sender {
         (payload > 0).then_some(payload as u32)
     }
 
-    /// Sends `payload` new bytes, and the FIN if `fin`. `in_burst` if the segment leaves in one burst with
-    /// the one before.
+    /// Sends a new segment: puts it into the retransmission queue.
     #[inline]
     pub(super) fn send_new(
         &mut self,
-        payload: u32,
-        fin: bool,
-        in_burst: bool,
+        segment: NewSegment,
         scoreboard: &mut Scoreboard,
         now: Instant,
     ) -> SentSegment {
+        let NewSegment { payload, fin, in_burst } = segment;
         let pushed = payload > 0 && u64::from(payload) == self.unsent(scoreboard);
         let sent = scoreboard.send_new(payload, fin, in_burst, pushed, now);
         if payload > 0 && payload < self.full_payload() {

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! For example, `cwnd` = 100 segments of 1000 B in congestion avoidance and SRTT = 60 ms make 2 MB/s. That
-//! rate sends 1953 B in 2^-10 s, so a burst has two segments and a pause takes 1 ms. The shorter the path, the
-//! larger the bursts: at 1 ms of minimum round trip they are 32 KiB larger, at 10 ms no larger.
+//! rate sends 1953 B in 2^-10 s, so a burst has two segments and a pause takes 1 ms. The shorter the path,
+//! the larger the bursts: at 1 ms of minimum round trip they are 32 KiB larger, at 10 ms no larger.
 //!
 //! - A congestion control that has a pacing rate of its own (BBR) replaces the formula of the rate.
 //! - A sender without pacing makes the same bursts without a pause, as a kernel does.
@@ -187,8 +187,8 @@ impl Pace {
         u32::try_from(segments).unwrap_or(u32::MAX).max(self.min_burst)
     }
 
-    /// True if the pacing rate sends less than `min_burst` + 1 segments in 2^-10 s. That is so for most rates,
-    /// and this comparison takes no division.
+    /// True if the pacing rate sends less than `min_burst` + 1 segments in 2^-10 s. That is so for most
+    /// rates, and this comparison takes no division.
     fn sends_less_than_min_burst_and_one(&self) -> bool {
         let (None, Some(srtt)) = (self.rate, self.srtt) else { return false };
         let segments_per_s = (u64::from(self.min_burst) + 1) << BURST_TIME_SHIFT;

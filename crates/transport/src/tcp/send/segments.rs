@@ -13,36 +13,62 @@ use super::nagle::Nagle;
 use super::window::SendWindow;
 use crate::tcp::recovery::Scoreboard;
 
-/// What may leave next.
+/// The segment that may leave next, as far as flow control and Nagle's algorithm decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum SendDecision {
-    /// The next segment that is to be sent again.
+    /// A retransmission may leave.
     Retransmit,
-    /// This number of unsent bytes, and the FIN behind them.
+    /// A new segment may leave. It carries `payload` unsent bytes, and the FIN if `fin` is true.
     New { payload: u32, fin: bool },
-    /// Nothing.
+    /// No segment may leave.
     Blocked(BlockedBy),
 }
 
-/// Why nothing leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp) enum BlockedBy {
-    /// Everything that was written was sent.
-    NoData,
-    /// The far end's window, or the sender's half of silly window avoidance (RFC 9293 §3.8.6.2.1).
-    Receiver,
-    /// Nagle's algorithm.
-    Nagle,
+/// A new segment.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct NewSegment {
+    /// The number of unsent bytes that it carries.
+    pub(in crate::tcp) payload: u32,
+    pub(in crate::tcp) fin: bool,
+    /// True if it leaves in one burst with the segment before it.
+    pub(in crate::tcp) in_burst: bool,
 }
 
-/// The stream of bytes that the application writes.
+impl NewSegment {
+    /// A segment that a probe forces out: a burst of its own, without FIN.
+    pub(in crate::tcp) const fn forced(payload: u32) -> Self {
+        Self { payload, fin: false, in_burst: false }
+    }
+}
+
+/// Why no further segment leaves now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum BlockedBy {
+    /// All bytes that the application wrote were sent.
+    NoData,
+    /// The far end's window has no room, or so little that the sender's half of silly window avoidance waits
+    /// (RFC 9293 §3.8.6.2.1).
+    Receiver,
+    /// Nagle's algorithm holds a small segment back.
+    Nagle,
+    /// `cwnd` has no room, or too little for a whole burst.
+    CongestionWindow,
+    /// The far end's window has room for less than a whole burst, and an acknowledgement is near.
+    LargerBurst,
+    /// The pause between two paced bursts is not over.
+    Pacing,
+}
+
+/// The bytes that the application writes, and the FIN behind them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// One past the last byte written.
+    /// The offset one past the last byte that the application wrote.
     written: u64,
-    /// Payload of a full segment (SMSS), and of one that carries SACK blocks now.
+    /// Payload bytes of a full segment (SMSS).
     smss: u32,
+    /// Payload bytes of a full segment that carries the SACK blocks of now.
     full: u32,
+    /// True once the application has closed: a FIN follows its last byte.
     fin_queued: bool,
     fin_sent: bool,
 }
@@ -62,11 +88,13 @@ impl Stream {
         self.smss
     }
 
+    /// Payload bytes of a full segment that carries the SACK blocks of now.
     #[inline]
     pub(super) const fn full(&self) -> u32 {
         self.full
     }
 
+    /// Makes full segments smaller by `options` bytes.
     #[inline]
     pub(super) fn leave_room(&mut self, options: u32) {
         self.full = self.smss.saturating_sub(options).max(1);
@@ -94,19 +122,20 @@ impl Stream {
         self.fin_sent && scoreboard.snd_una() == scoreboard.snd_max()
     }
 
-    /// Bytes written and never sent.
+    /// The number of bytes that were written and never sent.
     #[inline]
     pub(super) fn unsent(&self, scoreboard: &Scoreboard) -> u64 {
         self.written.saturating_sub(scoreboard.snd_max().max(1))
     }
 
-    /// Bytes written and not acknowledged.
+    /// The number of bytes that were written and are not acknowledged.
     #[inline]
     pub(super) fn queued(&self, scoreboard: &Scoreboard) -> u64 {
         // A FIN that was sent and acknowledged stands one above `written`.
         self.written.saturating_sub(scoreboard.snd_una().max(1))
     }
 
+    /// Decides which segment may leave next. With `new_data_first` no retransmission is chosen.
     #[inline]
     pub(super) fn plan(
         &self,
@@ -134,11 +163,12 @@ impl Stream {
         if payload == full || (is_tail && fin_due) {
             return SendDecision::New { payload: payload as u32, fin: is_tail && fin_due };
         }
-        // New data instead of repairs leaves whatever its size (tcp_xmit_recovery: TCP_NAGLE_OFF).
+        // F-RTO's new data is not held back by Nagle's algorithm (tcp_xmit_recovery: TCP_NAGLE_OFF).
         if is_tail && !new_data_first && nagle.holds(scoreboard.snd_una(), scoreboard.snd_max()) {
             return SendDecision::Blocked(BlockedBy::Nagle);
         }
-        // RFC 9293 §3.8.6.2.1 (2) everything that is queued fits, or (3) half of the largest window does.
+        // RFC 9293 §3.8.6.2.1: (2) the segment carries all unsent bytes, or (3) it fills at least half of the
+        // largest window that the far end ever offered.
         if is_tail || (payload > 0 && payload >= window.max_offered() / 2) {
             return SendDecision::New { payload: payload as u32, fin: false };
         }
@@ -181,7 +211,8 @@ mod tests {
         }
 
         fn send(&mut self, payload: u32, fin: bool) {
-            self.sender.send_new(payload, fin, false, &mut self.scoreboard, Instant::ZERO);
+            let segment = NewSegment { payload, fin, in_burst: false };
+            self.sender.send_new(segment, &mut self.scoreboard, Instant::ZERO);
         }
 
         fn send_all(&mut self) -> Vec<u32> {
