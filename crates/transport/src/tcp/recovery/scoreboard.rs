@@ -8,12 +8,20 @@
 //!   in flight = sent - sacked - lost + sent again        (RFC 6675 §4 `pipe`; tcp_packets_in_flight)
 //! ```
 //!
-//! A segment is *sacked* if the far end has it beyond a gap. It is *lost* if RACK or RFC 6675's rule marked
-//! it so. It is *again* in flight if it was lost and its retransmission has left. Without SACK there are no
-//! marks: after a timeout everything is sent again in order (go-back-N), and `next` is the segment to send.
+//! A segment is *sacked* if the far end has received it beyond a gap. It is *lost* if RACK or RFC 6675's rule
+//! marked it so. It is *again* in flight if it was lost and its retransmission has left. Without SACK there
+//! are no marks: after a timeout all segments are sent again in order (go-back-N), and `next` is the first
+//! one that has still to leave.
 //!
-//! A loss changes most marks once, and the hints keep each search to what is new. What is
-//! marked as lost is decided in `scoreboard/lost`.
+//! Several fields are hints. A search starts at its hint and so skips the segments whose marks cannot have
+//! changed since the last search. Which segments are marked as lost is decided in `scoreboard/lost`.
+//!
+//! | field | with SACK | without SACK |
+//! | --- | --- | --- |
+//! | `snd_una`, `snd_max`, `segments`, `bursts`, `last_sent`, `acked` | used | used |
+//! | `next` | always the queue's length | lower after a timeout |
+//! | `highest` | used | equals `snd_una` |
+//! | `sacked`, `lost`, `again`, `losses`, `resent` and the hints | used | zero or empty |
 //!
 //! Left out: reneging (RFC 2018 §8). Our receiver keeps what it has reported.
 
@@ -26,7 +34,7 @@ use talkpath_units::Instant;
 use super::outcome::AckOutcome;
 use super::sent_segment::{Marks, SentSegment};
 
-/// Segments and their bytes.
+/// A number of segments, and the number of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::tcp) struct Tally {
     pub(super) segments: u64,
@@ -55,35 +63,43 @@ pub(in crate::tcp) struct PlainRun {
 /// The retransmission queue of one end.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Scoreboard {
+    /// The first offset that is not acknowledged.
     snd_una: u64,
-    /// One past the highest offset ever sent.
+    /// The offset one past the last one ever sent.
     snd_max: u64,
+    /// The segments that were sent and are not acknowledged, in the order of their offsets.
     segments: VecDeque<SentSegment>,
-    /// The first segment that go-back-N has still to send again. The queue's length if there is none.
+    /// The index of the first segment that go-back-N has still to send again. The queue's length if there is
+    /// none.
     next: usize,
-    /// The number of bursts that the segments left in.
+    /// The number of bursts in which the segments of the queue left.
     bursts: u64,
     /// When data was last sent.
     last_sent: Instant,
+    /// The segments that have the mark [`Marks::SACKED`].
     sacked: Tally,
+    /// The segments that have the mark [`Marks::LOST`], those of `again` included.
     lost: Tally,
+    /// The segments that have the mark [`Marks::RESENT`].
     again: Tally,
-    /// One past the highest offset that was sacked or acknowledged.
+    /// The offset one past the last one that was sacked or acknowledged.
     highest: u64,
-    /// Segments that were ever marked as lost.
+    /// How often a segment was marked as lost since the connection began.
     losses: u64,
-    /// Ends of what was sent again, and when, in that order. Entries that no longer hold are passed over.
+    /// The retransmissions in the order in which they left: where each one's segment ends, and when it left.
+    /// An entry stays for a while after its retransmission was acknowledged, sacked or sent yet again.
     resent: VecDeque<(u64, Instant)>,
-    /// Segments acknowledged so far: the index of the first one in the queue. The hints below count from the
-    /// connection's first.
+    /// The number of segments that were acknowledged since the connection began. Segment `n` of the
+    /// connection thus has the index `n - acked` in the queue. The three hints below are such numbers `n`.
     acked: u64,
-    /// No segment before this waits to be sent again.
+    /// No segment before this one waits to be sent again.
     lost_hint: u64,
-    /// Every segment before this is sacked, lost, or was sent again.
+    /// Each segment before this one is sacked, lost, or was sent again.
     settled: u64,
-    /// The segment behind the one that was sacked last: most SACK blocks grow there.
+    /// The segment after the one that was sacked last. Most SACK blocks grow by this segment.
     sack_hint: u64,
-    /// What the SACK blocks of the last acknowledgement covered, in whole segments: nothing there is new.
+    /// The ranges of whole segments that the SACK blocks of the last acknowledgement covered. All segments in
+    /// them are marked already.
     seen: [(u64, u64); 3],
 }
 
@@ -275,10 +291,10 @@ impl Scoreboard {
     /// The first lost segment leaves again.
     pub(in crate::tcp) fn retransmit_lost(&mut self, now: Instant) -> Option<SentSegment> {
         let first = self.lost_hint.saturating_sub(self.acked) as usize;
-        let waits = |segment: &SentSegment| segment.has(Marks::LOST) && !segment.has(Marks::AGAIN);
+        let waits = |segment: &SentSegment| segment.has(Marks::LOST) && !segment.has(Marks::RESENT);
         let index = (first..self.segments.len()).find(|&index| waits(&self.segments[index]))?;
         let segment = self.retransmit_at(index, now)?;
-        self.segments[index].mark(Marks::AGAIN);
+        self.segments[index].mark(Marks::RESENT);
         self.again.add(&segment);
         self.resent.push_back((segment.end(), now));
         self.lost_hint = self.acked + index as u64 + 1;
@@ -418,7 +434,7 @@ impl Scoreboard {
             for (mark, tally) in [
                 (Marks::SACKED, &mut self.sacked),
                 (Marks::LOST, &mut self.lost),
-                (Marks::AGAIN, &mut self.again),
+                (Marks::RESENT, &mut self.again),
             ] {
                 tally.bytes -= if segment.has(mark) { taken } else { 0 };
             }
@@ -492,13 +508,13 @@ impl Scoreboard {
 
     /// Removes the marks of loss of a segment that was delivered.
     fn clear_loss(&mut self, segment: &mut SentSegment) {
-        if segment.has(Marks::AGAIN) {
+        if segment.has(Marks::RESENT) {
             self.again.remove(segment);
         }
         if segment.has(Marks::LOST) {
             self.lost.remove(segment);
         }
-        segment.unmark(Marks::AGAIN);
+        segment.unmark(Marks::RESENT);
         segment.unmark(Marks::LOST);
     }
 }

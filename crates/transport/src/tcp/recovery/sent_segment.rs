@@ -5,15 +5,17 @@ use talkpath_units::Instant;
 /// A segment that was sent and is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct SentSegment {
-    /// One past its last offset, its FIN included.
+    /// The offset one past the segment's last byte. Its FIN takes an offset, too.
     end: u64,
-    /// When it was last sent.
+    /// When the segment was last sent.
     sent_at: Instant,
+    /// In bytes.
     payload: u32,
     fin: bool,
-    /// It left in one burst with the segment before it.
+    /// True if the segment left in one burst with the segment before it.
     in_burst: bool,
-    /// It ended what was written when it was first sent: its PSH, which it keeps when it is sent again.
+    /// True if the segment has the PSH bit: when it was first sent, no written byte was left behind it. A
+    /// retransmission has the bit, too.
     pushed: bool,
     marks: Marks,
 }
@@ -23,14 +25,15 @@ pub(in crate::tcp) struct SentSegment {
 pub(super) struct Marks(u8);
 
 impl Marks {
-    /// The far end has it, beyond a gap.
+    /// The far end has received the segment beyond a gap.
     pub(super) const SACKED: Self = Self(1);
-    /// Marked as lost.
+    /// The segment is marked as lost.
     pub(super) const LOST: Self = Self(2);
-    /// Lost, and its retransmission is in flight.
-    pub(super) const AGAIN: Self = Self(4);
-    /// Sent more than once: it gives no round-trip sample (Karn's algorithm).
-    const EVER_AGAIN: Self = Self(8);
+    /// The segment is marked as lost, and its retransmission is in flight.
+    pub(super) const RESENT: Self = Self(4);
+    /// The segment was sent more than once, whatever is known of it now. It gives no round-trip sample
+    /// (Karn's algorithm).
+    const RETRANSMITTED: Self = Self(8);
 }
 
 impl SentSegment {
@@ -82,7 +85,7 @@ impl SentSegment {
     /// True if it was sent more than once.
     #[inline]
     pub(in crate::tcp) const fn was_retransmitted(&self) -> bool {
-        self.has(Marks::EVER_AGAIN)
+        self.has(Marks::RETRANSMITTED)
     }
 
     /// The number of offsets that it takes.
@@ -101,6 +104,14 @@ impl SentSegment {
         self.marks.0 & mark.0 != 0
     }
 
+    /// True if the retransmission that ends at `end` and left at `sent_at` is the segment's latest one and is
+    /// still in flight. A tail loss probe is such a retransmission without a mark of loss.
+    pub(super) fn is_retransmission_in_flight(&self, end: u64, sent_at: Instant) -> bool {
+        let is_latest = self.end == end && self.sent_at == sent_at;
+        let waits_to_be_resent = self.has(Marks::LOST) && !self.has(Marks::RESENT);
+        is_latest && !waits_to_be_resent && !self.has(Marks::SACKED)
+    }
+
     /// True if it was sent once and nothing is known of it.
     #[inline]
     pub(super) const fn is_unmarked(&self) -> bool {
@@ -117,7 +128,7 @@ impl SentSegment {
 
     /// It leaves again.
     pub(super) const fn send_again(&mut self, now: Instant) {
-        self.mark(Marks::EVER_AGAIN);
+        self.mark(Marks::RETRANSMITTED);
         self.sent_at = now;
     }
 

@@ -1,4 +1,8 @@
-//! What is lost: by time (RFC 8985 §6.2 step 5), by count (RFC 6675 §4), and after a timeout.
+//! Which segments are marked as lost: by time (RFC 8985 §6.2 step 5), by count (RFC 6675 §4), and after a
+//! timeout (RFC 8985 §8).
+//!
+//! A segment that is marked as lost waits to be sent again. If the retransmission is lost too, the segment is
+//! marked a second time, and waits again.
 
 use talkpath_units::{Duration, Instant};
 
@@ -8,13 +12,15 @@ use crate::tcp::recovery::rack::Rack;
 use crate::tcp::recovery::sent_segment::{Marks, SentSegment};
 
 impl Scoreboard {
+    /// Marks the segment at `index` as lost. If it was marked before and its retransmission is in flight, the
+    /// retransmission is lost.
     fn mark_lost(&mut self, index: usize) {
         let segment = &mut self.segments[index];
         if segment.has(Marks::LOST) {
-            if !segment.has(Marks::AGAIN) {
+            if !segment.has(Marks::RESENT) {
                 return;
             }
-            segment.unmark(Marks::AGAIN);
+            segment.unmark(Marks::RESENT);
             self.again.remove(segment);
         } else {
             segment.mark(Marks::LOST);
@@ -24,18 +30,20 @@ impl Scoreboard {
         self.lost_hint = self.lost_hint.min(self.acked + index as u64);
     }
 
-    /// RFC 8985 §6.2 step 5: marks what was sent long enough before something that has arrived. Returns how
-    /// long the next one still has.
+    /// Marks the segments that are late (RFC 8985 §6.2 step 5). A segment is late if a segment sent after it
+    /// has arrived, and a round trip and the reordering `window` have passed since the segment was sent.
+    ///
+    /// Returns the time after which every segment that was overtaken so is late, `None` if there is none.
+    /// RFC 8985 sets one timer for that longest time.
     pub(in crate::tcp::recovery) fn mark_by_time(
         &mut self,
         rack: &Rack,
         window: Duration,
         now: Instant,
     ) -> Option<Duration> {
-        let mut wait = None;
+        let mut longest = None;
         let mut index = self.settled.saturating_sub(self.acked) as usize;
-        // The first that is not late yet.
-        let mut waiting = None;
+        let mut first_not_late = None;
         while let Some(segment) = self.segments.get(index) {
             if segment.is_unmarked() {
                 if !rack.is_after(segment) {
@@ -43,73 +51,84 @@ impl Scoreboard {
                 }
                 match rack.remaining(segment, window, now) {
                     None => self.mark_lost(index),
-                    Some(left) => {
-                        wait = wait.max(Some(left));
-                        waiting = waiting.or(Some(index));
+                    Some(remaining) => {
+                        longest = longest.max(Some(remaining));
+                        first_not_late = first_not_late.or(Some(index));
                     }
                 }
             }
             index += 1;
         }
-        self.settled = self.settled.max(self.acked + waiting.unwrap_or(index) as u64);
+        self.settled = self.settled.max(self.acked + first_not_late.unwrap_or(index) as u64);
         if self.resent.is_empty() {
-            return wait;
+            return longest;
         }
-        self.mark_resent_by_time(rack, window, now).max(wait)
+        longest.max(self.mark_retransmissions_by_time(rack, window, now))
     }
 
-    /// The same for what was sent again.
-    fn mark_resent_by_time(&mut self, rack: &Rack, window: Duration, now: Instant) -> Option<Duration> {
-        let mut wait = None;
+    /// As [`Self::mark_by_time`], for the retransmissions in flight.
+    ///
+    /// `resent` lists them in the order in which they left. An entry leaves the list once it is at the front
+    /// and needs no further check: the retransmission is late, or was acknowledged, sacked or sent yet again.
+    fn mark_retransmissions_by_time(
+        &mut self,
+        rack: &Rack,
+        window: Duration,
+        now: Instant,
+    ) -> Option<Duration> {
+        let mut longest = None;
         let mut entry = 0;
         while let Some(&(end, sent_at)) = self.resent.get(entry) {
             if rack.is_before(sent_at) {
-                // Nor has anything arrived that was sent after the entries behind it.
+                // All segments that have arrived were sent before this entry, and so before all later
+                // entries.
                 break;
             }
             let index = self.segments.partition_point(|segment| segment.end() < end);
-            let holds = |segment: &&SentSegment| {
-                let waits = segment.has(Marks::AGAIN) || !segment.has(Marks::LOST);
-                segment.end() == end && segment.sent_at() == sent_at && waits && !segment.has(Marks::SACKED)
-            };
-            let mut done = true;
-            if let Some(segment) = self.segments.get(index).filter(holds) {
+            let in_flight = |segment: &&SentSegment| segment.is_retransmission_in_flight(end, sent_at);
+            let mut needs_check = false;
+            if let Some(segment) = self.segments.get(index).filter(in_flight) {
                 if !rack.is_after(segment) {
                     break;
                 }
                 match rack.remaining(segment, window, now) {
                     None => self.mark_lost(index),
-                    Some(left) => {
-                        wait = wait.max(Some(left));
-                        done = false;
+                    Some(remaining) => {
+                        longest = longest.max(Some(remaining));
+                        needs_check = true;
                     }
                 }
             }
-            if done && entry == 0 {
+            if entry == 0 && !needs_check {
                 self.resent.pop_front();
             } else {
                 entry += 1;
             }
         }
-        wait
+        longest
     }
 
-    /// RFC 6675 §4 `IsLost`: marks each segment below DupThresh sacked ranges, or below more than DupThresh -
-    /// 1 full segments of sacked bytes. Full segments carry `smss` bytes.
+    /// Marks the segments that are lost by RFC 6675 §4 `IsLost`. A segment is lost if one of these is above
+    /// it:
+    ///
+    /// - DupThresh (3) separate sacked ranges,
+    /// - more than DupThresh - 1 full segments of sacked bytes; a full segment carries `smss` bytes.
+    ///
+    /// The search runs down from the highest sacked segment, and ends at the first segment that has enough
+    /// above it. All unmarked segments below that one are lost.
     pub(in crate::tcp::recovery) fn mark_by_count(&mut self, smss: u32) {
-        let (mut bytes, mut ranges, mut in_range) = (0, 0, false);
-        let enough = u64::from(DUPLICATE_THRESHOLD - 1) * u64::from(smss);
-        let top = self.segments.partition_point(|segment| segment.end() <= self.highest);
-        let mut below = top;
-        while below > 0 && bytes <= enough && ranges < DUPLICATE_THRESHOLD {
+        let (mut sacked_bytes, mut ranges, mut in_range) = (0, 0, false);
+        let enough_bytes = u64::from(DUPLICATE_THRESHOLD - 1) * u64::from(smss);
+        let mut below = self.segments.partition_point(|segment| segment.end() <= self.highest);
+        while below > 0 && sacked_bytes <= enough_bytes && ranges < DUPLICATE_THRESHOLD {
             below -= 1;
             let segment = &self.segments[below];
-            let sacked = segment.has(Marks::SACKED);
-            ranges += u32::from(sacked && !in_range);
-            in_range = sacked;
-            bytes += if sacked { segment.size() } else { 0 };
+            let is_sacked = segment.has(Marks::SACKED);
+            ranges += u32::from(is_sacked && !in_range);
+            in_range = is_sacked;
+            sacked_bytes += if is_sacked { segment.size() } else { 0 };
         }
-        if bytes <= enough && ranges < DUPLICATE_THRESHOLD {
+        if sacked_bytes <= enough_bytes && ranges < DUPLICATE_THRESHOLD {
             return;
         }
         let first = self.settled.saturating_sub(self.acked) as usize;
@@ -121,31 +140,34 @@ impl Scoreboard {
         self.settled = self.settled.max(self.acked + below as u64);
     }
 
-    /// RFC 6675 §5 step 4.3: the third duplicate means that the first segment is lost.
+    /// Marks the first segment: the third duplicate acknowledgement says that it is lost (RFC 6675 §5 step
+    /// 4.3).
     pub(in crate::tcp::recovery) fn mark_first_lost(&mut self) {
         if self.segments.front().is_some_and(SentSegment::is_unmarked) {
             self.mark_lost(0);
         }
     }
 
-    /// The timer expired: everything that was not sacked is lost. With RACK, what was sent within the last
-    /// round trip is not (RFC 8985 §8; tcp_timeout_mark_lost).
+    /// Marks all segments that are not sacked: the retransmission timer has expired. With RACK, the segments
+    /// that were sent within the last round trip are left out, except the first (RFC 8985 §8; Linux:
+    /// tcp_timeout_mark_lost).
     pub(in crate::tcp::recovery) fn mark_all_lost(&mut self, rack: Option<&Rack>, now: Instant) {
         for index in 0..self.segments.len() {
             let segment = &self.segments[index];
-            let recent = rack.is_some_and(|rack| rack.remaining(segment, Duration::ZERO, now).is_some());
-            if !segment.has(Marks::SACKED) && (index == 0 || !recent) {
+            let is_recent = rack.is_some_and(|rack| rack.remaining(segment, Duration::ZERO, now).is_some());
+            if !segment.has(Marks::SACKED) && (index == 0 || !is_recent) {
                 self.mark_lost(index);
             }
         }
         self.lost_hint = self.acked;
     }
 
-    /// The losses were none. What was not sent again yet is in flight as before.
+    /// Removes all marks of loss, because the recovery was needless. The segments that still waited to be
+    /// sent again count as in flight.
     pub(in crate::tcp::recovery) fn unmark_lost(&mut self) {
         for segment in &mut self.segments {
             segment.unmark(Marks::LOST);
-            segment.unmark(Marks::AGAIN);
+            segment.unmark(Marks::RESENT);
         }
         self.lost = Tally::default();
         self.again = Tally::default();
