@@ -4,48 +4,56 @@
 //!   W_cubic(t) = C (t - K)^3 + W_max        K = cbrt((W_max - cwnd_epoch) / C)
 //! ```
 //!
-//! The window follows a cubic of the time since the last reduction: steep, flat around the window `W_max` of
-//! that loss, then steep again. If Reno's window with the same average would be larger, `cwnd` grows as
-//! Reno's (§4.3). [`HyStart`] ends slow start.
+//! The window follows a cubic of the time `t` since the last reduction. It grows fast at first, slowly around
+//! `W_max`, the window of that loss, and then fast again. For example, `W_max` = 100 packets and C = 0.4
+//! packets/s^3: `cwnd` is reduced to 70, and is back at 100 after K = cbrt(30 / 0.4) = 4.2 s.
 //!
-//! `cwnd` counts packets for every stack. Time counts in 1/1024 s inside the cubic, as in Linux, and in whole
-//! milliseconds outside (a jiffy at HZ = 1000), so that the curve is computed at most once a millisecond.
+//! `W_est` is the window that Reno would have, if Reno reduced its window to 0.7 too and had the same average
+//! throughput. While `W_est` is larger than the cubic, `cwnd` follows `W_est` (§4.3). [`HyStart`] ends slow
+//! start.
+//!
+//! Windows are in packets, whatever the stack counts in. Times on the curve are in 1/1024 s, as in Linux. The
+//! curve is computed at most once per millisecond (Linux: once per jiffy, at HZ = 1000).
 
 use talkpath_units::{Duration, Instant};
 
 use super::hystart::HyStart;
 use super::{Ack, RecoveryAck, RttSample, Window, WindowBased};
 
-/// RFC 9438.
+/// The state of CUBIC for one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cubic {
-    /// `W_max` after fast convergence, in packets; zero while none is known.
+    /// `W_max` after fast convergence, in packets. Zero before the first loss.
     w_max: u64,
+    /// `None` from a reduction until congestion avoidance begins.
     epoch: Option<Epoch>,
-    /// `cwnd` grows by a packet for this number of acknowledged ones.
+    /// The number of acknowledged packets per packet by which `cwnd` grows.
     interval: u64,
-    /// The window and the millisecond that `interval` was last computed for.
+    /// The `cwnd` and the time in milliseconds for which `interval` was computed.
     computed_for: (u64, u64),
     /// The shortest round trip so far.
     delay_min: Option<Duration>,
     hystart: HyStart,
 }
 
-/// The time since the last reduction.
+/// The curve since the last reduction. Windows are in packets.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
+    /// The beginning of `t`.
     start: Instant,
-    /// `K`, in 1/1024 s.
+    /// `K`, in 1/1024 s: when the curve is flat.
     k: u64,
-    /// The window at which the cubic is flat, in packets.
+    /// The window at which the curve is flat: `W_max`, or `cwnd` if that is larger.
     origin: u64,
-    /// `W_est`: what Reno's window would be (§4.3), and what was acknowledged since it last grew.
+    /// `W_est` (§4.3).
     w_est: u64,
+    /// The number of packets that were acknowledged since `w_est` last grew.
     acked: u64,
 }
 
 impl Cubic {
-    /// Computes `interval` from the curve and from Reno's window (bictcp_update).
+    /// Computes `interval` from the curve and from `W_est`, after `acked` packets were acknowledged (Linux:
+    /// bictcp_update). It stays as it is for 31 ms if `cwnd` has not changed.
     fn update_interval(&mut self, cwnd: u64, acked: u64, now: Instant) {
         let now_ms = now.as_nanos() / NANOS_IN_MS;
         if let Some(epoch) = &mut self.epoch {
@@ -55,47 +63,56 @@ impl Cubic {
         if computed_cwnd == cwnd && now_ms.saturating_sub(computed_ms) <= SAME_WINDOW_MS {
             return;
         }
-        let mut epoch = self.epoch.unwrap_or_else(|| self.begin_epoch(cwnd, acked, now));
-        if self.epoch.is_none() || computed_ms != now_ms {
+        let (w_max, is_new_epoch) = (self.w_max, self.epoch.is_none());
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(w_max, cwnd, acked, now));
+        if is_new_epoch || computed_ms != now_ms {
             self.computed_for = (cwnd, now_ms);
-            self.interval = self.cubic_interval(&epoch, cwnd, now);
+            let rtt_ms = self.delay_min.map_or(0, Duration::as_millis);
+            self.interval = epoch.cubic_interval(cwnd, now.since(epoch.start).as_millis() + rtt_ms);
+            if w_max == 0 {
+                // Before the first loss nothing says how much the path holds.
+                self.interval = self.interval.min(FIRST_INTERVAL);
+            }
         }
+        epoch.grow_w_est(cwnd);
         self.interval = self.interval.min(epoch.reno_interval(cwnd)).max(MIN_INTERVAL);
-        self.epoch = Some(epoch);
-    }
-
-    fn begin_epoch(&self, cwnd: u64, acked: u64, now: Instant) -> Epoch {
-        let (k, origin) = if self.w_max <= cwnd {
-            (0, cwnd)
-        } else {
-            // RFC 9438 §4.2 eq. 2.
-            (cube_root((self.w_max - cwnd) * (1 << 40) / C_SCALED), self.w_max)
-        };
-        Epoch { start: now, k, origin, w_est: cwnd, acked }
-    }
-
-    /// RFC 9438 §4.2 eq. 1, one round trip ahead: how many acknowledged packets a further packet takes.
-    fn cubic_interval(&self, epoch: &Epoch, cwnd: u64, now: Instant) -> u64 {
-        let ahead = now.since(epoch.start).as_millis() + self.delay_min.map_or(0, Duration::as_millis);
-        let t = ahead * 1024 / 1000;
-        // Beyond 2^20 / 1024 s = 17 minutes the curve is steeper than MIN_INTERVAL allows anyway.
-        let distance = t.abs_diff(epoch.k).min(1 << 20);
-        let delta = ((u128::from(distance).pow(3) * u128::from(C_SCALED)) >> 40) as u64;
-        let target =
-            if t < epoch.k { epoch.origin.saturating_sub(delta) } else { epoch.origin.saturating_add(delta) };
-        let interval = if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) };
-        // No loss was seen yet: the path may hold much more.
-        if self.w_max == 0 { interval.min(FIRST_INTERVAL) } else { interval }
     }
 }
 
 impl Epoch {
-    /// RFC 9438 §4.3: how often Reno's window would call for a packet more. With multiplicative decrease to
-    /// 0.7 it grows by 3 (1 - 0.7) / (1 + 0.7) = 8/15 packets a window.
-    fn reno_interval(&mut self, cwnd: u64) -> u64 {
-        let step = (cwnd * 15 / 8).max(1);
-        self.w_est += self.acked / step;
-        self.acked %= step;
+    fn begin(w_max: u64, cwnd: u64, acked: u64, now: Instant) -> Self {
+        let Some(below_w_max) = w_max.checked_sub(cwnd) else {
+            return Self { start: now, k: 0, origin: cwnd, w_est: cwnd, acked };
+        };
+        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C, and K counts 1/1024 s, so K^3 counts 2^-30 s^3.
+        let k_cubed = u128::from(below_w_max) * (1 << 40) / u128::from(C_X1024);
+        let k = cube_root(u64::try_from(k_cubed).unwrap_or(u64::MAX));
+        Self { start: now, k, origin: w_max, w_est: cwnd, acked }
+    }
+
+    /// The number of acknowledged packets per packet by which `cwnd` grows, so that it reaches the curve's
+    /// window of the time `t_ms`, which is one round trip ahead (RFC 9438 §4.2 eq. 1).
+    fn cubic_interval(&self, cwnd: u64, t_ms: u64) -> u64 {
+        let t = t_ms * 1024 / 1000;
+        // Beyond 2^20 / 1024 s = 17 minutes the curve is steeper than MIN_INTERVAL allows anyway.
+        let distance = t.abs_diff(self.k).min(1 << 20);
+        let delta = ((u128::from(distance).pow(3) * u128::from(C_X1024)) >> 40) as u64;
+        let target =
+            if t < self.k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) };
+        if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) }
+    }
+
+    /// Raises `W_est` by 3 (1 - 0.7) / (1 + 0.7) = 0.53 packets per acknowledged window (RFC 9438 §4.3). In
+    /// whole numbers that is a packet per 15/8 windows, as in Linux.
+    fn grow_w_est(&mut self, cwnd: u64) {
+        let packets_per_step = (cwnd * 15 / 8).max(1);
+        self.w_est += self.acked / packets_per_step;
+        self.acked %= packets_per_step;
+    }
+
+    /// The number of acknowledged packets per packet by which `cwnd` grows, so that it reaches `W_est` within
+    /// a round trip. [`u64::MAX`] if it has reached it.
+    const fn reno_interval(&self, cwnd: u64) -> u64 {
         if self.w_est > cwnd { cwnd / (self.w_est - cwnd) } else { u64::MAX }
     }
 }
@@ -127,8 +144,8 @@ impl WindowBased for Cubic {
         }
     }
 
-    /// RFC 9438 §4.6, and §4.7: the next `W_max` is smaller if this loss came at a smaller window than the
-    /// last.
+    /// Reduces the window to 0.7 (RFC 9438 §4.6). If this loss came at a smaller window than the last one,
+    /// another flow needs room, and `W_max` becomes smaller than the window of this loss (§4.7).
     fn reduce(&mut self, window: &mut Window, _flight_size: u64) {
         let cwnd = window.cwnd();
         self.epoch = None;
@@ -145,12 +162,13 @@ impl WindowBased for Cubic {
         RecoveryAck::Leave
     }
 
-    /// bictcp_reset.
+    /// Forgets the path (Linux: bictcp_reset).
     fn on_timeout(&mut self) {
         *self = Self::default();
     }
 
-    /// RFC 9438 §5.8: time without anything in flight does not count (bictcp_cwnd_event).
+    /// Moves the curve by the time during which nothing was in flight (RFC 9438 §5.8; Linux:
+    /// bictcp_cwnd_event).
     fn on_flight_start(&mut self, idle: Duration, now: Instant) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = epoch.start.saturating_add(idle).min(now);
@@ -158,10 +176,10 @@ impl WindowBased for Cubic {
     }
 }
 
-/// The cube root, rounded down.
+/// The cube root, rounded down, but at most 2^21, whose cube is 2^63.
 fn cube_root(value: u64) -> u64 {
     let (mut low, mut high) = (0_u64, 1 << 21);
-    // Invariant: low^3 <= value < (high + 1)^3; 2^21 cubed is beyond 64 bits' half.
+    // Invariant: low^3 <= value, and if high < 2^21, value < (high + 1)^3.
     while low < high {
         let middle = (low + high).div_ceil(2);
         if u128::from(middle).pow(3) <= u128::from(value) {
@@ -175,17 +193,16 @@ fn cube_root(value: u64) -> u64 {
 
 /// beta_cubic = 0.7 (RFC 9438 §4.6) in 1/1024 (Linux: beta = 717).
 const BETA_1024: u64 = 717;
-/// C = 0.4 packets/s^3 (RFC 9438 §5.1) in 1/1024 (Linux: bic_scale = 41, times 10); time counts in
-/// 1/1024 s.
-const C_SCALED: u64 = 410;
-/// A packet for every two acknowledged, at the fastest (RFC 9438 §4.4: target at most 1.5 cwnd).
+/// 1024 C, for C = 0.4 packets/s^3 (RFC 9438 §5.1; Linux: 10 times bic_scale, which is 41).
+const C_X1024: u64 = 410;
+/// `cwnd` grows by at most a packet per two acknowledged packets (RFC 9438 §4.4: target at most 1.5 cwnd).
 const MIN_INTERVAL: u64 = 2;
-/// While no loss was seen, a packet for every 20 acknowledged at the slowest: 5 % a round trip
-/// (bictcp_update).
+/// Before the first loss `cwnd` grows by at least a packet per 20 acknowledged packets, which is 5 % per
+/// round trip (Linux: bictcp_update).
 const FIRST_INTERVAL: u64 = 20;
-/// HZ / 32 in bictcp_update.
+/// While `cwnd` stays the same, `interval` is computed once per 31 ms (Linux: HZ / 32 in bictcp_update).
 const SAME_WINDOW_MS: u64 = 31;
-/// HZ in cubictcp_acked.
+/// Round-trip samples are left out for this time after a reduction (Linux: HZ in cubictcp_acked).
 const AFTER_REDUCTION: Duration = Duration::from_secs(1);
 const NANOS_IN_MS: u64 = 1_000_000;
 
@@ -285,6 +302,19 @@ mod tests {
         // A round trip's growth behind, at the steepest point: 3 C K^2 RTT.
         let behind = 3.0 * 0.4 * k * k * 0.1;
         assert!((at_2k - 1300.0).abs() <= behind, "{at_2k}");
+    }
+
+    /// RFC 9438 §4.2 eq. 2 with a window beyond 2^24 packets, whose product with 2^40 exceeds 64 bits.
+    #[test]
+    fn the_curve_of_a_huge_window_begins_below_it() {
+        let w_max = 1_u64 << 26;
+        let mut cubic = cubic(w_max, Some(w_max / 2));
+        cubic.reduce();
+        cubic.window.set_cwnd(w_max * 7 / 10);
+        cubic.on_ack(ack(1, 0));
+        let k = cubic.cubic.epoch.unwrap().k as f64 / 1024.0;
+        let expected = (0.3 * w_max as f64 / (410.0 / 1024.0)).cbrt();
+        assert!((k - expected).abs() < 0.01, "{k} s, not {expected} s");
     }
 
     /// RFC 9438 §4.3: on a short round trip the cubic is slow, and Reno's window is followed: 8/15 packets a
