@@ -1,4 +1,4 @@
-//! What a queue discipline is to the link that it belongs to.
+//! The contract between a link and its queue discipline.
 
 use std::collections::VecDeque;
 
@@ -7,38 +7,38 @@ use talkpath_units::{Bytes, Instant};
 use crate::carried::{Carried, DropCause, Dropped};
 use crate::occupancy::Window;
 
-/// Holds the packets that wait for the serialiser. It may drop or mark when a packet comes and when service
-/// begins.
+/// Holds the packets that wait for the serialiser. A discipline may drop or mark packets at two moments: when
+/// a packet arrives, and when the next packet goes into service.
 pub(crate) trait Discipline<T> {
-    /// A packet comes while `in_service` bytes are being sent. It waits, unless it is dropped. The discipline
-    /// may drop another one instead.
+    /// Takes a packet that arrives while the serialiser is busy with a packet of `in_service` bytes. The
+    /// discipline may drop the new packet, or another packet in its place.
     fn enqueue(&mut self, packet: T, in_service: Bytes, now: Instant, signals: &mut Signals<T>);
 
-    /// The serialiser is free: takes out the packet to send next, after those that the discipline drops at
-    /// this moment.
+    /// Takes out the packet to send next, when the serialiser becomes free. The discipline may first drop
+    /// packets.
     fn dequeue(&mut self, now: Instant, signals: &mut Signals<T>) -> Option<Queued<T>>;
 
-    /// A packet comes while nothing waits and the serialiser is idle. Returns the packet, unless it is
-    /// dropped.
+    /// Takes a packet that arrives while no packet waits and the serialiser is idle. Returns the packet,
+    /// which then goes into service at once, or `None` if it is dropped.
     fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
         self.enqueue(packet, Bytes::ZERO, now, signals);
         self.dequeue(now, signals).map(|queued| queued.packet)
     }
 
-    /// Packets that wait.
+    /// The number of packets that wait.
     fn len(&self) -> u32;
 
-    /// Whether the discipline may drop at `dequeue`. The link then wakes up whenever service begins, so that
-    /// the drop comes out at its time. With other disciplines the link begins services late, each at its own
-    /// time (see `link`), so what they do by the clock they do at the next call.
+    /// True if `dequeue` may drop packets. The link then calls `dequeue` at the time at which service begins,
+    /// so that the drop is reported at its time. For other disciplines the link calls `dequeue` later, at its
+    /// next event, with the time at which service began (see `link`).
     fn drops_at_dequeue(&self) -> bool;
 }
 
-/// A packet that waits.
+/// A packet in the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Queued<T> {
     pub(crate) packet: T,
-    /// When it came to the queue.
+    /// When the packet arrived at the queue.
     pub(crate) entered: Instant,
 }
 
@@ -51,27 +51,30 @@ pub(crate) struct LinkFacts {
     pub(crate) perturbation: u64,
 }
 
-/// How a queue signals congestion: what it dropped and nobody has taken yet, in order of time, and how many
-/// packets it marked within the measuring window.
+/// The congestion signals of a queue: its drops and its marks.
 #[derive(Debug)]
 pub(crate) struct Signals<T> {
+    /// The dropped packets that the link has not yet reported, in order of time.
     dropped: VecDeque<(Instant, Dropped<T>)>,
-    /// When the first of them was dropped; [`Instant::MAX`] if there is none.
-    next: Instant,
+    /// When the first packet of `dropped` was dropped. [`Instant::MAX`] if `dropped` is empty.
+    next_drop: Instant,
+    /// Marks are counted within this window.
     window: Window,
+    /// The number of packets that were marked within the window.
     marked: u64,
 }
 
 impl<T> Signals<T> {
-    /// None so far; marks are counted within `window`.
+    /// No drops and no marks. Marks will be counted within `window`.
     pub(crate) const fn new(window: Window) -> Self {
-        Self { dropped: VecDeque::new(), next: Instant::MAX, window, marked: 0 }
+        Self { dropped: VecDeque::new(), next_drop: Instant::MAX, window, marked: 0 }
     }
 
+    /// Drops `packet`.
     #[cold]
     pub(crate) fn drop(&mut self, packet: T, cause: DropCause, now: Instant) {
         self.dropped.push_back((now, Dropped { packet, cause }));
-        self.next = self.next.min(now);
+        self.next_drop = self.next_drop.min(now);
     }
 
     /// Marks `packet` (RFC 3168 §5) and counts it. Returns false, and changes nothing, if its transport takes
@@ -86,25 +89,26 @@ impl<T> Signals<T> {
         is_marked
     }
 
-    /// When the first of them was dropped; [`Instant::MAX`] if there is none.
+    /// When the first unreported packet was dropped. [`Instant::MAX`] if there is none.
     #[inline(always)]
     pub(crate) fn next_drop(&self) -> Instant {
-        self.next
+        self.next_drop
     }
 
+    /// Takes the first unreported drop, and when it happened.
     #[cold]
     pub(crate) fn pop_drop(&mut self) -> Option<(Instant, Dropped<T>)> {
         let first = self.dropped.pop_front();
-        self.next = self.dropped.front().map_or(Instant::MAX, |(at, _)| *at);
+        self.next_drop = self.dropped.front().map_or(Instant::MAX, |(at, _)| *at);
         first
     }
 
-    /// Dropped packets that nobody has taken.
+    /// The number of dropped packets that the link has not yet reported.
     pub(crate) fn drops(&self) -> usize {
         self.dropped.len()
     }
 
-    /// Packets marked within the measuring window.
+    /// The number of packets that were marked within the window.
     pub(crate) const fn marked(&self) -> u64 {
         self.marked
     }

@@ -1,10 +1,11 @@
-//! Drop-tail: first in, first out, and an arrival that finds no room is dropped.
+//! Drop-tail: packets leave in the order in which they came, and a packet that finds no room is dropped.
 //!
-//! The queue guards waiting packets; an idle serialiser takes a packet whatever the limit is, so a limit of
-//! nothing still passes traffic that never has to wait.
+//! The limit applies to packets that have to wait. An idle serialiser takes a packet at once, so even a limit
+//! of 0 packets passes traffic that never waits.
 //!
-//! With a threshold, an arrival that finds at least that number waiting is marked, if its transport takes
-//! marks (RFC 3168 §5). A full queue drops it all the same.
+//! With a marking threshold of `n`, a packet that finds at least `n` packets waiting is marked, if its
+//! transport supports ECN (RFC 3168 §5). A packet that finds no room is dropped, whether it could be marked
+//! or not.
 
 use std::collections::VecDeque;
 
@@ -14,15 +15,15 @@ use crate::carried::{Carried, DropCause};
 use crate::queue::discipline::{Discipline, LinkFacts, Queued, Signals};
 use crate::queue::limit::QueueLimit;
 
-/// The configuration.
+/// The configuration of a drop-tail queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropTail {
     /// How much may wait.
     pub limit: QueueLimit,
-    /// Whether the packet in service counts against `limit`.
+    /// True if the packet in service counts against `limit`, too.
     pub in_service: bool,
-    /// An arrival that finds this many waiting is marked, if its transport takes marks (RFC 3168 §5); `None`
-    /// never marks.
+    /// The marking threshold: the number of waiting packets from which on an arriving packet is marked.
+    /// `None` never marks.
     pub mark_at: Option<Packets>,
 }
 
@@ -30,10 +31,10 @@ pub struct DropTail {
 #[derive(Debug)]
 pub(crate) struct DropTailQueue<T> {
     waiting: VecDeque<Queued<T>>,
-    /// Bytes of those that wait.
-    bytes: Bytes,
+    /// The sum of the sizes of `waiting`.
+    waiting_bytes: Bytes,
     limit: QueueLimit,
-    /// Whether the packet in service counts against `limit`.
+    /// True if the packet in service counts against `limit`, too.
     counts_in_service: bool,
     mark_at: Option<Packets>,
 }
@@ -42,24 +43,32 @@ impl<T: Carried> DropTailQueue<T> {
     /// An empty queue.
     pub(crate) fn new(config: &DropTail, _link: &LinkFacts) -> Self {
         let DropTail { limit, in_service, mark_at } = *config;
-        Self { waiting: VecDeque::new(), bytes: Bytes::ZERO, limit, counts_in_service: in_service, mark_at }
+        Self {
+            waiting: VecDeque::new(),
+            waiting_bytes: Bytes::ZERO,
+            limit,
+            counts_in_service: in_service,
+            mark_at,
+        }
     }
 
-    /// Whether a packet of `size` may wait while `in_service` bytes are being sent.
+    /// True if a packet of `size` may wait while the serialiser is busy with a packet of `in_service` bytes.
     fn has_room(&self, size: Bytes, in_service: Bytes) -> bool {
         match self.limit {
             QueueLimit::Packets(limit) => {
-                self.waiting.len() as u64 + u64::from(self.counts_in_service) < limit.get()
+                // A packet is in service whenever a packet arrives that may have to wait.
+                let packets_in_service = u64::from(self.counts_in_service);
+                self.waiting.len() as u64 + packets_in_service < limit.get()
             }
             QueueLimit::Bytes(limit) => {
                 let in_service = if self.counts_in_service { in_service } else { Bytes::ZERO };
-                self.bytes.saturating_add(in_service).saturating_add(size) <= limit
+                self.waiting_bytes.saturating_add(in_service).saturating_add(size) <= limit
             }
         }
     }
 
-    /// Marks an arrival that finds a long queue.
-    fn mark(&self, packet: &mut T, now: Instant, signals: &mut Signals<T>) {
+    /// Marks an arriving packet if the queue has reached the marking threshold.
+    fn mark_above_threshold(&self, packet: &mut T, now: Instant, signals: &mut Signals<T>) {
         if self.mark_at.is_some_and(|threshold| self.waiting.len() as u64 >= threshold.get()) {
             signals.mark(packet, now);
         }
@@ -73,22 +82,23 @@ impl<T: Carried> Discipline<T> for DropTailQueue<T> {
         if !self.has_room(size, in_service) {
             return signals.drop(packet, DropCause::QueueFull, now);
         }
-        self.mark(&mut packet, now, signals);
-        self.bytes += size;
+        self.mark_above_threshold(&mut packet, now, signals);
+        self.waiting_bytes += size;
         self.waiting.push_back(Queued { packet, entered: now });
     }
 
     #[inline(always)]
     fn dequeue(&mut self, _now: Instant, _signals: &mut Signals<T>) -> Option<Queued<T>> {
         let queued = self.waiting.pop_front()?;
-        self.bytes -= queued.packet.wire_size();
+        self.waiting_bytes -= queued.packet.wire_size();
         Some(queued)
     }
 
-    /// An idle serialiser takes the packet whatever the limit is.
+    /// Passes the packet on, whatever the limit is. No packet waits now, so the packet is marked only by a
+    /// threshold of 0.
     #[inline(always)]
     fn pass(&mut self, mut packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
-        self.mark(&mut packet, now, signals);
+        self.mark_above_threshold(&mut packet, now, signals);
         Some(packet)
     }
 

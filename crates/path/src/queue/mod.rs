@@ -1,8 +1,9 @@
-//! Where packets wait for the serialiser: one file a discipline. Each file holds its packets and decides what
-//! becomes of them; nobody else knows how.
+//! The queues in which packets wait for the serialiser, one file per discipline. A discipline owns its
+//! packets, and no other code depends on how it stores them.
 //!
-//! A new discipline is a file here, a line of [`disciplines!`], its keys in the scenario, and its entry in
-//! the report's display table. The compiler names the reading of its keys; tests name the keys.
+//! A new discipline is a file here, a line in [`disciplines!`], its keys in the scenario, and an entry in the
+//! report's display table. The compiler demands the code that reads the keys; tests demand the list of the
+//! keys.
 
 mod codel;
 mod discipline;
@@ -25,7 +26,7 @@ pub use fq::Fq;
 pub use fq_codel::FqCodel;
 pub use limit::QueueLimit;
 
-/// Registers the disciplines, one a line: its name, its configuration and its queue.
+/// Registers the disciplines, one per line: its name, its word, its configuration and its queue.
 macro_rules! disciplines {
     ($($(#[$doc:meta])* $name:ident = $word:literal: $config:ty => $queue:ty,)*) => {
         /// The discipline of the queue before the serialiser.
@@ -44,7 +45,7 @@ macro_rules! disciplines {
             /// Every discipline.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The word for it in scenarios and summaries.
+            /// The discipline's word in scenarios and summaries.
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
@@ -53,7 +54,7 @@ macro_rules! disciplines {
         }
 
         impl QueueKind {
-            /// Which discipline this configures.
+            /// The name of the discipline that this configures.
             pub const fn name(&self) -> QueueName {
                 match self {
                     $(Self::$name(_) => QueueName::$name,)*
@@ -61,7 +62,7 @@ macro_rules! disciplines {
             }
         }
 
-        /// The queue of a link; a variant a discipline.
+        /// The queue of a link, with one variant per discipline.
         #[derive(Debug)]
         pub(crate) enum Queue<T> {
             $($name($queue),)*
@@ -82,7 +83,7 @@ macro_rules! disciplines {
             }
         }
 
-        /// What the discipline does.
+        /// Evaluates the same expression for whichever discipline the queue has.
         macro_rules! of_discipline {
             ($on:expr, $discipline:ident => $does:expr) => {
                 match $on {
@@ -100,13 +101,13 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    /// First in, first out; an arrival that finds no room is dropped.
+    /// First in, first out. A packet that finds no room is dropped.
     DropTail = "drop-tail": DropTail => drop_tail::DropTailQueue<T>,
-    /// First in, first out; drops or marks while packets wait too long (RFC 8289).
+    /// First in, first out. Drops or marks while packets wait too long (RFC 8289).
     Codel = "codel": Codel => codel::CodelQueue<T>,
-    /// Flows in turn, each with CoDel, sparse ones first (RFC 8290).
+    /// Each flow in turn, each with CoDel, sparse flows first (RFC 8290).
     FqCodel = "fq_codel": FqCodel => fq_codel::FqCodelQueue<T>,
-    /// Flows in turn, byte by byte (deficit round robin).
+    /// Each flow in turn, with an equal share of the bytes (deficit round robin).
     Fq = "fq": Fq => fq::FqQueue<T>,
 }
 
