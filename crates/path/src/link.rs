@@ -1,24 +1,31 @@
-//! A one-way link: three places in a row, driven as one step machine.
+//! A one-way link: a queue, a serialiser and a pipe in a row, driven as one step machine.
 //!
 //! ```text
 //!  handle_packet ─► [ waiting ] ─► [ serialiser ] ─► [ pipe ] ─► poll_output
+//!                     queue          one packet        the propagation delay
 //! ```
 //!
-//! **Services begin late.** A packet enters the pipe when its service begins: its end, its loss and its
-//! arrival at the far end are known then. As long as the serialiser is busy, the packet in service is thus in
-//! the pipe, and no packet that waits can arrive before it. So nobody needs to wake the link when a service
-//! begins: whatever is done with the link first begins all services that are due, each at its own time. A
-//! packet costs one event a link, its arrival.
+//! **A packet costs one event per link: its arrival.** When the service of a packet begins, everything about
+//! it is known: the end of its service, whether the wire loses it, and its arrival at the far end. So the
+//! packet enters the pipe when its service begins. As long as the serialiser is busy, the next arrival is
+//! that of a packet in the pipe, because no packet that waits can arrive earlier. Therefore the link needs no
+//! event at the beginning of a service. Each call first begins all services that are due by then, each at its
+//! own time.
 //!
-//! There are two exceptions, and then the link wakes up at each beginning of service as well. If packets may
-//! overtake in the pipe, the next arrival may be that of a packet that waits. If the discipline drops when
-//! service begins, the drop must come out in time.
+//! For example, at 1 Mbit/s a packet of 1250 B is served from 0 to 10 ms. A second packet comes at 3 ms. Its
+//! service begins at 10 ms, but the link computes that only at its next call, say at 30 ms when the first
+//! packet arrives.
 //!
-//! Of two things at one instant, the one that leaves goes before the one that comes: a packet that arrives as
-//! service ends finds the serialiser idle or the place free.
+//! There are two exceptions, in which the link has an event at the beginning of each service as well:
 //!
-//! A link layer's framing takes time on the wire only; its medium access and retransmissions are left out.
-//! Sizes are those of IP packets everywhere else.
+//! - Packets may overtake each other in the pipe. Then the next arrival may be that of a packet that waits.
+//! - The discipline drops packets when service begins. Then the drop must be reported at its time.
+//!
+//! **At the same instant, a packet leaves before another one comes.** A packet that comes when a service ends
+//! finds the serialiser idle, or a place in the queue free.
+//!
+//! The framing of a link layer adds bytes only to the time on the wire; all other sizes are those of IP
+//! packets. Medium access and retransmissions of a link layer are left out.
 
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
@@ -32,19 +39,19 @@ use crate::serialiser::Serialiser;
 use crate::sojourn::QueueDelay;
 use crate::waiting::Waiting;
 
-/// A one-way link. See the module's documentation for its places.
+/// A one-way link. The module's documentation describes its parts.
 #[derive(Debug)]
 pub struct Link<T> {
     waiting: Waiting<T>,
     serialiser: Serialiser,
-    /// Size of the IP packet that went into service last.
+    /// The size of the IP packet whose service began last.
     in_service: Bytes,
     pipe: Pipe<T>,
-    /// Boxed, since most links have none.
+    /// `None` if the wire loses no packets, as on most links. Boxed, so that those links are small.
     loss: Option<Box<Loss>>,
     framing: Framing,
     mtu: Bytes,
-    /// Whether the link wakes up when a service begins.
+    /// True if the link has an event at the beginning of each service: one of the module's two exceptions.
     wakes_for_service: bool,
     counts: Counts,
 }
@@ -55,19 +62,20 @@ struct Counts {
     window: Window,
     forwarded: u64,
     dropped: u64,
-    /// Of these, those that the discipline dropped as a signal.
+    /// Those of `dropped` that the discipline dropped to signal congestion.
     dropped_by_aqm: u64,
     lost: u64,
-    /// Nanoseconds during which the serialiser had nothing to send, up to its last start.
+    /// The time in nanoseconds during which the serialiser was idle, up to the last service that began after
+    /// an idle time.
     idle_ns: u64,
 }
 
 /// What comes out of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathOutput<T> {
-    /// The packet is at the far end.
+    /// The packet has arrived at the far end.
     Arrived(T),
-    /// The wire ate the packet; comes out when it would have arrived.
+    /// The wire lost the packet. The loss is reported when the packet would have arrived.
     Lost(T),
     /// The queue dropped the packet, when it came or later.
     Dropped(Dropped<T>),
@@ -76,32 +84,32 @@ pub enum PathOutput<T> {
 /// What a link did within its measuring window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkReport {
-    /// Mean of the waiting packets, weighted by time.
+    /// The mean number of waiting packets, weighted by time.
     pub queue_packets_mean: f64,
     /// The number of waiting packets that was not exceeded for 99 % of the time.
     pub queue_packets_p99: u64,
-    /// Most waiting packets; a number that held for no time does not count.
+    /// The largest number of waiting packets. A number that held for no time does not count.
     pub queue_packets_max: u64,
-    /// How long the packets waited that went into service.
+    /// The waiting times of the packets that went into service.
     pub queue_delay: QueueDelay,
-    /// Packets that arrived at the far end.
+    /// The number of packets that arrived at the far end.
     pub forwarded: u64,
-    /// Packets that the queue dropped.
+    /// The number of packets that the queue dropped.
     pub dropped: u64,
-    /// Of these, those that the discipline dropped to signal congestion; the others found no room.
+    /// Those of `dropped` that the discipline dropped to signal congestion. The other packets found no room.
     pub dropped_by_aqm: u64,
-    /// Packets that the queue marked (RFC 3168 §5).
+    /// The number of packets that the queue marked (RFC 3168 §5).
     pub marked: u64,
-    /// Packets that the wire ate, counted when they would have arrived.
+    /// The number of packets that the wire lost, counted when they would have arrived.
     pub lost: u64,
-    /// Share of the time during which the serialiser had a packet, 0 to 1.
+    /// The share of the time during which the serialiser was busy, 0 to 1.
     pub utilisation: f64,
 }
 
 impl<T: Carried> Link<T> {
-    /// The link called `name`, empty, measuring from the run's beginning without end.
+    /// An empty link with this `name`, which counts from the beginning of the run to its end.
     ///
-    /// Its random streams are `link/NAME/loss`, `link/NAME/jitter` and `link/NAME/queue`.
+    /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter` and `link/NAME/queue`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
         let perturbation = seed.stream(&format!("link/{name}/queue")).bits();
         let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
@@ -120,7 +128,7 @@ impl<T: Carried> Link<T> {
         }
     }
 
-    /// The same link, measuring in [`from`, `to`) only. For a link that has carried nothing yet.
+    /// The same link, which counts within [`from`, `to`) only. The link must not have carried a packet yet.
     #[must_use]
     pub fn measuring(mut self, from: Instant, to: Instant) -> Self {
         self.counts.window = Window::new(from, to);
@@ -128,31 +136,31 @@ impl<T: Carried> Link<T> {
         self
     }
 
-    /// From now on keeps each service for [`Link::pop_service`].
+    /// Makes the link keep a record of each service from now on, for [`Link::pop_service`].
     pub(crate) fn observe_services(&mut self) {
         self.waiting.observe();
     }
 
-    /// The first service that was kept and not taken: when it began, and how long its packet had waited.
+    /// Takes the oldest record of a service: when the service began, and how long its packet had waited.
     pub(crate) fn pop_service(&mut self) -> Option<(Instant, Duration)> {
         self.waiting.pop_service()
     }
 
-    /// Gives the link another discipline; before any packet.
+    /// Gives the link another discipline. The link must not have carried a packet yet.
     #[cfg(test)]
     pub(crate) fn set_queue(&mut self, queue: crate::queue::Queue<T>) {
         self.waiting.set_queue(queue);
         self.wakes_for_service = self.waiting.drops_at_dequeue() || self.pipe.may_overtake();
     }
 
-    /// The largest packet that the link takes whole; a larger one is to be fragmented before `handle_packet`.
+    /// The largest packet that the link carries. The caller fragments larger packets before `handle_packet`.
     #[inline(always)]
     pub fn mtu(&self) -> Bytes {
         self.mtu
     }
 
-    /// A packet comes to the link: it goes into service, waits, or is dropped. A dropped packet comes out at
-    /// once.
+    /// Takes a packet that comes to the link. The packet goes into service, waits, or is dropped. A drop is
+    /// reported by the next [`Link::poll_output`].
     #[inline(always)]
     pub fn handle_packet(&mut self, packet: T, now: Instant) {
         self.begin_services(now);
@@ -161,20 +169,21 @@ impl<T: Carried> Link<T> {
             return self.waiting.enqueue(packet, self.in_service, now);
         }
         if let Some(packet) = self.waiting.pass(packet, now) {
+            // The serialiser was idle from the end of its last service until now.
             self.counts.idle_ns += self.counts.window.overlap(free_at, now);
             let end = self.serialiser.serve_at_once(self.framing.on_wire(packet.wire_size()), now);
             self.send(packet, end);
         }
     }
 
-    /// When [`Link::poll_output`] next has something to do, if ever.
+    /// When [`Link::poll_output`] is to be called next. `None` if the link is empty.
     #[inline(always)]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let next = self.next();
         (next < Instant::MAX).then_some(next)
     }
 
-    /// As [`Link::poll_timeout`]; [`Instant::MAX`] is never.
+    /// As [`Link::poll_timeout`], with [`Instant::MAX`] for `None`.
     #[inline(always)]
     pub(crate) fn next(&self) -> Instant {
         let next = self.pipe.next().min(self.waiting.next_drop());
@@ -184,8 +193,9 @@ impl<T: Carried> Link<T> {
         next
     }
 
-    /// What came out by `now`, one a call, in order of time; to be called until `None`. There may be nothing
-    /// though [`Link::poll_timeout`] has come: then only a service has begun.
+    /// Takes one packet that came out of the link by `now`. Packets come in order of time, one per call, and
+    /// the caller calls until `None`. At the time of [`Link::poll_timeout`] the first call may return `None`:
+    /// then only a service has begun.
     #[inline(always)]
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         self.begin_services(now);
@@ -207,14 +217,14 @@ impl<T: Carried> Link<T> {
         Some(PathOutput::Arrived(packet))
     }
 
-    /// Whether a packet was dropped that has not come out.
+    /// True if a packet was dropped and the drop is not yet reported.
     #[inline(always)]
     pub(crate) fn has_dropped(&self) -> bool {
         self.waiting.next_drop() < Instant::MAX
     }
 
-    /// The first packet that was dropped and has not come out, at once: [`Link::poll_output`] would give it
-    /// in its order.
+    /// Takes the first dropped packet without regard to arrivals. [`Link::poll_output`] would report it in
+    /// the order of time.
     #[cold]
     pub fn poll_drop(&mut self) -> Option<Dropped<T>> {
         let (at, dropped) = self.waiting.pop_drop()?;
@@ -226,25 +236,27 @@ impl<T: Carried> Link<T> {
         Some(dropped)
     }
 
-    /// Packets that wait for the serialiser at `now`, the one in service not counted. `now` is at or after
-    /// the latest call's.
+    /// The number of packets that wait for the serialiser at `now`, without the packet in service. `now` must
+    /// not be earlier than the time of the last call.
     #[inline(always)]
     pub fn waiting(&mut self, now: Instant) -> u64 {
         self.begin_services(now);
         u64::from(self.waiting.len())
     }
 
-    /// Packets inside the link: waiting, in service or in the pipe, and dropped ones that have not come out.
+    /// The number of packets inside the link: those that wait, are in service or in the pipe, and the dropped
+    /// packets that are not yet reported.
     pub fn held(&self) -> usize {
         self.waiting.held() + self.pipe.len()
     }
 
-    /// What happened within the measuring window up to `now`.
+    /// The counts within the measuring window, up to `now`.
     pub fn report(&mut self, now: Instant) -> LinkReport {
         self.begin_services(now);
         let levels = self.waiting.levels(now);
         let Counts { window, forwarded, dropped, dropped_by_aqm, lost, idle_ns } = self.counts;
-        // Without a gap, the serialiser is busy from the last start to `free_at`.
+        // The counted idle time ends at a beginning of service. From then to `free_at` the serialiser is
+        // busy.
         let idle_ns = idle_ns + window.overlap(self.serialiser.free_at().min(now), now);
         let measured_ns = window.overlap(Instant::ZERO, now);
         LinkReport {
@@ -264,7 +276,7 @@ impl<T: Carried> Link<T> {
         }
     }
 
-    /// Begins every service whose time has come, each at the end of the one before.
+    /// Begins every service that is due by `now`, each one at the end of the service before it.
     #[inline(always)]
     fn begin_services(&mut self, now: Instant) {
         while self.waiting.len() > 0 && self.serialiser.free_at() <= now {
@@ -275,7 +287,7 @@ impl<T: Carried> Link<T> {
         }
     }
 
-    /// A packet goes into service, which ends at `end`.
+    /// Puts a packet into service until `end`, and so into the pipe.
     #[inline(always)]
     fn send(&mut self, packet: T, end: Instant) {
         self.in_service = packet.wire_size();
