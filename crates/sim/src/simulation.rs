@@ -1,4 +1,4 @@
-//! One run: endpoints on both sides of a network, under a virtual clock.
+//! One run: the endpoints of all flows on both sides of a network, under a virtual clock.
 //!
 //! ```text
 //!   network: next output ─┬─ a packet has arrived ─► its endpoint ─┐
@@ -6,7 +6,17 @@
 //!        └────────────── packets leave, timer armed ───────────────┘
 //! ```
 //!
-//! The network's agenda orders all that happens. Each endpoint has one timer in it.
+//! The network's agenda orders all events. Each endpoint has one timer in the agenda.
+//!
+//! **How a run ends.** Applications send until `duration`. After that the run goes on until all messages are
+//! delivered, or until nothing was delivered for the time `drain`:
+//!
+//! | field | before `duration` | after |
+//! | --- | --- | --- |
+//! | `duration`, `drain` | fixed | fixed |
+//! | `pending` | `None`: nobody needs the number | messages that are still to be delivered |
+//! | `last_delivery` | zero | when the last message was delivered after `duration` |
+//! | `ended` | `duration` | when the last event after `duration` was |
 
 use core::sync::atomic::Ordering;
 
@@ -25,31 +35,32 @@ use crate::flow::SimFlow;
 use crate::packets::{PacketHandle, SimPackets};
 use crate::tap::{Sighting, Tap};
 
-/// A run under way.
+/// A run in progress.
 pub(crate) struct Simulation {
     pub(crate) network: Network<PacketHandle>,
     pub(crate) packets: SimPackets,
     pub(crate) flows: Vec<SimFlow>,
-    /// Bytes of each packet that the transports, which count IPv4's header, do not know of.
+    /// The bytes that the IP header of each packet has beyond IPv4's 20. Transports count 20 B for the
+    /// header.
     pub(crate) extra_header: u64,
-    /// Recorded if the plan says so.
+    /// The lengths of the queues over time. `None` if the plan does not record them.
     pub(crate) queue_series: Option<QueueSeries>,
-    /// Set if a capture is made of the run.
+    /// Sees each packet that leaves or arrives. `None` if no capture is made of the run.
     pub(crate) tap: Option<Box<Tap>>,
-    /// Sending stops here.
+    /// When applications stop sending.
     pub(crate) duration: Instant,
-    /// After that the run ends when nothing was delivered for this long.
+    /// The run ends if nothing was delivered for this time after `duration`.
     pub(crate) drain: Duration,
-    /// Messages and echoes of all flows that are still to be delivered. Known once sending has stopped:
-    /// nobody needs it before.
+    /// The number of messages and echoes of all flows that are still to be delivered. `None` before
+    /// `duration`.
     pub(crate) pending: Option<u64>,
-    /// The latest after sending has stopped.
+    /// When a message or an echo was last delivered after `duration`. Zero before the first one.
     pub(crate) last_delivery: Instant,
-    /// When sending stopped, or the latest event after that.
+    /// `duration`, or when the latest event after it happened.
     pub(crate) ended: Instant,
 }
 
-/// How many timers the endpoints of `flows` flows have.
+/// The number of timers that the endpoints of `flows` flows have.
 pub(crate) fn timers(flows: usize) -> u32 {
     u32::try_from(2 * flows).expect("fewer than 2^31 flows: they would need terabytes")
 }
@@ -59,7 +70,12 @@ const fn timer_of(flow: u32, side: Side) -> u32 {
     2 * flow + side as u32
 }
 
-/// Where packets of an endpoint at `side` travel.
+/// The flow of a timer, and the side of its endpoint.
+const fn endpoint_of(timer: u32) -> (u32, Side) {
+    (timer / 2, if timer.is_multiple_of(2) { Side::Near } else { Side::Far })
+}
+
+/// The direction of the packets that the endpoint at `side` sends.
 const fn direction_from(side: Side) -> Direction {
     match side {
         Side::Near => Direction::Out,
@@ -67,14 +83,30 @@ const fn direction_from(side: Side) -> Direction {
     }
 }
 
+/// The direction of the packets that come to the endpoint at `side`.
+const fn direction_to(side: Side) -> Direction {
+    match side {
+        Side::Near => Direction::Back,
+        Side::Far => Direction::Out,
+    }
+}
+
+/// The side of the endpoint to which packets travel in this direction.
+const fn destination(direction: Direction) -> Side {
+    match direction {
+        Direction::Out => Side::Far,
+        Direction::Back => Side::Near,
+    }
+}
+
 impl Simulation {
-    /// Runs to the end, or until the plan's interrupt; returns the time at which it ended and whether it was
-    /// interrupted.
+    /// Runs until the run ends or the plan interrupts it. Returns the time at which it ended, and true if it
+    /// was interrupted.
     pub(crate) fn run(&mut self, plan: &RunPlan<'_>) -> (Instant, bool) {
         self.run_with_tap(plan, &mut |_| {})
     }
 
-    /// As [`Self::run`]; `see` receives what comes by the tap.
+    /// As [`Self::run`], and calls `see` for each packet that the tap has seen.
     pub(crate) fn run_with_tap(
         &mut self,
         plan: &RunPlan<'_>,
@@ -92,12 +124,13 @@ impl Simulation {
         (self.ended, false)
     }
 
-    /// Handles the next `count` outputs; returns when the last of them was, or `None` if the run has ended.
+    /// Handles the next `count` outputs of the network. Returns when the last of them happened, or `None` if
+    /// the run has ended.
     pub(crate) fn handle_outputs(&mut self, count: u32) -> Option<Instant> {
         let mut last = None;
         for _ in 0..count {
-            // Two cases, since an output that another function returned lies in memory: to read it back at
-            // once took an eighth of this loop's time.
+            // Outputs before `duration` are handled here and not in a function for all outputs: that function
+            // would return the output through memory, and reading it back took an eighth of this loop's time.
             last = Some(match self.network.poll_output(self.duration) {
                 Some(output) => self.handle(output),
                 None => self.handle_after_duration()?,
@@ -119,11 +152,11 @@ impl Simulation {
         }
     }
 
-    /// As [`Self::handle_outputs`], for one output once sending has stopped.
+    /// Handles the next output after `duration`. Returns as [`Self::handle_outputs`].
     #[cold]
     fn handle_after_duration(&mut self) -> Option<Instant> {
         while let Some(at) = self.network.poll_timeout() {
-            if self.is_over(at) {
+            if self.ends_before(at) {
                 return None;
             }
             self.ended = at;
@@ -134,14 +167,16 @@ impl Simulation {
         None
     }
 
-    /// Whether the run ends before `at`, when something would happen next, after its duration.
-    fn is_over(&mut self, at: Instant) -> bool {
+    /// Decides whether the run ends before the event at `at`, the first one that is still to come. Counts the
+    /// pending messages at the first call.
+    fn ends_before(&mut self, at: Instant) -> bool {
         let count = || self.flows.iter().map(|flow| flow.taps.pending()).sum();
-        *self.pending.get_or_insert_with(count) == 0
-            || at > self.duration.max(self.last_delivery).saturating_add(self.drain)
+        let pending: u64 = *self.pending.get_or_insert_with(count);
+        let drained_at = self.duration.max(self.last_delivery).saturating_add(self.drain);
+        pending == 0 || at > drained_at
     }
 
-    /// The record as of `end`.
+    /// Makes the record of the run, which ended at `end`.
     pub(crate) fn finish(mut self, end: Instant, plan: &RunPlan<'_>, scenario: &Scenario) -> RunRecord {
         let mut series = Vec::new();
         let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
@@ -161,7 +196,7 @@ impl Simulation {
         }
     }
 
-    /// Handles what happened; returns when that was.
+    /// Handles an output of the network. Returns when it happened.
     #[inline(always)]
     fn handle(&mut self, NetworkOutput { at, event }: NetworkOutput<PacketHandle>) -> Instant {
         match event {
@@ -180,14 +215,14 @@ impl Simulation {
 
     /// The timer of an endpoint goes off.
     fn wake_endpoint(&mut self, timer: u32, now: Instant) {
-        let (index, side) = (timer / 2, if timer.is_multiple_of(2) { Side::Near } else { Side::Far });
+        let (index, side) = endpoint_of(timer);
         let flow = &mut self.flows[index as usize];
         let endpoint = match side {
             Side::Near => &mut flow.near,
             Side::Far => &mut flow.far,
         };
         let deadline = endpoint.poll_timeout();
-        // Most deadlines have moved since the timer was armed.
+        // Most deadlines have moved since the timer was armed. The timer is then armed again.
         if deadline > now && flow.opened {
             return self.network.arm_timer(timer, deadline);
         }
@@ -205,27 +240,24 @@ impl Simulation {
         if !packet.part().is_whole() && !self.reassemble(packet, now) {
             return;
         }
-        let side = match packet.direction() {
-            Direction::Out => Side::Far,
-            Direction::Back => Side::Near,
-        };
+        let side = destination(packet.direction());
         self.step(packet.flow(), side, Some((packet.tag, packet.ecn())), now);
     }
 
-    /// A fragment has arrived; returns whether its packet is whole now.
+    /// Takes a fragment that has arrived. Returns true if its packet is whole now.
     #[cold]
     fn reassemble(&mut self, fragment: PathPacket<PacketHandle>, now: Instant) -> bool {
         let flow = &mut self.flows[fragment.flow() as usize];
-        let reassembly = match fragment.direction() {
-            Direction::Out => &mut flow.far_reassembly,
-            Direction::Back => &mut flow.near_reassembly,
+        let reassembly = match destination(fragment.direction()) {
+            Side::Near => &mut flow.near_reassembly,
+            Side::Far => &mut flow.far_reassembly,
         };
-        // What is given up here lost a fragment, and was recorded as dropped when it did.
+        // A packet that is given up here was recorded as dropped when the path dropped one of its fragments.
         while reassembly.poll_expired(now).is_some() {}
         let identification = self.packets.get(fragment.tag).identification;
         match reassembly.handle_fragment(identification, fragment.part(), now) {
-            // All its other fragments have arrived, so the packet is not on the path any longer. The endpoint
-            // takes it.
+            // All fragments of the packet have arrived, so none is left on the path. The endpoint takes the
+            // packet.
             Reassembled::Whole { .. } => return true,
             Reassembled::Incomplete => self.take_off_path(fragment),
             Reassembled::Refused => self.record_drop(fragment, DropCause::Fragment),
@@ -233,16 +265,12 @@ impl Simulation {
         false
     }
 
-    /// Hands what `arrived` to the endpoint of a flow at `side`, lets it do all that it can do now, and arms
-    /// its timer.
+    /// Lets the endpoint of a flow at `side` do everything that it can do now, and arms its timer. If a
+    /// packet has `arrived`, the endpoint takes it first.
     fn step(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
         let flow = &mut self.flows[index as usize];
         if let (Some(tap), Some((handle, ecn))) = (&mut self.tap, arrived) {
-            let direction = match side {
-                Side::Near => Direction::Back,
-                Side::Far => Direction::Out,
-            };
-            tap.on_arrival(self.packets.get(handle), (index, direction, ecn), now);
+            tap.on_arrival(self.packets.get(handle), (index, direction_to(side), ecn), now);
         }
         let direction = direction_from(side);
         let mut context = StepContext {
@@ -256,7 +284,7 @@ impl Simulation {
             direction,
             now,
         };
-        let pending = self.pending.is_some().then(|| flow.taps.pending());
+        let pending_before = self.pending.is_some().then(|| flow.taps.pending());
         let deadline = match side {
             Side::Near => {
                 let deadline = flow.near.step(Side::Near, &mut flow.taps, now, &mut context);
@@ -265,20 +293,21 @@ impl Simulation {
             }
             Side::Far => {
                 let deadline = flow.far.step(Side::Far, &mut flow.taps, now, &mut context);
-                // Messages arrive at the far end, and for each that comes back as an echo one arrived there.
+                // To look for settled rows after steps of the far end is often enough: each message arrives
+                // there, and each echo follows such an arrival.
                 flow.tally();
                 deadline
             }
         };
         self.network.arm_timer(timer_of(index, side), deadline.max(now));
-        if let Some(before) = pending {
-            self.note_pending(index, before, now);
+        if let Some(before) = pending_before {
+            self.update_pending(index, before, now);
         }
     }
 
-    /// A flow had `before` messages pending before its step.
+    /// Updates `pending` after a step of a flow that had `before` messages pending before the step.
     #[cold]
-    fn note_pending(&mut self, index: u32, before: u64, now: Instant) {
+    fn update_pending(&mut self, index: u32, before: u64, now: Instant) {
         let after = self.flows[index as usize].taps.pending();
         if after < before {
             self.last_delivery = now;
@@ -286,8 +315,8 @@ impl Simulation {
         self.pending = self.pending.map(|pending| pending + after - before);
     }
 
-    /// A packet was dropped or lost, or a fragment of one. A datagram that lost a fragment is lost; a segment
-    /// is sent again, so its loss is no message's.
+    /// Records that the path dropped or lost a packet, or a fragment of one. A datagram that lost a fragment
+    /// is lost, and its message with it. A lost TCP segment is sent again, so no message is lost.
     #[cold]
     fn record_drop(&mut self, dropped: PathPacket<PacketHandle>, cause: DropCause) {
         let seq = self.packets.get(dropped.tag).packet.message();
@@ -307,7 +336,7 @@ impl Simulation {
         self.pending = self.pending.map(|pending| pending + taps.pending() - before);
     }
 
-    /// A packet, or a fragment of one, is not on the path any longer, and no endpoint takes it.
+    /// Removes a packet, or a fragment of one, that has left the path without an endpoint taking it.
     fn take_off_path(&mut self, packet: PathPacket<PacketHandle>) {
         if self.packets.take_off_path(packet.tag, packet.part()) {
             self.packets.remove(packet.tag);
@@ -315,7 +344,7 @@ impl Simulation {
     }
 }
 
-/// What one step of an endpoint exchanges with the network.
+/// The network as one step of an endpoint sees it: the packet that has arrived, and the way out for packets.
 struct StepContext<'a> {
     network: &'a mut Network<PacketHandle>,
     packets: &'a mut SimPackets,
@@ -337,7 +366,7 @@ impl Exchange for StepContext<'_> {
 
     #[inline(always)]
     fn release(&mut self) {
-        // Called once: an endpoint takes one packet a step.
+        // An endpoint calls this once per step, because it takes one packet per step.
         if let Some((handle, _)) = self.arrived {
             self.packets.remove(handle);
         }
@@ -352,7 +381,7 @@ impl Outlet for StepContext<'_> {
         debug_assert_eq!(
             u64::from(wire_size),
             packet.wire_size().get(),
-            "what made the packet knows its size"
+            "the transport gives the packet's size with the packet"
         );
         let (flow, direction) = (self.flow, self.direction);
         let whole = FragmentRange::whole(Bytes::new(u64::from(wire_size) + self.extra_header));
@@ -364,5 +393,5 @@ impl Outlet for StepContext<'_> {
     }
 }
 
-/// How many outputs pass between two checks of the interrupt; a check costs more than an output. Chosen.
+/// The number of outputs between two checks of the interrupt. A check costs more than an output. Chosen.
 const OUTPUTS_BETWEEN_CHECKS: u32 = 1 << 14;
