@@ -15,18 +15,18 @@ use crate::sys::send_from;
 pub struct UdpRoute {
     /// The client's own connected socket, or the server's, shared by all flows.
     pub socket: Arc<UdpSocket>,
-    /// `None` for a connected socket. Otherwise the source address, the destination, and true if the socket is
-    /// an IPv6 socket.
+    /// `None` for a connected socket. Otherwise the source address, the destination, and true if the socket
+    /// is an IPv6 socket.
     pub unconnected: Option<(IpAddr, SocketAddr, bool)>,
 }
 
 impl UdpRoute {
     /// Sends one datagram without blocking. A connected socket reports the ICMP error of an earlier datagram
-    /// by refusing the next one with ECONNREFUSED, once. So a datagram that meets ECONNREFUSED is sent a second
-    /// time.
+    /// by refusing the next one with ECONNREFUSED, once. So a datagram that meets ECONNREFUSED is sent a
+    /// second time.
     ///
-    /// # Errors
-    /// The system's: EAGAIN and ENOBUFS for want of room, EMSGSIZE for a datagram that is too large, and others.
+    /// # Errors The system's: EAGAIN and ENOBUFS for want of room, EMSGSIZE for a datagram that is too large,
+    /// and others.
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
         let send = || match self.unconnected {
             None => self.socket.send(payload),
