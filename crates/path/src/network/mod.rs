@@ -128,7 +128,10 @@ impl<T: Copy> Network<T> {
     }
 
     /// A packet leaves its host. Everything before `now` has been polled.
-    #[inline(always)]
+    ///
+    /// Not inlined: a transport sends from several places, and each would hold a copy of a whole link, 3 kB of
+    /// the instruction cache.
+    #[inline(never)]
     pub fn handle_packet(&mut self, packet: PathPacket<T>, now: Instant) {
         debug_assert!(now >= self.now, "time went back");
         let first = self.routes.begin(packet.flow(), packet.direction());
