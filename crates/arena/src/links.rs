@@ -3,13 +3,13 @@
 
 use talkpath_measure::series::{SeriesDetail, SeriesTap};
 use talkpath_measure::{LinkRecord, QueueDelayRecord, Series, SeriesKind};
-use talkpath_path::{FlowRoutes, Network, NetworkConfig};
+use talkpath_path::{FlowRoutes, Network, NetworkConfig, Tag};
 use talkpath_scenario::{LinkIndex, NamedLink, Scenario};
 use talkpath_units::{Instant, Seed};
 
 /// The network of `scenario`, its random streams drawn from `seed`, its links measuring from warm-up to
 /// duration. Its hosts have `timers` timers.
-pub fn network<T: Copy>(scenario: &Scenario, seed: Seed, timers: u32, observes_queues: bool) -> Network<T> {
+pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_queues: bool) -> Network<T> {
     let indices = |route: &[LinkIndex]| route.iter().map(|link| link.0).collect();
     let flows = scenario.flows.iter().map(|flow| FlowRoutes {
         name: &flow.name,
@@ -43,7 +43,7 @@ impl QueueSeries {
     }
 
     /// `waiting` packets wait in the queue of the link at this index, and services may have begun there.
-    pub fn push<T: Copy>(&mut self, network: &mut Network<T>, link: u32, waiting: u64, now: Instant) {
+    pub fn push<T: Tag>(&mut self, network: &mut Network<T>, link: u32, waiting: u64, now: Instant) {
         let Some([length, delay]) = self.links.get_mut(link as usize) else { return };
         length.push(waiting as f64, now);
         while let Some((began, waited)) = network.poll_service(link) {
@@ -60,7 +60,7 @@ impl QueueSeries {
 }
 
 /// What the links of `scenario` did up to `end`.
-pub fn link_records<T: Copy>(network: &mut Network<T>, scenario: &Scenario, end: Instant) -> Vec<LinkRecord> {
+pub fn link_records<T: Tag>(network: &mut Network<T>, scenario: &Scenario, end: Instant) -> Vec<LinkRecord> {
     let record = |(link, report): (&NamedLink, _)| {
         let talkpath_path::LinkReport {
             queue_packets_mean,

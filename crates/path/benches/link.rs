@@ -9,7 +9,7 @@ use talkpath_path::{
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
 /// Larger than what the arenas put on a link.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Frame {
     size: u64,
     _rest: [u64; 11],

@@ -1,9 +1,16 @@
 //! What links and queues see of a packet.
 
+use core::fmt::Debug;
+
 use talkpath_units::{Bytes, Ecn};
 
+/// What the owner of packets may know them by: anything small that can be copied and printed.
+pub trait Tag: Copy + Debug + Send + 'static {}
+
+impl<T: Copy + Debug + Send + 'static> Tag for T {}
+
 /// A packet as a router sees it: the fields of its IP header that decide what becomes of it.
-pub trait Carried: Copy {
+pub trait Carried: Tag {
     /// Bytes of the IPv4 packet, header included.
     fn wire_size(&self) -> Bytes;
 

@@ -31,7 +31,7 @@ mod serialiser;
 mod sojourn;
 mod waiting;
 
-pub use carried::{Carried, DropCause, Dropped};
+pub use carried::{Carried, DropCause, Dropped, Tag};
 pub use config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
 pub use link::{Link, LinkReport, PathOutput};

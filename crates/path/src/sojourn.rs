@@ -28,10 +28,11 @@ pub(crate) struct Sojourns {
     window: Window,
     /// Packets that found the serialiser idle.
     undelayed: u64,
-    /// How long the others waited.
-    delayed: Histogram,
+    /// How long the others waited. In a box, since on most links no packet ever waits, and a link should be
+    /// small.
+    delayed: Box<Histogram>,
     /// If observed: when each service began, and how long its packet had waited.
-    services: Option<VecDeque<(Instant, Duration)>>,
+    services: Option<Box<VecDeque<(Instant, Duration)>>>,
 }
 
 impl Sojourns {
@@ -42,7 +43,7 @@ impl Sojourns {
 
     /// From now on keeps each service for [`Sojourns::pop_service`].
     pub(crate) fn observe(&mut self) {
-        self.services = Some(VecDeque::new());
+        self.services = Some(Box::default());
     }
 
     /// A packet goes into service at once.

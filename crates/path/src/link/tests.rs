@@ -53,7 +53,7 @@ fn numbers(out: &[(Instant, PathOutput<Frame>)]) -> Vec<(u64, Instant)> {
 
 #[test]
 fn a_discipline_that_serves_flows_in_turn_needs_nothing_of_the_link() {
-    let mut link = link(DelayVariation::None, Queue::RoundRobin(RoundRobin::new()));
+    let mut link = link(DelayVariation::None, Queue::other(RoundRobin::new()));
     // Four packets of one flow, then two of another, all at once.
     for (number, flow) in [(0, 5), (1, 5), (2, 5), (3, 5), (4, 9), (5, 9)] {
         link.handle_packet(Frame { flow, ..frame(number) }, ms(0));
@@ -64,7 +64,7 @@ fn a_discipline_that_serves_flows_in_turn_needs_nothing_of_the_link() {
 
 #[test]
 fn what_comes_later_may_be_served_earlier_though_nobody_woke_the_link_in_between() {
-    let mut link = link(DelayVariation::None, Queue::RoundRobin(RoundRobin::new()));
+    let mut link = link(DelayVariation::None, Queue::other(RoundRobin::new()));
     (0..4).for_each(|number| link.handle_packet(frame(number), ms(0)));
     // Two are in service or served by now, and one begins: the newcomer is before the last.
     link.handle_packet(Frame { flow: 1, ..frame(9) }, Instant::from_micros(1500));
@@ -74,7 +74,7 @@ fn what_comes_later_may_be_served_earlier_though_nobody_woke_the_link_in_between
 
 #[test]
 fn what_is_dropped_when_its_service_would_begin_comes_out_at_that_moment() {
-    let queue = Queue::DropAtService(DropAtService::new(Duration::from_millis(2)));
+    let queue = Queue::other(DropAtService::new(Duration::from_millis(2)));
     let mut link = link(DelayVariation::None, queue);
     // They wait 0, 1, 2 and 3 ms: the last one is dropped, and so is the next but one, which would wait 4 ms.
     for number in 0..4 {
@@ -103,7 +103,7 @@ fn what_is_dropped_when_its_service_would_begin_comes_out_at_that_moment() {
 
 #[test]
 fn outputs_of_a_link_that_nobody_woke_come_in_the_order_of_time() {
-    let queue = || Queue::DropAtService(DropAtService::new(Duration::from_micros(1500)));
+    let queue = || Queue::other(DropAtService::new(Duration::from_micros(1500)));
     let offer = |link: &mut Link<Frame>| {
         (0..40).for_each(|number| link.handle_packet(frame(number), ms(number / 3)));
     };
@@ -122,7 +122,7 @@ fn a_packet_that_waits_may_overtake_one_in_the_pipe() {
     // The first takes 50 ms more, the second nothing.
     let additions = "50\n0\n".parse().unwrap();
     let jitter = DelayVariation::Trace { additions, reorder: true };
-    let mut link = link(jitter, Queue::RoundRobin(RoundRobin::new()));
+    let mut link = link(jitter, Queue::other(RoundRobin::new()));
     link.handle_packet(frame(0), ms(0));
     link.handle_packet(frame(1), ms(0));
     assert_eq!(link.poll_timeout(), Some(ms(1)), "the service of the second begins");
@@ -131,7 +131,7 @@ fn a_packet_that_waits_may_overtake_one_in_the_pipe() {
 
 #[test]
 fn in_order_a_link_has_one_event_a_packet() {
-    let mut link = link(DelayVariation::None, Queue::RoundRobin(RoundRobin::new()));
+    let mut link = link(DelayVariation::None, Queue::other(RoundRobin::new()));
     (0..50).for_each(|number| link.handle_packet(frame(number), ms(0)));
     let mut events = 0;
     while let Some(at) = link.poll_timeout() {

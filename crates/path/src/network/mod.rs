@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 use talkpath_units::wheel::{Key, Wheel};
 use talkpath_units::{Duration, Instant};
 
-use crate::carried::{Carried, DropCause, Dropped};
+use crate::carried::{Carried, DropCause, Dropped, Tag};
 use crate::link::{Link, LinkReport, PathOutput};
 pub use config::{FlowRoutes, NetworkConfig};
 pub use packet::{Direction, PathPacket};
@@ -93,7 +93,7 @@ pub enum NetworkEvent<T> {
     Timer(u32),
 }
 
-impl<T: Copy> Network<T> {
+impl<T: Tag> Network<T> {
     /// The network of `config`, empty.
     pub fn new(config: &NetworkConfig<'_>) -> Self {
         let (from, to) = config.window;
@@ -296,7 +296,7 @@ impl<T: Copy> Network<T> {
 
 /// A link takes the fragments of a packet that is above its MTU.
 #[cold]
-fn cut<T: Copy>(link: &mut Link<PathPacket<T>>, packet: PathPacket<T>, now: Instant) {
+fn cut<T: Tag>(link: &mut Link<PathPacket<T>>, packet: PathPacket<T>, now: Instant) {
     for part in packet.part().fragments(link.mtu()) {
         link.handle_packet(packet.with_part(part), now);
     }

@@ -2,7 +2,7 @@
 
 use talkpath_units::{Bytes, Ecn};
 
-use crate::carried::Carried;
+use crate::carried::{Carried, Tag};
 use crate::fragment::FragmentRange;
 
 /// Which way a packet travels in its flow.
@@ -94,7 +94,7 @@ fn content(part: FragmentRange, ecn: Ecn) -> u64 {
     u64::from(part.length) << 32 | u64::from(part.offset) & OFFSET | more | ecn as u64
 }
 
-impl<T: Copy> Carried for PathPacket<T> {
+impl<T: Tag> Carried for PathPacket<T> {
     #[inline(always)]
     fn wire_size(&self) -> Bytes {
         self.part().wire_size()

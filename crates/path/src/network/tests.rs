@@ -61,10 +61,10 @@ fn network(links: &[AnyLink]) -> Network<usize> {
     for (index, &(.., discipline)) in links.iter().enumerate() {
         match discipline {
             0 | 1 => {}
-            2 => network.set_queue(index, Queue::RoundRobin(RoundRobin::new())),
+            2 => network.set_queue(index, Queue::other(RoundRobin::new())),
             _ => {
                 let discipline = DropAtService::new(Duration::from_millis(4));
-                network.set_queue(index, Queue::DropAtService(discipline));
+                network.set_queue(index, Queue::other(discipline));
             }
         }
     }

@@ -20,6 +20,7 @@
 //!
 //! Departures: the pseudo-code's largest packet seen is here the link's MTU, as in Linux.
 
+use core::fmt::Debug;
 use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Duration, Instant};
@@ -63,7 +64,7 @@ pub(crate) struct CodelQueue<T, A = Exact> {
 }
 
 /// How a control computes.
-pub(crate) trait Arithmetic: Default {
+pub(crate) trait Arithmetic: Debug + Default + Send + 'static {
     /// What the clock shows at `at`.
     fn clock(at: Instant) -> Instant;
 

@@ -1,5 +1,6 @@
 //! The contract between a link and its queue discipline.
 
+use core::fmt::Debug;
 use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Instant};
@@ -9,7 +10,7 @@ use crate::occupancy::Window;
 
 /// Holds the packets that wait for the serialiser. A discipline may drop or mark packets at two moments: when
 /// a packet arrives, and when the next packet goes into service.
-pub(crate) trait Discipline<T> {
+pub(crate) trait Discipline<T>: Debug {
     /// Takes a packet that arrives while the serialiser is busy with a packet of `in_service` bytes. The
     /// discipline may drop the new packet, or another packet in its place.
     fn enqueue(&mut self, packet: T, in_service: Bytes, now: Instant, signals: &mut Signals<T>);

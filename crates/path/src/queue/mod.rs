@@ -22,6 +22,7 @@ use crate::carried::Carried;
 pub use codel::{Codel, CodelParameters};
 pub(crate) use discipline::{Discipline, LinkFacts, Queued, Signals};
 pub use drop_tail::DropTail;
+use drop_tail::DropTailQueue;
 pub use fq::Fq;
 pub use fq_codel::FqCodel;
 pub use limit::QueueLimit;
@@ -62,47 +63,18 @@ macro_rules! disciplines {
             }
         }
 
-        /// The queue of a link, with one variant per discipline.
-        #[derive(Debug)]
-        pub(crate) enum Queue<T> {
-            $($name($queue),)*
-            #[cfg(test)]
-            RoundRobin(test_disciplines::RoundRobin<T>),
-            #[cfg(test)]
-            DropAtService(test_disciplines::DropAtService<T>),
-            #[cfg(test)]
-            KernelCodel(codel::CodelQueue<T, kernel_codel::Kernel>),
-        }
-
-        impl<T: Carried> Queue<T> {
-            /// An empty queue.
-            pub(crate) fn new(kind: &QueueKind, link: &LinkFacts) -> Self {
-                match kind {
-                    $(QueueKind::$name(config) => Self::$name(<$queue>::new(config, link)),)*
-                }
+        /// An empty queue behind a pointer.
+        fn boxed<T: Carried>(kind: &QueueKind, link: &LinkFacts) -> Box<dyn Discipline<T> + Send> {
+            match kind {
+                $(QueueKind::$name(config) => Box::new(<$queue>::new(config, link)),)*
             }
-        }
-
-        /// Evaluates the same expression for whichever discipline the queue has.
-        macro_rules! of_discipline {
-            ($on:expr, $discipline:ident => $does:expr) => {
-                match $on {
-                    $(Queue::$name($discipline) => $does,)*
-                    #[cfg(test)]
-                    Queue::RoundRobin($discipline) => $does,
-                    #[cfg(test)]
-                    Queue::DropAtService($discipline) => $does,
-                    #[cfg(test)]
-                    Queue::KernelCodel($discipline) => $does,
-                }
-            };
         }
     };
 }
 
 disciplines! {
     /// First in, first out. A packet that finds no room is dropped.
-    DropTail = "drop-tail": DropTail => drop_tail::DropTailQueue<T>,
+    DropTail = "drop-tail": DropTail => DropTailQueue<T>,
     /// First in, first out. Drops or marks while packets wait too long (RFC 8289).
     Codel = "codel": Codel => codel::CodelQueue<T>,
     /// Each flow in turn, each with CoDel, sparse flows first (RFC 8290).
@@ -111,29 +83,70 @@ disciplines! {
     Fq = "fq": Fq => fq::FqQueue<T>,
 }
 
+/// The queue of a link.
+///
+/// Nearly all links have drop-tail, so it stands in the link itself. Every other discipline is behind a pointer:
+/// its code is then not part of each place where a packet enters or leaves a link, and no link is larger for it.
+#[derive(Debug)]
+pub(crate) enum Queue<T> {
+    DropTail(DropTailQueue<T>),
+    Other(Box<dyn Discipline<T> + Send>),
+}
+
+impl<T: Carried> Queue<T> {
+    /// An empty queue.
+    pub(crate) fn new(kind: &QueueKind, link: &LinkFacts) -> Self {
+        match kind {
+            QueueKind::DropTail(config) => Self::DropTail(DropTailQueue::new(config, link)),
+            other => Self::Other(boxed(other, link)),
+        }
+    }
+
+    /// A queue of any discipline.
+    #[cfg(test)]
+    pub(crate) fn other(queue: impl Discipline<T> + Send + 'static) -> Self {
+        Self::Other(Box::new(queue))
+    }
+}
+
 impl<T: Carried> Discipline<T> for Queue<T> {
     #[inline(always)]
     fn enqueue(&mut self, packet: T, in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
-        of_discipline!(self, queue => queue.enqueue(packet, in_service, now, signals));
+        match self {
+            Self::DropTail(queue) => queue.enqueue(packet, in_service, now, signals),
+            Self::Other(queue) => queue.enqueue(packet, in_service, now, signals),
+        }
     }
 
     #[inline(always)]
     fn dequeue(&mut self, now: Instant, signals: &mut Signals<T>) -> Option<Queued<T>> {
-        of_discipline!(self, queue => queue.dequeue(now, signals))
+        match self {
+            Self::DropTail(queue) => queue.dequeue(now, signals),
+            Self::Other(queue) => queue.dequeue(now, signals),
+        }
     }
 
     #[inline(always)]
     fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
-        of_discipline!(self, queue => queue.pass(packet, now, signals))
+        match self {
+            Self::DropTail(queue) => queue.pass(packet, now, signals),
+            Self::Other(queue) => queue.pass(packet, now, signals),
+        }
     }
 
     #[inline(always)]
     fn len(&self) -> u32 {
-        of_discipline!(self, queue => queue.len())
+        match self {
+            Self::DropTail(queue) => queue.len(),
+            Self::Other(queue) => queue.len(),
+        }
     }
 
     #[inline(always)]
     fn drops_at_dequeue(&self) -> bool {
-        of_discipline!(self, queue => queue.drops_at_dequeue())
+        match self {
+            Self::DropTail(queue) => queue.drops_at_dequeue(),
+            Self::Other(queue) => queue.drops_at_dequeue(),
+        }
     }
 }

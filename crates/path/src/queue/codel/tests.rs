@@ -245,8 +245,8 @@ fn linuxs_arithmetic_makes_packets_wait_two_percent_shorter_at_most() {
     let mut means = [[0.0; 3]; 2];
     for seed in 0..20 {
         let arrivals = arrivals(seed);
-        let ours = carry(Queue::Codel(CodelQueue::new(&CODEL, &link)), &arrivals);
-        let linux = carry(Queue::KernelCodel(CodelQueue::<_, Kernel>::new(&CODEL, &link)), &arrivals);
+        let ours = carry(Queue::other(CodelQueue::<_, Exact>::new(&CODEL, &link)), &arrivals);
+        let linux = carry(Queue::other(CodelQueue::<_, Kernel>::new(&CODEL, &link)), &arrivals);
         for (means, found) in means.iter_mut().zip([ours, linux]) {
             means.iter_mut().zip(found).for_each(|(mean, figure)| *mean += figure / 20.0);
         }
