@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | what leaves, and when it left | [`Channel::flush`]: ours emit packets there, a kernel by itself |
 //! | what the time is within a turn | [`Channel::now`]: virtual time stands still, real time does not |
-//! | when a message came to the host | [`Read::came_at`]: a kernel stamps datagrams |
+//! | when a message came to the host | [`Read::came_at`]: a kernel stamps packets |
 //! | how much a turn may do | [`Channel::MAX_TURN`]: other flows wait for the same thread |
 
 use talkpath_transport::{Delivery, Message, Observation};
@@ -60,7 +60,8 @@ pub struct Read<'a> {
     /// When it came to the host, where that is when an application that reads at once has it; `None` counts
     /// it when it is read.
     pub came_at: Option<Instant>,
-    /// Since when the host held it, if that is known and earlier than when it counts.
+    /// Since when the host may have held a part of it, if that is earlier than `came_at`: a kernel stamps
+    /// what it merged as the last piece.
     pub held_since: Option<Instant>,
     /// Its bytes, where they are more than a count.
     pub data: &'a [u8],

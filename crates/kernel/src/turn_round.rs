@@ -21,7 +21,7 @@ pub fn judge(turns: &TurnRoundRecord, host: &str) -> Option<(String, bool)> {
     let (flow, count) = (&turns.flow, turns.count);
     let line = format!(
         "flow {flow}: {host} held its {count} echoes for p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms{limit}; the round \
-         trips contain that, and it is not the network's"
+         trips leave that out as far as the kernel's stamps show it"
     );
     Some((line, is_valid))
 }

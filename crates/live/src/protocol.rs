@@ -432,7 +432,7 @@ fn garbage(bytes: &[u8]) -> ControlError {
 }
 
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send.

@@ -97,7 +97,7 @@ pub struct MessageRecord {
     pub seq: u64,
     /// Payload bytes.
     pub size: Bytes,
-    /// When the workload wanted it sent; for an echo, when the far application read the original.
+    /// When the workload wanted it sent; for an echo, when the far application offered it to its transport.
     pub due: Instant,
     /// When the transport took it; `None` if it was refused or never offered.
     pub sent: Option<Instant>,

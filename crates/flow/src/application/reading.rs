@@ -9,7 +9,7 @@ use super::{Application, HostMeter};
 use crate::channel::Channel;
 use crate::taps::{FlowTaps, Side};
 
-/// When a message counts as received, and since when its host held it.
+/// When a message counts as received, and since when its host may have held it.
 #[derive(Clone, Copy)]
 struct Arrival {
     at: Instant,
@@ -92,7 +92,8 @@ impl Application {
         any
     }
 
-    /// Notes what a read at `now` returned, and what is owed back for it; returns how many messages it
+    /// Notes what a read at `now` returned, and what is owed back for it: an echo is due now, not when its
+    /// message came, so that the time between is no part of the round trip. Returns how many messages it
     /// completed.
     fn take_delivery(
         &mut self,
@@ -133,8 +134,8 @@ impl Application {
         if self.echo.is_some()
             && let Some(tap) = &mut taps.echo
         {
-            tap.on_due(seq, size, arrival.at);
-            self.backlog.push_back(Message { seq, size, due: arrival.at });
+            tap.on_due(seq, size, now);
+            self.backlog.push_back(Message { seq, size, due: now });
             note_turn(&mut self.host, arrival, now);
         }
     }
@@ -145,7 +146,7 @@ impl Application {
         let unread = self.stream_echo.begun..forward.begun();
         self.stream_echo.begun = unread.end;
         for (seq, size) in unread.filter_map(|position| forward.accepted_message(position)) {
-            echo.on_due(seq, size, arrival.at);
+            echo.on_due(seq, size, now);
             self.stream_echo.unsent.push_back((seq, self.stream_echo.begun_end));
             self.stream_echo.begun_end += size.get();
             note_turn(&mut self.host, arrival, now);

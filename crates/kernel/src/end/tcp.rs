@@ -60,8 +60,8 @@ pub(super) struct TcpChannel {
     failure: Option<String>,
 }
 
-/// What came out of order on a connection whose end echoes: whether a receive stamp says when a byte could be
-/// read.
+/// What came out of order on the connection of an echo flow: whether a receive stamp says when a byte could
+/// be read.
 ///
 /// A segment that came before an earlier one has a stamp of then, and cannot be read before the hole is
 /// filled. That wait is the network's doing. Such segments are only counted (TCP_INFO), so stamps are
@@ -70,6 +70,8 @@ pub(super) struct TcpChannel {
 struct Order {
     counted: u32,
     grew_at: Instant,
+    /// When the last byte came that was read.
+    came_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +129,7 @@ impl Channel for TcpChannel {
 
     fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
         let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX).min(READ);
-        let (count, held_since) = match self.unread.len().min(limit) {
+        let (count, came_at) = match self.unread.len().min(limit) {
             0 => self.receive(limit)?,
             count => {
                 self.buffer[..count].copy_from_slice(&self.unread[..count]);
@@ -137,7 +139,9 @@ impl Channel for TcpChannel {
         };
         self.received += count as u64;
         let delivery = Delivery::Stream { bytes: Bytes::new(count as u64) };
-        Some(Read { delivery, came_at: None, held_since: Some(held_since), data: &self.buffer[..count] })
+        let held_since = came_at.min(self.looked);
+        let data = &self.buffer[..count];
+        Some(Read { delivery, came_at: Some(came_at), held_since: Some(held_since), data })
     }
 
     /// What the kernel has no room for waits in the application, begun. If the socket says that it may not be
@@ -293,8 +297,9 @@ impl TcpChannel {
         self.state == State::Closed && self.was_open && self.spec.is_clocked()
     }
 
-    const fn is_echoing(&self) -> bool {
-        !self.is_sender && self.spec.echo_per_read.is_some()
+    /// Both ends of an echo flow take part in its round trips.
+    const fn wants_stamps(&self) -> bool {
+        self.spec.echo_per_read.is_some()
     }
 
     fn connect(&mut self) -> io::Result<()> {
@@ -325,7 +330,7 @@ impl TcpChannel {
     fn open(&mut self) {
         if let Some(socket) = &self.socket {
             self.at_open = tcp_info(socket.as_fd()).unwrap_or_default();
-            if self.is_echoing() {
+            if self.wants_stamps() {
                 // Without stamps a message counts as come when it is read.
                 let _ = switch_on(socket.as_fd(), SocketSwitch::KernelStamps);
             }
@@ -336,23 +341,22 @@ impl TcpChannel {
         self.state = State::Open;
     }
 
-    /// Reads at most `limit` bytes into the buffer; gives their number, and since when the last of them could
-    /// be read.
+    /// Reads at most `limit` bytes into the buffer; gives their number, and when the last of them came.
     fn receive(&mut self, limit: usize) -> Option<(usize, Instant)> {
         if !self.is_readable || self.state != State::Open {
             return None;
         }
-        let is_echoing = self.is_echoing();
+        let wants_stamps = self.wants_stamps();
         loop {
             let socket = self.socket.as_mut()?;
             let buffer = &mut self.buffer[..limit];
-            let read = match is_echoing {
+            let read = match wants_stamps {
                 true => receive_stream(socket.as_fd(), buffer),
                 false => socket.read(buffer).map(|count| (count, None)),
             };
             match read {
                 Ok((0, _)) => self.fail(&io::ErrorKind::UnexpectedEof.into()),
-                Ok((count, stamp_ns)) => return Some((count, self.arrival(stamp_ns).min(self.looked))),
+                Ok((count, stamp_ns)) => return Some((count, self.arrival(stamp_ns))),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => self.fail(&error),
@@ -367,16 +371,18 @@ impl TcpChannel {
         let now = self.clock.now();
         let (Some(stamp_ns), Some(socket)) = (stamp_ns, &self.socket) else { return now };
         let counted = tcp_info(socket.as_fd()).ok().and_then(|info| info.out_of_order);
-        match counted {
-            Some(counted) if counted == self.order.counted => {
-                let stamp = self.clock.stamped(Some(stamp_ns));
-                if stamp > self.order.grew_at { stamp.min(now) } else { now }
+        let mut came_at = now;
+        if counted == Some(self.order.counted) {
+            let stamp = self.clock.stamped(Some(stamp_ns));
+            if stamp > self.order.grew_at {
+                came_at = stamp.min(now);
             }
-            _ => {
-                self.order = Order { counted: counted.unwrap_or(0), grew_at: now };
-                now
-            }
+        } else {
+            (self.order.counted, self.order.grew_at) = (counted.unwrap_or(0), now);
         }
+        // A wall clock that was set back does not make a stream's bytes come out of order.
+        self.order.came_at = self.order.came_at.max(came_at);
+        self.order.came_at
     }
 
     fn fail(&mut self, error: &io::Error) {

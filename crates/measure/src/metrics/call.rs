@@ -13,6 +13,7 @@ use talkpath_units::SignedDuration;
 
 use super::e_model::{self, Codec};
 use super::playout::{Heard, Playout};
+use super::trip::round_trip;
 use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs};
 use crate::{CallTerms, Fate, MessageRecord, PlayoutRule};
 
@@ -64,9 +65,8 @@ impl CallCounter {
                 }
             }
             Self::Halves(halves) => {
-                let round_trip = back.and_then(|back| arrival(row, back));
                 let half = |delay: SignedDuration| SignedDuration::from_nanos(delay.as_nanos() / 2);
-                halves.add(row.seq, round_trip.map(half));
+                halves.add(row.seq, round_trip(row, back).delay().map(half));
             }
         }
     }

@@ -22,7 +22,7 @@ pub fn reordered(trips: &[Trip], arrivals: &[u64]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_units::{Bytes, Instant};
+    use talkpath_units::{Bytes, Duration, Instant};
 
     use super::*;
     use crate::metrics::trip::TripOutcome;
@@ -36,6 +36,7 @@ mod tests {
                 due: Instant::from_millis(seq),
                 sent: None,
                 outcome: TripOutcome::Received(Instant::ZERO),
+                turn_round: Duration::ZERO,
                 copies: 1,
             })
             .collect();

@@ -2,10 +2,17 @@
 //!
 //! An echo flow is judged by its round trips, every other flow by its forward leg; after this join the
 //! metrics need not know which of the two a trip is.
+//!
+//! A round trip is the way there and the way back. What the far host needed between the two, its turn-round,
+//! is no part of it, as with STAMP (RFC 8762 §4.3): a host that is late is not the network.
+//!
+//! ```text
+//!   due ─── way there ───► received ── turn-round ── due of the echo ─── way back ───► received
+//! ```
 
 use core::ops::Range;
 
-use talkpath_units::{Bytes, Instant, SignedDuration};
+use talkpath_units::{Bytes, Duration, Instant, SignedDuration};
 
 use crate::{Fate, LegRecord, MessageRecord};
 
@@ -22,6 +29,8 @@ pub struct Trip {
     pub sent: Option<Instant>,
     /// What became of it.
     pub outcome: TripOutcome,
+    /// How long the far host held it between its ways there and back; zero one way, and if that is unknown.
+    pub turn_round: Duration,
     /// How many copies came to the end of the trip.
     pub copies: u32,
 }
@@ -42,11 +51,11 @@ pub enum TripOutcome {
 }
 
 impl Trip {
-    /// From `due` to the trip's end; `None` if it has none. Negative if two clocks disagree by more than the
-    /// delay.
+    /// From `due` to the trip's end without the turn-round; `None` if it has no end. Negative if two clocks
+    /// disagree by more than the delay.
     #[inline]
     pub fn delay(&self) -> Option<SignedDuration> {
-        self.received().map(|at| at.signed_since(self.due))
+        self.received().map(|at| at.signed_since(self.due.saturating_add(self.turn_round)))
     }
 
     /// When it came to its end.
@@ -81,7 +90,15 @@ pub(crate) fn one_way_trip(row: &MessageRecord) -> Trip {
 /// The way of one message there and, if its echo was written, back.
 pub(crate) fn round_trip(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip {
     let copies = back.map_or(0, |back| back.copies);
-    Trip { outcome: round_trip_outcome(row, back), copies, ..untold(row) }
+    let turn_round = back.map_or(Duration::ZERO, |back| turn_round(row, back));
+    Trip { outcome: round_trip_outcome(row, back), turn_round, copies, ..untold(row) }
+}
+
+/// How long the far host held the message `row` before it offered its echo `back`; both stamps are of its own
+/// clock. At most the whole time between both ends of the trip, whatever a far end reports.
+pub(crate) fn turn_round(row: &MessageRecord, back: &MessageRecord) -> Duration {
+    let (Some(came), Some(end)) = (row.received, back.received) else { return Duration::ZERO };
+    back.due.since(came).min(end.since(row.due))
 }
 
 /// The trips that came to their end, in the order in which their first copies did. `trips` is in order of
@@ -117,7 +134,8 @@ fn in_window<'a>(
 #[inline]
 fn untold(row: &MessageRecord) -> Trip {
     let MessageRecord { seq, size, due, sent, .. } = *row;
-    Trip { seq, size, due, sent, outcome: TripOutcome::Unfinished, copies: 0 }
+    let (outcome, turn_round) = (TripOutcome::Unfinished, Duration::ZERO);
+    Trip { seq, size, due, sent, outcome, turn_round, copies: 0 }
 }
 
 #[inline]
@@ -198,6 +216,26 @@ mod tests {
         let mut echoing = flow_of(leg(vec![with_fate(message(0, None), Fate::Unfinished)]));
         echoing.echo = Some(leg(vec![message(0, Some(40))]));
         assert_eq!(echoing.trips(&ALWAYS)[0].outcome, TripOutcome::Received(ms(40)));
+    }
+
+    #[test]
+    fn what_the_far_host_holds_is_no_part_of_the_round_trip() {
+        let delay = |back: MessageRecord| {
+            let mut echoing = flow_of(leg(vec![message(0, Some(10))]));
+            echoing.echo = Some(leg(vec![back]));
+            echoing.trips(&ALWAYS)[0].delay().map(SignedDuration::as_millis_f64)
+        };
+        let echo = |due, received| MessageRecord {
+            due: ms(due),
+            received: Some(ms(received)),
+            ..message(0, Some(0))
+        };
+        assert_eq!(delay(echo(10, 25)), Some(25.0));
+        assert_eq!(delay(echo(130, 145)), Some(25.0), "120 ms at the far host");
+        // An echo per read may be offered before its message was read whole.
+        assert_eq!(delay(echo(5, 25)), Some(25.0));
+        // A far end may report anything.
+        assert_eq!(delay(echo(9_000, 25)), Some(0.0));
     }
 
     #[test]
