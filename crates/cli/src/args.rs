@@ -233,7 +233,7 @@ impl CompareArgs {
             ([], Workload::Bulk) => &["tcp"],
             ([], Workload::Voice | Workload::Game) => &["udp", "tcp", "tcp-nodelay"],
             ([all], _) if all == "all" => &transport_names(),
-            (chosen, _) => return chosen.to_vec(),
+            (chosen, _) => return chosen.iter().map(|name| name.trim().to_owned()).collect(),
         };
         chosen.iter().map(|&name| name.to_owned()).collect()
     }

@@ -43,7 +43,7 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
     add(Metric::Ipdv90, Scale::Ms, "jitter", "ms", 3);
     add(Metric::LossRate, Scale::Percent, "loss", "%", if is_call { 4 } else { 0 });
     if !is_call && verdict.is_none() && is_known(Metric::InTime) {
-        add(Metric::InTime, Scale::Percent, "in time", "%", 0);
+        add(Metric::InTime, Scale::Percent, IN_TIME, "%", 0);
     }
     if verdict.is_none_or(|verdict| verdict.by != JudgedBy::Goodput) {
         add(Metric::GoodputBps, Scale::Kbps, "goodput", "kb/s", 2);
@@ -127,6 +127,8 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
 /// Begins the title of the column of differences to the leader.
 pub(crate) const DIFFERENCE: &str = "vs ";
 /// Titles of columns that only some tables have.
+pub(crate) const MOS: &str = "MOS";
+pub(crate) const IN_TIME: &str = "in time";
 pub(crate) const CLUSTERS: &str = "two outcomes";
 pub(crate) const WAIT: &str = "wait in ";
 
@@ -144,6 +146,15 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         Column::numbers("messages", "sent", 3),
         Column::numbers("messages", "lost", 2),
         Column::numbers("messages", "loss %", 0),
+    ];
+    let names = cell.run().map(|run| run.flows.keys().collect::<Vec<_>>()).unwrap_or_default();
+    let is_call = |name: &str| cell.value(name, Metric::Mos).is_some();
+    let in_time = |name: &str| cell.value(name, Metric::InTime).filter(|_| !is_call(name));
+    let (has_calls, has_timed) =
+        (names.iter().any(|name| is_call(name)), names.iter().any(|name| in_time(name).is_some()));
+    columns.extend(has_calls.then(|| Column::numbers("", MOS, 0)));
+    columns.extend(has_timed.then(|| Column::numbers(IN_TIME, "%", 0)));
+    columns.extend([
         Column { group: "delay, ms".to_owned(), ..Column::words("of") },
         Column::numbers("delay, ms", "p50", 0),
         Column::numbers("delay, ms", "p90", 0),
@@ -151,8 +162,7 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         Column::numbers("jitter", "ms", 4),
         Column::numbers("goodput", "Mb/s", 0),
         Column::numbers("resent", "%", 5),
-    ];
-    let names = cell.run().map(|run| run.flows.keys().collect::<Vec<_>>()).unwrap_or_default();
+    ]);
     let values = names.iter().map(|name| {
         let kind = cell.delay_kind(name);
         [Quantile::P50, Quantile::P90, Quantile::P99]
@@ -181,6 +191,9 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         let mut cells = vec![short(name), short(&transport.label)];
         cells.extend([Metric::Sent, Metric::Lost].map(|metric| messages(name, metric)));
         cells.push(percent(cell.value(name, Metric::LossRate)));
+        let mos = || cell.value(name, Metric::Mos).map_or_else(String::new, |mos| format!("{mos:.2}"));
+        cells.extend(has_calls.then(mos));
+        cells.extend(has_timed.then(|| in_time(name).map_or_else(String::new, |share| percent(Some(share)))));
         cells.push(if known { cell.delay_kind(name).abbreviation().to_owned() } else { String::new() });
         cells.extend(values[..4].iter().map(|value| fixed(*value, digits)));
         cells.push(Scale::Mbps.text(values[4], 3));

@@ -9,7 +9,7 @@ use crate::number::{NO_BREAK, glued};
 use crate::tables;
 use crate::terms::{self, Terms};
 use crate::verdict::{Verdict, answers, judge};
-use crate::view::{CellView, conditions, main_flow};
+use crate::view::{CellView, Condition, conditions, main_flow};
 
 /// Cells whose tables `run_table` prints; the rest are in summary.json and the page.
 const MAX_CELLS: usize = 40;
@@ -37,16 +37,26 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
         out.push_str(&in_full(verdict, label, style));
         out.push('\n');
     }
-    for (condition, verdict) in &judged {
+    print_comparisons(&mut out, &judged, flow, style);
+    let terms = terms::of_comparison(summary, &judged, flow, &out);
+    out.push_str(&glossary(&terms, style));
+    out
+}
+
+/// A table for each condition, one row a transport: it has the figures of the answer.
+fn print_comparisons(
+    out: &mut String,
+    judged: &[(&Condition<'_>, Option<Verdict>)],
+    flow: &str,
+    style: &Style,
+) {
+    for (condition, verdict) in judged {
         if !condition.label.is_empty() {
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
             out.push_str("\n\n");
         }
-        print_grid(&mut out, &tables::comparison(condition, flow, verdict.as_ref()), style);
+        print_grid(out, &tables::comparison(condition, flow, verdict.as_ref()), style);
     }
-    let terms = terms::of_comparison(summary, &judged, flow, &out);
-    out.push_str(&glossary(&terms, style));
-    out
 }
 
 /// The lines of an answer, the first after what it is the answer for.
@@ -102,10 +112,20 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
             out.push('\n');
         }
     }
+    let mut compared = String::new();
     if answers.len() > MAX_IN_FULL {
         out.push('\n');
+    } else if !answers.is_empty() {
+        print_comparisons(&mut compared, &judged, &flow, style);
     }
-    let terms = terms::of_run(summary, &cells, &out);
+    let mut terms = terms::of_run(summary, &cells, &out);
+    if !compared.is_empty() {
+        let more = terms::of_comparison(summary, &judged, &flow, &compared);
+        let is_new = |(name, _): &(&str, String)| terms.iter().all(|(known, _)| known != name);
+        let more: Terms = more.into_iter().filter(is_new).collect();
+        terms.extend(more);
+    }
+    out.push_str(&compared);
     out.push_str(&glossary(&terms, style));
     out
 }

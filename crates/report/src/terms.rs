@@ -6,7 +6,7 @@ use talkpath_measure::metrics::in_time;
 use talkpath_measure::summary::{Basis, JudgedBy, Summary};
 
 use crate::number::{UNKNOWN, counted};
-use crate::tables::{CLUSTERS, DIFFERENCE, WAIT};
+use crate::tables::{CLUSTERS, DIFFERENCE, IN_TIME, MOS, WAIT};
 use crate::verdict::{Verdict, rule};
 use crate::view::{CellView, Condition, DelayKind, Metric};
 
@@ -93,7 +93,7 @@ fn figure<'a>(
                 "mean opinion score of the worse direction, 1 to 4.5 (ITU-T G.107), mean over the repetitions; usable \
                  from {floor}{half}"
             );
-            ("MOS", text)
+            (MOS, text)
         }
         JudgedBy::Goodput => {
             ("goodput", "payload bits delivered a second, mean over the repetitions".to_owned())
@@ -101,10 +101,7 @@ fn figure<'a>(
         JudgedBy::InTime => {
             let timed =
                 cells.filter_map(|cell| cell.flow(cell.resolve(flow)?).filter(|it| it.in_time.is_some()));
-            let mut deadlines: Vec<_> = timed.map(|flow| flow.deadline_ms).collect();
-            deadlines.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-            deadlines.dedup();
-            let (name, text) = in_time_term(&deadlines);
+            let (name, text) = in_time_term(timed.map(|flow| flow.deadline_ms).collect());
             (name, format!("{text}; mean over the repetitions; usable from {} %", floor * 100.0))
         }
     }
@@ -116,11 +113,17 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
         let flows = cells.iter().filter_map(|cell| Some((cell, cell.run()?)));
         flows.flat_map(|(cell, run)| run.flows.keys().map(|flow| cell.delay_kind(flow))).any(|it| it == kind)
     };
-    let mut terms: Terms = delay_terms(["rtt", "owd"], has).collect();
+    let flows = || cells.iter().filter_map(CellView::run).flat_map(|run| run.flows.values());
+    let mut terms = Terms::new();
+    let text = "mean opinion score of a call's worse direction, 1 to 4.5 (ITU-T G.107); usable from 3.1";
+    terms.extend(flows().any(|flow| flow.call.is_some()).then(|| (MOS, text.to_owned())));
+    let timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none());
+    let deadlines: Vec<_> = timed.map(|flow| flow.deadline_ms).collect();
+    terms.extend((!deadlines.is_empty()).then(|| in_time_term(deadlines)));
+    terms.extend(delay_terms(["rtt", "owd"], has));
     terms.extend(turn_round(shown));
     terms.extend(common());
     terms.push(resent());
-    let flows = || cells.iter().filter_map(CellView::run).flat_map(|run| run.flows.values());
     let text = "how Foderaro (1995) would call a burst, by the mean delay";
     terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", text.to_owned())));
     if cells.iter().any(|cell| cell.cell.n > 1) {
@@ -146,7 +149,7 @@ fn delay_terms(
 
 /// Where a table has it.
 fn turn_round(shown: &str) -> Option<(&'static str, String)> {
-    let text = "of the round trip, what the echoing host took: from its kernel's receive stamp to the echo's hand-over";
+    let text = "what the echoing host took, from its kernel's receive stamp to the echo's hand-over; not in the round trip";
     shown.contains("turn-round").then(|| ("turn-round", text.to_owned()))
 }
 
@@ -161,7 +164,9 @@ fn common() -> Terms {
 }
 
 /// With the deadlines of the table's flows, ms.
-fn in_time_term(deadlines: &[Option<f64>]) -> (&'static str, String) {
+fn in_time_term(mut deadlines: Vec<Option<f64>>) -> (&'static str, String) {
+    deadlines.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    deadlines.dedup();
     let of_a_conversation = |deadline: &Option<f64>| {
         let usual = [false, true].map(|is_echo| in_time::limit(is_echo).as_millis_f64());
         deadline.is_none_or(|deadline| usual.contains(&deadline))
@@ -176,7 +181,7 @@ fn in_time_term(deadlines: &[Option<f64>]) -> (&'static str, String) {
             "of all that were due, those that came within their deadline of {deadlines} ms; a missing message is late"
         )
     };
-    ("in time", text)
+    (IN_TIME, text)
 }
 
 fn resent() -> (&'static str, String) {
@@ -206,9 +211,9 @@ mod tests {
     #[test]
     fn a_share_in_time_says_the_deadline_that_it_counts_against() {
         for usual in [&[None][..], &[Some(150.0)], &[Some(150.0), Some(300.0)]] {
-            assert!(in_time_term(usual).1.contains("150 ms, or back within 300 ms"), "{usual:?}");
+            assert!(in_time_term(usual.to_vec()).1.contains("150 ms, or back within 300 ms"), "{usual:?}");
         }
-        let own = in_time_term(&[Some(100.0), Some(300.0)]).1;
+        let own = in_time_term(vec![Some(100.0), Some(300.0)]).1;
         assert!(own.contains("within their deadline of 100 or 300 ms"), "{own}");
     }
 }

@@ -91,8 +91,11 @@ pub(crate) fn rule(by: JudgedBy) -> String {
 }
 
 /// The answers of `summary`: who served the flow whose transport is swept best, for each group of cells that
-/// differ in that alone. Nothing if there are not two transports with figures.
+/// differ in that alone. Nothing if there are not two transports with figures, or if the run is not valid.
 pub fn comparisons(summary: &Summary) -> Vec<Comparison> {
+    if !summary.valid {
+        return Vec::new();
+    }
     let flow = main_flow(summary);
     let conditions = conditions(summary, &flow);
     let judged = conditions.iter().zip(judge(&conditions, &flow));
@@ -143,7 +146,7 @@ pub(crate) struct Verdict {
     pub short: String,
     /// Index of the leader's cell, from which the differences of the others are stated.
     pub first: usize,
-    /// Indices of the cells that stand out; none if nothing is usable.
+    /// Indices of the cells that stand out; none if nothing is usable, or the run is not valid.
     pub best: Vec<usize>,
     /// What the flow is judged by, and the floor.
     pub by: JudgedBy,
@@ -156,11 +159,16 @@ pub(crate) struct Verdict {
     pub cause: Option<Cause>,
     /// Whether these cells are the cure of other ones.
     pub is_cure: bool,
+    /// Whether the run is; else there is no answer.
+    pub is_valid: bool,
 }
 
 impl Verdict {
     /// The answer, why, and what it did to the neighbours, each in a line.
     pub(crate) fn lines(&self) -> Vec<&str> {
+        if !self.is_valid {
+            return vec![NOT_VALID];
+        }
         let Answer { line, why, neighbours, .. } = &self.answer;
         let lines = [Some(line), Some(why), neighbours.as_ref()];
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
@@ -168,6 +176,9 @@ impl Verdict {
 
     /// The answer by name alone.
     pub(crate) fn summed_up(&self) -> String {
+        if !self.is_valid {
+            return "no answer, the run is not valid".to_owned();
+        }
         match self.answer.outcome {
             AnswerKind::Distinct => self.short.clone(),
             AnswerKind::Alike => format!("{}, alike", self.short),
@@ -263,11 +274,14 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         .map(|candidate| candidate.judged.iter().map(|(number, judged)| (*number, judged.worst)).collect())
         .collect();
     let ranking = rank(&figures, &measure(by, floor, &figures))?;
-    let cause = (ranking.outcome == AnswerKind::Unusable)
-        .then(|| Cause::of(candidates[ranking.leader].cell, candidates[ranking.leader].flow));
+    let named = ranking.best();
+    // Where nothing is usable, scores of 1.00 and 1.01 are one: the first of them says why, not the leader.
+    let cause = named.first().filter(|_| ranking.outcome == AnswerKind::Unusable).map(|&at| {
+        let Candidate { cell, flow, .. } = candidates[at];
+        (at, Cause::of(cell, flow))
+    });
     let words =
         Words { condition, flow, candidates: &candidates, ranking: &ranking, by, cause: cause.as_ref() };
-    let named = ranking.best();
     let answer = Answer {
         best: named.iter().map(|&at| candidates[at].view.kind.clone()).collect(),
         outcome: ranking.outcome,
@@ -277,17 +291,18 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         more: ranking.more,
         cure: None,
     };
-    let is_usable = ranking.outcome != AnswerKind::Unusable;
+    let stands_out = condition.is_valid && ranking.outcome != AnswerKind::Unusable;
     Some(Verdict {
         answer,
         short: words.short(),
         first: candidates[ranking.leader].index,
-        best: named.iter().map(|&at| candidates[at].index).filter(|_| is_usable).collect(),
+        best: named.iter().map(|&at| candidates[at].index).filter(|_| stands_out).collect(),
         by,
         floor,
         judged: candidates.iter().map(|candidate| candidate.index).collect(),
-        cause,
+        cause: cause.map(|(_, cause)| cause),
         is_cure: false,
+        is_valid: condition.is_valid,
         ranking,
     })
 }
@@ -338,6 +353,10 @@ impl Condition<'_> {
         common.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
+
+/// The answer of a run that is not valid.
+const NOT_VALID: &str = "No answer: this run is not valid, and the warnings say why. Remove the reason and measure again. The \
+                         figures below do not say which transport is best.";
 
 /// Until when a message is in time, in ms.
 pub(crate) fn limit_ms(round_trip: bool) -> f64 {

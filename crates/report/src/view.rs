@@ -32,6 +32,8 @@ pub(crate) enum Metric {
     Lost,
     LossRate,
     InTime,
+    /// Opinion score of a call.
+    Mos,
     /// Median from a speaker's mouth to the listener's ear.
     MouthToEar50,
     /// Share of a call's frames that were late or missing at their playout.
@@ -63,6 +65,8 @@ pub(crate) struct Condition<'a> {
     /// What they share, as `path.up.loss = 0.01`; empty if only the transport is swept.
     pub label: String,
     pub cells: Vec<CellView<'a>>,
+    /// [`Summary::valid`]: else no transport can be named.
+    pub is_valid: bool,
 }
 
 /// How a cell's transport is named and drawn.
@@ -113,6 +117,7 @@ impl Metric {
             Self::Lost => "lost".to_owned(),
             Self::LossRate => "loss_rate".to_owned(),
             Self::InTime => "in_time".to_owned(),
+            Self::Mos => "call.mos".to_owned(),
             Self::MouthToEar50 => "call.mouth_to_ear_ms.p50".to_owned(),
             // Of three counts; the cell's figures have no entry for it.
             Self::NotPlayed => String::new(),
@@ -142,6 +147,7 @@ impl Metric {
             Self::Lost => Some(flow.lost as f64),
             Self::LossRate => flow.loss_rate,
             Self::InTime => flow.in_time,
+            Self::Mos => Some(flow.call.as_ref()?.mos),
             Self::MouthToEar50 => Some(flow.call.as_ref()?.mouth_to_ear_ms.as_ref()?.p50),
             Self::NotPlayed => {
                 let call = flow.call.as_ref()?;
@@ -291,7 +297,7 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
         let label = cell.sweep_label(&[&transport_key(flow), RUN_KEY]);
         match conditions.iter_mut().find(|condition| condition.label == label) {
             Some(condition) => condition.cells.push(cell),
-            None => conditions.push(Condition { label, cells: vec![cell] }),
+            None => conditions.push(Condition { label, cells: vec![cell], is_valid: summary.valid }),
         }
     }
     conditions

@@ -184,23 +184,90 @@ fn warnings(plan: &Plan, parts: &[Part]) -> Vec<String> {
             (name, part.warnings.as_slice())
         })
         .collect();
-    of_file.chain(told_once(&of_parts)).collect()
+    of_file.chain(gathered(&of_parts)).collect()
 }
 
-/// Each warning once, in the order in which they first came; one that a single one of several repetitions
-/// has, with its name.
-fn told_once(parts: &[(String, &[String])]) -> Vec<String> {
-    let all = || parts.iter().flat_map(|(name, warnings)| warnings.iter().map(move |it| (it, name)));
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    all().for_each(|(warning, _)| *counts.entry(warning).or_default() += 1);
-    let mut seen = BTreeSet::new();
-    all()
-        .filter(|(warning, _)| seen.insert(warning.as_str()))
-        .map(|(warning, name)| match counts[warning.as_str()] == 1 && parts.len() > 1 {
-            true => format!("{warning} ({name})"),
-            false => warning.clone(),
-        })
-        .collect()
+/// Each warning once, in the order in which they first came. Warnings that differ in their numbers alone are
+/// one, with the range of each number. What only some repetitions warn of says which, or how many.
+fn gathered(parts: &[(String, &[String])]) -> Vec<String> {
+    let mut found: Vec<(Pieces<'_>, Vec<&str>)> = Vec::new();
+    for (name, warning) in parts.iter().flat_map(|(name, of)| of.iter().map(move |it| (name, it))) {
+        let pieces = Pieces::of(warning);
+        match found.iter_mut().find(|(others, _)| others.words == pieces.words) {
+            Some((others, names)) => {
+                others.widen(&pieces);
+                if names.last() != Some(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+            None => found.push((pieces, vec![name])),
+        }
+    }
+    let told = |(pieces, names): (Pieces<'_>, Vec<&str>)| {
+        let text = pieces.text();
+        match names[..] {
+            [name] if parts.len() > 1 => format!("{text} ({name})"),
+            _ if names.len() < parts.len() => {
+                format!("{text} ({} of {} repetitions)", names.len(), parts.len())
+            }
+            _ => text,
+        }
+    };
+    found.into_iter().map(told).collect()
+}
+
+/// A text in words, and the numbers between them: each as its smallest and its largest.
+struct Pieces<'a> {
+    words: Vec<&'a str>,
+    numbers: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Pieces<'a> {
+    /// A number stands by itself: digits with at most one point within, no part of a word.
+    fn of(text: &'a str) -> Self {
+        let is_inner = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | ':' | '-' | '/');
+        let (mut words, mut numbers, mut from, mut at) = (Vec::new(), Vec::new(), 0, 0);
+        while let Some(length) = text[at..].find(|c: char| !is_inner(c)).or(Some(text.len() - at)) {
+            // A point at the end belongs to the sentence.
+            let number = text[at..at + length].trim_end_matches(['.', ':']);
+            let is_number = number.parse::<f64>().is_ok() && number.starts_with(|c: char| c.is_ascii_digit());
+            if is_number && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+                words.push(&text[from..at]);
+                numbers.push((number, number));
+                from = at + number.len();
+            }
+            at += length;
+            let Some(next) = text[at..].chars().next() else { break };
+            at += next.len_utf8();
+        }
+        words.push(&text[from..]);
+        Self { words, numbers }
+    }
+
+    fn widen(&mut self, other: &Self) {
+        let value = |text: &str| text.parse().unwrap_or(0.0);
+        for ((least, most), (low, high)) in self.numbers.iter_mut().zip(&other.numbers) {
+            if value(low) < value(least) {
+                *least = low;
+            }
+            if value(high) > value(most) {
+                *most = high;
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (index, word) in self.words.iter().enumerate() {
+            text.push_str(word);
+            match self.numbers.get(index) {
+                Some((least, most)) if least == most => text.push_str(least),
+                Some((least, most)) => text.push_str(&format!("{least} to {most}")),
+                None => {}
+            }
+        }
+        text
+    }
 }
 
 /// What distinguishes a cell from the others; empty if there is only one cell.
@@ -299,8 +366,23 @@ mod tests {
         let (late, ignored) = ("sent late: p99 2 ms".to_owned(), "mss is ignored".to_owned());
         let (both, one) = ([ignored.clone(), late.clone()], [ignored.clone()]);
         let parts = [("transport = udp".to_owned(), &one[..]), ("transport = tcp".to_owned(), &both[..])];
-        assert_eq!(told_once(&parts), [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]);
-        assert_eq!(told_once(&parts[1..]), [ignored, late], "alone it needs no name");
+        assert_eq!(gathered(&parts), [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]);
+        assert_eq!(gathered(&parts[1..]), [ignored, late], "alone it needs no name");
+    }
+
+    #[test]
+    fn warnings_that_differ_in_their_numbers_alone_are_one_with_ranges() {
+        let held = |p99: &str, count| {
+            vec![format!("flow a-1: the far host held its {count} echoes for p99 {p99} ms.")]
+        };
+        let all = [held("1.25", 100), held("10.5", 99), vec![], held("2.0", 100)];
+        let parts: Vec<_> =
+            (0..).zip(&all).map(|(at, of): (u64, _)| (format!("repetition {at}"), &of[..])).collect();
+        let told =
+            "flow a-1: the far host held its 99 to 100 echoes for p99 1.25 to 10.5 ms. (3 of 4 repetitions)";
+        assert_eq!(gathered(&parts), [told]);
+        let other = ["stream 1 of 10.0.0.1:80 é".to_owned(), "stream 2 of 10.0.0.2:80 é".to_owned()];
+        assert_eq!(gathered(&[(String::new(), &other)]), other, "an address is no number");
     }
 
     #[test]

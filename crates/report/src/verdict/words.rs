@@ -16,7 +16,8 @@ pub(super) struct Words<'a> {
     /// Of the candidates.
     pub ranking: &'a Ranking,
     pub by: JudgedBy,
-    pub cause: Option<&'a Cause>,
+    /// If nothing is usable: with which candidate, and why.
+    pub cause: Option<&'a (usize, Cause)>,
 }
 
 impl Words<'_> {
@@ -55,7 +56,7 @@ impl Words<'_> {
                     Some(more) => {
                         format!("; about {} more would decide (--repeat {})", count(more), n + more)
                     }
-                    None => "; --repeat 20 shows what hangs on chance".to_owned(),
+                    None => "; try --repeat 20".to_owned(),
                 };
                 let figures = self.figures(&best);
                 let do_not = if n == 1 { "does not" } else { "do not" };
@@ -77,15 +78,20 @@ impl Words<'_> {
     /// Why, in one or two sentences.
     pub(super) fn why(&self) -> String {
         let reason = match self.cause {
-            Some(cause) => {
-                let leader = self.ranking.leader;
+            Some((at, cause)) => {
+                let name = &self.candidates[*at].view.label;
                 let effect = match cause {
                     Cause::Queue(..) | Cause::QueueOnPath(_) | Cause::Distance => self
-                        .mouth_to_ear(leader)
-                        .map(|delay| format!(" From mouth to ear it takes {}.", ms(delay))),
-                    Cause::Loss(..) | Cause::Variation(..) => self
-                        .value(leader, Metric::NotPlayed)
-                        .map(|share| format!(" {} of the frames were late or missing.", percent_text(share))),
+                        .mouth_to_ear(*at)
+                        .map(|delay| format!(" From mouth to ear it takes {} over {name}.", ms(delay))),
+                    Cause::Loss(..) | Cause::Variation(..) => {
+                        self.value(*at, Metric::NotPlayed).map(|share| {
+                            format!(
+                                " Over {name} {} of the frames were late or missing.",
+                                percent_text(share)
+                            )
+                        })
+                    }
                 };
                 format!("{}{}", cause.sentence(), effect.unwrap_or_default())
             }
@@ -174,14 +180,21 @@ impl Words<'_> {
     fn copies(&self) -> Option<String> {
         let copies = || self.candidates.iter().map(|it| it.flow);
         let first = copies().find(|copy| *copy != self.flow)?;
-        Some(match copies().all(|copy| copy == first) {
-            true => format!("Judged by {first}, the worst of its copies."),
-            false => "Judged by the worst copy of each.".to_owned(),
+        let is_direction = copies().all(|copy| copy.ends_with("-up") || copy.ends_with("-down"));
+        Some(match (copies().all(|copy| copy == first), is_direction) {
+            (true, true) => format!("Judged by {first}, its worse direction."),
+            (true, false) => format!("Judged by {first}, the worst of its copies."),
+            (false, true) => "Judged by the worse direction of each.".to_owned(),
+            (false, false) => "Judged by the worst copy of each.".to_owned(),
         })
     }
 
-    /// ` while the upload runs`
+    /// ` while the upload runs`, if that fills the queue that is the cause: of losses and of delays that vary
+    /// it is not known that they end with it.
     fn beside(&self) -> String {
+        if !matches!(self.cause, Some((_, Cause::Queue(..) | Cause::QueueOnPath(_)))) {
+            return String::new();
+        }
         match self.condition.other_flows(self.flow).as_slice() {
             [] => String::new(),
             [only] => format!(" while the {only} runs"),
