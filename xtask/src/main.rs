@@ -10,6 +10,7 @@ mod circles;
 mod citations;
 mod cpio;
 mod docs;
+mod judges;
 mod kernel_peer;
 mod kernel_queues;
 mod nightly;

@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
+use crate::judges::{self, Judged};
 use crate::{kernel_peer, kernel_queues, peers, seeds};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
@@ -36,7 +37,7 @@ enum Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 12] = [
+const NIGHTLY: [Job; 14] = [
     Job {
         name: "dependencies",
         minutes: 2,
@@ -48,6 +49,18 @@ const NIGHTLY: [Job; 12] = [
         minutes: 8,
         what: "README's command; record files as a debug build's",
         run: release,
+    },
+    Job {
+        name: "recount",
+        minutes: 3,
+        what: "shares, scores and winners of 108 cells again, in Python from their rows",
+        run: |root, end| judged(root, judges::recount, end),
+    },
+    Job {
+        name: "speech",
+        minutes: 2,
+        what: "opinion scores beside PESQ (ITU-T P.862.1) on recorded speech",
+        run: |root, end| judged(root, judges::speech, end),
     },
     Job {
         name: "zhang-emu",
@@ -69,14 +82,14 @@ const NIGHTLY: [Job; 12] = [
     },
     Job {
         name: "conformance",
-        minutes: 30,
+        minutes: 29,
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
-    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 3, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
-        minutes: 15,
+        minutes: 13,
         what: "the 1997 dumbbell in ns-2 and ns-3, ten seeds",
         run: other_simulators,
     },
@@ -341,6 +354,19 @@ fn other_seeds(root: &Path, deadline: Instant) -> Outcome {
     match seeds::run(root, deadline) {
         Ok(closing) => Outcome::Passed(closing),
         Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// What a judge that is not ours says of the release build.
+fn judged(root: &Path, judge: fn(&Path, Instant) -> Judged, deadline: Instant) -> Outcome {
+    let build = exit_code_until(&mut cargo(root, &["build", "--release"]), deadline);
+    if let Some(outcome) = unless_success(build) {
+        return outcome;
+    }
+    match judge(root, deadline) {
+        Judged::Agrees(what) => Outcome::Passed(what),
+        Judged::Differs(what) => Outcome::Failed(what),
+        Judged::Missing(what) => Outcome::Skipped(what),
     }
 }
 
