@@ -189,7 +189,8 @@ fn messages_that_expire_are_dropped_before_they_leave_and_the_other_flow_loses_n
 }
 
 /// What the connection above provides.
-const DATAGRAMS: Features = Features { keeps_messages: true, is_reliable: false, is_acknowledged: false };
+const DATAGRAMS: Features =
+    Features { keeps_messages: true, is_reliable: false, is_acknowledged: false, is_fragmented: false };
 /// 16 kB a second: a message of the transfer takes longer than a frame of the call may wait.
 const NANOS_A_BYTE: Duration = Duration::from_nanos(62_500);
 /// Four messages of the transfer.

@@ -33,6 +33,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         far_clock: None,
         ip: talkpath_scenario::IpVersion::V4,
         kernel: None,
+        has_path: true,
         links: Vec::new(),
         flows,
     }

@@ -20,9 +20,7 @@ use talkpath_units::{Bytes, Instant};
 use super::core::Core;
 use super::outbox::Polled;
 use super::recovery::{RecoveryState, SentSegment};
-use super::send::{
-    BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, Pace, SendDecision,
-};
+use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, Pace, SendDecision};
 use super::timers::{TimerKind, TimerSlot};
 use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
@@ -156,9 +154,7 @@ impl Core {
     fn send_loss_probe(&mut self, now: Instant) -> Option<SentSegment> {
         let new_data = self.sender.plan_forced(&self.scoreboard);
         let sent = match new_data {
-            Some(payload) => {
-                self.sender.send_new(NewSegment::forced(payload), &mut self.scoreboard, now)
-            }
+            Some(payload) => self.sender.send_new(NewSegment::forced(payload), &mut self.scoreboard, now),
             None => self.scoreboard.retransmit_last(now)?,
         };
         let end = self.scoreboard.snd_max();

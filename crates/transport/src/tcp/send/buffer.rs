@@ -299,14 +299,14 @@ mod tests {
     }
 
     fn linux(header_room: Bytes) -> TcpConfig {
-        let small_head = Some(crate::small_head(header_room));
+        let small_head = Some(talkpath_config::small_head(header_room));
         TcpConfig { header_room, small_head, ..TcpConfig::preset(Stack::Linux, false) }
     }
 
     fn fixed(bytes: u64, stack: Stack, overfill: bool) -> SendBuffer {
         let send_buffer = Some(Bytes::new(bytes));
         let preset = TcpConfig::preset(stack, false);
-        let small_head = Some(crate::small_head(LEAN));
+        let small_head = Some(talkpath_config::small_head(LEAN));
         let config = TcpConfig { send_buffer, header_room: LEAN, small_head, overfill, ..preset };
         SendBuffer::new(&config, false)
     }
