@@ -1,8 +1,9 @@
 //! A table before it is text or HTML: columns in groups, rows of formatted cells. Both outputs are made from
 //! the same strings, so a number cannot differ between them.
 
+use maud::{Markup, html};
+
 use crate::display::Display;
-use crate::plot::svg::escape;
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,35 +90,46 @@ impl Grid {
     }
 
     /// The table as HTML.
-    pub(crate) fn html(&self, caption: &str) -> String {
-        let mut html =
-            format!("<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead>\n<tr>", escape(caption));
-        for (group, span) in self.groups(&(0..self.columns.len()).collect::<Vec<_>>()) {
-            let scope = if span > 1 { "colgroup" } else { "col" };
-            html.push_str(&format!("<th scope=\"{scope}\" colspan=\"{span}\">{}</th>", escape(&group)));
-        }
-        html.push_str("</tr>\n<tr>");
-        for column in &self.columns {
-            html.push_str(&format!(
-                "<th scope=\"col\" class=\"{}\">{}</th>",
-                column.class(),
-                escape(&column.head)
-            ));
-        }
-        html.push_str("</tr>\n</thead>\n<tbody>\n");
-        for row in &self.rows {
-            html.push_str(&format!("<tr class=\"{}\">", row.role.class()));
-            for (index, (cell, column)) in row.cells.iter().zip(&self.columns).enumerate() {
-                let cell = escape(cell);
-                html.push_str(&match index {
-                    0 => format!("<th scope=\"row\" class=\"left\">{}{cell}</th>", row.swatch()),
-                    _ => format!("<td class=\"{}\">{cell}</td>", column.class()),
-                });
+    pub(crate) fn html(&self, caption: &str) -> Markup {
+        let groups = self.groups(&(0..self.columns.len()).collect::<Vec<_>>());
+        html! {
+            div.scroll {
+                table {
+                    caption { (caption) }
+                    thead {
+                        tr {
+                            @for (group, span) in &groups {
+                                @let scope = if *span > 1 { "colgroup" } else { "col" };
+                                th scope=(scope) colspan=(span) { (group) }
+                            }
+                        }
+                        tr {
+                            @for column in &self.columns {
+                                th scope="col" class=(column.class()) { (column.head) }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for row in &self.rows { (self.html_row(row)) }
+                    }
+                }
             }
-            html.push_str("</tr>\n");
         }
-        html.push_str("</tbody>\n</table></div>\n");
-        html
+    }
+
+    /// The first cell is the row's head.
+    fn html_row(&self, row: &Row) -> Markup {
+        let mut cells = row.cells.iter().zip(&self.columns);
+        html! {
+            tr class=(row.role.class()) {
+                @if let Some((head, _)) = cells.next() {
+                    th scope="row" class="left" { (row.swatch()) (head) }
+                }
+                @for (cell, column) in cells {
+                    td class=(column.class()) { (cell) }
+                }
+            }
+        }
     }
 
     /// Group titles with the number of columns that each spans.
@@ -227,12 +239,11 @@ impl Column {
 
 impl Row {
     /// The transport's colour beside its name.
-    fn swatch(&self) -> String {
-        match self.display {
-            Some(display) => {
-                format!("<span class=\"swatch\" style=\"background:var(--t-{})\"></span>", display.kind)
+    fn swatch(&self) -> Markup {
+        html! {
+            @if let Some(display) = self.display {
+                span class="swatch" style={ "background:var(--t-" (display.kind) ")" } {}
             }
-            None => String::new(),
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The one-page report: self-contained (no file, font or script beside it), complete without scripts, light
 //! and dark.
 //!
-//! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can parse it.
+//! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can parse it. maud's
+//! templates escape every text by its type. What is not escaped is a `PreEscaped`: two constants and the style
+//! sheet.
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use talkpath_measure::figures::CellFigures;
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{RunSummary, Summary};
 
 use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
 use crate::number::{counted, glued};
-use crate::plot::svg::escape;
 use crate::select;
 use crate::tables;
 use crate::terms::{self, Terms};
@@ -39,34 +41,62 @@ pub struct Page<'a> {
     pub command: &'a str,
 }
 
+/// Elements without an end, closed as XML wants them. maud writes them as `<br>`.
+const META: PreEscaped<&str> = PreEscaped(
+    "<meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>",
+);
+pub(crate) const BREAK: PreEscaped<&str> = PreEscaped("<br/>");
+
 /// The page.
 pub fn html(page: &Page<'_>) -> String {
     let flow = main_flow(page.summary);
     let conditions = conditions(page.summary, &flow);
     let judged: Vec<(&Condition<'_>, Option<Verdict>)> =
         conditions.iter().zip(judge(&conditions, &flow)).collect();
-    let mut main = validity(page);
-    main.push_str(&verdicts(&judged, &flow));
-    main.push_str(&comparison(page, &judged, &flow));
-    main.push_str(&figures(page, &flow));
-    main.push_str(&everything(page));
-    main.push_str(&provenance(page));
+    let main = html! {
+        (validity(page.summary))
+        (verdicts(&judged, &flow))
+        (comparison(page, &judged, &flow))
+        (figures(page, &flow))
+        (everything(page))
+        (provenance(page))
+    };
     document(&page.summary.name, &terms::about_run(page.summary), &main, &page.summary.talkpath)
 }
 
-/// A whole page around `main`, which is HTML; the rest is plain text.
-pub(crate) fn document(name: &str, about: &str, main: &str, talkpath: &str) -> String {
-    let (name, about) = (escape(name), escape(about));
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>{name} – talkpath report</title>\n<style>\n{}{}</style>\n</head>\n<body>\n\
-         <header>\n<h1>{name}</h1>\n<p class=\"about\">{about}</p>\n</header>\n<main>\n{main}</main>\n\
-         <footer>\n<p>Written by talkpath {}.</p>\n</footer>\n</body>\n</html>\n",
-        variables(),
-        include_str!("page.css"),
-        escape(talkpath),
-    )
+/// A whole page around `main`.
+pub(crate) fn document(name: &str, about: &str, main: &Markup, talkpath: &str) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                (META)
+                title { (name) " – talkpath report" }
+                style { (PreEscaped(variables())) (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                header {
+                    h1 { (name) }
+                    p.about { (about) }
+                }
+                main { (main) }
+                footer { p { "Written by talkpath " (talkpath) "." } }
+            }
+        }
+    };
+    printable_xml(&page.into_string())
+}
+
+/// `page` without characters that XML 1.0 §2.2 does not allow, and without those that control a device.
+fn printable_xml(page: &str) -> String {
+    page.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
 }
 
 /// The themes' colours: the page's own and one a transport.
@@ -88,85 +118,89 @@ fn variables() -> String {
 }
 
 /// What is wrong with the run, before anything that it says.
-fn validity(page: &Page<'_>) -> String {
-    let summary = page.summary;
-    let mut html = String::new();
-    if !summary.valid {
-        html.push_str("<p class=\"invalid\" role=\"alert\">Invalid run: do not trust these figures.</p>\n");
-    }
-    if !summary.warnings.is_empty() {
-        html.push_str("<div class=\"warnings\"><strong>Warnings</strong><ul>\n");
-        for warning in &summary.warnings {
-            html.push_str(&format!("<li>{}</li>\n", escape(warning)));
+fn validity(summary: &Summary) -> Markup {
+    html! {
+        @if !summary.valid {
+            p.invalid role="alert" { "Invalid run: do not trust these figures." }
         }
-        html.push_str("</ul></div>\n");
+        (warnings(&summary.warnings))
     }
-    html
+}
+
+pub(crate) fn warnings(warnings: &[String]) -> Markup {
+    html! {
+        @if !warnings.is_empty() {
+            div.warnings {
+                strong { "Warnings" }
+                ul { @for warning in warnings { li { (warning) } } }
+            }
+        }
+    }
 }
 
 /// The verdict on top: in full, or if there are many conditions each one's winner by name.
-fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
+fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> Markup {
     let answers = answers(judged);
-    let in_full = answers.len() <= FULL_VERDICTS;
-    let lines: Vec<String> = answers
-        .iter()
-        .map(|(condition, verdict)| match (in_full, answers.len()) {
-            (true, 1) => in_full_html(verdict, ""),
-            (true, _) => in_full_html(verdict, &condition.label),
-            (false, _) => {
-                format!(
-                    "<p><strong>{}</strong>: {}</p>\n",
-                    escape(&condition.label),
-                    escape(&verdict.summed_up())
-                )
+    html! {
+        @if !answers.is_empty() {
+            section.verdict aria-label={ "Verdict for " (flow) } {
+                @for (condition, verdict) in &answers {
+                    @if answers.len() == 1 {
+                        (in_full(verdict, ""))
+                    } @else if answers.len() <= FULL_VERDICTS {
+                        (in_full(verdict, &condition.label))
+                    } @else {
+                        p { strong { (condition.label) } ": " (verdict.summed_up()) }
+                    }
+                }
             }
-        })
-        .collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!(
-            "<section aria-label=\"Verdict for {}\" class=\"verdict\">\n{}</section>\n",
-            escape(flow),
-            lines.concat()
-        ),
+        }
     }
 }
 
 /// The lines of an answer, after what it is the answer for.
-fn in_full_html(verdict: &Verdict, label: &str) -> String {
-    let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
-    let mut html = String::new();
-    for (number, line) in verdict.lines().into_iter().enumerate() {
-        let line = escape(&glued(line));
-        html.push_str(&match number {
-            0 => format!("<p>{}<strong>{line}</strong></p>\n", escape(&label)),
-            _ => format!("<p class=\"more\">{line}</p>\n"),
-        });
+fn in_full(verdict: &Verdict, label: &str) -> Markup {
+    html! {
+        @for (number, line) in verdict.lines().into_iter().enumerate() {
+            @if number == 0 {
+                p {
+                    @if !label.is_empty() { (label) ": " }
+                    strong { (glued(line)) }
+                }
+            } @else {
+                p.more { (glued(line)) }
+            }
+        }
     }
-    html
 }
 
 /// The comparison's tables, if anything is compared.
-fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> String {
+fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> Markup {
     if judged.iter().all(|(condition, _)| condition.cells.len() < 2) {
-        return String::new();
+        return html! {};
     }
-    let mut tables = String::new();
-    for (condition, verdict) in judged {
-        let caption = match condition.label.is_empty() {
-            true => format!("{flow} over each transport"),
-            false => format!("{flow} over each transport, {}", condition.label),
-        };
-        tables.push_str(&tables::comparison(condition, flow, verdict.as_ref()).html(&caption));
-        if let Some(verdict) = verdict.as_ref().filter(|_| answers(judged).len() > FULL_VERDICTS) {
-            tables.push_str(&in_full_html(verdict, ""));
+    let in_place = answers(judged).len() > FULL_VERDICTS;
+    let tables = html! {
+        @for (condition, verdict) in judged {
+            @let caption = match condition.label.is_empty() {
+                true => format!("{flow} over each transport"),
+                false => format!("{flow} over each transport, {}", condition.label),
+            };
+            (tables::comparison(condition, flow, verdict.as_ref()).html(&caption))
+            @if let Some(verdict) = verdict && in_place { (in_full(verdict, "")) }
+        }
+    };
+    let terms = terms::of_comparison(page.summary, judged, flow, &tables.0);
+    html! {
+        section {
+            h2 { "Transports compared" }
+            (tables)
+            (definitions(&terms))
         }
     }
-    let terms = terms::of_comparison(page.summary, judged, flow, &tables);
-    format!("<section>\n<h2>Transports compared</h2>\n{tables}{}</section>\n", definitions(&terms))
 }
 
-fn figures(page: &Page<'_>, flow: &str) -> String {
+fn figures(page: &Page<'_>, flow: &str) -> Markup {
     let mut figures: Vec<Figure> = Vec::new();
     let by_kind = [true, false]
         .map(|round_trip| (round_trip, select::flows(page.summary, page.figures, flow, round_trip)));
@@ -179,53 +213,63 @@ fn figures(page: &Page<'_>, flow: &str) -> String {
     let kinds = [LineKind::Queue, LineKind::Cwnd, LineKind::SendBuffer];
     figures.extend(kinds.into_iter().filter_map(|kind| over_time(&cells, kind, flow)));
     if figures.is_empty() {
-        return String::new();
+        return html! {};
     }
-    let note = match page.summary.cells.iter().any(|cell| cell.n > 1) {
-        true => "<p class=\"about\">Figures show repetition 0; the tables show all.</p>\n",
-        false => "",
-    };
-    let figures: String = figures.iter().map(Figure::html).collect();
-    format!("<section>\n<h2>Figures</h2>\n{note}{figures}</section>\n")
+    html! {
+        section {
+            h2 { "Figures" }
+            @if page.summary.cells.iter().any(|cell| cell.n > 1) {
+                p.about { "Figures show repetition 0; the tables show all." }
+            }
+            @for figure in &figures { (figure.html()) }
+        }
+    }
 }
 
 /// Every flow, group and link of every cell.
-fn everything(page: &Page<'_>) -> String {
+fn everything(page: &Page<'_>) -> Markup {
     let cells = CellView::all(page.summary);
-    let mut tables = String::new();
-    for cell in &cells {
-        let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
-        let n = counted(cell.cell.n, "repetition");
-        tables.push_str(&tables::flows(cell).html(&format!("{label} ({n})")));
-        let Some(run) = cell.run() else { continue };
-        if cells.len() <= DETAILED_CELLS {
-            let all =
-                details::details(run).html(&format!("Repetition {}, seed {}", run.repetition, run.seed));
-            tables.push_str(&format!("<details><summary>Every figure</summary>\n{all}</details>\n"));
+    let tables = html! {
+        @for cell in &cells {
+            @let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
+            @let caption = format!("{label} ({})", counted(cell.cell.n, "repetition"));
+            (tables::flows(cell).html(&caption))
+            @if let Some(run) = cell.run() { (everything_of(run, cells.len() <= DETAILED_CELLS)) }
         }
-        if let Some(groups) = tables::groups(run) {
-            tables.push_str(&groups.html("Copies together"));
-        }
-        if let Some(links) = tables::links(run) {
-            tables.push_str(&links.html("Links"));
-        }
-        if let Some(machine) = tables::machine(run) {
-            tables.push_str(&machine.html("Lateness of this machine"));
-        }
-        if let Some(line) = tables::machine_line(run) {
-            tables.push_str(&format!("<p>{}</p>\n", escape(&line)));
+    };
+    let terms = terms::of_run(page.summary, &cells, &tables.0);
+    let open = (cells.len() <= OPEN_CELLS).then_some("open");
+    html! {
+        section {
+            h2 { "Every flow and link" }
+            details open=[open] {
+                summary { (counted(cells.len() as u64, "cell")) }
+                (tables)
+                (definitions(&terms))
+            }
         }
     }
-    let terms = definitions(&terms::of_run(page.summary, &cells, &tables));
-    let open = if cells.len() <= OPEN_CELLS { " open=\"open\"" } else { "" };
-    format!(
-        "<section>\n<h2>Every flow and link</h2>\n<details{open}><summary>{}</summary>\n{tables}{terms}</details>\n</section>\n",
-        counted(cells.len() as u64, "cell")
-    )
+}
+
+/// One repetition's tables; the table of every figure if the page has room for it.
+fn everything_of(run: &RunSummary, is_detailed: bool) -> Markup {
+    html! {
+        @if is_detailed {
+            @let caption = format!("Repetition {}, seed {}", run.repetition, run.seed);
+            details {
+                summary { "Every figure" }
+                (details::details(run).html(&caption))
+            }
+        }
+        @if let Some(groups) = tables::groups(run) { (groups.html("Copies together")) }
+        @if let Some(links) = tables::links(run) { (links.html("Links")) }
+        @if let Some(machine) = tables::machine(run) { (machine.html("Lateness of this machine")) }
+        @if let Some(line) = tables::machine_line(run) { p { (line) } }
+    }
 }
 
 /// What ran, when, with which seed, and how to run it again.
-fn provenance(page: &Page<'_>) -> String {
+fn provenance(page: &Page<'_>) -> Markup {
     let summary = page.summary;
     let mut seeds: Vec<u64> = summary.runs.iter().map(|run| run.seed).collect();
     seeds.sort_unstable();
@@ -253,19 +297,26 @@ fn provenance(page: &Page<'_>) -> String {
         ("clock", clock_text),
         ("valid", if summary.valid { "yes" } else { "no" }.to_owned()),
     ];
-    format!(
-        "<section>\n<h2>Where this comes from</h2>\n{}<p>To repeat it:</p>\n<pre><code>{}</code></pre>\n\
-         <details><summary>The scenario as resolved</summary>\n<pre><code>{}</code></pre>\n</details>\n</section>\n",
-        definitions(&facts),
-        escape(page.command),
-        escape(page.scenario_toml)
-    )
+    html! {
+        section {
+            h2 { "Where this comes from" }
+            (definitions(&facts))
+            p { "To repeat it:" }
+            pre { code { (page.command) } }
+            details {
+                summary { "The scenario as resolved" }
+                pre { code { (page.scenario_toml) } }
+            }
+        }
+    }
 }
 
-fn definitions(terms: &Terms) -> String {
-    let items =
-        terms.iter().map(|(term, text)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(term), escape(text)));
-    format!("<dl class=\"terms\">\n{}</dl>\n", items.collect::<String>())
+fn definitions(terms: &Terms) -> Markup {
+    html! {
+        dl.terms {
+            @for (term, text) in terms { dt { (term) } dd { (text) } }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -368,7 +419,7 @@ mod tests {
         }
         let mut figures = fixture::figures();
         figures[0].flows[0].transport = "\"><script>".to_owned();
-        figures[1].lines[0].entity = "<i>'".to_owned();
+        figures[1].lines[0].entity = "<i>'\u{0}\u{1b}\u{ffff}".to_owned();
         let text = page(&summary, &figures);
         parse(&text);
         assert!(!text.contains("<script") && !text.contains("<img") && !text.contains("<i>"));

@@ -1,5 +1,7 @@
 //! Runs of consecutive missing messages: how many of each length.
 
+use maud::html;
+
 use super::{Entry, Figure, colour, legend};
 use crate::number::list;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
@@ -29,7 +31,7 @@ pub(crate) fn loss_runs(selection: &Selection<Series<'_>>) -> Option<Figure> {
     }
     let title = "Runs of missing messages".to_owned();
     if lossy.is_empty() {
-        return Some(Figure { title, legend: String::new(), svg: String::new(), caption });
+        return Some(Figure { title, legend: html! {}, svg: None, caption });
     }
     let counts: Vec<Vec<u64>> = lossy.iter().map(|series| binned(&series.flow.loss_runs)).collect();
     let entries = lossy.iter().map(|series| {
@@ -39,7 +41,7 @@ pub(crate) fn loss_runs(selection: &Selection<Series<'_>>) -> Option<Figure> {
     let described: Vec<&str> = lossy.iter().map(|series| series.label.as_str()).collect();
     let description = format!("Bars: how many runs of each length for {}.", described.join(", "));
     let svg = draw(&lossy, &counts).finish("loss-runs", "Runs of missing messages", &description);
-    Some(Figure { title, legend, svg, caption })
+    Some(Figure { title, legend, svg: Some(svg), caption })
 }
 
 /// Counts by length, those past `MAX_LENGTH` together.
@@ -102,7 +104,7 @@ mod tests {
                 loss_runs: vec![most],
             };
             let series = Series { label: "UDP".to_owned(), display: display("udp"), flow: &flow };
-            let svg = draw(&[&series], &[vec![most]]).finish("id", "title", "description");
+            let svg = draw(&[&series], &[vec![most]]).finish("id", "title", "description").into_string();
             assert!(!svg.contains(".5</text>"), "{most}: {svg}");
         }
     }

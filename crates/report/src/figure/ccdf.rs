@@ -65,7 +65,8 @@ pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Optio
     });
     let legend = legend(entries);
     let id = if round_trip { "ccdf-rtt" } else { "ccdf-owd" };
-    Some(Figure { title, legend, svg: svg.finish(id, "Delay distribution", &description), caption })
+    let svg = svg.finish(id, "Delay distribution", &description);
+    Some(Figure { title, legend, svg: Some(svg), caption })
 }
 
 fn panel(drawn: &[&Series<'_>]) -> Panel {

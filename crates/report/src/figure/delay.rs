@@ -72,7 +72,7 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
     Some(Figure {
         title: format!("{kind} delay over time"),
         legend: legend(lost.into_iter().chain(limit)),
-        svg: svg.finish(id, "Delay over time", &description),
+        svg: Some(svg.finish(id, "Delay over time", &description)),
         caption,
     })
 }

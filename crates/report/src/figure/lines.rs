@@ -120,7 +120,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         left_out(selection.left_out, "panels")
     );
     let svg = svg.finish(kind.name(), kind.title(), &description);
-    Some(Figure { title: kind.title().to_owned(), legend, svg, caption })
+    Some(Figure { title: kind.title().to_owned(), legend, svg: Some(svg), caption })
 }
 
 impl<'a> CellSeries<'a> {

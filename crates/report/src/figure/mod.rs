@@ -5,8 +5,10 @@ mod ccdf;
 mod delay;
 mod lines;
 
+use maud::{Markup, html};
+
 use crate::display::{Display, Marker};
-use crate::plot::svg::{escape, unit};
+use crate::plot::svg::unit;
 
 pub(crate) use bars::loss_runs;
 pub(crate) use ccdf::ccdf;
@@ -17,28 +19,27 @@ pub(crate) use lines::{LineKind, over_time};
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     pub title: String,
-    /// HTML.
-    pub legend: String,
-    /// One `<svg>`; empty if there is nothing to draw, and the caption says why.
-    pub svg: String,
+    /// Empty if the figure needs none.
+    pub legend: Markup,
+    /// `None` if there is nothing to draw, and the caption says why.
+    pub svg: Option<Markup>,
     /// What it shows and how it is defined; plain text.
     pub caption: String,
 }
 
 impl Figure {
     /// The figure as HTML.
-    pub(crate) fn html(&self) -> String {
-        let svg = if self.svg.is_empty() {
-            String::new()
-        } else {
-            format!("<div class=\"scroll plot\" tabindex=\"0\">\n{}</div>\n", self.svg)
-        };
-        format!(
-            "<figure>\n<h3>{}</h3>\n{}{svg}<figcaption>{}</figcaption>\n</figure>\n",
-            escape(&self.title),
-            self.legend,
-            escape(&self.caption)
-        )
+    pub(crate) fn html(&self) -> Markup {
+        html! {
+            figure {
+                h3 { (self.title) }
+                (self.legend)
+                @if let Some(svg) = &self.svg {
+                    div class="scroll plot" tabindex="0" { (svg) }
+                }
+                figcaption { (self.caption) }
+            }
+        }
     }
 }
 
@@ -72,26 +73,31 @@ impl<'a> Entry<'a> {
 }
 
 impl Sample {
-    fn html(&self) -> String {
-        let marker = self.marked.map_or_else(String::new, |display| {
-            let outline = marker(display.marker, 14.0, 7.0);
-            format!("<path class=\"mark\" style=\"fill:{}\" d=\"{outline}\"/>", colour(display))
-        });
-        format!(
-            "<svg class=\"sample\" viewBox=\"0 0 28 14\" aria-hidden=\"true\"><path class=\"series\" style=\"{}\" \
-             d=\"M1 7H27\"/>{marker}</svg>",
-            self.style
-        )
+    fn html(&self) -> Markup {
+        html! {
+            svg class="sample" viewBox="0 0 28 14" aria-hidden="true" {
+                path class="series" style=(self.style) d="M1 7H27" {}
+                @if let Some(display) = self.marked {
+                    @let style = format!("fill:{}", colour(display));
+                    path class="mark" style=(style) d=(marker(display.marker, 14.0, 7.0)) {}
+                }
+            }
+        }
     }
 }
 
 /// Names with samples of their lines; what the page shows above a figure.
-pub(crate) fn legend<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
-    let items = entries.map(|entry| {
-        let samples: String = entry.samples.iter().map(Sample::html).collect();
-        format!("<li>{samples} {}</li>\n", escape(entry.name))
-    });
-    format!("<ul class=\"legend\">\n{}</ul>\n", items.collect::<String>())
+pub(crate) fn legend<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Markup {
+    html! {
+        ul.legend {
+            @for entry in entries {
+                li {
+                    @for sample in &entry.samples { (sample.html()) }
+                    " " (entry.name)
+                }
+            }
+        }
+    }
 }
 
 /// The outline of a marker around a point.

@@ -1,5 +1,6 @@
 //! A publication's figures from the outcome's data: steps over time, loss runs over time, medians over cells.
 
+use maud::html;
 use talkpath_study::{FigureOutcome, FigurePoint};
 
 use crate::figure::{Entry, Figure, extent, legend};
@@ -68,10 +69,14 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
     }
     let title = format!("Figure {}: {}", figure.number, figure.title);
     let entries = names.iter().enumerate().map(|(at, name)| Entry::line(name, STYLES[at % STYLES.len()]));
-    let legend = if names.len() > 1 { legend(entries) } else { String::new() };
+    let legend = if names.len() > 1 {
+        legend(entries)
+    } else {
+        html! {}
+    };
     let description = format!("{} against {}.", figure.y_title, figure.x_title);
     Figure {
-        svg: svg.finish(&format!("figure-{}", figure.number), &title, &description),
+        svg: Some(svg.finish(&format!("figure-{}", figure.number), &title, &description)),
         title,
         legend,
         caption: caption(figure).to_owned(),
@@ -155,7 +160,7 @@ mod tests {
                 seconds: Some((0.0, 10.0)),
                 ..empty("packets lost in a row")
             };
-            let svg = draw(&figure).svg;
+            let svg = draw(&figure).svg.unwrap().into_string();
             assert!(!svg.contains(".5</text>"), "{length}: {svg}");
         }
     }

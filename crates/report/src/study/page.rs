@@ -1,6 +1,7 @@
 //! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena,
 //! figures.
 
+use maud::{Markup, html};
 use talkpath_study::{
     ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Role, RowOutcome, Verdict, arena_list,
     shown, shown_figure, shown_must, shown_value,
@@ -8,49 +9,50 @@ use talkpath_study::{
 
 use super::figure::draw;
 use super::{about, count, headline, mark, medians, spread};
-use crate::html::document;
-use crate::plot::svg::escape;
+use crate::html::{BREAK, document, warnings};
 
 /// The page, self-contained.
 pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
-    let mut main = String::new();
-    if !outcome.valid {
-        main.push_str("<p class=\"invalid\" role=\"alert\">Not every cell ran to its end undisturbed.</p>\n");
-    }
-    if !outcome.warnings.is_empty() {
-        let list: String =
-            outcome.warnings.iter().map(|warning| format!("<li>{}</li>\n", escape(warning))).collect();
-        main.push_str(&format!("<div class=\"warnings\"><strong>Warnings</strong><ul>\n{list}</ul></div>\n"));
-    }
-    main.push_str(&overview(outcome));
-    main.push_str(&assumptions(outcome));
-    main.push_str("<section>\n<h2>Every claim</h2>\n");
-    for claim in &outcome.claims {
-        main.push_str(&details(claim, outcome));
-    }
-    main.push_str("</section>\n");
-    main.push_str(&tables(outcome));
-    let figures: String = outcome.figures.iter().map(|figure| draw(figure).html()).collect();
-    if !figures.is_empty() {
-        main.push_str(&format!("<section>\n<h2>Figures</h2>\n{figures}</section>\n"));
-    }
-    main.push_str(&format!(
-        "<section>\n<h2>How to repeat this</h2>\n<pre>{}</pre>\n</section>\n",
-        escape(command)
-    ));
+    let main = html! {
+        @if !outcome.valid {
+            p.invalid role="alert" { "Not every cell ran to its end undisturbed." }
+        }
+        (warnings(&outcome.warnings))
+        (overview(outcome))
+        (assumptions(outcome))
+        section {
+            h2 { "Every claim" }
+            @for claim in &outcome.claims { (details(claim, outcome)) }
+        }
+        (tables(outcome))
+        @if !outcome.figures.is_empty() {
+            section {
+                h2 { "Figures" }
+                @for figure in &outcome.figures { (draw(figure).html()) }
+            }
+        }
+        section {
+            h2 { "How to repeat this" }
+            pre { (command) }
+        }
+    };
     document(&format!("{}: {}", outcome.study, outcome.title), &about(outcome), &main, talkpath)
 }
 
-fn overview(outcome: &Outcome) -> String {
+fn overview(outcome: &Outcome) -> Markup {
     let several = outcome.arenas.len() > 1;
     let rows = outcome.claims.iter().map(|claim| {
-        let words = |it: &ArenaVerdict| escape(&headline(it, &it.verdict.to_string(), several));
-        let verdicts: Vec<String> = claim.verdicts().map(words).collect();
-        let text = [&claim.claim, &claim.published, &claim.base.reproduced].map(|text| escape(text));
-        let [what, published, here] = text;
+        let verdicts = html! {
+            @for (index, verdict) in claim.verdicts().enumerate() {
+                @if index > 0 { (BREAK) }
+                (headline(verdict, &verdict.verdict.to_string(), several))
+            }
+        };
+        let [id, what, published, here] =
+            [&claim.id, &claim.claim, &claim.published, &claim.base.reproduced].map(|text| html! { (text) });
         Row {
             is_marked: claim.base.verdict == Verdict::Reproduced && claim.base.holds_under_base == Some(true),
-            cells: vec![escape(&claim.id), verdicts.join("<br/>"), what, published, here],
+            cells: vec![id, verdicts, what, published, here],
         }
     });
     let rows: Vec<Row> = rows.collect();
@@ -63,68 +65,81 @@ fn overview(outcome: &Outcome) -> String {
     let claim = (longest as u32 + 2).clamp(7, 14);
     let columns =
         [("claim", claim), ("verdict", 23), ("what it says", 30 - claim), ("published", 17), (&here, 30)];
-    let (count, table) = (escape(&count(outcome)), prose_table(&columns, &rows));
-    format!("<section>\n<h2>Verdicts</h2>\n<p>{count}</p>\n{table}</section>\n")
+    html! {
+        section {
+            h2 { "Verdicts" }
+            p { (count(outcome)) }
+            (prose_table(&columns, &rows))
+        }
+    }
 }
 
-/// A row of a table of running text: its cells as HTML, the first of them its head.
+/// A row of a table of running text. Its first cell is its head.
 struct Row {
     /// Whether the head stands out.
     is_marked: bool,
-    cells: Vec<String>,
+    cells: Vec<Markup>,
 }
 
 /// A table of running text that fits the page: its columns have shares of the width. Each cell carries its
 /// column's name, which a narrow screen shows in front of it.
-fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> String {
-    let widths: String =
-        columns.iter().map(|(_, share)| format!("<col style=\"width:{share}%\"/>")).collect();
-    let heads: String =
-        columns.iter().map(|(head, _)| format!("<th class=\"left\">{}</th>", escape(head))).collect();
-    let rows: String = rows.iter().map(|row| prose_row(columns, row)).collect();
-    format!(
-        "<table class=\"prose\">\n<colgroup>{widths}</colgroup>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
-         </table>\n"
-    )
-}
-
-fn prose_row(columns: &[(&str, u32)], row: &Row) -> String {
-    let class = if row.is_marked { " class=\"best\"" } else { "" };
-    let mut html = format!("<tr{class}>");
-    for (index, (cell, (head, _))) in row.cells.iter().zip(columns).enumerate() {
-        match index {
-            0 => html.push_str(&format!("<th class=\"left\">{cell}</th>")),
-            _ => html.push_str(&format!("<td class=\"left\" data-head=\"{}\">{cell}</td>", escape(head))),
+fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> Markup {
+    html! {
+        table.prose {
+            thead {
+                tr {
+                    @for (head, share) in columns {
+                        th class="left" style={ "width:" (share) "%" } { (head) }
+                    }
+                }
+            }
+            tbody {
+                @for row in rows { (prose_row(columns, row)) }
+            }
         }
     }
-    html.push_str("</tr>\n");
-    html
 }
 
-fn assumptions(outcome: &Outcome) -> String {
-    let terms: String = outcome
-        .assumptions
-        .iter()
-        .map(|(name, text)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(text)))
-        .collect();
-    format!("<section>\n<h2>Assumption sets</h2>\n<dl class=\"terms\">\n{terms}</dl>\n</section>\n")
-}
-
-fn details(claim: &ClaimOutcome, outcome: &Outcome) -> String {
-    let several = outcome.arenas.len() > 1;
-    let mut html = format!("<h3>{}: {}</h3>\n", escape(&claim.id), escape(&claim.claim));
-    for verdict in claim.verdicts() {
-        let arena = if several { format!(" in {}", escape(&verdict.arena)) } else { String::new() };
-        let under = if verdict.under.is_empty() { String::new() } else { format!("{}. ", verdict.under) };
-        let words = escape(&format!("{under}{}", verdict.why));
-        html.push_str(&format!("<p><strong>{}</strong>{arena}: {words}</p>\n", verdict.verdict));
-        html.push_str(&checks(verdict));
+fn prose_row(columns: &[(&str, u32)], row: &Row) -> Markup {
+    let mut cells = row.cells.iter().zip(columns);
+    html! {
+        tr class=[row.is_marked.then_some("best")] {
+            @if let Some((head, _)) = cells.next() { th class="left" { (head) } }
+            @for (cell, (head, _)) in cells { td class="left" data-head=(head) { (cell) } }
+        }
     }
-    html
+}
+
+fn assumptions(outcome: &Outcome) -> Markup {
+    html! {
+        section {
+            h2 { "Assumption sets" }
+            dl.terms {
+                @for (name, text) in &outcome.assumptions { dt { (name) } dd { (text) } }
+            }
+        }
+    }
+}
+
+fn details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
+    let several = outcome.arenas.len() > 1;
+    html! {
+        h3 { (claim.id) ": " (claim.claim) }
+        @for verdict in claim.verdicts() {
+            p {
+                strong { (verdict.verdict.to_string()) }
+                @if several { " in " (verdict.arena) }
+                ": "
+                @if !verdict.under.is_empty() { (verdict.under) ". " }
+                (verdict.why)
+            }
+            (checks(verdict))
+        }
+    }
 }
 
 /// Every check of a claim in one arena, folded; what compares arenas stands open.
-fn checks(verdict: &ArenaVerdict) -> String {
+fn checks(verdict: &ArenaVerdict) -> Markup {
     let (mut agreements, mut others) = (Vec::new(), Vec::new());
     for under in &verdict.by_assumption {
         for check in under.checks.iter().filter(|check| !check.values.is_empty()) {
@@ -134,60 +149,61 @@ fn checks(verdict: &ArenaVerdict) -> String {
             }
         }
     }
-    let mut html = String::new();
-    if !agreements.is_empty() {
-        let columns = [
-            ("check", 28),
-            ("simulator", 15),
-            ("kernel", 15),
-            ("off by", 12),
-            ("smallest to largest: simulator, kernel", 18),
-            ("asked", 12),
-        ];
-        html.push_str(&prose_table(&columns, &agreements));
+    let compared = [
+        ("check", 28),
+        ("simulator", 15),
+        ("kernel", 15),
+        ("off by", 12),
+        ("smallest to largest: simulator, kernel", 18),
+        ("asked", 12),
+    ];
+    let folded = [
+        ("check", 24),
+        ("assumptions", 13),
+        ("asked", 16),
+        ("here", 27),
+        ("verdict", 11),
+        ("single runs", 9),
+    ];
+    html! {
+        @if !agreements.is_empty() { (prose_table(&compared, &agreements)) }
+        @if !others.is_empty() {
+            details {
+                summary { "Every check" }
+                (prose_table(&folded, &others))
+            }
+        }
     }
-    if !others.is_empty() {
-        let columns = [
-            ("check", 24),
-            ("assumptions", 13),
-            ("asked", 16),
-            ("here", 27),
-            ("verdict", 11),
-            ("single runs", 9),
-        ];
-        html.push_str(&format!(
-            "<details><summary>Every check</summary>\n{}</details>\n",
-            prose_table(&columns, &others)
-        ));
-    }
-    html
 }
 
 /// Printed figures beside ours, the predicted ones separate from those that the set-up was fitted to.
-fn tables(outcome: &Outcome) -> String {
-    let mut html = String::new();
+fn tables(outcome: &Outcome) -> Markup {
+    let here = format!("here, in {}", arena_list(&outcome.arenas));
+    let columns = [("cell", 28), ("published", 14), (here.as_str(), 26), ("off by", 9), ("note", 23)];
+    let mut parts: Vec<(String, Vec<Row>)> = Vec::new();
     for published in &outcome.tables {
         for role in [Role::Predicted, Role::Fitted, Role::Exempt] {
-            let rows: Vec<Row> =
-                published.rows.iter().filter(|row| row.row.role == role).map(published_row).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let arenas = arena_list(&outcome.arenas);
-            let here = format!("here, in {arenas}");
-            let columns = [("cell", 28), ("published", 14), (here.as_str(), 26), ("off by", 9), ("note", 23)];
-            let title = format!("{}: {role}", published.title);
-            html.push_str(&format!("<h3>{}</h3>\n{}", escape(&title), prose_table(&columns, &rows)));
+            let rows = published.rows.iter().filter(|row| row.row.role == role).map(published_row);
+            parts.push((format!("{}: {role}", published.title), rows.collect()));
         }
     }
-    if html.is_empty() {
-        return html;
+    parts.retain(|(_, rows)| !rows.is_empty());
+    html! {
+        @if !parts.is_empty() {
+            section {
+                h2 { "Published beside reproduced" }
+                p {
+                    "Medians under the base assumptions. " em { "Predicted" }
+                    ": the set-up was not chosen by these figures; " em { "fitted" }
+                    ": a parameter was; " em { "exempt" } ": the publication itself rules them out."
+                }
+                @for (title, rows) in &parts {
+                    h3 { (title) }
+                    (prose_table(&columns, rows))
+                }
+            }
+        }
     }
-    format!(
-        "<section>\n<h2>Published beside reproduced</h2>\n<p>Medians under the base assumptions. <em>Predicted</em>: the set-up was \
-         not chosen by these figures; <em>fitted</em>: a parameter was; <em>exempt</em>: the publication itself rules them out.</p>\n{html}\
-         </section>\n"
-    )
 }
 
 fn published_row(row: &RowOutcome) -> Row {
@@ -196,7 +212,7 @@ fn published_row(row: &RowOutcome) -> Row {
     let values: Vec<_> = values.iter().map(|value| shown_value(&value.metric, value)).collect();
     let off = off.map_or_else(String::new, |off| format!("{:+.1} %", 100.0 * off));
     let cells = [what, shown(&row.metric, row.published), values.join(", "), off, row.note.clone()];
-    Row { is_marked: false, cells: cells.iter().map(|text| escape(text)).collect() }
+    Row { is_marked: false, cells: cells.iter().map(|text| html! { (text) }).collect() }
 }
 
 fn row(assumption: &str, check: &CheckOutcome) -> Row {
@@ -217,5 +233,5 @@ fn agreement(check: &CheckOutcome) -> Row {
 
 /// What fails stands out.
 fn marked_row(check: &CheckOutcome, texts: [&str; 6]) -> Row {
-    Row { is_marked: check.holds == Some(false), cells: texts.iter().map(|text| escape(text)).collect() }
+    Row { is_marked: check.holds == Some(false), cells: texts.iter().map(|text| html! { (text) }).collect() }
 }
