@@ -1,9 +1,16 @@
 //! RACK: which segments are lost, found by time (RFC 8985 §6), with Linux's choices (tcp_recovery.c).
 //!
-//! A segment is lost when one that was sent later has arrived and a round trip plus the reordering window has
-//! passed. The window is zero while no reordering was ever seen and three segments are sacked or recovery has
-//! begun. Otherwise it is a quarter of the shortest round trip, and a further quarter for each round trip in
-//! which a duplicate reports a needless retransmission.
+//! A segment is lost if two conditions hold: a segment that was sent later has arrived, and a round trip plus
+//! the reordering window has passed since the segment was sent.
+//!
+//! ```text
+//!   reordering window = 0                          if reordering was never seen, and either three segments
+//!                                                  are sacked or recovery has begun
+//!                     = min(SRTT, q * min RTT / 4)  otherwise; q = 1 at first
+//! ```
+//!
+//! `q` grows by one in each round trip in which the far end reports that it has received a segment twice.
+//! Such a report says that a retransmission was needless, so the window was too short.
 
 use talkpath_units::{Duration, Instant};
 
@@ -11,27 +18,29 @@ use super::sent_segment::SentSegment;
 use super::{Context, DUPLICATE_THRESHOLD, Recovery, RecoveryState};
 use crate::tcp::timers::TimerKind;
 
-/// RFC 8985 §5.2.
+/// The per-connection variables of RFC 8985 §5.2.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// Of the segments that have arrived, the one that was sent latest: when it was sent, and where it ends
-    /// (RACK.xmit_ts, RACK.end_seq).
+    /// The segment that was sent last among those that have arrived: when it was sent, and the offset at
+    /// which it ends (RACK.xmit_ts, RACK.end_seq).
     newest: (Instant, u64),
-    /// The round trip of what has arrived last (RACK.rtt).
+    /// The round trip of the segment that has arrived last (RACK.rtt).
     rtt: Duration,
-    /// Something has arrived since losses were last searched.
+    /// True if a segment has arrived since the last search for losses.
     advanced: bool,
     /// The shortest round trip of the last minutes (RACK.min_RTT), and when it was measured.
     min_rtt: Option<(Duration, Instant)>,
-    /// The largest distance by which one segment overtook another, in full segments. It is three until one
+    /// The largest distance in full segments by which one segment overtook another. Three as long as none
     /// did.
     reordering: u64,
+    /// True once a segment overtook another.
     reordering_seen: bool,
-    /// Quarters of `min_rtt` (RACK.reo_wnd_mult).
+    /// The factor `q` of the reordering window (RACK.reo_wnd_mult).
     quarters: u64,
-    /// Recoveries after which `quarters` falls back to one (RACK.reo_wnd_persist).
+    /// The number of recoveries until `quarters` falls back to one (RACK.reo_wnd_persist).
     persist: u32,
-    /// A duplicate was reported; the next may count once this is acknowledged (RACK.dsack_round).
+    /// The end of the round trip in which a needless retransmission was last reported: when this offset is
+    /// acknowledged, a further report counts (RACK.dsack_round).
     round: Option<u64>,
 }
 
@@ -56,7 +65,7 @@ impl Rack {
         self.min_rtt.map_or(Duration::ZERO, |(rtt, _)| rtt)
     }
 
-    /// RFC 8985 §6.2 step 1.
+    /// Takes a round-trip sample (RFC 8985 §6.2 step 1).
     #[inline]
     pub(super) fn on_rtt(&mut self, rtt: Duration, now: Instant) {
         let holds =
@@ -66,9 +75,9 @@ impl Rack {
         }
     }
 
-    /// RFC 8985 §6.2 step 2: segments have arrived. The one that was sent last left at `newest.0` and ends at
-    /// `newest.1`. The one that was acknowledged last took `rtt`: RACK.rtt follows each segment, and not the
-    /// newest alone (tcp_rack_advance).
+    /// Takes note that segments have arrived (RFC 8985 §6.2 step 2). `newest` is the segment among them that
+    /// was sent last: when it was sent, and the offset at which it ends. `rtt` is the round trip of the
+    /// segment that was acknowledged last. As in Linux (tcp_rack_advance) that need not be the newest one.
     #[inline]
     pub(super) fn advance(&mut self, newest: (Instant, u64), rtt: Duration) {
         self.advanced = true;
@@ -76,28 +85,29 @@ impl Rack {
         self.newest = self.newest.max(newest);
     }
 
-    /// True, once for each advance, if losses have to be searched.
+    /// True, once after each arrival, if losses have to be searched.
     pub(super) const fn take_advanced(&mut self) -> bool {
         core::mem::replace(&mut self.advanced, false)
     }
 
-    /// What was marked as lost was not: losses have to be searched again.
+    /// Has losses searched again, because the marks of loss were removed.
     pub(super) const fn search_again(&mut self) {
         self.advanced = true;
     }
 
-    /// True if something sent after `segment` has arrived.
-    pub(super) fn is_after(&self, segment: &SentSegment) -> bool {
+    /// True if a segment that was sent after `segment` has arrived.
+    pub(super) fn has_overtaken(&self, segment: &SentSegment) -> bool {
         self.newest > (segment.sent_at(), segment.end())
     }
 
-    /// True if nothing that was sent at `sent_at` or later has arrived.
+    /// True if all segments that have arrived were sent before `sent_at`.
     #[inline]
-    pub(super) fn is_before(&self, sent_at: Instant) -> bool {
+    pub(super) fn is_older_than(&self, sent_at: Instant) -> bool {
         self.newest.0 < sent_at
     }
 
-    /// How long `segment` may still be in the network. `None` if it is late.
+    /// The time after which `segment` is late, with a reordering window of `window`. `None` if it is late
+    /// now.
     pub(super) fn remaining(
         &self,
         segment: &SentSegment,
@@ -108,7 +118,8 @@ impl Rack {
         (!left.is_zero()).then_some(left)
     }
 
-    /// RFC 8985 §6.2 step 3: a segment `low` arrived after one that ends at `high`.
+    /// Takes note of reordering (RFC 8985 §6.2 step 3): a segment that begins at `low` arrived after a
+    /// segment that ends at `high`.
     pub(super) fn on_reordering(&mut self, low: u64, high: u64, smss: u32) {
         if low < high {
             let distance = (high - low).div_ceil(u64::from(smss.max(1)));
@@ -117,12 +128,13 @@ impl Rack {
         }
     }
 
-    /// True if a segment was ever overtaken by more than three.
+    /// True if a segment was ever overtaken by more than three segments.
     pub(super) const fn reorders_much(&self) -> bool {
         self.reordering > DUPLICATE_THRESHOLD as u64
     }
 
-    /// RFC 8985 §6.2 step 4 (tcp_rack_reo_wnd): the reordering window, with `sacked` segments sacked.
+    /// The reordering window while `sacked` segments are sacked (RFC 8985 §6.2 step 4; Linux:
+    /// tcp_rack_reo_wnd).
     pub(super) fn window(&self, in_recovery: bool, sacked: u64, srtt: Option<Duration>) -> Duration {
         if !self.reordering_seen && (in_recovery || sacked >= self.reordering) {
             return Duration::ZERO;
@@ -131,7 +143,8 @@ impl Rack {
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// RFC 8985 §6.2 step 4: a reported duplicate widens the window, at most once in a round trip.
+    /// Widens the window, at most once per round trip, because the far end reports a duplicate (RFC 8985 §6.2
+    /// step 4).
     pub(super) fn on_duplicate(&mut self, snd_una: u64, snd_max: u64) {
         if self.round.is_none_or(|round| snd_una >= round) {
             self.round = Some(snd_max);
@@ -140,7 +153,7 @@ impl Rack {
         }
     }
 
-    /// A recovery has ended, and none of it was needless.
+    /// Takes note that a recovery has ended in which no retransmission was needless.
     pub(super) const fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -150,7 +163,8 @@ impl Rack {
 }
 
 impl Recovery {
-    /// RFC 8985 §6.2 step 5: marks what is late. Returns true if a timer was set for what may be late soon.
+    /// Marks the segments that are late (RFC 8985 §6.2 step 5). Returns true if the reordering timer was set
+    /// for segments that may be late soon.
     pub(super) fn mark_by_time(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         let in_recovery = self.state() != RecoveryState::Open;
         let window = self.rack.window(in_recovery, context.scoreboard.sacked_segments(), context.rtt.srtt());
@@ -160,7 +174,7 @@ impl Recovery {
         true
     }
 
-    /// The reordering window of a segment has passed (tcp_rack_reo_timeout).
+    /// Searches losses when the reordering timer has expired (Linux: tcp_rack_reo_timeout).
     pub(in crate::tcp) fn on_reordering_timeout(&mut self, context: &mut Context<'_>) {
         let (losses, again) = (context.scoreboard.losses(), context.scoreboard.again_segments());
         let waits = self.mark_by_time(context.now, context);
@@ -209,8 +223,8 @@ mod tests {
     #[test]
     fn what_was_sent_before_something_that_arrived_is_late_after_a_round_trip() {
         let rack = rack();
-        assert!(rack.is_after(&segment(1001, 0)) && rack.is_after(&segment(2001, 10)));
-        assert!(!rack.is_after(&segment(4001, 10)) && !rack.is_after(&segment(1001, 11)));
+        assert!(rack.has_overtaken(&segment(1001, 0)) && rack.has_overtaken(&segment(2001, 10)));
+        assert!(!rack.has_overtaken(&segment(4001, 10)) && !rack.has_overtaken(&segment(1001, 11)));
         let now = Instant::from_millis(110);
         assert_eq!(rack.remaining(&segment(1001, 0), Duration::ZERO, now), None);
         assert_eq!(rack.remaining(&segment(1001, 0), MS(25), now), Some(MS(15)));
@@ -228,7 +242,7 @@ mod tests {
         assert!(rack.reorders_much());
     }
 
-    /// RFC 8985 §6.2 step 1.
+    /// Takes a round-trip sample (RFC 8985 §6.2 step 1).
     #[test]
     fn a_longer_path_is_learned_after_five_minutes() {
         let (mut rack, at) = (Rack::new(), |s| Instant::ZERO + Duration::from_secs(s));

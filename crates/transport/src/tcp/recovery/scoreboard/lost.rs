@@ -46,7 +46,7 @@ impl Scoreboard {
         let mut first_not_late = None;
         while let Some(segment) = self.segments.get(index) {
             if segment.is_unmarked() {
-                if !rack.is_after(segment) {
+                if !rack.has_overtaken(segment) {
                     break;
                 }
                 match rack.remaining(segment, window, now) {
@@ -79,7 +79,7 @@ impl Scoreboard {
         let mut longest = None;
         let mut entry = 0;
         while let Some(&(end, sent_at)) = self.resent.get(entry) {
-            if rack.is_before(sent_at) {
+            if rack.is_older_than(sent_at) {
                 // All segments that have arrived were sent before this entry, and so before all later
                 // entries.
                 break;
@@ -88,7 +88,7 @@ impl Scoreboard {
             let in_flight = |segment: &&SentSegment| segment.is_retransmission_in_flight(end, sent_at);
             let mut needs_check = false;
             if let Some(segment) = self.segments.get(index).filter(in_flight) {
-                if !rack.is_after(segment) {
+                if !rack.has_overtaken(segment) {
                     break;
                 }
                 match rack.remaining(segment, window, now) {
