@@ -1,20 +1,20 @@
-//! When to acknowledge (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
+//! When to acknowledge received data (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
+//!
+//! Four steps follow each received segment, in Linux's order (tcp_data_snd_check, tcp_ack_snd_check,
+//! tcp_cleanup_rbuf). The order matters to applications that send small messages both ways.
 //!
 //! ```text
-//!   1. a segment is processed       on_data, on_gap, on_repeat
-//!   2. what it released leaves      our data carries the acknowledgement
-//!   3. check                        an acknowledgement of its own, or the delayed-ACK timer
-//!   4. the application reads        on_read: an acknowledgement or a window update
+//!   1. the segment is processed              on_data, on_gap, on_repeat
+//!   2. data of ours that may now leave does  on_ack_sent: the data carries the acknowledgement
+//!   3. the policy decides                    check: a pure ACK now, or the delayed-ACK timer
+//!   4. the application reads                 on_read: a pure ACK or a window update, or nothing
 //! ```
 //!
-//! The order is Linux's (tcp_data_snd_check before tcp_ack_snd_check, then tcp_cleanup_rbuf). It matters to
-//! applications that send small messages both ways.
-//!
-//! The other policies acknowledge data in order once the application has read it, as BSD does, whose
-//! soreceive calls tcp_output. An application that reads at once then leaves the offered window as it was. An
-//! acknowledgement before the read would offer a segment less, and the next one would offer it again. The
-//! sender would take that one for a window update and not for a duplicate (RFC 5681 §2). If nobody reads, the
-//! acknowledgement leaves at the same instant all the same.
+//! Linux acknowledges in step 3. The other policies wait for step 4, as BSD does (soreceive calls
+//! tcp_output), for this reason: before the read, an ACK would offer a window that is a segment smaller, and
+//! the next ACK would offer the full window again. The sender would take that next ACK for a window update,
+//! although it is a duplicate ACK (RFC 5681 §2). If the application does not read, the ACK leaves at the same
+//! instant all the same.
 
 mod linux;
 
@@ -25,16 +25,16 @@ use crate::DelayedAck;
 use crate::tcp::clock::{HostClock, whole_ticks};
 use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 
-/// What the policy needs to know of the connection.
+/// What the policy needs to know of the connection. Amounts are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckContext {
     pub(super) now: Instant,
     pub(super) rcv_nxt: u64,
-    /// In-order bytes that the application has not read.
+    /// The number of in-order bytes that the application has not read.
     pub(super) unread: u64,
-    /// The window that was offered and is not used up.
+    /// The part of the offered window that the far end has not used.
     pub(super) offered: u64,
-    /// The receive buffer.
+    /// The size of the receive buffer.
     pub(super) buffer: u64,
     pub(super) rto: Duration,
     pub(super) srtt: Option<Duration>,
@@ -46,21 +46,23 @@ pub(super) struct AckPolicy {
     kind: DelayedAck,
     /// The host's clock, for [`DelayedAck::Tick`].
     clock: HostClock,
-    /// Something arrived that is not acknowledged.
+    /// True if a segment has arrived that is not acknowledged.
     scheduled: bool,
-    /// An acknowledgement has to leave with the next poll.
+    /// True if an ACK has to leave with the next poll.
     immediate: bool,
-    /// A segment was processed, and [`Self::check`] has not decided on it.
+    /// True if a segment was processed and [`Self::check`] has not decided on it.
     unchecked: bool,
-    /// An acknowledgement is due when the application has read, or at the end of this instant.
+    /// True if an ACK is due when the application has read, or at the end of this instant.
     after_read: bool,
-    /// A segment filled a gap: it is acknowledged without waiting for a second one.
+    /// True if a segment filled a gap. It is acknowledged without waiting for a second segment.
     filled_gap: bool,
-    /// RCV.NXT as last sent (Linux: rcv_wup), and the window offered with it.
+    /// RCV.NXT as the last ACK said it (Linux: rcv_wup).
     acked_to: u64,
+    /// The window that the last ACK offered, in bytes.
     window_sent: u64,
-    /// Payload of a full segment by the options that both ends agreed on.
+    /// Payload bytes of a full segment, by the options that both ends agreed on.
     full_segment: u32,
+    /// Only [`DelayedAck::Linux`] uses it.
     linux: LinuxAcks,
 }
 
@@ -97,14 +99,14 @@ impl AckPolicy {
         }
     }
 
-    /// RCV.NXT as last sent.
+    /// RCV.NXT as the last ACK said it.
     #[inline]
     pub(super) const fn acked_to(&self) -> u64 {
         self.acked_to
     }
 
-    /// True if an acknowledgement is due at once, and waited only for the application's read. It leaves
-    /// before what the application writes in answer.
+    /// True if a pure ACK leaves before the data that the application writes next. That is so if the ACK was
+    /// due before and only waited for the application's read.
     #[inline]
     pub(super) const fn acknowledges_first(&self) -> bool {
         self.immediate & self.after_read
@@ -116,12 +118,12 @@ impl AckPolicy {
         self.immediate | self.unchecked
     }
 
-    /// An acknowledgement leaves at once: something was wrong with a segment, or the protocol demands it.
+    /// Has an ACK leave with the next poll, because a segment was not acceptable or the protocol demands it.
     pub(super) const fn demand(&mut self) {
         self.immediate = true;
     }
 
-    /// In-order data of `payload` bytes arrived.
+    /// Takes note of `payload` bytes that arrived in order.
     #[inline]
     pub(super) fn on_data(&mut self, payload: u32, pushed: bool, filled_gap: bool, context: &AckContext) {
         self.scheduled = true;
@@ -134,18 +136,19 @@ impl AckPolicy {
         }
     }
 
-    /// Data of `payload` bytes arrived beyond a gap. RFC 5681 §4.2: it is acknowledged at once.
+    /// Takes note of `payload` bytes that arrived beyond a gap. They are acknowledged at once (RFC 5681
+    /// §4.2).
     pub(super) fn on_gap(&mut self, payload: u32, pushed: bool) {
         self.scheduled = true;
         self.immediate = true;
         if self.kind == DelayedAck::Linux {
-            // Linux measures what comes out of order, too, since 6.17.
+            // Since version 6.17 Linux measures segments beyond a gap, too.
             self.linux.measure_rcv_mss(payload, pushed);
         }
     }
 
-    /// Data arrived that was here before, or does not fit. The acknowledgement of it may have been lost, so
-    /// it is repeated.
+    /// Takes note of data that had arrived before, or that does not fit. Its ACK may have been lost, so the
+    /// ACK is sent again.
     pub(super) fn on_repeat(&mut self, context: &AckContext) {
         self.scheduled = true;
         self.immediate = true;
@@ -154,7 +157,8 @@ impl AckPolicy {
         }
     }
 
-    /// Data arrived with a mark. Linux acknowledges the next segments at once (tcp_enter_quickack_mode).
+    /// Takes note of data with a CE mark. Linux acknowledges the next segments at once
+    /// (tcp_enter_quickack_mode).
     pub(super) fn on_mark(&mut self) {
         if self.kind == DelayedAck::Linux {
             self.linux.on_mark();
@@ -166,7 +170,7 @@ impl AckPolicy {
         self.linux.on_window_growth();
     }
 
-    /// Our data left, and acknowledged everything.
+    /// Takes note that data of ours left.
     #[inline]
     pub(super) fn on_data_sent(&mut self, now: Instant) {
         if self.kind == DelayedAck::Linux {
@@ -174,8 +178,8 @@ impl AckPolicy {
         }
     }
 
-    /// A segment with the ACK bit left: it acknowledges everything before `rcv_nxt` and offers a window of
-    /// `offered` bytes.
+    /// Takes note that a segment with the ACK bit left. It acknowledged all bytes before `rcv_nxt` and
+    /// offered a window of `offered` bytes.
     #[inline]
     pub(super) fn on_ack_sent(&mut self, rcv_nxt: u64, offered: u64, timers: &mut Timers) {
         self.linux.on_ack_sent(self.scheduled);
@@ -189,8 +193,8 @@ impl AckPolicy {
         timers.clear(TimerSlot::DelayedAck);
     }
 
-    /// What a processed segment released has left. Returns true if an acknowledgement of its own has to leave
-    /// now. `selectable` is the window that would be offered.
+    /// Decides on the processed segments, after the data that they released has left. Returns true if a pure
+    /// ACK has to leave now. `selectable` computes the window that the ACK would offer.
     #[inline]
     pub(super) fn check(
         &mut self,
@@ -222,7 +226,8 @@ impl AckPolicy {
         self.immediate
     }
 
-    /// RFC 5681 §4.2: acknowledges the second full segment, or at the `deadline`.
+    /// Acknowledges the second full segment, or at the `deadline` (RFC 5681 §4.2). `unacked` bytes are not
+    /// acknowledged.
     fn delay(&mut self, unacked: u64, deadline: Instant, context: &AckContext, timers: &mut Timers) {
         if unacked >= ACKNOWLEDGED_SEGMENTS * u64::from(self.full_segment) {
             self.acknowledge_after_read(context, timers);
@@ -231,8 +236,8 @@ impl AckPolicy {
         }
     }
 
-    /// Acknowledges at once if everything is read. Otherwise [`Self::on_read`] does, or the timer at the end
-    /// of this instant.
+    /// Acknowledges at once if the application has read all data. Otherwise [`Self::on_read`] acknowledges,
+    /// or the delayed-ACK timer at the end of this instant.
     fn acknowledge_after_read(&mut self, context: &AckContext, timers: &mut Timers) {
         if context.unread == 0 {
             self.immediate = true;
@@ -242,8 +247,8 @@ impl AckPolicy {
         }
     }
 
-    /// The application has read: decides whether that sends an acknowledgement or a window update.
-    /// `selectable` is the window that would be offered.
+    /// Decides, after the application has read, whether an ACK or a window update leaves. `selectable`
+    /// computes the window that it would offer.
     #[inline]
     pub(super) fn on_read(&mut self, context: &AckContext, selectable: impl FnOnce() -> u64) {
         self.immediate |= match self.kind {
@@ -257,14 +262,15 @@ impl AckPolicy {
         };
     }
 
-    /// RFC 9293 §3.8.6.2.2: the edge moves by half the buffer, or from less than a segment to at least one.
+    /// True if the window has opened enough to say so (RFC 9293 §3.8.6.2.2): its edge moves by at least half
+    /// the buffer, or the window grows from less than a segment to at least one.
     fn window_opened(&self, context: &AckContext, selectable: u64) -> bool {
         let growth = selectable.saturating_sub(context.offered);
         let segment = u64::from(self.full_segment).min(context.buffer / 2);
         growth > 0 && (growth >= context.buffer / 2 || context.offered < segment)
     }
 
-    /// The delayed-ACK timer expired.
+    /// Acknowledges, because the delayed-ACK timer has expired.
     pub(super) fn on_timeout(&mut self, rto: Duration) {
         if self.scheduled {
             self.immediate = true;
@@ -273,14 +279,14 @@ impl AckPolicy {
     }
 }
 
-/// The first tick after `reading`, a time that the clock shows.
+/// The first tick after `reading`, which is the time on the host's clock.
 fn next_tick(period: Duration, reading: Instant) -> Instant {
     let period = period.as_nanos().max(1);
     Instant::from_nanos((whole_ticks(reading.as_nanos(), period) + 1).saturating_mul(period))
 }
 
-/// RFC 5681 §4.2: an acknowledgement for at least every second full segment. All stacks follow it: `rfc` and
-/// `bsd-reno` in this file, `linux` in `linux.rs`.
+/// At least every second full segment is acknowledged (RFC 5681 §4.2). The stacks `rfc` and `bsd-reno` do so
+/// in this file, `linux` in `linux.rs`.
 pub(super) const ACKNOWLEDGED_SEGMENTS: u64 = 2;
 
 #[cfg(test)]
