@@ -1,17 +1,19 @@
 //! Recovery with selective acknowledgements: what an acknowledgement does, in the order of Linux's tcp_ack.
 //!
 //! ```text
-//!   1. SACK blocks are taken        duplicates (RFC 2883) count for undo; new blocks mark segments
+//!   1. SACK blocks are taken        new blocks mark segments; a D-SACK (RFC 2883) counts for undo
 //!   2. SND.UNA moves
 //!   3. round trips are measured     RTO, RACK, congestion control
 //!   4. is the probe answered?       (RFC 8985 §7.4)
-//!   5. anything but plain progress: undo, find losses, enter or leave recovery
+//!   5. recovery                    undo, find losses, enter or leave; skipped if the ACK brought
+//!                                   only progress and no loss is known
 //!   6. the retransmission timer     restarts after progress (RFC 6298 §5.2 and §5.3)
 //!   7. cwnd moves                   by PRR in fast recovery, else by congestion control
 //! ```
 //!
 //! Losses are found by RACK or by RFC 6675's rule. Retransmissions leave before new data, as far as `cwnd`
-//! lets them. Left out of RFC 6675: rules 3 and 4 of `NextSeg`, which send again what nothing says was lost.
+//! has room. Left out: rules 3 and 4 of RFC 6675's `NextSeg`. They send segments again that no rule has
+//! marked as lost.
 
 use talkpath_units::{Duration, Instant};
 
@@ -22,14 +24,14 @@ use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
 use crate::tcp::timers::TimerSlot;
 
-/// How losses are found with SACK, and RFC 6675's count.
+/// The state of recovery with SACK besides the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sack {
-    /// Both SYNs permitted SACK.
+    /// True if both SYNs permitted SACK.
     enabled: bool,
-    /// RACK finds losses by time. Otherwise RFC 6675 counts.
+    /// True if RACK finds losses by time, false if RFC 6675's rule finds them by count.
     by_time: bool,
-    /// RFC 6675: acknowledgements in a row with new blocks and without progress.
+    /// The number of acknowledgements in a row that had new SACK blocks and did not move SND.UNA (RFC 6675).
     duplicates: u32,
     /// When a loss last reduced the window.
     reduced_at: Instant,
@@ -39,9 +41,9 @@ pub(super) struct Sack {
 #[derive(Clone, Copy)]
 pub(super) struct Arrived {
     incoming: IncomingAck,
-    /// SND.UNA moved.
+    /// True if SND.UNA moved.
     advanced: bool,
-    /// The first SACK block reported a duplicate (D-SACK, RFC 2883).
+    /// True if the first SACK block reported a segment that arrived twice (D-SACK, RFC 2883).
     has_dsack: bool,
 }
 
@@ -64,12 +66,13 @@ impl Sack {
         self.by_time
     }
 
-    /// The run of duplicates is over: SND.UNA moved, or the retransmission timer expired.
+    /// Begins a new count of duplicates, because SND.UNA moved or the retransmission timer expired.
     pub(super) const fn forget_duplicates(&mut self) {
         self.duplicates = 0;
     }
 
-    /// RFC 6675 §5: true at the third acknowledgement in a row with new blocks and without progress.
+    /// Counts an acknowledgement. Returns true from the third one in a row that had new SACK blocks and did
+    /// not move SND.UNA (RFC 6675 §5).
     fn count_to_third(&mut self, advanced: bool, has_sacked: bool) -> bool {
         self.duplicates += u32::from(has_sacked && !advanced);
         self.duplicates >= DUPLICATE_THRESHOLD
@@ -89,14 +92,14 @@ impl Arrived {
         &self.incoming
     }
 
-    /// True if it moved nothing and carries nothing: neither SND.UNA nor the window, nor data.
+    /// True if the acknowledgement moved neither SND.UNA nor the window, and carries no data.
     pub(super) const fn is_bare_duplicate(&self) -> bool {
         !self.advanced && !self.incoming.is_window_update && !self.incoming.has_data
     }
 }
 
 impl Recovery {
-    /// An acknowledgement of what was sent. It changes nothing if it reports nothing.
+    /// Processes an acknowledgement, in the module's order. An acknowledgement without news changes nothing.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
         let before = context.scoreboard.snd_una();
         let (losses, prior_in_flight) =
@@ -131,7 +134,8 @@ impl Recovery {
         if context.congestion.is_rate_based() {
             let is_small = outcome.delivered_bytes() < u64::from(context.sender.smss());
             let segments = outcome.delivered_segments();
-            // Without a doubt about anything it is the far end's delay (FLAG_ACK_MAYBE_DELAYED).
+            // A single small segment without any sign of loss: the far end may have delayed its ACK (Linux:
+            // FLAG_ACK_MAYBE_DELAYED).
             let is_ack_delayed =
                 segments == 1 && is_small && !outcome.has_sacked() && !self.is_disordered(context.scoreboard);
             let newest = outcome.newest().map(|((_, end), _)| end);
@@ -142,7 +146,8 @@ impl Recovery {
         }
     }
 
-    /// Takes the SACK blocks. Returns true if the first of them reported a duplicate (RFC 2883 §4).
+    /// Marks the segments that the SACK blocks report. Returns true if the first block is a D-SACK (RFC 2883
+    /// §4): it lies below the acknowledgement or within the second block.
     fn take_blocks(
         &mut self,
         incoming: &IncomingAck,
@@ -159,13 +164,14 @@ impl Recovery {
             self.undo.on_duplicate(first.1);
             self.rack.on_duplicate(una, max);
         }
-        // A block of what was never sent, or that is no range, reports nothing.
+        // A block is left out if it ends beyond SND.NXT, is no range, or lies below the acknowledgement.
         for block in &mut blocks[..incoming.block_count] {
             if block.1 > max || block.0 >= block.1 || block.1 <= incoming.ack {
                 *block = (0, 0);
             }
         }
-        // In ascending order (tcp_sacktag_write_queue): RACK.rtt and round trips are those of the highest.
+        // The blocks are taken in ascending order, so that RACK.rtt is the round trip of the highest segment
+        // (Linux: tcp_sacktag_write_queue).
         blocks.sort_unstable();
         let highest = context.scoreboard.highest();
         context.scoreboard.on_sack(blocks, outcome);
@@ -179,9 +185,10 @@ impl Recovery {
         }
     }
 
-    /// RFC 6298 §3, RFC 7323 §4.1 (tcp_ack_update_rtt). Returns the round trip that congestion control may
-    /// use, and whether a sacked segment alone restarts the timer. It does if it was sent later than the
-    /// first segment in flight was sent last.
+    /// Measures round trips (RFC 6298 §3, RFC 7323 §4.1; Linux: tcp_ack_update_rtt). Returns two values: the
+    /// round trip for a rate-based congestion control, and true if a sacked segment restarts the timer even
+    /// though SND.UNA has not moved. It does if it was sent after the latest transmission of the first
+    /// segment in flight.
     fn measure(
         &mut self,
         incoming: &IncomingAck,
@@ -217,7 +224,8 @@ impl Recovery {
         (latest.or(rtt), sacked_later)
     }
 
-    /// True if this is more than progress on a path without trouble (tcp_ack_is_dubious).
+    /// True if the acknowledgement brought more than progress, or if a loss or a mark is known (Linux:
+    /// tcp_ack_is_dubious).
     fn is_dubious(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
         arrived.is_bare_duplicate()
             || outcome.has_sacked()
@@ -227,8 +235,9 @@ impl Recovery {
             || self.is_disordered(context.scoreboard)
     }
 
-    /// Undoes, finds losses, and enters or leaves recovery (tcp_fastretrans_alert). Returns whether the timer
-    /// may restart: not if RACK has set its own.
+    /// Undoes a needless recovery, finds losses, and enters or leaves recovery (Linux:
+    /// tcp_fastretrans_alert). Returns false if RACK has set the reordering timer, so that the retransmission
+    /// timer must not restart.
     fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
         self.frto.on_ack();
         self.end_reduction_for_echo(context);
@@ -275,7 +284,7 @@ impl Recovery {
         }
     }
 
-    /// Marks what is lost. Returns false if the reordering timer runs for what may be lost soon.
+    /// Marks lost segments. Returns false if the reordering timer runs for segments that may be late soon.
     pub(super) fn find_losses(
         &mut self,
         arrived: Arrived,
@@ -295,8 +304,9 @@ impl Recovery {
         true
     }
 
-    /// A retransmission was lost, which is a second sign of congestion (RFC 5681 §4.3, RFC 8985 §9.3). At
-    /// most one reduction a round trip. The `linux` stack has PRR, and reduces once in a recovery.
+    /// Reduces `cwnd` once more, because the loss of a retransmission is a second sign of congestion (RFC
+    /// 5681 §4.3, RFC 8985 §9.3). There is at most one reduction per round trip. The `linux` stack reduces
+    /// only once per recovery, by PRR.
     pub(super) fn reduce_again(&mut self, context: &mut Context<'_>) {
         let is_same_window = context.now.since(self.sack.reduced_at) < self.rack.min_rtt();
         if self.is_linux() || context.congestion.is_rate_based() || is_same_window {
@@ -309,7 +319,7 @@ impl Recovery {
         context.congestion.lower_to_ssthresh();
     }
 
-    /// Fast recovery begins (tcp_enter_recovery, RFC 6675 §5 step 4).
+    /// Begins fast recovery (RFC 6675 §5 step 4; Linux: tcp_enter_recovery).
     pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
         self.episode.count_fast_retransmit();
         if self.begin_reduction(context) {
@@ -328,8 +338,8 @@ impl Recovery {
         self.enter_fast(context.scoreboard.snd_max());
     }
 
-    /// Everything that was sent when the loss was noticed has arrived (tcp_try_undo_recovery,
-    /// tcp_end_cwnd_reduction).
+    /// Ends fast recovery: all data that was in flight when the loss was found has arrived (Linux:
+    /// tcp_try_undo_recovery, tcp_end_cwnd_reduction).
     fn leave_fast(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         self.undo_or_accept(arrived, context);
         self.leave();
@@ -338,7 +348,7 @@ impl Recovery {
         }
     }
 
-    /// `cwnd` moves: by PRR in fast recovery, otherwise by congestion control (tcp_cong_control).
+    /// Moves `cwnd`: by PRR in fast recovery, otherwise by congestion control (Linux: tcp_cong_control).
     fn move_window(
         &mut self,
         arrived: Arrived,
@@ -359,7 +369,7 @@ impl Recovery {
         }
     }
 
-    /// A rate-based control learns of everything that the acknowledgement reported (tcp_rate_gen,
+    /// Reports to a rate-based congestion control what the acknowledgement delivered (Linux: tcp_rate_gen,
     /// tcp_cong_control).
     pub(super) fn report_delivery(&self, delivery: Delivery, ack: u64, context: &mut Context<'_>) {
         let feedback = Feedback {
