@@ -2,11 +2,12 @@
 //! (RFC 5681 §3.2, RFC 6582 §3.2), and limited transmit (RFC 3042).
 //!
 //! ```text
-//!   first and second duplicate   a new segment each may leave beyond cwnd
-//!   third                        the first segment leaves again; fast recovery (Tahoe: as after a timeout)
-//!   further ones                 cwnd is inflated by a segment each
-//!   partial acknowledgement      the first segment leaves again (NewReno), or recovery is over (Reno)
-//!   full acknowledgement         recovery is over
+//!   1st and 2nd duplicate ACK   each one allows a new segment beyond cwnd
+//!   3rd duplicate ACK           the first segment is sent again, and fast recovery begins
+//!                               (Tahoe: as after a timeout)
+//!   further duplicate ACKs      each one inflates cwnd by a segment
+//!   partial ACK                 NewReno: the first segment is sent again; Reno: recovery ends
+//!   full ACK                    recovery ends
 //! ```
 
 use super::DUPLICATE_THRESHOLD;
@@ -15,14 +16,16 @@ use crate::cc::{Ack, RecoveryAck, RttSample};
 use crate::tcp::congestion::Delivery;
 use crate::tcp::timers::{TimerKind, TimerSlot};
 
-/// Duplicate acknowledgements in a row, and what they allowed.
+/// The duplicate acknowledgements in a row, and the segments that they allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DuplicateAcks {
+    /// True if the stack has limited transmit (RFC 3042).
     limited_transmit: bool,
+    /// The number of duplicate acknowledgements in a row.
     count: u32,
-    /// What limited transmit sent since the first duplicate, in the window's unit.
+    /// The amount that limited transmit sent since the first duplicate, in the window's unit.
     limited: u64,
-    /// A partial acknowledgement has come in this fast recovery.
+    /// True if a partial acknowledgement has come in this fast recovery.
     partial_seen: bool,
 }
 
@@ -41,8 +44,8 @@ impl DuplicateAcks {
         self.limited = 0;
     }
 
-    /// Tahoe went back at the third duplicate. The count stays, so that further duplicates of the same
-    /// segment do not go back again (tcp_input compares for equality).
+    /// Keeps the count at three after Tahoe's go-back-N, so that further duplicates of the same segment do
+    /// not go back again (BSD's tcp_input compares the count for equality).
     const fn on_gone_back(&mut self) {
         self.count = DUPLICATE_THRESHOLD;
     }
@@ -51,7 +54,7 @@ impl DuplicateAcks {
         self.count = 0;
     }
 
-    /// New data was acknowledged outside of fast recovery.
+    /// Begins a new count, because new data was acknowledged outside of fast recovery.
     pub(super) const fn on_new_ack(&mut self) {
         self.count = 0;
         self.limited = 0;
@@ -68,7 +71,7 @@ impl DuplicateAcks {
         !core::mem::replace(&mut self.partial_seen, true)
     }
 
-    /// Returns true for the third duplicate in a row.
+    /// Counts a duplicate. Returns true for the third one in a row.
     fn count_to_third(&mut self) -> bool {
         self.count = self.count.saturating_add(1);
         self.count == DUPLICATE_THRESHOLD
@@ -89,12 +92,12 @@ impl Recovery {
         }
     }
 
-    /// Limited transmit sent `amount`, in the window's unit.
+    /// Takes note that limited transmit sent `amount`, in the window's unit.
     pub(in crate::tcp) const fn on_limited_transmit(&mut self, amount: u64) {
         self.duplicates.limited += amount;
     }
 
-    /// New data was acknowledged.
+    /// Processes an acknowledgement of new data.
     pub(in crate::tcp) fn on_new_ack(&mut self, incoming: &IncomingAck, context: &mut Context<'_>) {
         let (now, ack) = (context.now, incoming.ack);
         let cwnd_limited = context.congestion.may_grow(context.sender.smss());
@@ -141,10 +144,12 @@ impl Recovery {
         }
     }
 
-    /// The segments of `acked` that no duplicate has reported before, with `outstanding` sent and not
-    /// acknowledged until now. Linux takes each duplicate for a segment that has arrived beyond the gap
-    /// (tcp_add_reno_sack), and counts it then and not again (tcp_remove_reno_sacks). A window that counts
-    /// bytes counts what is acknowledged (RFC 5681 §3.1), and in fast recovery duplicates inflate it.
+    /// The number of newly acknowledged segments that no duplicate ACK has reported before. `acked` segments
+    /// are newly acknowledged, and `outstanding` segments were in flight until now.
+    ///
+    /// Linux takes each duplicate ACK for the arrival of a segment beyond the gap (tcp_add_reno_sack), and
+    /// does not count that segment a second time when it is acknowledged (tcp_remove_reno_sacks). The other
+    /// stacks count all acknowledged segments (RFC 5681 §3.1).
     fn newly_delivered(&self, acked: u64, outstanding: u64) -> u64 {
         if !self.is_linux() || self.state() != RecoveryState::Open {
             return acked;
@@ -154,8 +159,8 @@ impl Recovery {
         acked.saturating_sub(reported).max(acked.min(1))
     }
 
-    /// Congestion control and recovery learn of new data acknowledged. Returns whether the retransmission
-    /// timer restarts.
+    /// Moves congestion control and recovery after new data was acknowledged. Returns true if the
+    /// retransmission timer restarts.
     fn advance(&mut self, new_ack: Ack, incoming: &IncomingAck, context: &mut Context<'_>) -> bool {
         let ack = incoming.ack;
         if self.state() != RecoveryState::Fast {
@@ -185,13 +190,13 @@ impl Recovery {
         }
     }
 
-    /// A duplicate acknowledgement arrived.
+    /// Processes a duplicate acknowledgement. If it echoes a mark (`echoes_mark`) and begins no recovery, the
+    /// echo reduces the window.
     ///
-    /// RFC 6582 §3.2 step 1: losses below the end of the last recovery, or of a timeout, begin no further
-    /// one. RFC 5681 forbids it nowhere, and 4.3BSD-Reno did so: segments that go-back-N sent again and that
-    /// had arrived return as duplicates, and halve the window once more.
-    ///
-    /// `echoes_mark` if it echoes a mark, which without a loss is a reduction of its own.
+    /// Duplicates below the end of the last recovery begin no further recovery (RFC 6582 §3.2 step 1),
+    /// because they may come from needless retransmissions: go-back-N sends segments again that had arrived,
+    /// and each one returns as a duplicate. 4.3BSD-Reno began a further recovery all the same, which RFC 5681
+    /// does not forbid, and so halved the window once more.
     pub(in crate::tcp) fn on_duplicate_ack(&mut self, echoes_mark: bool, context: &mut Context<'_>) {
         let may_recover_again = context.congestion.control().may_recover_again();
         match self.state() {
@@ -219,12 +224,12 @@ impl Recovery {
             self.enter_fast(snd_max);
             self.episode.request_first_retransmission(true);
         }
-        // Both BSD and Linux give the retransmission a full timeout. RFC 6298 is silent.
+        // The retransmission gets a full timeout, as in BSD and Linux. RFC 6298 says nothing about it.
         context.timers.set(TimerKind::Retransmission, context.rtt.deadline(context.now));
     }
 
-    /// The amount that a loss halves, without the `limited` that limited transmit sent (RFC 5681 §3.2 step
-    /// 2).
+    /// The amount that a loss halves. The amount `limited` that limited transmit sent does not count (RFC
+    /// 5681 §3.2 step 2).
     pub(super) fn loss_base(&self, limited: u64, context: &Context<'_>) -> u64 {
         let offered = context.sender.offered_bytes(context.scoreboard);
         context.congestion.loss_base(limited, context.scoreboard, offered)
