@@ -1,29 +1,34 @@
-//! The send buffer: written and unacknowledged bytes, and when there is room for more.
+//! The send buffer: the bytes that were written and are not acknowledged, and the room for more.
 //!
-//! A fixed buffer counts payload alone. Linux charges for memory (sk_wmem_queued), and lets an autotuned
-//! buffer grow (tcp_sndbuf_expand):
+//! There are three kinds of buffer:
 //!
-//! ```text
-//!   charged    payload, and for each sk_buff in the queue the memory of its head
-//!   sk_buffs   sent: one for each burst;  unsent: as large as a segmenting device takes, the last one
-//!              filled up by each write
-//!   taken      while less than the capacity is charged, one sk_buff at a time: the last may overshoot
-//!   writable   while half as much is free as is charged (sk_stream_is_writeable)
-//!   capacity   two congestion windows (BBR: three) of segments, each as large as one alone in its memory.
-//!              It grows when an acknowledgement finds the application waiting for room (SOCK_NOSPACE) and
-//!              the window not full, before the application is woken;  or twice SO_SNDBUF, for good
-//! ```
+//! | kind | what counts | capacity | a message is taken |
+//! | --- | --- | --- | --- |
+//! | fixed | payload | the scenario's | whole, if it fits |
+//! | Linux (`memory`) | payload and its memory | autotuned, or twice SO_SNDBUF | whole, if it fits |
+//! | Winsock (`overfill`) | payload | the scenario's | whole, while any room is left |
 //!
-//! The size of a head depends on how the kernel was built. One with wireless networks or tunnels keeps 320 B
-//! free for headers (MAX_TCP_HEADER, `header_room`), another 192 B. A full segment of Ethernet's size counts
-//! 4352 B or 2304 B then.
+//! **Linux** keeps the bytes in sk_buffs, and charges the buffer for the payload and for the head of each
+//! sk_buff (sk_wmem_queued):
 //!
-//! A message is taken whole if it fits, and waits if an empty buffer would hold it. A larger one is written
-//! in parts ([`SendBuffer::part`]) once the buffer is writable. Winsock's buffer takes one message of any
-//! size while it holds less than its room (`overfill`): a send completes while the socket is within its
-//! SO_SNDBUF quota (Microsoft, "Design issues: Sending small data segments over TCP with Winsock", KB
-//! 214397). Left out: the further send that Winsock takes beyond the quota while a single earlier one is
-//! unfinished.
+//! - A sent sk_buff holds one burst. An unsent one holds as much as a segmenting device takes, and each write
+//!   first fills up the last one.
+//! - A write begins a new sk_buff while less than the capacity is charged. So the last one may exceed the
+//!   capacity.
+//! - The application is woken when at least half as much is free as is charged (sk_stream_is_writeable).
+//! - An autotuned capacity is two congestion windows (BBR: three), each segment counted as if it were alone
+//!   in its sk_buff. It grows when an acknowledgement arrives, the application waits for room (SOCK_NOSPACE),
+//!   and `cwnd` is not full (tcp_sndbuf_expand). It never shrinks.
+//! - The size of a head depends on how the kernel was built. A kernel with wireless networks or tunnels keeps
+//!   320 B free for headers (MAX_TCP_HEADER, `header_room`), another kernel 192 B. A full segment of Ethernet
+//!   is then charged 4352 B or 2304 B.
+//!
+//! A message is taken whole if it fits. If an empty buffer would hold the message, the message waits until it
+//! fits. A larger message is written in parts ([`SendBuffer::part`]) once the buffer is writable.
+//!
+//! **Winsock** completes a send while the socket is within its SO_SNDBUF quota, whatever the size of the
+//! message (Microsoft, "Design issues: Sending small data segments over TCP with Winsock", KB 214397). Left
+//! out: the one further send that Winsock takes beyond the quota while a single earlier send is unfinished.
 
 use talkpath_config::SHARED_INFO;
 use talkpath_units::Bytes;
@@ -31,57 +36,61 @@ use talkpath_units::Bytes;
 use crate::skb::{Heads, SK_BUFF};
 use crate::{Stack, TcpConfig};
 
-/// How large the send buffer is.
+/// The size of the send buffer, and whether the application waits for room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendBuffer {
+    /// In bytes.
     capacity: u64,
+    /// True for Winsock's buffer.
     overfill: bool,
-    /// What a kernel charges. `None` if payload alone counts.
+    /// How Linux charges for memory. `None` if payload alone counts.
     memory: Option<Memory>,
     writer: Writer,
-    /// The largest `cwnd` that [`Self::check`] made room for.
+    /// The largest `cwnd`, in segments, for which [`Self::check`] has made room.
     expanded_for: u64,
 }
 
-/// The application's side of a kernel's buffer (SOCK_NOSPACE).
+/// Whether the application waits for room in Linux's buffer (SOCK_NOSPACE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
-    /// It may write.
+    /// The application may write.
     Woken,
-    /// It wrote until there was no room, and was not woken since.
+    /// The application wrote until there was no room, and was not woken since.
     Waiting,
-    /// The same, and an acknowledgement has arrived that may make room.
+    /// As `Waiting`, and an acknowledgement has arrived that may have made room.
     WaitingAcked,
 }
 
-/// How a kernel charges for memory.
+/// How Linux charges for memory. Amounts are in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
-    /// MAX_TCP_HEADER.
+    /// The room for headers in front of the payload (MAX_TCP_HEADER).
     header_room: u64,
-    /// What the buffer grows to (tcp_wmem[2]).
+    /// The largest capacity that autotuning reaches (tcp_wmem[2]).
     max: u64,
-    /// SKB_TRUESIZE of an sk_buff without its payload.
+    /// The memory of an sk_buff without its payload (SKB_TRUESIZE).
     head: u64,
-    /// The number of congestion windows that fit. Zero if the size was set (SOCK_SNDBUF_LOCK).
+    /// The number of congestion windows that fit. Zero if the application set the size (SOCK_SNDBUF_LOCK).
     windows: u64,
 }
 
-/// What was written and is not acknowledged.
+/// The contents of the buffer, and two quantities that decide the size of an sk_buff. Amounts are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
-    /// Bytes, and of those never sent.
+    /// Written and not acknowledged.
     pub(super) bytes: u64,
+    /// Those of `bytes` that were never sent.
     pub(super) unsent: u64,
-    /// sk_buffs in flight.
+    /// The number of sk_buffs that were sent and are not acknowledged.
     pub(super) skbs: u64,
-    /// A full segment's payload, and the largest window that the far end has offered.
+    /// Payload of a full segment.
     pub(super) smss: u64,
+    /// The largest window that the far end has offered.
     pub(super) max_window: u64,
 }
 
 impl SendBuffer {
-    /// The buffer of `config`. `is_rate_based` if the congestion control is (BBR).
+    /// The buffer that `config` describes. `is_rate_based` is true for a congestion control like BBR.
     pub(super) const fn new(config: &TcpConfig, is_rate_based: bool) -> Self {
         let (capacity, memory) = match config.send_buffer {
             None => {
@@ -98,8 +107,7 @@ impl SendBuffer {
         Self { capacity, overfill: config.overfill, memory, writer: Writer::Woken, expanded_for: 0 }
     }
 
-    /// `cwnd` segments of `mss` bytes may be in flight: an autotuned buffer has room for two or three such
-    /// windows. It never shrinks.
+    /// Gives an autotuned buffer room for two or three windows of `cwnd` segments with `mss` bytes each.
     pub(super) fn expand(&mut self, cwnd: u64, mss: u32) {
         if let Some(memory) = self.memory.filter(|memory| memory.windows > 0) {
             let segment = (u64::from(mss) + memory.header_room + SHARED_INFO).next_power_of_two() + SK_BUFF;
@@ -108,14 +116,15 @@ impl SendBuffer {
         }
     }
 
-    /// A write found no room.
+    /// Has the application wait, because a write found no room.
     pub(super) const fn on_refused(&mut self) {
         if self.memory.is_some() && matches!(self.writer, Writer::Woken) {
             self.writer = Writer::Waiting;
         }
     }
 
-    /// A write left `queue`: the application waits from now on if no room is left (tcp_poll).
+    /// Has the application wait if no room is left after a write (Linux: tcp_poll). `queue` includes the
+    /// write.
     #[inline]
     pub(super) fn on_write(&mut self, queue: Queue) {
         if self.memory.is_some() && self.writer == Writer::Woken && self.writable(queue) == Bytes::ZERO {
@@ -123,7 +132,7 @@ impl SendBuffer {
         }
     }
 
-    /// An acknowledgement arrived.
+    /// Takes note of an acknowledgement.
     #[inline]
     pub(super) const fn on_ack(&mut self) {
         if matches!(self.writer, Writer::Waiting) {
@@ -137,8 +146,8 @@ impl SendBuffer {
         matches!(self.writer, Writer::WaitingAcked)
     }
 
-    /// What that acknowledgement released has left. The buffer grows if it `may_grow`, and then the
-    /// application is woken if `queue` leaves room (tcp_check_space, tcp_new_space).
+    /// Lets the buffer grow if it `may_grow`, and then wakes the application if there is room (Linux:
+    /// tcp_check_space, tcp_new_space). The segments that the acknowledgement released have left before.
     pub(super) fn check(&mut self, queue: Queue, may_grow: bool, cwnd: u64, mss: u32) {
         if !self.awaits_check() {
             return;
@@ -151,7 +160,7 @@ impl SendBuffer {
         self.writer = if has_room { Writer::Woken } else { Writer::Waiting };
     }
 
-    /// True if a message of `size` is taken as a whole beside the `queue`.
+    /// True if a message of `size` bytes is taken as a whole, with `queue` in the buffer.
     pub(super) fn fits(&self, queue: Queue, size: u64) -> bool {
         if self.overfill {
             return queue.bytes < self.capacity;
@@ -169,20 +178,21 @@ impl SendBuffer {
         }
     }
 
-    /// How much of a write that does not fit as a whole is taken now. Then what may leave does so, `burst`
-    /// bytes at a time, and the application writes the next part. It has `written` bytes in this way since it
-    /// was woken.
+    /// The part of a write that is taken now, if the write does not fit as a whole. After each part the
+    /// segments that may leave do so, in bursts of `burst` bytes, and the application writes the next part.
+    /// It has written `written` bytes in parts since it was woken.
     ///
-    /// The kernel charges only for a new sk_buff (tcp_sendmsg_locked). The last one is filled up as long as
-    /// it waits. One that is cut up as it leaves is filled up again and again (tcp_push_one, tso_fragment),
-    /// until one call has written more than half a window, which is pushed as a whole (forced_push).
+    /// Linux checks the charge only when it begins a new sk_buff (tcp_sendmsg_locked), so the rest of the
+    /// last sk_buff can always be filled. A burst that leaves in the middle of a write makes room in the last
+    /// sk_buff again (tcp_push_one, tso_fragment). That ends when one call has written more than half of the
+    /// far end's largest window: then the sk_buff is pushed as a whole (forced_push).
     pub(super) fn part(&self, queue: Queue, burst: u64, written: Bytes) -> Bytes {
         let Some(memory) = self.memory else { return Bytes::new(self.room(queue)) };
         let max_skb = memory.max_skb(queue);
         let in_call = written.get() % WRITE;
         let half = queue.max_window / 2;
         let part = if written == Bytes::ZERO && queue.unsent > max_skb {
-            // What was begun before has left in part, and the last sk_buff is full.
+            // The last sk_buff is full, and a part of the earlier ones has left.
             0
         } else if queue.unsent > 0 {
             queue.unsent.next_multiple_of(max_skb) - queue.unsent
@@ -196,17 +206,17 @@ impl SendBuffer {
         Bytes::new(part.min(WRITE - in_call))
     }
 
-    /// True if the buffer would hold a message of `size` if nothing of the `queue` were in it.
+    /// True if an empty buffer would hold a message of `size` bytes.
     pub(super) fn holds(&self, queue: Queue, size: u64) -> bool {
         let empty = Queue { bytes: 0, unsent: 0, skbs: 0, ..queue };
         self.overfill || size <= self.room(empty)
     }
 
-    /// Room to report: none until a third of the buffer is free, so that a writer is not woken for every
-    /// segment (sk_stream_is_writeable).
+    /// The room to report to the application. It is zero until a third of the buffer is free, so that the
+    /// application is not woken for every segment (Linux: sk_stream_is_writeable).
     #[inline]
     pub(super) fn writable(&self, queue: Queue) -> Bytes {
-        // What is in flight often takes all the room. That needs no division.
+        // The bytes in flight alone often take all the room. This comparison needs no division.
         let in_flight = queue.bytes + self.memory.map_or(0, |memory| queue.skbs * memory.head);
         if self.capacity.saturating_sub(in_flight) < in_flight / 2 && !self.overfill {
             return Bytes::ZERO;
@@ -239,21 +249,22 @@ impl Memory {
         }
     }
 
-    /// What the queue is charged (sk_wmem_queued), with unsent sk_buffs of `max_skb` bytes.
+    /// The charge for the queue (sk_wmem_queued), whose unsent sk_buffs hold `max_skb` bytes each.
     fn charge(self, queue: Queue, max_skb: u64) -> u64 {
         let skbs = queue.skbs + queue.unsent.div_ceil(max_skb);
         queue.bytes + skbs * self.head
     }
 
-    /// What tcp_sendmsg_locked would take: the last sk_buff is filled up, and new ones begin while something
-    /// is `free`.
+    /// The largest write that is taken while `free` bytes are not charged (Linux: tcp_sendmsg_locked). It
+    /// fills up the last sk_buff, and begins new ones as long as any byte is free.
     fn room(self, free: u64, queue: Queue, max_skb: u64) -> u64 {
-        let beside = queue.unsent.next_multiple_of(max_skb) - queue.unsent;
-        let free = free.saturating_sub(beside);
-        beside + free.div_ceil(max_skb + self.head) * max_skb
+        let rest_of_last = queue.unsent.next_multiple_of(max_skb) - queue.unsent;
+        let free = free.saturating_sub(rest_of_last);
+        rest_of_last + free.div_ceil(max_skb + self.head) * max_skb
     }
 
-    /// tcp_xmit_size_goal: whole segments, in 64 KiB less headers, and in half of the largest window seen.
+    /// The payload of a full unsent sk_buff: as many whole segments as fit into 64 KiB less headers and into
+    /// half of the largest window that the far end has offered (Linux: tcp_xmit_size_goal).
     fn max_skb(self, queue: Queue) -> u64 {
         let smss = queue.smss.max(1);
         let bound = match queue.max_window {
@@ -265,21 +276,22 @@ impl Memory {
     }
 }
 
-/// How many bytes one call of an application writes at most, in every arena: chosen. What a full socket takes
-/// depends on where a call ends.
+/// The largest number of bytes that an application writes by one call, in every arena. Chosen; it matters
+/// because the amount that a full socket takes depends on where a call ends.
 pub const WRITE: u64 = 128 << 10;
-/// net.ipv4.tcp_wmem[1].
+/// The capacity before the first expansion (Linux: net.ipv4.tcp_wmem[1]).
 const WMEM_DEFAULT: u64 = 16 << 10;
-/// TCP_INIT_CWND.
+/// The smallest `cwnd` that the buffer has room for (Linux: TCP_INIT_CWND).
 const INIT_CWND: u64 = 10;
-/// tcp_sndbuf_expand, bbr_sndbuf_expand.
+/// Congestion windows in an autotuned buffer (Linux: tcp_sndbuf_expand).
 const WINDOWS: u64 = 2;
+/// The same for BBR (Linux: bbr_sndbuf_expand).
 const BBR_WINDOWS: u64 = 3;
-/// SOCK_MIN_SNDBUF: twice 2048 B and a struct sk_buff.
+/// The smallest capacity that an application can set: twice the sum of 2048 B and a struct sk_buff.
 const SOCK_MIN_SNDBUF: u64 = 2 * (2048 + SK_BUFF);
-/// GSO_LEGACY_MAX_SIZE.
+/// The largest sk_buff with its headers (Linux: GSO_LEGACY_MAX_SIZE).
 const MAX_SKB: u64 = 65_536;
-/// TCP_MSS_DEFAULT: smaller windows are not halved (tcp_bound_to_half_wnd).
+/// A window of at most this size is not halved (Linux: TCP_MSS_DEFAULT in tcp_bound_to_half_wnd).
 const MSS_DEFAULT: u64 = 536;
 
 #[cfg(test)]
