@@ -1,5 +1,5 @@
-//! One end of a connection: the rooms, and what the application does with them. Arriving segments are in
-//! `input`, leaving ones in `output`.
+//! One end of a connection: its parts, and the calls of the application. Arriving segments are processed in
+//! `input`, and segments leave in `output`.
 
 use talkpath_units::{Bytes, Instant, Seed, SeqNum};
 
@@ -71,7 +71,7 @@ impl Core {
         self.handshake.set_initial_sequence(iss);
     }
 
-    /// Recovery, and the rooms that it acts on.
+    /// Recovery, and the other parts of the connection that recovery changes.
     #[inline]
     pub(super) const fn recovery_context(&mut self, now: Instant) -> (&mut Recovery, Context<'_>) {
         let context = Context {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   fast_path    Tcp: the contract with applications and network; shortcuts for the common segments
-//!   core         the rooms of one end, and what the application does
+//!   core         the parts of one end, and the calls of the application
 //!   state        RFC 9293 §3.3.2                        handshake   SYN, SYN-ACK, options agreed on
 //!   input        arriving segments                      output      leaving segments
 //!   receive/     reassembly, window, acknowledgements   send/       stream, buffer, Nagle, bursts, pacing
@@ -12,8 +12,8 @@
 //!   ecn          RFC 3168 §6.1
 //! ```
 //!
-//! Each room is a type with private fields. Inside, offsets have 64 bits and count from the SYN. Sequence
-//! numbers exist on packets alone.
+//! Each part is a type with private fields. Inside, positions in the stream are offsets of 64 bits, counted
+//! from the SYN. Only packets have sequence numbers of 32 bits.
 //!
 //! Left out, because it makes no difference to two hosts in a closed run: urgent data, TIME_WAIT's two
 //! minutes (the state is kept, answers, and never ends), keep-alives, the user timeout and R2 (a connection

@@ -66,11 +66,11 @@ pub(super) struct Recovery {
     frto: Frto,
     prr: Prr,
     undo: Undo,
-    /// PRR moves `cwnd` after an echo, with nothing lost (Linux's TCP_CA_CWR).
+    /// True while PRR reduces `cwnd` after an ECN echo, without a loss (Linux: TCP_CA_CWR).
     reduces_for_echo: bool,
 }
 
-/// The rooms that recovery acts on.
+/// The other parts of the connection, which recovery reads and changes.
 pub(super) struct Context<'a> {
     pub(super) scoreboard: &'a mut Scoreboard,
     pub(super) congestion: &'a mut Congestion,
@@ -81,22 +81,24 @@ pub(super) struct Context<'a> {
     pub(super) now: Instant,
 }
 
-/// An acknowledgement of something that was sent, in offsets.
+/// An acknowledgement, in offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IncomingAck {
-    /// Everything before this has arrived.
+    /// All offsets before this one have arrived.
     pub(super) ack: u64,
-    /// The SACK option's blocks, the first `block_count` of them.
+    /// The blocks of the SACK option: the first and the end of each range. Only the first `block_count` are
+    /// valid.
     pub(super) blocks: [(u64, u64); 3],
     pub(super) block_count: usize,
-    /// The timestamp that it echoes, and the round trip that this measures.
+    /// The timestamp that the segment echoes. `None` without timestamps.
     pub(super) echo: Option<u32>,
+    /// The round trip that `echo` measures.
     pub(super) echo_rtt: Option<Duration>,
-    /// It carries data.
+    /// True if the segment carries data.
     pub(super) has_data: bool,
-    /// It changed the send window.
+    /// True if the segment changed the send window.
     pub(super) is_window_update: bool,
-    /// It echoes a mark (RFC 3168 §6.1.3).
+    /// True if the segment has ECE: it echoes a CE mark (RFC 3168 §6.1.3).
     pub(super) echoes_mark: bool,
 }
 
@@ -116,7 +118,7 @@ impl Recovery {
         }
     }
 
-    /// The far end's SYN arrived. `sack_permitted` if both ends permit SACK (RFC 2018 §2).
+    /// Takes note of the far end's SYN. `sack_permitted` is true if both SYNs permit SACK (RFC 2018 §2).
     pub(super) const fn on_syn(&mut self, sack_permitted: bool) {
         self.sack.on_syn(sack_permitted);
     }

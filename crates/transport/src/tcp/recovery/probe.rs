@@ -1,8 +1,8 @@
 //! The tail loss probe (RFC 8985 §7), and the one timer that retransmission, probe and reordering share.
 //!
-//! When the last segments of a flight are lost, no acknowledgement says so. Two round trips after the last
-//! segment left, a probe leaves: new data, or the last segment again. The far end's answer says what it has,
-//! long before the retransmission timer would expire.
+//! If the last segments of a flight are lost, no acknowledgement reports it. So a probe leaves two round
+//! trips after the last segment: new data, or the last segment again. The far end answers the probe, and its
+//! answer reports the loss long before the retransmission timer would expire.
 
 use talkpath_units::Duration;
 
@@ -15,20 +15,22 @@ use crate::tcp::timers::TimerKind;
 /// The state of the probe at one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
+    /// True if the stack has the tail loss probe.
     allowed: bool,
-    /// A probe has to leave.
+    /// True if a probe has to leave with the next poll.
     due: bool,
+    /// The probe that is in flight.
     out: Option<Unanswered>,
-    /// A round trip was measured since the connection began, or since the last probe.
+    /// True if a round trip was measured since the last probe, or since the connection began.
     measured: bool,
 }
 
-/// A probe that was sent and not answered.
+/// A probe that was sent and is not answered.
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {
-    /// SND.NXT when it left (TLP.end_seq).
+    /// SND.NXT when the probe had left (TLP.end_seq).
     end: u64,
-    /// It was sent before (TLP.is_retrans).
+    /// True if the probe carried data that had been sent before (TLP.is_retrans).
     is_retransmission: bool,
 }
 
@@ -42,7 +44,7 @@ impl Probe {
         self.due || self.out.is_some()
     }
 
-    /// The number of retransmissions among what is unanswered.
+    /// 1 if the unanswered probe is a retransmission, otherwise 0.
     pub(super) fn retransmissions(&self) -> u64 {
         self.out.map_or(0, |out| u64::from(out.is_retransmission))
     }
@@ -66,7 +68,8 @@ impl Recovery {
         core::mem::replace(&mut self.probe.due, false)
     }
 
-    /// The probe left. `end` is SND.NXT after it.
+    /// Takes note that a probe has left, and starts the retransmission timer. `end` is SND.NXT after the
+    /// probe.
     pub(in crate::tcp) fn on_probe_sent(
         &mut self,
         end: u64,
@@ -78,8 +81,9 @@ impl Recovery {
         context.timers.set(TimerKind::Retransmission, context.rtt.deadline(context.now));
     }
 
-    /// Restarts the timer after progress, or after new data has left: for a probe if one is allowed
-    /// (tcp_set_xmit_timer, tcp_schedule_loss_probe).
+    /// Restarts the loss timer after new data was acknowledged (`progress`) or has left. If a probe may
+    /// leave, the timer is the probe's, otherwise the retransmission timer (Linux: tcp_set_xmit_timer,
+    /// tcp_schedule_loss_probe).
     pub(in crate::tcp) fn arm(&mut self, progress: bool, context: &mut Context<'_>) {
         let allowed = self.probe.allowed && self.has_sack();
         if !allowed || self.is_disordered(context.scoreboard) {
@@ -88,29 +92,31 @@ impl Recovery {
             }
             return;
         }
-        // RFC 8985 §7.2: two round trips, and the far end's delayed acknowledgement if a single segment waits
-        // for it.
+        // RFC 8985 §7.2: two round trips. A single segment in flight may wait for the far end's delayed ACK,
+        // so it gets that time as well.
         let wait = match context.rtt.srtt() {
             Some(srtt) if context.scoreboard.in_flight_segments() == 1 => srtt + srtt + context.rtt.min_rto(),
             Some(srtt) => srtt + srtt + TIMER_SLACK,
             None => INITIAL_WAIT,
         };
-        // An RTO that begins now is longer.
+        // A probe is never later than the retransmission timer would be.
         let left = if progress { context.rtt.rto() } else { left_of_rto(context) };
         let wait = if left.is_zero() { wait } else { wait.min(left) };
         context.timers.set(TimerKind::LossProbe, context.rtt.after(wait, context.now));
     }
 
-    /// The probe's time has come. RFC 8985 §7.3: one probe is unanswered at a time, and a round trip is
-    /// measured between two, which Linux does not check (tcp_send_loss_probe).
+    /// Has a probe leave, because its timer has expired, if RFC 8985 §7.3 allows one: no other probe is
+    /// unanswered, and a round trip was measured since the last probe. Linux does not check the latter
+    /// (tcp_send_loss_probe).
     pub(in crate::tcp) fn on_probe_timeout(&mut self, context: &mut Context<'_>) {
         let may_leave = self.probe.out.is_none() && (self.probe.measured || self.is_linux());
         self.probe.due = may_leave && !context.scoreboard.is_empty();
         self.restart_retransmission(context);
     }
 
-    /// Starts the retransmission timer. If it ran for something else meanwhile, it expires an RTO after the
-    /// first segment was sent (tcp_rearm_rto).
+    /// Starts the retransmission timer. If the slot held a probe's or the reordering timer, the RTO counts
+    /// from the time at which the first segment was sent, so that those timers do not delay it (Linux:
+    /// tcp_rearm_rto).
     pub(super) fn restart_retransmission(&self, context: &mut Context<'_>) {
         let deadline = if context.timers.loss_timer() == TimerKind::Retransmission {
             context.rtt.deadline(context.now)
@@ -120,8 +126,8 @@ impl Recovery {
         context.timers.set(TimerKind::Retransmission, deadline);
     }
 
-    /// A lost segment leaves again. If it is the first in flight, it gets a whole timeout
-    /// (tcp_xmit_retransmit_queue).
+    /// Takes note of a retransmission. The first segment in flight gets a whole RTO (Linux:
+    /// tcp_xmit_retransmit_queue).
     pub(in crate::tcp) fn on_retransmitted(&mut self, sent: &SentSegment, context: &mut Context<'_>) {
         if !self.has_sack() {
             return;
@@ -134,8 +140,8 @@ impl Recovery {
         }
     }
 
-    /// RFC 8985 §7.4.2: the probe is answered. If it repaired a loss, that costs a reduction
-    /// (tcp_process_tlp_ack).
+    /// Takes note of the answer to a probe (RFC 8985 §7.4.2). If the probe repaired a loss, `cwnd` is reduced
+    /// (Linux: tcp_process_tlp_ack).
     pub(super) fn on_probe_ack(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) {
         let Some(probe) = self.probe.out else { return };
         let ack = arrived.incoming().ack;
@@ -146,7 +152,8 @@ impl Recovery {
             self.probe.forget();
         } else if ack > probe.end {
             self.probe.forget();
-            // A reduction of its own, even after an echo (tcp_init_cwnd_reduction).
+            // The loss reduces the window even if an ECN echo has reduced it before
+            // (tcp_init_cwnd_reduction).
             self.begin_reduction(context);
             let flight_size = context.congestion.flight_size(context.scoreboard);
             context.congestion.control_mut().reduce(flight_size);
@@ -159,8 +166,8 @@ impl Recovery {
     }
 }
 
-/// What is left of the RTO that began when the first segment was sent. Zero once that is over
-/// (tcp_rto_delta_us). A timer for it is rounded up to jiffies again.
+/// The rest of the RTO that began when the first segment was sent. Zero if that RTO is over (Linux:
+/// tcp_rto_delta_us). A timer for the rest is rounded up to jiffies once more.
 fn left_of_rto(context: &Context<'_>) -> Duration {
     let rto = context.rtt.rto();
     let first = context.scoreboard.first_sent_at();
