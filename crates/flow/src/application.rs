@@ -1,22 +1,33 @@
-//! The application of one end: its writer, its reader and its echo, on whatever channel it is given.
+//! The application of one end: its writer, its reader and its echo. It runs on any [`Channel`].
 //!
-//! The backlog is the application's own: a message that a stream has no room for waits there with its due
-//! time, so that a blocked sender cannot hide its delay. It is written when the channel becomes writable
-//! again.
+//! One turn of the application has three steps, in the order of the transport's contract:
 //!
-//! The order within one turn is the transport contract's: what an input released leaves first, then the
-//! application reads, then it writes. Each write is an input of its own: what it releases leaves before the
-//! next write, so Nagle's algorithm finds something else in flight after an echo of three writes than after
-//! one write of all.
+//! 1. The segments or datagrams that the last input released leave.
+//! 2. The application reads.
+//! 3. The application writes. Each write is an input of its own, so the segments that it releases leave
+//!    before the next write. That matters to Nagle's algorithm: three small writes of an echo find other data
+//!    in flight than one write of the three messages.
 //!
-//! A sleeping application may take a while to wake up when something comes (`wake_up`): the transport
-//! processes whatever comes meanwhile before the application reads and writes, and that decides what Nagle's
-//! algorithm finds in flight. It may be late to its own clock, too (`clock_jitter`): what was due then keeps
-//! its due time.
+//! **Backlog.** If a stream has no room for a message, the message waits in the application's own backlog
+//! with its due time. So a blocked sender cannot hide the delay. The message is written when the channel has
+//! room again.
 //!
-//! A slow receiver works on each message, or on each read, for a service time. What waits while it works
-//! stays in the channel. It begins the next work when the last one is done, also where a real host's thread
-//! wakes up later than that.
+//! **Delays of the application.** With `wake_up`, an application that sleeps takes some time to wake up when
+//! data arrives. The transport processes all segments that arrive meanwhile, and that decides what Nagle's
+//! algorithm finds in flight. With `clock_jitter`, the application is late to its own clock; a message keeps
+//! the time at which it was due.
+//!
+//! **Slow receivers.** A slow receiver works for a service time on each message, or on each read. The data
+//! that arrives meanwhile waits in the channel. The next work begins when the last one is done, even if a
+//! real host's thread wakes up later than that.
+//!
+//! | fields | an end that sends | an end that receives | an end that echoes |
+//! | --- | --- | --- | --- |
+//! | `workload`, `workload_open`, `late`, `wants_room_until` | used | - | - |
+//! | `backlog`, `is_begun`, `blocked`, `blocked_since` | used | - | used |
+//! | `receiver`, `worked_until`, `sink` | - | used | used |
+//! | `wake_up`, `reading_again_at` | if it reads an echo | used | used |
+//! | `echo`, `stream_echo`, `answering_at` | - | - | used |
 
 mod host;
 mod reading;
@@ -36,70 +47,75 @@ use crate::workload::{AnyWorkload, Workload};
 
 pub use host::HostMeter;
 
-/// What runs on one end's channel. What each turn checks comes first in memory, as in
-/// [`talkpath_transport::tcp::Tcp`], and fills one cache line (64 B on most machines).
+/// The application of one end. The fields that each turn checks come first in memory, as in
+/// [`talkpath_transport::tcp::Tcp`], and fill one cache line (64 B on most machines).
 #[repr(C, align(64))]
 pub struct Application {
     side: Side,
-    /// [`Features::keeps_messages`] of its transport.
+    /// [`Features::keeps_messages`] of the transport.
     keeps_messages: bool,
-    /// The application takes each time all that a stream has, at once, and keeps it.
+    /// True if each read takes all bytes of a stream at once, and nothing else follows from the read.
     reads_plainly: bool,
-    /// Whether the application ever writes: it has a workload or an echo.
+    /// True if the application ever writes: it has a workload or an echo.
     writes: bool,
+    /// True once the workload has begun.
     workload_open: bool,
-    /// The application takes no time to wake up, nor to read.
+    /// True if the application takes no time to wake up, nor to read.
     is_prompt: bool,
+    /// How messages are sent back. `None` without an echo.
     echo: Option<EchoWrite>,
-    /// A greedy workload that found no room, and waits for nothing else, would write before this; zero if
-    /// none waits.
+    /// Until when a workload that sends as much as there is room for would write, if it waits for room and
+    /// for nothing else. Zero if it does not wait.
     wants_room_until: Instant,
-    /// When the application reads again; zero if nothing keeps it from reading.
+    /// When the application reads again. Zero if it may read now.
     reading_again_at: Instant,
-    /// When what was read is answered; zero if nothing waits for it.
+    /// When the messages that were read are sent back. Zero if they may be sent back now.
     answering_at: Instant,
+    /// Since when a message has waited for room. `None` if none waits.
     blocked_since: Option<Instant>,
-    /// How long at most the application takes to wake up, and what draws that; `None` reads at once.
+    /// The longest time that the application takes to wake up, and the random stream that draws the time.
+    /// `None` reads at once.
     wake_up: Option<Box<(Duration, Stream)>>,
-    /// How it is late to its clock; `None` never is.
+    /// How late the application is to its own clock. `None` is never late.
     late: Option<Box<Late>>,
     workload: Option<AnyWorkload>,
-    /// Messages that the application wants to write and the channel had no room for.
+    /// The messages for which the channel had no room.
     backlog: VecDeque<Message>,
-    /// A part of the first of them was written: its size is what is left of it.
+    /// True if a part of the first message in `backlog` was written. Its size is then what is left of it.
     is_begun: bool,
-    /// There was more to do than one turn allows.
+    /// True if there was more to do than one turn allows.
     is_unfinished: bool,
-    /// Which of the connection's flows it has.
+    /// The flow of the connection to which the application belongs.
     flow: FlowId,
-    /// What an echo per read over a stream has still to write.
+    /// The bytes that an echo per read has still to write, over a stream.
     stream_echo: StreamEcho,
     receiver: Receiver,
-    /// When a slow receiver's last work was done, if it found something to read ever since.
+    /// When a slow receiver's last work was done. `None` if it has found nothing to read since.
     worked_until: Option<Instant>,
-    /// How long after its due time a message is of no use.
+    /// The time after which a message is of no use, from its due time on.
     lifetime: Option<Duration>,
+    /// The time inside `window` during which a message waited for room, without the present wait.
     blocked: Duration,
     /// Blocked time counts inside this window only.
     window: (Instant, Instant),
-    /// What it measures of a real host.
+    /// What the application measures of a real host. `None` in the simulator.
     host: Option<Box<HostMeter>>,
-    /// The file that it receives.
+    /// The file that the application receives.
     sink: Option<Box<FileSink>>,
 }
 
 /// An echo of a stream's bytes as they were read, whatever messages they belong to.
 #[derive(Debug, Default)]
 struct StreamEcho {
-    /// Bytes read and not yet written back.
+    /// The number of bytes that were read and are not yet written back.
     unwritten: Bytes,
-    /// Bytes written back.
+    /// The number of bytes that were written back.
     written: u64,
-    /// Messages read at least in part.
+    /// The number of messages that were read at least in part.
     begun: usize,
-    /// Where the last of them ends in the stream.
+    /// The offset in the stream at which the last message of `begun` ends.
     begun_end: u64,
-    /// Of these, the ones of which no byte was written back: `seq` and offset of the first byte.
+    /// The messages of `begun` of which no byte was written back: `seq`, and the offset of the first byte.
     unsent: VecDeque<(u64, u64)>,
 }
 
