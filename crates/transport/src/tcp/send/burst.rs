@@ -1,23 +1,31 @@
-//! Bursts: how many new segments leave together, and when a sender waits for a larger burst (segmentation
-//! offload in Linux: tcp_write_xmit, tcp_cwnd_test, tcp_tso_should_defer, tcp_mss_split_point).
+//! Bursts: how many new segments leave together, and when a sender waits for a larger burst.
+//!
+//! A kernel hands a burst to its device as one sk_buff, and the device cuts the sk_buff into segments
+//! (segmentation offload). So a few large bursts cost less than many small ones.
 //!
 //! ```text
-//!   burst = min(a millisecond's worth and at least two, room in cwnd, half of cwnd, what was written)
-//!   room for less than a whole burst: defer it to the next acknowledgement, if that is near
+//!   burst = min( max_burst          what the pacing rate sends in a millisecond, at least two segments
+//!              , room in cwnd
+//!              , cwnd / 2           so that at least two bursts are in flight
+//!              , unsent bytes, room in the far end's window )
 //! ```
 //!
-//! A kernel hands a burst to its device as one sk_buff, and the device cuts it into segments. The send buffer
-//! is charged for each sk_buff. If acknowledgements come within a millisecond of each other, the last odd
-//! segments of a window are deferred.
+//! If the windows have room for less than `max_burst`, the sender waits for the next acknowledgement, which
+//! makes room for a larger burst. It waits only if four conditions hold: a burst left within the last
+//! millisecond, the acknowledgement is due within the next millisecond, the room is less than a third of the
+//! window, and no loss is being repaired.
 //!
-//! Left out: bursts end where a write's memory ended, each 45 segments (tcp_skb_can_collapse_to), and an odd
-//! one there leaves at once. Retransmissions leave in bursts no larger than they first did.
+//! Left out are two rules of Linux: a burst ends where the memory of a write ends, after each 45 segments,
+//! and a small burst there leaves at once (tcp_skb_can_collapse_to); a retransmitted burst is never larger
+//! than it was at first.
+//!
+//! Source: Linux (tcp_write_xmit, tcp_cwnd_test, tcp_tso_should_defer, tcp_mss_split_point).
 
 use talkpath_units::{Duration, Instant};
 
 use super::segments::BlockedBy;
 
-/// What new data may do now.
+/// Whether new data leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum BurstDecision {
     /// This number of segments leave together.
@@ -27,20 +35,22 @@ pub(in crate::tcp) enum BurstDecision {
     Wait(BlockedBy),
 }
 
-/// What the decision follows from. Amounts are in bytes unless the name says otherwise.
+/// The inputs of the decision. Amounts are in bytes unless the name says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct BurstInput {
-    /// Segments that `cwnd` has room for, and `cwnd` in segments.
+    /// The number of segments for which `cwnd` has room.
     pub(in crate::tcp) room_segments: u64,
+    /// `cwnd` in segments.
     pub(in crate::tcp) cwnd_segments: u64,
     /// Payload of a full segment.
     pub(in crate::tcp) full: u64,
-    /// Written and never sent.
+    /// The bytes that were written and never sent.
     pub(in crate::tcp) unsent: u64,
-    /// What of the far end's window is left, and all of it.
+    /// The part of the far end's window that is not used.
     pub(in crate::tcp) usable: u64,
+    /// The far end's window.
     pub(in crate::tcp) offered: u64,
-    /// A burst is never deferred if it ends the stream, nor while losses are repaired.
+    /// False if the burst ends the stream, and while losses are repaired. Such a burst does not wait.
     pub(in crate::tcp) may_defer: bool,
     /// When the first segment in flight was sent.
     pub(in crate::tcp) first_sent_at: Option<Instant>,
@@ -52,16 +62,20 @@ pub(in crate::tcp) struct BurstInput {
 }
 
 impl BurstInput {
-    /// How many segments leave together now. No burst is smaller than the minimum, and few are larger, so
-    /// `max_burst` is computed only if more could leave: it takes a division.
+    /// Decides how many segments leave together now. `max_burst` takes a division, and most bursts have the
+    /// minimum size. So `max_burst` is called only if a larger burst could leave.
     #[inline]
     pub(in crate::tcp) fn decide(&self, max_burst: impl Fn() -> u64, now: Instant) -> BurstDecision {
-        if self.may_defer && self.unsent > self.full && self.ack_is_near(now) && self.is_odd(&max_burst) {
+        if self.may_defer
+            && self.unsent > self.full
+            && self.ack_is_near(now)
+            && self.has_little_room(&max_burst)
+        {
             let cwnd_is_smaller = self.room_segments * self.full < self.usable;
             let blocked = if cwnd_is_smaller { BlockedBy::CongestionWindow } else { BlockedBy::LargerBurst };
             return BurstDecision::Wait(blocked);
         }
-        // tcp_cwnd_test: at least two bursts are in flight.
+        // At least two bursts are in flight (Linux: tcp_cwnd_test).
         let mut quota = self.room_segments.min(self.cwnd_segments / 2);
         let written = self.unsent.min(self.usable);
         if written < quota * self.full {
@@ -73,8 +87,8 @@ impl BurstInput {
         BurstDecision::Send(u32::try_from(quota).unwrap_or(u32::MAX).max(1))
     }
 
-    /// True if a burst left within the last millisecond and the first acknowledgement is due within the next
-    /// one (tcp_tso_should_defer).
+    /// True if a burst left within the last millisecond, and the first acknowledgement is due within the next
+    /// millisecond, or within half a round trip if that is shorter (Linux: tcp_tso_should_defer).
     #[inline]
     fn ack_is_near(&self, now: Instant) -> bool {
         if now.since(self.last_burst) > RECENTLY {
@@ -87,7 +101,7 @@ impl BurstInput {
     }
 
     /// True if there is room for less than a whole burst, and for less than a third of the window.
-    fn is_odd(&self, max_burst: impl Fn() -> u64) -> bool {
+    fn has_little_room(&self, max_burst: impl Fn() -> u64) -> bool {
         let limit = self.usable.min(self.room_segments * self.full);
         let window = self.offered.min(self.cwnd_segments * self.full);
         let is_below_minimum = limit < self.min_burst * self.full;
@@ -95,12 +109,13 @@ impl BurstInput {
     }
 }
 
-/// tcp_tso_should_defer: the next acknowledgement is at most this far away ("tcp: fix tcp_tso_should_defer()
-/// vs large RTT", in 6.18 and stable kernels of that time). Kernels before took half a round trip.
+/// A burst waits only if the next acknowledgement is at most this far away (Linux: tcp_tso_should_defer since
+/// "tcp: fix tcp_tso_should_defer() vs large RTT", in 6.18 and stable kernels of that time; half a round trip
+/// before).
 const SOON: Duration = Duration::from_millis(1);
-/// tcp_tso_should_defer: the last burst left at most this long ago.
+/// A burst waits only if the last one left at most this long ago (Linux: tcp_tso_should_defer).
 const RECENTLY: Duration = Duration::from_millis(1);
-/// net.ipv4.tcp_tso_win_divisor.
+/// A burst waits only if the room is less than this part of the window (Linux: net.ipv4.tcp_tso_win_divisor).
 const WINDOW_DIVISOR: u64 = 3;
 
 #[cfg(test)]
