@@ -1,12 +1,13 @@
-//! Linux's acknowledgements: quick ones, delayed ones, and what counts as a full segment
-//! (inet_connection_sock's icsk_ack).
+//! Linux's acknowledgement policy. It has three modes:
 //!
-//! - *Quick*: the first segments of a connection, and those after a long gap or after a repeated one, are
-//!   acknowledged at once.
-//! - *Interactive* (ping-pong): once the application has answered received data within the ACK timeout,
-//!   acknowledgements wait for the next answer.
-//! - Otherwise a second full segment is acknowledged at once, and less waits for the ACK timeout `ato`, which
-//!   follows the time between segments.
+//! - *Quick*: each segment is acknowledged at once. This holds for the first segments of a connection, after
+//!   a pause longer than the RTO, and after a segment that arrived twice.
+//! - *Interactive* (ping-pong): the ACK waits for the application's answer, or for the ACK timeout `ato`.
+//!   This holds once the application has answered received data within `ato`.
+//! - Otherwise the second full segment is acknowledged at once. A single segment waits for `ato`.
+//!
+//! `ato` adapts to the time between segments, from 40 ms on. The size of a full segment is estimated from the
+//! segments that arrive (`rcv_mss`). Source: icsk_ack in Linux.
 
 use talkpath_units::{Duration, Instant};
 
@@ -18,20 +19,24 @@ use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 /// The state of Linux's policy at one end.
 #[derive(Clone, Debug)]
 pub(super) struct LinuxAcks {
-    /// A jiffy. The clock has no ticks if this is zero.
+    /// A jiffy. Zero means that the host's timers are exact.
     tick: Duration,
     clock: HostClock,
-    /// Acknowledgements still to be sent at once.
+    /// The number of ACKs that still leave at once in quick mode.
     quick: u64,
+    /// True in interactive mode.
     interactive: bool,
     /// The ACK timeout. Zero before the first data.
     ato: Duration,
+    /// When data last arrived.
     last_received: Instant,
+    /// Payload bytes of the last segment.
     last_segment: u32,
-    /// Payload of a full segment from the far end, as estimated.
+    /// The estimated payload of a full segment from the far end, in bytes.
     rcv_mss: u32,
+    /// Payload bytes of a full segment, by the options that both ends agreed on.
     full_segment: u32,
-    /// Small or pushed segments since the last acknowledgement.
+    /// Whether segments that were small or had PSH have arrived since the last ACK.
     pushed: Pushed,
 }
 
@@ -59,7 +64,7 @@ impl LinuxAcks {
         }
     }
 
-    /// The handshake is done (tcp_initialize_rcv_mss).
+    /// Sets the first estimate of `rcv_mss` after the handshake (tcp_initialize_rcv_mss).
     pub(super) fn on_established(&mut self, full_segment: u32, window: u64, now: Instant) {
         let half_window = u32::try_from(window / 2).unwrap_or(u32::MAX);
         self.rcv_mss = full_segment.min(half_window).clamp(MIN_RCV_MSS, FIRST_RCV_MSS);
@@ -72,7 +77,7 @@ impl LinuxAcks {
         self.rcv_mss
     }
 
-    /// In-order data arrived: estimates the segment size and adapts the ACK timeout (tcp_event_data_recv).
+    /// Takes note of data in order: estimates the segment size and adapts `ato` (tcp_event_data_recv).
     #[inline]
     pub(super) fn on_data(&mut self, payload: u32, pushed: bool, context: &AckContext) {
         self.measure_rcv_mss(payload, pushed);
@@ -90,14 +95,15 @@ impl LinuxAcks {
         }
     }
 
-    /// A repeated segment: acknowledgements may be lost, so quick ones follow (tcp_enter_quickack_mode).
+    /// Enters quick mode, because a segment arrived twice and so an ACK may have been lost
+    /// (tcp_enter_quickack_mode).
     pub(super) fn on_repeat(&mut self, context: &AckContext) {
         self.acknowledge_quickly(context);
         self.interactive = false;
         self.ato = ATO_MIN;
     }
 
-    /// A mark: two quick acknowledgements at least.
+    /// Enters quick mode for at least two ACKs, because a segment had a CE mark.
     pub(super) fn on_mark(&mut self) {
         self.quick = self.quick.max(2);
         self.interactive = false;
@@ -108,8 +114,8 @@ impl LinuxAcks {
         self.quick |= 1;
     }
 
-    /// Our data left. An answer within the ACK timeout makes the connection interactive. One answer is enough
-    /// (tcp_event_data_sent, net.ipv4.tcp_pingpong_thresh = 1). Before any data has come there is no timeout.
+    /// Takes note that data of ours left. If it left within `ato` after data arrived, it is an answer, and
+    /// interactive mode begins. One answer is enough (tcp_event_data_sent, net.ipv4.tcp_pingpong_thresh = 1).
     #[inline]
     pub(super) fn on_data_sent(&mut self, now: Instant) {
         if !self.interactive && !self.ato.is_zero() {
@@ -117,8 +123,8 @@ impl LinuxAcks {
         }
     }
 
-    /// An acknowledgement left, for something that was `scheduled` or for nothing new
-    /// (tcp_dec_quickack_mode).
+    /// Takes note that an ACK left. It counts as a quick one if it acknowledged new data, that is, if an ACK
+    /// was `scheduled` (tcp_dec_quickack_mode).
     #[inline]
     pub(super) const fn on_ack_sent(&mut self, scheduled: bool) {
         if self.quick > 0 && scheduled {
@@ -130,9 +136,9 @@ impl LinuxAcks {
         self.pushed = Pushed::None;
     }
 
-    /// Decides on an acknowledgement of `unacked` bytes: at once, or after the ACK timeout
-    /// (__tcp_ack_snd_check). More than a segment is acknowledged at once if everything is read, or if the
-    /// acknowledgement `offers_as_much` window as the last one.
+    /// Decides whether `unacked` bytes are acknowledged at once (__tcp_ack_snd_check), and returns true if
+    /// so. Otherwise the delayed-ACK timer is set. More than a full segment is acknowledged at once, provided
+    /// that the application has read all data or the ACK offers at least as large a window as the last one.
     #[inline]
     pub(super) fn acknowledges_now(
         &self,
@@ -150,8 +156,8 @@ impl LinuxAcks {
         self.delay(context, timers)
     }
 
-    /// True if `unacked` bytes are worth an acknowledgement at once. Linux counts a part of a segment as one
-    /// (__tcp_ack_snd_check: more than one rcv_mss).
+    /// True if `unacked` bytes are more than one full segment. A part of a second segment counts
+    /// (__tcp_ack_snd_check).
     #[inline]
     fn has_enough(&self, unacked: u64) -> bool {
         unacked > (ACKNOWLEDGED_SEGMENTS - 1) * u64::from(self.rcv_mss)
