@@ -1,6 +1,6 @@
-//! What an end asks of its flow's channel besides what the application does.
+//! The calls of an end to its flow's channel, besides those of the application.
 //!
-//! Most calls concern few channels. A channel leaves out what does not concern it.
+//! Most calls concern one or two kinds of channel. The others keep the default, which does nothing.
 
 use std::io;
 use std::net::TcpStream;
@@ -15,108 +15,110 @@ use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
 
-/// When a channel's state may be noted.
+/// The occasion on which a channel's state may be sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Occasion {
     /// The application's turn is over.
     Turn,
-    /// What was due is done, and the turn after it is over.
+    /// A deadline has come, and the application's turn after it is over.
     Timeout,
-    /// A connection that the kernel serves is looked at, at regular intervals.
+    /// A regular interval is over. Connections of the kernel's TCP are sampled so.
     Interval,
 }
 
 /// A channel on a real host.
 pub(super) trait HostChannel: Channel {
-    /// The run's clock is known now.
+    /// Sets the run's clock, once it is known.
     fn set_clock(&mut self, clock: RunClock);
 
-    /// From now on this flow's datagrams go this way.
+    /// Sets the socket and the address that this flow's datagrams are sent to.
     fn set_route(&mut self, _route: UdpRoute) {}
 
-    /// The same, and what comes is read from that socket when the application is ready.
+    /// As `set_route`, and makes the channel read that socket by itself, whenever the application is ready.
     fn read_from(&mut self, _route: UdpRoute) {}
 
-    /// Says whom a client's end connects to when the flow starts.
+    /// Sets the address to which a client's end connects when the flow starts.
     fn set_dial(&mut self, _dial: Dial) {}
 
-    /// Takes over a connection that is open already, of which `unread` was read with the opening line;
-    /// returns whether it does. An end that has its connection lets go of another.
+    /// Takes over an open connection, and the bytes of it that were read together with the opening line.
+    /// Returns true if it does. A channel that already has a connection closes the new one.
     ///
     /// # Errors
-    /// The system's, if the connection cannot be watched.
+    /// The system's, if epoll refuses the connection.
     fn adopt(&mut self, _connection: (TcpStream, &[u8]), _epoll: &OwnedFd, _index: u64) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// Does what is due.
+    /// Does what is due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// A datagram came; returns whether it is one of this flow's. Its data is kept to be read if
-    /// `wants_data`.
+    /// Takes a datagram that was received for this flow. Returns true if it is one of the flow's. If
+    /// `wants_data`, the channel keeps the datagram's bytes for the application's read. `stamp_ns` is the
+    /// kernel's receive time.
     fn handle_datagram(&mut self, _payload: &[u8], _stamp_ns: Option<i64>, _wants_data: bool) -> bool {
         false
     }
 
-    /// The socket's readiness changed, and since `looked` this thread would have seen it; returns whether the
-    /// connection is open.
+    /// Handles a change of the socket's readiness. It happened at or after `looked`, when this thread last
+    /// polled the socket. Returns true if the connection is open.
     fn handle_ready(&mut self, _looked: Instant) -> bool {
         false
     }
 
-    /// Throws away what comes to an end that wants nothing.
+    /// Reads and throws away the data that arrived, at an end that reads no messages.
     fn discard(&mut self) {}
 
-    /// The application's turn is over. `has_read_all`: it does not let messages wait. `is_finished`: it will
-    /// write nothing more.
+    /// Takes note that the application's turn is over. `has_read_all` is true unless the application lets
+    /// messages wait. `is_finished` is true if the application will write nothing further.
     fn finish_turn(&mut self, _has_read_all: bool, _is_finished: bool) {}
 
-    /// The run is over: a protocol that runs here ends its connection, if `has_written_all`; returns whether
-    /// the application gets one more turn.
+    /// Ends the connection of a protocol of our own, because the run is over and the application
+    /// `has_written_all`. Returns true if the application gets one more turn.
     fn close(&mut self, _has_written_all: bool) -> bool {
         false
     }
 
-    /// Whether there is nothing to wait for once the run is over.
+    /// True if nothing is left to wait for after the run.
     fn is_closed(&self, _has_written_all: bool) -> bool {
         true
     }
 
-    /// Whether the channel is or was open.
+    /// True if the channel is or was open.
     fn was_open(&self) -> bool;
 
-    /// How far this end is. `has_written`: its application has written all that it ever will. `is_over`:
-    /// sending has stopped.
+    /// The progress of this end. `has_written` is true if its application has written all messages that it
+    /// ever will. `is_over` is true once the time to send is over.
     fn progress(&self, has_written: bool, is_over: bool) -> EndProgress;
 
-    /// What ended the flow before its time, once.
+    /// Takes the failure that ended the flow before its time, if there was one.
     fn take_failure(&mut self) -> Option<String> {
         None
     }
 
-    /// The channel's state, if it is to be noted on this occasion.
+    /// The channel's state, if this channel is sampled on this occasion.
     fn sample(&mut self, occasion: Occasion) -> Option<StateSample>;
 
-    /// What this flow's datagrams carry; `None` for a connection.
+    /// The token that this flow's datagrams carry. `None` for a connection of the kernel's TCP.
     fn token(&self) -> Option<u32> {
         None
     }
 
-    /// The number of a sent datagram that came back, headers and all, and when it left.
+    /// The number of the message in a sent `packet`, which the kernel returned with all headers, and the time
+    /// at which the packet left.
     fn read_sent(&self, _packet: &[u8], _stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
         None
     }
 
-    /// The numbers of the messages that wait in a socket that this end reads by itself.
+    /// Takes the numbers of the messages that still wait in a socket that this end reads by itself.
     fn take_unread(&mut self) -> Vec<u64> {
         Vec::new()
     }
 
-    /// How late the protocol's timers fired, if it runs here.
+    /// How late the timers of a protocol of our own fired. `None` for the kernel's protocols.
     fn lateness(&self) -> Option<&Histogram> {
         None
     }
 
-    /// Adds what was counted.
+    /// Writes the channel's counts into `totals`.
     fn count(&self, totals: &mut EndTotals);
 }
