@@ -310,10 +310,10 @@ mod tests {
         let w_max = 1_u64 << 26;
         let mut cubic = cubic(w_max, Some(w_max / 2));
         cubic.reduce();
-        cubic.window.set_cwnd(w_max * 7 / 10);
+        cubic.window.set_cwnd(w_max * 3 / 4);
         cubic.on_ack(ack(1, 0));
         let k = cubic.cubic.epoch.unwrap().k as f64 / 1024.0;
-        let expected = (0.3 * w_max as f64 / (410.0 / 1024.0)).cbrt();
+        let expected = (0.25 * w_max as f64 / (410.0 / 1024.0)).cbrt();
         assert!((k - expected).abs() < 0.01, "{k} s, not {expected} s");
     }
 
