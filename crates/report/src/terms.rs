@@ -115,8 +115,14 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     };
     let flows = || cells.iter().filter_map(CellView::run).flat_map(|run| run.flows.values());
     let mut terms = Terms::new();
+    let several = cells.iter().any(|cell| cell.cell.n > 1);
     let text = "mean opinion score of a call's worse direction, 1 to 4.5 (ITU-T G.107); usable from 3.1";
-    terms.extend(flows().any(|flow| flow.call.is_some()).then(|| (MOS, text.to_owned())));
+    let of = if several {
+        "; the median over the repetitions, but their mean in an answer and beside it"
+    } else {
+        ""
+    };
+    terms.extend(flows().any(|flow| flow.call.is_some()).then(|| (MOS, format!("{text}{of}"))));
     let timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none());
     let deadlines: Vec<_> = timed.map(|flow| flow.deadline_ms).collect();
     terms.extend((!deadlines.is_empty()).then(|| in_time_term(deadlines)));
@@ -126,7 +132,7 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     terms.push(resent());
     let text = "how Foderaro (1995) would call a burst, by the mean delay";
     terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", text.to_owned())));
-    if cells.iter().any(|cell| cell.cell.n > 1) {
+    if several {
         terms.push((
             "medians",
             "of each column over the repetitions; words, groups and links are repetition 0's".to_owned(),

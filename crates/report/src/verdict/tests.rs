@@ -53,6 +53,31 @@ fn one_line_answers_and_one_says_why_and_one_what_it_did_to_the_neighbours() {
 }
 
 #[test]
+fn a_run_that_is_not_valid_names_no_transport() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [4.38, 2.0, 4.12]);
+    summary.valid = false;
+    assert!(comparisons(&summary).is_empty());
+    let conditions = conditions(&summary, "call");
+    let verdict = judge(&conditions, "call").remove(0).unwrap();
+    assert!(verdict.best.is_empty(), "no row stands out");
+    assert_eq!(verdict.lines(), [NOT_VALID]);
+    assert!(verdict.summed_up().contains("no answer"));
+}
+
+#[test]
+fn a_leader_by_a_hundredth_does_not_lend_its_delay_to_the_cause() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [1.0, 1.01, 1.0]);
+    set(&mut summary, 1, |flow, _| {
+        flow.call.as_mut().unwrap().mouth_to_ear_ms.as_mut().unwrap().p50 = 802.0;
+    });
+    let answer = answer(&summary);
+    assert_eq!((answer.outcome, answer.best.len()), (AnswerKind::Unusable, 3));
+    assert!(answer.why.contains("over UDP") && !answer.why.contains("802"), "{}", answer.why);
+}
+
+#[test]
 fn figures_within_the_tolerance_make_no_difference() {
     let mut summary = fixture::summary(8);
     scores(&mut summary, [4.38, 4.37, 4.31]);
