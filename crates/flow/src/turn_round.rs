@@ -8,9 +8,9 @@
 //! ```
 //!
 //! It is no part of the round trip (`measure::metrics::trip`): a host that is late is not the network. STAMP
-//! and TWAMP take it out by the reflector's two stamps, too (RFC 8762 §4.3, RFC 5357 §4.2.1). What comes after
-//! the offer stays in: it is the transport's (room in its buffer, Nagle, congestion control) or the queue's
-//! before the device, which is the path's first.
+//! and TWAMP take it out by the reflector's two stamps, too (RFC 8762 §4.3, RFC 5357 §4.2.1). What comes
+//! after the offer stays in: it is the transport's (room in its buffer, Nagle, congestion control) or the
+//! queue's before the device, which is the path's first.
 //!
 //! Two figures of a stream differ. A kernel that merged segments has one stamp for all, that of the last. The
 //! round trip loses what is certain: the time since that stamp. Here the time counts from when the host may

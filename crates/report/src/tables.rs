@@ -157,7 +157,7 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     columns.extend([
         Column { group: "delay, ms".to_owned(), ..Column::words("of") },
         Column::numbers("delay, ms", "p50", 0),
-        Column::numbers("delay, ms", "p90", 0),
+        Column::numbers("delay, ms", "p90", 6),
         Column::numbers("delay, ms", "p99", 0),
         Column::numbers("jitter", "ms", 4),
         Column::numbers("goodput", "Mb/s", 0),
