@@ -2,7 +2,7 @@
 //! links.
 
 use talkpath_measure::series::{SeriesDetail, SeriesTap};
-use talkpath_measure::{LinkRecord, QueueDelayRecord, Series, SeriesKind};
+use talkpath_measure::{DropCause, LinkRecord, QueueDelayRecord, Series, SeriesKind};
 use talkpath_path::{FlowRoutes, Network, NetworkConfig, Tag};
 use talkpath_scenario::{LinkIndex, NamedLink, Scenario};
 use talkpath_units::{Instant, Seed};
@@ -56,6 +56,14 @@ impl QueueSeries {
         let (lengths, delays): (Vec<_>, Vec<_>) = self.links.into_iter().map(Into::into).unzip();
         let taps = lengths.into_iter().chain(delays);
         taps.map(SeriesTap::finish).filter(|series| !series.points.is_empty())
+    }
+}
+
+/// Why a message is missing whose packet a queue dropped for `cause`.
+pub const fn cause_of_drop(cause: talkpath_path::DropCause) -> DropCause {
+    match cause {
+        talkpath_path::DropCause::QueueFull => DropCause::Queue,
+        talkpath_path::DropCause::Congestion => DropCause::Aqm,
     }
 }
 

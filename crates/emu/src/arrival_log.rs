@@ -16,15 +16,15 @@
 //! link). Bit 3 of an arrival says that it goes back; bit 4 that it is a fragment (the offset is there),
 //! bit 5 that more of its datagram follows; bits 6 and 7 are its ECN field, as in its header. Bit 3 of a
 //! decision says that it is about a piece of the arrived packet (its place is there), bit 5 that more
-//! follows, bit 4 that the packet departs with Congestion Experienced. Bit 3 of the end says that the log was
-//! full before.
+//! follows, bit 4 that the packet departs with Congestion Experienced, or was dropped to signal congestion and
+//! not for want of room. Bit 3 of the end says that the log was full before.
 //!
-//! Version 1 had no ECN: those bits were zero, which says the same here.
+//! Version 1 had no ECN and no queue that signals: those bits were zero, which says the same here.
 //!
 //! A packet takes some 16 bytes. The log is bounded: past [`MAX_BYTES`] nothing is added, and its end says
 //! so.
 
-use talkpath_path::{Direction, FragmentRange};
+use talkpath_path::{Direction, DropCause, FragmentRange};
 use talkpath_units::{Duration, Ecn, Instant};
 
 use crate::decision::{Arrival, Decision, PacketOutcome};
@@ -152,7 +152,10 @@ impl LogWriter {
         let (kind, link) = match decision.outcome {
             PacketOutcome::Departs { is_ce: false } => (KIND_DEPARTS, None),
             PacketOutcome::Departs { is_ce: true } => (KIND_DEPARTS | BIT_4, None),
-            PacketOutcome::Dropped { link } => (KIND_DROPPED, Some(link)),
+            PacketOutcome::Dropped { link, cause: DropCause::QueueFull } => (KIND_DROPPED, Some(link)),
+            PacketOutcome::Dropped { link, cause: DropCause::Congestion } => {
+                (KIND_DROPPED | BIT_4, Some(link))
+            }
             PacketOutcome::Lost { link } => (KIND_LOST, Some(link)),
         };
         let is_piece = if decision.part == arrived { 0 } else { BIT_3 | more(decision.part) };
@@ -271,7 +274,11 @@ impl<'a> LogReader<'a> {
         self.last_decision = at;
         let mut link = || self.number().and_then(|link| u32::try_from(link).map_err(|_| self.damaged()));
         let outcome = match kind {
-            KIND_DROPPED => PacketOutcome::Dropped { link: link()? },
+            KIND_DROPPED => {
+                let cause =
+                    if first & BIT_4 != 0 { DropCause::Congestion } else { DropCause::QueueFull };
+                PacketOutcome::Dropped { link: link()?, cause }
+            }
             KIND_LOST => PacketOutcome::Lost { link: link()? },
             _ => PacketOutcome::Departs { is_ce: first & BIT_4 != 0 },
         };
@@ -394,6 +401,10 @@ mod tests {
             &decision(1, Instant::from_secs(1), PacketOutcome::Lost { link: 300 }, piece),
             fragment.part,
         );
+        for cause in [DropCause::QueueFull, DropCause::Congestion] {
+            let outcome = PacketOutcome::Dropped { link: 1, cause };
+            log.decision(&decision(0, Instant::from_secs(1), outcome, whole.part), whole.part);
+        }
         log.finish(Instant::from_secs(2))
     }
 
@@ -402,7 +413,7 @@ mod tests {
         let bytes = sample();
         let (header, mut reader) = LogReader::open(&bytes).unwrap();
         assert_eq!(header, HEADER);
-        let records: Vec<_> = (0..5).map(|_| reader.next().unwrap()).collect();
+        let records: Vec<_> = (0..7).map(|_| reader.next().unwrap()).collect();
         let Record::Arrival { arrival, at } = records[1] else { panic!("{records:?}") };
         assert_eq!((arrival.flow, arrival.part, at), (0, part(1480, 1480, true), Instant::from_millis(400)));
         assert_eq!(arrival.ecn, Ecn::Ect1);
@@ -418,7 +429,12 @@ mod tests {
                 part: Some(part(1480, 552, true)),
             }
         );
-        assert_eq!(records[4], Record::End { at: Instant::from_secs(2), is_truncated: false });
+        let causes = [4, 5].map(|index| match records[index] {
+            Record::Decision { outcome: PacketOutcome::Dropped { link: 1, cause }, .. } => Some(cause),
+            _ => None,
+        });
+        assert_eq!(causes, [Some(DropCause::QueueFull), Some(DropCause::Congestion)]);
+        assert_eq!(records[6], Record::End { at: Instant::from_secs(2), is_truncated: false });
     }
 
     #[test]
@@ -426,7 +442,7 @@ mod tests {
         let bytes = sample();
         for length in 0..bytes.len() {
             let read = LogReader::open(&bytes[..length])
-                .and_then(|(_, mut reader)| (0..5).try_for_each(|_| reader.next().map(drop)));
+                .and_then(|(_, mut reader)| (0..7).try_for_each(|_| reader.next().map(drop)));
             assert!(read.is_err(), "{length} bytes");
         }
     }

@@ -7,7 +7,7 @@
 use talkpath_arena::links::{self, QueueSeries, link_records};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{LinkRecord, Series};
-use talkpath_path::{Carried, Direction, FragmentRange, Network, NetworkEvent, PathPacket};
+use talkpath_path::{Carried, Direction, DropCause, FragmentRange, Network, NetworkEvent, PathPacket};
 use talkpath_scenario::Scenario;
 use talkpath_units::{Ecn, Instant, Seed};
 
@@ -47,6 +47,8 @@ pub(crate) enum PacketOutcome {
     Dropped {
         /// Index in the scenario; host delays follow.
         link: u32,
+        /// Why.
+        cause: DropCause,
     },
     /// The wire of this link ate it.
     Lost {
@@ -119,7 +121,9 @@ impl DecidingNetwork {
                 NetworkEvent::Arrived(packet) => {
                     (packet, PacketOutcome::Departs { is_ce: packet.ecn() == Ecn::Ce })
                 }
-                NetworkEvent::Dropped { packet, link, .. } => (packet, PacketOutcome::Dropped { link }),
+                NetworkEvent::Dropped { packet, link, cause } => {
+                    (packet, PacketOutcome::Dropped { link, cause })
+                }
                 NetworkEvent::Lost { packet, link } => (packet, PacketOutcome::Lost { link }),
                 NetworkEvent::Queue { link, waiting } => {
                     if let Some(series) = &mut self.queue_series {

@@ -133,6 +133,8 @@ pub enum Fate {
 pub enum DropCause {
     /// A queue had no room.
     Queue,
+    /// A queue with room dropped it to signal congestion (active queue management, RFC 7567).
+    Aqm,
     /// The wire ate it.
     Loss,
     /// Another fragment of it was dropped or lost, so it could not be put together.
@@ -176,6 +178,7 @@ impl DropCause {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
+            Self::Aqm => "aqm",
             Self::Loss => "loss",
             Self::Fragment => "fragment",
             Self::SocketBuffer => "socket-buffer",
@@ -185,7 +188,7 @@ impl DropCause {
 
     /// The cause of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Queue, Self::Loss, Self::Fragment, Self::SocketBuffer, Self::SendQueue]
+        [Self::Queue, Self::Aqm, Self::Loss, Self::Fragment, Self::SocketBuffer, Self::SendQueue]
             .into_iter()
             .find(|it| it.name() == name)
     }

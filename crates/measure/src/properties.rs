@@ -42,7 +42,7 @@ fn some_instant() -> impl Strategy<Value = Option<Instant>> {
 
 fn drop_cause() -> impl Strategy<Value = Option<DropCause>> {
     const CAUSES: &[DropCause] =
-        &[DropCause::Queue, DropCause::Loss, DropCause::Fragment, DropCause::SocketBuffer];
+        &[DropCause::Queue, DropCause::Aqm, DropCause::Loss, DropCause::Fragment, DropCause::SocketBuffer];
     proptest::option::of(proptest::sample::select(CAUSES))
 }
 

@@ -21,7 +21,7 @@
 use core::sync::atomic::Ordering;
 
 use talkpath_arena::RunPlan;
-use talkpath_arena::links::{QueueSeries, link_records};
+use talkpath_arena::links::{QueueSeries, cause_of_drop, link_records};
 use talkpath_flow::{Exchange, Side};
 use talkpath_measure::{DropCause, RunRecord};
 use talkpath_path::{
@@ -202,7 +202,7 @@ impl Simulation {
         match event {
             NetworkEvent::Arrived(packet) => self.deliver(packet, at),
             NetworkEvent::Timer(timer) => self.wake_endpoint(timer, at),
-            NetworkEvent::Dropped { packet, .. } => self.record_drop(packet, DropCause::Queue),
+            NetworkEvent::Dropped { packet, cause, .. } => self.record_drop(packet, cause_of_drop(cause)),
             NetworkEvent::Lost { packet, .. } => self.record_drop(packet, DropCause::Loss),
             NetworkEvent::Queue { link, waiting } => {
                 if let Some(series) = &mut self.queue_series {

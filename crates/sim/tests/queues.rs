@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::common;
-use talkpath_measure::SeriesKind;
+use talkpath_measure::{DropCause, SeriesKind};
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::{LinkSummary, RunSummary};
 
@@ -83,6 +83,25 @@ fn a_transport_that_takes_marks_is_marked_and_loses_nothing() {
     assert!(dropped.marked == 0 && dropped.dropped_by.aqm > 10, "{dropped:?}");
     let (_, unused) = behind("{ kind = \"codel\", ecn = false }", &dccp(true));
     assert!(unused.marked == 0 && unused.dropped_by.aqm > 10, "{unused:?}");
+}
+
+#[test]
+fn a_message_that_codel_dropped_is_told_from_one_that_found_no_room() {
+    // 1100 datagrams at once find room for 1000. CoDel then shortens the queue of 8 s.
+    let record = common::run(
+        "name = \"x\"\nduration = \"60 s\"\n\
+         path = { up = { rate = \"1 Mbps\", delay = \"20 ms\", queue = \"codel\" }, down = { delay = \"20 ms\" } }\n\
+         [flow.a]\ntransport = \"udp\"\nworkload = { kind = \"burst\", count = 1100, size = \"1000 B\" }\n",
+    );
+    let missing = |cause| {
+        let rows = &record.flows[0].forward.messages;
+        rows.iter().filter(|row| row.drop_cause == Some(cause)).count() as u64
+    };
+    let summary = summarise(&record, &BTreeMap::new());
+    let by = &up(&summary).dropped_by;
+    assert!(by.full > 50 && by.aqm > 50, "{by:?}");
+    assert_eq!((missing(DropCause::Queue), missing(DropCause::Aqm)), (by.full, by.aqm));
+    assert_eq!(summary.flows["a"].lost, by.full + by.aqm);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
+use talkpath_arena::links::cause_of_drop;
 use talkpath_measure::DropCause;
 use talkpath_path::{Direction, FragmentRange};
 use talkpath_scenario::IpVersion;
@@ -27,8 +28,8 @@ impl Emulator<'_> {
             let mut is_in_train = false;
             match decision.outcome {
                 PacketOutcome::Departs { is_ce } => is_in_train = self.depart(&decision, is_ce),
-                PacketOutcome::Dropped { .. } => {
-                    self.note_drop(decision.tag, decision.part, DropCause::Queue);
+                PacketOutcome::Dropped { cause, .. } => {
+                    self.note_drop(decision.tag, decision.part, cause_of_drop(cause));
                 }
                 PacketOutcome::Lost { .. } => self.note_drop(decision.tag, decision.part, DropCause::Loss),
             }
