@@ -40,6 +40,8 @@ pub struct UdpConfig {
     pub socket_buffer: Bytes,
     /// See [`TcpConfig::small_head`].
     pub small_head: Option<Bytes>,
+    /// Whether its datagrams take marks, ECT(0) of RFC 3168 §5. Nothing here answers a mark.
+    pub ecn: bool,
 }
 
 /// TCP's options. The `stack` presets fill them; each key of the scenario overrides one.
@@ -104,6 +106,15 @@ pub struct TcpConfig {
 }
 
 impl TransportConfig {
+    /// Whether its packets are to take marks (RFC 3168).
+    pub const fn wants_ecn(&self) -> bool {
+        match self {
+            Self::Udp(config) => config.ecn,
+            Self::Tcp(config) => config.ecn,
+            Self::Dccp(config) => config.ecn,
+        }
+    }
+
     /// UDP as a Linux host has it.
     pub const fn udp_default() -> Self {
         Self::Udp(UdpConfig::LINUX)
@@ -124,6 +135,7 @@ impl UdpConfig {
         stack: Stack::Linux,
         socket_buffer: Self::DEFAULT_ROOM,
         small_head: Some(small_head(Bytes::new(192))),
+        ecn: false,
     };
 }
 

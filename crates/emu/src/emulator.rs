@@ -64,6 +64,8 @@ pub(super) struct EmuFlow {
     pub(super) transport: TransportKind,
     /// From the sender, and back.
     pub(super) watches: [LegWatch; 2],
+    /// Packets that were handed over marked, from the sender and back.
+    pub(super) marked: [u64; 2],
     /// Datagram messages dropped or lost each way, for whoever waits for the run's end.
     pub(super) drops: std::sync::Arc<[AtomicU64; 2]>,
 }

@@ -80,6 +80,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         let flow = EmuFlow {
             sender: Host::First,
             transport: TransportKind::Udp,
+            marked: [0; 2],
             watches: [
                 LegWatch::datagrams(0, TransportKind::Udp, false),
                 LegWatch::datagrams(0, TransportKind::Udp, false),
@@ -151,7 +152,7 @@ fn through(
         what: format!("the measurement of forwarding failed: {error}"),
         how: "see `talkpath doctor`".to_owned(),
     };
-    let transport = TransportSpec::Udp { receive_buffer: Some(MIN_BUFFER) };
+    let transport = TransportSpec::Udp { receive_buffer: Some(MIN_BUFFER), ecn: false };
     let plan = [true, false].map(|is_sender| SocketPlan {
         flow: 0,
         host: if is_sender { Host::First } else { Host::Second },

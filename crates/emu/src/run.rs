@@ -403,6 +403,7 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
                 sender: sender(flow),
                 transport,
                 watches: [watch(), watch()],
+                marked: [0; 2],
                 drops: Arc::clone(&ends.flows[index].drops),
             }
         })

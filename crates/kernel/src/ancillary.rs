@@ -13,6 +13,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use libc::c_int;
+use talkpath_units::Ecn;
 
 /// Bytes for the messages of one packet: stamps, and a packet info or an address.
 pub(crate) const CAPACITY: usize = 256;
@@ -30,6 +31,8 @@ pub(crate) enum ControlMessage {
     Stamp(i64),
     /// IP_PKTINFO or IPV6_PKTINFO: the address of this host that the packet came to.
     To(IpAddr),
+    /// IP_TOS or IPV6_TCLASS: the ECN field that the packet came with.
+    Ecn(Ecn),
 }
 
 impl Buffer {
@@ -38,31 +41,43 @@ impl Buffer {
         Self([0; CAPACITY])
     }
 
-    /// Writes the message that makes `from` the source address of a datagram; returns the used bytes.
-    pub(crate) fn put_source(&mut self, from: IpAddr) -> &[u8] {
+    /// Writes, from byte `at` on, the message that makes `from` the source address of a datagram; returns where
+    /// the next one begins.
+    pub(crate) fn put_source(&mut self, at: usize, from: IpAddr) -> usize {
         match from {
             IpAddr::V4(ip) => {
                 // in_pktinfo: interface, source address, destination address.
                 let mut info = [0; 12];
                 info[4..8].copy_from_slice(&ip.octets());
-                self.put(libc::IPPROTO_IP, libc::IP_PKTINFO, &info)
+                self.put(at, libc::IPPROTO_IP, libc::IP_PKTINFO, &info)
             }
             IpAddr::V6(ip) => {
                 // in6_pktinfo: source address, interface.
                 let mut info = [0; 20];
                 info[..16].copy_from_slice(&ip.octets());
-                self.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info)
+                self.put(at, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info)
             }
         }
     }
 
-    fn put(&mut self, level: c_int, kind: c_int, payload: &[u8]) -> &[u8] {
+    /// The same for the message that sends a datagram as ECT(0); to an IPv6 address if `is_v6`.
+    pub(crate) fn put_ect(&mut self, at: usize, is_v6: bool) -> usize {
+        let (level, kind) = if is_v6 {
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+        } else {
+            (libc::IPPROTO_IP, libc::IP_TOS)
+        };
+        self.put(at, level, kind, &ECT_0.to_ne_bytes())
+    }
+
+    fn put(&mut self, at: usize, level: c_int, kind: c_int, payload: &[u8]) -> usize {
         let length = HEADER + payload.len();
-        self.0[..LEVEL].copy_from_slice(&length.to_ne_bytes());
-        self.0[LEVEL..KIND].copy_from_slice(&level.to_ne_bytes());
-        self.0[KIND..HEADER].copy_from_slice(&kind.to_ne_bytes());
-        self.0[HEADER..length].copy_from_slice(payload);
-        &self.0[..length.next_multiple_of(WORD)]
+        let message = &mut self.0[at..at + length];
+        message[..LEVEL].copy_from_slice(&length.to_ne_bytes());
+        message[LEVEL..KIND].copy_from_slice(&level.to_ne_bytes());
+        message[KIND..HEADER].copy_from_slice(&kind.to_ne_bytes());
+        message[HEADER..].copy_from_slice(payload);
+        at + length.next_multiple_of(WORD)
     }
 }
 
@@ -91,6 +106,13 @@ fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
             let ip: [u8; 4] = payload.get(8..12)?.try_into().ok()?;
             Some(ControlMessage::To(IpAddr::V4(Ipv4Addr::from(ip))))
         }
+        // A byte.
+        (libc::IPPROTO_IP, libc::IP_TOS) => Some(ControlMessage::Ecn(ecn(*payload.first()?))),
+        // An int.
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+            let field = c_int::from_ne_bytes(payload.get(..4)?.try_into().ok()?);
+            Some(ControlMessage::Ecn(ecn(u8::try_from(field).ok()?)))
+        }
         (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
             let ip: [u8; 16] = payload.get(..16)?.try_into().ok()?;
             Some(ControlMessage::To(Ipv6Addr::from(ip).to_canonical()))
@@ -98,6 +120,19 @@ fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
         _ => None,
     }
 }
+
+/// The ECN field, the two lowest bits of `byte` (RFC 3168 §5).
+const fn ecn(byte: u8) -> Ecn {
+    match byte & 0b11 {
+        0b00 => Ecn::NotEct,
+        0b01 => Ecn::Ect1,
+        0b10 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+
+/// The codepoint ECT(0) in the byte that has the ECN field.
+pub(crate) const ECT_0: c_int = 0b10;
 
 /// A `timespec`, whose two fields are of 64 bits, or of 32 on a machine of 32 bits.
 fn nanoseconds(timespec: &[u8]) -> Option<i64> {
@@ -122,7 +157,9 @@ mod tests {
     use super::*;
 
     fn message(level: c_int, kind: c_int, payload: &[u8]) -> Vec<u8> {
-        Buffer::new().put(level, kind, payload).to_vec()
+        let mut buffer = Buffer::new();
+        let end = buffer.put(0, level, kind, payload);
+        buffer.0[..end].to_vec()
     }
 
     fn timespec(seconds: i64, nanoseconds: i64) -> Vec<u8> {
@@ -132,8 +169,8 @@ mod tests {
     #[test]
     fn a_message_has_the_layout_of_the_c_macros() {
         let mut buffer = Buffer::new();
-        let v4 = buffer.put_source(IpAddr::V4(Ipv4Addr::LOCALHOST)).len();
-        let v6 = buffer.put_source(IpAddr::V6(Ipv6Addr::LOCALHOST)).len();
+        let v4 = buffer.put_source(0, IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let v6 = buffer.put_source(0, IpAddr::V6(Ipv6Addr::LOCALHOST));
         assert_eq!((v4, v6), (16 + 16, 16 + 24), "CMSG_SPACE of 12 and of 20 bytes");
         assert_eq!(buffer.0[..8], 36_u64.to_ne_bytes(), "CMSG_LEN of 20 bytes");
     }
@@ -147,6 +184,19 @@ mod tests {
         let to = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
         let found: Vec<_> = messages(&bytes).collect();
         assert_eq!(found, [ControlMessage::Stamp(3_000_000_005), ControlMessage::To(to)]);
+    }
+
+    #[test]
+    fn the_ecn_field_is_found_in_ipv4s_byte_and_in_ipv6s_int() {
+        for (field, expected) in
+            [(0b00, Ecn::NotEct), (0b01, Ecn::Ect1), (0b10, Ecn::Ect0), (0b11, Ecn::Ce), (0xbb, Ecn::Ce)]
+        {
+            let byte = message(libc::IPPROTO_IP, libc::IP_TOS, &[field]);
+            let int = message(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &c_int::from(field).to_ne_bytes());
+            for bytes in [byte, int] {
+                assert_eq!(messages(&bytes).collect::<Vec<_>>(), [ControlMessage::Ecn(expected)], "{field:#b}");
+            }
+        }
     }
 
     #[test]

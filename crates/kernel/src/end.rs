@@ -32,13 +32,14 @@ pub use dccp::unforeseen_seed;
 pub use dial::{Dial, apply_options};
 pub use messages::message_in;
 pub use place::EndPlace;
-pub use route::UdpRoute;
+pub use route::{UdpRoute, Unconnected};
 
 use crate::alarm::Alarm;
 use crate::clock::RunClock;
 use crate::log::{EndLog, RowBudget};
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, SessionSpec};
+use crate::sys::Received;
 
 /// One end of a flow, shared by the threads that serve it.
 pub struct SharedEnd {
@@ -156,8 +157,8 @@ impl SharedEnd {
     }
 
     /// A datagram came for this flow.
-    pub fn handle_datagram(&self, payload: &[u8], stamp_ns: Option<i64>) {
-        self.work(|end| end.handle_datagram(payload, stamp_ns));
+    pub fn handle_datagram(&self, datagram: &Received<'_>) {
+        self.work(|end| end.handle_datagram(datagram));
     }
 
     /// The connection may be readable or writable, and since `looked` this thread would have seen it, had it
@@ -199,9 +200,9 @@ impl FlowEnd {
         self.note_state(Occasion::Timeout);
     }
 
-    fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>) {
+    fn handle_datagram(&mut self, datagram: &Received<'_>) {
         let wants_data = self.application.sink().is_some();
-        if each!(&mut self.channel, channel => channel.handle_datagram(payload, stamp_ns, wants_data)) {
+        if each!(&mut self.channel, channel => channel.handle_datagram(datagram, wants_data)) {
             self.advance(self.clock.now());
             self.discard();
         }
@@ -412,7 +413,7 @@ const GREEDY_MESSAGE: Bytes = Bytes::new(64 * 1024);
 mod tests {
     use talkpath_measure::{Fate, MessageRecord};
     use talkpath_scenario::WorkloadConfig;
-    use talkpath_units::{Duration, Seed};
+    use talkpath_units::{Duration, Ecn, Seed};
 
     use std::os::fd::AsFd as _;
 
@@ -423,7 +424,7 @@ mod tests {
     /// The sending end of a call of 100 ms, handled when 300 ms have passed.
     fn late_end(start_ns: u64) -> SharedEnd {
         let flow = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None },
+            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
             workload: WorkloadConfig::G711,
             echo_per_read: None,
             is_up: true,
@@ -489,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_datagram_that_waited_in_the_socket_was_held_by_this_host() {
-        let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None });
+        let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: false });
         let sockets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         sockets[0].connect(sockets[1].local_addr().unwrap()).unwrap();
         let [socket, peer] = sockets.map(Arc::new);
@@ -499,7 +500,8 @@ mod tests {
         let stamp = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         let stamp_ns = stamp.tv_sec * 1_000_000_000 + stamp.tv_nsec;
         std::thread::sleep(std::time::Duration::from_millis(30));
-        end.handle_datagram(&message, Some(stamp_ns));
+        let stamp_ns = Some(stamp_ns);
+        end.handle_datagram(&Received { from: None, to: None, stamp_ns, ecn: Ecn::NotEct, payload: &message });
         assert_eq!(peer.recv(&mut [0; 200]).unwrap(), 160, "it is echoed");
         let held = longest_turn(&end);
         assert!(held >= Duration::from_millis(29), "{held}");
@@ -516,7 +518,7 @@ mod tests {
         loop {
             std::io::Write::write_all(&mut peer, &[0]).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(5));
-            let (_, stamp_ns) = crate::sys::receive_stream(socket.as_fd(), &mut [0; 8]).unwrap();
+            let stamp_ns = crate::sys::receive_one(socket.as_fd(), &mut [0; 8]).unwrap().stamp_ns;
             let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
             let now_ns = now.tv_sec * 1_000_000_000 + now.tv_nsec;
             if stamp_ns.is_some_and(|stamp_ns| now_ns - stamp_ns >= 4_000_000) {

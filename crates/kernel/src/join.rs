@@ -8,13 +8,13 @@ use talkpath_flow::file::MAX_RANGES;
 use talkpath_flow::flow_info;
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
-    Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series,
+    EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series,
     SeriesKind,
 };
 use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::log::{EndLog, StateSample};
+use crate::log::{EndLog, EndTotals, StateSample};
 use crate::spec::FlowSpec;
 
 /// How a run ended, as far as fates depend on it.
@@ -54,6 +54,7 @@ pub fn flow_record(
         forward,
         echo,
         counters: counters(spec, sender, receiver, window),
+        ecn: ecn(flow, spec, sender, receiver),
         file: file(spec, receiver),
         tally: None,
     }
@@ -193,6 +194,25 @@ fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bo
     let used = sender.and_then(|sender| sender.totals.cc.clone());
     let cc = used.or_else(|| spec.transport.cc().map(str::to_owned));
     flow_info(flow, cc, Instant::from_nanos(spec.start_ns), clock_trusted)
+}
+
+/// What both ends know of marks.
+fn ecn(
+    flow: &Flow,
+    spec: &FlowSpec,
+    sender: Option<&EndLog>,
+    receiver: Option<&EndLog>,
+) -> Option<EcnRecord> {
+    let is_echo = spec.echo_per_read.is_some();
+    let of = |end: Option<&EndLog>, pick: fn(&EndTotals) -> Option<u64>| pick(&end?.totals);
+    let capable = sender.and_then(|sender| sender.totals.takes_marks);
+    (flow.transport.wants_ecn() || capable == Some(true)).then(|| EcnRecord {
+        capable,
+        marked_forward: of(receiver, |totals| totals.marked),
+        marked_return: of(sender, |totals| totals.marked).filter(|_| is_echo),
+        echoed_forward: of(sender, |totals| totals.echoed),
+        echoed_return: of(receiver, |totals| totals.echoed).filter(|_| is_echo),
+    })
 }
 
 /// What the receiver found of the flow's file; its words are a far end's, so they are cut to what can be

@@ -62,6 +62,15 @@ pub struct EndTotals {
     pub retransmissions: Option<u64>,
     /// Retransmission timeouts.
     pub timeouts: Option<u64>,
+    /// Whether this end's packets take marks.
+    #[serde(default)]
+    pub takes_marks: Option<bool>,
+    /// Datagrams that came to this end marked.
+    #[serde(default)]
+    pub marked: Option<u64>,
+    /// Segments of this end that were delivered as acknowledgements with an echo of a mark said.
+    #[serde(default)]
+    pub echoed: Option<u64>,
     /// ns between warm-up and duration during which a message waited for room.
     pub(crate) blocked_ns: u64,
     /// Why messages were refused: the system's words, and how many each.
@@ -361,7 +370,7 @@ mod tests {
         assert_eq!(copy, log.rows());
         let ours = |at: u64| Instant::from_nanos(at);
         let spec = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None },
+            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
             workload: WorkloadConfig::G711,
             echo_per_read: Some(false),
             is_up: true,

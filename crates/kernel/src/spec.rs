@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_minute_of_voice_is_bounded_by_its_clock() {
-        let udp = TransportSpec::Udp { receive_buffer: None };
+        let udp = TransportSpec::Udp { receive_buffer: None, ecn: false };
         let voice = flow(udp, WorkloadConfig::G711);
         assert_eq!(voice.message_bound(60_000_000_000), 3001);
         assert_eq!(voice.payload_rate(), 64_000);
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_the_far_end_sends_within_a_second_is_counted_with_and_without_a_clock() {
-        let udp = || TransportSpec::Udp { receive_buffer: None };
+        let udp = || TransportSpec::Udp { receive_buffer: None, ecn: false };
         let tcp = || {
             let cc = "cubic".to_owned();
             TransportSpec::Tcp { nodelay: true, cc, mss: None, send_buffer: None, receive_buffer: None }
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_transfer_over_udp_knows_the_size_of_each_of_its_datagrams() {
-        let udp = TransportSpec::Udp { receive_buffer: None };
+        let udp = TransportSpec::Udp { receive_buffer: None, ecn: false };
         let file = |bytes| WorkloadConfig::File {
             source: String::new(),
             bytes: Bytes::new(bytes),
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn what_no_datagram_holds_is_refused_before_it_is_sent() {
-        let udp = TransportSpec::Udp { receive_buffer: None };
+        let udp = TransportSpec::Udp { receive_buffer: None, ecn: false };
         for (size, fits) in [(0, false), (1, true), (65_507, true), (65_508, false)] {
             let spec = flow(udp.clone(), cbr(1000, size));
             assert_eq!(spec.check().is_ok(), fits, "{size} B");

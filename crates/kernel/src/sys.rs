@@ -14,8 +14,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::ioctl::{Getter, ioctl};
 use rustix::net::sockopt;
 use socket2::{MsgHdr, SockAddr, SockAddrStorage, SockRef};
+use talkpath_units::Ecn;
 
-use crate::ancillary::{self, ControlMessage, messages};
+use crate::ancillary::{self, ControlMessage, ECT_0, messages};
 
 /// Datagrams taken with one system call.
 const BATCH: usize = 32;
@@ -29,6 +30,8 @@ pub struct Received<'a> {
     pub to: Option<IpAddr>,
     /// CLOCK_REALTIME at which the kernel took it from the device, ns since 1970.
     pub stamp_ns: Option<i64>,
+    /// Its ECN field, if the socket reports that ([`SocketSwitch::MarksV4`]); else not ECN-capable.
+    pub ecn: Ecn,
     /// The payload.
     pub payload: &'a [u8],
 }
@@ -116,12 +119,14 @@ impl ReceiveBatch {
                 from: address(name, header.msg_hdr.msg_namelen),
                 to: None,
                 stamp_ns: None,
+                ecn: Ecn::NotEct,
                 payload: &self.data[index * DATAGRAM..index * DATAGRAM + length],
             };
             for message in messages(filled(&self.control[index], &header.msg_hdr)) {
                 match message {
                     ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
                     ControlMessage::To(address) => received.to = Some(address),
+                    ControlMessage::Ecn(ecn) => received.ecn = ecn,
                 }
             }
             each(received);
@@ -165,7 +170,7 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// Sends one datagram from `from` (one of this host's addresses, so that the answer of a host with many comes
 /// from the one that was asked) to `to`. `v6_socket` says which family the socket is of: IPv4 then goes
-/// mapped.
+/// mapped. It leaves with ECT(0) if `is_ect`.
 ///
 /// # Errors
 /// The system's.
@@ -175,7 +180,10 @@ pub(crate) fn send_from(
     payload: &[u8],
     from: IpAddr,
     to: SocketAddr,
+    is_ect: bool,
 ) -> io::Result<usize> {
+    // What goes mapped has IPv4's header.
+    let has_v6_header = to.is_ipv6();
     let to = match (v6_socket, to) {
         (true, SocketAddr::V4(v4)) => {
             SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0))
@@ -184,27 +192,28 @@ pub(crate) fn send_from(
     };
     let to = SockAddr::from(to);
     let mut control = ancillary::Buffer::new();
-    let source = match (v6_socket, from) {
-        (true, IpAddr::V4(ip)) => control.put_source(IpAddr::V6(ip.to_ipv6_mapped())),
-        (true, IpAddr::V6(_)) | (false, IpAddr::V4(_)) => control.put_source(from),
-        (false, IpAddr::V6(_)) => &[],
+    let mut end = match (v6_socket, from) {
+        (true, IpAddr::V4(ip)) => control.put_source(0, IpAddr::V6(ip.to_ipv6_mapped())),
+        (true, IpAddr::V6(_)) | (false, IpAddr::V4(_)) => control.put_source(0, from),
+        (false, IpAddr::V6(_)) => 0,
     };
+    if is_ect {
+        end = control.put_ect(end, has_v6_header);
+    }
     let buffers = [IoSlice::new(payload)];
-    let header = MsgHdr::new().with_addr(&to).with_buffers(&buffers).with_control(source);
+    let header = MsgHdr::new().with_addr(&to).with_buffers(&buffers).with_control(&control.0[..end]);
     SockRef::from(&socket).sendmsg(&header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
 }
 
-/// Reads from a stream into `buffer` without blocking. If [`SocketSwitch::KernelStamps`] is on, also returns
-/// when the kernel took the segment that the last byte came in (ns since 1970, CLOCK_REALTIME). Segments that
-/// wait are merged, and then share the stamp of the one merged last (`tcp_try_coalesce` of
-/// net/ipv4/tcp_input.c).
+/// Reads from a stream, or a datagram of a connected socket, into `buffer` without blocking, with what the
+/// kernel says beside it.
 ///
 /// On libc because rustix's recvmsg reads descriptors and credentials only, and socket2's takes buffers that
 /// may be uninitialised, into which `buffer` cannot be turned safely.
 ///
 /// # Errors
 /// The system's: `WouldBlock` if nothing waits.
-pub(crate) fn receive_stream(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<i64>)> {
+pub(crate) fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<ReceivedOne> {
     let mut control = ancillary::Buffer::new();
     let mut iovec = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut header = empty_header();
@@ -216,11 +225,28 @@ pub(crate) fn receive_stream(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::R
     // here until the call returns.
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    let stamp = messages(filled(&control, &header)).find_map(|message| match message {
-        ControlMessage::Stamp(stamp) => Some(stamp),
-        ControlMessage::To(_) => None,
-    });
-    Ok((count, stamp))
+    let mut received = ReceivedOne { count, stamp_ns: None, ecn: Ecn::NotEct };
+    for message in messages(filled(&control, &header)) {
+        match message {
+            ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
+            ControlMessage::Ecn(ecn) => received.ecn = ecn,
+            ControlMessage::To(_) => {}
+        }
+    }
+    Ok(received)
+}
+
+/// What [`receive_one`] read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedOne {
+    /// Bytes.
+    pub(crate) count: usize,
+    /// If [`SocketSwitch::KernelStamps`] is on: when the kernel took the segment that the last byte came in (ns
+    /// since 1970, CLOCK_REALTIME). Segments that wait are merged, and then share the stamp of the one merged
+    /// last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
+    pub(crate) stamp_ns: Option<i64>,
+    /// See [`Received::ecn`].
+    pub(crate) ecn: Ecn,
 }
 
 /// Switches an integer socket option on.
@@ -232,8 +258,25 @@ pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()>
         SocketSwitch::KernelStamps => (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
         SocketSwitch::PacketInfoV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
         SocketSwitch::PacketInfoV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        SocketSwitch::MarksV4 => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+        SocketSwitch::MarksV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
     };
     set_option(socket, level, name, [1])
+}
+
+/// Has the datagrams of a connected `socket` leave with ECT(0) (RFC 3168 §5), and marks of those that come
+/// reported.
+///
+/// # Errors
+/// The system's.
+pub fn use_ecn(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
+    let (level, name, marks) = if is_v6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, SocketSwitch::MarksV6)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_TOS, SocketSwitch::MarksV4)
+    };
+    set_option(socket, level, name, [ECT_0])?;
+    switch_on(socket, marks)
 }
 
 /// Has the kernel hand back a copy of each datagram that `socket` sends, stamped when it goes to the device.
@@ -310,6 +353,10 @@ pub enum SocketSwitch {
     PacketInfoV4,
     /// IPV6_RECVPKTINFO: the same for IPv6.
     PacketInfoV6,
+    /// IP_RECVTOS: report marks of datagrams with IPv4's header.
+    MarksV4,
+    /// IPV6_RECVTCLASS: the same for IPv6.
+    MarksV6,
 }
 
 /// What the kernel's TCP lets one see of a connection (`struct tcp_info` of linux/tcp.h).
@@ -335,6 +382,11 @@ pub(crate) struct TcpInfo {
     pub(crate) data_segs_out: u32,
     /// Retransmission timeouts that fired; `None` before Linux 6.7.
     pub(crate) total_rto: Option<u16>,
+    /// Whether both ends agreed on ECN (TCPI_OPT_ECN).
+    pub(crate) takes_marks: bool,
+    /// Segments with data that were delivered as acknowledgements with an echo of a mark said; `None` before
+    /// Linux 4.18.
+    pub(crate) delivered_ce: Option<u32>,
 }
 
 /// Reads TCP_INFO.
@@ -359,6 +411,8 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         total_retrans: u32_at(100),
         data_segs_out: u32_at(156),
         total_rto: (length >= 242).then(|| u16::from_ne_bytes([low, high])),
+        takes_marks: u32_at(4).to_ne_bytes()[1] & TCPI_OPT_ECN != 0,
+        delivered_ce: (length >= 200).then(|| u32_at(196)),
     })
 }
 
@@ -377,6 +431,8 @@ pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(figures[DROPS])
 }
 
+/// linux/tcp.h.
+const TCPI_OPT_ECN: u8 = 8;
 /// SK_MEMINFO_DROPS of linux/sock_diag.h.
 const DROPS: usize = 8;
 /// linux/if_packet.h.
@@ -422,4 +478,67 @@ pub(crate) fn become_fifo(priority: libc::c_int) -> io::Result<()> {
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd as _;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The ECN field with which a datagram comes that `send` gave to a socket of this address.
+    fn came_with(socket: &UdpSocket, send: impl Fn(SocketAddr) -> io::Result<usize>) -> Ecn {
+        let to = socket.local_addr().unwrap();
+        assert_eq!(send(to).unwrap(), 4);
+        std::thread::sleep(Duration::from_millis(20));
+        let mut found = None;
+        ReceiveBatch::default().receive(socket.as_fd(), |datagram| found = Some(datagram.ecn)).unwrap();
+        found.unwrap()
+    }
+
+    /// RFC 3168 §5, over IPv4, IPv6, and IPv4 through a socket of IPv6 as a server's is.
+    #[test]
+    fn datagrams_leave_with_the_codepoint_and_their_marks_are_read() {
+        for (near, far, is_v6) in [("127.0.0.1:0", "127.0.0.1:0", false), ("[::1]:0", "[::1]:0", true)] {
+            let (near, far) = (UdpSocket::bind(near).unwrap(), UdpSocket::bind(far).unwrap());
+            let marks = if is_v6 { SocketSwitch::MarksV6 } else { SocketSwitch::MarksV4 };
+            switch_on(far.as_fd(), marks).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::NotEct);
+            use_ecn(near.as_fd(), is_v6).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::Ect0);
+            // What a router would write.
+            let (level, name) =
+                if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+            set_option(near.as_fd(), level, name, [0b11]).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::Ce);
+            let mut buffer = [0; 8];
+            near.send_to(b"data", far.local_addr().unwrap()).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            let one = receive_one(far.as_fd(), &mut buffer).unwrap();
+            assert_eq!((one.count, one.ecn), (4, Ecn::Ce));
+        }
+        let server = UdpSocket::bind("[::]:0").unwrap();
+        for (client, marks, from) in
+            [("127.0.0.1:0", SocketSwitch::MarksV4, "127.0.0.1"), ("[::1]:0", SocketSwitch::MarksV6, "::1")]
+        {
+            let client = UdpSocket::bind(client).unwrap();
+            switch_on(client.as_fd(), marks).unwrap();
+            for (is_ect, expected) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
+                let from = from.parse().unwrap();
+                let send = |to| send_from(server.as_fd(), true, b"data", from, to, is_ect);
+                assert_eq!(came_with(&client, send), expected);
+            }
+            switch_on(server.as_fd(), SocketSwitch::MarksV4).unwrap();
+            switch_on(server.as_fd(), SocketSwitch::MarksV6).unwrap();
+            use_ecn(client.as_fd(), matches!(marks, SocketSwitch::MarksV6)).unwrap();
+            let port = server.local_addr().unwrap().port();
+            client.send_to(b"data", SocketAddr::new(from.parse().unwrap(), port)).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            let mut found = None;
+            ReceiveBatch::default().receive(server.as_fd(), |datagram| found = Some(datagram.ecn)).unwrap();
+            assert_eq!(found, Some(Ecn::Ect0), "{from}");
+        }
+    }
 }

@@ -90,7 +90,7 @@ pub fn receive_datagrams(flows: &[(Arc<UdpSocket>, Arc<SharedEnd>)], stop: &Atom
             }
             // An error here is an ICMP message about something sent before: it says nothing of what arrives.
             let _ = batch.receive(socket.as_fd(), |datagram: Received<'_>| {
-                end.handle_datagram(datagram.payload, datagram.stamp_ns);
+                end.handle_datagram(&datagram);
             });
         }
     }
@@ -236,7 +236,7 @@ mod tests {
         socket.connect(sink.local_addr().unwrap()).unwrap();
         socket.set_nonblocking(true).unwrap();
         let flow = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None },
+            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
             workload: WorkloadConfig::Cbr { rate: Rate::from_bps(rate * size * 8), size: Bytes::new(size) },
             echo_per_read: None,
             is_up: false,

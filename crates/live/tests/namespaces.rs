@@ -15,6 +15,7 @@ use crate::support::{self, cbr, down, echo, run, scenario, voice};
 use talkpath_live::{ServeOptions, Server};
 use talkpath_measure::{Fate, LegRecord, RunRecord};
 use talkpath_scenario::{EchoWrite, Scenario};
+use talkpath_transport::TransportConfig;
 use talkpath_units::{Duration, Instant};
 
 /// Counts of one leg.
@@ -282,6 +283,47 @@ fn what_a_stream_waits_behind_a_lost_segment_is_not_the_far_hosts_turn_round() {
         println!("{late} of {} waited; {turns:?}", there.len());
         assert_eq!((turns.flow.as_str(), turns.count), ("call", there.len() as u64));
         assert!(turns.p99 < Duration::from_millis(100), "{turns:?}");
+    });
+}
+
+/// RFC 3168: the receiver of datagrams reads their marks, and a kernel's TCP counts what was delivered under
+/// the echo of one.
+#[test]
+fn what_the_path_marks_is_what_the_hosts_say_of_marks() {
+    undisturbed(|| {
+        let with_ecn = |mut flow: talkpath_scenario::Flow| {
+            match &mut flow.transport {
+                TransportConfig::Udp(config) => config.ecn = true,
+                TransportConfig::Tcp(config) => config.ecn = true,
+                TransportConfig::Dccp(_) => {}
+            }
+            flow
+        };
+        let marking = Impairment { mark: 0.2, seed: 5, ..Impairment::delay(Duration::from_millis(5)) };
+        let run = |flow, name| measure(marking, scenario(1500, vec![flow]), name);
+        let call = echo(with_ecn(cbr("call", "udp", 64, 160)), EchoWrite::PerMessage);
+        let outcome = match run(call, "marks-udp") {
+            Ok(outcome) => outcome,
+            Err(why) => return println!("SKIP: no namespaces here: {why}"),
+        };
+        let of = |way| Some(outcome.bridge.marked.iter().filter(|marked| **marked == way).count() as u64);
+        let ecn = outcome.record.flows[0].ecn.unwrap();
+        println!("{ecn:?}");
+        assert!(of(Way::Up) > Some(3) && of(Way::Down) > Some(3), "{:?}", outcome.bridge.marked);
+        assert_eq!((ecn.marked_forward, ecn.marked_return), (of(Way::Up), of(Way::Down)));
+        assert_eq!((ecn.capable, ecn.echoed_forward), (Some(true), None));
+        // A flow that does not want marks has none.
+        let outcome = run(cbr("call", "udp", 64, 160), "marks-none").unwrap();
+        assert_eq!((outcome.record.flows[0].ecn, outcome.bridge.marked.len()), (None, 0));
+        for direction in [|flow| flow, down] {
+            let flow = with_ecn(direction(cbr("call", "tcp-nodelay", 256, 160)));
+            let outcome = run(flow, "marks-tcp").unwrap();
+            let ecn = outcome.record.flows[0].ecn.unwrap();
+            println!("{ecn:?}");
+            let marked = outcome.bridge.marked.len() as u64;
+            assert!(marked > 3 && ecn.echoed_forward >= Some(marked), "{marked} {ecn:?}");
+            assert_eq!((ecn.capable, ecn.marked_forward), (Some(true), None));
+        }
     });
 }
 

@@ -29,7 +29,7 @@ mod testing;
 
 pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{
-    ClockRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord,
+    ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord,
     QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};

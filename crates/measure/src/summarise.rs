@@ -16,12 +16,12 @@ use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
 use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, state_age, trip};
 use crate::summary::{
-    CellSummary, Clock, DelayMs, DropsByCause, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs,
+    CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs,
     LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets, RunSummary, Settling,
     StateAgeMs, TurnRoundMs,
 };
 use crate::{
-    ClockRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,
+    ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,
     QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
 };
 
@@ -111,6 +111,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         cwnd_packets: flow.counters.cwnd_packets_mean.filter(|mean| mean.is_finite()),
         window_packets: flow.counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
+        ecn: flow.ecn.map(summarise_ecn),
         verdict,
         file: flow.file.as_ref().map(summarise_file),
     }
@@ -340,6 +341,11 @@ fn summarise_file(file: &FileRecord) -> FileSummary {
         missing_ranges: file.missing_ranges,
         kept_as: file.kept_as.clone(),
     }
+}
+
+const fn summarise_ecn(ecn: EcnRecord) -> EcnSummary {
+    let EcnRecord { capable, marked_forward, marked_return, echoed_forward, echoed_return } = ecn;
+    EcnSummary { capable, marked_forward, marked_return, echoed_forward, echoed_return }
 }
 
 fn retransmit_rate(counters: &FlowCounters) -> Option<f64> {

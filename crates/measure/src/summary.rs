@@ -317,12 +317,30 @@ pub struct FlowSummary {
     pub window_packets: Option<f64>,
     /// Written, unacknowledged bytes.
     pub send_buffer_bytes: Option<MeanMax>,
+    /// Its marks; `None` if the scenario wants no ECN for it and its hosts did not agree on ECN by themselves.
+    #[serde(default)]
+    pub ecn: Option<EcnSummary>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible; `None` if the workload is no
     /// burst.
     pub verdict: Option<String>,
     /// The file that it carried; `None` in `sim`, and for other workloads.
     #[serde(default)]
     pub file: Option<FileSummary>,
+}
+
+/// Explicit congestion notification of one flow (RFC 3168), over the whole run; `None` if it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EcnSummary {
+    /// Whether its packets take marks.
+    pub capable: Option<bool>,
+    /// Packets that came to the receiver marked.
+    pub marked_forward: Option<u64>,
+    /// Packets that came back to the sender marked, for echo flows.
+    pub marked_return: Option<u64>,
+    /// Packets of TCP delivered under an echo of a mark; more than were marked.
+    pub echoed_forward: Option<u64>,
+    /// The same of the way back, for echo flows.
+    pub echoed_return: Option<u64>,
 }
 
 /// A call as its listener hears it; of a call in both directions the worse one.

@@ -62,6 +62,7 @@ pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
         forward,
         echo: None,
         counters: FlowCounters::default(),
+        ecn: None,
         file: None,
         tally: None,
     }

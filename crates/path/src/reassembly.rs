@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::fragment::{FragmentRange, IPV4_HEADER};
 
@@ -43,6 +43,9 @@ pub enum Reassembled {
     Whole {
         /// Its size as one IPv4 packet, header included.
         wire_size: Bytes,
+        /// Its ECN field: Congestion Experienced if a fragment came with it (RFC 3168 §5.3). But for marks all
+        /// fragments have the field of their datagram.
+        ecn: Ecn,
     },
     /// More fragments are needed.
     Incomplete,
@@ -56,6 +59,8 @@ struct Partial {
     deadline: Instant,
     /// Payload in all, once the last fragment has come.
     total: Option<u32>,
+    /// A fragment came marked.
+    is_marked: bool,
     /// Which bytes are there: [start, end), apart from each other, in order.
     there: Vec<(u32, u32)>,
 }
@@ -75,20 +80,21 @@ impl<K: Ord + Copy> Reassembly<K> {
     }
 
     /// A fragment of datagram `key` arrives. A whole datagram passes as it is.
-    pub fn handle_fragment(&mut self, key: K, fragment: FragmentRange, now: Instant) -> Reassembled {
+    pub fn handle_fragment(&mut self, key: K, fragment: FragmentRange, ecn: Ecn, now: Instant) -> Reassembled {
         if fragment.is_whole() {
-            return Reassembled::Whole { wire_size: fragment.wire_size() };
+            return Reassembled::Whole { wire_size: fragment.wire_size(), ecn };
         }
         let Some(partial) = self.partial.get_mut(&key) else {
-            return self.begin(key, fragment, now);
+            return self.begin(key, fragment, ecn, now);
         };
         let before = partial.bytes_there();
-        partial.add(fragment);
+        partial.add(fragment, ecn);
+        let ecn = if partial.is_marked { Ecn::Ce } else { ecn };
         self.held = self.held - before + partial.bytes_there();
         match partial.is_whole() {
             Some(wire_size) => {
                 self.forget(key);
-                Reassembled::Whole { wire_size }
+                Reassembled::Whole { wire_size, ecn }
             }
             None => Reassembled::Incomplete,
         }
@@ -115,13 +121,13 @@ impl<K: Ord + Copy> Reassembly<K> {
     }
 
     /// The first fragment to come of a datagram.
-    fn begin(&mut self, key: K, fragment: FragmentRange, now: Instant) -> Reassembled {
+    fn begin(&mut self, key: K, fragment: FragmentRange, ecn: Ecn, now: Instant) -> Reassembled {
         if self.held >= self.memory {
             return Reassembled::Refused;
         }
         let deadline = now.saturating_add(self.timeout);
-        let mut partial = Partial { deadline, total: None, there: Vec::new() };
-        partial.add(fragment);
+        let mut partial = Partial { deadline, total: None, is_marked: false, there: Vec::new() };
+        partial.add(fragment, ecn);
         self.held += partial.bytes_there();
         self.partial.insert(key, partial);
         self.deadlines.insert((deadline, key));
@@ -137,8 +143,9 @@ impl<K: Ord + Copy> Reassembly<K> {
 }
 
 impl Partial {
-    /// Marks the fragment's bytes as there.
-    fn add(&mut self, fragment: FragmentRange) {
+    /// Notes the fragment's bytes as there, and its mark.
+    fn add(&mut self, fragment: FragmentRange, ecn: Ecn) {
+        self.is_marked |= ecn == Ecn::Ce;
         let (mut start, mut end) = (fragment.offset, fragment.end());
         if !fragment.more {
             self.total = Some(end);
@@ -183,11 +190,24 @@ mod tests {
     fn a_datagram_is_whole_when_its_last_missing_byte_comes() {
         let mut reassembly = Reassembly::default();
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]] {
-            let results = order.map(|part| reassembly.handle_fragment(7, parts()[part], at(0)));
-            let whole = Reassembled::Whole { wire_size: Bytes::new(4000) };
+            let results = order.map(|part| reassembly.handle_fragment(7, parts()[part], Ecn::NotEct, at(0)));
+            let whole = Reassembled::Whole { wire_size: Bytes::new(4000), ecn: Ecn::NotEct };
             assert_eq!(results, [Reassembled::Incomplete, Reassembled::Incomplete, whole]);
             assert_eq!((reassembly.incomplete(), reassembly.poll_timeout()), (0, None));
             assert_eq!(reassembly.held, Bytes::ZERO);
+        }
+    }
+
+    /// RFC 3168 §5.3.
+    #[test]
+    fn a_datagram_with_a_marked_fragment_is_marked() {
+        for marked in [None, Some(0), Some(1), Some(2)] {
+            let mut reassembly = Reassembly::default();
+            let ecn = |part| if marked == Some(part) { Ecn::Ce } else { Ecn::Ect0 };
+            let last = (0..3).map(|part| reassembly.handle_fragment(7, parts()[part], ecn(part), at(0))).last();
+            let expected = if marked.is_some() { Ecn::Ce } else { Ecn::Ect0 };
+            let whole = Reassembled::Whole { wire_size: Bytes::new(4000), ecn: expected };
+            assert_eq!(last, Some(whole), "{marked:?}");
         }
     }
 
@@ -195,7 +215,7 @@ mod tests {
     fn a_duplicate_fragment_fills_no_hole() {
         let mut reassembly = Reassembly::default();
         for part in [0, 0, 2, 2, 0] {
-            assert_eq!(reassembly.handle_fragment(7, parts()[part], at(0)), Reassembled::Incomplete);
+            assert_eq!(reassembly.handle_fragment(7, parts()[part], Ecn::NotEct, at(0)), Reassembled::Incomplete);
         }
         assert_eq!(reassembly.held, Bytes::new(1480 + 1020));
     }
@@ -204,28 +224,28 @@ mod tests {
     #[test]
     fn a_datagram_is_given_up_at_a_fixed_time_after_its_first_fragment() {
         let mut reassembly = Reassembly::new(Duration::from_secs(60), LINUX_MEMORY);
-        reassembly.handle_fragment("a", parts()[0], at(0));
-        reassembly.handle_fragment("b", parts()[0], at(1));
-        reassembly.handle_fragment("a", parts()[1], at(50));
+        reassembly.handle_fragment("a", parts()[0], Ecn::NotEct, at(0));
+        reassembly.handle_fragment("b", parts()[0], Ecn::NotEct, at(1));
+        reassembly.handle_fragment("a", parts()[1], Ecn::NotEct, at(50));
         assert_eq!(reassembly.poll_timeout(), Some(at(60)));
         assert_eq!(reassembly.poll_expired(at(59)), None);
         assert_eq!(reassembly.poll_expired(at(60)), Some("a"));
         assert_eq!(reassembly.poll_expired(at(60)), None);
         assert_eq!(reassembly.poll_timeout(), Some(at(61)));
         // What comes after begins anew and is not whole.
-        assert_eq!(reassembly.handle_fragment("a", parts()[2], at(61)), Reassembled::Incomplete);
+        assert_eq!(reassembly.handle_fragment("a", parts()[2], Ecn::NotEct, at(61)), Reassembled::Incomplete);
     }
 
     #[test]
     fn full_memory_turns_new_datagrams_away_and_finishes_old_ones() {
         let mut reassembly = Reassembly::new(LINUX_TIMEOUT, Bytes::new(2000));
-        assert_eq!(reassembly.handle_fragment(1, parts()[0], at(0)), Reassembled::Incomplete);
-        assert_eq!(reassembly.handle_fragment(2, parts()[0], at(0)), Reassembled::Incomplete);
-        assert_eq!(reassembly.handle_fragment(3, parts()[0], at(0)), Reassembled::Refused);
-        assert_eq!(reassembly.handle_fragment(1, parts()[1], at(0)), Reassembled::Incomplete);
-        let whole = Reassembled::Whole { wire_size: Bytes::new(4000) };
-        assert_eq!(reassembly.handle_fragment(1, parts()[2], at(0)), whole);
-        assert_eq!(reassembly.handle_fragment(3, parts()[0], at(0)), Reassembled::Incomplete);
+        assert_eq!(reassembly.handle_fragment(1, parts()[0], Ecn::NotEct, at(0)), Reassembled::Incomplete);
+        assert_eq!(reassembly.handle_fragment(2, parts()[0], Ecn::NotEct, at(0)), Reassembled::Incomplete);
+        assert_eq!(reassembly.handle_fragment(3, parts()[0], Ecn::NotEct, at(0)), Reassembled::Refused);
+        assert_eq!(reassembly.handle_fragment(1, parts()[1], Ecn::NotEct, at(0)), Reassembled::Incomplete);
+        let whole = Reassembled::Whole { wire_size: Bytes::new(4000), ecn: Ecn::NotEct };
+        assert_eq!(reassembly.handle_fragment(1, parts()[2], Ecn::NotEct, at(0)), whole);
+        assert_eq!(reassembly.handle_fragment(3, parts()[0], Ecn::NotEct, at(0)), Reassembled::Incomplete);
         assert_eq!(reassembly.incomplete(), 2);
     }
 
@@ -234,8 +254,8 @@ mod tests {
         let mut reassembly = Reassembly::default();
         let whole = FragmentRange::whole(Bytes::new(188));
         assert_eq!(
-            reassembly.handle_fragment((0_u32, 0_u64), whole, at(0)),
-            Reassembled::Whole { wire_size: Bytes::new(188) }
+            reassembly.handle_fragment((0_u32, 0_u64), whole, Ecn::NotEct, at(0)),
+            Reassembled::Whole { wire_size: Bytes::new(188), ecn: Ecn::NotEct }
         );
         assert_eq!(reassembly.incomplete(), 0);
     }

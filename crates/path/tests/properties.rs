@@ -466,10 +466,10 @@ proptest! {
         let (last, rest) = parts.split_last().expect("there are several");
         let mut reassembly = Reassembly::default();
         for part in rest.iter().chain(order.iter().map(|index| index.get(rest))) {
-            prop_assert_eq!(reassembly.handle_fragment(1_u8, *part, Instant::ZERO), Reassembled::Incomplete);
+            prop_assert_eq!(reassembly.handle_fragment(1_u8, *part, Ecn::NotEct, Instant::ZERO), Reassembled::Incomplete);
         }
-        let whole = Reassembled::Whole { wire_size: Bytes::new(total) };
-        prop_assert_eq!(reassembly.handle_fragment(1, *last, Instant::ZERO), whole);
+        let whole = Reassembled::Whole { wire_size: Bytes::new(total), ecn: Ecn::NotEct };
+        prop_assert_eq!(reassembly.handle_fragment(1, *last, Ecn::NotEct, Instant::ZERO), whole);
         prop_assert_eq!(reassembly.incomplete(), 0);
     }
 }

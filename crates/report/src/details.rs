@@ -1,7 +1,7 @@
 //! Every figure of every flow of one repetition: flows across, figures down. For the page, if there is room.
 
 use talkpath_measure::summary::{
-    Basis, CallSummary, DelayMs, Direction, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary,
+    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary,
     TurnRoundMs,
 };
 
@@ -25,7 +25,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 68] = [
+const FIGURES: [FigureText; 73] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -91,6 +91,15 @@ const FIGURES: [FigureText; 68] = [
     ("mean of cwnd and receiver's window, packets", |f| fixed(f.window_packets, 1)),
     ("mean send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.mean / 1e3), 1)),
     ("largest send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.max / 1e3), 1)),
+    ("takes marks (ECN)", |f| match f.ecn.and_then(|ecn| ecn.capable) {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => unknown(),
+    }),
+    ("marked on the way out, packets", |f| marks(f, |ecn| ecn.marked_forward)),
+    ("marked on the way back, packets", |f| marks(f, |ecn| ecn.marked_return)),
+    ("delivered under an echoed mark, out, packets", |f| marks(f, |ecn| ecn.echoed_forward)),
+    ("delivered under an echoed mark, back, packets", |f| marks(f, |ecn| ecn.echoed_return)),
     ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
     ("in words (Foderaro 1995)", |f| f.verdict.as_deref().map_or_else(unknown, printable)),
     ("file bytes received", |f| {
@@ -121,6 +130,10 @@ fn basis(call: &CallSummary) -> String {
         kind => format!("concealment {}", printable(kind)),
     };
     format!("{way}, {} playout, {concealment}", printable(&call.playout))
+}
+
+fn marks(flow: &FlowSummary, pick: fn(&EcnSummary) -> Option<u64>) -> String {
+    flow.ecn.as_ref().and_then(pick).map_or_else(unknown, count)
 }
 
 fn rtt(flow: &FlowSummary, pick: fn(&DelayMs) -> f64) -> String {

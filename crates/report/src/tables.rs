@@ -1,7 +1,7 @@
 //! Which figures stand in which column. The same grids become text and HTML.
 
 use talkpath_measure::ranking::Standing;
-use talkpath_measure::summary::{JudgedBy, LinkSummary, QueueDelayMs, RunSummary};
+use talkpath_measure::summary::{EcnSummary, JudgedBy, LinkSummary, QueueDelayMs, RunSummary};
 
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row, printable};
@@ -131,6 +131,8 @@ pub(crate) const MOS: &str = "MOS";
 pub(crate) const IN_TIME: &str = "in time";
 pub(crate) const CLUSTERS: &str = "two outcomes";
 pub(crate) const WAIT: &str = "wait in ";
+/// Titles the columns of what was delivered under an echo of a mark.
+pub(crate) const ECHOED: &str = "echoed, packets";
 
 /// A difference with its sign; zero has none.
 fn signed(value: f64) -> String {
@@ -276,6 +278,35 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
         display: None,
     });
     (!run.links.is_empty()).then(|| Grid { columns, rows: rows.collect() })
+}
+
+/// The marks of each flow that ECN was wanted for, in one repetition; `None` if nothing was marked.
+pub(crate) fn marks(run: &RunSummary) -> Option<Grid> {
+    let flows = || run.flows.iter().filter_map(|(name, flow)| Some((name, flow.ecn?)));
+    let counts = |ecn: &EcnSummary| {
+        [ecn.marked_forward, ecn.marked_return, ecn.echoed_forward, ecn.echoed_return]
+    };
+    if !flows().any(|(_, ecn)| counts(&ecn).into_iter().flatten().any(|packets| packets > 0)) {
+        return None;
+    }
+    let columns = vec![
+        Column::words("marks of"),
+        Column::words("takes them"),
+        Column::numbers("marked, packets", "out", 0),
+        Column::numbers("marked, packets", "back", 0),
+        Column::numbers(ECHOED, "out", 0),
+        Column::numbers(ECHOED, "back", 0),
+    ];
+    let rows = flows().map(|(name, ecn)| {
+        let takes = ecn.capable.map_or(UNKNOWN, |takes| if takes { "yes" } else { "no" });
+        let counts = counts(&ecn).map(|packets| packets.map_or_else(|| UNKNOWN.to_owned(), count));
+        Row {
+            cells: [short(name), takes.to_owned()].into_iter().chain(counts).collect(),
+            role: Role::Plain,
+            display: None,
+        }
+    });
+    Some(Grid { columns, rows: rows.collect() })
 }
 
 /// What the machine did to one repetition; `None` in `sim`.

@@ -85,7 +85,8 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         }
         print_grid(&mut out, &tables::flows(cell), style);
         let Some(run) = cell.run() else { continue };
-        for grid in [tables::groups(run), tables::links(run), tables::machine(run)].into_iter().flatten() {
+        let grids = [tables::groups(run), tables::links(run), tables::marks(run), tables::machine(run)];
+        for grid in grids.into_iter().flatten() {
             print_grid(&mut out, &grid, style);
         }
         if let Some(line) = tables::machine_line(run) {

@@ -6,7 +6,7 @@ use talkpath_measure::metrics::in_time;
 use talkpath_measure::summary::{Basis, JudgedBy, Summary};
 
 use crate::number::{UNKNOWN, counted};
-use crate::tables::{CLUSTERS, DIFFERENCE, IN_TIME, MOS, WAIT};
+use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
 use crate::verdict::{Verdict, rule};
 use crate::view::{CellView, Condition, DelayKind, Metric};
 
@@ -132,6 +132,9 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     terms.push(resent());
     let text = "how Foderaro (1995) would call a burst, by the mean delay";
     terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", text.to_owned())));
+    let text = "delivered while the receiver echoed a mark, which it does until the sender has answered (RFC 3168): more than \
+                 were marked";
+    terms.extend(shown.contains(ECHOED).then(|| ("echoed", text.to_owned())));
     if several {
         terms.push((
             "medians",

@@ -58,6 +58,7 @@ fn build_flow(
         tally: (!plan.rows).then(tally),
         info,
         features,
+        wants_ecn: transport.wants_ecn(),
         near: Endpoint::near(end(Role::Active, None), workload, window)
             .waking_up_within(flow.wake_up, sleep("near"))
             .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),

@@ -3,7 +3,7 @@
 use talkpath_flow::{Endpoint, FlowTaps};
 use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
-    Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
+    EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
 };
 use talkpath_path::Reassembly;
 use talkpath_transport::{Features, Levels, Observation};
@@ -24,6 +24,8 @@ pub(crate) struct SimFlow {
     pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
     pub(crate) features: Features,
+    /// Whether the scenario wants its packets to take marks.
+    pub(crate) wants_ecn: bool,
     /// Fragments on their way together, by identification; one for each end.
     pub(crate) near_reassembly: Reassembly<u32>,
     pub(crate) far_reassembly: Reassembly<u32>,
@@ -130,6 +132,19 @@ impl SimFlow {
         }
     }
 
+    /// What both ends know of marks.
+    fn ecn(&self) -> Option<EcnRecord> {
+        let (near, far) = (self.near.counters().ecn, self.far.counters().ecn);
+        let is_echo = self.taps.echo.is_some();
+        self.wants_ecn.then(|| EcnRecord {
+            capable: Some(near.capable),
+            marked_forward: Some(far.marked),
+            marked_return: is_echo.then_some(near.marked),
+            echoed_forward: near.echoed,
+            echoed_return: far.echoed.filter(|_| is_echo),
+        })
+    }
+
     /// The flow's record as of `now`, and its series.
     pub(crate) fn finish(mut self, now: Instant, series: &mut Vec<Series>) -> FlowRecord {
         let mut counted = self.near.counters();
@@ -140,6 +155,7 @@ impl SimFlow {
             counted.retransmissions += echoing.retransmissions;
             counted.timeouts += echoing.timeouts;
         }
+        let ecn = self.ecn();
         let send_buffer = self.meter.send_buffer.finish(now);
         let counters = FlowCounters {
             data_packets: Some(counted.data_packets),
@@ -177,6 +193,6 @@ impl SimFlow {
             }
             None => (forward.finish(ending), echo.map(|tap| tap.finish(ending))),
         };
-        FlowRecord { info: self.info, forward, echo, counters, file: None, tally: self.tally }
+        FlowRecord { info: self.info, forward, echo, counters, ecn, file: None, tally: self.tally }
     }
 }

@@ -237,16 +237,20 @@ impl Simulation {
     /// A packet, or a fragment of one, has come to its destination.
     #[inline(always)]
     fn deliver(&mut self, packet: PathPacket<PacketHandle>, now: Instant) {
-        if !packet.part().is_whole() && !self.reassemble(packet, now) {
-            return;
+        let mut ecn = packet.ecn();
+        if !packet.part().is_whole() {
+            match self.reassemble(packet, now) {
+                Some(whole) => ecn = whole,
+                None => return,
+            }
         }
         let side = destination(packet.direction());
-        self.step(packet.flow(), side, Some((packet.tag, packet.ecn())), now);
+        self.step(packet.flow(), side, Some((packet.tag, ecn)), now);
     }
 
-    /// Takes a fragment that has arrived. Returns true if its packet is whole now.
+    /// Takes a fragment that has arrived. Returns the ECN field of its packet if the packet is whole now.
     #[cold]
-    fn reassemble(&mut self, fragment: PathPacket<PacketHandle>, now: Instant) -> bool {
+    fn reassemble(&mut self, fragment: PathPacket<PacketHandle>, now: Instant) -> Option<Ecn> {
         let flow = &mut self.flows[fragment.flow() as usize];
         let reassembly = match destination(fragment.direction()) {
             Side::Near => &mut flow.near_reassembly,
@@ -255,14 +259,14 @@ impl Simulation {
         // A packet that is given up here was recorded as dropped when the path dropped one of its fragments.
         while reassembly.poll_expired(now).is_some() {}
         let identification = self.packets.get(fragment.tag).identification;
-        match reassembly.handle_fragment(identification, fragment.part(), now) {
+        match reassembly.handle_fragment(identification, fragment.part(), fragment.ecn(), now) {
             // All fragments of the packet have arrived, so none is left on the path. The endpoint takes the
             // packet.
-            Reassembled::Whole { .. } => return true,
+            Reassembled::Whole { ecn, .. } => return Some(ecn),
             Reassembled::Incomplete => self.take_off_path(fragment),
             Reassembled::Refused => self.record_drop(fragment, DropCause::Fragment),
         }
-        false
+        None
     }
 
     /// Lets the endpoint of a flow at `side` do everything that it can do now, and arms its timer. If a

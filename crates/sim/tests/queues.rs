@@ -105,6 +105,44 @@ fn a_message_that_codel_dropped_is_told_from_one_that_found_no_room() {
 }
 
 #[test]
+fn the_marks_of_a_flow_are_those_of_its_link() {
+    let behind = |transport: &str, workload: &str, queue: &str| {
+        common::run(&format!(
+            "name = \"x\"\nduration = \"60 s\"\n[path]\n\
+             up = {{ rate = \"1 Mbps\", delay = \"20 ms\", queue = {queue} }}\n\
+             down = {{ rate = \"1 Mbps\", delay = \"20 ms\", queue = {queue} }}\n\
+             [flow.a]\ntransport = {transport}\nworkload = {workload}\n"
+        ))
+    };
+    let codel = "{ kind = \"codel\", ecn = true }";
+    let burst = "{ kind = \"burst\", count = 500, size = \"1000 B\" }";
+    let udp = behind("{ kind = \"udp\", ecn = true }", burst, codel);
+    let ecn = udp.flows[0].ecn.expect("the scenario wants it");
+    assert!(udp.links[0].marked > 30 && udp.links[0].dropped == 0, "{:?}", udp.links[0]);
+    assert_eq!((ecn.capable, ecn.marked_forward), (Some(true), Some(udp.links[0].marked)));
+    assert_eq!((ecn.marked_return, ecn.echoed_forward), (None, None));
+    // Without the key nothing takes marks, and nothing is said of them.
+    let deaf = behind("\"udp\"", burst, codel);
+    assert!(deaf.flows[0].ecn.is_none() && deaf.links[0].marked == 0 && deaf.links[0].dropped_by_aqm > 30);
+    // A datagram of three packets is marked once (RFC 3168 §5.3). The first of each is what finds 20 waiting, or a
+    // later one: all are there at once.
+    let mark_at = "{ kind = \"drop-tail\", limit = \"500 packets\", mark_at = \"20 packets\" }";
+    let parts = "{ kind = \"burst\", count = 100, size = \"4000 B\" }";
+    let cut = behind("{ kind = \"udp\", ecn = true }", parts, mark_at);
+    let ecn = cut.flows[0].ecn.expect("the scenario wants it");
+    // 300 packets, of which one is in service and 20 wait unmarked: those of the first seven datagrams.
+    assert_eq!((cut.links[0].marked, ecn.marked_forward), (300 - 21, Some(100 - 7)));
+    // A connection with an echo, marked both ways. An echo of a mark goes on until the sender has answered (§6.1.3).
+    let call = "{ kind = \"cbr\", rate = \"1200 kbps\", size = \"1000 B\", echo = true }";
+    let tcp = behind("{ kind = \"tcp\", ecn = true }", call, codel);
+    let ecn = tcp.flows[0].ecn.expect("the scenario wants it");
+    assert_eq!(ecn.capable, Some(true));
+    assert!(ecn.marked_forward >= Some(tcp.links[0].marked) && tcp.links[0].marked > 5, "{ecn:?}");
+    assert!(ecn.echoed_forward >= ecn.marked_forward, "{ecn:?}");
+    assert!(ecn.marked_return >= Some(tcp.links[1].marked), "{ecn:?}");
+}
+
+#[test]
 fn the_delay_of_a_queue_over_time_is_recorded_with_its_figures() {
     let record = common::run(
         "name = \"x\"\nduration = \"10 s\"\npath = \"home-adsl\"\n\

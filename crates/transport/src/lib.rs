@@ -159,6 +159,20 @@ pub struct Counters {
     pub socket_buffer_drops: u64,
     /// Messages that the sender's own queue dropped.
     pub send_queue_drops: u64,
+    /// What it knows of marks.
+    pub ecn: EcnCounters,
+}
+
+/// What an end of a transport knows of marks (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnCounters {
+    /// Whether its own packets take marks.
+    pub capable: bool,
+    /// Packets that came marked, for which there was room.
+    pub marked: u64,
+    /// Packets with data that were delivered as acknowledgements with an echo of a mark said; `None` if the
+    /// protocol does not echo so.
+    pub echoed: Option<u64>,
 }
 
 /// Takes the packets that leave: the network, or what stands in for it. Any function of a [`Transmit`] is

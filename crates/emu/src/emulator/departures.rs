@@ -46,6 +46,7 @@ impl Emulator<'_> {
     fn depart(&mut self, decision: &Decision, is_ce: bool) -> bool {
         let slot = &mut self.slots[decision.tag as usize];
         let is_marked = is_ce && slot.parsed.ecn != Ecn::Ce;
+        self.flows[slot.flow as usize].marked[slot.direction as usize] += u64::from(is_ce);
         if is_marked && decision.part == slot.parsed.part {
             set_ce(&mut slot.bytes, &slot.parsed);
         }

@@ -3,7 +3,7 @@
 
 use talkpath_arena::RunPlan;
 use talkpath_kernel::join::{RunEnd, file_warnings, flow_record, series, unsent_warnings};
-use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
@@ -40,6 +40,14 @@ pub(super) fn record(
         turn_rounds.extend(turns.map(|turns| turns.record(&flow.name)));
         let (sender, receiver) = (Some(&near.log), Some(&far.log));
         let mut record = flow_record(flow, flow_spec, sender, receiver, window, RunEnd::Drained, true);
+        if flow_spec.transport.channel_kind() == ChannelKind::Connection
+            && let Some(ecn) = &mut record.ecn
+        {
+            // A kernel does not say how many of a connection's segments came marked.
+            let [forward, back] = emulated.flows[index].marked;
+            ecn.marked_forward = Some(forward);
+            ecn.marked_return = record.echo.is_some().then_some(back);
+        }
         watches[0].complete(&mut record.forward, !is_interrupted, &disturbance.unread[index]);
         if let Some(echo) = &mut record.echo {
             watches[1].complete(echo, !is_interrupted, &[]);

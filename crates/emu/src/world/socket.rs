@@ -7,7 +7,7 @@ use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
 use talkpath_kernel::spec::{ChannelKind, TransportSpec};
-use talkpath_kernel::sys::{SocketSwitch, set_option, switch_on};
+use talkpath_kernel::sys::{SocketSwitch, set_option, switch_on, use_ecn};
 use talkpath_scenario::IpVersion;
 
 use super::endpoint;
@@ -55,6 +55,9 @@ fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<
     socket.bind(&endpoint(plan.host, ip, plan.flow).into())?;
     socket.connect(&endpoint(plan.host.other(), ip, plan.flow).into())?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
+    if plan.transport.sets_ect() {
+        use_ecn(socket.as_fd(), ip == IpVersion::V6)?;
+    }
     match receive_buffer.filter(|_| !plan.is_sender) {
         Some(bytes) => socket.set_recv_buffer_size(usize::try_from(bytes).unwrap_or(usize::MAX))?,
         // The path must not lose what waits there for a late thread of ours; unprivileged, the system's own

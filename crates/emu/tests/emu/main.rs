@@ -10,6 +10,8 @@ mod life;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::collections::BTreeMap;
+
 use support::quiet::undisturbed;
 use support::{Ran, count, run};
 use talkpath_emu::{ReplayError, log_header, replay};
@@ -443,6 +445,12 @@ fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
             eprintln!("{up:?}");
             assert!(up.marked > 5, "{up:?}");
             assert_eq!((up.dropped, ran.record.flows[0].counters.retransmissions), (0, Some(0)), "{up:?}");
+            let ecn = ran.record.flows[0].ecn.unwrap();
+            eprintln!("{ecn:?}");
+            // The link counts until the end of the run, the flow until it has drained. Echoes go on until the
+            // sender has answered (RFC 3168 §6.1.3).
+            assert_eq!(ecn.capable, Some(true));
+            assert!(ecn.marked_forward >= Some(up.marked) && ecn.echoed_forward >= ecn.marked_forward, "{ecn:?}");
             // Slow start overshoots by as much as a window for a round trip; without an answer the queue
             // would fill.
             assert!(up.queue_packets_mean < 30.0 && up.utilisation > 0.8, "{up:?}");
@@ -450,6 +458,57 @@ fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
             assert_eq!((replayed.dropped, replayed.departed), (0, replayed.arrivals));
         });
     }
+}
+
+/// RFC 3168 §5: datagrams leave ECN-capable, and the receiver reads the mark that the emulator wrote.
+#[test]
+fn the_receiver_of_datagrams_counts_the_marks_of_the_emulated_queue() {
+    for ip in ["ipv4", "ipv6"] {
+        undisturbed(|| {
+            let Some(ran) = run(&r#"
+            name = "marks"
+            ip = "IP"
+            duration = "2 s"
+            [path]
+            up = { rate = "10 Mbps", delay = "10 ms", queue = { kind = "drop-tail", limit = "400 packets", mark_at = "20 packets" } }
+            down = { rate = "10 Mbps", delay = "10 ms" }
+            [flow.burst]
+            transport = { kind = "udp", ecn = true }
+            workload = { kind = "burst", count = 300, size = "1000 B" }
+            "#.replace("IP", ip))
+            else {
+                return;
+            };
+            let (up, ecn) = (ran.link("up"), ran.record.flows[0].ecn.unwrap());
+            eprintln!("{up:?} {ecn:?}");
+            assert!(up.marked > 200 && up.dropped == 0, "{up:?}");
+            assert_eq!((ecn.capable, ecn.marked_forward), (Some(true), Some(up.marked)));
+        });
+    }
+}
+
+/// The queue that makes a call unusable, and the one that cures it. The simulator's test has the same
+/// bounds (crates/sim/tests/queues.rs).
+#[test]
+fn fq_codel_on_the_uplink_cures_the_call_beside_a_kernels_upload() {
+    undisturbed(|| {
+        let round_trip = |path: &str| {
+            let ran = run(&format!(
+                "name = \"adsl\"\nduration = \"10 s\"\nwarm_up = \"4 s\"\npath = \"{path}\"\n\
+                 [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", echo = true }}\n\
+                 [flow.upload]\ntransport = {{ kind = \"tcp\", cc = \"cubic\" }}\nworkload = \"bulk\"\n"
+            ))?;
+            let summary = summarise(&ran.record, &BTreeMap::new());
+            let up = &summary.links["up"];
+            eprintln!("{path}: {:?} {up:?}", summary.flows["call"].round_trip_delay_ms);
+            let p50 = summary.flows["call"].round_trip_delay_ms.as_ref().unwrap().p50;
+            Some((p50, up.dropped_by.clone()))
+        };
+        let Some((sick, at_tail)) = round_trip("home-adsl") else { return };
+        let (cured, at_signal) = round_trip("home-adsl-fq").unwrap();
+        assert!(sick > 400.0 && cured < 70.0, "{sick} ms and {cured} ms");
+        assert!(at_tail.aqm == 0 && at_signal.aqm > 0, "{at_tail:?} {at_signal:?}");
+    });
 }
 
 /// RFC 8200 §4.5: the source fragments, for the smallest MTU of the flow's own route. §3: 40 B of header.

@@ -14,6 +14,7 @@ use super::route::UdpRoute;
 use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
+use crate::sys::Received;
 
 /// The occasion on which a channel's state may be sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +54,8 @@ pub(super) trait HostChannel: Channel {
     fn handle_timeout(&mut self, now: Instant);
 
     /// Takes a datagram that was received for this flow. Returns true if it is one of the flow's. If
-    /// `wants_data`, the channel keeps the datagram's bytes for the application's read. `stamp_ns` is the
-    /// kernel's receive time.
-    fn handle_datagram(&mut self, _payload: &[u8], _stamp_ns: Option<i64>, _wants_data: bool) -> bool {
+    /// `wants_data`, the channel keeps the datagram's bytes for the application's read.
+    fn handle_datagram(&mut self, _datagram: &Received<'_>, _wants_data: bool) -> bool {
         false
     }
 

@@ -34,6 +34,7 @@ use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
 use crate::spec::{DccpSpec, FlowSpec};
+use crate::sys::Received;
 
 /// A DCCP flow's channel.
 pub(super) struct DccpChannel {
@@ -199,9 +200,9 @@ impl HostChannel for DccpChannel {
         }
     }
 
-    fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>, wants_data: bool) -> bool {
+    fn handle_datagram(&mut self, datagram: &Received<'_>, wants_data: bool) -> bool {
         // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
-        let Ok(decoded) = decode(payload, Carrier::Udp) else { return false };
+        let Ok(decoded) = decode(datagram.payload, Carrier::Udp) else { return false };
         let Ports { source, destination } = decoded.ports;
         if (destination, source) != (self.ports.source, self.ports.destination) {
             return false;
@@ -213,7 +214,7 @@ impl HostChannel for DccpChannel {
                 self.unread.push_back((packet.message, decoded.data.to_vec()));
             }
         }
-        let stamp = self.clock.stamped(stamp_ns);
+        let stamp = self.clock.stamped(datagram.stamp_ns);
         self.now = self.now.max(stamp);
         self.arrived = Some(stamp);
         self.machine.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
@@ -268,6 +269,8 @@ impl HostChannel for DccpChannel {
         let counters = self.machine.counters();
         totals.data_packets = Some(counters.data_packets);
         totals.timeouts = Some(counters.timeouts);
+        // See the module's head.
+        totals.takes_marks = Some(false);
         totals.refusals.clone_from(&self.refusals);
         totals.unsent.clone_from(&self.unsent);
     }

@@ -15,9 +15,21 @@ use crate::sys::send_from;
 pub struct UdpRoute {
     /// The client's own connected socket, or the server's, shared by all flows.
     pub socket: Arc<UdpSocket>,
-    /// `None` for a connected socket. Otherwise the source address, the destination, and true if the socket
-    /// is an IPv6 socket.
-    pub unconnected: Option<(IpAddr, SocketAddr, bool)>,
+    /// Where they go, if the socket is not connected.
+    pub unconnected: Option<Unconnected>,
+}
+
+/// What a socket that is not connected needs for each datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Unconnected {
+    /// From which of our addresses.
+    pub from: IpAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// Whether the socket is IPv6.
+    pub is_v6: bool,
+    /// Whether it leaves with ECT(0). A connected socket has that set on it ([`crate::sys::use_ecn`]).
+    pub is_ect: bool,
 }
 
 impl UdpRoute {
@@ -30,7 +42,9 @@ impl UdpRoute {
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
         let send = || match self.unconnected {
             None => self.socket.send(payload),
-            Some((from, to, is_v6)) => send_from(self.socket.as_fd(), is_v6, payload, from, to),
+            Some(Unconnected { from, to, is_v6, is_ect }) => {
+                send_from(self.socket.as_fd(), is_v6, payload, from, to, is_ect)
+            }
         };
         match send() {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send().map(drop),

@@ -32,7 +32,7 @@ use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
 use crate::spec::FlowSpec;
-use crate::sys::{SocketSwitch, TcpInfo, receive_stream, send_queue, switch_on, tcp_info};
+use crate::sys::{ReceivedOne, SocketSwitch, TcpInfo, receive_one, send_queue, switch_on, tcp_info};
 use crate::wire::filling;
 
 /// A TCP flow's channel.
@@ -250,6 +250,9 @@ impl HostChannel for TcpChannel {
         if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
             let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
             totals.data_packets = Some(since(info.data_segs_out, self.at_open.data_segs_out));
+            totals.takes_marks = Some(info.takes_marks);
+            // None before the connection was open: a SYN takes no marks (RFC 3168 §6.1.1).
+            totals.echoed = info.delivered_ce.map(u64::from);
             totals.retransmissions = Some(since(info.total_retrans, self.at_open.total_retrans));
             totals.timeouts = info
                 .total_rto
@@ -351,7 +354,7 @@ impl TcpChannel {
             let socket = self.socket.as_mut()?;
             let buffer = &mut self.buffer[..limit];
             let read = match wants_stamps {
-                true => receive_stream(socket.as_fd(), buffer),
+                true => receive_one(socket.as_fd(), buffer).map(|ReceivedOne { count, stamp_ns, .. }| (count, stamp_ns)),
                 false => socket.read(buffer).map(|count| (count, None)),
             };
             match read {

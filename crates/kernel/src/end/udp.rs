@@ -29,7 +29,7 @@ use std::os::fd::AsFd;
 
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_transport::{Delivery, Observation};
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
 use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
@@ -39,7 +39,7 @@ use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
 use crate::spec::FlowSpec;
-use crate::sys::send_queue;
+use crate::sys::{Received, ReceivedOne, receive_one, send_queue};
 use crate::wire::{FILE_HEADER, MAX_UDP_PAYLOAD, read_header};
 
 /// A UDP flow's channel.
@@ -89,6 +89,8 @@ struct ReceivedDatagrams {
     message_in_bytes: Option<u64>,
     /// True if this end reads the socket by itself, false if datagrams are handed in.
     reads_socket: bool,
+    /// The number of datagrams that arrived marked.
+    marked: u64,
 }
 
 /// A message that has arrived.
@@ -211,13 +213,15 @@ impl HostChannel for UdpChannel {
         }
     }
 
-    fn handle_datagram(&mut self, payload: &[u8], stamp_ns: Option<i64>, _wants_data: bool) -> bool {
+    fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
+        let payload = datagram.payload;
         let Some(seq) = self.received.messages.number(&self.spec, payload) else { return false };
         if matches!(self.role, Role::Echo) || self.spec.file.is_some() {
             payload.clone_into(&mut self.received.bytes);
             self.received.message_in_bytes = Some(seq);
         }
-        let at = Some(self.clock.stamped(stamp_ns));
+        self.received.marked += u64::from(datagram.ecn == Ecn::Ce);
+        let at = Some(self.clock.stamped(datagram.stamp_ns));
         self.received.unread = Some(Arrived { seq, size: payload.len(), at });
         true
     }
@@ -247,6 +251,9 @@ impl HostChannel for UdpChannel {
     fn count(&self, totals: &mut EndTotals) {
         totals.data_packets = Some(self.sent);
         totals.refusals.clone_from(&self.refusals);
+        let takes_marks = self.spec.transport.sets_ect();
+        totals.takes_marks = Some(takes_marks);
+        totals.marked = takes_marks.then_some(self.received.marked);
     }
 
     fn was_open(&self) -> bool {
@@ -284,6 +291,7 @@ impl UdpChannel {
                 bytes: Vec::new(),
                 message_in_bytes: None,
                 reads_socket: false,
+                marked: 0,
             },
         }
     }
@@ -302,10 +310,11 @@ impl ReceivedDatagrams {
             return None;
         }
         loop {
-            match route.socket.recv(&mut self.bytes) {
-                Ok(size) => {
+            match receive_one(route.socket.as_fd(), &mut self.bytes) {
+                Ok(ReceivedOne { count: size, ecn, .. }) => {
                     self.message_in_bytes = self.messages.number(spec, &self.bytes[..size]);
                     if let Some(seq) = self.message_in_bytes {
+                        self.marked += u64::from(ecn == Ecn::Ce);
                         return Some(Arrived { seq, size, at: None });
                     }
                 }

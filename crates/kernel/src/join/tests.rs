@@ -29,7 +29,7 @@ fn flow() -> Flow {
 
 fn spec() -> FlowSpec {
     FlowSpec {
-        transport: TransportSpec::Udp { receive_buffer: None },
+        transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
         workload: WorkloadConfig::G711,
         echo_per_read: Some(false),
         is_up: true,

@@ -17,6 +17,9 @@ pub enum TransportSpec {
     Udp {
         /// SO_RCVBUF, if the scenario set it.
         receive_buffer: Option<u64>,
+        /// Whether datagrams leave with ECT(0) (RFC 3168 §5).
+        #[serde(default)]
+        ecn: bool,
     },
     /// TCP.
     Tcp {
@@ -76,6 +79,7 @@ impl TransportSpec {
             TransportConfig::Udp(config) => Self::Udp {
                 receive_buffer: receive_buffer
                     .or((!flow.receiver.service.is_zero()).then_some(config.socket_buffer.get())),
+                ecn: config.ecn,
             },
             TransportConfig::Dccp(config) => {
                 Self::Dccp(DccpSpec::new(config, flow.receiver.socket_buffer, mtu))
@@ -152,11 +156,19 @@ impl TransportSpec {
         }
     }
 
+    /// Whether its datagrams leave with ECT(0), set on the socket or beside each of them.
+    pub const fn sets_ect(&self) -> bool {
+        match self {
+            Self::Udp { ecn, .. } => *ecn,
+            Self::Tcp { .. } | Self::Dccp(_) => false,
+        }
+    }
+
     /// SO_RCVBUF of a UDP socket, if the scenario set it. A protocol that runs in this process has a buffer
     /// of its own instead.
     pub const fn datagram_buffer(&self) -> Option<u64> {
         match self {
-            Self::Udp { receive_buffer } => *receive_buffer,
+            Self::Udp { receive_buffer, .. } => *receive_buffer,
             Self::Tcp { .. } | Self::Dccp(_) => None,
         }
     }

@@ -80,6 +80,11 @@ fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
     let info = if address.is_ipv6() { SocketSwitch::PacketInfoV6 } else { SocketSwitch::PacketInfoV4 };
     switch_on(socket.as_fd(), info)?;
+    // An IPv6 socket takes IPv4, too.
+    switch_on(socket.as_fd(), SocketSwitch::MarksV4)?;
+    if address.is_ipv6() {
+        switch_on(socket.as_fd(), SocketSwitch::MarksV6)?;
+    }
     enlarge_receive_buffer(&socket);
     Ok(DatagramSocket { socket: std::sync::Arc::new(socket), is_v6: address.is_ipv6() })
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use talkpath_kernel::end::UdpRoute;
+use talkpath_kernel::end::{UdpRoute, Unconnected};
 use talkpath_kernel::sys::{ReceiveBatch, Received};
 use talkpath_kernel::wire::{read_registration, registered};
 
@@ -34,7 +34,7 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
         return register(socket, shared, datagram, from);
     }
     let Some(flow) = shared.flows().by_address.get(&from).cloned() else { return };
-    flow.end.handle_datagram(datagram.payload, datagram.stamp_ns);
+    flow.end.handle_datagram(datagram);
 }
 
 /// A source shows that it knows a flow's secret: from now on it is that flow's. Unknown secrets get no
@@ -48,7 +48,12 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     }
     let route = UdpRoute {
         socket: Arc::clone(&socket.socket),
-        unconnected: Some((datagram.to.unwrap_or(flow.local), from, socket.is_v6)),
+        unconnected: Some(Unconnected {
+            from: datagram.to.unwrap_or(flow.local),
+            to: from,
+            is_v6: socket.is_v6,
+            is_ect: flow.spec.transport.sets_ect(),
+        }),
     };
     let answer = registered(flow.token);
     // A flow that changes its address (an address translator forgot it) leaves the old one.

@@ -46,6 +46,9 @@ pub struct Impairment {
     pub forged: usize,
     /// Probability with which a TCP segment of any kind is lost.
     pub tcp_loss: f64,
+    /// Probability with which an ECN-capable packet is marked (RFC 3168 §5); if it is not zero, both hosts' TCP
+    /// offers ECN.
+    pub mark: f64,
     /// UDP payload bytes of a measured message, which tells it from registrations.
     pub size: usize,
     pub seed: u64,
@@ -63,6 +66,7 @@ impl Impairment {
             corrupt: 0.0,
             forged: 0,
             tcp_loss: 0.0,
+            mark: 0.0,
             size: 160,
             seed: 1,
         }
@@ -85,6 +89,8 @@ pub struct Log {
     pub given: Vec<(Way, u32)>,
     /// Of these, those that were changed.
     pub corrupted: Vec<(Way, u32)>,
+    /// Measured datagrams, and segments of TCP, that were marked.
+    pub marked: Vec<Way>,
 }
 
 impl Log {
@@ -118,6 +124,12 @@ impl Bridge {
     pub fn new(impairment: Impairment) -> Result<Self, String> {
         let (near, near_tun) = Namespace::new(NEAR, FAR)?;
         let (far, far_tun) = Namespace::new(FAR, NEAR)?;
+        if impairment.mark > 0.0 {
+            for host in [&near, &far] {
+                let set = host.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1"));
+                set.map_err(|error| format!("tcp_ecn: {error}"))?;
+            }
+        }
         let (stop, log) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Log::default())));
         let thread = std::thread::spawn({
             let (stop, log) = (Arc::clone(&stop), Arc::clone(&log));
@@ -255,6 +267,12 @@ fn forward(mut near: File, mut far: File, impairment: Impairment, stop: &AtomicB
                     buffer[count - 1] ^= 1;
                     log.lock().unwrap().corrupted.push((way, seq));
                 }
+                if impairment.mark > 0.0 && stream.chance(impairment.mark) && mark(&mut buffer[..count]) {
+                    let is_tcp = buffer[9] == 6;
+                    if is_tcp || seq.is_some() {
+                        log.lock().unwrap().marked.push(way);
+                    }
+                }
                 for extra in decide(&buffer[..count], way, &impairment, stream, log) {
                     number += 1;
                     let at = arrived + impairment.delay.as_nanos() + extra.as_nanos();
@@ -298,6 +316,22 @@ fn decide(
         (false, true) => vec![extra, extra],
         (false, false) => vec![extra],
     }
+}
+
+/// Marks an IPv4 packet that takes marks and has none (RFC 3168 §5); returns whether it did.
+fn mark(packet: &mut [u8]) -> bool {
+    if packet[0] >> 4 != 4 || !matches!(packet[1] & 0b11, 0b01 | 0b10) {
+        return false;
+    }
+    packet[1] |= 0b11;
+    packet[10..12].fill(0);
+    let header = usize::from(packet[0] & 15) * 4;
+    let words = packet[..header].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    packet[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    true
 }
 
 /// A datagram from nowhere (TEST-NET-3, RFC 5737) to the far host's port of the tests, with a wrong UDP

@@ -89,6 +89,7 @@ fn named(name: &str) -> FlowRecord {
         forward: LegRecord::default(),
         echo: None,
         counters: FlowCounters::default(),
+        ecn: None,
         file: None,
         tally: None,
     }

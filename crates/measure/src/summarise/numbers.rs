@@ -4,7 +4,7 @@
 //! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
 use crate::summary::{
-    CallSummary, DelayMs, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
+    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
     RtpStream, Settling, StateAgeMs, TurnRoundMs,
 };
 
@@ -93,6 +93,18 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     known!(first_to_last_received_ms, blocked_ms, retransmit_rate, retransmissions, timeouts);
     known!(cwnd_packets, window_packets);
     parts!(send_buffer_bytes: MeanMax { mean, max });
+    if let Some(ecn) = &flow.ecn {
+        let EcnSummary { capable: _, marked_forward, marked_return, echoed_forward, echoed_return } = ecn;
+        let counts = [
+            ("ecn.marked_forward", marked_forward),
+            ("ecn.marked_return", marked_return),
+            ("ecn.echoed_forward", echoed_forward),
+            ("ecn.echoed_return", echoed_return),
+        ];
+        for (path, packets) in counts {
+            packets.iter().for_each(|&packets| tell(path, packets as f64));
+        }
+    }
     if let Some(FileSummary { bytes, received_bytes, missing_ranges, .. }) = &flow.file {
         tell("file.bytes", *bytes as f64);
         received_bytes.iter().for_each(|&bytes| tell("file.received_bytes", bytes as f64));
@@ -195,6 +207,13 @@ mod tests {
             turn_round_ms: Some(TurnRoundMs { p50: next(), p90: next(), p99: next(), max: next() }),
             ipdv_ms: Some(IpdvMs { p50: next(), p90: next(), p95: next(), p99: next(), max: next() }),
             send_buffer_bytes: Some(MeanMax { mean: next(), max: next() }),
+            ecn: Some(EcnSummary {
+                capable: Some(true),
+                marked_forward: Some(123),
+                marked_return: Some(124),
+                echoed_forward: Some(125),
+                echoed_return: Some(126),
+            }),
             loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
             settling: Some(Settling {
                 settled_after_s: Some(102),

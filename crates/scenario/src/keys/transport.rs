@@ -33,6 +33,13 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
                     "memory that `linux` charges for a small datagram, besides 256 B for its sk_buff; `none` charges the next power of two, as \
                      kernels before 6.3 do. Kernels with wireless networks or tunnels have 640 B, or 704 B since 6.14",
                 ),
+                key(
+                    "ecn",
+                    Kind::Flag,
+                    Default::Is("false"),
+                    "whether datagrams leave ECN-capable (ECT(0), RFC 3168 §5), so that a queue can mark them instead of dropping them. \
+                     Nothing answers a mark",
+                ),
             ],
         },
         Variant { name: "tcp", doc: "TCP (RFC 9293) with Nagle's algorithm", keys: TCP_KEYS },

@@ -48,8 +48,8 @@ pub(crate) fn run_without_rows(text: &str) -> RunRecord {
 }
 
 /// Two numbers that change when anything in the records of the scenario does: with every row and series, and
-/// without rows. What links record of their queues' delay, drops and marks is not in them, but in
-/// [`link_digest`]: they are older.
+/// without rows. What links record of their queues' delay, drops and marks, and flows of their marks, is not in
+/// them, but in [`link_digest`]: they are older.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn digests(text: &str) -> [u64; 2] {
     [true, false].map(|rows| {
@@ -58,10 +58,11 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
         let mut links = Vec::new();
         for record in &mut records {
             record.series.retain(|series| series.kind != SeriesKind::QueueDelay);
+            record.flows.iter_mut().for_each(|flow| flow.ecn = None);
             let taken = core::mem::take(&mut record.links);
             links.push(format!("{:?}", taken.into_iter().map(LinkRecord::from).collect::<Vec<_>>()));
         }
-        let rest = format!("{records:?}");
+        let rest = format!("{records:?}").replace(", ecn: None", "");
         let mut rest = rest.split("links: []");
         digest
             .write_str(rest.next().expect("a split text has a first part"))
@@ -73,7 +74,8 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
     })
 }
 
-/// A number that changes when anything does that the links record, or the series of their delays.
+/// A number that changes when anything does that the links record, or the series of their delays, or the flows
+/// of their marks.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn link_digest(text: &str) -> u64 {
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);
@@ -81,6 +83,9 @@ pub(crate) fn link_digest(text: &str) -> u64 {
         let delays = record.series.iter().filter(|series| series.kind == SeriesKind::QueueDelay);
         write!(digest, "{:?} {:?}", record.links, delays.collect::<Vec<_>>())
             .expect("a digest takes all text");
+        for ecn in record.flows.iter().filter_map(|flow| flow.ecn) {
+            write!(digest, "{ecn:?}").expect("a digest takes all text");
+        }
     }
     digest.0
 }

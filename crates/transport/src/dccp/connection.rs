@@ -14,7 +14,7 @@ use super::numbers::{Numbers, Widths};
 use super::queues::{Inbox, SendQueue};
 use super::{AckHistory, Feature, Location, Options, Reset, ResetCode, Seq, ServiceCode};
 use crate::{
-    Counters, DccpConfig, Delivery, Ecn, Message, Observation, Packet, Refused, Role, Transmit, Transport,
+    Counters, DccpConfig, Delivery, Ecn, EcnCounters, Message, Observation, Packet, Refused, Role, Transmit, Transport,
 };
 
 /// One end of a DCCP connection.
@@ -61,6 +61,8 @@ pub struct Dccp {
     pub(super) mtu: u64,
     largest_message: Bytes,
     pub(super) data_packets: u64,
+    /// Packets that came marked.
+    marked: u64,
     pub(super) random: Stream,
 }
 
@@ -157,6 +159,7 @@ impl Dccp {
             mtu: path_mtu.get(),
             largest_message: largest_dccp_message(path_mtu),
             data_packets: 0,
+            marked: 0,
             random,
         };
         end.prefer();
@@ -197,6 +200,11 @@ impl Dccp {
     /// The largest message that this path takes.
     pub const fn largest_message(&self) -> Bytes {
         self.largest_message
+    }
+
+    /// True if packets leave ECN-capable: this end wants it, and the peer can read the field (RFC 4340 §12.1).
+    pub(super) fn takes_marks(&self) -> bool {
+        self.config.ecn && self.features.value(Feature::EcnIncapable, Location::Remote) == 0
     }
 
     /// What we take of features that the peer may negotiate.
@@ -365,6 +373,7 @@ impl Transport for Dccp {
 
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
         if let Packet::Dccp(packet) = packet {
+            self.marked += u64::from(ecn == Ecn::Ce);
             self.on_packet(**packet, ecn, now);
         }
     }
@@ -435,6 +444,7 @@ impl Transport for Dccp {
             fast_retransmits: 0,
             socket_buffer_drops: self.inbox.drops,
             send_queue_drops: self.queue.drops,
+            ecn: EcnCounters { capable: self.takes_marks(), marked: self.marked, echoed: None },
         }
     }
 }

@@ -226,7 +226,7 @@ impl Dccp {
             packet.seq = packet.seq.short();
             packet.ack = packet.ack.short();
         }
-        let is_capable = self.config.ecn && self.features.value(Feature::EcnIncapable, Location::Remote) == 0;
+        let is_capable = self.takes_marks();
         transmit(packet, if is_capable { Ecn::Ect0 } else { Ecn::NotEct })
     }
 

@@ -290,6 +290,7 @@ impl Core {
             fast_retransmits,
             socket_buffer_drops: 0,
             send_queue_drops: 0,
+            ecn: self.ecn.counters(),
         }
     }
 }

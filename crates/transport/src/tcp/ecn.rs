@@ -17,7 +17,7 @@
 //! Left out: the retransmission timer's role in a window of one segment (§6.1.2), which Linux leaves out too,
 //! the nonce, RFC 8311 and what builds on it (ECT(1), more accurate feedback, RFC 8511).
 
-use crate::{Ecn, Flags, Segment};
+use crate::{Ecn, EcnCounters, Flags, Segment};
 
 /// The state of ECN at one end.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,10 @@ pub(super) struct EcnState {
     reduced_at: Option<u64>,
     /// An echo reduced it last.
     reduced_by_echo: bool,
+    /// Packets that came marked.
+    marked: u64,
+    /// Packets that acknowledgements with an echo delivered.
+    echoed: u64,
 }
 
 /// RFC 3168 §6.1.1: both bits are set on an ECN-setup SYN.
@@ -56,6 +60,8 @@ impl EcnState {
             cwr_due: false,
             reduced_at: None,
             reduced_by_echo: false,
+            marked: 0,
+            echoed: 0,
         }
     }
 
@@ -88,6 +94,21 @@ impl EcnState {
         if self.is_strict && !syn.flags.contains(SETUP) {
             self.agreed = false;
         }
+    }
+
+    /// A packet came marked.
+    pub(super) const fn on_marked(&mut self) {
+        self.marked += 1;
+    }
+
+    /// An acknowledgement with an echo delivered `packets` (tcp_count_delivered_ce).
+    pub(super) const fn on_echoed(&mut self, packets: u64) {
+        self.echoed += packets;
+    }
+
+    /// What came of it until now.
+    pub(super) const fn counters(&self) -> EcnCounters {
+        EcnCounters { capable: self.agreed, marked: self.marked, echoed: Some(self.echoed) }
     }
 
     /// True if data with `codepoint` is what came before, so that it changes nothing here.

@@ -12,6 +12,9 @@ use crate::{Ecn, Flags, SackBlock, Segment};
 impl Core {
     /// A segment has arrived, in a packet with this ECN codepoint.
     pub(super) fn on_segment(&mut self, segment: &Segment, codepoint: Ecn, now: Instant) {
+        if codepoint == Ecn::Ce {
+            self.ecn.on_marked();
+        }
         match self.state.get() {
             State::Closed => {
                 if !segment.flags.contains(Flags::RST) {

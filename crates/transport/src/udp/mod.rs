@@ -21,7 +21,7 @@ use talkpath_units::{Bytes, Instant};
 
 use crate::skb::{self, Heads};
 use crate::{
-    Counters, Datagram, Delivery, Ecn, Message, Observation, Packet, PayloadRange, Refused, Stack, Transmit,
+    Counters, Datagram, Delivery, Ecn, EcnCounters, Message, Observation, Packet, PayloadRange, Refused, Stack, Transmit,
     Transport, UdpConfig,
 };
 
@@ -78,6 +78,7 @@ impl Udp {
                 fast_retransmits: 0,
                 socket_buffer_drops: 0,
                 send_queue_drops: 0,
+                ecn: EcnCounters { capable: config.ecn, marked: 0, echoed: None },
             },
         }
     }
@@ -131,10 +132,11 @@ impl Transport for Udp {
         Ok(())
     }
 
-    fn handle_packet(&mut self, packet: &Packet, _ecn: Ecn, _now: Instant) {
+    fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, _now: Instant) {
         let &Packet::Udp(datagram) = packet else { return };
         if self.socket.take(datagram.payload) {
             self.inbox.push_back(datagram);
+            self.counters.ecn.marked += u64::from(ecn == Ecn::Ce);
         } else {
             self.counters.socket_buffer_drops += 1;
             self.dropped.push_back(datagram.seq);
@@ -158,7 +160,7 @@ impl Transport for Udp {
         Some(Transmit {
             wire_size: packet.wire_size().get() as u32,
             packet,
-            ecn: Ecn::NotEct,
+            ecn: if self.counters.ecn.capable { Ecn::Ect0 } else { Ecn::NotEct },
             payload: Some(PayloadRange::Message { seq: datagram.seq }),
             retransmission: false,
         })

@@ -13,7 +13,7 @@ use talkpath_kernel::clock::{RunClock, monotonic};
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
-use talkpath_kernel::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on};
+use talkpath_kernel::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on, use_ecn};
 use talkpath_kernel::wire::{Secret, registered, registration};
 use talkpath_scenario::Receiver;
 
@@ -124,6 +124,9 @@ fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> std::io::Result<UdpSocket
     socket.connect(far.address())?;
     socket.set_nonblocking(true)?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
+    if flow.transport.sets_ect() {
+        use_ecn(socket.as_fd(), far.address().is_ipv6())?;
+    }
     if flow.transport.channel_kind().runs_here() {
         return Ok(socket);
     }

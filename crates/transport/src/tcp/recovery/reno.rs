@@ -104,6 +104,9 @@ impl Recovery {
         let prior_in_flight = context.scoreboard.in_flight_segments();
         let outstanding = context.scoreboard.outstanding_segments();
         let acked = context.scoreboard.on_ack(ack);
+        if incoming.echoes_mark {
+            context.ecn.on_echoed(acked.segments);
+        }
         let sample = match acked.sample_from {
             Some(sent) => Some(context.rtt.measure(sent, now)),
             None => incoming.echo_rtt,

@@ -115,6 +115,9 @@ impl Recovery {
             self.sack.forget_duplicates();
             self.note_reordering(&outcome, highest, context);
         }
+        if incoming.echoes_mark {
+            context.ecn.on_echoed(outcome.delivered_segments());
+        }
         let (rtt, sacked_later) = self.measure(&incoming, advanced, &outcome, context);
         if let Some((newest, rtt)) = outcome.newest() {
             self.rack.advance(newest, rtt);
