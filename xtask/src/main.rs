@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),
         Some("peers") => peers::run(&root, &arguments[1..]),
         Some("kernel-peer") => kernel_peer::run(&root),
-        Some("kernel-queues") => kernel_queues::run(&root),
+        Some("kernel-queues") => kernel_queues::run(&root, None),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

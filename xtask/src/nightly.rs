@@ -329,8 +329,8 @@ fn dccp_kernel(root: &Path, _: Instant) -> Outcome {
     }
 }
 
-fn queues_of_a_kernel(root: &Path, _: Instant) -> Outcome {
-    match kernel_queues::run(root) {
+fn queues_of_a_kernel(root: &Path, deadline: Instant) -> Outcome {
+    match kernel_queues::run(root, Some(deadline)) {
         Ok(closing) if closing.contains("0 passed") => Outcome::Skipped(closing),
         Ok(closing) => Outcome::Passed(closing),
         Err(closing) => Outcome::Failed(closing),
