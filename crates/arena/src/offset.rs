@@ -298,7 +298,8 @@ mod tests {
                 clock_trusted: true,
             };
             let counters = FlowCounters::default();
-            let flows = vec![FlowRecord { info, forward, echo: None, counters, ecn: None, file: None, tally: None }];
+            let flows =
+                vec![FlowRecord { info, forward, echo: None, counters, ecn: None, file: None, tally: None }];
             let mut record = RunRecord { clock: offset.record(), flows, ..RunRecord::default() };
             withdraw_trust_in_impossible_delays(&mut record);
             (record.clock, record.flows[0].info.clock_trusted)

@@ -16,8 +16,8 @@
 //! link). Bit 3 of an arrival says that it goes back; bit 4 that it is a fragment (the offset is there),
 //! bit 5 that more of its datagram follows; bits 6 and 7 are its ECN field, as in its header. Bit 3 of a
 //! decision says that it is about a piece of the arrived packet (its place is there), bit 5 that more
-//! follows, bit 4 that the packet departs with Congestion Experienced, or was dropped to signal congestion and
-//! not for want of room. Bit 3 of the end says that the log was full before.
+//! follows, bit 4 that the packet departs with Congestion Experienced, or was dropped to signal congestion
+//! and not for want of room. Bit 3 of the end says that the log was full before.
 //!
 //! Version 1 had no ECN and no queue that signals: those bits were zero, which says the same here.
 //!
@@ -275,8 +275,7 @@ impl<'a> LogReader<'a> {
         let mut link = || self.number().and_then(|link| u32::try_from(link).map_err(|_| self.damaged()));
         let outcome = match kind {
             KIND_DROPPED => {
-                let cause =
-                    if first & BIT_4 != 0 { DropCause::Congestion } else { DropCause::QueueFull };
+                let cause = if first & BIT_4 != 0 { DropCause::Congestion } else { DropCause::QueueFull };
                 PacketOutcome::Dropped { link: link()?, cause }
             }
             KIND_LOST => PacketOutcome::Lost { link: link()? },

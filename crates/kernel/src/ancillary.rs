@@ -41,8 +41,8 @@ impl Buffer {
         Self([0; CAPACITY])
     }
 
-    /// Writes, from byte `at` on, the message that makes `from` the source address of a datagram; returns where
-    /// the next one begins.
+    /// Writes, from byte `at` on, the message that makes `from` the source address of a datagram; returns
+    /// where the next one begins.
     pub(crate) fn put_source(&mut self, at: usize, from: IpAddr) -> usize {
         match from {
             IpAddr::V4(ip) => {
@@ -62,11 +62,8 @@ impl Buffer {
 
     /// The same for the message that sends a datagram as ECT(0); to an IPv6 address if `is_v6`.
     pub(crate) fn put_ect(&mut self, at: usize, is_v6: bool) -> usize {
-        let (level, kind) = if is_v6 {
-            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
-        } else {
-            (libc::IPPROTO_IP, libc::IP_TOS)
-        };
+        let (level, kind) =
+            if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
         self.put(at, level, kind, &ECT_0.to_ne_bytes())
     }
 
@@ -194,7 +191,11 @@ mod tests {
             let byte = message(libc::IPPROTO_IP, libc::IP_TOS, &[field]);
             let int = message(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &c_int::from(field).to_ne_bytes());
             for bytes in [byte, int] {
-                assert_eq!(messages(&bytes).collect::<Vec<_>>(), [ControlMessage::Ecn(expected)], "{field:#b}");
+                assert_eq!(
+                    messages(&bytes).collect::<Vec<_>>(),
+                    [ControlMessage::Ecn(expected)],
+                    "{field:#b}"
+                );
             }
         }
     }

@@ -501,7 +501,13 @@ mod tests {
         let stamp_ns = stamp.tv_sec * 1_000_000_000 + stamp.tv_nsec;
         std::thread::sleep(std::time::Duration::from_millis(30));
         let stamp_ns = Some(stamp_ns);
-        end.handle_datagram(&Received { from: None, to: None, stamp_ns, ecn: Ecn::NotEct, payload: &message });
+        end.handle_datagram(&Received {
+            from: None,
+            to: None,
+            stamp_ns,
+            ecn: Ecn::NotEct,
+            payload: &message,
+        });
         assert_eq!(peer.recv(&mut [0; 200]).unwrap(), 160, "it is echoed");
         let held = longest_turn(&end);
         assert!(held >= Duration::from_millis(29), "{held}");

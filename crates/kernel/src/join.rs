@@ -8,8 +8,8 @@ use talkpath_flow::file::MAX_RANGES;
 use talkpath_flow::flow_info;
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
-    EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord, Series,
-    SeriesKind,
+    EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord,
+    Series, SeriesKind,
 };
 use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};

@@ -241,9 +241,9 @@ pub(crate) fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Resu
 pub(crate) struct ReceivedOne {
     /// Bytes.
     pub(crate) count: usize,
-    /// If [`SocketSwitch::KernelStamps`] is on: when the kernel took the segment that the last byte came in (ns
-    /// since 1970, CLOCK_REALTIME). Segments that wait are merged, and then share the stamp of the one merged
-    /// last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
+    /// If [`SocketSwitch::KernelStamps`] is on: when the kernel took the segment that the last byte came in
+    /// (ns since 1970, CLOCK_REALTIME). Segments that wait are merged, and then share the stamp of the one
+    /// merged last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
     pub(crate) stamp_ns: Option<i64>,
     /// See [`Received::ecn`].
     pub(crate) ecn: Ecn,
@@ -509,8 +509,11 @@ mod tests {
             use_ecn(near.as_fd(), is_v6).unwrap();
             assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::Ect0);
             // What a router would write.
-            let (level, name) =
-                if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+            let (level, name) = if is_v6 {
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+            } else {
+                (libc::IPPROTO_IP, libc::IP_TOS)
+            };
             set_option(near.as_fd(), level, name, [0b11]).unwrap();
             assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::Ce);
             let mut buffer = [0; 8];

@@ -80,7 +80,8 @@ pub struct FlowRecord {
     pub echo: Option<LegRecord>,
     /// What the transport counted.
     pub counters: FlowCounters,
-    /// Its marks; `None` if the scenario wants no ECN for it and its hosts did not agree on ECN by themselves.
+    /// Its marks; `None` if the scenario wants no ECN for it and its hosts did not agree on ECN by
+    /// themselves.
     pub ecn: Option<EcnRecord>,
     /// The file that it carried, if the arena carries files.
     pub file: Option<FileRecord>,
@@ -237,16 +238,16 @@ pub struct FlowCounters {
 /// far host, does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnRecord {
-    /// Whether its packets take marks: both ends of a connection agreed on it, or the sender of datagrams sets
-    /// the codepoint.
+    /// Whether its packets take marks: both ends of a connection agreed on it, or the sender of datagrams
+    /// sets the codepoint.
     pub capable: Option<bool>,
     /// Packets that came to the receiver marked. Of UDP: datagrams for which its socket had room.
     pub marked_forward: Option<u64>,
     /// Packets that came back to the sender marked, for flows with an echo.
     pub marked_return: Option<u64>,
-    /// Packets of TCP that were delivered as acknowledgements with an echo of a mark said (`tcpi_delivered_ce`).
-    /// The receiver echoes a mark until it hears of the sender's answer (RFC 3168 §6.1.3): these are more than
-    /// were marked.
+    /// Packets of TCP that were delivered as acknowledgements with an echo of a mark said
+    /// (`tcpi_delivered_ce`). The receiver echoes a mark until it hears of the sender's answer (RFC 3168
+    /// §6.1.3): these are more than were marked.
     pub echoed_forward: Option<u64>,
     /// The same of the way back, for flows with an echo.
     pub echoed_return: Option<u64>,

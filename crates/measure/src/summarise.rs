@@ -16,13 +16,13 @@ use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
 use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, state_age, trip};
 use crate::summary::{
-    CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpdvMs, LateMs,
-    LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets, RunSummary, Settling,
+    CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpdvMs,
+    LateMs, LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets, RunSummary, Settling,
     StateAgeMs, TurnRoundMs,
 };
 use crate::{
-    ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord, MachineRecord,
-    QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
+    ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord,
+    MachineRecord, QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
 };
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.

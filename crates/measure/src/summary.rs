@@ -317,7 +317,8 @@ pub struct FlowSummary {
     pub window_packets: Option<f64>,
     /// Written, unacknowledged bytes.
     pub send_buffer_bytes: Option<MeanMax>,
-    /// Its marks; `None` if the scenario wants no ECN for it and its hosts did not agree on ECN by themselves.
+    /// Its marks; `None` if the scenario wants no ECN for it and its hosts did not agree on ECN by
+    /// themselves.
     #[serde(default)]
     pub ecn: Option<EcnSummary>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible; `None` if the workload is no

@@ -43,8 +43,8 @@ pub enum Reassembled {
     Whole {
         /// Its size as one IPv4 packet, header included.
         wire_size: Bytes,
-        /// Its ECN field: Congestion Experienced if a fragment came with it (RFC 3168 §5.3). But for marks all
-        /// fragments have the field of their datagram.
+        /// Its ECN field: Congestion Experienced if a fragment came with it (RFC 3168 §5.3). But for marks
+        /// all fragments have the field of their datagram.
         ecn: Ecn,
     },
     /// More fragments are needed.
@@ -80,7 +80,13 @@ impl<K: Ord + Copy> Reassembly<K> {
     }
 
     /// A fragment of datagram `key` arrives. A whole datagram passes as it is.
-    pub fn handle_fragment(&mut self, key: K, fragment: FragmentRange, ecn: Ecn, now: Instant) -> Reassembled {
+    pub fn handle_fragment(
+        &mut self,
+        key: K,
+        fragment: FragmentRange,
+        ecn: Ecn,
+        now: Instant,
+    ) -> Reassembled {
         if fragment.is_whole() {
             return Reassembled::Whole { wire_size: fragment.wire_size(), ecn };
         }
@@ -204,7 +210,8 @@ mod tests {
         for marked in [None, Some(0), Some(1), Some(2)] {
             let mut reassembly = Reassembly::default();
             let ecn = |part| if marked == Some(part) { Ecn::Ce } else { Ecn::Ect0 };
-            let last = (0..3).map(|part| reassembly.handle_fragment(7, parts()[part], ecn(part), at(0))).last();
+            let last =
+                (0..3).map(|part| reassembly.handle_fragment(7, parts()[part], ecn(part), at(0))).last();
             let expected = if marked.is_some() { Ecn::Ce } else { Ecn::Ect0 };
             let whole = Reassembled::Whole { wire_size: Bytes::new(4000), ecn: expected };
             assert_eq!(last, Some(whole), "{marked:?}");
@@ -215,7 +222,10 @@ mod tests {
     fn a_duplicate_fragment_fills_no_hole() {
         let mut reassembly = Reassembly::default();
         for part in [0, 0, 2, 2, 0] {
-            assert_eq!(reassembly.handle_fragment(7, parts()[part], Ecn::NotEct, at(0)), Reassembled::Incomplete);
+            assert_eq!(
+                reassembly.handle_fragment(7, parts()[part], Ecn::NotEct, at(0)),
+                Reassembled::Incomplete
+            );
         }
         assert_eq!(reassembly.held, Bytes::new(1480 + 1020));
     }

@@ -1,8 +1,8 @@
 //! Every figure of every flow of one repetition: flows across, figures down. For the page, if there is room.
 
 use talkpath_measure::summary::{
-    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpdvMs, MinMeanMax, RtpStream, RunSummary,
-    TurnRoundMs,
+    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpdvMs, MinMeanMax, RtpStream,
+    RunSummary, TurnRoundMs,
 };
 
 use crate::grid::{Column, Grid, Role, Row, printable};

@@ -283,9 +283,8 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
 /// The marks of each flow that ECN was wanted for, in one repetition; `None` if nothing was marked.
 pub(crate) fn marks(run: &RunSummary) -> Option<Grid> {
     let flows = || run.flows.iter().filter_map(|(name, flow)| Some((name, flow.ecn?)));
-    let counts = |ecn: &EcnSummary| {
-        [ecn.marked_forward, ecn.marked_return, ecn.echoed_forward, ecn.echoed_return]
-    };
+    let counts =
+        |ecn: &EcnSummary| [ecn.marked_forward, ecn.marked_return, ecn.echoed_forward, ecn.echoed_return];
     if !flows().any(|(_, ecn)| counts(&ecn).into_iter().flatten().any(|packets| packets > 0)) {
         return None;
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::common;
-use talkpath_measure::{DropCause, SeriesKind};
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::{LinkSummary, RunSummary};
+use talkpath_measure::{DropCause, SeriesKind};
 
 fn summarised(text: &str) -> RunSummary {
     summarise(&common::run(text), &BTreeMap::new())
@@ -124,15 +124,16 @@ fn the_marks_of_a_flow_are_those_of_its_link() {
     // Without the key nothing takes marks, and nothing is said of them.
     let deaf = behind("\"udp\"", burst, codel);
     assert!(deaf.flows[0].ecn.is_none() && deaf.links[0].marked == 0 && deaf.links[0].dropped_by_aqm > 30);
-    // A datagram of three packets is marked once (RFC 3168 §5.3). The first of each is what finds 20 waiting, or a
-    // later one: all are there at once.
+    // A datagram of three packets is marked once (RFC 3168 §5.3). The first of each is what finds 20 waiting,
+    // or a later one: all are there at once.
     let mark_at = "{ kind = \"drop-tail\", limit = \"500 packets\", mark_at = \"20 packets\" }";
     let parts = "{ kind = \"burst\", count = 100, size = \"4000 B\" }";
     let cut = behind("{ kind = \"udp\", ecn = true }", parts, mark_at);
     let ecn = cut.flows[0].ecn.expect("the scenario wants it");
     // 300 packets, of which one is in service and 20 wait unmarked: those of the first seven datagrams.
     assert_eq!((cut.links[0].marked, ecn.marked_forward), (300 - 21, Some(100 - 7)));
-    // A connection with an echo, marked both ways. An echo of a mark goes on until the sender has answered (§6.1.3).
+    // A connection with an echo, marked both ways. An echo of a mark goes on until the sender has answered
+    // (§6.1.3).
     let call = "{ kind = \"cbr\", rate = \"1200 kbps\", size = \"1000 B\", echo = true }";
     let tcp = behind("{ kind = \"tcp\", ecn = true }", call, codel);
     let ecn = tcp.flows[0].ecn.expect("the scenario wants it");

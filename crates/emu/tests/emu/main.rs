@@ -450,7 +450,10 @@ fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
             // The link counts until the end of the run, the flow until it has drained. Echoes go on until the
             // sender has answered (RFC 3168 §6.1.3).
             assert_eq!(ecn.capable, Some(true));
-            assert!(ecn.marked_forward >= Some(up.marked) && ecn.echoed_forward >= ecn.marked_forward, "{ecn:?}");
+            assert!(
+                ecn.marked_forward >= Some(up.marked) && ecn.echoed_forward >= ecn.marked_forward,
+                "{ecn:?}"
+            );
             // Slow start overshoots by as much as a window for a round trip; without an answer the queue
             // would fill.
             assert!(up.queue_packets_mean < 30.0 && up.utilisation > 0.8, "{up:?}");
@@ -480,7 +483,9 @@ fn the_receiver_of_datagrams_counts_the_marks_of_the_emulated_queue() {
                 return;
             };
             let (up, ecn) = (ran.link("up"), ran.record.flows[0].ecn.unwrap());
-            eprintln!("{up:?} {ecn:?}");
+            let there = count(&ran.record.flows[0].forward, Fate::Delivered, None);
+            eprintln!("{there} delivered, {up:?} {ecn:?}");
+            assert_eq!(there, 300);
             assert!(up.marked > 200 && up.dropped == 0, "{up:?}");
             assert_eq!((ecn.capable, ecn.marked_forward), (Some(true), Some(up.marked)));
         });

@@ -354,7 +354,8 @@ impl TcpChannel {
             let socket = self.socket.as_mut()?;
             let buffer = &mut self.buffer[..limit];
             let read = match wants_stamps {
-                true => receive_one(socket.as_fd(), buffer).map(|ReceivedOne { count, stamp_ns, .. }| (count, stamp_ns)),
+                true => receive_one(socket.as_fd(), buffer)
+                    .map(|ReceivedOne { count, stamp_ns, .. }| (count, stamp_ns)),
                 false => socket.read(buffer).map(|count| (count, None)),
             };
             match read {

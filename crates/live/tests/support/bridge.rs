@@ -46,8 +46,8 @@ pub struct Impairment {
     pub forged: usize,
     /// Probability with which a TCP segment of any kind is lost.
     pub tcp_loss: f64,
-    /// Probability with which an ECN-capable packet is marked (RFC 3168 §5); if it is not zero, both hosts' TCP
-    /// offers ECN.
+    /// Probability with which a measured datagram, or a segment with one message, is marked if it is
+    /// ECN-capable (RFC 3168 §5). If it is not zero, both hosts' TCP offers ECN.
     pub mark: f64,
     /// UDP payload bytes of a measured message, which tells it from registrations.
     pub size: usize,
@@ -89,7 +89,7 @@ pub struct Log {
     pub given: Vec<(Way, u32)>,
     /// Of these, those that were changed.
     pub corrupted: Vec<(Way, u32)>,
-    /// Measured datagrams, and segments of TCP, that were marked.
+    /// What was marked.
     pub marked: Vec<Way>,
 }
 
@@ -267,11 +267,10 @@ fn forward(mut near: File, mut far: File, impairment: Impairment, stop: &AtomicB
                     buffer[count - 1] ^= 1;
                     log.lock().unwrap().corrupted.push((way, seq));
                 }
-                if impairment.mark > 0.0 && stream.chance(impairment.mark) && mark(&mut buffer[..count]) {
-                    let is_tcp = buffer[9] == 6;
-                    if is_tcp || seq.is_some() {
-                        log.lock().unwrap().marked.push(way);
-                    }
+                let packet = &mut buffer[..count];
+                let is_markable = seq.is_some() || is_message_segment(packet, impairment.size);
+                if is_markable && impairment.mark > 0.0 && stream.chance(impairment.mark) && mark(packet) {
+                    log.lock().unwrap().marked.push(way);
                 }
                 for extra in decide(&buffer[..count], way, &impairment, stream, log) {
                     number += 1;
@@ -316,6 +315,15 @@ fn decide(
         (false, true) => vec![extra, extra],
         (false, false) => vec![extra],
     }
+}
+
+/// Whether an IPv4 packet is a segment of TCP with `size` payload bytes that are not a line of the control
+/// connection.
+fn is_message_segment(packet: &[u8], size: usize) -> bool {
+    let header = usize::from(packet[0] & 15) * 4;
+    let Some(offset) = packet.get(header + 12).filter(|_| packet.get(9) == Some(&6)) else { return false };
+    let payload = packet.get(header + usize::from(offset >> 4) * 4..).unwrap_or_default();
+    payload.len() == size && payload[0] != b'{'
 }
 
 /// Marks an IPv4 packet that takes marks and has none (RFC 3168 §5); returns whether it did.

@@ -4,8 +4,8 @@
 //! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
 use crate::summary::{
-    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
-    RtpStream, Settling, StateAgeMs, TurnRoundMs,
+    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax,
+    MouthToEarMs, RtpStream, Settling, StateAgeMs, TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is

@@ -32,12 +32,8 @@ pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> 
         let socket_buffer = section.bytes("socket_buffer", log);
         let small_head = section.bytes_or_word("small_head", log);
         let ecn = section.flag("ecn", log);
-        let config = UdpConfig {
-            stack: stack?,
-            socket_buffer: socket_buffer?,
-            small_head: small_head?,
-            ecn: ecn?,
-        };
+        let config =
+            UdpConfig { stack: stack?, socket_buffer: socket_buffer?, small_head: small_head?, ecn: ecn? };
         let config = TransportConfig::Udp(config);
         return Some(Transport { config, name, asked_for: Vec::new() });
     }

@@ -48,8 +48,8 @@ pub(crate) fn run_without_rows(text: &str) -> RunRecord {
 }
 
 /// Two numbers that change when anything in the records of the scenario does: with every row and series, and
-/// without rows. What links record of their queues' delay, drops and marks, and flows of their marks, is not in
-/// them, but in [`link_digest`]: they are older.
+/// without rows. What links record of their queues' delay, drops and marks, and flows of their marks, is not
+/// in them, but in [`link_digest`]: they are older.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn digests(text: &str) -> [u64; 2] {
     [true, false].map(|rows| {
@@ -74,8 +74,8 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
     })
 }
 
-/// A number that changes when anything does that the links record, or the series of their delays, or the flows
-/// of their marks.
+/// A number that changes when anything does that the links record, or the series of their delays, or the
+/// flows of their marks.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn link_digest(text: &str) -> u64 {
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);

@@ -14,7 +14,8 @@ use super::numbers::{Numbers, Widths};
 use super::queues::{Inbox, SendQueue};
 use super::{AckHistory, Feature, Location, Options, Reset, ResetCode, Seq, ServiceCode};
 use crate::{
-    Counters, DccpConfig, Delivery, Ecn, EcnCounters, Message, Observation, Packet, Refused, Role, Transmit, Transport,
+    Counters, DccpConfig, Delivery, Ecn, EcnCounters, Message, Observation, Packet, Refused, Role, Transmit,
+    Transport,
 };
 
 /// One end of a DCCP connection.
@@ -202,7 +203,8 @@ impl Dccp {
         self.largest_message
     }
 
-    /// True if packets leave ECN-capable: this end wants it, and the peer can read the field (RFC 4340 §12.1).
+    /// True if packets leave ECN-capable: this end wants it, and the peer can read the field (RFC 4340
+    /// §12.1).
     pub(super) fn takes_marks(&self) -> bool {
         self.config.ecn && self.features.value(Feature::EcnIncapable, Location::Remote) == 0
     }

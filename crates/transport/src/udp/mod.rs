@@ -21,8 +21,8 @@ use talkpath_units::{Bytes, Instant};
 
 use crate::skb::{self, Heads};
 use crate::{
-    Counters, Datagram, Delivery, Ecn, EcnCounters, Message, Observation, Packet, PayloadRange, Refused, Stack, Transmit,
-    Transport, UdpConfig,
+    Counters, Datagram, Delivery, Ecn, EcnCounters, Message, Observation, Packet, PayloadRange, Refused,
+    Stack, Transmit, Transport, UdpConfig,
 };
 
 /// One end of a UDP flow. It needs no opening, and closing it changes nothing.

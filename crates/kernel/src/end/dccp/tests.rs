@@ -13,6 +13,11 @@ use crate::log::RowBudget;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
+/// A datagram as it comes without a stamp.
+fn datagram(payload: &[u8]) -> Received<'_> {
+    Received { from: None, to: None, stamp_ns: None, ecn: Ecn::NotEct, payload }
+}
+
 /// Both ends of one flow, over two sockets on loopback, driven by one thread.
 struct Pair {
     ends: [SharedEnd; 2],
@@ -68,7 +73,7 @@ impl Pair {
                 let mut buffer = [0; 2048];
                 while let Ok(size) = socket.recv(&mut buffer) {
                     if !self.drops_datagrams {
-                        end.handle_datagram(&buffer[..size], None);
+                        end.handle_datagram(&datagram(&buffer[..size]));
                     }
                 }
                 let mut end = end.lock();
@@ -130,7 +135,7 @@ fn what_is_no_packet_of_the_connection_changes_nothing() {
         let mut bytes = Vec::new();
         encode(&packet, Ports { source, destination }, &[], Carrier::Udp, &mut bytes);
         for size in 0..=bytes.len() {
-            pair.ends[0].handle_datagram(&bytes[..size], None);
+            pair.ends[0].handle_datagram(&datagram(&bytes[..size]));
         }
     }
     let before = pair.ends[1].lock().progress().received;
