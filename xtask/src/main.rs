@@ -33,6 +33,7 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask citations [--counts]     rule, code, test: where each rule of TCP's RFCs is followed and tested, or why it is left out
        cargo xtask timings [PAGE]   what each crate's build costs, from `cargo build --release --timings`
        cargo xtask peers [seeds=N] [ns3=FOLDER] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
+       cargo xtask peers queues [seeds=N] [ns3=FOLDER]        CoDel and FQ-CoDel in ns-3 beside ours
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one
        cargo xtask kernel-queues    our CoDel and FQ-CoDel against that kernel's, decision by decision";

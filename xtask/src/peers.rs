@@ -1,5 +1,5 @@
-//! `cargo xtask peers`: the dumbbell of studies/sawashima-1997 in ns-2 and ns-3 beside ours, and what each
-//! costs in CPU time.
+//! `cargo xtask peers`: the dumbbell of studies/sawashima-1997 in ns-2 and ns-3 beside ours, what each costs
+//! in CPU time (`speed`), and CoDel and FQ-CoDel in ns-3 beside ours (`queues`).
 //!
 //! Three programs take the same questions and print the same lines (`seed=1 loss=0.02 queue=9.1 ...`): ours
 //! (crates/sim/examples/figures.rs), `dumbbell.tcl` for ns-2 and `dumbbell.cc` for ns-3, both beside the
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod cells;
+mod queues;
 mod speed;
 
 use cells::cells;
@@ -27,8 +28,8 @@ struct Simulator {
 /// Every run's figures, by name.
 type Figures = BTreeMap<String, Vec<f64>>;
 
-/// Compares figures, or with `speed` the cost. `ns3=FOLDER` takes ns-3 from there, the folder of a build of
-/// its sources (cmake -B), and not from the Python package.
+/// Compares figures, or with `speed` the cost, or with `queues` what queues do. `ns3=FOLDER` takes ns-3 from
+/// there, the folder of a build of its sources (cmake -B), and not from the Python package.
 ///
 /// # Errors
 /// What is wrong with the arguments, or why nothing could be compared.
@@ -36,6 +37,9 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     let (of_ns3, arguments): (Vec<_>, Vec<_>) =
         arguments.iter().cloned().partition(|word| word.starts_with("ns3="));
     let built = of_ns3.last().and_then(|word| word.strip_prefix("ns3=")).map(Path::new);
+    if arguments.first().is_some_and(|word| word == "queues") {
+        return queues::run(root, &ours(root)?, built, &arguments[1..]);
+    }
     let (peers, absent) = peers(root, built);
     for why in &absent {
         println!("skipped: {why}");
@@ -157,7 +161,9 @@ fn ours(root: &Path) -> Result<Simulator, String> {
 /// What is installed, and for the rest why not and what to do.
 fn peers(root: &Path, ns3_built: Option<&Path>) -> (Vec<Simulator>, Vec<String>) {
     let (mut found, mut absent) = (Vec::new(), Vec::new());
-    for peer in [ns2(root), ns3(root, ns3_built)] {
+    let ns3 = Ns3::find(ns3_built)
+        .and_then(|ns3| ns3.compile(root, &root.join("studies/sawashima-1997/peers/dumbbell.cc")));
+    for peer in [ns2(root), ns3] {
         match peer {
             Ok(simulator) => found.push(simulator),
             Err(why) => absent.push(why),
@@ -174,46 +180,79 @@ fn ns2(root: &Path) -> Result<Simulator, String> {
     Ok(Simulator { name: "ns-2", program, before: vec![script.display().to_string()] })
 }
 
-/// The study's script, compiled against the headers and libraries in `built` or else of the Python package,
-/// which is the only form of ns-3 that needs no build.
-fn ns3(root: &Path, built: Option<&Path>) -> Result<Simulator, String> {
-    const HOW: &str = "pip install ns3 (3.44; Debian's 3.37 has logging compiled in), or ns3=FOLDER of a build of its sources";
-    let absent = |what: &str| format!("ns-3: {what}; {HOW}");
-    let (home, libraries, name) = match built {
-        Some(folder) => (folder.to_owned(), "lib", "ns3-dumbbell-built"),
-        None => (python_package()?, "lib64", "ns3-dumbbell"),
-    };
-    let (headers, libraries) = (home.join("include"), home.join(libraries));
-    if !headers.is_dir() {
-        return Err(absent(&format!("not installed (no folder {})", headers.display())));
+/// An ns-3: where it is installed.
+struct Ns3 {
+    headers: PathBuf,
+    libraries: PathBuf,
+    /// The C++ that its headers are written in.
+    standard: &'static str,
+    /// Ends the names of the programs that are linked with it.
+    name: &'static str,
+}
+
+impl Ns3 {
+    /// That of a build of its sources in `built`, or else of the Python package.
+    fn find(built: Option<&Path>) -> Result<Self, String> {
+        let in_folder = |folder: &Path, libraries: &str, name| Self {
+            headers: folder.join("include"),
+            libraries: folder.join(libraries),
+            standard: "c++20",
+            name,
+        };
+        if let Some(folder) = built {
+            return Ok(in_folder(folder, "lib", "built"));
+        }
+        let folder = python_package()?;
+        if folder.join("include").is_dir() {
+            return Ok(in_folder(&folder, "lib64", "python"));
+        }
+        Err(format!("ns-3: not installed (no folder {}); {NS3_HOW}", folder.join("include").display()))
     }
-    let folder = target(root).join("peers");
-    let program = folder.join(name);
-    let source = root.join("studies/sawashima-1997/peers/dumbbell.cc");
-    let age = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
-    if age(&program).is_some_and(|built| age(&source).is_some_and(|written| built > written)) {
-        return Ok(Simulator { name: "ns-3", program, before: Vec::new() });
+
+    /// Debian's, which has logging compiled in: its speed says nothing.
+    fn debian() -> Result<Self, String> {
+        let headers = PathBuf::from("/usr/include");
+        if !headers.join("ns3").is_dir() {
+            return Err("ns-3: not installed; apt-get install libns3-dev (3.37)".to_owned());
+        }
+        let triplet = Command::new("g++").arg("-print-multiarch").output();
+        let triplet = triplet.map_err(|_| NO_COMPILER.to_owned())?;
+        let libraries = Path::new("/usr/lib").join(String::from_utf8_lossy(&triplet.stdout).trim());
+        Ok(Self { headers, libraries, standard: "c++17", name: "debian" })
     }
-    fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
-    let mut compiler = Command::new("g++");
-    compiler.args(["-O2", "-std=c++20", "-o"]).arg(&program).arg(&source);
-    compiler.arg("-I").arg(&headers).arg("-L").arg(&libraries);
-    compiler.arg(format!("-Wl,-rpath,{}", libraries.display()));
-    for module in
-        ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "bridge"]
-    {
-        let library = library(&libraries, module);
-        compiler.arg(library.ok_or_else(|| absent(&format!("no library {module}")))?);
-    }
-    let compiled = compiler
-        .status()
-        .map_err(|_| "ns-3: no g++ to compile dumbbell.cc; apt-get install g++".to_owned())?;
-    if compiled.success() {
-        Ok(Simulator { name: "ns-3", program, before: Vec::new() })
-    } else {
-        Err("ns-3: studies/sawashima-1997/peers/dumbbell.cc does not compile against it".to_owned())
+
+    /// The program that `source` compiles to; not compiled again before it changes.
+    fn compile(&self, root: &Path, source: &Path) -> Result<Simulator, String> {
+        let folder = target(root).join("peers");
+        let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+        let program = folder.join(format!("ns3-{stem}-{}", self.name));
+        let age = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
+        if age(&program).is_some_and(|built| age(source).is_some_and(|written| built > written)) {
+            return Ok(Simulator { name: "ns-3", program, before: Vec::new() });
+        }
+        fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+        let mut compiler = Command::new("g++");
+        compiler.arg("-O2").arg(format!("-std={}", self.standard)).arg("-o").arg(&program).arg(source);
+        compiler.arg("-I").arg(&self.headers).arg("-L").arg(&self.libraries);
+        compiler.arg(format!("-Wl,-rpath,{}", self.libraries.display()));
+        for module in
+            ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "bridge"]
+        {
+            let library = library(&self.libraries, module);
+            compiler.arg(library.ok_or_else(|| format!("ns-3: no library {module}; {NS3_HOW}"))?);
+        }
+        let compiled = compiler.status().map_err(|_| NO_COMPILER.to_owned())?;
+        if compiled.success() {
+            Ok(Simulator { name: "ns-3", program, before: Vec::new() })
+        } else {
+            Err(format!("ns-3: {} does not compile against it", source.display()))
+        }
     }
 }
+
+const NO_COMPILER: &str = "ns-3: no g++ to compile for it; apt-get install g++";
+const NS3_HOW: &str =
+    "pip install ns3 (3.44; Debian's 3.37 has logging compiled in), or ns3=FOLDER of a build of its sources";
 
 /// The folder in which the Python package of ns-3 is installed.
 fn python_package() -> Result<PathBuf, String> {
@@ -239,11 +278,13 @@ fn target(root: &Path) -> PathBuf {
 }
 
 /// What is shown of a run: its name, the factor that brings it to the unit, and the unit.
-const FIGURES: [(&str, f64, &str); 10] = [
-    ("loss", 100.0, "% of voice packets"),
+const FIGURES: [(&str, f64, &str); 12] = [
+    ("loss", 100.0, "% of packets of constant rate"),
     ("run_mean", 1.0, "voice packets lost in a row, mean"),
     ("run_max", 1.0, "the most in a row"),
     ("queue", 1.0, "packets waiting, mean"),
+    ("wait_mean", 1.0, "ms in the queue, mean"),
+    ("wait_p95", 1.0, "ms in the queue, 95th percentile"),
     ("goodput", 1e-6, "Mb/s of all connections"),
     ("capped", 1.0, "packets of window, capped by the receiver's, mean"),
     ("cwnd", 1.0, "packets of window, as the sender holds it, mean"),

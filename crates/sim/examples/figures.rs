@@ -100,6 +100,8 @@ fn figures(record: &RunRecord, scenario: &Scenario) -> String {
         ("run_max", clocked().map(|(_, flow)| flow.loss_runs.max as f64).reduce(f64::max)),
         ("run_mean", share(lost, runs)),
         ("timeouts", counted(|flow| flow.counters.timeouts)),
+        ("wait_mean", wan.map(|link| link.queue_delay.mean.as_millis_f64())),
+        ("wait_p95", wan.map(|link| link.queue_delay.p95.as_millis_f64())),
     ];
     all.iter().filter_map(|(name, value)| value.map(|value| format!(" {name}={value}"))).collect()
 }
