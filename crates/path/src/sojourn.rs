@@ -32,7 +32,7 @@ pub(crate) struct Sojourns {
     /// small.
     delayed: Box<Histogram>,
     /// If observed: when each service began, and how long its packet had waited.
-    services: Option<Box<VecDeque<(Instant, Duration)>>>,
+    services: Option<VecDeque<(Instant, Duration)>>,
 }
 
 impl Sojourns {
@@ -43,7 +43,7 @@ impl Sojourns {
 
     /// From now on keeps each service for [`Sojourns::pop_service`].
     pub(crate) fn observe(&mut self) {
-        self.services = Some(Box::default());
+        self.services = Some(VecDeque::new());
     }
 
     /// A packet goes into service at once.

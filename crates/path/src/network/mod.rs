@@ -129,8 +129,8 @@ impl<T: Tag> Network<T> {
 
     /// A packet leaves its host. Everything before `now` has been polled.
     ///
-    /// Not inlined: a transport sends from several places, and each would hold a copy of a whole link, 3 kB of
-    /// the instruction cache.
+    /// Not inlined: a transport sends from several places, and each would hold a copy of a whole link (4 kB
+    /// of code).
     #[inline(never)]
     pub fn handle_packet(&mut self, packet: PathPacket<T>, now: Instant) {
         debug_assert!(now >= self.now, "time went back");
