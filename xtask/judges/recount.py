@@ -1,7 +1,9 @@
 """Computes shares in time, opinion scores and winners again from the rows of runs, and compares them.
 
-Written from docs/reference alone (metrics.md, records.md) and from the documents that it names. No code of
-talkpath's is used, so a difference is a mistake here, there, or in the pages.
+It follows docs/reference (metrics.md, records.md) and the documents that it names, and uses no code of
+talkpath's, so a difference is a mistake here, there, or in the pages. Its author had read the code of the
+playout, the calls and the ranking, but not that of the E-model and of shares in time: a misreading of a
+paper can be in both for the first three.
 
     python recount.py RUN_DIR...
 
