@@ -24,7 +24,7 @@ pub struct Claim {
     /// What the expected verdict rests on: what is fitted, assumed or predicted, and the mechanism of a
     /// difference.
     pub why: String,
-    /// All of them must hold under one assumption set.
+    /// All of them must hold.
     pub checks: Vec<Check>,
 }
 
@@ -37,33 +37,88 @@ impl Claim {
         self.checks.iter().any(|check| matches!(check.kind, ClaimKind::Agree { .. }))
     }
 
+    /// Whether every check was fitted, so that it shows nothing that was not put in.
+    pub fn is_fitted(&self) -> bool {
+        self.checks.iter().all(|check| check.basis == Basis::Fitted)
+    }
+
     /// The names of the cells that it reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.checks.iter().flat_map(Check::cells)
     }
 }
 
-/// Whether a claim stands.
+/// Whether a claim stands under the base set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// All its checks hold under at least one assumption set.
+    /// All its checks hold, and at least one of them was not fitted.
     Reproduced,
-    /// Those that `--quick` judged do, and it left others out: what a whole run finds is open.
+    /// All hold, and all were fitted: the set-up was chosen so that they do.
+    Consistent,
+    /// Those that `--quick` judged hold, and it left others out: what a whole run finds is open.
     PartlyJudged,
-    /// Under none.
+    /// At least one does not.
     Differs,
     /// It was not run, or not often enough.
     NotTested,
+    /// It ran, and the machine disturbed it past its stated limits.
+    Disturbed,
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Reproduced => "reproduced",
+            Self::Consistent => "consistent",
             Self::PartlyJudged => "partly-judged",
             Self::Differs => "differs",
             Self::NotTested => "not-tested",
+            Self::Disturbed => "disturbed",
+        })
+    }
+}
+
+/// How a claim's verdict fares under the other assumption sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It is the same under every set.
+    Robust,
+    /// The claim holds under the base and fails under at least one other.
+    Fragile,
+    /// The claim fails under the base and holds under at least one other.
+    OnlyUnder,
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Robust => "robust",
+            Self::Fragile => "fragile",
+            Self::OnlyUnder => "only-under",
+        })
+    }
+}
+
+/// What the figure of a check rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// A parameter was chosen so that it comes out, or it is arithmetic of such parameters.
+    Fitted,
+    /// It follows from something that was put in and that the publication does not say.
+    Assumed,
+    /// Nothing in the set-up was chosen by it.
+    Predicted,
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fitted => "fitted",
+            Self::Assumed => "assumed",
+            Self::Predicted => "predicted",
         })
     }
 }
@@ -77,6 +132,10 @@ pub struct Check {
     pub operands: Vec<Operand>,
     /// What must hold of their medians.
     pub kind: ClaimKind,
+    /// What its figure rests on.
+    pub basis: Basis,
+    /// Why its bound has one end, if it has.
+    pub one_sided: Option<String>,
     /// Where `--quick` judges it.
     pub quick: Vec<ArenaName>,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::arena::ArenaName;
-use crate::claim::Verdict;
+use crate::claim::{Basis, Verdict};
 
 /// Scenario keys and their values.
 pub(crate) type Settings = BTreeMap<String, Spanned<toml::Value>>;
@@ -33,7 +33,7 @@ pub(crate) struct File {
     pub(crate) sensitivity: Vec<Spanned<String>>,
     /// Metrics that no claim reads and the cells' table shows all the same.
     #[serde(default)]
-    pub(crate) also: Vec<String>,
+    pub(crate) also: Vec<Spanned<String>>,
     /// Numbers that the study makes of a run's own.
     #[serde(default)]
     pub(crate) metric: BTreeMap<String, Spanned<MetricEntry>>,
@@ -194,6 +194,8 @@ pub(crate) struct ClaimEntry {
     pub(crate) expected: Spanned<ExpectedEntry>,
     /// Every claim needs one; optional here so that its absence is reported together with the other mistakes.
     pub(crate) why: Option<String>,
+    /// Of the checks that name none of their own.
+    pub(crate) basis: Option<Basis>,
     #[serde(default)]
     pub(crate) check: Vec<Spanned<CheckEntry>>,
 }
@@ -210,6 +212,8 @@ pub(crate) enum ExpectedEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckEntry {
     pub(crate) name: String,
+    /// What its figure rests on; without it, the claim's.
+    pub(crate) basis: Option<Basis>,
     /// Of every operand that names none of its own.
     pub(crate) metric: Option<String>,
     pub(crate) cell: Option<Spanned<String>>,
@@ -226,6 +230,8 @@ pub(crate) struct CheckEntry {
     pub(crate) same: Option<Vec<Spanned<OperandEntry>>>,
     pub(crate) agree: Option<Spanned<Within>>,
     pub(crate) within: Option<Spanned<Within>>,
+    /// Why its bound has one end.
+    pub(crate) one_sided: Option<String>,
     /// The only arenas where the shorter run judges it; everywhere without this.
     pub(crate) quick: Option<Vec<ArenaName>>,
     /// The check is made for each combination of these, `{AXIS}` in names standing for the value.
@@ -302,7 +308,7 @@ pub(crate) struct TraceEntry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MediansEntry {
-    pub(crate) metric: String,
+    pub(crate) metric: Spanned<String>,
     pub(crate) x_title: String,
     pub(crate) y_title: String,
     pub(crate) x: Vec<f64>,

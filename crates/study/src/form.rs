@@ -1,6 +1,8 @@
 //! What is wrong with the form of a study file, entry by entry: a reader of the whole file stops at its first
 //! mistake.
 
+use core::ops::Range;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -8,38 +10,44 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer, ValueDeserializer};
 
 use crate::file::{AssumptionEntry, CellsEntry, CheckEntry, ClaimEntry, FigureEntry, File, TableEntry};
 use crate::place::Mistakes;
+use crate::wording::reworded;
 
-/// Adds every mistake of form in `text`: each entry, and each check of a claim, is read by itself.
-pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) {
+/// Adds every mistake of form in `text`: each entry, and each check of a claim, is read by itself. What could
+/// be read is returned, so that the rest of what is wrong can be told with them.
+pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<File> {
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        add(error, mistakes);
+        add(error.span().unwrap_or(0..0), error, mistakes);
     }
     if !errors.is_empty() {
-        return;
+        return None;
     }
     let span = root.span();
     let mut root = root.into_inner();
-    entries::<AssumptionEntry>(&mut root, "assumption", mistakes);
-    entries::<CellsEntry>(&mut root, "cells", mistakes);
-    entries::<FigureEntry>(&mut root, "figure", mistakes);
-    entries::<TableEntry>(&mut root, "table", mistakes);
+    let assumption = entries::<AssumptionEntry>(&mut root, "assumption", mistakes);
+    let cells = entries::<CellsEntry>(&mut root, "cells", mistakes);
+    let figure = entries::<FigureEntry>(&mut root, "figure", mistakes);
+    let table = entries::<TableEntry>(&mut root, "table", mistakes);
+    let mut claims = Vec::new();
     for claim in take(&mut root, "claim") {
         let span = claim.span();
         let DeValue::Table(mut claim) = claim.into_inner() else { continue };
-        entries::<Spanned<CheckEntry>>(&mut claim, "check", mistakes);
-        read::<ClaimEntry>(Spanned::new(span, DeValue::Table(claim)), mistakes);
+        let check = entries::<Spanned<CheckEntry>>(&mut claim, "check", mistakes);
+        let claim = read::<ClaimEntry>(Spanned::new(span, DeValue::Table(claim)), mistakes);
+        claims.extend(claim.map(|claim| ClaimEntry { check, ..claim }));
     }
-    if let Err(error) = File::deserialize(Deserializer::from(Spanned::new(span, root))) {
-        add(&error, mistakes);
+    match File::deserialize(Deserializer::from(Spanned::new(span, root))) {
+        Ok(file) => Some(File { assumption, cells, figure, table, claim: claims, ..file }),
+        Err(error) => {
+            add(error.span().unwrap_or(0..0), &error, mistakes);
+            None
+        }
     }
 }
 
 /// Reads the entries called `name` one by one, and leaves an empty list in their place.
-fn entries<T: DeserializeOwned>(table: &mut DeTable<'_>, name: &str, mistakes: &mut Mistakes<'_>) {
-    for entry in take(table, name) {
-        read::<T>(entry, mistakes);
-    }
+fn entries<T: DeserializeOwned>(table: &mut DeTable<'_>, name: &str, mistakes: &mut Mistakes<'_>) -> Vec<T> {
+    take(table, name).into_iter().filter_map(|entry| read::<T>(entry, mistakes)).collect()
 }
 
 fn take<'i>(table: &mut DeTable<'i>, name: &str) -> Vec<Spanned<DeValue<'i>>> {
@@ -51,13 +59,13 @@ fn take<'i>(table: &mut DeTable<'i>, name: &str) -> Vec<Spanned<DeValue<'i>>> {
     }
 }
 
-fn read<T: DeserializeOwned>(value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes<'_>) {
+fn read<T: DeserializeOwned>(value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes<'_>) -> Option<T> {
     let span = value.span();
-    if let Err(error) = T::deserialize(ValueDeserializer::from(value)) {
-        mistakes.add(error.span().unwrap_or(span), "", error.message(), None);
-    }
+    let read = T::deserialize(ValueDeserializer::from(value));
+    read.map_err(|error| add(error.span().unwrap_or(span), &error, mistakes)).ok()
 }
 
-fn add(error: &toml::de::Error, mistakes: &mut Mistakes<'_>) {
-    mistakes.add(error.span().unwrap_or(0..0), "", error.message(), None);
+fn add(span: Range<usize>, error: &toml::de::Error, mistakes: &mut Mistakes<'_>) {
+    let (key, message, help) = reworded(error.message());
+    mistakes.add(span, &key, message, help);
 }

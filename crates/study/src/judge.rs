@@ -2,18 +2,18 @@
 //!
 //! A check is held against the medians over repetitions; single repetitions are counted beside it and decide
 //! nothing, and those that the machine disturbed past its stated limits are reported and left out. A claim
-//! holds under an assumption set if all its checks do, is `reproduced` if it holds under at least one, and
-//! `differs` if it was tested and holds under none. If `--quick` left checks out and the others hold under at
-//! least one, it is `partly-judged`. Each arena has a verdict of its own; a claim that compares arenas has
-//! one for all.
+//! holds under an assumption set if all its checks do. Its verdict is that under the base set: `reproduced` if
+//! it holds there (`consistent` if every check was fitted, `partly-judged` if `--quick` left checks out), else
+//! `differs`. Its standing says what the other sets make of that. Each arena has a verdict of its own; a claim
+//! that compares arenas has one for all.
 
 mod check;
 mod draw;
 mod ran;
 
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Check, Claim, Verdict};
-use crate::outcome::{ArenaVerdict, ClaimOutcome, Outcome, Stands, UnderAssumption};
+use crate::claim::{Check, Claim, Standing, Verdict};
+use crate::outcome::{ArenaVerdict, ClaimOutcome, Outcome, UnderAssumption};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
@@ -63,7 +63,7 @@ impl Outcome {
 
     /// The claims that have no verdict since the machine disturbed their runs, with the arena.
     pub fn disturbed(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
-        self.all().filter(|(_, verdict)| verdict.disturbed)
+        self.all().filter(|(_, verdict)| verdict.verdict == Verdict::Disturbed)
     }
 
     fn all(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
@@ -152,67 +152,95 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         let these = by_assumption.iter().filter(|it| it.holds == Some(holds));
         these.map(|it| it.assumption.clone()).collect()
     };
-    let (holding, failing) = (names(true), names(false));
-    // A check that fails shows a difference whatever was left out; checks that hold show nothing of those
-    // that were.
+    let (holds_under, fails_under) = (names(true), names(false));
+    let base = &study.assumptions[0].name;
+    let under_base = by_assumption.iter().find(|it| it.assumption == *base);
     let left_out_checks = ran.selection.checks_left_out(claim, arenas);
-    let so_far = if left_out_checks.is_empty() { Verdict::Reproduced } else { Verdict::PartlyJudged };
-    let (verdict, stands) = match (holding.is_empty(), failing.is_empty()) {
-        (false, true) => (so_far, Stands::All),
-        (false, false) => (so_far, Stands::Some),
-        (true, false) => (Verdict::Differs, Stands::None),
-        (true, true) => (Verdict::NotTested, Stands::Unknown),
-    };
-    let has_cells = || arenas.iter().all(|&arena| ran.selection.has_cells_of(study, &checks, arena));
-    let not_tested = match verdict {
-        Verdict::NotTested if claim.checks.is_empty() => Some(NotTested::NoCheck),
-        Verdict::NotTested if lacks_arena => Some(NotTested::Arena(claim.arenas.clone())),
-        Verdict::NotTested if !has_cells() => Some(NotTested::LeftOut { quick: ran.selection.quick }),
-        Verdict::NotTested if ran.lacks_only_disturbed(&checks, arenas) => Some(NotTested::Disturbed),
-        Verdict::NotTested => Some(NotTested::NotRun),
-        Verdict::Reproduced | Verdict::PartlyJudged | Verdict::Differs => None,
+    let (verdict, not_tested) = match under_base.and_then(|it| it.holds) {
+        Some(false) => (Verdict::Differs, None),
+        // Checks that hold say nothing of those that were left out.
+        Some(true) if !left_out_checks.is_empty() => (Verdict::PartlyJudged, None),
+        Some(true) if claim.is_fitted() => (Verdict::Consistent, None),
+        Some(true) => (Verdict::Reproduced, None),
+        None => {
+            let why = not_tested(claim, &checks, arenas, ran);
+            let is_disturbed = matches!(why, NotTested::Disturbed);
+            (if is_disturbed { Verdict::Disturbed } else { Verdict::NotTested }, Some(why))
+        }
     };
     let left_out = matches!(not_tested, Some(NotTested::Arena(_) | NotTested::LeftOut { .. }));
-    let disturbed = matches!(not_tested, Some(NotTested::Disturbed));
     let expected = arenas.first().or(claim.arenas.first()).and_then(|arena| claim.expected.get(arena));
     let expected = expected.copied().unwrap_or(Verdict::NotTested);
     let n = by_assumption.iter().flat_map(|it| &it.checks).flat_map(|it| &it.values).map(|it| it.n).min();
-    let base = &study.assumptions[0].name;
-    let under_base = by_assumption.iter().find(|it| it.assumption == *base).and_then(|it| it.holds);
-    let sets_left_out = ran.selection.sets_left_out(study, claim, arenas);
+    let name = |set: usize| study.assumptions[set].name.clone();
     let sets_left_out: Vec<String> =
-        sets_left_out.into_iter().map(|set| study.assumptions[set].name.clone()).collect();
-    let sets = Sets { base, holding: &holding, failing: &failing, left_out: sets_left_out.len() };
+        ran.selection.sets_left_out(study, claim, arenas).into_iter().map(name).collect();
+    let is_judged = |set: &String| holds_under.contains(set) || fails_under.contains(set);
+    let wanted = ran.selection.sets(study, &checks, arenas).into_iter().map(name);
+    let sets_not_run: Vec<String> = wanted.filter(|set| !is_judged(set)).collect();
+    let sets = Sets {
+        base,
+        holding: &holds_under,
+        failing: &fails_under,
+        left_out: sets_left_out.len(),
+        not_run: sets_not_run.len(),
+    };
     let part = (verdict == Verdict::PartlyJudged).then_some((checks.len(), claim.checks.len()));
+    let holds_under_base = under_base.and_then(|it| it.holds);
+    let found = words::Found { verdict, not_tested, expected, left_out: &left_out_checks };
     ArenaVerdict {
-        holds_under_base: under_base.filter(|holds| verdict != Verdict::PartlyJudged || !holds),
-        under: words::under(&sets, part),
         arena: arena_list(if arenas.is_empty() { &claim.arenas } else { arenas }),
         reproduced: by_assumption
             .iter()
             .find(|it| it.holds.is_some())
             .map_or_else(String::new, |it| words::reproduced(it, left_out_checks.len())),
         verdict,
+        standing: standing(verdict, &sets),
         expected,
-        why: words::why(
-            claim,
-            &words::Found {
-                verdict,
-                not_tested,
-                expected,
-                tested: holding.len() + failing.len(),
-                left_out: &left_out_checks,
-            },
-            &by_assumption,
-        ),
-        assumptions: if holding.is_empty() { failing } else { holding },
+        holds_under_base: holds_under_base.filter(|holds| verdict != Verdict::PartlyJudged || !holds),
+        under: words::under(&sets, part),
+        why: words::why(claim, &found, under_base),
         checks_left_out: left_out_checks.len() as u64,
-        sets_left_out,
         n: n.unwrap_or(0),
-        stands,
         left_out,
-        disturbed,
+        holds_under,
+        fails_under,
+        sets_left_out,
+        sets_not_run,
         by_assumption,
+    }
+}
+
+/// How a verdict fares under the other sets; `None` if that is open.
+fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
+    let others = sets.holding.len() + sets.failing.len() > 1;
+    let are_all_judged = sets.left_out == 0 && sets.not_run == 0;
+    match verdict {
+        Verdict::Reproduced | Verdict::Consistent if !sets.failing.is_empty() => Some(Standing::Fragile),
+        Verdict::Differs if !sets.holding.is_empty() => Some(Standing::OnlyUnder),
+        Verdict::Reproduced | Verdict::Consistent | Verdict::Differs => {
+            (others && are_all_judged).then_some(Standing::Robust)
+        }
+        Verdict::PartlyJudged | Verdict::NotTested | Verdict::Disturbed => None,
+    }
+}
+
+/// Why the base set gives no verdict.
+fn not_tested(claim: &Claim, checks: &[&Check], arenas: &[ArenaName], ran: &Ran<'_>) -> NotTested {
+    let lacks_arena = arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2);
+    let has_cells = || arenas.iter().all(|&arena| ran.selection.has_cells_of(ran.study, checks, arena));
+    if claim.checks.is_empty() {
+        NotTested::NoCheck
+    } else if lacks_arena {
+        NotTested::Arena(claim.arenas.clone())
+    } else if !has_cells() {
+        NotTested::LeftOut { quick: ran.selection.quick }
+    } else if ran.lacks_only_disturbed(checks, arenas) {
+        NotTested::Disturbed
+    } else if let Some(operand) = ran.without_value(checks, arenas) {
+        NotTested::NoValue { cell: operand.cell.clone(), metric: operand.metric.clone() }
+    } else {
+        NotTested::NotRun
     }
 }
 

@@ -9,8 +9,8 @@
 //!
 //! A study is data over ordinary scenario keys: nothing here knows what a key means, and no study has code of
 //! its own. What a publication leaves open stands in assumption sets, of which the first is the base; a claim
-//! is judged under each, by the median over the repetitions, never by a single run. No file is read and no
-//! clock: texts come in as values, and whoever has an arena runs the cells.
+//! is judged under each, by the median over the repetitions, never by a single run. Its verdict is that under
+//! the base. No file is read and no clock: texts come in as values, and whoever has an arena runs the cells.
 
 mod arena;
 mod catalogue;
@@ -25,21 +25,26 @@ mod outcome;
 mod place;
 mod sample;
 mod selection;
+mod shape;
 mod stats;
 mod study;
 mod table;
+mod wording;
 mod words;
 
 pub use arena::{ArenaName, arena_list};
 pub use catalogue::{Embedded, embedded};
-pub use claim::{Bound, Check, Claim, ClaimKind, Expected, Figure as FigureOf, Operand, Tolerance, Verdict};
+pub use claim::{
+    Basis, Bound, Check, Claim, ClaimKind, Expected, Figure as FigureOf, Operand, Standing, Tolerance,
+    Verdict,
+};
 pub use fit::{Fit, fit};
 pub use judge::judge;
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, HeldBy,
-    Outcome, RowOutcome, Stands, TableOutcome, UnderAssumption, Value,
+    Outcome, RowOutcome, TableOutcome, UnderAssumption, Value,
 };
 pub use sample::{CellSamples, LossRun, Sample, StateTrace, TraceLine};
 pub use selection::Selection;

@@ -3,6 +3,7 @@
 mod cells;
 mod claims;
 mod figures;
+mod sense;
 mod tables;
 
 use core::ops::Range;
@@ -19,11 +20,14 @@ use crate::place::{Mistakes, known};
 use crate::study::{Assumption, Cell, Changes, Figure, FigureKind, Kept, Study};
 use crate::table::PublishedTable;
 
+use self::sense::Known;
+
 /// Reads the study `name`; `files` are the scenarios beside it.
 ///
 /// # Errors
-/// Every mistake in it, each at its line and column: first those of form (syntax, unknown keys, wrong types),
-/// and if there are none, what the rest of the file and the scenarios say against it.
+/// Every mistake in it, each at its line and column: those of form (unknown keys, wrong types), and what the rest
+/// of the file and the scenarios say against it. After a mistake of syntax nothing else is looked for, nor
+/// after one in the keys at the top.
 pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diagnostics> {
     load_with(name, source, files, &Changes::default())
 }
@@ -39,23 +43,28 @@ pub fn load_with(
     changes: &Changes,
 ) -> Result<Study, Diagnostics> {
     let mut mistakes = Mistakes::new(source);
-    let file: File = match toml::from_str(&source.text) {
-        Ok(file) => file,
+    let (file, is_whole) = match toml::from_str::<File>(&source.text) {
+        Ok(file) => (file, true),
         Err(error) => {
-            form::add_mistakes(&source.text, &mut mistakes);
+            let file = form::add_mistakes(&source.text, &mut mistakes);
             if mistakes.is_clean() {
                 mistakes.add(error.span().unwrap_or(0..0), "", error.message(), None);
             }
-            return Err(mistakes.finish());
+            match file {
+                Some(file) => (file, false),
+                None => return Err(mistakes.finish()),
+            }
         }
     };
     let loader = Loader {
         file: &file,
+        text: &source.text,
         files,
         changes,
         mistakes: &mut mistakes,
         names: BTreeSet::new(),
-        is_named: true,
+        is_named: is_whole,
+        is_whole,
     };
     let study = loader.study(name);
     if mistakes.is_clean() { Ok(study) } else { Err(mistakes.finish()) }
@@ -63,6 +72,7 @@ pub fn load_with(
 
 struct Loader<'a, 'm> {
     file: &'a File,
+    text: &'a str,
     files: &'a [Source],
     changes: &'a Changes,
     mistakes: &'m mut Mistakes<'a>,
@@ -70,6 +80,8 @@ struct Loader<'a, 'm> {
     names: BTreeSet<String>,
     /// Whether `names` has them all.
     is_named: bool,
+    /// Whether every entry could be read, so that what is not there is missing.
+    is_whole: bool,
 }
 
 /// A scenario key, its value as TOML, and where the study says so.
@@ -87,12 +99,21 @@ impl Loader<'_, '_> {
         for (repeat, key) in [(&file.repeat, "repeat"), (&file.quick.repeat, "quick.repeat")] {
             self.at_least_one(repeat, key);
         }
+        self.has_base(&assumptions);
+        self.changes_no_assumption();
         let derived = self.derived();
         let mut cells = self.cells();
-        let claims = self.claims();
-        let figures: Vec<_> = file.figure.iter().filter_map(|entry| self.figure(entry)).collect();
-        let tables: Vec<_> = file.table.iter().filter_map(|entry| self.table(entry)).collect();
-        let metrics = metrics(&claims, &figures, &tables, &file.also);
+        let known = Known::new(&cells);
+        let claims = self.claims(&cells, (&known, &derived));
+        let figures: Vec<_> =
+            file.figure.iter().filter_map(|entry| self.figure(entry, (&known, &derived))).collect();
+        let tables: Vec<_> =
+            file.table.iter().filter_map(|entry| self.table(entry, (&known, &derived))).collect();
+        for metric in &file.also {
+            self.known_somewhere(metric, &known, &derived);
+        }
+        let also: Vec<String> = file.also.iter().map(|it| it.get_ref().clone()).collect();
+        let metrics = metrics(&claims, &figures, &tables, &also);
         for cell in &mut cells {
             cell.kept = kept(cell, &figures);
             let what = format!("{:?} {metrics:?} {derived:?}", cell.kept);
@@ -117,6 +138,7 @@ impl Loader<'_, '_> {
             claims,
             figures,
             tables,
+            files: self.used(),
             changes: self.changes.clone(),
         }
     }
@@ -138,6 +160,7 @@ impl Loader<'_, '_> {
             let found = self.file.assumption.iter().position(|it| it.name.get_ref() == name.get_ref());
             match found {
                 Some(index) => list.push(index),
+                None if !self.is_whole => {}
                 None => {
                     let message = format!("there is no assumption set called \"{}\"", name.get_ref());
                     let known = known(self.file.assumption.iter().map(|it| it.name.get_ref().as_str()));
@@ -146,6 +169,57 @@ impl Loader<'_, '_> {
             }
         }
         list
+    }
+
+    /// The study's own text and that of each file that it names.
+    fn used(&self) -> Vec<(String, String)> {
+        let scenarios = self.file.cells.iter().map(|entry| entry.scenario.get_ref());
+        let names: BTreeSet<&String> =
+            scenarios.chain(self.file.table.iter().map(|entry| entry.rows.get_ref())).collect();
+        let named = self.files.iter().filter(|source| names.contains(&source.name));
+        let own = ("study.toml".to_owned(), self.text.to_owned());
+        core::iter::once(own).chain(named.map(|it| (it.name.clone(), it.text.clone()))).collect()
+    }
+
+    /// A verdict is that under the first set, which the shorter runs therefore have too.
+    fn has_base(&mut self, assumptions: &[Assumption]) {
+        if !self.is_whole {
+            return;
+        }
+        let Some(base) = assumptions.first() else {
+            self.mistakes.add(0..0, "assumption", "there is none; expected at least one, the base", None);
+            return;
+        };
+        let of_arenas = self.file.arena.values().flat_map(|arena| {
+            [arena.assumptions.as_ref(), arena.quick.as_ref().and_then(|quick| quick.assumptions.as_ref())]
+        });
+        for names in core::iter::once(Some(&self.file.quick.assumptions)).chain(of_arenas).flatten() {
+            if !names.iter().any(|name| *name.get_ref() == base.name) {
+                let span = names.first().map_or(0..0, Spanned::span);
+                let message = format!(
+                    "the first set, \"{}\", is missing: a verdict is that under the first set",
+                    base.name
+                );
+                self.mistakes.add(span, "assumptions", message, None);
+            }
+        }
+    }
+
+    /// A set whose keys the caller changes would no longer assume what it says.
+    fn changes_no_assumption(&mut self) {
+        for (key, value) in &self.changes.set {
+            for entry in &self.file.assumption {
+                let touched = entry.set.iter().find(|(own, _)| is_within(own, key) || is_within(key, own));
+                let Some((own, at)) = touched else { continue };
+                let message = format!(
+                    "--set {key}={value} changes {own}, by which the set \"{}\" differs: it would no longer assume what it says",
+                    entry.name.get_ref()
+                );
+                let help =
+                    "change it in a copy of the study; the directory of each run holds one, under study/";
+                self.mistakes.add(at.span(), "assumption.set", message, Some(help.to_owned()));
+            }
+        }
     }
 
     fn at_least_one(&mut self, count: &Spanned<u64>, key: &str) {
@@ -158,6 +232,12 @@ impl Loader<'_, '_> {
         let mut metrics = Metrics::new();
         for (name, entry) in &self.file.metric {
             match derived(entry.get_ref()) {
+                Some(Derived::Ratio(first, second) | Derived::Difference(first, second))
+                    if first == second =>
+                {
+                    let message = format!("it compares \"{first}\" with itself");
+                    self.mistakes.add(entry.span(), &format!("metric.{name}"), message, None);
+                }
                 Some(derived) => {
                     metrics.insert(name.clone(), derived);
                 }
@@ -199,6 +279,11 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
         }
         _ => return None,
     })
+}
+
+/// Whether `key` is `table` or lies in it.
+fn is_within(key: &str, table: &str) -> bool {
+    key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 fn settings(set: &Settings) -> impl Iterator<Item = Setting> + '_ {

@@ -25,6 +25,18 @@ pub enum Derived {
     },
 }
 
+impl Derived {
+    /// What it is made of.
+    pub(crate) fn parts(&self) -> Vec<&str> {
+        match self {
+            Self::Ratio(first, second) | Self::Difference(first, second) => vec![first, second],
+            Self::Sum(paths) | Self::Mean(paths) | Self::Share { paths, .. } => {
+                paths.iter().map(String::as_str).collect()
+            }
+        }
+    }
+}
+
 /// A study's own metrics by name.
 pub type Metrics = BTreeMap<String, Derived>;
 
@@ -115,6 +127,98 @@ fn matching<'a>(json: &'a Json, names: &[&str]) -> Vec<&'a Json> {
     };
     object.iter().filter(|(name, _)| fits(name)).flat_map(|(_, found)| matching(found, rest)).collect()
 }
+
+/// What is wrong with `name` and which names there are, if it is no metric of a run with this `shape`.
+pub(crate) fn unknown(shape: &Json, name: &str, metrics: &Metrics) -> Option<(String, String)> {
+    unknown_at(shape, name, metrics, 0)
+}
+
+fn unknown_at(shape: &Json, name: &str, metrics: &Metrics, depth: usize) -> Option<(String, String)> {
+    let Some(derived) = metrics.get(name).filter(|_| depth <= metrics.len()) else {
+        return unknown_path(shape, name, metrics);
+    };
+    derived.parts().into_iter().find_map(|part| unknown_at(shape, part, metrics, depth + 1))
+}
+
+fn unknown_path(shape: &Json, path: &str, metrics: &Metrics) -> Option<(String, String)> {
+    let (names, word) = match path.split_once('=') {
+        Some((names, _)) => (names, true),
+        None => (path, false),
+    };
+    let mut here = shape;
+    let mut before = "a run's summary".to_owned();
+    for name in names.split('.') {
+        let found = match here {
+            Json::Array(list) => list.first().filter(|_| name.parse::<usize>().is_ok()),
+            other => matching(other, &[name]).into_iter().next().filter(|found| !found.is_null()),
+        };
+        let Some(found) = found else {
+            let keys = here.as_object().map_or_else(|| "a number, 0 or more".to_owned(), names_of);
+            let own = if before == "a run's summary" && !metrics.is_empty() {
+                let own: Vec<_> = metrics.keys().map(String::as_str).collect();
+                format!("; of the study: {}", own.join(", "))
+            } else {
+                String::new()
+            };
+            return Some((
+                format!("there is no metric \"{path}\": {before} has no \"{name}\""),
+                format!("{before} has: {keys}{own}"),
+            ));
+        };
+        here = found;
+        before = if before == "a run's summary" { name.to_owned() } else { format!("{before}.{name}") };
+    }
+    match here {
+        Json::Number(_) if !word => None,
+        Json::String(_) | Json::Bool(_) if word => None,
+        Json::String(_) | Json::Bool(_) => Some((
+            format!("\"{path}\" is a word, not a number"),
+            format!("\"{path}=WORD\" is 1 where the word is WORD, else 0"),
+        )),
+        Json::Number(_) => {
+            Some((format!("\"{names}\" is a number, not a word"), format!("read it as \"{names}\"")))
+        }
+        Json::Object(keys) => Some((
+            format!("\"{path}\" is a table, not a number"),
+            format!("{before} has: {}", names_of(keys)),
+        )),
+        _ => {
+            Some((format!("\"{path}\" is a list, not a number"), format!("its first entry is \"{path}.0\"")))
+        }
+    }
+}
+
+fn names_of(table: &serde_json::Map<String, Json>) -> String {
+    table.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The smallest and the largest value that `name` can have.
+pub(crate) fn range(name: &str, metrics: &Metrics) -> (f64, f64) {
+    range_at(name, metrics, 0)
+}
+
+fn range_at(name: &str, metrics: &Metrics, depth: usize) -> (f64, f64) {
+    let Some(derived) = metrics.get(name).filter(|_| depth <= metrics.len()) else {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        return match last {
+            _ if name.contains('=') || SHARES.contains(&last) => (0.0, 1.0),
+            _ if SIGNED.contains(&last) => (f64::NEG_INFINITY, f64::INFINITY),
+            _ => (0.0, f64::INFINITY),
+        };
+    };
+    let is_positive = derived.parts().into_iter().all(|part| range_at(part, metrics, depth + 1).0 >= 0.0);
+    match derived {
+        Derived::Share { .. } => (0.0, 1.0),
+        Derived::Ratio(..) | Derived::Sum(_) | Derived::Mean(_) if is_positive => (0.0, f64::INFINITY),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    }
+}
+
+/// Names of figures between 0 and 1, and of those that can be negative; all others are counts, times, sizes
+/// and rates (docs/reference/records.md).
+const SHARES: [&str; 6] =
+    ["loss_rate", "retransmit_rate", "utilisation", "in_time", "jain_index", "stolen_share"];
+const SIGNED: [&str; 2] = ["offset_ms", "skew_ppm"];
 
 #[cfg(test)]
 mod tests {

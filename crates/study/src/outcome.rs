@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::ArenaName;
-use crate::claim::{ClaimKind, Verdict};
+use crate::claim::{Basis, ClaimKind, Standing, Verdict};
 use crate::sample::{LossRun, TraceLine};
 use crate::table::PublishedRow;
 
@@ -75,8 +75,11 @@ pub struct ArenaVerdict {
     pub arena: String,
     /// Ours under the base assumptions, in words.
     pub reproduced: String,
-    /// The verdict.
+    /// The verdict, that under the base assumptions.
     pub verdict: Verdict,
+    /// How it fares under the other sets; `null` if it has none, if there is no other set, or if sets that
+    /// could change it did not run.
+    pub standing: Option<Standing>,
     /// The study's own.
     pub expected: Verdict,
     /// Whether it holds under the base assumptions; `null` if these were not judged, or partly and held so
@@ -84,8 +87,10 @@ pub struct ArenaVerdict {
     pub holds_under_base: Option<bool>,
     /// Under which assumption sets it holds and fails, in words, the base first; empty if none was judged.
     pub under: String,
-    /// Under which assumption sets the verdict stands: those that reproduce it, or all that were tested.
-    pub assumptions: Vec<String>,
+    /// The assumption sets under which it holds, in the study's order.
+    pub holds_under: Vec<String>,
+    /// Those under which it fails.
+    pub fails_under: Vec<String>,
     /// Why: what the verdict rests on (fitted, assumed or predicted figures), why it differs, or why it was
     /// not tested.
     pub why: String,
@@ -93,16 +98,12 @@ pub struct ArenaVerdict {
     pub checks_left_out: u64,
     /// The sets under which a whole run judges the claim and this one, with `--quick`, did not.
     pub sets_left_out: Vec<String>,
+    /// The sets whose cells should have run and did not, or not to their end.
+    pub sets_not_run: Vec<String>,
     /// Start phases behind each median: the fewest.
     pub n: u64,
-    /// How widely it stands.
-    pub stands: Stands,
     /// Whether it was not tested because its cells were not selected for this run: no disagreement.
     pub left_out: bool,
-    /// Whether it was not tested because the machine disturbed its runs past the stated limits: no
-    /// disagreement either.
-    #[serde(default)]
-    pub disturbed: bool,
     /// What each assumption set gave.
     pub by_assumption: Vec<UnderAssumption>,
 }
@@ -112,27 +113,13 @@ impl ArenaVerdict {
     /// claim that the machine disturbed. What was judged in part is still open between `reproduced` and
     /// `differs`, and disagrees with neither.
     pub fn is_unexpected(&self) -> bool {
-        let is_open = self.left_out || self.disturbed;
         match self.verdict {
-            _ if is_open => false,
+            _ if self.left_out => false,
+            Verdict::Disturbed => false,
             Verdict::PartlyJudged => self.expected == Verdict::NotTested,
             found => found != self.expected,
         }
     }
-}
-
-/// Under how many of the tested assumption sets a claim holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stands {
-    /// Every one.
-    All,
-    /// At least one and not every one.
-    Some,
-    /// None.
-    None,
-    /// Nothing was tested.
-    Unknown,
 }
 
 /// One claim under one assumption set.
@@ -155,6 +142,10 @@ pub struct CheckOutcome {
     pub metric: String,
     /// What must hold.
     pub must: ClaimKind,
+    /// What its figure rests on.
+    pub basis: Basis,
+    /// Why its bound has one end, if it has.
+    pub one_sided: Option<String>,
     /// What is compared, in the order of the comparison; what did not run is absent.
     pub values: Vec<Value>,
     /// The one figure made of them, if one is judged: a ratio, a difference, a slope, by how much an arena is

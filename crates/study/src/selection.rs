@@ -52,16 +52,25 @@ impl Selection {
     /// not.
     pub(crate) fn sets_left_out(&self, study: &Study, claim: &Claim, arenas: &[ArenaName]) -> Vec<usize> {
         let judged = self.checks(claim, arenas);
-        let runs = |checks: &mut dyn Iterator<Item = &Check>, set: usize, is_whole: bool| {
-            let form = |cell: &Cell| is_whole || self.form(cell).is_some();
-            checks
-                .flat_map(Check::cells)
-                .all(|name| arenas.iter().all(|&arena| study.cell(name, arena, set).is_some_and(form)))
+        let here = self.sets(study, &judged, arenas);
+        let whole = Self { quick: false, ..self.clone() };
+        let all = if self.quick && !judged.is_empty() {
+            whole.sets(study, &whole.checks(claim, arenas), arenas)
+        } else {
+            Vec::new()
         };
+        all.into_iter().filter(|set| !here.contains(set)).collect()
+    }
+
+    /// The assumption sets, by index, under which all cells of `checks` run in all of `arenas`.
+    pub(crate) fn sets(&self, study: &Study, checks: &[&Check], arenas: &[ArenaName]) -> Vec<usize> {
+        let runs = |name: &str, arena: ArenaName, set: usize| {
+            study.cell(name, arena, set).is_some_and(|cell| self.form(cell).is_some())
+        };
+        let names = || checks.iter().flat_map(|check| check.cells());
         (0..study.assumptions.len())
-            .filter(|_| self.quick && !judged.is_empty())
-            .filter(|&set| runs(&mut claim.checks.iter(), set, true))
-            .filter(|&set| !runs(&mut judged.iter().copied(), set, false))
+            .filter(|_| !checks.is_empty() && !arenas.is_empty())
+            .filter(|&set| names().all(|name| arenas.iter().all(|&arena| runs(name, arena, set))))
             .collect()
     }
 
@@ -93,15 +102,9 @@ impl Selection {
         if self.quick { cell.quick.as_ref() } else { Some(&cell.full) }
     }
 
-    /// Whether there are `checks`, and their cells run in `arena` under at least one assumption set.
+    /// Whether there are `checks`, and their cells run in `arena` under the base set.
     pub(crate) fn has_cells_of(&self, study: &Study, checks: &[&Check], arena: ArenaName) -> bool {
-        let is_under = |assumption: usize| {
-            let runs = |name: &str| {
-                study.cell(name, arena, assumption).is_some_and(|cell| self.form(cell).is_some())
-            };
-            checks.iter().flat_map(|check| check.cells()).all(runs)
-        };
-        !checks.is_empty() && (0..study.assumptions.len()).any(is_under)
+        self.sets(study, checks, &[arena]).contains(&0)
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Study {
     pub metrics: Vec<String>,
     /// Those that the study makes of others.
     pub derived: Metrics,
+    /// Its files: `study.toml`, and the scenarios and tables that it names. (name, text)
+    pub files: Vec<(String, String)>,
     /// What was changed in every cell when it was loaded.
     pub changes: Changes,
 }

@@ -85,13 +85,14 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
 /// What a check requires: `9.3 ± 1`, `rises`.
 pub fn shown_must(check: &CheckOutcome) -> String {
     let metric = figure_metric(check);
+    let why = check.one_sided.as_ref().map_or_else(String::new, |why| format!(", one end alone: {why}"));
     match check.must {
         ClaimKind::Figure { bound, .. } => match bound {
             Bound::Near { value, within } => {
                 format!("{} ± {}", shown(metric, value), tolerance(metric, within))
             }
-            Bound::AtMost { value } => format!("≤ {}", shown(metric, value)),
-            Bound::AtLeast { value } => format!("≥ {}", shown(metric, value)),
+            Bound::AtMost { value } => format!("≤ {}{why}", shown(metric, value)),
+            Bound::AtLeast { value } => format!("≥ {}{why}", shown(metric, value)),
             Bound::Between { low, high } => format!("{} to {}", shown(metric, low), shown(metric, high)),
         },
         ClaimKind::Rising => "rises".to_owned(),
@@ -210,6 +211,13 @@ pub(crate) enum NotTested {
     },
     /// The machine disturbed them past its stated limits.
     Disturbed,
+    /// They ran, and give no number for this metric.
+    NoValue {
+        /// The cell.
+        cell: String,
+        /// What was read of it.
+        metric: String,
+    },
     /// They should have run.
     NotRun,
 }
@@ -219,8 +227,6 @@ pub(crate) struct Found<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) not_tested: Option<NotTested>,
     pub(crate) expected: Verdict,
-    /// Sets under which it was judged.
-    pub(crate) tested: usize,
     /// Checks that `--quick` left out.
     pub(crate) left_out: &'a [&'a Check],
 }
@@ -230,7 +236,10 @@ pub(crate) struct Sets<'a> {
     pub(crate) base: &'a str,
     pub(crate) holding: &'a [String],
     pub(crate) failing: &'a [String],
+    /// By `--quick`.
     pub(crate) left_out: usize,
+    /// Not run, or not to the end.
+    pub(crate) not_run: usize,
 }
 
 /// Under which sets a claim holds and under which it fails, the base first: `fails under base; holds under a,
@@ -246,11 +255,16 @@ pub(crate) fn under(sets: &Sets<'_>, part: Option<(usize, usize)>) -> String {
         1 => "; 1 more set is judged without --quick".to_owned(),
         count => format!("; {count} more sets are judged without --quick"),
     };
-    format!("{part}{words}{more}")
+    let open = match sets.not_run {
+        0 => String::new(),
+        1 => "; 1 more set did not run to its end".to_owned(),
+        count => format!("; {count} more sets did not run to their end"),
+    };
+    format!("{part}{words}{more}{open}")
 }
 
 fn under_sets(sets: &Sets<'_>) -> String {
-    let &Sets { base, holding, failing, left_out } = sets;
+    let &Sets { base, holding, failing, left_out, not_run } = sets;
     let others = |names: &[String]| names.iter().filter(|name| *name != base).cloned().collect::<Vec<_>>();
     let holds = holding.iter().any(|name| name == base);
     let fails = failing.iter().any(|name| name == base);
@@ -260,7 +274,7 @@ fn under_sets(sets: &Sets<'_>) -> String {
         [] => String::new(),
         [one] => format!(" and {one}"),
         // "All" would be more than is known.
-        many if left_out > 0 => format!(", {}", many.join(", ")),
+        many if left_out + not_run > 0 => format!(", {}", many.join(", ")),
         [_, _] => " and both other sets".to_owned(),
         many => format!(" and all {} other sets", many.len()),
     };
@@ -280,23 +294,23 @@ fn under_sets(sets: &Sets<'_>) -> String {
 
 /// Why a verdict is what it is. The study's own words are those of the expected verdict; beside another one
 /// they say so.
-pub(crate) fn why(claim: &Claim, found: &Found<'_>, by_assumption: &[UnderAssumption]) -> String {
-    let Found { verdict, not_tested, expected, tested, left_out } = found;
+pub(crate) fn why(claim: &Claim, found: &Found<'_>, under_base: Option<&UnderAssumption>) -> String {
+    let Found { verdict, not_tested, expected, left_out } = found;
     let mut parts = Vec::new();
     match verdict {
-        Verdict::NotTested => parts.extend(not_tested.as_ref().map(NotTested::words)),
-        Verdict::Reproduced => {}
+        Verdict::NotTested | Verdict::Disturbed => parts.extend(not_tested.as_ref().map(NotTested::words)),
+        Verdict::Reproduced | Verdict::Consistent => {}
         Verdict::PartlyJudged => {
             let names: Vec<_> = left_out.iter().take(MOST_LISTED).map(|check| check.name.as_str()).collect();
             let more = left_out.len().saturating_sub(MOST_LISTED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
             parts.push(format!("--quick leaves out what decides: {}{more}", names.join("; ")));
         }
-        Verdict::Differs => parts.extend(nearest(by_assumption, *tested)),
+        Verdict::Differs => parts.extend(under_base.map(failed)),
     }
     if verdict == expected {
         parts.push(claim.why.clone());
-    } else if *verdict != Verdict::NotTested {
+    } else if not_tested.is_none() {
         parts.push(format!("Of the expected verdict ({expected}) the study says: {}", claim.why));
     }
     parts.join(". ")
@@ -315,29 +329,25 @@ impl NotTested {
                 "not judged: the machine disturbed its runs past the stated limits; --resume runs those again"
                     .to_owned()
             }
+            Self::NoValue { cell, metric } => format!("{cell} ran, and has no number for {metric}"),
             Self::NotRun => "its cells did not run to their end; --resume goes on".to_owned(),
         }
     }
 }
 
-/// The checks that fail under the set in which the fewest do.
-fn nearest(by_assumption: &[UnderAssumption], sets: usize) -> Option<String> {
-    let failed = |it: &&UnderAssumption| it.checks.iter().filter(|it| it.holds == Some(false)).count();
-    let nearest = by_assumption.iter().filter(|it| it.holds.is_some()).min_by_key(failed)?;
-    let checks = nearest.checks.iter().filter(|it| it.holds == Some(false));
-    let listed: Vec<_> = checks.take(MOST_LISTED).map(in_full).collect();
-    let more = failed(&nearest).saturating_sub(MOST_LISTED);
+/// The checks that fail under a set.
+fn failed(under: &UnderAssumption) -> String {
+    let failed: Vec<_> = under.checks.iter().filter(|check| check.holds == Some(false)).collect();
+    let listed: Vec<_> = failed.iter().take(MOST_LISTED).map(|check| in_full(check)).collect();
+    let more = failed.len().saturating_sub(MOST_LISTED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let under = match sets {
-        1 => format!("under {}", nearest.assumption),
-        _ => format!("under {}, the nearest of {sets} sets", nearest.assumption),
-    };
-    Some(format!(
-        "{} of {} checks fail {under}: {}{more}",
-        failed(&nearest),
-        nearest.checks.len(),
+    format!(
+        "{} of {} checks fail under {}: {}{more}",
+        failed.len(),
+        under.checks.len(),
+        under.assumption,
         listed.join("; ")
-    ))
+    )
 }
 
 /// Checks up to which a claim's figures are printed one by one. Chosen.
@@ -354,7 +364,7 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let under = |holding: &[&str], failing: &[&str]| {
             let (holding, failing) = (&names(holding)[..], &names(failing)[..]);
-            under(&Sets { base: "ns-2", holding, failing, left_out: 0 }, None)
+            under(&Sets { base: "ns-2", holding, failing, left_out: 0, not_run: 0 }, None)
         };
         assert_eq!(under(&["ns-2", "a", "b", "c"], &[]), "holds under ns-2 (base) and all 3 other sets");
         assert_eq!(under(&["ns-2", "a"], &["b"]), "holds under ns-2 (base), a; fails under b");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use talkpath_scenario::{Diagnostics, Source};
 use talkpath_study::{
-    ArenaName, ArenaVerdict, CellSamples, Changes, Kept, Outcome, Role, Sample, Selection, Stands, Study,
-    Verdict, embedded, judge, load, load_with,
+    ArenaName, ArenaVerdict, Basis, CellSamples, Changes, Kept, Outcome, Role, Sample, Selection, Standing,
+    Study, Verdict, embedded, judge, load, load_with,
 };
 use talkpath_units::Duration;
 
@@ -51,6 +51,7 @@ text = "Far calls lose 1 %"
 published = "1 %"
 expected = "reproduced"
 why = "The loss rate is fitted."
+basis = "predicted"
 check = [{ name = "loss", metric = "flows.call.loss_rate", cell = "call-far", value = 0.01, within = "10%" }]
 
 [[claim]]
@@ -59,6 +60,7 @@ text = "Far calls lose more"
 published = "an order"
 expected = "differs"
 why = "Distance does not drop packets."
+basis = "predicted"
 check = [{ name = "order", metric = "flows.call.loss_rate", rising = ["call-near", "call-far"] }]
 "#;
 
@@ -152,6 +154,15 @@ fn nor_s_three_senders_begin_200_ms_after_each_other() {
 }
 
 #[test]
+fn a_study_holds_its_files_and_no_others() {
+    let files = [Source::new("call.toml", SCENARIO), Source::new("other.toml", "x = 1\n")];
+    let study = load("test-1999", &Source::new("here/study.toml", STUDY), &files);
+    let files = study.unwrap_or_else(|mistakes| panic!("{mistakes}")).files;
+    let text = |text: &str| text.to_owned();
+    assert_eq!(files, [(text("study.toml"), text(STUDY)), (text("call.toml"), text(SCENARIO))]);
+}
+
+#[test]
 fn axes_are_multiplied_out_and_assumptions_come_last() {
     let study = study();
     let in_sim: Vec<_> = study.cells.iter().filter(|cell| cell.arena == ArenaName::Sim).collect();
@@ -189,7 +200,7 @@ fn a_mistake_in_a_scenario_key_stands_where_the_study_sets_it() {
 }
 
 #[test]
-fn a_claim_is_reproduced_where_one_set_bears_it_and_names_the_sets() {
+fn a_verdict_is_the_base_s_and_its_standing_names_the_other_sets() {
     let found = outcome(&[
         ("call-near", "base", TWO),
         ("call-far", "base", ONE),
@@ -198,23 +209,23 @@ fn a_claim_is_reproduced_where_one_set_bears_it_and_names_the_sets() {
     ]);
     let first = &found.claims[0];
     let first = &first.base;
-    assert_eq!((first.verdict, first.stands), (Verdict::Reproduced, Stands::Some));
-    assert_eq!((first.assumptions.as_slice(), first.n), (["base".to_owned()].as_slice(), 6));
+    assert_eq!((first.verdict, first.standing, first.n), (Verdict::Reproduced, Some(Standing::Fragile), 6));
+    assert_eq!(
+        (&first.holds_under[..], &first.fails_under[..]),
+        (&["base".to_owned()][..], &["slow".to_owned()][..])
+    );
     assert_eq!(
         (first.holds_under_base, first.under.as_str()),
         (Some(true), "holds under base alone; fails under slow")
     );
     let second = &found.claims[1].base;
-    assert_eq!(
-        (second.verdict, second.assumptions.as_slice()),
-        (Verdict::Reproduced, ["slow".to_owned()].as_slice())
-    );
+    assert_eq!((second.verdict, second.standing), (Verdict::Differs, Some(Standing::OnlyUnder)));
+    assert_eq!(second.holds_under, ["slow"]);
     assert_eq!(
         (second.holds_under_base, second.under.as_str()),
         (Some(false), "fails under base; holds under slow")
     );
-    let unexpected: Vec<_> = found.unexpected().map(|(claim, _)| claim.id.as_str()).collect();
-    assert_eq!(unexpected, ["C2"]);
+    assert_eq!(found.unexpected().count(), 0);
 }
 
 #[test]
@@ -226,7 +237,7 @@ fn what_differs_says_by_how_much_and_why() {
         ("call-far", "slow", ONE),
     ]);
     let second = &found.claims[1].base;
-    assert_eq!((second.verdict, second.stands), (Verdict::Differs, Stands::None));
+    assert_eq!((second.verdict, second.standing), (Verdict::Differs, Some(Standing::Robust)));
     assert!(
         second.why.contains("2 [1.9, 2.1] %") && second.why.ends_with("Distance does not drop packets."),
         "{}",
@@ -239,7 +250,7 @@ fn what_differs_says_by_how_much_and_why() {
 fn what_is_reproduced_under_every_set_says_what_it_rests_on() {
     let found = outcome(&[("call-far", "base", ONE), ("call-far", "slow", ONE)]);
     let first = &found.claims[0].base;
-    assert_eq!((first.verdict, first.stands), (Verdict::Reproduced, Stands::All));
+    assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, Some(Standing::Robust)));
     assert_eq!(first.why, "The loss rate is fitted.");
     assert_eq!((first.holds_under_base, first.under.as_str()), (Some(true), "holds under base and slow"));
 }
@@ -248,8 +259,132 @@ fn what_is_reproduced_under_every_set_says_what_it_rests_on() {
 fn a_base_that_did_not_run_is_said_first() {
     let found = outcome(&[("call-far", "slow", ONE)]);
     let first = &found.claims[0].base;
-    assert_eq!((first.verdict, first.holds_under_base), (Verdict::Reproduced, None));
-    assert_eq!(first.under, "base not judged; holds under slow");
+    assert_eq!((first.verdict, first.standing, first.holds_under_base), (Verdict::NotTested, None, None));
+    assert_eq!(first.under, "base not judged; holds under slow; 1 more set did not run to its end");
+    assert!(first.why.contains("--resume"), "{}", first.why);
+}
+
+#[test]
+fn a_standing_is_open_until_every_set_has_run() {
+    // The base fails; the other set, which would hold, has not run.
+    let found = outcome(&[("call-near", "base", TWO), ("call-far", "base", ONE), ("call-near", "slow", ONE)]);
+    let second = &found.claims[1].base;
+    assert_eq!((second.verdict, second.standing), (Verdict::Differs, None));
+    assert_eq!(second.sets_not_run, ["slow"]);
+    assert_eq!(second.under, "fails under base; 1 more set did not run to its end");
+    assert!(!found.valid);
+}
+
+#[test]
+fn a_claim_of_fitted_checks_alone_is_consistent() {
+    let fitted = STUDY.replacen("basis = \"predicted\"", "basis = \"fitted\"", 1);
+    let verdict = |text: &str| {
+        let study = read(text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let all = samples(&study, &[("call-near", "base", ONE), ("call-far", "base", ONE)]);
+        judge(&study, &Selection::default(), &all).claims.remove(0).base
+    };
+    let found = verdict(&fitted);
+    assert_eq!((found.verdict, found.by_assumption[0].checks[0].basis), (Verdict::Consistent, Basis::Fitted));
+    // One check that was not fitted makes it more than that.
+    let two = NOT_IN_QUICK.replace("name = \"near\",", "name = \"near\", basis = \"predicted\",");
+    assert_eq!(verdict(&fitted.replacen("within = \"10%\" }]", &two, 1)).verdict, Verdict::Reproduced);
+    let none = mistakes("basis = \"predicted\"\n", "");
+    assert!(none.contains("claim.check.basis: expected a `basis`"), "{none}");
+}
+
+#[test]
+fn a_check_that_cannot_fail_is_a_mistake() {
+    let check = |check: &str| {
+        mistakes("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", check)
+    };
+    let itself =
+        check("metric = \"flows.call.loss_rate\", same = [\"call-far\", \"call-far\"], within = 0.1");
+    assert!(itself.contains("compares flows.call.loss_rate of \"call-far\" with itself"), "{itself}");
+    for bound in ["at_least = 0.0", "at_most = 1.0", "between = [0.0, 1.0]", "value = 0.5, within = 0.6"] {
+        let all = check(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {bound}"));
+        assert!(all.contains("no value lies outside its bound"), "{all}");
+    }
+    // Two names for one scenario.
+    let twins =
+        STUDY.replace("far = { \"path.up.delay\" = \"50 ms\" }", "far = { \"path.up.delay\" = \"1 ms\" }");
+    let twins = read(&twins).expect_err("a mistake").to_string();
+    assert!(twins.contains("the same scenario with the same seeds"), "{twins}");
+}
+
+#[test]
+fn a_magnitude_has_bounds_on_both_sides_or_a_reason() {
+    let of = |check: &str| {
+        STUDY.replace("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", check)
+    };
+    let delay = "metric = \"flows.call.one_way_delay_ms.p90\", cell = \"call-far\", at_least = 2.0";
+    let open = read(&of(delay)).expect_err("a mistake").to_string();
+    assert!(
+        open.contains("`at_least` alone lets any larger value pass") && open.contains("one_sided"),
+        "{open}"
+    );
+    let difference =
+        "metric = \"flows.call.loss_rate\", difference = [\"call-near\", \"call-far\"], at_most = 0.1";
+    assert!(read(&of(difference)).is_err());
+    let reason = "one_sided = \"the sentence says no more\"";
+    let study = read(&of(&format!("{delay}, {reason}"))).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert_eq!(study.claims[1].checks[0].one_sided.as_deref(), Some("the sentence says no more"));
+    // A share, and what cannot be negative, have the other end of their own.
+    for closed in ["at_least = 0.2", "at_most = 0.2"] {
+        read(&of(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {closed}")))
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+}
+
+#[test]
+fn a_metric_that_no_run_has_is_a_mistake_with_the_list_of_those_there_are() {
+    let read_of = |metric: &str| {
+        mistakes("metric = \"flows.call.loss_rate\", cell", &format!("metric = \"{metric}\", cell"))
+    };
+    let leaf = read_of("flows.call.los_rate");
+    assert!(leaf.starts_with("study.toml:"), "{leaf}");
+    assert!(
+        leaf.contains("flows.call has no \"los_rate\"") && leaf.contains("loss_rate, duplicates"),
+        "{leaf}"
+    );
+    let flow = read_of("flows.cal.loss_rate");
+    assert!(flow.contains("flows has no \"cal\"") && flow.contains("flows has: call"), "{flow}");
+    assert!(read_of("flows.call.one_way_delay_ms").contains("is a table"));
+    assert!(read_of("flows.call.verdict").contains("is a word"));
+    assert!(read_of("flows.call.sent=3").contains("is a number"));
+    assert!(read_of("excess").contains("no metric \"excess\""));
+    let also = mistakes("repeat = 6", "repeat = 6\nalso = [\"links.wan.dropped\"]");
+    assert!(also.contains("also: there is no metric") && also.contains("links has: "), "{also}");
+    let derived =
+        STUDY.replace("[axis.delay]", "[metric]\nd = { sum = [\"flows.call-*.lost\"] }\n\n[axis.delay]");
+    let derived = derived.replacen("flows.call.loss_rate", "d", 1).replacen("value = 0.01", "value = 1.0", 1);
+    let derived = read(&derived).expect_err("a mistake").to_string();
+    assert!(derived.contains("flows has no \"call-*\""), "{derived}");
+}
+
+#[test]
+fn what_no_run_under_the_base_could_judge_is_a_mistake() {
+    let quick = mistakes("assumptions = [\"base\"] }", "assumptions = [\"slow\"] }");
+    assert!(
+        quick.starts_with("study.toml:8:") && quick.contains("the first set, \"base\", is missing"),
+        "{quick}"
+    );
+    let cell = mistakes(
+        "axes = { delay = [\"near\", \"far\"] }",
+        "axes = { delay = [\"near\", \"far\"] }\nassumptions = [\"slow\"]",
+    );
+    assert!(cell.contains("\"call-far\" does not run under the first set, \"base\", in sim"), "{cell}");
+}
+
+#[test]
+fn a_cell_that_ran_without_a_number_is_not_called_unfinished() {
+    let study = study();
+    let mut far = samples(&study, &[("call-far", "base", ONE)]);
+    for sample in &mut far[0].samples {
+        sample.values.clear();
+    }
+    let found = judge(&study, &Selection::default(), &far).claims.remove(0).base;
+    assert_eq!(found.verdict, Verdict::NotTested);
+    assert!(found.why.contains("call-far ran, and has no number for flows.call.loss_rate"), "{}", found.why);
 }
 
 #[test]
@@ -298,7 +433,9 @@ fn the_json_has_the_promised_shape() {
     let found = outcome(&[("call-near", "base", ONE), ("call-far", "base", TWO)]);
     let json = serde_json::to_value(&found).unwrap();
     let claim = &json["claims"][1];
-    for key in ["id", "claim", "published", "reproduced", "verdict", "expected", "assumptions", "why"] {
+    for key in
+        ["id", "claim", "published", "reproduced", "verdict", "expected", "holds_under", "fails_under", "why"]
+    {
         assert!(!claim[key].is_null(), "{key}");
     }
     assert_eq!(
@@ -317,7 +454,7 @@ set = { duration = "500 ms" }
 quick = { repeat = 1, set = { duration = "200 ms" } }
 
 [metric]
-lossless = { difference = ["flows.call.loss_rate", "flows.call.loss_rate"] }
+spared = { difference = ["flows.call.in_time", "flows.call.loss_rate"] }
 
 [[claim]]
 id = "C3"
@@ -325,6 +462,7 @@ text = "The simulator agrees with the kernel"
 published = "5 %"
 expected = "reproduced"
 why = "One model of loss in both."
+basis = "assumed"
 check = [{ name = "loss", metric = "flows.call.loss_rate", cell = "call-far", agree = "5%" }]
 
 [[claim]]
@@ -333,6 +471,7 @@ text = "Far is twice near"
 published = "2"
 expected = { sim = "reproduced", emu = "differs" }
 why = "Made up."
+basis = "assumed"
 check = [{ name = "ratio", metric = "flows.call.loss_rate", ratio = ["call-far", "call-near"], between = [1.9, 2.1] }]
 "#;
 
@@ -353,7 +492,11 @@ fn an_entry_s_shorter_form_keeps_its_places() {
 
 #[test]
 fn a_seed_and_keys_of_the_caller_stand_over_those_of_every_cell() {
-    let source = Source::new("study.toml", STUDY);
+    // The second claim compares what the change makes the same.
+    let source = Source::new(
+        "study.toml",
+        STUDY.split("\n\n[[claim]]").take(2).collect::<Vec<_>>().join("\n\n[[claim]]"),
+    );
     let files = [Source::new("call.toml", SCENARIO)];
     let changed = |seed, set: &[(&str, &str)]| {
         let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -369,6 +512,14 @@ fn a_seed_and_keys_of_the_caller_stand_over_those_of_every_cell() {
     let outcome = judge(&study, &Selection::default(), &[]);
     assert_eq!((outcome.seed, outcome.set.len()), (Some(7), 1));
     assert!(outcome.warnings[0].contains("path.up.delay = 3 ms"), "{:?}", outcome.warnings);
+    // Not over what makes a set differ from the base: it would keep its name and its words.
+    for key in ["path.up.rate", "path.up", "path"] {
+        let refused = changed(None, &[(key, "2 Mbps")]).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("--set {key}=2 Mbps changes path.up.rate, by which the set \"slow\"")),
+            "{refused}"
+        );
+    }
     let wrong = changed(None, &[("flow.cal.start", "1 s")]).unwrap_err().to_string();
     assert!(wrong.contains("--set flow.cal.start") && wrong.contains("no flow called"), "{wrong}");
 }
@@ -439,8 +590,8 @@ fn disturbed_repetitions_are_told_of_and_not_judged() {
     }
     let found = judge(&study, &Selection::default(), &far);
     let first = &found.claims[0].base;
-    assert_eq!(first.verdict, Verdict::NotTested);
-    assert!(!found.valid && !first.left_out && first.disturbed, "{}", first.why);
+    assert_eq!(first.verdict, Verdict::Disturbed);
+    assert!(!found.valid && !first.left_out, "{}", first.why);
     assert!(first.why.contains("the machine disturbed"), "{}", first.why);
     // No disagreement: the other claim's cell did not run at all, and is one.
     assert_eq!(found.disturbed().map(|(claim, _)| claim.id.as_str()).collect::<Vec<_>>(), ["C1"]);
@@ -539,7 +690,7 @@ fn sets_that_the_shorter_run_leaves_out_are_counted_and_take_nothing_back() {
 fn a_claim_cannot_expect_to_be_partly_judged() {
     for expected in ["\"partly-judged\"", "{ sim = \"partly-judged\", emu = \"differs\" }"] {
         let found = mistakes("expected = \"reproduced\"", &format!("expected = {expected}"));
-        assert!(found.contains("claim.expected: ") && found.contains("a whole run"), "{found}");
+        assert!(found.contains("claim.expected: ") && found.contains("a whole, undisturbed run"), "{found}");
     }
 }
 
@@ -586,12 +737,16 @@ fn every_entry_tells_its_own_mistake_of_form() {
         .replace("expected = \"differs\"", "expected = \"maybe\"");
     let all = read(&text).expect_err("mistakes").to_string();
     for (place, name) in
-        [(":3:", "yeer"), (":17:", "tex"), (":26:", "scenarios"), (":35:", "valu"), (":41:", "")]
+        [(":3:", "yeer"), (":17:", "tex"), (":26:", "scenarios"), (":36:", "valu"), (":42:", "")]
     {
         let told =
             all.lines().any(|line| line.starts_with(&format!("study.toml{place}")) && line.contains(name));
         assert!(told, "{place} {name}: {all}");
     }
+    // With what the rest says against it.
+    let both = STUDY.replace("text = \"Slower.\"", "tex = \"Slower.\"").replace("\"50 ms\"", "\"50 miles\"");
+    let both = read(&both).expect_err("mistakes").to_string();
+    assert!(both.contains("tex: unknown key (did you mean `text`?)") && both.contains("miles"), "{both}");
     let broken = read("title = \nyear = = 3\n").expect_err("mistakes").to_string();
     assert!(broken.contains("study.toml:1:") && broken.contains("study.toml:2:"), "{broken}");
 }
@@ -608,7 +763,7 @@ fn mistakes_of_several_arenas_and_metrics_are_told_too() {
     let key = mistakes("duration = \"500 ms\"", "duration = \"500 miles\"");
     assert!(key.contains("miles") || key.contains("unit"), "{key}");
     let metric = mistakes("difference = [", "sum = \"x\", difference = [");
-    assert!(metric.contains("metric.lossless"), "{metric}");
+    assert!(metric.contains("metric.spared"), "{metric}");
     let ratio = mistakes("ratio = [\"call-far\", \"call-near\"]", "ratio = [\"call-far\"]");
     assert!(ratio.contains("expected two"), "{ratio}");
     let expected = mistakes("{ sim = \"reproduced\", emu = \"differs\" }", "{ sim = \"reproduced\" }");

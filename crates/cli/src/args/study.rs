@@ -1,5 +1,7 @@
 //! The command line of `talkpath study`.
 
+use std::path::PathBuf;
+
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 
@@ -17,9 +19,21 @@ pub(crate) enum StudyCommand {
     List,
     /// Print what a study asks, assumes, claims and expects
     Show {
-        /// Its name, or the path of a study.toml
+        /// Its name, its folder, or the path of a study.toml
         #[arg(value_name = "NAME")]
         name: String,
+    },
+    /// Report every mistake of a study, each with line and column; nothing runs
+    Check {
+        /// Its folder, the path of a study.toml, or a built-in study's name
+        #[arg(value_name = "DIR")]
+        name: String,
+    },
+    /// Write a smallest study that runs, to begin one's own with
+    New {
+        /// The folder to write it to, which must not exist yet; its name is the study's
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
     },
     /// Run a study's cells and judge its claims; the exit code is 1 if a verdict is not the expected one
     Run(StudyRunArgs),
@@ -27,7 +41,7 @@ pub(crate) enum StudyCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct StudyRunArgs {
-    /// Its name, or the path of a study.toml
+    /// Its name, its folder, or the path of a study.toml
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Run only this claim and the cells that it reads; may be given again

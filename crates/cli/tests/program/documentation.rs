@@ -192,7 +192,7 @@ fn every_command_of_the_guide_to_scenarios_works() {
 
 #[test]
 fn every_command_of_the_guide_to_studies_works() {
-    try_guide("run-a-study.md", 6);
+    try_guide("run-a-study.md", 9);
 }
 
 #[test]

@@ -35,6 +35,7 @@ text = "Loss is lost"
 published = "20 %"
 expected = "reproduced"
 why = "The loss is set in the scenario."
+basis = "assumed"
 check = [
     { name = "more of it", metric = "flows.call.loss_rate", rising = ["call-no", "call-some"] },
     { name = "not more than so much", metric = "flows.call.loss_rate", cell = "call-some", at_most = 0.5 },
@@ -46,6 +47,7 @@ text = "The kernel's echo takes as long"
 published = "within 15 %"
 expected = "reproduced"
 why = "The path is the same in both."
+basis = "predicted"
 check = [{ name = "p50", metric = "flows.call.round_trip_delay_ms.p50", cell = "call-no", agree = "15%" }]
 
 [[figure]]
@@ -123,12 +125,15 @@ fn the_base_comes_first_in_a_verdict_and_in_the_count() {
     let bench = bench(&format!("{two_sets}{UNDER_ANOTHER_SET}"));
     let seen = bench.run(&["study", "run", "study.toml"]);
     let out = &seen.succeeds().out;
-    assert!(out.contains("\nC1  reproduced: holds under base alone; fails under lossless\n"), "{out}");
-    assert!(out.contains("\nC3  reproduced: fails under base; holds under lossless\n"), "{out}");
-    let count = "1 reproduced under base, 1 only under other assumptions, 0 differ, 1 not tested.";
+    assert!(
+        out.contains("/C1  reproduced, fragile: holds under base alone; fails under lossless\n"),
+        "{out}"
+    );
+    assert!(out.contains("/C3  differs, only-under: fails under base; holds under lossless\n"), "{out}");
+    let count = "1 reproduced (1 fragile), 1 differ (1 only-under), 1 not tested.";
     assert!(out.contains(&format!("\n{count}\n")), "{out}");
     let page = std::fs::read_to_string(bench.only_run().join("report.html")).unwrap();
-    assert!(page.contains("reproduced: fails under base; holds under lossless"), "{page}");
+    assert!(page.contains("differs, only-under: fails under base; holds under lossless"), "{page}");
     assert!(page.contains(count), "{page}");
 }
 
@@ -162,8 +167,9 @@ const UNDER_ANOTHER_SET: &str = r#"
 id = "C3"
 text = "Nothing is lost"
 published = "0 %"
-expected = "reproduced"
+expected = "differs"
 why = "The loss is set in the scenario."
+basis = "assumed"
 check = [{ name = "loss", metric = "flows.call.loss_rate", cell = "call-some", at_most = 0.0 }]
 "#;
 
@@ -173,11 +179,8 @@ fn a_shorter_run_that_leaves_a_deciding_check_out_says_partly_judged() {
     let judged_bench = bench(&left_out);
     let seen = judged_bench.run(&["study", "run", "study.toml", "--quick", "--strict"]);
     let out = &seen.succeeds().out;
-    assert!(out.contains("\nC1  partly-judged: 1 of 2 checks judged: holds under base\n"), "{out}");
-    assert!(
-        out.contains("0 reproduced under base, 0 only under other assumptions, 1 partly judged"),
-        "{out}"
-    );
+    assert!(out.contains("/C1  partly-judged: 1 of 2 checks judged: holds under base\n"), "{out}");
+    assert!(out.contains("0 reproduced, 1 partly judged, 0 differ, 1 not tested."), "{out}");
     assert!(
         seen.err.contains("C1: partly judged") && seen.err.contains("run without --quick"),
         "{}",
@@ -261,6 +264,50 @@ fn another_seed_runs_anew_and_is_kept_apart() {
     let longer = outcome(&["--set", "duration=2 s"]);
     assert!(longer["warnings"][0].as_str().unwrap().contains("duration = 2 s"), "{longer}");
     bench.run(&["study", "run", "study.toml", "--set", "duratoin=2 s"]).fails(2, &["duratoin", "duration"]);
+}
+
+#[test]
+fn a_run_s_directory_alone_repeats_it() {
+    let bench = bench(STUDY);
+    let first = bench.run(&["study", "run", "study.toml", "--quick", "--json"]).succeeds().summary();
+    let run = bench.only_run();
+    std::fs::remove_file(bench.path("study.toml")).unwrap();
+    std::fs::remove_file(bench.path("call.toml")).unwrap();
+    let copy = run.join("study").join(first["study"].as_str().unwrap());
+    let again =
+        bench.run(&["study", "run", copy.to_str().unwrap(), "--quick", "--json"]).succeeds().summary();
+    assert_eq!(again, first);
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    let command = format!("talkpath study run study/{}", first["study"].as_str().unwrap());
+    assert!(page.contains(&command), "{page}");
+}
+
+#[test]
+fn the_smallest_study_is_valid_and_comes_out_as_it_expects() {
+    let bench = Bench::new();
+    let new = bench.run(&["study", "new", "mine-2026"]);
+    assert!(new.succeeds().out.contains("study check mine-2026"), "{}", new.out);
+    let check = bench.run(&["study", "check", "mine-2026"]);
+    assert_eq!(check.succeeds().out, "mine-2026: valid: 2 cells, 2 assumption sets, 1 claim, 1 check\n");
+    let run = bench.run(&["study", "run", "mine-2026"]);
+    let verdict = "mine-2026/A1  reproduced, robust: holds under base and little-loss\n";
+    assert!(run.succeeds().out.contains(verdict), "{}", run.out);
+    bench.run(&["study", "run", "mine-2026", "--quick", "--claim", "mine-2026/A1"]).succeeds();
+    bench.run(&["study", "new", "mine-2026"]).fails(2, &["is there already"]);
+}
+
+#[test]
+fn check_tells_every_mistake_and_runs_nothing() {
+    let wrong = STUDY
+        .replace("cell = \"call-some\"", "cell = \"call-many\"")
+        .replace("flows.call.loss_rate\", rising", "flows.call.loss\", rising")
+        .replace("basis = \"predicted\"\n", "");
+    let bench = bench(&wrong);
+    let told =
+        ["3 mistakes", "no cell called \"call-many\"", "flows.call has no \"loss\"", "expected a `basis`"];
+    bench.run(&["study", "check", "."]).fails(2, &told);
+    assert!(bench.runs().is_empty());
+    bench.run(&["study", "check", "conformance"]).succeeds();
 }
 
 #[test]

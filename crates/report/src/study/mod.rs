@@ -8,8 +8,8 @@ mod page;
 mod text;
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, Value, Verdict, arena_list, shown, shown_figure,
-    shown_value,
+    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, Standing, Value, Verdict, arena_list, shown,
+    shown_figure, shown_value,
 };
 
 pub use page::study_page;
@@ -59,40 +59,51 @@ fn mark(check: &CheckOutcome) -> &'static str {
     }
 }
 
-/// The word of a verdict, what was expected if that is another, and under which sets it holds and fails,
-/// the base first.
+/// The word of a verdict with its standing, what was expected if that is another, and under which sets it
+/// holds and fails, the base first.
 fn headline(verdict: &ArenaVerdict, word: &str, several: bool) -> String {
+    let standing = verdict.standing.map_or_else(String::new, |standing| format!(", {standing}"));
     let arena = if several { format!(" in {}", verdict.arena) } else { String::new() };
     let surprise = match verdict.is_unexpected() {
         true => format!(" (expected {})", verdict.expected),
         false => String::new(),
     };
     let under = if verdict.under.is_empty() { String::new() } else { format!(": {}", verdict.under) };
-    format!("{word}{arena}{surprise}{under}")
+    format!("{word}{standing}{arena}{surprise}{under}")
 }
 
-/// How many claims have which verdict in the base arena. What is reproduced is counted by whether the base
-/// set bears it.
+/// How many claims have which verdict in the base arena, and with which standing.
 fn count(outcome: &Outcome) -> String {
-    let verdicts = || outcome.claims.iter().map(|claim| &claim.base);
-    let reproduced = |base: Option<bool>| {
-        verdicts().filter(|it| it.verdict == Verdict::Reproduced && it.holds_under_base == base).count()
+    let of = |verdict| {
+        let these: Vec<_> =
+            outcome.claims.iter().map(|claim| &claim.base).filter(|it| it.verdict == verdict).collect();
+        let standing = |standing: Option<Standing>| {
+            let count = these.iter().filter(|it| it.standing == standing).count();
+            let word = standing.map_or_else(|| "open".to_owned(), |standing| standing.to_string());
+            (count > 0).then(|| format!("{count} {word}"))
+        };
+        let all = [Some(Standing::Robust), Some(Standing::Fragile), Some(Standing::OnlyUnder), None];
+        (these.len(), all.into_iter().filter_map(standing).collect::<Vec<_>>().join(", "))
     };
-    let of = |verdict| verdicts().filter(|it| it.verdict == verdict).count();
-    let place = if outcome.arenas.len() > 1 { format!(" in {}", outcome.arena) } else { String::new() };
-    let mut parts = vec![
-        format!("{} reproduced under base{place}", reproduced(Some(true))),
-        format!("{} only under other assumptions", reproduced(Some(false))),
+    let has_standing =
+        |verdict| matches!(verdict, Verdict::Reproduced | Verdict::Consistent | Verdict::Differs);
+    let words = [
+        (Verdict::Reproduced, "reproduced"),
+        (Verdict::Consistent, "consistent"),
+        (Verdict::PartlyJudged, "partly judged"),
+        (Verdict::Differs, "differ"),
+        (Verdict::NotTested, "not tested"),
+        (Verdict::Disturbed, "disturbed"),
     ];
-    if reproduced(None) > 0 {
-        parts.push(format!("{} reproduced with base not judged", reproduced(None)));
-    }
-    if of(Verdict::PartlyJudged) > 0 {
-        parts.push(format!("{} partly judged", of(Verdict::PartlyJudged)));
-    }
-    parts.push(format!("{} differ", of(Verdict::Differs)));
-    parts.push(format!("{} not tested", of(Verdict::NotTested)));
-    format!("{}.", parts.join(", "))
+    let parts = words.into_iter().filter_map(|(verdict, word)| match of(verdict) {
+        (0, _) if !matches!(verdict, Verdict::Reproduced | Verdict::Differs) => None,
+        (count, standings) if count > 0 && has_standing(verdict) => {
+            Some(format!("{count} {word} ({standings})"))
+        }
+        (count, _) => Some(format!("{count} {word}")),
+    });
+    let place = if outcome.arenas.len() > 1 { format!(" in {}", outcome.arena) } else { String::new() };
+    format!("{}{place}.", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// What the figures rest on.

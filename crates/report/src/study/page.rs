@@ -51,7 +51,7 @@ fn overview(outcome: &Outcome) -> Markup {
         let [id, what, published, here] =
             [&claim.id, &claim.claim, &claim.published, &claim.base.reproduced].map(|text| html! { (text) });
         Row {
-            is_marked: claim.base.verdict == Verdict::Reproduced && claim.base.holds_under_base == Some(true),
+            is_marked: claim.base.verdict == Verdict::Reproduced,
             cells: vec![id, verdicts, what, published, here],
         }
     });
@@ -124,10 +124,13 @@ fn assumptions(outcome: &Outcome) -> Markup {
 fn details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
     let several = outcome.arenas.len() > 1;
     html! {
-        h3 { (claim.id) ": " (claim.claim) }
+        h3 { (outcome.study) "/" (claim.id) ": " (claim.claim) }
         @for verdict in claim.verdicts() {
             p {
-                strong { (verdict.verdict.to_string()) }
+                strong {
+                    (verdict.verdict.to_string())
+                    @if let Some(standing) = verdict.standing { ", " (standing.to_string()) }
+                }
                 @if several { " in " (verdict.arena) }
                 ": "
                 @if !verdict.under.is_empty() { (verdict.under) ". " }
@@ -158,12 +161,13 @@ fn checks(verdict: &ArenaVerdict) -> Markup {
         ("asked", 12),
     ];
     let folded = [
-        ("check", 24),
-        ("assumptions", 13),
-        ("asked", 16),
-        ("here", 27),
-        ("verdict", 11),
-        ("single runs", 9),
+        ("check", 22),
+        ("assumptions", 12),
+        ("asked", 15),
+        ("basis", 9),
+        ("here", 24),
+        ("verdict", 10),
+        ("single runs", 8),
     ];
     html! {
         @if !agreements.is_empty() { (prose_table(&compared, &agreements)) }
@@ -217,8 +221,9 @@ fn published_row(row: &RowOutcome) -> Row {
 
 fn row(assumption: &str, check: &CheckOutcome) -> Row {
     let single = format!("{} of {}", check.single_hits, check.single_runs);
-    let texts = [&check.name, assumption, &shown_must(check), &medians(check), mark(check), &single];
-    marked_row(check, texts)
+    let basis = check.basis.to_string();
+    let asked = shown_must(check);
+    marked_row(check, &[&check.name, assumption, &asked, &basis, &medians(check), mark(check), &single])
 }
 
 fn agreement(check: &CheckOutcome) -> Row {
@@ -228,7 +233,7 @@ fn agreement(check: &CheckOutcome) -> Row {
     let spreads: Vec<_> = check.values.iter().map(spread).collect();
     let asked = format!("{}: {}", shown_must(check), mark(check));
     let off = shown_figure(check).unwrap_or_default();
-    marked_row(check, [&check.name, &value(0), &value(1), &off, &spreads.join("; "), &asked])
+    marked_row(check, &[&check.name, &value(0), &value(1), &off, &spreads.join("; "), &asked])
 }
 
 /// What fails stands out.

@@ -22,7 +22,7 @@ pub fn study_table(outcome: &Outcome, style: &Style) -> String {
 fn block(text: &mut String, claim: &ClaimOutcome, outcome: &Outcome, style: &Style) {
     let several = outcome.arenas.len() > 1;
     text.push('\n');
-    heading(text, &format!("{}  ", claim.id), &claim.base, several, style);
+    heading(text, &format!("{}/{}  ", outcome.study, claim.id), &claim.base, several, style);
     paragraph(text, "claim", &claim.claim, style);
     paragraph(text, "published", &claim.published, style);
     in_arena(text, &claim.base, &claim.sensitivity, style);
@@ -55,7 +55,8 @@ fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], s
                 shown_must(check),
                 mark(check)
             );
-            let single = format!("; in {} of {} single runs", check.single_hits, check.single_runs);
+            let single =
+                format!("; {}; in {} of {} single runs", check.basis, check.single_hits, check.single_runs);
             wrapped(text, "      ", &format!("{line}{single}"), style);
         }
     }
@@ -65,9 +66,10 @@ fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], s
 fn coloured(verdict: Verdict, style: &Style) -> String {
     let colour = match verdict {
         Verdict::Reproduced => "32",
+        Verdict::Consistent => "34",
         Verdict::PartlyJudged => "36",
         Verdict::Differs => "33",
-        Verdict::NotTested => "2",
+        Verdict::NotTested | Verdict::Disturbed => "2",
     };
     if style.color { format!("\x1b[1;{colour}m{verdict}\x1b[0m") } else { verdict.to_string() }
 }

@@ -36,6 +36,8 @@ pub(super) fn judge_check(
         name: check.name.clone(),
         metric: check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default(),
         must: check.kind,
+        basis: check.basis,
+        one_sided: check.one_sided.clone(),
         certain: holds.is_some_and(|holds| is_certain(check.kind, &values, ci95, holds)),
         figure: check.kind.figure(&medians).filter(|_| is_whole),
         ci95,

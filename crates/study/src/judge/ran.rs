@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arena::ArenaName;
-use crate::claim::Check;
+use crate::claim::{Check, Operand};
 use crate::outcome::{CellOutcome, Value};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
@@ -41,18 +41,28 @@ impl<'a> Ran<'a> {
         Self { study, selection, cells, disturbed }
     }
 
-    /// Whether `checks` could be judged under one assumption set but for cells that the machine disturbed.
+    /// Whether `checks` could be judged under the base set but for cells that the machine disturbed.
     pub(super) fn lacks_only_disturbed(&self, checks: &[&Check], arenas: &[ArenaName]) -> bool {
-        let is_under = |assumption: usize| {
-            let keys = || {
-                let names = checks.iter().flat_map(|check| check.cells());
-                names.flat_map(|name| arenas.iter().map(move |&arena| (arena, assumption, name)))
-            };
-            let ended =
-                |key: &(ArenaName, usize, &str)| self.cells.contains_key(key) || self.disturbed.contains(key);
-            keys().all(|key| ended(&key)) && keys().any(|key| self.disturbed.contains(&key))
+        let keys = || {
+            let names = checks.iter().flat_map(|check| check.cells());
+            names.flat_map(|name| arenas.iter().map(move |&arena| (arena, 0, name)))
         };
-        (0..self.study.assumptions.len()).any(is_under)
+        let ended =
+            |key: &(ArenaName, usize, &str)| self.cells.contains_key(key) || self.disturbed.contains(key);
+        keys().all(|key| ended(&key)) && keys().any(|key| self.disturbed.contains(&key))
+    }
+
+    /// What a check reads of a cell that ran to its end under the base set, and what has no value there.
+    pub(super) fn without_value<'c>(
+        &self,
+        checks: &[&'c Check],
+        arenas: &[ArenaName],
+    ) -> Option<&'c Operand> {
+        let lacks = |operand: &&Operand| {
+            let ran = arenas.iter().filter_map(|&arena| self.get(&operand.cell, arena, 0));
+            ran.into_iter().any(|samples| samples.values(&operand.metric).is_empty())
+        };
+        checks.iter().flat_map(|check| &check.operands).find(lacks)
     }
 
     pub(super) fn get(&self, cell: &str, arena: ArenaName, assumption: usize) -> Option<&'a CellSamples> {

@@ -4,11 +4,13 @@ use core::ops::Range;
 
 use toml::Spanned;
 
+use super::sense::Known;
 use super::{Loader, products};
 use crate::arena::ArenaName;
-use crate::claim::Verdict;
-use crate::claim::{Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance};
+use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
+use crate::metric::Metrics;
+use crate::study::Cell;
 
 /// An operand before the axes are filled in, and where it stands.
 struct Placed {
@@ -17,22 +19,24 @@ struct Placed {
 }
 
 impl Loader<'_, '_> {
-    pub(super) fn claims(&mut self) -> Vec<Claim> {
+    pub(super) fn claims(&mut self, cells: &[Cell], known: (&Known, &Metrics)) -> Vec<Claim> {
         let mut claims: Vec<Claim> = Vec::new();
         for entry in &self.file.claim {
             if claims.iter().any(|claim| claim.id == *entry.id.get_ref()) {
                 self.mistakes.add(entry.id.span(), "claim.id", "this claim stands twice", None);
             }
-            claims.push(self.claim(entry));
+            claims.push(self.claim(entry, cells, known));
         }
         claims
     }
 
-    fn claim(&mut self, entry: &ClaimEntry) -> Claim {
+    fn claim(&mut self, entry: &ClaimEntry, cells: &[Cell], known: (&Known, &Metrics)) -> Claim {
         let mut checks = Vec::new();
+        let arenas = entry.arenas.clone().unwrap_or_else(|| ArenaName::ALL.to_vec());
         for check in &entry.check {
             let Some((kind, operands)) = self.check(check) else { continue };
             self.check_axes(check);
+            let basis = self.basis(entry, check);
             for values in products(&check.get_ref().each) {
                 let fill = |text: &str| {
                     values.iter().fold(text.to_owned(), |text, (axis, value)| {
@@ -48,10 +52,13 @@ impl Loader<'_, '_> {
                 }
                 let name = fill(&check.get_ref().name);
                 let quick = check.get_ref().quick.clone().unwrap_or_else(|| ArenaName::ALL.to_vec());
-                checks.push(Check { name, operands: operands.iter().map(filled).collect(), kind, quick });
+                let operands = operands.iter().map(filled).collect();
+                let one_sided = check.get_ref().one_sided.clone();
+                let made = Check { name, operands, kind, basis, one_sided, quick };
+                self.makes_sense(&made, (check, &arenas), known, cells);
+                checks.push(made);
             }
         }
-        let arenas = entry.arenas.clone().unwrap_or_else(|| ArenaName::ALL.to_vec());
         let expected = |arena: &ArenaName| Some((*arena, self.expected(&entry.expected, *arena)?));
         Claim {
             id: entry.id.get_ref().clone(),
@@ -77,6 +84,17 @@ impl Loader<'_, '_> {
         why.to_owned()
     }
 
+    /// What a check rests on, by its own word or its claim's.
+    fn basis(&mut self, entry: &ClaimEntry, check: &Spanned<CheckEntry>) -> Basis {
+        let Some(basis) = check.get_ref().basis.or(entry.basis) else {
+            let message =
+                "expected a `basis` of the check or of its claim: \"fitted\", \"assumed\" or \"predicted\"";
+            self.mistakes.add(check.span(), "claim.check.basis", message, None);
+            return Basis::Predicted;
+        };
+        basis
+    }
+
     /// Axes that step together have as many parts in each value as in the name.
     fn check_axes(&mut self, check: &Spanned<CheckEntry>) {
         let parts = |text: &str| text.split('/').count();
@@ -94,8 +112,8 @@ impl Loader<'_, '_> {
             ExpectedEntry::ByArena(verdicts) => verdicts.get(&arena).copied(),
         };
         let message = match found {
-            Some(Verdict::PartlyJudged) => {
-                "expected the verdict of a whole run, which leaves no check out".to_owned()
+            Some(Verdict::PartlyJudged | Verdict::Disturbed) => {
+                "expected the verdict of a whole, undisturbed run".to_owned()
             }
             Some(_) => return found,
             None => format!("expected a verdict for each arena of the claim, also for {arena}"),

@@ -1,14 +1,16 @@
 //! Figures.
 
 use super::Loader;
+use super::sense::Known;
 use crate::file::{FigureEntry, MediansEntry, TraceEntry};
+use crate::metric::Metrics;
 use crate::study::{Figure, FigureKind};
 
 impl Loader<'_, '_> {
-    pub(super) fn figure(&mut self, entry: &FigureEntry) -> Option<Figure> {
+    pub(super) fn figure(&mut self, entry: &FigureEntry, known: (&Known, &Metrics)) -> Option<Figure> {
         let kind = match (&entry.trace, &entry.medians, &entry.quantiles) {
             (Some(trace), None, None) => self.trace(trace),
-            (None, Some(medians), None) => self.medians(medians),
+            (None, Some(medians), None) => self.medians(medians, known),
             (None, None, Some(quantiles)) => {
                 self.known_cell(quantiles.cell.get_ref(), quantiles.cell.span(), "figure.quantiles.cell");
                 FigureKind::Quantiles {
@@ -40,10 +42,12 @@ impl Loader<'_, '_> {
         }
     }
 
-    fn medians(&mut self, medians: &MediansEntry) -> FigureKind {
+    fn medians(&mut self, medians: &MediansEntry, (known, derived): (&Known, &Metrics)) -> FigureKind {
         for line in &medians.lines {
             for name in line.cells.get_ref() {
                 self.known_cell(name, line.cells.span(), "figure.medians.lines");
+                let place = (medians.metric.span(), "figure.medians.metric");
+                self.known_metric((name, medians.metric.get_ref()), place, known, derived);
             }
             if line.cells.get_ref().len() != medians.x.len() {
                 let message = format!("expected {} cells, one for each value of `x`", medians.x.len());
@@ -51,7 +55,7 @@ impl Loader<'_, '_> {
             }
         }
         FigureKind::Cells {
-            metric: medians.metric.clone(),
+            metric: medians.metric.get_ref().clone(),
             x_title: medians.x_title.clone(),
             y_title: medians.y_title.clone(),
             x: medians.x.clone(),

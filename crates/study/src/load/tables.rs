@@ -1,16 +1,22 @@
 //! Tables of printed figures, from CSV files beside the study.
 
 use super::Loader;
+use super::sense::Known;
 use crate::file::TableEntry;
-use crate::place::known;
+use crate::metric::Metrics;
+use crate::place::known as names;
 use crate::table::{PublishedRow, PublishedTable};
 
 impl Loader<'_, '_> {
-    pub(super) fn table(&mut self, entry: &TableEntry) -> Option<PublishedTable> {
+    pub(super) fn table(
+        &mut self,
+        entry: &TableEntry,
+        (known, derived): (&Known, &Metrics),
+    ) -> Option<PublishedTable> {
         let name = entry.rows.get_ref();
         let Some(source) = self.files.iter().find(|source| source.name == *name) else {
             let message = format!("there is no file \"{name}\" beside the study");
-            let known = known(self.files.iter().map(|source| source.name.as_str()));
+            let known = names(self.files.iter().map(|source| source.name.as_str()));
             self.mistakes.add(entry.rows.span(), "table.rows", message, known);
             return None;
         };
@@ -22,7 +28,9 @@ impl Loader<'_, '_> {
         for row in reader.deserialize::<PublishedRow>() {
             match row {
                 Ok(row) => {
-                    self.known_cell(&row.cell, entry.rows.span(), "table.rows");
+                    let place = || (entry.rows.span(), "table.rows");
+                    self.known_cell(&row.cell, place().0, place().1);
+                    self.known_metric((&row.cell, &row.metric), place(), known, derived);
                     rows.push(row);
                 }
                 Err(error) => {

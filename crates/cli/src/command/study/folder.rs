@@ -4,6 +4,7 @@
 //! 2026-11-21T19-05-07Z-study-sawashima-1997/
 //!   parts/plan.json       which study and length; locked while a process works here
 //!   parts/CELL.json       one cell in one arena: every repetition's metrics
+//!   study/NAME/           the study: study.toml and what it names beside itself
 //!   study.json            the outcome, as `--json` prints it
 //!   report.html
 //! ```
@@ -32,6 +33,9 @@ pub(super) struct Identity {
     #[serde(default)]
     set: Vec<(String, String)>,
 }
+
+/// The folder of the study's copy, which is called as the study.
+pub(super) const STUDY_COPY: &str = "study";
 
 /// An open directory of a study's run.
 pub(super) struct Folder {
@@ -93,6 +97,16 @@ impl Folder {
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// Keeps the files of the study that is judged, so that the directory alone repeats it.
+    pub(super) fn keep_study(&self, study: &Study) -> Result<(), Failure> {
+        let copy = self.path.join(STUDY_COPY).join(&study.name);
+        fs::create_dir_all(&copy).map_err(|why| Failure::write(&copy, why))?;
+        for (name, text) in &study.files {
+            write_bytes(&copy.join(name), text.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// The repetitions of `cell` that ran in this `form`, in order, as far as they are kept.

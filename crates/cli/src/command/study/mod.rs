@@ -4,6 +4,7 @@ mod folder;
 mod room;
 mod runner;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -11,10 +12,11 @@ use std::path::Path;
 use talkpath_report::{study_page, study_table};
 use talkpath_scenario::Source;
 use talkpath_study::{
-    ArenaName, Changes, Claim, Embedded, Outcome, Selection, Study, arena_list, embedded, judge, load_with,
+    ArenaName, Changes, Claim, ClaimOutcome, Embedded, Outcome, Selection, Study, arena_list, embedded,
+    judge, load_with,
 };
 
-use self::folder::{Folder, Identity};
+use self::folder::{Folder, Identity, STUDY_COPY};
 use self::runner::{Runner, in_words};
 use super::{jobs, program};
 use crate::arenas::{self, Place};
@@ -33,6 +35,8 @@ pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Resu
     match &args.command {
         StudyCommand::List => list(terminal),
         StudyCommand::Show { name } => terminal.result(&shown(&find(name, &Changes::default())?)),
+        StudyCommand::Check { name } => check(name, terminal),
+        StudyCommand::New { folder } => new(folder, terminal),
         StudyCommand::Run(args) => run_study(args, common, terminal),
     }
 }
@@ -46,11 +50,56 @@ fn list(terminal: Terminal) -> Result<(), Failure> {
     terminal.result(&text)
 }
 
+/// Finds every mistake, and says what there is if there is none.
+fn check(name: &str, terminal: Terminal) -> Result<(), Failure> {
+    let study = find(name, &Changes::default())?;
+    let checks: usize = study.claims.iter().map(|claim| claim.checks.len()).sum();
+    let cells: BTreeSet<&str> = study.cells.iter().map(|cell| cell.name.as_str()).collect();
+    terminal.result(&format!(
+        "{}: valid: {}, {}, {}, {}\n",
+        study.name,
+        counted(cells.len(), "cell"),
+        counted(study.assumptions.len(), "assumption set"),
+        counted(study.claims.len(), "claim"),
+        counted(checks, "check")
+    ))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// Writes the smallest study.
+fn new(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
+    if folder.exists() {
+        return Err(Failure::Usage(format!("{}: is there already; name a new folder", folder.display())));
+    }
+    fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
+    for (name, text) in SMALLEST {
+        write_bytes(&folder.join(name), text.as_bytes())?;
+    }
+    let (program, shown) = (program(), folder.display());
+    terminal.result(&format!(
+        "{shown}: a study of one claim\nnext: `{program} study check {shown}`, then `{program} study run {shown}`\n"
+    ))
+}
+
+/// A study of one claim that runs and comes out as it expects.
+const SMALLEST: [(&str, &str); 2] =
+    [(STUDY_FILE, include_str!("smallest/study.toml")), ("call.toml", include_str!("smallest/call.toml"))];
+
+/// What a study's own file is called.
+const STUDY_FILE: &str = "study.toml";
+
 fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let arenas = arena_names(&args.arena)?;
     let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
-    let selection = Selection { arenas, quick: args.quick, claims: args.claims.clone() };
-    if let Some(unknown) = args.claims.iter().find(|id| !study.claims.iter().any(|claim| claim.id == **id)) {
+    // As they are shown, with their study, or by themselves.
+    let of_study = format!("{}/", study.name);
+    let claims = args.claims.iter().map(|id| id.strip_prefix(&of_study).unwrap_or(id).to_owned());
+    let selection = Selection { arenas, quick: args.quick, claims: claims.collect() };
+    let is_known = |id: &&String| study.claims.iter().any(|claim| claim.id == **id);
+    if let Some(unknown) = selection.claims.iter().find(|id| !is_known(id)) {
         let known: Vec<_> = study.claims.iter().map(|claim| claim.id.as_str()).collect();
         return Err(Failure::Usage(format!("--claim {unknown}: {} has {}", study.name, known.join(", "))));
     }
@@ -70,6 +119,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
         true => Folder::newest(&common.out, &identity)?,
         false => Folder::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
     };
+    folder.keep_study(&study)?;
     let runner = Runner { study: &study, selection: &selection, folder: &folder, terminal, stop: &stop };
     let (samples, failure) = runner.run(&mut workers)?;
     let outcome = judge(&study, &selection, &samples);
@@ -80,17 +130,18 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     let several = outcome.arenas.len() > 1;
     let unexpected = outcome.unexpected().map(|(claim, found)| {
         let place = if several { format!(" in {}", found.arena) } else { String::new() };
-        format!("{} {}{place}, expected {}", claim.id, found.verdict, found.expected)
+        format!("{of_study}{} {}{place}, expected {}", claim.id, found.verdict, found.expected)
     });
     let mut unexpected: Vec<_> = unexpected.collect();
     // No verdict to exit by, with --strict either; but a run that ends with 0 must not pass for one that
     // judged everything.
-    let partly: Vec<_> = outcome.partly_judged().map(|(claim, _)| claim.id.as_str()).collect();
+    let named = |claim: &ClaimOutcome| format!("{of_study}{}", claim.id);
+    let partly: Vec<_> = outcome.partly_judged().map(|(claim, _)| named(claim)).collect();
     if !partly.is_empty() {
         let open = "partly judged, so neither reproduced nor found to differ: run without --quick";
         terminal.warning(&format!("{}: {open}", partly.join(", ")));
     }
-    let disturbed: Vec<_> = outcome.disturbed().map(|(claim, _)| claim.id.as_str()).collect();
+    let disturbed: Vec<_> = outcome.disturbed().map(|(claim, _)| named(claim)).collect();
     if !disturbed.is_empty() {
         let told = format!("no verdict, since the machine disturbed their runs: {}", disturbed.join(", "));
         match args.strict {
@@ -139,7 +190,11 @@ fn conclude(
     let seed = args.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
     let set: String = args.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
     let arenas = arena_list(&outcome.arenas);
-    let command = format!("talkpath study run {}{claims} --arena {arenas}{quick}{seed}{set}", args.name);
+    // Of the copy beside the page, which whoever has the page has too.
+    let name = format!("{STUDY_COPY}/{}", outcome.study);
+    let command = format!(
+        "# In this directory, which holds the study:\ntalkpath study run {name}{claims} --arena {arenas}{quick}{seed}{set}"
+    );
     write_bytes(&folder.file(OUTCOME), &json(outcome))?;
     let page = study_page(outcome, env!("CARGO_PKG_VERSION"), &command);
     write_bytes(&folder.file(REPORT), page.as_bytes())?;
@@ -159,11 +214,14 @@ fn find(name: &str, changes: &Changes) -> Result<Study, Failure> {
         return load_embedded(entry, changes);
     }
     let path = Path::new(name);
+    if path.is_dir() {
+        return load_file(&path.join(STUDY_FILE), changes);
+    }
     if !name.ends_with(".toml") && !path.exists() {
         let known: Vec<_> = embedded().iter().map(|entry| entry.name).collect();
         let program = program();
         return Err(Failure::Usage(format!(
-            "no study \"{name}\"; there are {}\nhelp: `{program} study list`, or give the path of a study.toml",
+            "no study \"{name}\"; there are {}\nhelp: `{program} study list`, or give the folder of a study",
             known.join(", ")
         )));
     }
@@ -217,7 +275,8 @@ fn shown(study: &Study) -> String {
     text.push_str("\nClaims:\n");
     for claim in &study.claims {
         text.push_str(&format!(
-            "  {}  {}\n      published: {}\n      expected:  {}\n      why:       {}\n",
+            "  {}/{}  {}\n      published: {}\n      expected:  {}\n      why:       {}\n",
+            study.name,
             claim.id,
             claim.text,
             claim.published,

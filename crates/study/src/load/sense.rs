@@ -1,0 +1,157 @@
+//! Whether a check can tell anything: what it reads exists, it can fail, and its bound has two ends.
+
+use core::ops::Range;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use talkpath_scenario::Scenario;
+use toml::Spanned;
+
+use super::Loader;
+use crate::arena::ArenaName;
+use crate::claim::{Bound, Check, ClaimKind, Figure, Operand};
+use crate::file::CheckEntry;
+use crate::metric::{Metrics, range, unknown};
+use crate::shape::shape;
+use crate::study::Cell;
+
+/// Every cell's scenario under the base set, or the first set that it has, with the paths of its summary.
+pub(super) struct Known {
+    cells: BTreeMap<String, (Arc<Scenario>, Json)>,
+}
+
+impl Known {
+    pub(super) fn new(cells: &[Cell]) -> Self {
+        let mut known = BTreeMap::new();
+        for cell in cells {
+            let of = || (Arc::clone(&cell.full.scenario), shape(&cell.full.scenario));
+            // They come by arena and assumption: the first is the base's in the simulator.
+            known.entry(cell.name.clone()).or_insert_with(of);
+        }
+        Self { cells: known }
+    }
+
+    fn scenario(&self, cell: &str) -> Option<&Scenario> {
+        self.cells.get(cell).map(|it| it.0.as_ref())
+    }
+}
+
+impl Loader<'_, '_> {
+    /// A metric that is read of `cell` exists there. Of an unknown cell something else has been said.
+    pub(super) fn known_metric(
+        &mut self,
+        (cell, metric): (&str, &str),
+        (span, key): (Range<usize>, &str),
+        known: &Known,
+        derived: &Metrics,
+    ) {
+        let Some((_, shape)) = known.cells.get(cell) else { return };
+        if let Some((message, help)) = unknown(shape, metric, derived) {
+            self.mistakes.add(span, key, message, Some(help));
+        }
+    }
+
+    /// A metric that is read of every cell exists in one of them at least.
+    pub(super) fn known_somewhere(&mut self, metric: &Spanned<String>, known: &Known, derived: &Metrics) {
+        let mut found = known.cells.values().map(|(_, shape)| unknown(shape, metric.get_ref(), derived));
+        let Some(Some((message, help))) = found.next() else { return };
+        if found.all(|it| it.is_some()) {
+            self.mistakes.add(metric.span(), "also", message, Some(help));
+        }
+    }
+
+    /// `arenas`: those of the check's claim.
+    pub(super) fn makes_sense(
+        &mut self,
+        check: &Check,
+        (entry, arenas): (&Spanned<CheckEntry>, &[ArenaName]),
+        (known, derived): (&Known, &Metrics),
+        cells: &[Cell],
+    ) {
+        for operand in &check.operands {
+            let place = (entry.span(), "claim.check.metric");
+            self.known_metric((&operand.cell, &operand.metric), place, known, derived);
+            self.runs_under_base(&operand.cell, entry, arenas, cells);
+        }
+        if let Some(message) = cannot_fail(check, known, derived) {
+            self.mistakes.add(entry.span(), "claim.check", message, None);
+        } else if let Some(message) = is_half_open(check, derived).filter(|_| check.one_sided.is_none()) {
+            let help = "use `between`, or say in `one_sided` why the claim has no other end".to_owned();
+            self.mistakes.add(entry.span(), "claim.check", message, Some(help));
+        }
+    }
+
+    /// A verdict is that under the base set, so that a cell that runs somewhere runs there.
+    fn runs_under_base(
+        &mut self,
+        name: &str,
+        entry: &Spanned<CheckEntry>,
+        arenas: &[ArenaName],
+        cells: &[Cell],
+    ) {
+        for arena in arenas.iter().filter(|_| self.is_whole) {
+            let mut here = cells.iter().filter(|cell| cell.arena == *arena && cell.name == name).peekable();
+            if here.peek().is_some() && here.all(|cell| cell.assumption > 0) {
+                let base = self.file.assumption.first().map_or("", |it| it.name.get_ref());
+                let message = format!(
+                    "\"{name}\" does not run under the first set, \"{base}\", in {arena}: a verdict is that under the first set"
+                );
+                self.mistakes.add(entry.span(), "claim.check", message, None);
+            }
+        }
+    }
+}
+
+/// Why `check` holds whatever happens, if it does.
+fn cannot_fail(check: &Check, known: &Known, derived: &Metrics) -> Option<String> {
+    let is_line = matches!(check.kind, ClaimKind::Figure { of: Figure::Slope | Figure::RSquared, .. });
+    let pairs = check
+        .operands
+        .iter()
+        .enumerate()
+        .flat_map(|(index, first)| check.operands[index + 1..].iter().map(move |second| (first, second)));
+    for (first, second) in pairs.filter(|_| !is_line) {
+        if first == second {
+            let Operand { cell, metric } = first;
+            return Some(format!("it compares {metric} of \"{cell}\" with itself"));
+        }
+        let scenarios = known.scenario(&first.cell).zip(known.scenario(&second.cell));
+        if first.metric == second.metric && scenarios.is_some_and(|(first, second)| first == second) {
+            return Some(format!(
+                "\"{}\" and \"{}\" are the same scenario with the same seeds: both sides are the same by construction",
+                first.cell, second.cell
+            ));
+        }
+    }
+    let (least, most) = figure_range(check, derived)?;
+    let (low, high) = check.kind.bound()?.ends();
+    (low <= least && most <= high).then(|| "no value lies outside its bound: it cannot fail".to_owned())
+}
+
+/// Which end a bound lacks that the figure itself does not have, if it lacks one.
+fn is_half_open(check: &Check, derived: &Metrics) -> Option<String> {
+    let (least, most) = figure_range(check, derived)?;
+    match check.kind.bound()? {
+        Bound::AtLeast { .. } if most.is_infinite() => {
+            Some("`at_least` alone lets any larger value pass".to_owned())
+        }
+        Bound::AtMost { .. } if least.is_infinite() => {
+            Some("`at_most` alone lets any smaller value pass".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// What the figure of a check can be at all; `None` if it has none.
+fn figure_range(check: &Check, derived: &Metrics) -> Option<(f64, f64)> {
+    let ClaimKind::Figure { of, .. } = check.kind else { return None };
+    Some(match of {
+        Figure::Median => range(&check.operands.first()?.metric, derived),
+        Figure::Ratio if check.operands.iter().all(|it| range(&it.metric, derived).0 >= 0.0) => {
+            (0.0, f64::INFINITY)
+        }
+        Figure::Ratio | Figure::Difference | Figure::Slope => (f64::NEG_INFINITY, f64::INFINITY),
+        Figure::RSquared => (0.0, 1.0),
+    })
+}
