@@ -134,6 +134,20 @@ pub(crate) struct MetricEntry {
     pub(crate) share: Option<OneOrMany>,
     /// With `share`: of what lies above this.
     pub(crate) above: Option<f64>,
+    /// A flow with copies: how alike their windows move.
+    pub(crate) correlation: Option<String>,
+    /// With `correlation`: the receiver's window, packets.
+    pub(crate) cap: Option<f64>,
+    /// A flow with copies: the share of losses that hit all of them.
+    pub(crate) shared_losses: Option<String>,
+    /// With `shared_losses`: how long an episode lasts, s.
+    pub(crate) within: Option<f64>,
+    /// Of a `queue`'s waiting packets.
+    pub(crate) quantile: Option<f64>,
+    /// With `quantile`: the link.
+    pub(crate) queue: Option<String>,
+    /// Of these three: from and to, s.
+    pub(crate) seconds: Option<(f64, f64)>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -22,6 +22,7 @@ mod judge;
 mod load;
 mod metric;
 mod outcome;
+mod over_time;
 mod place;
 mod sample;
 mod selection;
@@ -46,6 +47,7 @@ pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, HeldBy,
     Outcome, RowOutcome, TableOutcome, UnderAssumption, Value,
 };
+pub use over_time::{OverTime, TimeFigure};
 pub use sample::{CellSamples, LossRun, Sample, StateTrace, TraceLine};
 pub use selection::Selection;
 pub use stats::{Median, median};

@@ -16,6 +16,7 @@ use crate::claim::Claim;
 use crate::file::{File, MetricEntry, OneOrMany, Settings};
 use crate::form;
 use crate::metric::{Derived, Metrics};
+use crate::over_time::{OverTime, TimeFigure};
 use crate::place::{Mistakes, known};
 use crate::study::{Assumption, Cell, Changes, Figure, FigureKind, Kept, Study};
 use crate::table::PublishedTable;
@@ -116,6 +117,7 @@ impl Loader<'_, '_> {
         let metrics = metrics(&claims, &figures, &tables, &also);
         for cell in &mut cells {
             cell.kept = kept(cell, &figures);
+            cell.kept.over_time = over_time_of(cell, &claims, &derived);
             let what = format!("{:?} {metrics:?} {derived:?}", cell.kept);
             for form in core::iter::once(&mut cell.full).chain(&mut cell.quick) {
                 form.fingerprint = fingerprint(&format!("{:?} {what}", form.scenario));
@@ -243,7 +245,8 @@ impl Loader<'_, '_> {
                 }
                 None => {
                     let message = "expected one of: `ratio` or `difference` with two paths; `sum` or `mean` with paths; \
-                                   `share` with paths and `above`";
+                                   `share` with paths and `above`; with `seconds`, `correlation` and `cap`, `shared_losses` and \
+                                   `within`, or `quantile` and `queue`";
                     self.mistakes.add(entry.span(), &format!("metric.{name}"), message, None);
                 }
             }
@@ -264,7 +267,12 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
         OneOrMany::One(path) => vec![path.clone()],
         OneOrMany::Many(paths) => paths.clone(),
     };
-    let MetricEntry { ratio, difference, sum, mean, share, above } = entry;
+    if let Some(over_time) = over_time(entry) {
+        return Some(Derived::OverTime(over_time));
+    }
+    let MetricEntry { ratio, difference, sum, mean, share, above, seconds: None, .. } = entry else {
+        return None;
+    };
     Some(match (ratio, difference, sum, mean, share, above) {
         (Some((first, second)), None, None, None, None, None) => {
             Derived::Ratio(first.clone(), second.clone())
@@ -279,6 +287,39 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
         }
         _ => return None,
     })
+}
+
+/// A figure of state over time, if the entry is one and nothing else.
+fn over_time(entry: &MetricEntry) -> Option<OverTime> {
+    let MetricEntry {
+        ratio: None,
+        difference: None,
+        sum: None,
+        mean: None,
+        share: None,
+        above: None,
+        correlation,
+        cap,
+        shared_losses,
+        within,
+        quantile,
+        queue,
+        seconds: Some(seconds),
+    } = entry
+    else {
+        return None;
+    };
+    let (figure, entity) = match (correlation, cap, shared_losses, within, quantile, queue) {
+        (Some(flow), Some(cap), None, None, None, None) => (TimeFigure::Correlation { cap: *cap }, flow),
+        (None, None, Some(flow), Some(within), None, None) => {
+            (TimeFigure::SharedLosses { within: *within }, flow)
+        }
+        (None, None, None, None, Some(share), Some(link)) if (0.0..=1.0).contains(share) => {
+            (TimeFigure::Quantile(*share), link)
+        }
+        _ => return None,
+    };
+    (seconds.0 < seconds.1).then(|| OverTime { figure, entity: entity.clone(), seconds: *seconds })
 }
 
 /// Whether `key` is `table` or lies in it.
@@ -321,6 +362,15 @@ fn kept(cell: &Cell, figures: &[Figure]) -> Kept {
         }
     }
     kept
+}
+
+/// Which of the study's figures of state over time the claims read of `cell`.
+fn over_time_of(cell: &Cell, claims: &[Claim], derived: &Metrics) -> Vec<String> {
+    let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
+    let read = operands.filter(|operand| operand.cell == cell.name).map(|operand| &operand.metric);
+    let names: BTreeSet<&String> =
+        read.filter(|name| matches!(derived.get(*name), Some(Derived::OverTime(_)))).collect();
+    names.into_iter().cloned().collect()
 }
 
 fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {

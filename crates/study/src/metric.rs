@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use crate::over_time::{OverTime, TimeFigure};
+
 /// A number that the study makes of a run's own, for each repetition by itself. Paths may name other metrics
 /// of the study; `*` in a path stands for any part of a name, so that one path means all copies of a flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +25,8 @@ pub enum Derived {
         /// The bound, in their unit.
         above: f64,
     },
+    /// Of the series of a repetition.
+    OverTime(OverTime),
 }
 
 impl Derived {
@@ -33,9 +37,13 @@ impl Derived {
             Self::Sum(paths) | Self::Mean(paths) | Self::Share { paths, .. } => {
                 paths.iter().map(String::as_str).collect()
             }
+            Self::OverTime(_) => Vec::new(),
         }
     }
 }
+
+/// Where [`value`] finds what was made of series.
+pub(crate) const OVER_TIME: &str = "over_time";
 
 /// A study's own metrics by name.
 pub type Metrics = BTreeMap<String, Derived>;
@@ -62,6 +70,7 @@ fn look_up(run: &Json, name: &str, metrics: &Metrics, depth: usize) -> Option<f6
             let values = all(run, paths, metrics, depth)?;
             values.iter().filter(|value| *value > above).count() as f64 / values.len() as f64
         }
+        Derived::OverTime(_) => run.get(OVER_TIME)?.get(name)?.as_f64()?,
     };
     made.is_finite().then_some(made)
 }
@@ -137,6 +146,18 @@ fn unknown_at(shape: &Json, name: &str, metrics: &Metrics, depth: usize) -> Opti
     let Some(derived) = metrics.get(name).filter(|_| depth <= metrics.len()) else {
         return unknown_path(shape, name, metrics);
     };
+    if let Derived::OverTime(over_time) = derived {
+        let (place, what) = match over_time.figure {
+            TimeFigure::Quantile(_) => ("links", "link"),
+            TimeFigure::Correlation { .. } | TimeFigure::SharedLosses { .. } => ("groups", "flow"),
+        };
+        let names = shape.get(place).and_then(Json::as_object);
+        let is_there = names.is_some_and(|names| names.contains_key(&over_time.entity));
+        let message =
+            format!("the metric \"{name}\" is of the {what} \"{}\", which is not there", over_time.entity);
+        return (!is_there)
+            .then(|| (message, format!("there are: {}", names.map_or_else(String::new, names_of))));
+    }
     derived.parts().into_iter().find_map(|part| unknown_at(shape, part, metrics, depth + 1))
 }
 
@@ -209,6 +230,9 @@ fn range_at(name: &str, metrics: &Metrics, depth: usize) -> (f64, f64) {
     let is_positive = derived.parts().into_iter().all(|part| range_at(part, metrics, depth + 1).0 >= 0.0);
     match derived {
         Derived::Share { .. } => (0.0, 1.0),
+        Derived::OverTime(OverTime { figure: TimeFigure::Correlation { .. }, .. }) => (-1.0, 1.0),
+        Derived::OverTime(OverTime { figure: TimeFigure::SharedLosses { .. }, .. }) => (0.0, 1.0),
+        Derived::OverTime(OverTime { figure: TimeFigure::Quantile(_), .. }) => (0.0, f64::INFINITY),
         Derived::Ratio(..) | Derived::Sum(_) | Derived::Mean(_) if is_positive => (0.0, f64::INFINITY),
         _ => (f64::NEG_INFINITY, f64::INFINITY),
     }

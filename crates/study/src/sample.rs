@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use talkpath_measure::log::log_txt;
 use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
 use talkpath_measure::metrics::{delay, goodput};
 use talkpath_measure::summary::{Clock, RunSummary};
@@ -11,7 +13,7 @@ use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_units::Instant;
 
 use crate::arena::ArenaName;
-use crate::metric;
+use crate::metric::{self, Derived};
 use crate::study::{Cell, Study, is_flow_of};
 
 /// The repetitions of one cell: what a part file of a study's run holds.
@@ -131,6 +133,8 @@ impl Sample {
     pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell) -> Self {
         let mut json = serde_json::to_value(run).unwrap_or_default();
         json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
+        json["log"] = logged(record, study);
+        json[metric::OVER_TIME] = over_time(record, study, cell);
         let value = |path: &String| Some((path.clone(), metric::value(&json, path, &study.derived)?));
         Self {
             repetition: run.repetition,
@@ -142,6 +146,40 @@ impl Sample {
             delays: delays(record, &cell.kept.delays),
         }
     }
+}
+
+/// The fields of the run's log.txt by flow, with the stamps in ms of run time; `null` if the study reads none.
+fn logged(record: &RunRecord, study: &Study) -> Json {
+    let derived = study.derived.values().flat_map(Derived::parts);
+    if !study.metrics.iter().map(String::as_str).chain(derived).any(|metric| metric.starts_with("log.")) {
+        return Json::Null;
+    }
+    let text = log_txt(record, |at| format!("{} ms", at.as_nanos() as f64 / 1e6));
+    let mut flows = serde_json::Map::new();
+    for block in text.split("\n\n") {
+        let fields: serde_json::Map<String, Json> = block.lines().filter_map(field).collect();
+        if let Some(Json::String(flow)) = fields.get("flow") {
+            flows.insert(flow.clone(), Json::Object(fields));
+        }
+    }
+    Json::Object(flows)
+}
+
+/// `Packets received: 10` as (`packets_received`, 10): the first word, as a number if it is one.
+fn field(line: &str) -> Option<(String, Json)> {
+    let (name, value) = line.split_once(": ")?;
+    let first = value.split_whitespace().next()?;
+    let value = first.parse::<f64>().map_or_else(|_| Json::from(first), Json::from);
+    Some((name.to_lowercase().replace(' ', "_"), value))
+}
+
+/// What the claims read of the series of a run of `cell`.
+fn over_time(record: &RunRecord, study: &Study, cell: &Cell) -> Json {
+    let figure = |name: &String| match study.derived.get(name)? {
+        Derived::OverTime(over_time) => Some((name.clone(), Json::from(over_time.of(record)?))),
+        _ => None,
+    };
+    Json::Object(cell.kept.over_time.iter().filter_map(figure).collect())
 }
 
 fn disturbance(record: &RunRecord) -> String {
@@ -222,6 +260,15 @@ fn seconds(nanos: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_the_log_is_a_field() {
+        let of = |line| field(line).map(|(name, value)| format!("{name} {value}"));
+        assert_eq!(of("Packet size: 1024 bytes").as_deref(), Some("packet_size 1024.0"));
+        assert_eq!(of("Protocol: tcp-nodelay").as_deref(), Some("protocol \"tcp-nodelay\""));
+        assert_eq!(of("End timestamp: none").as_deref(), Some("end_timestamp \"none\""));
+        assert_eq!(of(""), None);
+    }
 
     #[test]
     fn a_cut_begins_with_the_value_that_held() {

@@ -32,6 +32,15 @@ pub(crate) fn shape(scenario: &Scenario) -> Json {
         "links": table(&mut scenario.links.iter().map(|link| &link.name), &link),
         "machine": of::<MachineSummary>(),
         "clock": of::<Clock>(),
+        "log": table(&mut scenario.flows.iter().map(|flow| &flow.name), &logged()),
+    })
+}
+
+/// The fields of a flow in log.txt (`talkpath_measure::log`): the stamps and the time in ms.
+fn logged() -> Json {
+    serde_json::json!({
+        "start_timestamp": 0.0, "end_timestamp": 0.0, "transfer_time": 0.0, "packet_size": 0.0,
+        "packets_received": 0.0, "packets_expected": 0.0, "protocol": "", "receiver_timeout": 0.0,
     })
 }
 

@@ -104,6 +104,9 @@ pub struct Form {
 pub struct Kept {
     /// The stretch of run time in seconds of which the first repetition keeps a trace.
     pub trace: Option<(f64, f64)>,
+    /// The study's figures of state over time that claims read of it: every repetition keeps whole series until
+    /// they are made.
+    pub over_time: Vec<String>,
     /// Flows, or groups of copies, of whose delays every repetition keeps the distribution.
     pub delays: Vec<String>,
 }

@@ -361,6 +361,37 @@ fn a_metric_that_no_run_has_is_a_mistake_with_the_list_of_those_there_are() {
     assert!(derived.contains("flows has no \"call-*\""), "{derived}");
 }
 
+/// A figure of the queue over time, which the first claim reads of one cell.
+fn with_queue(metric: &str) -> Result<Study, Diagnostics> {
+    let text = STUDY.replace("[axis.delay]", &format!("[metric]\nlow = {metric}\n\n[axis.delay]"));
+    let check = "metric = \"low\", cell = \"call-far\", at_most = 2.0";
+    read(&text.replacen(
+        "metric = \"flows.call.loss_rate\", cell = \"call-far\", value = 0.01, within = \"10%\"",
+        check,
+        1,
+    ))
+}
+
+#[test]
+fn a_cell_keeps_whole_series_if_a_claim_reads_a_figure_of_them() {
+    let study = with_queue("{ quantile = 0.05, queue = \"up\", seconds = [0.1, 0.9] }");
+    let study = study.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let kept = |name| study.cell(name, ArenaName::Sim, 1).unwrap().kept.over_time.clone();
+    assert_eq!((kept("call-far"), kept("call-near")), (vec!["low".to_owned()], Vec::new()));
+    let told = |metric| with_queue(metric).expect_err("a mistake").to_string();
+    let unknown = told("{ quantile = 0.05, queue = \"wan\", seconds = [0.1, 0.9] }");
+    assert!(
+        unknown.contains("is of the link \"wan\", which is not there")
+            && unknown.contains("there are: up, down"),
+        "{unknown}"
+    );
+    for half in
+        ["{ quantile = 0.05, queue = \"up\" }", "{ quantile = 5.0, queue = \"up\", seconds = [0.1, 0.9] }"]
+    {
+        assert!(told(half).contains("metric.low: expected one of"), "{half}");
+    }
+}
+
 #[test]
 fn what_no_run_under_the_base_could_judge_is_a_mistake() {
     let quick = mistakes("assumptions = [\"base\"] }", "assumptions = [\"slow\"] }");

@@ -258,7 +258,8 @@ impl Runner<'_> {
                 cell: cell.index,
                 repetition,
                 seed: form.scenario.seed.repetition(repetition),
-                series: (is_traced && cell.kept.trace.is_some()).then_some(SeriesDetail::Full),
+                series: (is_traced && cell.kept.trace.is_some() || !cell.kept.over_time.is_empty())
+                    .then_some(SeriesDetail::Full),
                 rows: true,
                 interrupt: self.stop,
                 progress: &|now| shown.reach(now),
