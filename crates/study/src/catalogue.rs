@@ -50,6 +50,9 @@ const STUDIES: &[Embedded] = &[
     study!("nor-2010", ["streams.toml", "voice.toml", "thresholds.toml", "senders.toml", "loss.toml"]),
     study!("spoor-2014", ["transfer.toml"]),
     study!("dccp-friendliness", ["pairs.toml"]),
-    study!("zhang-schulzrinne-2004", ["adsl.toml", "congested.toml", "steady.toml", "unsteady.toml"]),
+    study!(
+        "zhang-schulzrinne-2004",
+        ["adsl.toml", "adsl-ways.toml", "congested.toml", "steady.toml", "unsteady.toml"]
+    ),
     study!("conformance", ["echo.toml", "states.toml", "bulk.toml", "bulk-bbr.toml", "mixed.toml"]),
 ];
