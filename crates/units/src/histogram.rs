@@ -7,10 +7,15 @@
 //!   ├─ 2,048 buckets ─┼─ 1,024 buckets ─┼─ 1,024 buckets ─┼─ ...          each twice as wide as those before
 //! ```
 //!
-//! Buckets are kept in pages of 32 neighbours, and only the pages that hold something: the delays of a flow lie
-//! in a few dozen of the three hundred that a table from nothing to ten seconds would have, and there are more
-//! tables than flows. A directory, as long as the highest page needs it, says where each page is. So a bucket
-//! is found by two look-ups, however many there are.
+//! Only the buckets that hold something are kept, six bytes each: the delays of a flow lie in a few hundred
+//! of the ten thousand that a table from nothing to the longest would have, and there are more tables than
+//! flows. They are in a hash table with linear probing, at least a quarter of which is free, and are put in
+//! order when somebody reads them.
+//!
+//! A bucket's place is its number times the golden ratio (Knuth, "The Art of Computer Programming", volume 3,
+//! section 6.4: multiplicative hashing), which spreads neighbours evenly. The lower bits alone will not do.
+//! A queue fills neighbours in each of several octaves. Those have the same lower bits, and an entry walked
+//! over a dozen others.
 //!
 //! Count, smallest, largest and mean are exact; quantiles are nearest rank among the buckets, reported as the
 //! largest value of the bucket, at most [`Histogram::RELATIVE_ERROR`] or half a microsecond above the exact
@@ -30,20 +35,25 @@ const HALF_BITS: u32 = 10;
 /// A multitude of spans of time.
 #[derive(Clone)]
 pub struct Histogram {
-    /// By the number of a page of buckets: where it is in `pages`, or [`NO_PAGE`].
-    directory: Vec<u16>,
-    /// How many each bucket of a page holds. Values are nanoseconds; a negative one counts as none at all.
-    pages: Vec<[u32; PAGE]>,
+    /// The numbers of the buckets that hold something, or [`NO_BUCKET`]; as many as a power of two, or none.
+    /// Values are nanoseconds; a negative one counts as none at all.
+    buckets: Box<[u16]>,
+    /// How many each of those holds.
+    counts: Box<[u32]>,
+    /// Buckets that hold something.
+    held: usize,
     count: u64,
     sum_ns: i128,
     least: SignedDuration,
     most: SignedDuration,
 }
 
-/// Buckets of a page. Chosen: 128 B, two cache lines on most machines.
-const PAGE: usize = 32;
-/// No page is there: 2^16 buckets have fewer pages.
-const NO_PAGE: u16 = u16::MAX;
+/// No bucket has this number.
+const NO_BUCKET: u16 = u16::MAX;
+/// 2^16 over the golden ratio, made odd.
+const GOLDEN_RATIO: u16 = 40_503;
+/// The first size of a table. Chosen.
+const FIRST_SIZE: usize = 8;
 
 impl Histogram {
     /// The largest share by which a quantile may be off, if that is more than half a microsecond.
@@ -52,8 +62,9 @@ impl Histogram {
     /// Nothing yet.
     pub fn new() -> Self {
         Self {
-            directory: Vec::new(),
-            pages: Vec::new(),
+            buckets: Box::default(),
+            counts: Box::default(),
+            held: 0,
             count: 0,
             sum_ns: 0,
             least: SignedDuration::from_nanos(i64::MAX),
@@ -91,24 +102,43 @@ impl Histogram {
     /// `more` in a bucket.
     #[inline]
     fn hold(&mut self, bucket: u16, more: u32) {
-        let (number, place) = (usize::from(bucket) / PAGE, usize::from(bucket) % PAGE);
-        let page = self.directory.get(number).and_then(|&page| self.pages.get_mut(usize::from(page)));
-        match page {
-            Some(page) => page[place] = page[place].saturating_add(more),
-            None => self.open(number)[place] = more,
+        let last = self.buckets.len().wrapping_sub(1);
+        let hash = bucket.wrapping_mul(GOLDEN_RATIO);
+        let mut place = (usize::from(hash) * self.buckets.len()) >> u16::BITS;
+        // A quarter of the places is free, so that an end comes.
+        while let (Some(there), Some(count)) = (self.buckets.get(place), self.counts.get_mut(place)) {
+            if *there == bucket {
+                *count = count.saturating_add(more);
+                return;
+            }
+            if *there == NO_BUCKET {
+                break;
+            }
+            place = (place + 1) & last;
         }
+        self.open(bucket, more, place);
     }
 
-    /// Opens the page of this number, which is not there yet.
-    #[cold]
-    fn open(&mut self, number: usize) -> &mut [u32; PAGE] {
-        if self.directory.len() <= number {
-            self.directory.resize(number + 1, NO_PAGE);
+    /// Holds the first `more` of a bucket, at `place` if the table has room for another one.
+    #[inline(never)]
+    fn open(&mut self, bucket: u16, more: u32, place: usize) {
+        if 4 * (self.held + 1) > 3 * self.buckets.len() {
+            self.grow();
+            return self.hold(bucket, more);
         }
-        let page = self.pages.len();
-        self.directory[number] = page as u16;
-        self.pages.push([0; PAGE]);
-        &mut self.pages[page]
+        self.buckets[place] = bucket;
+        self.counts[place] = more;
+        self.held += 1;
+    }
+
+    fn grow(&mut self) {
+        let size = (2 * self.buckets.len()).max(FIRST_SIZE);
+        let buckets = core::mem::replace(&mut self.buckets, vec![NO_BUCKET; size].into());
+        let counts = core::mem::replace(&mut self.counts, vec![0; size].into());
+        self.held = 0;
+        for (&bucket, &held) in buckets.iter().zip(&counts).filter(|&(&bucket, _)| bucket != NO_BUCKET) {
+            self.hold(bucket, held);
+        }
     }
 
     /// How many were recorded.
@@ -130,12 +160,13 @@ impl Histogram {
     /// exceed; `None` of nothing.
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[SignedDuration; N]> {
         let (least, most) = self.range()?;
-        let mut buckets = self.held();
+        let held = self.held();
+        let mut buckets = held.iter();
         let (mut passed, mut largest) = (0, 0);
         Some(shares.map(|share| {
             let rank = (libm::ceil(share * self.count as f64) as u64).max(1);
             while passed < rank
-                && let Some((bucket, held)) = buckets.next()
+                && let Some(&(bucket, held)) = buckets.next()
             {
                 passed += u64::from(held);
                 largest = largest_of(bucket);
@@ -147,18 +178,18 @@ impl Histogram {
     /// For each bucket that holds something, in order: its largest value, and how many it holds.
     pub fn buckets(&self) -> impl Iterator<Item = (SignedDuration, u64)> {
         let most = self.most;
-        self.held().map(move |(bucket, held)| {
+        self.held().into_iter().map(move |(bucket, held)| {
             let largest = i64::try_from(largest_of(bucket)).unwrap_or(i64::MAX);
             (SignedDuration::from_nanos(largest).min(most.max(SignedDuration::ZERO)), held.into())
         })
     }
 
     /// The buckets that hold something, in order, and how many each.
-    fn held(&self) -> impl Iterator<Item = (u16, u32)> {
-        let pages = (0..).zip(&self.directory);
-        let pages = pages.filter_map(|(number, &page)| Some((number, self.pages.get(usize::from(page))?)));
-        let all = pages.flat_map(|(number, page)| (PAGE as u16 * number..).zip(page.iter().copied()));
-        all.filter(|&(_, held)| held > 0)
+    fn held(&self) -> Vec<(u16, u32)> {
+        let all = self.buckets.iter().copied().zip(self.counts.iter().copied());
+        let mut held: Vec<_> = all.filter(|&(bucket, _)| bucket != NO_BUCKET).collect();
+        held.sort_unstable();
+        held
     }
 }
 
@@ -166,13 +197,13 @@ impl Histogram {
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         let exact = |it: &Self| (it.count, it.sum_ns, it.least, it.most);
-        exact(self) == exact(other) && self.held().eq(other.held())
+        exact(self) == exact(other) && self.held() == other.held()
     }
 }
 
 impl fmt::Debug for Histogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (buckets, counts): (Vec<_>, Vec<_>) = self.held().unzip();
+        let (buckets, counts): (Vec<_>, Vec<_>) = self.held().into_iter().unzip();
         f.debug_struct("Histogram")
             .field("buckets", &buckets)
             .field("counts", &counts)
@@ -233,9 +264,9 @@ mod tests {
         assert_eq!(largest_of(bucket_of(u64::MAX)), u64::MAX);
     }
 
-    /// Beside a map, in two orders.
+    /// Beside a map, in an order that makes tables grow with buckets out of their places.
     #[test]
-    fn it_holds_what_a_sorted_map_would_whatever_the_order() {
+    fn the_table_holds_what_a_sorted_map_would_whatever_the_order() {
         let mut stream = Seed::new(7).stream("buckets");
         let delays: Vec<_> = (0..3_000)
             .map(|_| SignedDuration::from_nanos((stream.bits() >> (24 + stream.bits() % 40)) as i64))
@@ -245,22 +276,14 @@ mod tests {
             histogram.record(delay);
             back.record(later);
             *map.entry(bucket_of(delay.as_nanos() as u64)).or_insert(0) += 1;
+            assert!(4 * histogram.held <= 3 * histogram.buckets.len());
         }
-        let held: Vec<_> = histogram.held().collect();
-        assert_eq!(held, map.into_iter().collect::<Vec<_>>());
-        assert!(held.len() > 500, "{}", held.len());
+        assert_eq!(histogram.held(), map.into_iter().collect::<Vec<_>>());
+        assert!(histogram.held > 500, "{}", histogram.held);
         assert_eq!(histogram, back);
         assert_eq!(format!("{histogram:?}"), format!("{back:?}"));
         back.record(delays[0]);
         assert_ne!(histogram, back);
-    }
-
-    #[test]
-    fn the_last_bucket_of_all_has_a_page() {
-        let mut histogram = Histogram::new();
-        histogram.record_unsigned(Duration::MAX);
-        histogram.record_unsigned(Duration::ZERO);
-        assert_eq!(histogram.held().map(|(_, held)| held).collect::<Vec<_>>(), [1, 1]);
     }
 
     #[test]
