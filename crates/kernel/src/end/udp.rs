@@ -349,7 +349,7 @@ mod tests {
     /// The echoing end of a call, and the socket of the other end.
     fn echoing_end() -> (UdpChannel, UdpSocket) {
         let spec = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None },
+            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
             workload: WorkloadConfig::G711,
             echo_per_read: Some(false),
             is_up: true,
@@ -391,7 +391,9 @@ mod tests {
         for seq in [3, 4] {
             crate::wire::write_header(&mut payload, 7, seq);
             payload[159] = seq as u8;
-            assert!(channel.handle_datagram(&payload, None, false));
+            let datagram =
+                Received { from: None, to: None, stamp_ns: None, ecn: Ecn::NotEct, payload: &payload };
+            assert!(channel.handle_datagram(&datagram, false));
             if seq == 3 {
                 channel.read(FlowId::default(), Bytes::MAX, Instant::ZERO).unwrap();
             }
