@@ -300,6 +300,8 @@ pub(crate) struct TableEntry {
     pub(crate) title: String,
     /// A CSV file beside the study.
     pub(crate) rows: Spanned<String>,
+    /// Of its rows those that have this in the column `table`; all without it.
+    pub(crate) number: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

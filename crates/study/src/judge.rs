@@ -1,11 +1,11 @@
 //! From samples to verdicts.
 //!
-//! A check is held against the medians over repetitions; single repetitions are counted beside it and decide
-//! nothing, and those that the machine disturbed past its stated limits are reported and left out. A claim
-//! holds under an assumption set if all its checks do. Its verdict is that under the base set: `reproduced` if
-//! it holds there (`consistent` if every check was fitted, `partly-judged` if `--quick` left checks out), else
-//! `differs`. Its standing says what the other sets make of that. Each arena has a verdict of its own; a claim
-//! that compares arenas has one for all.
+//! A check is held against the medians over repetitions; single repetitions are counted beside it and
+//! decide nothing, and those that the machine disturbed past its stated limits are reported and left out. A
+//! claim holds under an assumption set if all its checks do. Its verdict is that under the base set:
+//! `reproduced` if it holds there (`consistent` if every check was fitted, `partly-judged` if `--quick`
+//! left checks out), else `differs`. Its standing says what the other sets make of that. Each arena has a
+//! verdict of its own; a claim that compares arenas has one for all.
 
 mod check;
 mod draw;

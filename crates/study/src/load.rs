@@ -26,9 +26,9 @@ use self::sense::Known;
 /// Reads the study `name`; `files` are the scenarios beside it.
 ///
 /// # Errors
-/// Every mistake in it, each at its line and column: those of form (unknown keys, wrong types), and what the rest
-/// of the file and the scenarios say against it. After a mistake of syntax nothing else is looked for, nor
-/// after one in the keys at the top.
+/// Every mistake in it, each at its line and column: those of form (unknown keys, wrong types),
+/// and what the rest of the file and the scenarios say against it. After a mistake of syntax nothing else
+/// is looked for, nor after one in the keys at the top.
 pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diagnostics> {
     load_with(name, source, files, &Changes::default())
 }

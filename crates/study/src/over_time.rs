@@ -3,8 +3,6 @@
 
 use talkpath_measure::{RunRecord, Series};
 
-use crate::study::is_flow_of;
-
 /// A figure of one kind of series over a stretch of run time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverTime {
@@ -107,6 +105,14 @@ impl OverTime {
     }
 }
 
+/// Whether a figure that names `wanted` shows `flow`: the flow of that name, or the copies of one.
+pub(crate) fn is_flow_of(flow: &str, wanted: &str) -> bool {
+    flow.strip_prefix(wanted).is_some_and(|rest| {
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|copy| copy.bytes().all(|it| it.is_ascii_digit()))
+    })
+}
+
 /// Pearson's coefficient; `None` if one of them does not move.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -119,8 +125,8 @@ fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
 
 /// How often series are read. Chosen: a fifth of the shortest round trip that a study here has, 104 ms.
 const STEP: f64 = 0.02;
-/// A change to this share or less is a reduction: Reno halves its window (RFC 5681 §3.1), CUBIC takes 0.7 (RFC
-/// 9438 §4.6).
+/// A change to this share or less is a reduction: Reno halves its window (RFC 5681 §3.1), CUBIC takes 0.7
+/// (RFC 9438 §4.6).
 const REDUCED: f64 = 0.75;
 
 #[cfg(test)]

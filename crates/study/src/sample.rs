@@ -14,7 +14,8 @@ use talkpath_units::Instant;
 
 use crate::arena::ArenaName;
 use crate::metric::{self, Derived};
-use crate::study::{Cell, Study, is_flow_of};
+use crate::over_time::is_flow_of;
+use crate::study::{Cell, Study};
 
 /// The repetitions of one cell: what a part file of a study's run holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,7 +149,8 @@ impl Sample {
     }
 }
 
-/// The fields of the run's log.txt by flow, with the stamps in ms of run time; `null` if the study reads none.
+/// The fields of the run's log.txt by flow, with the stamps in ms of run time; `null` if the study reads
+/// none.
 fn logged(record: &RunRecord, study: &Study) -> Json {
     let derived = study.derived.values().flat_map(Derived::parts);
     if !study.metrics.iter().map(String::as_str).chain(derived).any(|metric| metric.starts_with("log.")) {

@@ -104,19 +104,11 @@ pub struct Form {
 pub struct Kept {
     /// The stretch of run time in seconds of which the first repetition keeps a trace.
     pub trace: Option<(f64, f64)>,
-    /// The study's figures of state over time that claims read of it: every repetition keeps whole series until
-    /// they are made.
+    /// The study's figures of state over time that claims read of it: every repetition keeps whole series
+    /// until they are made.
     pub over_time: Vec<String>,
     /// Flows, or groups of copies, of whose delays every repetition keeps the distribution.
     pub delays: Vec<String>,
-}
-
-/// Whether a figure that names `wanted` shows `flow`: the flow of that name, or the copies of one.
-pub(crate) fn is_flow_of(flow: &str, wanted: &str) -> bool {
-    flow.strip_prefix(wanted).is_some_and(|rest| {
-        rest.is_empty()
-            || rest.strip_prefix('-').is_some_and(|copy| copy.bytes().all(|it| it.is_ascii_digit()))
-    })
 }
 
 /// A figure of the publication, drawn again.

@@ -17,6 +17,9 @@ pub struct PublishedTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
+    /// Which of the publication's tables it stands in; empty if the file holds one alone.
+    #[serde(default)]
+    pub table: String,
     /// For a person; the cell and the metric if it is empty.
     #[serde(default)]
     pub what: String,

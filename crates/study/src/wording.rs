@@ -1,4 +1,5 @@
-//! Mistakes of form in the words that scenarios have for them, instead of those of the program that reads TOML.
+//! Mistakes of form in the words that scenarios have for them, instead of those of the program that reads
+//! TOML.
 
 /// The key that a mistake is about (empty if it is about a value), what is wrong, and what would be right.
 pub(crate) fn reworded(message: &str) -> (String, String, Option<String>) {

@@ -290,7 +290,7 @@ fn the_smallest_study_is_valid_and_comes_out_as_it_expects() {
     let check = bench.run(&["study", "check", "mine-2026"]);
     assert_eq!(check.succeeds().out, "mine-2026: valid: 2 cells, 2 assumption sets, 1 claim, 1 check\n");
     let run = bench.run(&["study", "run", "mine-2026"]);
-    let verdict = "mine-2026/A1  reproduced, robust: holds under base and little-loss\n";
+    let verdict = "mine-2026/A1  reproduced, fragile: holds under base alone; fails under little-loss\n";
     assert!(run.succeeds().out.contains(verdict), "{}", run.out);
     bench.run(&["study", "run", "mine-2026", "--quick", "--claim", "mine-2026/A1"]).succeeds();
     bench.run(&["study", "new", "mine-2026"]).fails(2, &["is there already"]);

@@ -32,7 +32,7 @@ fn block(text: &mut String, claim: &ClaimOutcome, outcome: &Outcome, style: &Sty
     }
 }
 
-/// `S3  reproduced in sim: fails under base; holds under delayed-ack`.
+/// `sawashima-1997/S3  differs, only-under in sim: fails under base; holds under delayed-ack`.
 fn heading(text: &mut String, first: &str, verdict: &ArenaVerdict, several: bool, style: &Style) {
     let words = headline(verdict, &coloured(verdict.verdict, style), several);
     hanging(text, first, "    ", &words, style);

@@ -4,9 +4,10 @@ use super::ran::Ran;
 use crate::TraceLine;
 use crate::arena::ArenaName;
 use crate::outcome::{FigureLine, FigureOutcome, FigurePoint, RowOutcome, TableOutcome};
+use crate::over_time::is_flow_of;
 use crate::sample::{CellSamples, StateTrace};
 use crate::stats::median;
-use crate::study::{Figure, FigureKind, is_flow_of};
+use crate::study::{Figure, FigureKind};
 use crate::table::{PublishedRow, PublishedTable};
 
 /// The figure; `None` if nothing of it ran.

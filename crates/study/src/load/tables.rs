@@ -27,6 +27,7 @@ impl Loader<'_, '_> {
             .from_reader(source.text.as_bytes());
         for row in reader.deserialize::<PublishedRow>() {
             match row {
+                Ok(row) if entry.number.as_ref().is_some_and(|number| *number.get_ref() != row.table) => {}
                 Ok(row) => {
                     let place = || (entry.rows.span(), "table.rows");
                     self.known_cell(&row.cell, place().0, place().1);
@@ -38,6 +39,10 @@ impl Loader<'_, '_> {
                     self.mistakes.add(entry.rows.span(), "table.rows", message, None);
                 }
             }
+        }
+        if let Some(number) = entry.number.as_ref().filter(|_| rows.is_empty()) {
+            let message = format!("{name} has no row of table \"{}\"", number.get_ref());
+            self.mistakes.add(number.span(), "table.number", message, None);
         }
         Some(PublishedTable { title: entry.title.clone(), rows })
     }

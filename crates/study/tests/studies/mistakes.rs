@@ -1,0 +1,177 @@
+//! What is refused when a study is read, and where.
+
+use super::{ARENAS, STUDY, mistakes, read};
+
+#[test]
+fn a_check_that_cannot_fail_is_a_mistake() {
+    let check = |check: &str| {
+        mistakes("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", check)
+    };
+    let itself =
+        check("metric = \"flows.call.loss_rate\", same = [\"call-far\", \"call-far\"], within = 0.1");
+    assert!(itself.contains("compares flows.call.loss_rate of \"call-far\" with itself"), "{itself}");
+    for bound in ["at_least = 0.0", "at_most = 1.0", "between = [0.0, 1.0]", "value = 0.5, within = 0.6"] {
+        let all = check(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {bound}"));
+        assert!(all.contains("no value lies outside its bound"), "{all}");
+    }
+    // Two names for one scenario.
+    let twins =
+        STUDY.replace("far = { \"path.up.delay\" = \"50 ms\" }", "far = { \"path.up.delay\" = \"1 ms\" }");
+    let twins = read(&twins).expect_err("a mistake").to_string();
+    assert!(twins.contains("the same scenario with the same seeds"), "{twins}");
+}
+
+#[test]
+fn a_magnitude_has_bounds_on_both_sides_or_a_reason() {
+    let of = |check: &str| {
+        STUDY.replace("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", check)
+    };
+    let delay = "metric = \"flows.call.one_way_delay_ms.p90\", cell = \"call-far\", at_least = 2.0";
+    let open = read(&of(delay)).expect_err("a mistake").to_string();
+    assert!(
+        open.contains("`at_least` alone lets any larger value pass") && open.contains("one_sided"),
+        "{open}"
+    );
+    let difference =
+        "metric = \"flows.call.loss_rate\", difference = [\"call-near\", \"call-far\"], at_most = 0.1";
+    assert!(read(&of(difference)).is_err());
+    let reason = "one_sided = \"the sentence says no more\"";
+    let study = read(&of(&format!("{delay}, {reason}"))).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert_eq!(study.claims[1].checks[0].one_sided.as_deref(), Some("the sentence says no more"));
+    // A share, and what cannot be negative, have the other end of their own.
+    for closed in ["at_least = 0.2", "at_most = 0.2"] {
+        read(&of(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {closed}")))
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+}
+
+#[test]
+fn a_metric_that_no_run_has_is_a_mistake_with_the_list_of_those_there_are() {
+    let read_of = |metric: &str| {
+        mistakes("metric = \"flows.call.loss_rate\", cell", &format!("metric = \"{metric}\", cell"))
+    };
+    let leaf = read_of("flows.call.los_rate");
+    assert!(leaf.starts_with("study.toml:"), "{leaf}");
+    assert!(
+        leaf.contains("flows.call has no \"los_rate\"") && leaf.contains("loss_rate, duplicates"),
+        "{leaf}"
+    );
+    let flow = read_of("flows.cal.loss_rate");
+    assert!(flow.contains("flows has no \"cal\"") && flow.contains("flows has: call"), "{flow}");
+    assert!(read_of("flows.call.one_way_delay_ms").contains("is a table"));
+    assert!(read_of("flows.call.verdict").contains("is a word"));
+    assert!(read_of("flows.call.sent=3").contains("is a number"));
+    assert!(read_of("excess").contains("no metric \"excess\""));
+    let also = mistakes("repeat = 6", "repeat = 6\nalso = [\"links.wan.dropped\"]");
+    assert!(also.contains("also: there is no metric") && also.contains("links has: "), "{also}");
+    let derived =
+        STUDY.replace("[axis.delay]", "[metric]\nd = { sum = [\"flows.call-*.lost\"] }\n\n[axis.delay]");
+    let derived = derived.replacen("flows.call.loss_rate", "d", 1).replacen("value = 0.01", "value = 1.0", 1);
+    let derived = read(&derived).expect_err("a mistake").to_string();
+    assert!(derived.contains("flows has no \"call-*\""), "{derived}");
+}
+
+#[test]
+fn what_no_run_under_the_base_could_judge_is_a_mistake() {
+    let quick = mistakes("assumptions = [\"base\"] }", "assumptions = [\"slow\"] }");
+    assert!(
+        quick.starts_with("study.toml:8:") && quick.contains("the first set, \"base\", is missing"),
+        "{quick}"
+    );
+    let cell = mistakes(
+        "axes = { delay = [\"near\", \"far\"] }",
+        "axes = { delay = [\"near\", \"far\"] }\nassumptions = [\"slow\"]",
+    );
+    assert!(cell.contains("\"call-far\" does not run under the first set, \"base\", in sim"), "{cell}");
+}
+
+#[test]
+fn mistakes_stand_at_their_line_and_column() {
+    let unknown_key = mistakes("year = 1999", "yeer = 1999");
+    assert!(unknown_key.starts_with("study.toml:3:1: ") && unknown_key.contains("yeer"), "{unknown_key}");
+    let wrong_type = mistakes("repeat = 6", "repeat = \"six\"");
+    assert!(wrong_type.starts_with("study.toml:7:10: "), "{wrong_type}");
+    let no_axis =
+        mistakes("axes = { delay = [\"near\", \"far\"] }", "axes = { delay = [\"near\", \"fat\"] }");
+    assert!(no_axis.contains(":27:27: ") && no_axis.contains("no value \"fat\""), "{no_axis}");
+    let no_cell = mistakes("cell = \"call-far\"", "cell = \"call-fat\"");
+    assert!(no_cell.contains("no cell called \"call-fat\""), "{no_cell}");
+    let no_form = mistakes("value = 0.01, within = \"10%\"", "value = 0.01");
+    assert!(no_form.contains("expected one of: `cell`, `ratio`"), "{no_form}");
+    let no_set = mistakes("sensitivity = [\"slow\"]", "sensitivity = [\"slo\"]");
+    assert!(no_set.contains(":9:16: ") && no_set.contains("there are: base, slow"), "{no_set}");
+}
+
+#[test]
+fn a_mistake_in_a_scenario_key_stands_where_the_study_sets_it() {
+    let unknown = mistakes("\"path.up.rate\" = \"1 Mbps\"", "\"path.up.rat\" = \"1 Mbps\"");
+    assert!(unknown.starts_with("study.toml:18:") && unknown.contains("rate"), "{unknown}");
+    let wrong = mistakes("\"path.up.delay\" = \"50 ms\"", "\"path.up.delay\" = \"50 miles\"");
+    assert!(wrong.starts_with("study.toml:22:"), "{wrong}");
+}
+
+#[test]
+fn every_entry_tells_its_own_mistake_of_form() {
+    let text = STUDY
+        .replace("year = 1999", "yeer = 1999")
+        .replace("text = \"Slower.\"", "tex = \"Slower.\"")
+        .replace("scenario = \"call.toml\"", "scenarios = \"call.toml\"")
+        .replace("value = 0.01,", "valu = 0.01,")
+        .replace("expected = \"differs\"", "expected = \"maybe\"");
+    let all = read(&text).expect_err("mistakes").to_string();
+    for (place, name) in
+        [(":3:", "yeer"), (":17:", "tex"), (":26:", "scenarios"), (":36:", "valu"), (":42:", "")]
+    {
+        let told =
+            all.lines().any(|line| line.starts_with(&format!("study.toml{place}")) && line.contains(name));
+        assert!(told, "{place} {name}: {all}");
+    }
+    // With what the rest says against it.
+    let both = STUDY.replace("text = \"Slower.\"", "tex = \"Slower.\"").replace("\"50 ms\"", "\"50 miles\"");
+    let both = read(&both).expect_err("mistakes").to_string();
+    assert!(both.contains("tex: unknown key (did you mean `text`?)") && both.contains("miles"), "{both}");
+    let broken = read("title = \nyear = = 3\n").expect_err("mistakes").to_string();
+    assert!(broken.contains("study.toml:1:") && broken.contains("study.toml:2:"), "{broken}");
+}
+
+#[test]
+fn a_claim_without_a_why_is_a_mistake() {
+    for (from, to) in [("why = \"The loss rate is fitted.\"\n", ""), ("The loss rate is fitted.", " ")] {
+        let found = mistakes(from, to);
+        assert!(found.starts_with("study.toml:30:6: claim.why: "), "{found}");
+        assert!(found.contains("C1 needs a `why`"), "{found}");
+    }
+}
+
+#[test]
+fn a_claim_cannot_expect_to_be_partly_judged() {
+    for expected in ["\"partly-judged\"", "{ sim = \"partly-judged\", emu = \"differs\" }"] {
+        let found = mistakes("expected = \"reproduced\"", &format!("expected = {expected}"));
+        assert!(found.contains("claim.expected: ") && found.contains("a whole, undisturbed run"), "{found}");
+    }
+}
+
+#[test]
+fn mistakes_of_several_arenas_and_metrics_are_told_too() {
+    let mistakes = |from: &str, to: &str| {
+        let text = format!("{STUDY}{ARENAS}");
+        assert!(text.contains(from), "{from}");
+        read(&text.replacen(from, to, 1)).expect_err("a mistake").to_string()
+    };
+    let arena = mistakes("[arena.emu]", "[arena.ems]");
+    assert!(arena.contains("ems"), "{arena}");
+    let key = mistakes("duration = \"500 ms\"", "duration = \"500 miles\"");
+    assert!(key.contains("miles") || key.contains("unit"), "{key}");
+    let metric = mistakes("difference = [", "sum = \"x\", difference = [");
+    assert!(metric.contains("metric.spared"), "{metric}");
+    let ratio = mistakes("ratio = [\"call-far\", \"call-near\"]", "ratio = [\"call-far\"]");
+    assert!(ratio.contains("expected two"), "{ratio}");
+    let expected = mistakes("{ sim = \"reproduced\", emu = \"differs\" }", "{ sim = \"reproduced\" }");
+    assert!(expected.contains("also for emu"), "{expected}");
+    // All at once: an unknown cell is reported beside a mistake in a scenario key.
+    let text = format!("{STUDY}{ARENAS}")
+        .replace("\"50 ms\"", "\"50 miles\"")
+        .replace("cell = \"call-far\", agree", "cell = \"x\", agree");
+    let both = read(&text).expect_err("mistakes").to_string();
+    assert!(both.contains("miles") && both.contains("no cell called"), "{both}");
+}
