@@ -1,9 +1,9 @@
 //! The one-page report: self-contained (no file, font or script beside it), complete without scripts, light
 //! and dark.
 //!
-//! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can parse it. maud's
-//! templates escape every text by its type. What is not escaped is a `PreEscaped`: two constants and the style
-//! sheet.
+//! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can parse it.
+//! maud's templates escape every text by its type. What is not escaped is a `PreEscaped`: two constants and
+//! the style sheet.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use talkpath_measure::figures::CellFigures;

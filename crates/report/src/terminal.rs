@@ -278,6 +278,7 @@ mod tests {
         for run in &mut summary.runs {
             let call = run.flows.get_mut("call").unwrap();
             (call.round_trip_delay_ms, call.call, call.in_time) = (None, None, None);
+            call.deadline_ms = Some(300.0);
         }
         let text = comparison_table(&summary, "call", &WIDE);
         assert!(text.contains('–') && text.contains("left out: the hulls disagree in slope"));

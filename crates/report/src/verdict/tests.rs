@@ -217,9 +217,31 @@ fn a_call_of_which_nothing_came_ranks_last_and_a_flow_without_a_clock_not_at_all
     });
     assert_eq!(answer(&summary).best, ["tcp-nodelay"]);
     for cell in 0..3 {
-        set(&mut summary, cell, |flow, _| (flow.call, flow.in_time) = (None, None));
+        // A burst has neither a score nor a deadline.
+        set(&mut summary, cell, |flow, _| {
+            (flow.call, flow.in_time, flow.verdict) = (None, None, Some("good".to_owned()));
+        });
     }
     assert!(comparisons(&summary).is_empty());
+}
+
+#[test]
+fn a_transfer_is_ranked_by_its_goodput_and_alike_within_a_twentieth() {
+    let mut summary = fixture::summary(8);
+    let goodputs = |summary: &mut Summary, of: [f64; 3]| {
+        for (cell, goodput) in (0..).zip(of) {
+            set(summary, cell, |flow, repetition| {
+                (flow.call, flow.in_time, flow.deadline_ms) = (None, None, None);
+                flow.goodput_bps = Some(goodput * (1.0 + 0.001 * repetition as f64));
+            });
+        }
+    };
+    goodputs(&mut summary, [1e6, 3e6, 2e6]);
+    let found = answer(&summary);
+    assert_eq!((found.outcome, found.best), (AnswerKind::Distinct, vec!["tcp".to_owned()]));
+    assert!(found.line.contains("goodput 3.0"), "{}", found.line);
+    goodputs(&mut summary, [1e6, 2e6, 1.97e6]);
+    assert_eq!(answer(&summary).outcome, AnswerKind::Alike);
 }
 
 #[test]

@@ -165,9 +165,9 @@ impl Congestion {
     }
 
     /// The amount that a loss halves without SACK. RFC 5681 §3.1 eq. 4: FlightSize, without the `limited`
-    /// that limited transmit sent (§3.2 step 2). BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the `offered`
-    /// window, in whole pairs of segments. Limited transmit goes beyond `cwnd`, so BSD's base never contains
-    /// it.
+    /// that limited transmit sent (§3.2 step 2). BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the
+    /// `offered` window, in whole pairs of segments. Limited transmit goes beyond `cwnd`, so BSD's base never
+    /// contains it.
     pub(super) fn loss_base(&self, limited: u64, scoreboard: &Scoreboard, offered: u64) -> u64 {
         let window = self.window();
         match window.counting() {
