@@ -95,7 +95,7 @@ impl SeriesPoints {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run one voice call over each transport: which is best, why, and a table
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Run a scenario file
     Run(RunArgs),
     /// Validate a scenario file: every mistake at once, each at its line and column
@@ -183,7 +183,7 @@ pub(crate) struct CompareArgs {
     /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) cc: Vec<String>,
-    /// sim and emu: the path, a preset's name or a file with [up] and [down] as those under scenarios/paths/
+    /// sim and emu: the path, a preset's name or a file with `up` and `down` as those under scenarios/paths/
     /// (default: home-adsl)
     #[arg(long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
     pub(crate) path: Option<String>,
