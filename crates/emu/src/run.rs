@@ -280,7 +280,7 @@ impl Ends {
                     Err(_) => trouble("a thread of the endpoints failed".to_owned()),
                 }
             }
-            let unread = self.flows.iter().map(|flow| flow.far.lock().take_unread()).collect();
+            let unread = self.flows.iter().map(|flow| flow.far.lock().drain_socket()).collect();
             // Last, so that nothing that the ends wrote is left unread in a device.
             stop_emulator.store(true, Ordering::Relaxed);
             let emulated =

@@ -331,7 +331,7 @@ impl FlowEnd {
     /// A datagram that this end sent came back with the time when it left, headers and all.
     pub(crate) fn handle_sent(&mut self, packet: &[u8], stamp_ns: Option<i64>) {
         let side = self.side();
-        if let Some((seq, at)) = each!(&self.channel, channel => channel.read_sent(packet, stamp_ns))
+        if let Some((seq, at)) = each!(&self.channel, channel => channel.sent_message(packet, stamp_ns))
             && let Some(tap) = self.log.taps.written_by(side)
         {
             tap.on_wire(seq, at);
@@ -384,8 +384,8 @@ impl FlowEnd {
 
     /// The numbers of the datagrams that still wait in the socket of an end that reads by itself. Call it
     /// when the run is over.
-    pub fn take_unread(&mut self) -> Vec<u64> {
-        each!(&mut self.channel, channel => channel.take_unread())
+    pub fn drain_socket(&mut self) -> Vec<u64> {
+        each!(&mut self.channel, channel => channel.drain_socket())
     }
 
     /// The run is over: counts what is to be counted.

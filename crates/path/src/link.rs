@@ -115,6 +115,8 @@ impl<T: Carried> Link<T> {
         let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
         let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));
         Self {
+            // A service begins late, at the next call, unless its time can be seen outside: by a drop at its
+            // beginning, or by a packet that overtakes those in the pipe.
             wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
             waiting,
             serialiser: Serialiser::new(&config.rate),
@@ -194,8 +196,8 @@ impl<T: Carried> Link<T> {
     }
 
     /// Takes one packet that came out of the link by `now`. Packets come in order of time, one per call, and
-    /// the caller calls until `None`. At the time of [`Link::poll_timeout`] the first call may return `None`:
-    /// then only a service has begun.
+    /// the caller calls until `None`. The first call at the time of [`Link::poll_timeout`] may return `None`,
+    /// because on some links the beginning of a service is an event of its own, after which nothing comes out.
     #[inline(always)]
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         self.begin_services(now);
@@ -223,8 +225,8 @@ impl<T: Carried> Link<T> {
         self.waiting.next_drop() < Instant::MAX
     }
 
-    /// Takes the first dropped packet without regard to arrivals. [`Link::poll_output`] would report it in
-    /// the order of time.
+    /// Takes the first dropped packet, even if other packets arrive before it. [`Link::poll_output`] keeps the
+    /// order of time.
     #[cold]
     pub fn poll_drop(&mut self) -> Option<Dropped<T>> {
         let (at, dropped) = self.waiting.pop_drop()?;
@@ -237,7 +239,7 @@ impl<T: Carried> Link<T> {
     }
 
     /// The number of packets that wait for the serialiser at `now`, without the packet in service. `now` must
-    /// not be earlier than the time of the last call.
+    /// not be earlier than in any call before.
     #[inline(always)]
     pub fn waiting(&mut self, now: Instant) -> u64 {
         self.begin_services(now);
@@ -255,8 +257,8 @@ impl<T: Carried> Link<T> {
         self.begin_services(now);
         let levels = self.waiting.levels(now);
         let Counts { window, forwarded, dropped, dropped_by_aqm, lost, idle_ns } = self.counts;
-        // The counted idle time ends at a beginning of service. From then to `free_at` the serialiser is
-        // busy.
+        // `idle_ns` ends where the latest service began after an idle time. From there to `free_at` the
+        // serialiser was busy, and since then it has been idle.
         let idle_ns = idle_ns + window.overlap(self.serialiser.free_at().min(now), now);
         let measured_ns = window.overlap(Instant::ZERO, now);
         LinkReport {
@@ -287,7 +289,8 @@ impl<T: Carried> Link<T> {
         }
     }
 
-    /// Puts a packet into service until `end`, and so into the pipe.
+    /// Puts a packet into service until `end`. The packet enters the pipe at once, which counts its delay from
+    /// `end`.
     #[inline(always)]
     fn send(&mut self, packet: T, end: Instant) {
         self.in_service = packet.wire_size();

@@ -124,13 +124,13 @@ impl Simulation {
         (self.ended, false)
     }
 
-    /// Handles the next `count` outputs of the network. Returns when the last of them happened, or `None` if
-    /// the run has ended.
+    /// Handles the next `count` outputs of the network. Returns the time of the last of them, or `None` if the
+    /// run has ended.
     pub(crate) fn handle_outputs(&mut self, count: u32) -> Option<Instant> {
         let mut last = None;
         for _ in 0..count {
-            // Outputs before `duration` are handled here and not in a function for all outputs: that function
-            // would return the output through memory, and reading it back took an eighth of this loop's time.
+            // The first arm is for speed. One function for the outputs before and after `duration` would return
+            // them through memory, and to read them back took an eighth of this loop's time.
             last = Some(match self.network.poll_output(self.duration) {
                 Some(output) => self.handle(output),
                 None => self.handle_after_duration()?,
@@ -152,10 +152,11 @@ impl Simulation {
         }
     }
 
-    /// Handles the next output after `duration`. Returns as [`Self::handle_outputs`].
+    /// Handles the next output after `duration`. Returns its time, or `None` if the run has ended.
     #[cold]
     fn handle_after_duration(&mut self) -> Option<Instant> {
         while let Some(at) = self.network.poll_timeout() {
+            self.count_pending();
             if self.ends_before(at) {
                 return None;
             }
@@ -167,13 +168,18 @@ impl Simulation {
         None
     }
 
-    /// Decides whether the run ends before the event at `at`, the first one that is still to come. Counts the
-    /// pending messages at the first call.
-    fn ends_before(&mut self, at: Instant) -> bool {
-        let count = || self.flows.iter().map(|flow| flow.taps.pending()).sum();
-        let pending: u64 = *self.pending.get_or_insert_with(count);
+    /// Counts the pending messages when `duration` is over. From then on [`Self::update_pending`] keeps the
+    /// number.
+    fn count_pending(&mut self) {
+        if self.pending.is_none() {
+            self.pending = Some(self.flows.iter().map(|flow| flow.taps.pending()).sum());
+        }
+    }
+
+    /// True if the run ends before the next event, which is at `at`.
+    fn ends_before(&self, at: Instant) -> bool {
         let drained_at = self.duration.max(self.last_delivery).saturating_add(self.drain);
-        pending == 0 || at > drained_at
+        self.pending == Some(0) || at > drained_at
     }
 
     /// Makes the record of the run, which ended at `end`.
@@ -196,7 +202,7 @@ impl Simulation {
         }
     }
 
-    /// Handles an output of the network. Returns when it happened.
+    /// Handles an output of the network. Returns its time.
     #[inline(always)]
     fn handle(&mut self, NetworkOutput { at, event }: NetworkOutput<PacketHandle>) -> Instant {
         match event {
@@ -222,7 +228,7 @@ impl Simulation {
             Side::Far => &mut flow.far,
         };
         let deadline = endpoint.poll_timeout();
-        // Most deadlines have moved since the timer was armed. The timer is then armed again.
+        // Most deadlines have moved to a later time by now. Then nothing is due, and the timer is armed again.
         if deadline > now && flow.opened {
             return self.network.arm_timer(timer, deadline);
         }
@@ -256,12 +262,12 @@ impl Simulation {
             Side::Near => &mut flow.near_reassembly,
             Side::Far => &mut flow.far_reassembly,
         };
-        // A packet that is given up here was recorded as dropped when the path dropped one of its fragments.
+        // Gives up packets whose fragments did not come in time. Nothing is recorded here, because the path
+        // recorded the drop of the missing fragment.
         while reassembly.poll_expired(now).is_some() {}
         let identification = self.packets.get(fragment.tag).identification;
         match reassembly.handle_fragment(identification, fragment.part(), fragment.ecn(), now) {
-            // All fragments of the packet have arrived, so none is left on the path. The endpoint takes the
-            // packet.
+            // The endpoint takes the packet, and takes it off the path with that.
             Reassembled::Whole { ecn, .. } => return Some(ecn),
             Reassembled::Incomplete => self.take_off_path(fragment),
             Reassembled::Refused => self.record_drop(fragment, DropCause::Fragment),
@@ -297,8 +303,8 @@ impl Simulation {
             }
             Side::Far => {
                 let deadline = flow.far.step(Side::Far, &mut flow.taps, now, &mut context);
-                // To look for settled rows after steps of the far end is often enough: each message arrives
-                // there, and each echo follows such an arrival.
+                // The far end's steps are enough to count by: each message arrives there, and each echo begins
+                // there.
                 flow.tally();
                 deadline
             }

@@ -105,12 +105,12 @@ pub(super) trait HostChannel: Channel {
 
     /// The number of the message in a sent `packet`, which the kernel returned with all headers, and the time
     /// at which the packet left.
-    fn read_sent(&self, _packet: &[u8], _stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
+    fn sent_message(&self, _packet: &[u8], _stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
         None
     }
 
     /// Takes the numbers of the messages that still wait in a socket that this end reads by itself.
-    fn take_unread(&mut self) -> Vec<u64> {
+    fn drain_socket(&mut self) -> Vec<u64> {
         Vec::new()
     }
 

@@ -209,7 +209,7 @@ impl HostChannel for DccpChannel {
         }
         let mut packet = decoded.packet;
         if !decoded.data.is_empty() {
-            packet.message = self.incoming.number(&self.spec, decoded.data).unwrap_or(UNKNOWN);
+            packet.message = self.incoming.number_in(&self.spec, decoded.data).unwrap_or(UNKNOWN);
             if wants_data {
                 self.unread.push_back((packet.message, decoded.data.to_vec()));
             }

@@ -67,7 +67,7 @@ impl Incoming {
     }
 
     /// The number of the message that `payload` is; `None` if it is none of this flow's.
-    pub(super) fn number(&self, spec: &FlowSpec, payload: &[u8]) -> Option<u64> {
+    pub(super) fn number_in(&self, spec: &FlowSpec, payload: &[u8]) -> Option<u64> {
         let seq = read_header(payload, self.token, self.expected)?;
         let is_whole = spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
         (is_whole && seq < self.bound).then_some(seq)
@@ -78,7 +78,7 @@ impl Incoming {
         self.expected = self.expected.max(seq + 1);
     }
 
-    /// Message `seq`, a number that [`Incoming::number`] gave, has been read.
+    /// Message `seq`, a number that [`Incoming::number_in`] gave, has been read.
     pub(super) fn note(&mut self, seq: u64) {
         self.expect_after(seq);
         // `bound` limits seq, and the session's budget limits `bound`.

@@ -72,8 +72,7 @@ enum Role {
 struct SenderTimers {
     /// When the flow starts and messages are taken. `None` once that time has come.
     opens_at: Option<Instant>,
-    /// When a workload that sends as much as there is room for looks again for room. `None` if the socket had
-    /// room when the workload last looked.
+    /// When a bulk workload tries again to fill the socket. `None` if the socket had room at the last try.
     retry_at: Option<Instant>,
 }
 
@@ -107,6 +106,7 @@ struct Arrived {
 impl Channel for UdpChannel {
     const MAX_TURN: usize = 64;
 
+    /// The clock is read anew, because each datagram takes time.
     fn now(&mut self, _began: Instant) -> Instant {
         self.clock.now()
     }
@@ -152,13 +152,14 @@ impl Channel for UdpChannel {
             None => self.received.read_socket(&self.spec, self.route.as_ref()?)?,
         };
         self.received.messages.note(seq);
+        // A file's bytes follow the header. In other flows there is filling, which nobody reads.
         let data = self.received.bytes.get(FILE_HEADER as usize..size).unwrap_or_default();
         let delivery = Delivery::Message { seq, size: Bytes::new(size as u64) };
         Some(Read { delivery, came_at: at, held_since: None, data })
     }
 
-    /// Room for one datagram of any size, or none. Only a workload that sends as much as there is room for
-    /// calls this. If there is no room, it looks again after [`RETRY`].
+    /// Room for one datagram of any size, or none. Bulk workloads, which fill the socket, call this. If there is
+    /// no room, the sender's timer makes the workload try again after [`RETRY`].
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.route.as_ref().is_some_and(UdpRoute::is_writable) {
             return Bytes::new(MAX_UDP_PAYLOAD);
@@ -194,10 +195,12 @@ impl HostChannel for UdpChannel {
         Some(self.outgoing.token())
     }
 
+    /// From now on this end sends over `route`.
     fn set_route(&mut self, route: UdpRoute) {
         self.route = Some(route);
     }
 
+    /// From now on this end sends over `route`, and also reads its socket by itself.
     fn read_from(&mut self, route: UdpRoute) {
         self.route = Some(route);
         self.received.reads_socket = true;
@@ -215,7 +218,8 @@ impl HostChannel for UdpChannel {
 
     fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
         let payload = datagram.payload;
-        let Some(seq) = self.received.messages.number(&self.spec, payload) else { return false };
+        let Some(seq) = self.received.messages.number_in(&self.spec, payload) else { return false };
+        // The bytes are kept only where they are needed: for an echo, and for a file.
         if matches!(self.role, Role::Echo) || self.spec.file.is_some() {
             payload.clone_into(&mut self.received.bytes);
             self.received.message_in_bytes = Some(seq);
@@ -226,9 +230,10 @@ impl HostChannel for UdpChannel {
         true
     }
 
-    fn take_unread(&mut self) -> Vec<u64> {
+    fn drain_socket(&mut self) -> Vec<u64> {
         let mut unread = Vec::new();
         let Some(route) = &self.route else { return unread };
+        // These messages were never read by the application, so they are not counted as received.
         while let Some(arrived) = self.received.read_socket(&self.spec, route) {
             self.received.messages.expect_after(arrived.seq);
             unread.push(arrived.seq);
@@ -236,7 +241,8 @@ impl HostChannel for UdpChannel {
         unread
     }
 
-    fn read_sent(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
+    /// The payload is what is left of the packet behind headers of any size.
+    fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
         let payload_bytes = usize::try_from(self.spec.constant_size()?).ok()?;
         let header_bytes = packet.len().checked_sub(payload_bytes)?;
         let (_, payload) = packet.split_at_checked(header_bytes)?;
@@ -256,11 +262,12 @@ impl HostChannel for UdpChannel {
         totals.marked = takes_marks.then_some(self.received.marked);
     }
 
+    /// A socket without connections does not close, so it was open if it is.
     fn was_open(&self) -> bool {
         self.is_open()
     }
 
-    /// The send buffer of a sender that is limited by room. A sender that follows a clock is not sampled.
+    /// The send buffer of a bulk sender. Senders that follow a clock hardly fill it, and are not sampled.
     fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
         let is_sender = matches!(self.role, Role::Sender(_));
         (occasion == Occasion::Timeout && is_sender && !self.spec.is_clocked())
@@ -312,7 +319,7 @@ impl ReceivedDatagrams {
         loop {
             match receive_one(route.socket.as_fd(), &mut self.bytes) {
                 Ok(ReceivedOne { count: size, ecn, .. }) => {
-                    self.message_in_bytes = self.messages.number(spec, &self.bytes[..size]);
+                    self.message_in_bytes = self.messages.number_in(spec, &self.bytes[..size]);
                     if let Some(seq) = self.message_in_bytes {
                         self.marked += u64::from(ecn == Ecn::Ce);
                         return Some(Arrived { seq, size, at: None });

@@ -63,7 +63,8 @@ pub(crate) struct CodelQueue<T, A = Exact> {
     control: Control<A>,
 }
 
-/// How a control computes.
+/// How a control counts time, and how it takes the square root. The RFC's way is [`Exact`]; Linux's, with its
+/// coarser clock, is in `kernel_codel`.
 pub(crate) trait Arithmetic: Debug + Default + Send + 'static {
     /// What the clock shows at `at`.
     fn clock(at: Instant) -> Instant;
@@ -71,13 +72,13 @@ pub(crate) trait Arithmetic: Debug + Default + Send + 'static {
     /// `span` as the clock counts it.
     fn count(span: Duration) -> Duration;
 
-    /// Whether the time in which all packets may wait too long is over.
+    /// True if `now` is past `first_above_time`, so that a packet may be dropped.
     fn is_over(first_above_time: Instant, now: Instant) -> bool;
 
-    /// The number of drops is one more, or another one.
+    /// The control's `count` has become this one.
     fn on_count(&mut self, count: u32);
 
-    /// The dropping state is entered, with one drop.
+    /// The control's `count` begins anew at 1.
     fn on_first(&mut self);
 
     /// RFC 8289 §5.6's `interval / sqrt(count)`.
@@ -91,11 +92,13 @@ pub(crate) struct Exact;
 /// The state of one queue's control. The names are RFC 8289's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Control<A = Exact> {
-    /// When all packets will have waited too long for an interval; `None` if the last one did not.
+    /// Dropping may begin at this time, if every packet until then waits longer than the target. It is set to
+    /// an interval after the first one that did. `None` if the latest packet did not wait so long.
     first_above_time: Option<Instant>,
     /// When the next packet is to be dropped, in the dropping state.
     drop_next: Instant,
-    /// Packets dropped since the dropping state was entered.
+    /// How many packets were dropped or marked in this dropping state. If the state was entered again soon, it
+    /// begins at what the state before had reached.
     count: u32,
     /// `count` when the dropping state was last entered.
     lastcount: u32,
@@ -140,7 +143,8 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for CodelQueue<T, A> {
         self.control.dequeue(&self.parameters, self.mtu, take, now, signals)
     }
 
-    /// An idle serialiser takes the packet whatever the limit is.
+    /// A packet that comes to an idle serialiser is a queue of one: it is taken out as it comes, and no limit
+    /// is asked.
     fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
         let mut packet = Some((Queued { packet, entered: now }, Bytes::ZERO));
         let passed = self.control.dequeue(&self.parameters, self.mtu, || packet.take(), now, signals);
@@ -170,7 +174,7 @@ impl<A: Arithmetic> Control<A> {
     ) -> Option<Queued<T>> {
         let (mut head, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
         if ok_to_drop {
-            head = self.signal(head, parameters, mtu, take, now, signals);
+            head = self.drop_if_due(head, parameters, mtu, take, now, signals);
         } else {
             self.dropping = false;
         }
@@ -182,8 +186,8 @@ impl<A: Arithmetic> Control<A> {
         head
     }
 
-    /// More packets have been dropped from this queue, because there was no room. They count as a signal, so
-    /// that the next ones come sooner (Linux's fq_codel_drop).
+    /// Counts packets that were dropped because there was no room. Their senders take that as a signal, too, so
+    /// the control's next drop comes sooner (Linux's fq_codel_drop).
     pub(super) const fn on_overflow(&mut self, dropped: u32) {
         self.count = self.count.saturating_add(dropped);
     }
@@ -214,9 +218,10 @@ impl<A: Arithmetic> Control<A> {
         (Some(head), ok_to_drop)
     }
 
-    /// The rest of `dequeue`: `head` may be dropped, and is if it is time.
+    /// The part of RFC 8289 §5.5's `dequeue` for a `head` that may be dropped. Drops or marks packets whose time
+    /// has come, and returns the packet to send.
     #[cold]
-    fn signal<T: Carried>(
+    fn drop_if_due<T: Carried>(
         &mut self,
         mut head: Option<Queued<T>>,
         parameters: &CodelParameters,
@@ -236,8 +241,8 @@ impl<A: Arithmetic> Control<A> {
                     break;
                 }
                 signals.drop(queued.packet, DropCause::Congestion, now);
-                let ok_to_drop;
-                (head, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
+                let (next, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
+                head = next;
                 if ok_to_drop {
                     self.drop_next = self.next_after(self.drop_next, interval);
                 } else {
@@ -253,8 +258,8 @@ impl<A: Arithmetic> Control<A> {
             (head, _) = self.take_head(parameters, mtu, &mut take, now);
         }
         self.dropping = true;
-        // If the state was left a short time ago, the rate of drops that it ended with is a good one to begin
-        // with.
+        // If the dropping state was left a short time ago, it begins at the rate of drops with which it ended,
+        // because that rate held the queue.
         let delta = self.count.saturating_sub(self.lastcount);
         let is_recent = clock < self.drop_next.saturating_add(interval.saturating_mul(RECENT));
         if delta > 1 && is_recent {

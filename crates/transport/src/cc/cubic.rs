@@ -8,9 +8,8 @@
 //! `W_max`, the window of that loss, and then fast again. For example, `W_max` = 100 packets and C = 0.4
 //! packets/s^3: `cwnd` is reduced to 70, and is back at 100 after K = cbrt(30 / 0.4) = 4.2 s.
 //!
-//! `W_est` is the window that Reno would have, if Reno reduced its window to 0.7 too and had the same average
-//! throughput. While `W_est` is larger than the cubic, `cwnd` follows `W_est` (§4.3). [`HyStart`] ends slow
-//! start.
+//! `W_est` is the window of a Reno that reduces to 0.7 instead of 0.5, and grows more slowly to make up for it
+//! (§4.3). While `W_est` is larger than the cubic, `cwnd` follows `W_est`. [`HyStart`] ends slow start.
 //!
 //! Windows are in packets, whatever the stack counts in. Times on the curve are in 1/1024 s, as in Linux. The
 //! curve is computed at most once per millisecond (Linux: once per jiffy, at HZ = 1000).
@@ -27,9 +26,9 @@ pub(super) struct Cubic {
     w_max: u64,
     /// `None` from a reduction until congestion avoidance begins.
     epoch: Option<Epoch>,
-    /// The number of acknowledged packets per packet by which `cwnd` grows.
-    interval: u64,
-    /// The `cwnd` and the time in milliseconds for which `interval` was computed.
+    /// How many packets have to be acknowledged until `cwnd` grows by one packet.
+    acks_per_packet: u64,
+    /// The `cwnd` and the time in milliseconds for which `acks_per_packet` was computed.
     computed_for: (u64, u64),
     /// The shortest round trip so far.
     delay_min: Option<Duration>,
@@ -52,9 +51,9 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// Computes `interval` from the curve and from `W_est`, after `acked` packets were acknowledged (Linux:
-    /// bictcp_update). It stays as it is for 31 ms if `cwnd` has not changed.
-    fn update_interval(&mut self, cwnd: u64, acked: u64, now: Instant) {
+    /// Computes `acks_per_packet` from the curve and from `W_est`, after `acked` packets were acknowledged
+    /// (Linux: bictcp_update). While `cwnd` stays the same, that is done once per 31 ms.
+    fn update_acks_per_packet(&mut self, cwnd: u64, acked: u64, now: Instant) {
         let now_ms = now.as_nanos() / NANOS_IN_MS;
         if let Some(epoch) = &mut self.epoch {
             epoch.acked += acked;
@@ -65,17 +64,19 @@ impl Cubic {
         }
         let (w_max, is_new_epoch) = (self.w_max, self.epoch.is_none());
         let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(w_max, cwnd, acked, now));
+        // `cwnd` may change several times in a millisecond. The curve is computed once.
         if is_new_epoch || computed_ms != now_ms {
             self.computed_for = (cwnd, now_ms);
             let rtt_ms = self.delay_min.map_or(0, Duration::as_millis);
-            self.interval = epoch.cubic_interval(cwnd, now.since(epoch.start).as_millis() + rtt_ms);
+            let t_ms = now.since(epoch.start).as_millis() + rtt_ms;
+            self.acks_per_packet = epoch.acks_to_reach_curve(cwnd, t_ms);
             if w_max == 0 {
                 // Before the first loss nothing says how much the path holds.
-                self.interval = self.interval.min(FIRST_INTERVAL);
+                self.acks_per_packet = self.acks_per_packet.min(MOST_BEFORE_LOSS);
             }
         }
         epoch.grow_w_est(cwnd);
-        self.interval = self.interval.min(epoch.reno_interval(cwnd)).max(MIN_INTERVAL);
+        self.acks_per_packet = self.acks_per_packet.min(epoch.acks_to_reach_w_est(cwnd)).max(LEAST);
     }
 }
 
@@ -84,22 +85,24 @@ impl Epoch {
         let Some(below_w_max) = w_max.checked_sub(cwnd) else {
             return Self { start: now, k: 0, origin: cwnd, w_est: cwnd, acked };
         };
-        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C, and K counts 1/1024 s, so K^3 counts 2^-30 s^3.
+        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. K counts 1/1024 s, so K^3 counts 2^-30 s^3. The constant
+        // is 1024 C, which takes another 2^10.
         let k_cubed = u128::from(below_w_max) * (1 << 40) / u128::from(C_X1024);
         let k = cube_root(u64::try_from(k_cubed).unwrap_or(u64::MAX));
         Self { start: now, k, origin: w_max, w_est: cwnd, acked }
     }
 
-    /// The number of acknowledged packets per packet by which `cwnd` grows, so that it reaches the curve's
-    /// window of the time `t_ms`, which is one round trip ahead (RFC 9438 §4.2 eq. 1).
-    fn cubic_interval(&self, cwnd: u64, t_ms: u64) -> u64 {
+    /// `acks_per_packet` with which `cwnd` reaches `W_cubic(t_ms)` in a round trip (RFC 9438 §4.2 eq. 1). The
+    /// caller's `t_ms` is a round trip ahead.
+    fn acks_to_reach_curve(&self, cwnd: u64, t_ms: u64) -> u64 {
         let t = t_ms * 1024 / 1000;
-        // Beyond 2^20 / 1024 s = 17 minutes the curve is steeper than MIN_INTERVAL allows anyway.
+        // At a distance of 2^20 / 1024 s = 17 minutes the curve is so steep that [`LEAST`] limits the growth.
+        // A larger distance would change nothing, and is not computed.
         let distance = t.abs_diff(self.k).min(1 << 20);
         let delta = ((u128::from(distance).pow(3) * u128::from(C_X1024)) >> 40) as u64;
         let target =
             if t < self.k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) };
-        if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) }
+        if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(WINDOWS_ABOVE_CURVE) }
     }
 
     /// Raises `W_est` by 3 (1 - 0.7) / (1 + 0.7) = 0.53 packets per acknowledged window (RFC 9438 §4.3). In
@@ -110,17 +113,17 @@ impl Epoch {
         self.acked %= packets_per_step;
     }
 
-    /// The number of acknowledged packets per packet by which `cwnd` grows, so that it reaches `W_est` within
-    /// a round trip. [`u64::MAX`] if it has reached it.
-    const fn reno_interval(&self, cwnd: u64) -> u64 {
+    /// `acks_per_packet` with which `cwnd` reaches `W_est` in a round trip. [`u64::MAX`] if `cwnd` is there.
+    const fn acks_to_reach_w_est(&self, cwnd: u64) -> u64 {
         if self.w_est > cwnd { cwnd / (self.w_est - cwnd) } else { u64::MAX }
     }
 }
 
 impl WindowBased for Cubic {
     fn on_rtt(&mut self, window: &mut Window, rtt: Duration, sample: RttSample) {
-        // Just after a reduction the queue is still full, and the round trip says little about the path.
-        if self.epoch.is_some_and(|epoch| sample.now.since(epoch.start) < AFTER_REDUCTION) {
+        // When an epoch begins, the queue is still long from before the reduction, and the round trip says little
+        // about the path.
+        if self.epoch.is_some_and(|epoch| sample.now.since(epoch.start) < NO_SAMPLES_FOR) {
             return;
         }
         let delay_min = self.delay_min.map_or(rtt, |delay| delay.min(rtt));
@@ -139,8 +142,8 @@ impl WindowBased for Cubic {
             acked = window.slow_start(acked);
         }
         if acked > 0 {
-            self.update_interval(window.cwnd(), acked, ack.now);
-            window.grow_each(self.interval, acked);
+            self.update_acks_per_packet(window.cwnd(), acked, ack.now);
+            window.grow_each(self.acks_per_packet, acked);
         }
     }
 
@@ -153,6 +156,7 @@ impl WindowBased for Cubic {
         window.set_ssthresh((cwnd * BETA_1024 / 1024).max(2));
     }
 
+    /// As NewReno: a full acknowledgement ends recovery (RFC 6582 §3.2).
     fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, full: bool) -> RecoveryAck {
         if !full {
             window.deflate_partially(ack.acked);
@@ -196,14 +200,19 @@ const BETA_1024: u64 = 717;
 /// 1024 C, for C = 0.4 packets/s^3 (RFC 9438 §5.1; Linux: 10 times bic_scale, which is 41).
 const C_X1024: u64 = 410;
 /// `cwnd` grows by at most a packet per two acknowledged packets (RFC 9438 §4.4: target at most 1.5 cwnd).
-const MIN_INTERVAL: u64 = 2;
+const LEAST: u64 = 2;
 /// Before the first loss `cwnd` grows by at least a packet per 20 acknowledged packets, which is 5 % per
 /// round trip (Linux: bictcp_update).
-const FIRST_INTERVAL: u64 = 20;
-/// While `cwnd` stays the same, `interval` is computed once per 31 ms (Linux: HZ / 32 in bictcp_update).
+const MOST_BEFORE_LOSS: u64 = 20;
+/// Above the curve `cwnd` grows by a packet per 100 acknowledged windows, so that it hardly moves (Linux:
+/// bictcp_update).
+const WINDOWS_ABOVE_CURVE: u64 = 100;
+/// While `cwnd` stays the same, `acks_per_packet` is computed once per 31 ms (Linux: HZ / 32 in
+/// bictcp_update).
 const SAME_WINDOW_MS: u64 = 31;
-/// Round-trip samples are left out for this time after a reduction (Linux: HZ in cubictcp_acked).
-const AFTER_REDUCTION: Duration = Duration::from_secs(1);
+/// Round-trip samples are left out for this time after the beginning of an epoch (Linux: HZ in
+/// cubictcp_acked).
+const NO_SAMPLES_FOR: Duration = Duration::from_secs(1);
 const NANOS_IN_MS: u64 = 1_000_000;
 
 #[cfg(test)]

@@ -195,10 +195,16 @@ impl Congestion {
         window.cwnd().saturating_mul(unit) < self.setup.max_window
     }
 
-    /// True if a segment of `payload` bytes may leave, with `extra` segments beyond `cwnd` (limited
-    /// transmit). An empty network always takes one.
+    /// True if `cwnd` has room for a segment of `payload` bytes. If nothing is in flight, it always has.
     #[inline]
-    pub(super) fn admits(&self, payload: u32, extra: u64, smss: u32, scoreboard: &Scoreboard) -> bool {
+    pub(super) fn admits(&self, payload: u32, scoreboard: &Scoreboard) -> bool {
+        self.admits_beyond(payload, 0, 0, scoreboard)
+    }
+
+    /// As [`Self::admits`], if `cwnd` were larger by `extra` segments of `smss` bytes (limited transmit, RFC
+    /// 3042).
+    #[inline]
+    pub(super) fn admits_beyond(&self, payload: u32, extra: u64, smss: u32, scoreboard: &Scoreboard) -> bool {
         if scoreboard.in_flight_segments() == 0 {
             return true;
         }

@@ -27,7 +27,7 @@ use talkpath_units::{Bytes, Instant, Seed, SeqNum};
 use super::core::Core;
 use super::outbox::Polled;
 use super::receive::DataOutcome;
-use super::recovery::RecoveryState;
+use super::recovery::{ArmedBy, RecoveryState};
 use super::send::{BlockedBy, BurstDecision, BurstKind, NewSegment};
 use super::timers::TimerSlot;
 use crate::cc::{Ack, RttSample};
@@ -181,7 +181,7 @@ impl FastPath {
             core.timers.clear(TimerSlot::Loss);
         } else if has_sack {
             let (recovery, mut context) = core.recovery_context(now);
-            recovery.arm(true, &mut context);
+            recovery.arm_loss_timer(ArmedBy::Progress, &mut context);
         } else {
             core.arm_retransmission(now);
         }

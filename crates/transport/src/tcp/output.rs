@@ -19,14 +19,15 @@ use talkpath_units::{Bytes, Instant};
 
 use super::core::Core;
 use super::outbox::Polled;
-use super::recovery::{RecoveryState, SentSegment};
+use super::recovery::{ArmedBy, RecoveryState, SentSegment};
 use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, Pace, SendDecision};
 use super::timers::{TimerKind, TimerSlot};
 use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Core {
-    /// Sends the next segment, by the module's order.
+    /// Sends the next segment, in the order that this file begins with. [`Polled::Last`] says that nothing
+    /// follows it before the next input.
     pub(super) fn next_transmit(&mut self, now: Instant) -> Polled {
         if let Some(segment) = self.next_control(now) {
             return Polled::Next(without_data(segment));
@@ -45,8 +46,8 @@ impl Core {
             return Polled::Next(transmit);
         }
         let ack_is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
+        // `ack_precedes_data` implies that the ACK is due. Once it has left, data may follow.
         if ack_is_due && ack_precedes_data {
-            // Data may follow the ACK.
             return Polled::Next(self.pure_ack(now));
         }
         self.check_buffer();
@@ -59,9 +60,9 @@ impl Core {
         without_data(self.segment(self.scoreboard.snd_max(), Flags::ACK, 0, now))
     }
 
-    /// Grows the send buffer if the application waits for room in it although `cwnd` has room. All segments
-    /// that the last acknowledgement released have left by now, so `cwnd` is not merely about to be filled
-    /// (tcp_should_expand_sndbuf of Linux 6.18).
+    /// Grows the send buffer if it, and not `cwnd`, is what holds the application back. This is decided after
+    /// everything that may leave has left, because only then does room in `cwnd` mean that the buffer is too
+    /// small (tcp_should_expand_sndbuf of Linux 6.18).
     #[inline]
     pub(super) fn check_buffer(&mut self) {
         if !self.sender.awaits_buffer_check() {
@@ -72,8 +73,8 @@ impl Core {
         self.sender.check_buffer(may_grow, cwnd, self.handshake.mss(), &self.scoreboard);
     }
 
-    /// Puts the retransmissions that an acknowledgement released into the outbox, and the new data of F-RTO's
-    /// first step.
+    /// Fills the outbox with what an acknowledgement allows to leave: retransmissions, and F-RTO's new data
+    /// (RFC 5682 §2.1 step 2b).
     pub(super) fn repair_before_data(&mut self, now: Instant) {
         while self.has_repair() {
             let Some(repair) = self.send_data(now) else { break };
@@ -95,22 +96,26 @@ impl Core {
             return Some(self.send_window_probe(now));
         }
         self.leave_room_for_options();
-        let decision = self.choose_segment();
-        if let SendDecision::Blocked(blocked) = decision {
-            self.end_burst(blocked, now);
-            return None;
-        }
+        let choice = match self.choose_segment() {
+            SendDecision::Blocked(blocked) => {
+                self.end_burst(blocked, now);
+                return None;
+            }
+            SendDecision::Retransmit => None,
+            SendDecision::New { payload, fin } => Some((payload, fin)),
+        };
         if let Some(pause_end) = self.sender.pacing().waits_until(now) {
             self.timers.set(TimerKind::Pacing, pause_end);
+            // Pacing holds the segment back, but `cwnd` counts as the limit if it has no room either (Linux:
+            // tcp_is_cwnd_limited). There is no burst to end: the last one is over.
             let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
             let blocked = if is_full { BlockedBy::CongestionWindow } else { BlockedBy::Pacing };
             self.on_drained(blocked, now);
             return None;
         }
-        let sent = match decision {
-            SendDecision::Blocked(_) => return None,
-            SendDecision::Retransmit => self.send_again(now)?,
-            SendDecision::New { payload, fin } => self.send_new(payload, fin, now)?,
+        let sent = match choice {
+            None => self.send_again(now)?,
+            Some((payload, fin)) => self.send_new(payload, fin, now)?,
         };
         self.sender.pacing_mut().on_sent();
         if self.sender.pacing().is_enabled() {
@@ -125,15 +130,17 @@ impl Core {
     /// gives up and a retransmission is chosen.
     fn choose_segment(&mut self) -> SendDecision {
         let decision = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
-        if matches!(decision, SendDecision::Blocked(_))
-            && self.recovery.release_lost(self.scoreboard.snd_max())
-        {
-            return self.sender.plan(&self.scoreboard, false);
+        if matches!(decision, SendDecision::Blocked(_)) {
+            let gives_up = self.recovery.give_up_new_data_first(self.scoreboard.snd_max());
+            if gives_up {
+                return self.sender.plan(&self.scoreboard, false);
+            }
         }
         decision
     }
 
-    /// Sends a retransmission or a tail loss probe for which `cwnd` needs no room.
+    /// Sends what may leave even if `cwnd` is full: the first retransmission of a recovery (RFC 6675 §5 step
+    /// 4.3), or a tail loss probe.
     fn send_despite_cwnd(&mut self, now: Instant) -> Option<SentSegment> {
         if self.recovery.take_first_retransmission() {
             let retransmission = if self.recovery.has_sack() {
@@ -164,10 +171,10 @@ impl Core {
     }
 
     /// Sends a probe of the far end's closed window (RFC 9293 §3.8.6.1). If the window has room for some new
-    /// data, even for less than silly window avoidance would send, the probe carries that data (§3.8.6.2.1,
-    /// the override). If the window has no room, the probe has no data and repeats a sequence number that is
-    /// already acknowledged. The far end must answer such a segment. Linux does so (tcp_xmit_probe_skb); the
-    /// RFC would send an octet of new data.
+    /// data, the probe carries it, even if silly window avoidance held that data back (§3.8.6.2.1, the
+    /// override). If the window has no room, the probe is empty and repeats a sequence number that is already
+    /// acknowledged: the far end must answer that. So does a Linux sender (tcp_xmit_probe_skb); the RFC would
+    /// send an octet of new data.
     fn send_window_probe(&mut self, now: Instant) -> Transmit {
         if self.scoreboard.is_empty()
             && let Some(payload) = self.sender.plan_forced(&self.scoreboard)
@@ -182,7 +189,7 @@ impl Core {
     /// Sends a lost segment again if `cwnd` has room.
     fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
         let smss = self.sender.smss();
-        if !self.congestion.admits(smss, 0, smss, &self.scoreboard) {
+        if !self.congestion.admits(smss, &self.scoreboard) {
             // Linux notes that `cwnd` was the limit only if it has new data to send (tcp_write_xmit).
             let has_new_data = self.sender.unsent(&self.scoreboard) > 0;
             let blocked = if has_new_data { BlockedBy::CongestionWindow } else { BlockedBy::NoData };
@@ -222,12 +229,14 @@ impl Core {
     /// Begins a burst of new data whose first segment has `payload` bytes, if it may leave now.
     #[inline]
     pub(super) fn begin_burst(&mut self, payload: u32, fin: bool, now: Instant) -> BurstDecision {
-        if !self.congestion.admits(payload, 0, self.sender.smss(), &self.scoreboard)
-            && !self.take_limited_transmit(payload)
-        {
-            return BurstDecision::Wait(BlockedBy::CongestionWindow);
+        if !self.congestion.admits(payload, &self.scoreboard) {
+            let is_limited_transmit = self.take_limited_transmit(payload);
+            if !is_limited_transmit {
+                return BurstDecision::Wait(BlockedBy::CongestionWindow);
+            }
         }
         if !self.sender.pacing().in_bursts() {
+            // Each segment leaves by itself, and no burst is open after it.
             return BurstDecision::Send(1);
         }
         let decision = self.tso_burst(fin, now);
@@ -269,7 +278,7 @@ impl Core {
     fn take_limited_transmit(&mut self, payload: u32) -> bool {
         let extra = self.recovery.limited_transmit();
         let smss = self.sender.smss();
-        let admits = extra > 0 && self.congestion.admits(payload, extra, smss, &self.scoreboard);
+        let admits = extra > 0 && self.congestion.admits_beyond(payload, extra, smss, &self.scoreboard);
         if admits {
             self.recovery.on_limited_transmit(self.congestion.amount(u64::from(payload), 1));
         }
@@ -288,6 +297,7 @@ impl Core {
         recovery.on_retransmitted(sent, &mut context);
     }
 
+    /// Ends the burst, because `blocked` holds back what would follow.
     #[inline]
     pub(super) fn end_burst(&mut self, blocked: BlockedBy, now: Instant) {
         self.sender.pacing_mut().end_burst();
@@ -310,7 +320,7 @@ impl Core {
         }
         if sent != Sent::Nothing && self.recovery.has_sack() && !self.scoreboard.is_empty() {
             let (recovery, mut context) = self.recovery_context(now);
-            recovery.arm(false, &mut context);
+            recovery.arm_loss_timer(ArmedBy::NewData, &mut context);
         }
         let window_is_closed = blocked == BlockedBy::Receiver && self.scoreboard.is_empty();
         self.sender.update_persist(window_is_closed, &self.rtt, &mut self.timers, now);

@@ -125,16 +125,16 @@ impl RttEstimator {
         self.after(self.rto(), now)
     }
 
-    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), after `backoff` probes: an RTO
-    /// doubled `backoff` times, and the RTO is at least `min_rto`, also under Linux's rule (tcp_probe0_base).
+    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), after `backoff` probes. The interval
+    /// is the RTO, but at least `min_rto` (Linux: tcp_probe0_base), doubled `backoff` times.
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
         let base = self.base_rto.max(self.min_rto);
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
         self.after(interval.min(self.rule.max_rto()), now)
     }
 
-    /// The time at which a timer of `span` expires if it is started `now`. If the clock has ticks, that is a
-    /// tick.
+    /// The time at which a timer of `span` expires if it is started `now`. If the clock has ticks, a timer
+    /// expires at one of them.
     #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
         let tick = self.granularity.as_nanos();
@@ -192,6 +192,7 @@ impl RttEstimator {
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
         let rto = match self.rule {
+            // Without ticks, the BSD rule's equations are the RFC's.
             RttRule::Ticks if self.granularity.as_nanos() > 0 => self.update_ticks(rtt),
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
             RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
@@ -211,13 +212,14 @@ impl RttEstimator {
             self.rttvar_x4 = self.rttvar_x4 - self.rttvar_x4 / 4 + error;
             self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
         }
-        let variance = self.rttvar_x4.max(self.granularity.as_nanos());
-        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(variance)).max(self.min_rto)
+        // K is 4, so `rttvar_x4` is K * RTTVAR. RTO = SRTT + max(G, K * RTTVAR).
+        let margin = self.rttvar_x4.max(self.granularity.as_nanos());
+        Duration::from_nanos((self.srtt_x8 / 8).saturating_add(margin)).max(self.min_rto)
     }
 
     /// The rule of 4.3BSD-Reno, in whole ticks (tcp_xmit_timer). Every division truncates. The first sample
-    /// is taken as one tick longer than it was measured; later samples are taken as measured. Returns the
-    /// RTO.
+    /// counts as one tick longer than it was measured, as there: its counter of ticks begins at one, and only
+    /// the code for later samples takes that one off. Returns the RTO.
     fn update_ticks(&mut self, rtt: u64) -> Duration {
         let tick = self.granularity.as_nanos();
         let sample = whole_ticks(rtt, tick);
@@ -236,7 +238,8 @@ impl RttEstimator {
     }
 
     /// Linux's rule (tcp_rtt_estimator). RTTVAR rises at once to the largest deviation of the current round
-    /// trip. At the end of each round trip it falls by a quarter of the difference. Returns the RTO.
+    /// trip. If that round trip's largest deviation was smaller than RTTVAR, RTTVAR falls at its end by a quarter
+    /// of the difference. Returns the RTO.
     #[inline]
     fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
         let floor = self.min_rto.as_nanos();
@@ -263,9 +266,10 @@ impl RttEstimator {
 }
 
 impl LinuxDeviation {
-    /// Moves the mean deviation by a quarter of the difference to the sample's deviation. If the sample is
-    /// below `srtt` and would raise the mean, it moves it by a thirty-second instead, because a shorter round
-    /// trip is no reason for a longer timeout.
+    /// Moves the mean deviation towards the sample's deviation, by a quarter of the difference. There is one
+    /// exception. A sample below `srtt` whose deviation is above the mean moves the mean by a thirty-second of
+    /// the difference only, because a shorter round trip is no reason for a longer timeout. `mean_x4` moves by
+    /// four times as much.
     fn on_sample(&mut self, rtt: u64, srtt: u64) {
         let error = srtt.abs_diff(rtt);
         let mean = self.mean_x4 / 4;
@@ -287,7 +291,8 @@ impl LinuxDeviation {
 ///   bucket in jiffies   1         8           64            eight times as wide at each level
 /// ```
 ///
-/// A timer goes into the bucket after the bucket that holds its time, so that no timer expires early.
+/// A timer expires when a bucket begins: the first one that begins after the timer's time. So no timer expires
+/// early.
 #[inline]
 pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
     // The span is rounded up to jiffies. The sum cannot overflow: no timer is near the end of time.

@@ -1,8 +1,8 @@
 //! The connection's timers: when each one expires, and which ones share a deadline.
 //!
 //! Retransmission, loss probe and reordering share one deadline, as in Linux (icsk_pending). At most one of
-//! the three runs: to set one of them replaces the one that ran. The RTO is not lost by that, because the
-//! code that handles a probe's or a reordering timeout sets the retransmission timer again
+//! the three runs: to set one of them replaces the one that ran. The RTO is not lost when it is replaced.
+//! When a loss probe or the reordering timer expires, the retransmission timer is set again
 //! (Recovery::restart_retransmission).
 //!
 //! Only the deadlines are here. This table names the code that sets each timer, and the code that stops it:
@@ -11,7 +11,7 @@
 //! | --- | --- | --- | --- |
 //! | retransmission | data leaves and no loss timer runs | `Core::transmit_data` | all is acknowledged |
 //! | | new data is acknowledged | `Recovery::restart_retransmission`, `recovery/reno.rs` | |
-//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm` (`recovery/probe.rs`) | the same |
+//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` (`recovery/probe.rs`) | the same |
 //! | reordering | a segment may soon be late | `Recovery::mark_by_time` (`recovery/rack.rs`) | the same |
 //! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
 //! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |
@@ -51,7 +51,8 @@ pub(crate) enum TimerSlot {
 pub(crate) struct Timers {
     /// In the order of [`TimerSlot`]. [`Instant::MAX`] if no timer of the slot runs.
     deadlines: [Instant; 4],
-    /// The timer in [`TimerSlot::Loss`]. The value stays when the timer expires.
+    /// The timer in [`TimerSlot::Loss`]. The value stays when the timer expires, because the RTO that is set
+    /// then depends on which timer it was.
     loss: TimerKind,
 }
 

@@ -37,6 +37,7 @@ use talkpath_units::{Duration, Instant};
 
 use self::episode::Episode;
 pub(super) use self::episode::RecoveryState;
+pub(super) use self::probe::ArmedBy;
 use self::probe::Probe;
 use self::prr::Prr;
 use self::rack::Rack;

@@ -34,6 +34,15 @@ struct Unanswered {
     is_retransmission: bool,
 }
 
+/// Why the loss timer restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum ArmedBy {
+    /// New data has left.
+    NewData,
+    /// Data that was in flight has arrived.
+    Progress,
+}
+
 impl Probe {
     pub(super) const fn new(allowed: bool) -> Self {
         Self { allowed, due: false, out: None, measured: false }
@@ -81,10 +90,10 @@ impl Recovery {
         context.timers.set(TimerKind::Retransmission, context.rtt.deadline(context.now));
     }
 
-    /// Restarts the loss timer after new data was acknowledged (`progress`) or has left. If a probe may
-    /// leave, the timer is the probe's, otherwise the retransmission timer (Linux: tcp_set_xmit_timer,
-    /// tcp_schedule_loss_probe).
-    pub(in crate::tcp) fn arm(&mut self, progress: bool, context: &mut Context<'_>) {
+    /// Restarts the loss timer. If a probe may leave, the timer is the probe's, otherwise the retransmission
+    /// timer (Linux: tcp_set_xmit_timer, tcp_schedule_loss_probe).
+    pub(in crate::tcp) fn arm_loss_timer(&mut self, by: ArmedBy, context: &mut Context<'_>) {
+        let progress = by == ArmedBy::Progress;
         let allowed = self.probe.allowed && self.has_sack();
         if !allowed || self.is_disordered(context.scoreboard) {
             if progress || context.timers.loss_timer() == TimerKind::LossProbe {
@@ -206,7 +215,7 @@ mod tests {
         tcp.sender.send_new(NewSegment::forced(160), &mut tcp.scoreboard, first);
         tcp.sender.send_new(NewSegment::forced(1448), &mut tcp.scoreboard, first + later);
         let (recovery, mut context) = tcp.recovery_context(first + later);
-        recovery.arm(false, &mut context);
+        recovery.arm_loss_timer(ArmedBy::NewData, &mut context);
         assert_eq!(
             (tcp.timers.loss_timer(), tcp.rtt.rto()),
             (TimerKind::LossProbe, Duration::from_millis(212))

@@ -176,16 +176,17 @@ impl Recovery {
 
     /// Searches losses when the reordering timer has expired (Linux: tcp_rack_reo_timeout).
     pub(in crate::tcp) fn on_reordering_timeout(&mut self, context: &mut Context<'_>) {
-        let (losses, again) = (context.scoreboard.losses(), context.scoreboard.again_segments());
-        let waits = self.mark_by_time(context.now, context);
-        if self.state() == RecoveryState::Fast && context.scoreboard.again_segments() < again {
+        let old_losses = context.scoreboard.losses();
+        let old_resent = context.scoreboard.resent_segments();
+        let waits_for_reordering = self.mark_by_time(context.now, context);
+        if self.state() == RecoveryState::Fast && context.scoreboard.resent_segments() < old_resent {
             self.reduce_again(context);
         }
-        if context.scoreboard.losses() > losses && self.state() != RecoveryState::Fast {
+        if context.scoreboard.losses() > old_losses && self.state() != RecoveryState::Fast {
             self.begin_fast(context);
             self.reduce_proportionally(1, false, context);
         }
-        if !waits {
+        if !waits_for_reordering {
             self.restart_retransmission(context);
         }
     }

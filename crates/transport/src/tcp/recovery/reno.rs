@@ -71,9 +71,13 @@ impl DuplicateAcks {
         !core::mem::replace(&mut self.partial_seen, true)
     }
 
-    /// Counts a duplicate. Returns true for the third one in a row.
-    fn count_to_third(&mut self) -> bool {
+    /// Counts a duplicate.
+    const fn count_duplicate(&mut self) {
         self.count = self.count.saturating_add(1);
+    }
+
+    /// True if the latest duplicate was the third one in a row.
+    const fn is_third(&self) -> bool {
         self.count == DUPLICATE_THRESHOLD
     }
 }
@@ -208,7 +212,8 @@ impl Recovery {
             RecoveryState::Loss | RecoveryState::Open => {}
         }
         let is_covered = context.scoreboard.snd_una() <= self.episode.recover() && !may_recover_again;
-        if !self.duplicates.count_to_third() || is_covered {
+        self.duplicates.count_duplicate();
+        if !self.duplicates.is_third() || is_covered {
             if echoes_mark {
                 self.on_echo(context);
             }

@@ -19,6 +19,7 @@ use talkpath_units::{Duration, Instant};
 
 use super::DUPLICATE_THRESHOLD;
 use super::outcome::AckOutcome;
+use super::probe::ArmedBy;
 use super::{Context, IncomingAck, Recovery, RecoveryState};
 use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
@@ -71,10 +72,14 @@ impl Sack {
         self.duplicates = 0;
     }
 
-    /// Counts an acknowledgement. Returns true from the third one in a row that had new SACK blocks and did
-    /// not move SND.UNA (RFC 6675 §5).
-    fn count_to_third(&mut self, advanced: bool, has_sacked: bool) -> bool {
+    /// Counts an acknowledgement if it is a duplicate in the sense of RFC 6675 §2: it has new SACK blocks and
+    /// does not move SND.UNA.
+    fn count_duplicate(&mut self, advanced: bool, has_sacked: bool) {
         self.duplicates += u32::from(has_sacked && !advanced);
+    }
+
+    /// True from the third duplicate in a row (RFC 6675 §5 step 1).
+    const fn has_three_duplicates(&self) -> bool {
         self.duplicates >= DUPLICATE_THRESHOLD
     }
 }
@@ -99,15 +104,19 @@ impl Arrived {
 }
 
 impl Recovery {
-    /// Processes an acknowledgement, in the module's order. An acknowledgement without news changes nothing.
+    /// Processes an acknowledgement in the seven steps that this file begins with. An acknowledgement without
+    /// news changes nothing.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
-        let before = context.scoreboard.snd_una();
-        let (losses, prior_in_flight) =
-            (context.scoreboard.losses(), context.scoreboard.in_flight_segments());
-        incoming.ack = incoming.ack.max(before);
+        let old_una = context.scoreboard.snd_una();
+        let old_losses = context.scoreboard.losses();
+        let prior_in_flight = context.scoreboard.in_flight_segments();
+        incoming.ack = incoming.ack.max(old_una);
         let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
-        let has_dsack = incoming.block_count > 0 && self.take_blocks(&incoming, &mut outcome, context);
-        let advanced = incoming.ack > before;
+        let mut has_dsack = false;
+        if incoming.block_count > 0 {
+            has_dsack = self.take_blocks(&incoming, &mut outcome, context);
+        }
+        let advanced = incoming.ack > old_una;
         if advanced {
             let highest = context.scoreboard.highest();
             context.scoreboard.on_ack_with_sack(incoming.ack, incoming.echo, &mut outcome);
@@ -118,22 +127,23 @@ impl Recovery {
         if incoming.echoes_mark {
             context.ecn.on_echoed(outcome.delivered_segments());
         }
-        let (rtt, sacked_later) = self.measure(&incoming, advanced, &outcome, context);
+        let rtt = self.measure(&incoming, advanced, &outcome, context);
         if let Some((newest, rtt)) = outcome.newest() {
             self.rack.advance(newest, rtt);
         }
         let arrived = Arrived { incoming, advanced, has_dsack };
         self.on_probe_ack(arrived, &outcome, context);
-        let mut rearm = sacked_later || advanced;
+        let has_progress = advanced || has_sacked_after_head(&outcome, context);
+        let mut waits_for_reordering = false;
         if self.is_dubious(arrived, &outcome, context) {
-            rearm &= self.recover(arrived, &outcome, context);
+            waits_for_reordering = self.recover(arrived, &outcome, context);
         }
         if context.scoreboard.is_empty() {
             context.timers.clear(TimerSlot::Loss);
-        } else if rearm {
-            self.arm(true, context);
+        } else if has_progress && !waits_for_reordering {
+            self.arm_loss_timer(ArmedBy::Progress, context);
         }
-        let losses = context.scoreboard.losses() - losses;
+        let losses = context.scoreboard.losses() - old_losses;
         if context.congestion.is_rate_based() {
             let is_small = outcome.delivered_bytes() < u64::from(context.sender.smss());
             let segments = outcome.delivered_segments();
@@ -188,47 +198,39 @@ impl Recovery {
         }
     }
 
-    /// Measures round trips (RFC 6298 §3, RFC 7323 §4.1; Linux: tcp_ack_update_rtt). Returns two values: the
-    /// round trip for a rate-based congestion control, and true if a sacked segment restarts the timer even
-    /// though SND.UNA has not moved. It does if it was sent after the latest transmission of the first
-    /// segment in flight.
+    /// Measures round trips (RFC 6298 §3, RFC 7323 §4.1; Linux: tcp_ack_update_rtt). Returns the round trip
+    /// for a rate-based congestion control.
     fn measure(
         &mut self,
         incoming: &IncomingAck,
         advanced: bool,
         outcome: &AckOutcome,
         context: &mut Context<'_>,
-    ) -> (Option<Duration>, bool) {
+    ) -> Option<Duration> {
         let now = context.now;
-        let (sample, latest) = match (outcome.acked_span(), outcome.sacked_span()) {
-            (None, None) => (None, None),
-            (Some((first, last)), None) => (Some(first), Some(last)),
-            (acked, Some((first, last))) => (Some(acked.map_or(first, |(first, _)| first)), Some(last)),
-        };
-        let rtt = match sample {
-            Some(sent) => Some(context.rtt.measure(sent, now)),
+        let snd_max = context.scoreboard.snd_max();
+        let (acked, sacked) = (outcome.acked_span(), outcome.sacked_span());
+        // The RTO has to last for the oldest segment that is answered, so that one is its sample.
+        let rto_sample = match acked.or(sacked) {
+            Some((oldest, _)) => Some(context.rtt.measure(oldest, now)),
             None if advanced => incoming.echo_rtt,
             None => None,
         };
-        let snd_max = context.scoreboard.snd_max();
-        if let Some(rtt) = rtt {
+        if let Some(rtt) = rto_sample {
             self.probe.on_rtt();
             context.rtt.on_sample(rtt, incoming.ack, snd_max);
         }
-        let latest = latest.map(|latest| now.since(latest));
-        if let Some(rtt) = latest {
+        // The newest segment that is answered says most about the path as it is.
+        let path_sample = sacked.or(acked).map(|(_, newest)| now.since(newest));
+        if let Some(rtt) = path_sample {
             self.rack.on_rtt(rtt, now);
             context.congestion.control_mut().on_rtt(rtt, RttSample { now, snd_una: incoming.ack, snd_max });
         }
-        let sacked_later = match (outcome.sacked_span(), context.scoreboard.first_sent_at()) {
-            (Some((first, _)), Some(head)) => first > head,
-            _ => false,
-        };
-        (latest.or(rtt), sacked_later)
+        path_sample.or(rto_sample)
     }
 
-    /// True if the acknowledgement brought more than progress, or if a loss or a mark is known (Linux:
-    /// tcp_ack_is_dubious).
+    /// True if recovery has something to decide: the acknowledgement brought more than progress, or a loss or
+    /// a mark is known (Linux: tcp_ack_is_dubious).
     fn is_dubious(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
         arrived.is_bare_duplicate()
             || outcome.has_sacked()
@@ -239,14 +241,16 @@ impl Recovery {
     }
 
     /// Undoes a needless recovery, finds losses, and enters or leaves recovery (Linux:
-    /// tcp_fastretrans_alert). Returns false if RACK has set the reordering timer, so that the retransmission
-    /// timer must not restart.
+    /// tcp_fastretrans_alert). Returns true if the reordering timer was set. It shares its deadline with the
+    /// retransmission timer, which must not replace it then.
     fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
         self.frto.on_ack();
         self.end_reduction_for_echo(context);
+        // The first match only ends what is over. The second one goes by the state that this leaves.
         match self.state() {
             RecoveryState::Open => {
-                if context.scoreboard.again_segments() == 0 && !context.scoreboard.first_was_retransmitted() {
+                if context.scoreboard.resent_segments() == 0 && !context.scoreboard.first_was_retransmitted()
+                {
                     self.undo.forget_retransmissions();
                 }
             }
@@ -258,36 +262,38 @@ impl Recovery {
         match self.state() {
             RecoveryState::Open => {
                 self.undo_by_duplicates(context);
-                let rearm = self.find_losses(arrived, outcome, context);
+                let waits_for_reordering = self.find_losses(arrived, outcome, context);
                 if context.scoreboard.lost_segments() > 0 {
                     self.begin_fast(context);
                 } else if arrived.incoming.echoes_mark {
                     self.on_echo(context);
                 }
-                rearm
+                waits_for_reordering
             }
             RecoveryState::Fast => {
                 if arrived.advanced && self.undo_partially(arrived, context) {
-                    return true;
+                    return false;
                 }
                 if self.undo_by_duplicates(context) {
                     self.leave();
                 }
-                let again = context.scoreboard.again_segments();
-                let rearm = self.find_losses(arrived, outcome, context);
-                if context.scoreboard.again_segments() < again {
+                let old_resent = context.scoreboard.resent_segments();
+                let waits_for_reordering = self.find_losses(arrived, outcome, context);
+                // A retransmission that is lost is in flight no longer.
+                if context.scoreboard.resent_segments() < old_resent {
                     self.reduce_again(context);
                 }
                 if self.state() == RecoveryState::Open && context.scoreboard.lost_segments() > 0 {
                     self.begin_fast(context);
                 }
-                rearm
+                waits_for_reordering
             }
             RecoveryState::Loss => self.recover_from_timeout(arrived, outcome, context),
         }
     }
 
-    /// Marks lost segments. Returns false if the reordering timer runs for segments that may be late soon.
+    /// Marks lost segments, by RACK or by RFC 6675's count. Returns true if RACK has set the reordering timer,
+    /// because segments may soon be late.
     pub(super) fn find_losses(
         &mut self,
         arrived: Arrived,
@@ -295,16 +301,19 @@ impl Recovery {
         context: &mut Context<'_>,
     ) -> bool {
         if self.sack.by_time {
-            return !self.rack.take_advanced() || !self.mark_by_time(outcome.now(), context);
+            if !self.rack.take_advanced() {
+                return false;
+            }
+            return self.mark_by_time(outcome.now(), context);
         }
-        let is_third = self.sack.count_to_third(arrived.advanced, outcome.has_sacked());
-        if self.state() == RecoveryState::Open && is_third {
+        self.sack.count_duplicate(arrived.advanced, outcome.has_sacked());
+        if self.state() == RecoveryState::Open && self.sack.has_three_duplicates() {
             context.scoreboard.mark_first_lost();
         }
         if self.state() != RecoveryState::Loss {
             context.scoreboard.mark_by_count(context.sender.smss());
         }
-        true
+        false
     }
 
     /// Reduces `cwnd` once more, because the loss of a retransmission is a second sign of congestion (RFC
@@ -391,5 +400,14 @@ impl Recovery {
             departs: context.sender.pacing().departure(),
         };
         context.congestion.on_feedback(&feedback);
+    }
+}
+
+/// True if a segment was sacked that left after the latest transmission of the first segment in flight. Then
+/// the retransmission timer restarts although SND.UNA has not moved (Linux: tcp_clean_rtx_queue).
+fn has_sacked_after_head(outcome: &AckOutcome, context: &Context<'_>) -> bool {
+    match (outcome.sacked_span(), context.scoreboard.first_sent_at()) {
+        (Some((sacked, _)), Some(head)) => sacked > head,
+        _ => false,
     }
 }

@@ -21,7 +21,7 @@
 //! | `snd_una`, `snd_max`, `segments`, `bursts`, `last_sent`, `acked` | used | used |
 //! | `next` | always the queue's length | lower after a timeout |
 //! | `highest` | used | equals `snd_una` |
-//! | `sacked`, `lost`, `again`, `losses`, `resent` and the hints | used | zero or empty |
+//! | `sacked`, `lost`, `resent`, `losses`, `retransmissions` and the hints | used | zero or empty |
 //!
 //! Left out: reneging (RFC 2018 §8). Our receiver keeps what it has reported.
 
@@ -78,17 +78,17 @@ pub(in crate::tcp) struct Scoreboard {
     last_sent: Instant,
     /// The segments that have the mark [`Marks::SACKED`].
     sacked: Tally,
-    /// The segments that have the mark [`Marks::LOST`], those of `again` included.
+    /// The segments that have the mark [`Marks::LOST`], those of `resent` included.
     lost: Tally,
     /// The segments that have the mark [`Marks::RESENT`].
-    again: Tally,
+    resent: Tally,
     /// The offset one past the last one that was sacked or acknowledged.
     highest: u64,
     /// How often a segment was marked as lost since the connection began.
     losses: u64,
     /// The retransmissions in the order in which they left: where each one's segment ends, and when it left.
     /// An entry stays for a while after its retransmission was acknowledged, sacked or sent yet again.
-    resent: VecDeque<(u64, Instant)>,
+    retransmissions: VecDeque<(u64, Instant)>,
     /// The number of segments that were acknowledged since the connection began. Segment `n` of the
     /// connection thus has the index `n - acked` in the queue. The three hints below are such numbers `n`.
     acked: u64,
@@ -127,10 +127,10 @@ impl Scoreboard {
             last_sent: Instant::ZERO,
             sacked: Tally { segments: 0, bytes: 0 },
             lost: Tally { segments: 0, bytes: 0 },
-            again: Tally { segments: 0, bytes: 0 },
+            resent: Tally { segments: 0, bytes: 0 },
             highest: 0,
             losses: 0,
-            resent: VecDeque::new(),
+            retransmissions: VecDeque::new(),
             acked: 0,
             lost_hint: 0,
             settled: 0,
@@ -188,13 +188,13 @@ impl Scoreboard {
     #[inline]
     pub(in crate::tcp) fn in_flight_bytes(&self) -> u64 {
         let snd_nxt = self.segments.get(self.next).map_or(self.snd_max, SentSegment::start);
-        snd_nxt - self.snd_una + self.again.bytes - self.sacked.bytes - self.lost.bytes
+        snd_nxt - self.snd_una + self.resent.bytes - self.sacked.bytes - self.lost.bytes
     }
 
     /// Segments in the network (tcp_packets_in_flight).
     #[inline]
     pub(in crate::tcp) const fn in_flight_segments(&self) -> u64 {
-        self.next as u64 + self.again.segments - self.sacked.segments - self.lost.segments
+        self.next as u64 + self.resent.segments - self.sacked.segments - self.lost.segments
     }
 
     /// The number of bursts that what is in the queue left in.
@@ -206,7 +206,7 @@ impl Scoreboard {
     /// True if a segment has to be sent again before new data.
     #[inline]
     pub(in crate::tcp) fn has_retransmission(&self) -> bool {
-        self.next < self.segments.len() || self.lost.segments > self.again.segments
+        self.next < self.segments.len() || self.lost.segments > self.resent.segments
     }
 
     /// True if no segment in the queue is sacked or lost.
@@ -224,8 +224,8 @@ impl Scoreboard {
     }
 
     /// Lost segments whose retransmission is in flight.
-    pub(super) const fn again_segments(&self) -> u64 {
-        self.again.segments
+    pub(super) const fn resent_segments(&self) -> u64 {
+        self.resent.segments
     }
 
     /// Segments that were ever marked as lost.
@@ -295,8 +295,8 @@ impl Scoreboard {
         let index = (first..self.segments.len()).find(|&index| waits(&self.segments[index]))?;
         let segment = self.retransmit_at(index, now)?;
         self.segments[index].mark(Marks::RESENT);
-        self.again.add(&segment);
-        self.resent.push_back((segment.end(), now));
+        self.resent.add(&segment);
+        self.retransmissions.push_back((segment.end(), now));
         self.lost_hint = self.acked + index as u64 + 1;
         Some(segment)
     }
@@ -304,7 +304,7 @@ impl Scoreboard {
     /// The last segment leaves again as a probe (RFC 8985 §7.3). Nothing says yet that it was lost.
     pub(in crate::tcp) fn retransmit_last(&mut self, now: Instant) -> Option<SentSegment> {
         let segment = self.retransmit_at(self.segments.len().checked_sub(1)?, now)?;
-        self.resent.push_back((segment.end(), now));
+        self.retransmissions.push_back((segment.end(), now));
         Some(segment)
     }
 
@@ -364,10 +364,10 @@ impl Scoreboard {
     /// Everything before `ack` has arrived.
     #[inline]
     fn forget_resent(&mut self, ack: u64) {
-        while let Some(&(end, _)) = self.resent.front()
+        while let Some(&(end, _)) = self.retransmissions.front()
             && end <= ack
         {
-            self.resent.pop_front();
+            self.retransmissions.pop_front();
         }
     }
 
@@ -434,7 +434,7 @@ impl Scoreboard {
             for (mark, tally) in [
                 (Marks::SACKED, &mut self.sacked),
                 (Marks::LOST, &mut self.lost),
-                (Marks::RESENT, &mut self.again),
+                (Marks::RESENT, &mut self.resent),
             ] {
                 tally.bytes -= if segment.has(mark) { taken } else { 0 };
             }
@@ -509,7 +509,7 @@ impl Scoreboard {
     /// Removes the marks of loss of a segment that was delivered.
     fn clear_loss(&mut self, segment: &mut SentSegment) {
         if segment.has(Marks::RESENT) {
-            self.again.remove(segment);
+            self.resent.remove(segment);
         }
         if segment.has(Marks::LOST) {
             self.lost.remove(segment);

@@ -40,14 +40,14 @@ impl Recovery {
         self.frto == Frto::NewDataFirst
     }
 
-    /// New data was to be tried first, and none could leave. Returns true if the lost segments are released
-    /// by that.
-    pub(in crate::tcp) fn release_lost(&mut self, snd_max: u64) -> bool {
-        let is_released = self.tries_new_data_first() && snd_max <= self.episode.recover();
-        if is_released {
+    /// Ends F-RTO if it waits for new data to leave and has sent none since the timeout. The caller calls this
+    /// if no new data may leave. Returns true if F-RTO ended, so that retransmissions may leave.
+    pub(in crate::tcp) fn give_up_new_data_first(&mut self, snd_max: u64) -> bool {
+        let gives_up = self.tries_new_data_first() && snd_max <= self.episode.recover();
+        if gives_up {
             self.frto = Frto::Off;
         }
-        is_released
+        gives_up
     }
 
     /// A SYN or SYN-ACK was not acknowledged in time.
@@ -100,7 +100,8 @@ impl Recovery {
         self.enter_loss(context.scoreboard.snd_max());
     }
 
-    /// RFC 5682 §3.1 (tcp_process_loss). Returns whether the timer may restart.
+    /// Recovery after a timeout, with F-RTO (RFC 5682 §3.1; Linux: tcp_process_loss). Returns as
+    /// [`Recovery::find_losses`].
     pub(super) fn recover_from_timeout(
         &mut self,
         arrived: Arrived,
@@ -119,14 +120,14 @@ impl Recovery {
                 self.leave();
             }
         }
-        let again = context.scoreboard.again_segments();
-        let rearm = self.find_losses(arrived, outcome, context);
-        let lost_again = context.scoreboard.again_segments() < again;
+        let old_resent = context.scoreboard.resent_segments();
+        let waits_for_reordering = self.find_losses(arrived, outcome, context);
+        let lost_again = context.scoreboard.resent_segments() < old_resent;
         let may_begin = self.state() == RecoveryState::Open || lost_again;
         if may_begin && context.scoreboard.lost_segments() > 0 {
             self.begin_fast(context);
         }
-        rearm
+        waits_for_reordering
     }
 
     /// RFC 5682 §3.1 steps 2.b and 3.a: after the first progress new data is sent before anything else is

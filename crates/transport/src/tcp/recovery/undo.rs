@@ -84,7 +84,7 @@ impl Recovery {
     pub(super) fn remember(&mut self, context: &Context<'_>) {
         let window = context.congestion.window();
         let prior = (window.cwnd(), window.remembered_ssthresh());
-        let again = context.scoreboard.again_segments() + self.probe.retransmissions();
+        let again = context.scoreboard.resent_segments() + self.probe.retransmissions();
         self.undo.begin(context.scoreboard.snd_una(), again, prior);
     }
 
@@ -114,7 +114,7 @@ impl Recovery {
         if !self.is_linux() || !self.undo.is_proved_by_echo(arrived.incoming().echo) {
             return false;
         }
-        if context.scoreboard.again_segments() == 0 {
+        if context.scoreboard.resent_segments() == 0 {
             context.scoreboard.unmark_lost();
             self.stop_trying_new_data();
             self.restore(context);

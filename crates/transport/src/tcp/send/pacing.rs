@@ -5,18 +5,20 @@
 //!                 P = 2    if cwnd < ssthresh / 2, so that slow start can double cwnd in a round trip
 //!                 P = 1.2  otherwise
 //!
-//!   burst       = pacing rate * 2^-10 s, and 64 KiB / 2^(min RTT / 512 us) more;
+//!   burst       = pacing rate * 2^-10 s + 64 KiB / 2^n, where n = min RTT / 512 us, rounded down;
 //!                 at least two segments, at most 64 KiB
 //!
 //!   pause       = bytes of the burst / pacing rate, from the start of one burst to the start of the next
 //! ```
 //!
 //! For example, `cwnd` = 100 segments of 1000 B in congestion avoidance and SRTT = 60 ms make 2 MB/s. That
-//! rate sends 1953 B in 2^-10 s, so a burst has two segments and a pause takes 1 ms. The shorter the path,
-//! the larger the bursts: at 1 ms of minimum round trip they are 32 KiB larger, at 10 ms no larger.
+//! rate sends 1953 B in 2^-10 s, which is less than two segments. So a burst has two, and a pause takes 1 ms.
+//! The second term makes bursts larger on short paths: by 32 KiB at 1 ms of minimum round trip (n = 1), by
+//! nothing at 10 ms (n = 19).
 //!
 //! - A congestion control that has a pacing rate of its own (BBR) replaces the formula of the rate.
-//! - A sender without pacing makes the same bursts without a pause, as a kernel does.
+//! - A sender without pacing may make the same bursts without a pause, as a kernel does. Without that, each
+//!   segment leaves by itself.
 //! - The first ten segments of a connection leave without a pause.
 //! - If a burst leaves late, the pause after it is shortened by the delay, but at most by half.
 //!
@@ -156,7 +158,8 @@ impl Pace {
         Duration::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    /// The pacing rate as a number of bytes and the nanoseconds in which they leave.
+    /// The pacing rate as a fraction: a number of bytes, and the nanoseconds in which they leave. A fraction
+    /// keeps the parts of a byte that a rate in whole bytes per second would lose.
     fn rate_as_fraction(&self) -> Option<(u128, u128)> {
         if let Some(rate) = self.rate {
             return Some((u128::from(rate.as_bps()), 8 * NANOS_PER_S));
@@ -218,7 +221,8 @@ const MICROS_PER_S: u64 = 1_000_000;
 const SLOW_START_PERCENT: u64 = 200;
 /// Linux: net.ipv4.tcp_pacing_ca_ratio.
 const AVOIDANCE_PERCENT: u64 = 120;
-/// The initial quantum of Linux's sch_fq, ten segments, which tcp_update_skb_after_send repeats.
+/// The first ten segments are not paced (Linux: tcp_update_skb_after_send, by the example of sch_fq's initial
+/// quantum).
 const UNPACED: u32 = 10;
 /// A burst is what the pacing rate sends in 2^-10 s (Linux: sk_pacing_shift).
 const BURST_TIME_SHIFT: u32 = 10;

@@ -21,7 +21,7 @@ impl Scoreboard {
                 return;
             }
             segment.unmark(Marks::RESENT);
-            self.again.remove(segment);
+            self.resent.remove(segment);
         } else {
             segment.mark(Marks::LOST);
             self.lost.add(segment);
@@ -60,7 +60,7 @@ impl Scoreboard {
             index += 1;
         }
         self.settled = self.settled.max(self.acked + first_not_late.unwrap_or(index) as u64);
-        if self.resent.is_empty() {
+        if self.retransmissions.is_empty() {
             return longest;
         }
         longest.max(self.mark_retransmissions_by_time(rack, window, now))
@@ -68,7 +68,7 @@ impl Scoreboard {
 
     /// As [`Self::mark_by_time`], for the retransmissions in flight.
     ///
-    /// `resent` lists them in the order in which they left. An entry leaves the list once it is at the front
+    /// `retransmissions` lists them in the order in which they left. An entry leaves the list once it is at the front
     /// and needs no further check: the retransmission is late, or was acknowledged, sacked or sent yet again.
     fn mark_retransmissions_by_time(
         &mut self,
@@ -78,7 +78,7 @@ impl Scoreboard {
     ) -> Option<Duration> {
         let mut longest = None;
         let mut entry = 0;
-        while let Some(&(end, sent_at)) = self.resent.get(entry) {
+        while let Some(&(end, sent_at)) = self.retransmissions.get(entry) {
             if rack.is_older_than(sent_at) {
                 // All segments that have arrived were sent before this entry, and so before all later
                 // entries.
@@ -100,7 +100,7 @@ impl Scoreboard {
                 }
             }
             if entry == 0 && !needs_check {
-                self.resent.pop_front();
+                self.retransmissions.pop_front();
             } else {
                 entry += 1;
             }
@@ -170,7 +170,7 @@ impl Scoreboard {
             segment.unmark(Marks::RESENT);
         }
         self.lost = Tally::default();
-        self.again = Tally::default();
+        self.resent = Tally::default();
         self.settled = self.acked;
     }
 }
