@@ -197,7 +197,8 @@ impl<T: Carried> Link<T> {
 
     /// Takes one packet that came out of the link by `now`. Packets come in order of time, one per call, and
     /// the caller calls until `None`. The first call at the time of [`Link::poll_timeout`] may return `None`,
-    /// because on some links the beginning of a service is an event of its own, after which nothing comes out.
+    /// because on some links the beginning of a service is an event of its own, after which nothing comes
+    /// out.
     #[inline(always)]
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         self.begin_services(now);
@@ -225,8 +226,8 @@ impl<T: Carried> Link<T> {
         self.waiting.next_drop() < Instant::MAX
     }
 
-    /// Takes the first dropped packet, even if other packets arrive before it. [`Link::poll_output`] keeps the
-    /// order of time.
+    /// Takes the first dropped packet, even if other packets arrive before it. [`Link::poll_output`] keeps
+    /// the order of time.
     #[cold]
     pub fn poll_drop(&mut self) -> Option<Dropped<T>> {
         let (at, dropped) = self.waiting.pop_drop()?;
@@ -289,8 +290,8 @@ impl<T: Carried> Link<T> {
         }
     }
 
-    /// Puts a packet into service until `end`. The packet enters the pipe at once, which counts its delay from
-    /// `end`.
+    /// Puts a packet into service until `end`. The packet enters the pipe at once, which counts its delay
+    /// from `end`.
     #[inline(always)]
     fn send(&mut self, packet: T, end: Instant) {
         self.in_service = packet.wire_size();

@@ -124,13 +124,13 @@ impl Simulation {
         (self.ended, false)
     }
 
-    /// Handles the next `count` outputs of the network. Returns the time of the last of them, or `None` if the
-    /// run has ended.
+    /// Handles the next `count` outputs of the network. Returns the time of the last of them, or `None` if
+    /// the run has ended.
     pub(crate) fn handle_outputs(&mut self, count: u32) -> Option<Instant> {
         let mut last = None;
         for _ in 0..count {
-            // The first arm is for speed. One function for the outputs before and after `duration` would return
-            // them through memory, and to read them back took an eighth of this loop's time.
+            // The first arm is for speed. One function for the outputs before and after `duration` would
+            // return them through memory, and to read them back took an eighth of this loop's time.
             last = Some(match self.network.poll_output(self.duration) {
                 Some(output) => self.handle(output),
                 None => self.handle_after_duration()?,
@@ -228,7 +228,8 @@ impl Simulation {
             Side::Far => &mut flow.far,
         };
         let deadline = endpoint.poll_timeout();
-        // Most deadlines have moved to a later time by now. Then nothing is due, and the timer is armed again.
+        // Most deadlines have moved to a later time by now. Then nothing is due, and the timer is armed
+        // again.
         if deadline > now && flow.opened {
             return self.network.arm_timer(timer, deadline);
         }
@@ -303,8 +304,8 @@ impl Simulation {
             }
             Side::Far => {
                 let deadline = flow.far.step(Side::Far, &mut flow.taps, now, &mut context);
-                // The far end's steps are enough to count by: each message arrives there, and each echo begins
-                // there.
+                // The far end's steps are enough to count by: each message arrives there, and each echo
+                // begins there.
                 flow.tally();
                 deadline
             }

@@ -158,8 +158,8 @@ impl Channel for UdpChannel {
         Some(Read { delivery, came_at: at, held_since: None, data })
     }
 
-    /// Room for one datagram of any size, or none. Bulk workloads, which fill the socket, call this. If there is
-    /// no room, the sender's timer makes the workload try again after [`RETRY`].
+    /// Room for one datagram of any size, or none. Bulk workloads, which fill the socket, call this. If there
+    /// is no room, the sender's timer makes the workload try again after [`RETRY`].
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.route.as_ref().is_some_and(UdpRoute::is_writable) {
             return Bytes::new(MAX_UDP_PAYLOAD);

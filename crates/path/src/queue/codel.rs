@@ -97,8 +97,8 @@ pub(super) struct Control<A = Exact> {
     first_above_time: Option<Instant>,
     /// When the next packet is to be dropped, in the dropping state.
     drop_next: Instant,
-    /// How many packets were dropped or marked in this dropping state. If the state was entered again soon, it
-    /// begins at what the state before had reached.
+    /// How many packets were dropped or marked in this dropping state. If the state was entered again soon,
+    /// it begins at what the state before had reached.
     count: u32,
     /// `count` when the dropping state was last entered.
     lastcount: u32,
@@ -186,8 +186,8 @@ impl<A: Arithmetic> Control<A> {
         head
     }
 
-    /// Counts packets that were dropped because there was no room. Their senders take that as a signal, too, so
-    /// the control's next drop comes sooner (Linux's fq_codel_drop).
+    /// Counts packets that were dropped because there was no room. Their senders take that as a signal, too,
+    /// so the control's next drop comes sooner (Linux's fq_codel_drop).
     pub(super) const fn on_overflow(&mut self, dropped: u32) {
         self.count = self.count.saturating_add(dropped);
     }
@@ -218,8 +218,8 @@ impl<A: Arithmetic> Control<A> {
         (Some(head), ok_to_drop)
     }
 
-    /// The part of RFC 8289 §5.5's `dequeue` for a `head` that may be dropped. Drops or marks packets whose time
-    /// has come, and returns the packet to send.
+    /// The part of RFC 8289 §5.5's `dequeue` for a `head` that may be dropped. Drops or marks packets whose
+    /// time has come, and returns the packet to send.
     #[cold]
     fn drop_if_due<T: Carried>(
         &mut self,
@@ -258,8 +258,8 @@ impl<A: Arithmetic> Control<A> {
             (head, _) = self.take_head(parameters, mtu, &mut take, now);
         }
         self.dropping = true;
-        // If the dropping state was left a short time ago, it begins at the rate of drops with which it ended,
-        // because that rate held the queue.
+        // If the dropping state was left a short time ago, it begins at the rate of drops with which it
+        // ended, because that rate held the queue.
         let delta = self.count.saturating_sub(self.lastcount);
         let is_recent = clock < self.drop_next.saturating_add(interval.saturating_mul(RECENT));
         if delta > 1 && is_recent {

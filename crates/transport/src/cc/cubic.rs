@@ -8,8 +8,8 @@
 //! `W_max`, the window of that loss, and then fast again. For example, `W_max` = 100 packets and C = 0.4
 //! packets/s^3: `cwnd` is reduced to 70, and is back at 100 after K = cbrt(30 / 0.4) = 4.2 s.
 //!
-//! `W_est` is the window of a Reno that reduces to 0.7 instead of 0.5, and grows more slowly to make up for it
-//! (§4.3). While `W_est` is larger than the cubic, `cwnd` follows `W_est`. [`HyStart`] ends slow start.
+//! `W_est` is the window of a Reno that reduces to 0.7 instead of 0.5, and grows more slowly to make up for
+//! it (§4.3). While `W_est` is larger than the cubic, `cwnd` follows `W_est`. [`HyStart`] ends slow start.
 //!
 //! Windows are in packets, whatever the stack counts in. Times on the curve are in 1/1024 s, as in Linux. The
 //! curve is computed at most once per millisecond (Linux: once per jiffy, at HZ = 1000).
@@ -85,8 +85,8 @@ impl Epoch {
         let Some(below_w_max) = w_max.checked_sub(cwnd) else {
             return Self { start: now, k: 0, origin: cwnd, w_est: cwnd, acked };
         };
-        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. K counts 1/1024 s, so K^3 counts 2^-30 s^3. The constant
-        // is 1024 C, which takes another 2^10.
+        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. K counts 1/1024 s, so K^3 counts 2^-30 s^3. The
+        // constant is 1024 C, which takes another 2^10.
         let k_cubed = u128::from(below_w_max) * (1 << 40) / u128::from(C_X1024);
         let k = cube_root(u64::try_from(k_cubed).unwrap_or(u64::MAX));
         Self { start: now, k, origin: w_max, w_est: cwnd, acked }
@@ -121,8 +121,8 @@ impl Epoch {
 
 impl WindowBased for Cubic {
     fn on_rtt(&mut self, window: &mut Window, rtt: Duration, sample: RttSample) {
-        // When an epoch begins, the queue is still long from before the reduction, and the round trip says little
-        // about the path.
+        // When an epoch begins, the queue is still long from before the reduction, and the round trip says
+        // little about the path.
         if self.epoch.is_some_and(|epoch| sample.now.since(epoch.start) < NO_SAMPLES_FOR) {
             return;
         }

@@ -125,8 +125,8 @@ impl RttEstimator {
         self.after(self.rto(), now)
     }
 
-    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), after `backoff` probes. The interval
-    /// is the RTO, but at least `min_rto` (Linux: tcp_probe0_base), doubled `backoff` times.
+    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), after `backoff` probes. The
+    /// interval is the RTO, but at least `min_rto` (Linux: tcp_probe0_base), doubled `backoff` times.
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
         let base = self.base_rto.max(self.min_rto);
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
@@ -238,8 +238,8 @@ impl RttEstimator {
     }
 
     /// Linux's rule (tcp_rtt_estimator). RTTVAR rises at once to the largest deviation of the current round
-    /// trip. If that round trip's largest deviation was smaller than RTTVAR, RTTVAR falls at its end by a quarter
-    /// of the difference. Returns the RTO.
+    /// trip. If that round trip's largest deviation was smaller than RTTVAR, RTTVAR falls at its end by a
+    /// quarter of the difference. Returns the RTO.
     #[inline]
     fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
         let floor = self.min_rto.as_nanos();
@@ -267,9 +267,9 @@ impl RttEstimator {
 
 impl LinuxDeviation {
     /// Moves the mean deviation towards the sample's deviation, by a quarter of the difference. There is one
-    /// exception. A sample below `srtt` whose deviation is above the mean moves the mean by a thirty-second of
-    /// the difference only, because a shorter round trip is no reason for a longer timeout. `mean_x4` moves by
-    /// four times as much.
+    /// exception. A sample below `srtt` whose deviation is above the mean moves the mean by a thirty-second
+    /// of the difference only, because a shorter round trip is no reason for a longer timeout. `mean_x4`
+    /// moves by four times as much.
     fn on_sample(&mut self, rtt: u64, srtt: u64) {
         let error = srtt.abs_diff(rtt);
         let mean = self.mean_x4 / 4;
@@ -291,8 +291,8 @@ impl LinuxDeviation {
 ///   bucket in jiffies   1         8           64            eight times as wide at each level
 /// ```
 ///
-/// A timer expires when a bucket begins: the first one that begins after the timer's time. So no timer expires
-/// early.
+/// A timer expires when a bucket begins: the first one that begins after the timer's time. So no timer
+/// expires early.
 #[inline]
 pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
     // The span is rounded up to jiffies. The sum cannot overflow: no timer is near the end of time.

@@ -11,7 +11,7 @@
 //! | --- | --- | --- | --- |
 //! | retransmission | data leaves and no loss timer runs | `Core::transmit_data` | all is acknowledged |
 //! | | new data is acknowledged | `Recovery::restart_retransmission`, `recovery/reno.rs` | |
-//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` (`recovery/probe.rs`) | the same |
+//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` (`probe.rs`) | the same |
 //! | reordering | a segment may soon be late | `Recovery::mark_by_time` (`recovery/rack.rs`) | the same |
 //! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
 //! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |

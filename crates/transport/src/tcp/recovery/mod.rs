@@ -37,7 +37,6 @@ use talkpath_units::{Duration, Instant};
 
 use self::episode::Episode;
 pub(super) use self::episode::RecoveryState;
-pub(super) use self::probe::ArmedBy;
 use self::probe::Probe;
 use self::prr::Prr;
 use self::rack::Rack;
@@ -69,6 +68,15 @@ pub(super) struct Recovery {
     undo: Undo,
     /// True while PRR reduces `cwnd` after an ECN echo, without a loss (Linux: TCP_CA_CWR).
     reduces_for_echo: bool,
+}
+
+/// Why the loss timer restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArmedBy {
+    /// New data has left.
+    NewData,
+    /// Data that was in flight has arrived.
+    Progress,
 }
 
 /// The other parts of the connection, which recovery reads and changes.

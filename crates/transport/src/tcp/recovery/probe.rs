@@ -9,7 +9,7 @@ use talkpath_units::Duration;
 use super::outcome::AckOutcome;
 use super::rack::TIMER_SLACK;
 use super::sack::Arrived;
-use super::{Context, Recovery, SentSegment};
+use super::{ArmedBy, Context, Recovery, SentSegment};
 use crate::tcp::timers::TimerKind;
 
 /// The state of the probe at one end.
@@ -32,15 +32,6 @@ struct Unanswered {
     end: u64,
     /// True if the probe carried data that had been sent before (TLP.is_retrans).
     is_retransmission: bool,
-}
-
-/// Why the loss timer restarts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp) enum ArmedBy {
-    /// New data has left.
-    NewData,
-    /// Data that was in flight has arrived.
-    Progress,
 }
 
 impl Probe {

@@ -19,8 +19,7 @@ use talkpath_units::{Duration, Instant};
 
 use super::DUPLICATE_THRESHOLD;
 use super::outcome::AckOutcome;
-use super::probe::ArmedBy;
-use super::{Context, IncomingAck, Recovery, RecoveryState};
+use super::{ArmedBy, Context, IncomingAck, Recovery, RecoveryState};
 use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
 use crate::tcp::timers::TimerSlot;
@@ -292,8 +291,8 @@ impl Recovery {
         }
     }
 
-    /// Marks lost segments, by RACK or by RFC 6675's count. Returns true if RACK has set the reordering timer,
-    /// because segments may soon be late.
+    /// Marks lost segments, by RACK or by RFC 6675's count. Returns true if RACK has set the reordering
+    /// timer, because segments may soon be late.
     pub(super) fn find_losses(
         &mut self,
         arrived: Arrived,

@@ -40,8 +40,8 @@ impl Recovery {
         self.frto == Frto::NewDataFirst
     }
 
-    /// Ends F-RTO if it waits for new data to leave and has sent none since the timeout. The caller calls this
-    /// if no new data may leave. Returns true if F-RTO ended, so that retransmissions may leave.
+    /// Ends F-RTO if it waits for new data to leave and has sent none since the timeout. The caller calls
+    /// this if no new data may leave. Returns true if F-RTO ended, so that retransmissions may leave.
     pub(in crate::tcp) fn give_up_new_data_first(&mut self, snd_max: u64) -> bool {
         let gives_up = self.tries_new_data_first() && snd_max <= self.episode.recover();
         if gives_up {

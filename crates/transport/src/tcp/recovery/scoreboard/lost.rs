@@ -68,8 +68,9 @@ impl Scoreboard {
 
     /// As [`Self::mark_by_time`], for the retransmissions in flight.
     ///
-    /// `retransmissions` lists them in the order in which they left. An entry leaves the list once it is at the front
-    /// and needs no further check: the retransmission is late, or was acknowledged, sacked or sent yet again.
+    /// `retransmissions` lists them in the order in which they left. An entry leaves the list once it is at
+    /// the front and needs no further check: the retransmission is late, or was acknowledged, sacked or sent
+    /// yet again.
     fn mark_retransmissions_by_time(
         &mut self,
         rack: &Rack,
