@@ -173,9 +173,12 @@ fn shell(bench: &Bench, line: &str, served: Option<&Served>) -> Command {
     if let Some(served) = served {
         line = line.replace("HOST", &served.address);
     }
-    // Real time is dear: two seconds of a run, and one transport of a comparison.
+    // Real time is dear: two seconds of a run, and one transport of a comparison in rounds of two
     if line.starts_with("talkpath run") && line.contains(" --to ") || line.contains("--arena emu") {
         line += " --set duration='2 s' --set drain='200 ms'";
+    }
+    if line.starts_with("talkpath compare") && line.contains(" --to ") {
+        line += " --duration 2s";
     }
     let mut command = bench.prepared(Command::new("sh"), &["-c", &line]);
     let path = std::env::var("PATH").unwrap_or_default();
