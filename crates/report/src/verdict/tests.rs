@@ -101,8 +101,8 @@ fn repetitions_that_disagree_name_no_winner_and_say_how_many_more_would() {
     assert_eq!((tie.best.len(), tie.outcome), (2, AnswerKind::Undecided));
     let more = tie.more.unwrap();
     let says = format!(
-        "Undecided: 8 repetitions do not tell which of UDP (MOS 4.00) and TCP_NODELAY (two outcomes: 3.50 or 4.30) is best for this call; about \
-         {more} more would (--repeat {}).",
+        "Undecided: 8 repetitions do not tell which of UDP (MOS 4.00) and TCP_NODELAY (two outcomes: 3.50 or 4.30) is \
+         best for this call; about {more} more would (--repeat {}).",
         8 + more
     );
     assert_eq!(tie.line, says);
