@@ -265,7 +265,7 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
                 if args.set.iter().any(|(key, _)| key == "kernel") { "" } else { " --set kernel=this" };
             format!("The same in the simulator: {compare}{path}{choices}{kernel}\n")
         }
-        // In the simulator the call is always beside an upload, and the network between the hosts is not known.
+        // In the simulator the call is always beside an upload, and the network between hosts is unknown.
         ArenaKind::Live => {
             format!("On a simulated path, beside an upload: {compare} --path PATH{choices}\n")
         }
