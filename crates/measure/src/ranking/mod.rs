@@ -213,8 +213,8 @@ fn mean(values: &[f64]) -> f64 {
 const SHOWN: f64 = 0.95;
 /// The level at which repetitions end early.
 const EARLY: f64 = 0.99;
-/// Chosen: nearer than this share of the tolerance a mean is at the scale's end. Of MOS that is 0.005, and the
-/// mean is printed as the end.
+/// Chosen: nearer than this share of the tolerance a mean is at the scale's end. Of MOS that is 0.005, and
+/// the mean is printed as the end.
 const AT_THE_END: f64 = 0.05;
 /// Chosen: beyond it "how many more" only means that it is hopeless.
 const MAX_NEEDED: f64 = 1e6;
