@@ -5,6 +5,7 @@ use core::fmt;
 use talkpath_flow::lateness_ns;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::{stolen, turn_round};
+use talkpath_measure::warning;
 use talkpath_measure::{LatenessRecord, MachineRecord, TurnRoundRecord};
 use talkpath_units::{Duration, Histogram};
 
@@ -97,15 +98,13 @@ impl EmuReport {
             let Some(figures) = figures.filter(|figures| figures.p99 > warn) else { continue };
             let is_past = figures.p99 > invalid;
             is_valid &= !is_past;
-            warnings.push(format!(
-                "emu: {who} late: {figures}{}",
-                if is_past { format!(", past the limit of {invalid} at p99") } else { String::new() }
-            ));
+            let limit = if is_past { format!(", past the limit of {invalid} at p99") } else { String::new() };
+            warnings.push(warning::invalid_unless(!is_past, format!("emu: {who} late: {figures}{limit}")));
         }
         for (line, is_within) in
             self.turn_rounds.iter().filter_map(|turns| turn_round::judge(turns, "the far application"))
         {
-            warnings.push(format!("emu: {line}"));
+            warnings.push(warning::invalid_unless(is_within, format!("emu: {line}")));
             is_valid &= is_within;
         }
         warnings.extend(stolen::warning(self.stolen_share).map(|what| format!("emu: {what}")));
@@ -114,7 +113,7 @@ impl EmuReport {
             (self.overruns, "packets found no memory in the emulator"),
         ];
         for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {
-            warnings.push(format!("emu: {count} {what}; the path did not lose them"));
+            warnings.push(warning::invalid(format!("emu: {count} {what}; the path did not lose them")));
             is_valid = false;
         }
         warnings.extend(self.udp.warnings("emu"));

@@ -16,6 +16,7 @@
 use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
+use talkpath_measure::warning;
 
 use crate::sys::socket_drops;
 
@@ -107,15 +108,15 @@ impl UdpDrops {
         self.room_errors.map_or(all, |errors| errors.min(all)).saturating_sub(min)
     }
 
-    /// The warnings about the drops of `place`.
+    /// The warnings about the drops of `place`. Datagrams without room make the run invalid.
     pub fn warnings(&self, place: &str) -> Vec<String> {
         let mut lines = Vec::new();
         let min = self.min_without_room().unwrap_or(0);
         if min > 0 {
             let bound = if self.checksum_errors.unwrap_or(0) > 0 { "at least " } else { "" };
-            lines.push(format!(
+            lines.push(warning::invalid(format!(
                 "{place}: {bound}{min} datagrams found no room in the receiving socket; the path did not lose them"
-            ));
+            )));
         }
         if let Some(errors @ 1..) = self.checksum_errors {
             let unclear = match self.unclear() {

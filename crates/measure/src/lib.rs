@@ -26,6 +26,7 @@ pub mod tally;
 pub mod tap;
 #[cfg(test)]
 mod testing;
+pub mod warning;
 
 pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{

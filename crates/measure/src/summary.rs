@@ -361,6 +361,9 @@ pub struct CallSummary {
     pub mouth_to_ear_ms: Option<MouthToEarMs>,
     /// Mean length of the gaps over that of gaps at random (ITU-T G.107 §7.5); at least 1.
     pub burst_ratio: f64,
+    /// What the speech is coded by: `g711`.
+    #[serde(default)]
+    pub codec: String,
     /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and its wait.
     pub playout: String,
     /// What it plays where a frame is missing: `none`, or `g711-appendix-i`.

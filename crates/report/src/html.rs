@@ -8,11 +8,13 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use talkpath_measure::figures::CellFigures;
 use talkpath_measure::summary::{RunSummary, Summary};
+use talkpath_measure::warning;
 
 use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
 use crate::number::{counted, glued};
+use crate::receiver::receivers;
 use crate::select;
 use crate::tables;
 use crate::terms::{self, Terms};
@@ -61,7 +63,9 @@ pub fn html(page: &Page<'_>) -> String {
         (everything(page))
         (provenance(page))
     };
-    document(&page.summary.name, &terms::about_run(page.summary), &main, &page.summary.talkpath)
+    let about = [Some(terms::about_run(page.summary)), receivers(page.summary)];
+    let about = about.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    document(&page.summary.name, &about, &main, &page.summary.talkpath)
 }
 
 /// A whole page around `main`.
@@ -132,7 +136,15 @@ pub(crate) fn warnings(warnings: &[String]) -> Markup {
         @if !warnings.is_empty() {
             div.warnings {
                 strong { "Warnings" }
-                ul { @for warning in warnings { li { (warning) } } }
+                ul { @for text in warnings {
+                    li {
+                        @if let Some(reason) = warning::reason(text) {
+                            strong { "Invalid because of this: " } (reason)
+                        } @else {
+                            (text)
+                        }
+                    }
+                } }
             }
         }
     }

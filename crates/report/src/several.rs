@@ -6,6 +6,7 @@
 use serde_json::Value;
 use talkpath_measure::figures::CellFigures;
 use talkpath_measure::summary::{Clock, Summary};
+use talkpath_measure::warning;
 
 use crate::view::RUN_KEY;
 
@@ -69,9 +70,15 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         }
         names.join(", ")
     };
-    let warnings = parts
-        .iter()
-        .flat_map(|part| part.summary.warnings.iter().map(|warning| format!("{}: {warning}", part.label)));
+    let warnings = parts.iter().flat_map(|part| {
+        part.summary.warnings.iter().map(|text| {
+            let reason = warning::reason(text);
+            let text = format!("{}: {}", part.label, reason.unwrap_or(text));
+            warning::invalid_unless(reason.is_none(), text)
+        })
+    });
+    let mut warnings: Vec<String> = warnings.collect();
+    warning::sort(&mut warnings);
     let clocks_agree = parts.iter().all(|part| part.summary.clock == first.summary.clock);
     let clock = match clocks_agree {
         true => first.summary.clock.clone(),
@@ -91,7 +98,7 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         wall_s: parts.iter().map(|part| part.summary.wall_s).sum(),
         cpu_s: parts.iter().map(|part| part.summary.cpu_s).sum(),
         valid: parts.iter().all(|part| part.summary.valid),
-        warnings: warnings.collect(),
+        warnings,
         percentiles: joined(&|summary| &summary.percentiles),
         clock,
         runs: Vec::new(),
@@ -138,7 +145,7 @@ mod tests {
     fn the_page_of_several_names_no_winner_and_is_as_valid_as_its_worst_run() {
         let mut parts = parts();
         parts[1].summary.valid = false;
-        parts[1].summary.warnings = vec!["late".to_owned()];
+        parts[1].summary.warnings = vec!["slow".to_owned(), "invalid: late".to_owned()];
         let (summary, figures) = side_by_side(&parts).unwrap();
         assert!(crate::comparisons(&summary).is_empty());
         let page = crate::html(&crate::Page {
@@ -147,7 +154,7 @@ mod tests {
             scenario_toml: "",
             command: "",
         });
-        assert!(page.contains("Invalid run") && page.contains("emu: late"));
+        assert!(page.contains("Invalid run") && summary.warnings == ["invalid: emu: late", "emu: slow"]);
         assert!(!page.contains("class=\"verdict\"") && page.contains("UDP, emu"));
         assert!(!page.contains("ranking"), "the rule stands without a ranking");
     }

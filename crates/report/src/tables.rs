@@ -99,8 +99,15 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
     };
     let name = Column::numbers(written.head.0, written.head.1, 0);
     let mut columns = vec![(name, texts(&|standing| figure(standing.mean)))];
+    // Any goodput is usable.
+    if verdict.by != JudgedBy::Goodput {
+        columns.push((Column::numbers("", USABLE, 0), texts(&|standing| usable(standing, verdict.floor))));
+    }
     if standings().flatten().any(|standing| standing.difference.is_some()) {
         let to = |standing: &Standing| {
+            if standing.is_off_scale {
+                return UNKNOWN.to_owned();
+            }
             let ends =
                 standing.difference.map(|(low, high)| [low, high].map(|end| signed(end * written.scale)));
             ends.map_or_else(String::new, |[low, high]| format!("{low} to {high}"))
@@ -131,8 +138,20 @@ pub(crate) const MOS: &str = "MOS";
 pub(crate) const IN_TIME: &str = "in time";
 pub(crate) const CLUSTERS: &str = "two outcomes";
 pub(crate) const WAIT: &str = "wait in ";
+pub(crate) const USABLE: &str = "usable";
 /// Titles the columns of what was delivered under an echo of a mark.
 pub(crate) const ECHOED: &str = "echoed, packets";
+
+/// Whether the floor is reached; of two outcomes that the floor divides, how often.
+fn usable(standing: &Standing, floor: f64) -> String {
+    match standing.clusters {
+        Some(found) if found.low < floor && floor <= found.high => {
+            format!("{} %", 100.0 - (found.low_share * 100.0).round())
+        }
+        _ if standing.mean >= floor => "yes".to_owned(),
+        _ => "no".to_owned(),
+    }
+}
 
 /// A difference with its sign; zero has none.
 fn signed(value: f64) -> String {
@@ -475,6 +494,33 @@ mod tests {
         let differences = column(&grid, "vs UDP 95 %");
         assert_eq!(differences[0], "", "the leader has no difference to itself");
         assert!(differences[1].starts_with('-') && differences[1].contains(" to -"), "{differences:?}");
+    }
+
+    #[test]
+    fn each_row_says_whether_it_is_usable_and_two_outcomes_how_often() {
+        let mut summary = fixture::summary(20);
+        for run in &mut summary.runs {
+            let mos = [4.3, 1.0, if run.repetition < 12 { 3.9 } else { 1.7 }][run.cell as usize];
+            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = mos;
+        }
+        fixture::refresh(&mut summary);
+        let conditions = conditions(&summary, "call");
+        let verdict = judge(&conditions, "call").remove(0).unwrap();
+        let grid = comparison(&conditions[0], "call", Some(&verdict));
+        assert_eq!(column(&grid, USABLE), ["yes", "no", "60 %"]);
+    }
+
+    #[test]
+    fn a_tie_at_the_scales_lower_end_is_no_difference_of_zero() {
+        let mut summary = fixture::summary(8);
+        for run in &mut summary.runs {
+            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = 1.0;
+        }
+        fixture::refresh(&mut summary);
+        let conditions = conditions(&summary, "call");
+        let verdict = judge(&conditions, "call").remove(0).unwrap();
+        let grid = comparison(&conditions[0], "call", Some(&verdict));
+        assert_eq!(column(&grid, "vs UDP 95 %"), ["", UNKNOWN, UNKNOWN]);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! answer and why, the table, and what the words mean.
 
 use talkpath_measure::summary::Summary;
+use talkpath_measure::warning;
 
 use crate::Style;
 use crate::grid::{Grid, columns_of, paint, printable};
 use crate::number::{NO_BREAK, glued};
+use crate::receiver::receivers;
 use crate::tables;
 use crate::terms::{self, Terms};
 use crate::verdict::{Verdict, answers, judge};
@@ -141,6 +143,9 @@ impl Style {
 fn heading(summary: &Summary, style: &Style) -> String {
     let mut out = wrap(&paint(&printable(&summary.name), "1", style.color), style.width, "", "");
     out.push_str(&wrap(&printable(&terms::about_run(summary)), style.width, "", ""));
+    if let Some(receivers) = receivers(summary) {
+        out.push_str(&wrap(&receivers, style.width, "", "  "));
+    }
     if !summary.valid {
         let text = paint("INVALID RUN: do not trust these figures.", "1;31", style.color);
         out.push_str(&format!("\n{text}\n"));
@@ -149,8 +154,10 @@ fn heading(summary: &Summary, style: &Style) -> String {
         if index == 0 && summary.valid {
             out.push('\n');
         }
-        let text = wrap(&printable(&format!("warning: {warning}")), style.width, "", "  ");
-        out.push_str(&paint(text.trim_end(), "33", style.color));
+        let is_reason = warning::reason(warning).is_some();
+        let text = if is_reason { warning.clone() } else { format!("warning: {warning}") };
+        let text = wrap(&printable(&text), style.width, "", "  ");
+        out.push_str(&paint(text.trim_end(), if is_reason { "31" } else { "33" }, style.color));
         out.push('\n');
     }
     out.push('\n');
@@ -262,10 +269,13 @@ mod tests {
     fn an_invalid_run_and_its_warnings_stand_above_the_table() {
         let mut summary = fixture::summary(1);
         summary.valid = false;
-        summary.warnings = vec!["the emulator was late by 12 ms at p99".to_owned()];
+        summary.warnings = ["invalid: a device lost 3 packets", "the emulator was late by 12 ms at p99"]
+            .map(str::to_owned)
+            .to_vec();
         let text = comparison_table(&summary, "call", &WIDE);
         let table = text.find("round trip, ms").unwrap();
         assert!(text.find("INVALID RUN").unwrap() < table);
+        assert!(text.contains("\ninvalid: a device lost 3 packets\nwarning: the emulator was late by 12 ms"));
         assert!(text.find("warning: the emulator was late").unwrap() < table);
         assert!(!comparison_table(&fixture::summary(1), "call", &WIDE).contains("INVALID"));
     }

@@ -1,14 +1,17 @@
 //! What the words of the tables mean, for the foot of a table and for the page.
 
 use core::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use talkpath_measure::metrics::in_time;
-use talkpath_measure::summary::{Basis, JudgedBy, Summary};
+use talkpath_measure::ranking::Standing;
+use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
+use talkpath_measure::summary::{Basis, CallSummary, JudgedBy, Summary};
 
 use crate::number::{UNKNOWN, counted};
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
 use crate::verdict::{Verdict, rule};
-use crate::view::{CellView, Condition, DelayKind, Metric};
+use crate::view::{CellView, Condition, DelayKind};
 
 /// Words and their meanings, in the order to show them.
 pub(crate) type Terms = Vec<(&'static str, String)>;
@@ -45,36 +48,83 @@ pub(crate) fn of_comparison(
     }
     let verdict = judged.iter().find_map(|(_, verdict)| verdict.as_ref());
     terms.extend(verdict.map(|verdict| figure(verdict, cells(), flow)));
-    let text = "95 % interval of the mean difference to that transport, over pairs of repetitions with one seed (bootstrap)";
-    terms.extend(shown.contains(DIFFERENCE).then(|| ("vs", text.to_owned())));
-    let text =
-        "the repetitions fall into two clusters (Hartigan's dip test, 1 %): the mean of each, and its share";
+    let standings: Vec<&Standing> = judged
+        .iter()
+        .filter_map(|(_, verdict)| verdict.as_ref())
+        .flat_map(|verdict| &verdict.ranking.standings)
+        .collect();
+    let by = verdict.map_or(JudgedBy::Mos, |verdict| verdict.by);
+    terms.extend(shown.contains(DIFFERENCE).then(|| ("vs", difference(&standings, by))));
+    let text = "the repetitions fall into two clusters (Hartigan's dip test, 1 %): the mean of each, and its share; \
+                `usable` is a share, too, if the floor lies between them";
     terms.extend(shown.contains(CLUSTERS).then(|| (CLUSTERS, text.to_owned())));
     terms.extend(verdict.map(|verdict| ("ranking", rule(verdict.by))));
     let text = "median time in that link's queue";
     terms.extend(shown.contains(WAIT).then(|| ("wait", text.to_owned())));
-    let is_call =
-        cells().any(|cell| cell.resolve(flow).and_then(|name| cell.value(name, Metric::NotPlayed)).is_some());
-    if is_call {
+    let calls: Vec<&CallSummary> =
+        cells().filter_map(|cell| cell.flow(cell.resolve(flow)?)?.call.as_ref()).collect();
+    if !calls.is_empty() {
         let text =
             "median from the speaker's mouth to the listener's ear: a frame, the path, the receiver's wait";
         terms.push(("mouth to ear", text.to_owned()));
-        terms.push((
-            "late",
-            "frames that came after their playout time (adaptive; Ramjee et al. 1994)".to_owned(),
-        ));
+        terms.push(("late", late(&calls)));
     }
     let has = |kind| conditions().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
     terms.extend(turn_round(shown));
     // A transfer's goodput is what it is judged by.
     let is_judged = |name: &str| terms.iter().any(|(known, _)| *known == name);
-    let others: Terms = common().into_iter().filter(|(name, _)| !is_judged(name)).collect();
+    let others: Terms = common(has(DelayKind::RoundTrip), has(DelayKind::OneWay))
+        .into_iter()
+        .filter(|(name, _)| !is_judged(name))
+        .collect();
     terms.extend(others);
     let beside = conditions().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
-    terms.extend(missing(summary, shown));
+    // A difference off the scale has a dash, too, and its own explanation.
+    let dashes = shown.matches(UNKNOWN).count();
+    let is_unknown = dashes > standings.iter().filter(|standing| standing.is_off_scale).count();
+    terms.extend(missing(summary, is_unknown));
     terms
+}
+
+/// The intervals of the differences, and how their ends were found.
+fn difference(standings: &[&Standing], by: JudgedBy) -> String {
+    let methods: BTreeSet<Method> = standings.iter().filter_map(|standing| standing.method).collect();
+    let cut = match by {
+        JudgedBy::Mos => ", cut at the scale's width of 3.5",
+        JudgedBy::InTime => ", cut at 100 points",
+        JudgedBy::Goodput => "",
+    };
+    let student = format!("Student's t, because there are fewer than {MIN_RESAMPLED} pairs{cut}");
+    let has = |method| methods.contains(&method);
+    let how = match (has(Method::Bootstrap), has(Method::Student)) {
+        (true, true) => {
+            format!(" (bootstrap; where there are fewer than {MIN_RESAMPLED} pairs Student's t{cut})")
+        }
+        (true, false) => " (bootstrap)".to_owned(),
+        (false, true) => format!(" ({student})"),
+        // All pairs are the same: there is nothing to estimate.
+        (false, false) => String::new(),
+    };
+    let off_scale = match standings.iter().any(|standing| standing.is_off_scale) {
+        true => format!("; {UNKNOWN} if both are at the scale's lower end, which cannot distinguish them"),
+        false => String::new(),
+    };
+    format!(
+        "95 % interval of the mean difference, this row minus that transport, over pairs of repetitions with one \
+         seed{how}{off_scale}"
+    )
+}
+
+/// Which frames are late or missing, and of which direction.
+fn late(calls: &[&CallSummary]) -> String {
+    // Where the clocks are not trusted, an echo flow's frame and its echo count as one.
+    let is_both = calls.iter().any(|call| call.basis == Basis::HalfRoundTrip && call.direction.is_none());
+    let way = if is_both { "lost in either direction" } else { "missing, in the worse direction alone" };
+    let is_adaptive = calls.iter().any(|call| call.playout == "adaptive");
+    let rule = if is_adaptive { " (adaptive: Ramjee et al. 1994)" } else { "" };
+    format!("frames that came after their playout time{rule} or are {way}")
 }
 
 /// What the flow is judged by.
@@ -128,20 +178,19 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     terms.extend((!deadlines.is_empty()).then(|| in_time_term(deadlines)));
     terms.extend(delay_terms(["rtt", "owd"], has));
     terms.extend(turn_round(shown));
-    terms.extend(common());
+    terms.extend(common(has(DelayKind::RoundTrip), has(DelayKind::OneWay)));
     terms.push(resent());
     let text = "how Foderaro (1995) would call a burst, by the mean delay";
-    terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", text.to_owned())));
+    let of = if several { "; repetition 0's" } else { "" };
+    terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", format!("{text}{of}"))));
     let text = "delivered while the receiver echoed a mark, which it does until the sender has answered (RFC 3168): more than \
                  were marked";
     terms.extend(shown.contains(ECHOED).then(|| ("echoed", text.to_owned())));
     if several {
-        terms.push((
-            "medians",
-            "of each column over the repetitions; words, groups and links are repetition 0's".to_owned(),
-        ));
+        let text = "figures of flows are medians over the repetitions; the tables of groups and links are repetition 0's";
+        terms.push(("medians", text.to_owned()));
     }
-    terms.extend(missing(summary, shown));
+    terms.extend(missing(summary, shown.contains(UNKNOWN)));
     terms
 }
 
@@ -162,12 +211,17 @@ fn turn_round(shown: &str) -> Option<(&'static str, String)> {
     shown.contains("turn-round").then(|| ("turn-round", text.to_owned()))
 }
 
-fn common() -> Terms {
+fn common(has_round_trip: bool, has_one_way: bool) -> Terms {
+    let way = match (has_round_trip, has_one_way) {
+        (true, false) => "missing / sent, over the round trip,",
+        (true, true) => "missing / sent, over the round trip where there is an echo,",
+        (false, _) => "missing / sent, one way,",
+    };
     let jitter =
         "90th percentile of the unsigned IPDV |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393)";
     vec![
         ("jitter", jitter.to_owned()),
-        ("loss", "missing / sent, by sequence number; unfinished ones left out".to_owned()),
+        ("loss", format!("{way} by sequence number; unfinished ones left out")),
         ("goodput", "payload delivered a second".to_owned()),
     ]
 }
@@ -201,9 +255,9 @@ fn resent() -> (&'static str, String) {
 }
 
 /// Why figures are missing, if any are.
-fn missing(summary: &Summary, shown: &str) -> Terms {
+fn missing(summary: &Summary, is_unknown: bool) -> Terms {
     let mut terms = Terms::new();
-    if shown.contains(UNKNOWN) {
+    if is_unknown {
         let text = "not known in this arena, or there is no such thing: no arrival, or a transport that never resends";
         terms.push((UNKNOWN, text.to_owned()));
     }

@@ -22,6 +22,7 @@ use talkpath_measure::ranking::{Measure, Ranking, rank};
 use talkpath_measure::summary::{Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, Summary};
 
 pub(crate) use self::cause::{Cause, wait};
+pub use self::words::HOPELESS;
 use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
@@ -182,7 +183,7 @@ impl Verdict {
         match self.answer.outcome {
             AnswerKind::Distinct => self.short.clone(),
             AnswerKind::Alike => format!("{}, alike", self.short),
-            AnswerKind::Undecided => format!("{}, undecided", self.short),
+            AnswerKind::Undecided => format!("undecided: {}", self.short),
             AnswerKind::Unusable => format!("nothing usable, the least bad is {}", self.short),
         }
     }
@@ -224,7 +225,9 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Verd
         let Some((other, key)) = found else { continue };
         let Some(with) = verdicts[other].as_mut() else { continue };
         with.is_cure = true;
-        let (best, mean) = (with.answer.best.clone(), with.ranking.standings[with.ranking.leader].mean);
+        let standing = &with.ranking.standings[with.ranking.leader];
+        let (best, mean, figure) =
+            (with.answer.best.clone(), standing.mean, words::figure(with.by, standing));
         let is_usable = with.answer.outcome != AnswerKind::Unusable;
         let value = conditions[other].common(flow).remove(&key).unwrap_or_default();
         let (mos, in_time) = match with.by {
@@ -235,7 +238,7 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Verd
         };
         let names = with.short.clone();
         let Some(verdict) = verdicts[at].as_mut() else { continue };
-        let sentence = words::cure(&key, &names, verdict.by, mean, is_usable);
+        let sentence = words::cure(&key, &names, &figure, is_usable);
         if is_usable {
             verdict.answer.line = format!("{} {sentence}", verdict.answer.line);
             verdict.answer.cure = Some(Cure { change: [(key, value)].into(), best, mos, in_time });
@@ -355,8 +358,8 @@ impl Condition<'_> {
 }
 
 /// The answer of a run that is not valid.
-const NOT_VALID: &str = "No answer: this run is not valid, and the warnings say why. Remove the reason and measure again. The \
-                         figures below do not say which transport is best.";
+const NOT_VALID: &str = "No answer: this run is not valid, and the lines that begin with \"invalid\" say why. Remove the reason and \
+                         measure again. The figures below do not say which transport is best.";
 
 /// Until when a message is in time, in ms.
 pub(crate) fn limit_ms(round_trip: bool) -> f64 {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{AnswerKind, Summary};
 use talkpath_path::RateModel;
-use talkpath_report::{comparison_table, lacking};
+use talkpath_report::{HOPELESS, comparison_table, lacking};
 use talkpath_scenario::{
     Compared, Comparison, Options, Plan, Setting, Source, preset, presets, with_fq_codel, with_repetitions,
 };
@@ -24,7 +24,6 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     let place = Place::new(&args.place)?;
     let path = ComparedPath::new(args, &place)?;
     let plan = plan(args, &place, &path)?;
-    let way_on = way_on(args, &place);
     let sizes: &[u64] = match (place.arena, args.place.repeat) {
         (ArenaKind::Sim, None) => &SIZES,
         _ => &[],
@@ -42,6 +41,7 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
         terminal,
     };
     let outcome = experiment.run(&common.out)?;
+    let way_on = way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
     conclude(outcome, &table, &way_on, common, args.place.strict, terminal)
 }
@@ -213,8 +213,20 @@ fn is_fast(plan: &Plan) -> bool {
     })
 }
 
+/// The repetitions of the commands to type next: as many as were `given`, but where these did not decide, as
+/// many as the answer proposes, or the arena's own number.
+fn repeat_on(given: Option<u64>, summary: &Summary) -> Option<u64> {
+    let given = given?;
+    let answers = || summary.comparisons.iter().map(|comparison| &comparison.answer);
+    if !answers().any(|answer| answer.outcome == AnswerKind::Undecided) {
+        return Some(given);
+    }
+    let more = answers().filter_map(|answer| answer.more).max()?;
+    (more <= HOPELESS).then_some(given + more)
+}
+
 /// What to type next: the same over real sockets, or in the simulator.
-fn way_on(args: &CompareArgs, place: &Place) -> String {
+fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     let compare = format!("{} compare", program());
     let flag = |name: &str, value: String| format!(" --{name} {}", shell_word(&value));
     let list = |name: &str, words: &[String]| match words {
@@ -229,7 +241,7 @@ fn way_on(args: &CompareArgs, place: &Place) -> String {
     }
     choices += &option("duration", args.duration.clone());
     choices += &option("seed", args.place.seed.map(|seed| seed.to_string()));
-    choices += &option("repeat", args.place.repeat.map(|repeat| repeat.to_string()));
+    choices += &option("repeat", repeat.map(|repeat| repeat.to_string()));
     for (key, value) in &args.set {
         choices += &flag("set", format!("{key}={value}"));
     }
@@ -253,7 +265,10 @@ fn way_on(args: &CompareArgs, place: &Place) -> String {
                 if args.set.iter().any(|(key, _)| key == "kernel") { "" } else { " --set kernel=this" };
             format!("The same in the simulator: {compare}{path}{choices}{kernel}\n")
         }
-        ArenaKind::Live => format!("The same in the simulator: {compare}{choices}\n"),
+        // In the simulator the call is always beside an upload, and the network between hosts is unknown.
+        ArenaKind::Live => {
+            format!("On a simulated path, beside an upload: {compare} --path PATH{choices}\n")
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{merge_packets, merge_series};
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{Clock, RunSummary, Summary};
+use talkpath_measure::warning;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
 
@@ -113,10 +114,11 @@ fn summary(
     let clock = worst_clock(&parts);
     let mut warnings = warnings(plan, &parts);
     if !missing.is_empty() {
-        warnings.push(missing_warning(plan, missing, failure));
+        warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
     }
     let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
     warnings.extend(alike_warning(&runs, |cell| label(plan, cell)));
+    warning::sort(&mut warnings);
     let mut summary = Summary {
         talkpath: env!("CARGO_PKG_VERSION").to_owned(),
         name: plan.name.clone(),

@@ -6,6 +6,7 @@ use talkpath_kernel::join::{RunEnd, file_warnings, flow_record, series, unsent_w
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::RunRecord;
+use talkpath_measure::warning;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Histogram, Instant};
 
@@ -83,7 +84,7 @@ pub(super) fn record(
         turn_rounds,
     };
     let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
-    warnings.extend(disturbance.trouble.into_iter().map(|what| format!("emu: {what}")));
+    warnings.extend(disturbance.trouble.into_iter().map(|what| warning::invalid(format!("emu: {what}"))));
     let capture = emulated.capture.map(|(file, left_out)| {
         if left_out > 0 {
             warnings.push(format!(

@@ -51,7 +51,7 @@ pub(super) fn files(scenario: &Scenario, session: &SessionSpec) -> Result<(), St
 /// What the run ignores.
 pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !scenario.links.is_empty() {
+    if scenario.has_path {
         warnings.push("live: the network itself is the path; the scenario's path is ignored".to_owned());
     }
     if scenario.far_clock.is_some() {

@@ -167,6 +167,7 @@ impl Listener {
             missing: self.missing,
             mouth_to_ear_ms,
             burst_ratio,
+            codec: "g711".to_owned(),
             playout: match self.terms.playout {
                 PlayoutRule::Adaptive => "adaptive".to_owned(),
                 PlayoutRule::Fixed(wait) => format!("fixed {wait}"),

@@ -22,6 +22,17 @@ pub struct Resampled {
     means: Means,
 }
 
+/// How an interval's ends are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// Not at all: all repetitions are the same.
+    Same,
+    /// Student's t, cut at what is possible; of fewer than [`MIN_RESAMPLED`] repetitions.
+    Student,
+    /// By resampling.
+    Bootstrap,
+}
+
 #[derive(Clone, Debug)]
 enum Means {
     /// All repetitions are the same.
@@ -47,6 +58,15 @@ impl Resampled {
             Means::Sorted(resample(values))
         };
         Some(Self { n, means })
+    }
+
+    /// How [`Self::interval`] finds its ends.
+    pub const fn method(&self) -> Method {
+        match &self.means {
+            Means::Constant(_) => Method::Same,
+            Means::Few { .. } => Method::Student,
+            Means::Sorted(_) => Method::Bootstrap,
+        }
     }
 
     /// The interval that holds the mean with this probability: 0.95, 0.99.
@@ -104,7 +124,7 @@ fn normal_below(z: f64) -> f64 {
 const RESAMPLES: usize = 9_999;
 /// Of five repetitions all have one sign by chance in 1 of 16 cases, which is more than the 5 % of a 95 %
 /// interval; of six in 1 of 32.
-const MIN_RESAMPLED: usize = 6;
+pub const MIN_RESAMPLED: usize = 6;
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ pub mod interval;
 use std::collections::BTreeMap;
 
 use self::clusters::{Clusters, clusters};
-use self::interval::{Resampled, standard_deviation};
+use self::interval::{Method, Resampled, standard_deviation};
 use crate::metrics::confidence::student_t_quantile;
 use crate::summary::AnswerKind;
 
@@ -65,6 +65,11 @@ pub struct Standing {
     /// 95 % interval of its difference to the leader, over pairs of repetitions; `None` for the leader, and
     /// with one pair.
     pub difference: Option<(f64, f64)>,
+    /// How the ends of that interval were found.
+    pub method: Option<Method>,
+    /// Whether it and the leader are both at the scale's lower end, where the scale cannot distinguish them.
+    /// The difference then says nothing.
+    pub is_off_scale: bool,
     /// If its repetitions fall into two clusters.
     pub clusters: Option<Clusters>,
 }
@@ -118,10 +123,14 @@ pub fn rank(candidates: &[BTreeMap<u64, f64>], measure: &Measure) -> Option<Rank
     let more = pairs.iter().flatten().zip(shown.iter().filter(|it| **it != Relation::Leader));
     let more = more.filter(|(_, relation)| **relation == Relation::Undecided);
     let more = more.filter_map(|(pairs, _)| pairs.more(measure.tolerance)).max();
+    let (lowest, _) = measure.possible;
+    let is_lowest = |at: usize| means[at] - lowest < AT_THE_END * measure.tolerance;
     let standing = |at: usize| Standing {
         mean: means[at],
         relation: shown[at],
         difference: pairs[at].as_ref().and_then(|pairs| pairs.interval(SHOWN)),
+        method: pairs[at].as_ref().and_then(|pairs| Some(pairs.resampled.as_ref()?.method())),
+        is_off_scale: at != leader && is_lowest(at) && is_lowest(leader),
         clusters: clusters(&figures[at], measure.cluster_gap),
     };
     Some(Ranking {
@@ -204,6 +213,9 @@ fn mean(values: &[f64]) -> f64 {
 const SHOWN: f64 = 0.95;
 /// The level at which repetitions end early.
 const EARLY: f64 = 0.99;
+/// Chosen: nearer than this share of the tolerance a mean is at the scale's end. Of MOS that is 0.005, and
+/// the mean is printed as the end.
+const AT_THE_END: f64 = 0.05;
 /// Chosen: beyond it "how many more" only means that it is hopeless.
 const MAX_NEEDED: f64 = 1e6;
 
@@ -299,8 +311,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_at_the_scales_lower_end_is_off_it_together_with_the_leader_alone() {
+        let off = |candidates: &[BTreeMap<u64, f64>]| -> Vec<bool> {
+            ranked(candidates).standings.iter().map(|standing| standing.is_off_scale).collect()
+        };
+        assert_eq!(off(&[of([1.0; 20]), of([1.0; 20]), of([1.0; 20])]), [false, true, true]);
+        assert_eq!(off(&[of([1.0; 20]), of([1.2; 20]), of([1.0; 20])]), [false; 3]);
+        assert_eq!(off(&[of([4.3; 20]), of([4.3; 20])]), [false; 2]);
+    }
+
+    #[test]
     fn no_interval_leaves_what_is_possible() {
         let ranking = ranked(&[of([4.5, 1.0]), of([1.0, 1.0])]);
         assert_eq!(ranking.standings[1].difference, Some((-3.5, 3.5)));
+        assert_eq!(ranking.standings[1].method, Some(Method::Student));
+        let method = |candidate| ranked(&[twenty(4.0, 0.0, "a"), candidate]).standings[1].method;
+        assert_eq!(method(twenty(3.0, 0.1, "b")), Some(Method::Bootstrap));
+        assert_eq!(ranked(&[of([4.0; 3]), of([1.0; 3])]).standings[1].method, Some(Method::Same));
     }
 }

@@ -197,6 +197,7 @@ mod tests {
                 missing: 1,
                 mouth_to_ear_ms: Some(MouthToEarMs { mean: 81.0, p50: 80.0, p95: 95.0 }),
                 burst_ratio: 1.5,
+                codec: "g711".to_owned(),
                 playout: "adaptive".to_owned(),
                 concealment: "none".to_owned(),
                 basis: Basis::OneWay,

@@ -2,7 +2,8 @@
 
 use crate::display::discipline;
 use crate::number::{ms, percent};
-use crate::view::{CellView, Metric, Quantile};
+use crate::receiver::playout;
+use crate::view::{CellView, DelayKind, Metric, Quantile};
 
 /// What spoils a flow, the first that applies.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +16,18 @@ pub(crate) enum Cause {
     Loss(f64, Option<(String, &'static str)>),
     /// The path itself is long: the least delay in ms.
     Distance,
-    /// None of these: delays vary. Median and 99th percentile in ms, if they are known.
-    Variation(Option<(f64, f64)>),
+    /// None of these: delays vary.
+    Variation(Option<Variation>),
+}
+
+/// Delays that vary.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Variation {
+    kind: DelayKind,
+    median_ms: f64,
+    p99_ms: f64,
+    /// How the receiver waits, if the flow is a call.
+    playout: Option<String>,
 }
 
 impl Cause {
@@ -36,12 +47,17 @@ impl Cause {
             (None, Some((median, growth))) if growth >= LONG_WAIT_MS => Self::QueueOnPath(median),
             _ if lost >= MUCH_LOSS => Self::Loss(lost, most_lossy(cell)),
             _ if delay(Quantile::Min).is_some_and(|min| min >= kind.trips() * FAR_MS) => Self::Distance,
-            _ => Self::Variation(delay(Quantile::P50).zip(delay(Quantile::P99))),
+            _ => {
+                let playout = cell.flow(flow).and_then(|flow| flow.call.as_ref()).map(playout);
+                let delays = delay(Quantile::P50).zip(delay(Quantile::P99));
+                let variation = |(median_ms, p99_ms)| Variation { kind, median_ms, p99_ms, playout };
+                Self::Variation(delays.map(variation))
+            }
         }
     }
 
-    /// One sentence.
-    pub(super) fn sentence(&self) -> String {
+    /// One sentence; `name` is the transport's whose figures they are.
+    pub(super) fn sentence(&self, name: &str) -> String {
         match self {
             Self::Queue(link, queue, wait) => {
                 format!("Packets wait {} in the queue of {} ({queue}).", ms(*wait), link_words(link))
@@ -60,12 +76,16 @@ impl Cause {
                 "The path is too long: even the shortest delays are past what a conversation bears."
                     .to_owned()
             }
-            Self::Variation(Some((median, p99))) => {
-                format!(
-                    "Delays vary more than a receiver can wait for: p50 {}, p99 {}.",
-                    ms(*median),
-                    ms(*p99)
-                )
+            Self::Variation(Some(Variation { kind, median_ms, p99_ms, playout })) => {
+                let delays = match kind {
+                    DelayKind::RoundTrip => format!("The round trips of {name}"),
+                    DelayKind::OneWay => format!("The delays of {name}"),
+                };
+                let much = match playout {
+                    Some(playout) => format!("more than this receiver waits for ({playout})"),
+                    None => "too much".to_owned(),
+                };
+                format!("{delays} vary {much}: p50 {}, p99 {}.", ms(*median_ms), ms(*p99_ms))
             }
             Self::Variation(None) => "What arrives is not enough.".to_owned(),
         }

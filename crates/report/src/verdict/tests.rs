@@ -101,8 +101,8 @@ fn repetitions_that_disagree_name_no_winner_and_say_how_many_more_would() {
     assert_eq!((tie.best.len(), tie.outcome), (2, AnswerKind::Undecided));
     let more = tie.more.unwrap();
     let says = format!(
-        "UDP or TCP_NODELAY: 8 repetitions do not decide which is best for this call (MOS 4.00 and 3.90); about {more} more \
-         would decide (--repeat {}).",
+        "Undecided: 8 repetitions do not tell which of UDP (MOS 4.00) and TCP_NODELAY (two outcomes: 3.50 or 4.30) is \
+         best for this call; about {more} more would (--repeat {}).",
         8 + more
     );
     assert_eq!(tie.line, says);
@@ -175,7 +175,10 @@ fn what_does_not_come_back_or_comes_from_far_is_the_cause_where_no_queue_is() {
     set(&mut summary, 0, |flow, _| steady(flow, 600.0, 0.0));
     assert!(answer(&summary).why.starts_with("The path is too long"));
     set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.0));
-    assert!(answer(&summary).why.starts_with("Delays vary"));
+    let says =
+        "The round trips of UDP vary more than this receiver waits for (adaptive playout): p50 47.0 ms, p99 ";
+    let why = answer(&summary).why;
+    assert!(why.starts_with(says), "{why}");
 }
 
 #[test]
@@ -189,6 +192,21 @@ fn two_outcomes_are_shown_with_their_shares() {
     assert_eq!(answer.outcome, AnswerKind::Distinct);
     let says = "TCP_NODELAY: two outcomes, MOS 1.70 in 40 % of the repetitions and MOS 3.90 in 60 %.";
     assert!(answer.why.ends_with(says), "{}", answer.why);
+    assert!(!answer.line.contains("3.02"), "the mean, which no call gets: {}", answer.line);
+    let headline = "UDP is best for this call: MOS 4.30 against 1.70 or 3.90 (TCP_NODELAY, two outcomes) and 1.00 (TCP).";
+    assert_eq!(answer.line.replace("; ", " and "), headline.replace("; ", " and "));
+}
+
+#[test]
+fn a_leader_with_two_outcomes_is_quoted_with_both() {
+    let mut summary = fixture::summary(20);
+    scores(&mut summary, [4.3, 1.0, 1.1]);
+    set(&mut summary, 0, |flow, repetition| {
+        flow.call.as_mut().unwrap().mos = if repetition < 12 { 4.3 } else { 2.5 };
+    });
+    let line = answer(&summary).line;
+    let says = "UDP is best for this call: MOS 2.50 or 4.30 (two outcomes) against 1.10 (TCP_NODELAY) and 1.00 (TCP).";
+    assert_eq!(line, says);
 }
 
 #[test]

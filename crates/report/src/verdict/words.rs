@@ -51,18 +51,17 @@ impl Words<'_> {
                 let n = self.repetitions();
                 let more = match self.ranking.more {
                     Some(more) if more > HOPELESS => {
-                        format!("; not even {} would decide", count(n + HOPELESS))
+                        format!("; not even {} would", count(n + HOPELESS))
                     }
                     Some(more) => {
-                        format!("; about {} more would decide (--repeat {})", count(more), n + more)
+                        format!("; about {} more would (--repeat {})", count(more), n + more)
                     }
                     None => "; try --repeat 20".to_owned(),
                 };
-                let figures = self.figures(&best);
                 let do_not = if n == 1 { "does not" } else { "do not" };
                 let n = counted(n, "repetition");
-                let names = alternatives(&self.names(&best));
-                format!("{names}: {n} {do_not} decide which is best for {who} ({figures}){more}.")
+                let names = self.names_with_figures(&best);
+                format!("Undecided: {n} {do_not} tell which of {names} is best for {who}{more}.")
             }
             AnswerKind::Unusable => {
                 let beside = self.beside();
@@ -93,7 +92,7 @@ impl Words<'_> {
                         })
                     }
                 };
-                format!("{}{}", cause.sentence(), effect.unwrap_or_default())
+                format!("{}{}", cause.sentence(name), effect.unwrap_or_default())
             }
             None => self.contrast(),
         };
@@ -222,29 +221,44 @@ impl Words<'_> {
         of.iter().map(|&at| self.candidates[at].view.label.clone()).collect()
     }
 
-    /// `MOS 4.38`, `99.80 % in time`
+    /// `MOS 4.38`, `99.80 % in time`, `MOS 2.10 or 4.33 (two outcomes)`
     fn figure(&self, at: usize) -> String {
-        self.text(self.ranking.standings[at].mean)
+        figure(self.by, &self.ranking.standings[at])
     }
 
     fn text(&self, mean: f64) -> String {
-        figure_text(self.by, mean)
+        let written = written(self.by);
+        written.phrase(&written.bare(mean))
     }
 
     /// `MOS 4.38 and 4.31`, `99.80 % and 99.70 % in time`
     fn figures(&self, of: &[usize]) -> String {
-        let written = written(self.by);
-        let bare: Vec<_> = of.iter().map(|&at| written.bare(self.ranking.standings[at].mean)).collect();
-        written.phrase(&list(&bare))
+        let bare = |&at: &usize| {
+            let (text, note) = bare(self.by, &self.ranking.standings[at]);
+            if note.is_empty() { text } else { format!("{text} ({note})") }
+        };
+        written(self.by).phrase(&list(&of.iter().map(bare).collect::<Vec<_>>()))
     }
 
-    /// `4.12 (TCP_NODELAY) and 1.05 (TCP)`
+    /// `4.12 (TCP_NODELAY) and 2.10 or 4.33 (UDP, two outcomes)`
     fn each(&self, of: &[usize]) -> String {
         let each = |&at: &usize| {
-            let figure = written(self.by).bare(self.ranking.standings[at].mean);
-            format!("{figure} ({})", self.candidates[at].view.label)
+            let (text, note) = bare(self.by, &self.ranking.standings[at]);
+            let comma = if note.is_empty() { "" } else { ", " };
+            format!("{text} ({}{comma}{note})", self.candidates[at].view.label)
         };
         list(&of.iter().map(each).collect::<Vec<_>>())
+    }
+
+    /// `UDP (MOS 3.92), TCP (1.58) and TCP_NODELAY (2.61)`
+    fn names_with_figures(&self, of: &[usize]) -> String {
+        let each = |(number, &at): (usize, &usize)| {
+            let (text, note) = bare(self.by, &self.ranking.standings[at]);
+            let text = if number == 0 { written(self.by).phrase(&text) } else { text };
+            let colon = if note.is_empty() { "" } else { ": " };
+            format!("{} ({note}{colon}{text})", self.candidates[at].view.label)
+        };
+        list(&of.iter().enumerate().map(each).collect::<Vec<_>>())
     }
 
     fn value(&self, at: usize, metric: Metric) -> Option<f64> {
@@ -262,19 +276,31 @@ impl Words<'_> {
 }
 
 /// What became of the cells with a cure on the link that `key` names.
-pub(super) fn cure(key: &str, names: &str, by: JudgedBy, mean: f64, is_usable: bool) -> String {
+pub(super) fn cure(key: &str, names: &str, figure: &str, is_usable: bool) -> String {
     let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
-    let (link, figure) = (link_words(link), figure_text(by, mean));
+    let link = link_words(link);
     match is_usable {
         true => format!("With fq_codel on {link}: {names}, {figure}."),
         false => format!("With fq_codel on {link} it is not usable either: {figure} at best."),
     }
 }
 
-/// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`
-fn figure_text(by: JudgedBy, mean: f64) -> String {
+/// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`
+pub(super) fn figure(by: JudgedBy, standing: &Standing) -> String {
+    let (text, note) = bare(by, standing);
+    let text = written(by).phrase(&text);
+    if note.is_empty() { text } else { format!("{text} ({note})") }
+}
+
+/// The mean, or both outcomes where there are two: no repetition has their mean. And what to say of it.
+fn bare(by: JudgedBy, standing: &Standing) -> (String, &'static str) {
     let written = written(by);
-    written.phrase(&written.bare(mean))
+    match standing.clusters {
+        Some(found) => {
+            (format!("{} or {}", written.bare(found.low), written.bare(found.high)), "two outcomes")
+        }
+        None => (written.bare(standing.mean), ""),
+    }
 }
 
 fn percent_text(share: f64) -> String {
@@ -304,4 +330,4 @@ fn alternatives(names: &[String]) -> String {
 /// Chosen: as many flows beside it as the table has columns for.
 const MAX_NEIGHBOURS: usize = 2;
 /// Chosen: nobody runs more repetitions than this to tell two transports apart.
-const HOPELESS: u64 = 10_000;
+pub const HOPELESS: u64 = 10_000;

@@ -117,8 +117,10 @@ pub(crate) fn links(
         (links.is_path, links.is_known) = (true, false);
         // A link of which nothing is said: packets cross it at once.
         let perfect = fill::table(&Table::default(), &LINK, &Place::START);
+        // Warnings about what nobody wrote, as that a rate is missing, are not kept.
+        let mut unheard = Log::default();
         for name in ["up", "down"] {
-            links.add(name, config(&perfect, top.key(name), &Place::START, contents, log));
+            links.add(name, config(&perfect, top.key(name), &Place::START, contents, &mut unheard));
             links.written.push((name.to_owned(), Place::START));
         }
         return links;

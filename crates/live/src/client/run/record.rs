@@ -7,6 +7,7 @@ use talkpath_kernel::join::{
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
+use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
 use talkpath_units::{Duration, Histogram, Instant};
 
@@ -144,7 +145,7 @@ impl Session<'_> {
         let turn_rounds = self.turn_rounds(logs);
         for (host, turns) in &turn_rounds {
             let Some((line, is_within)) = turn_round::judge(turns, host) else { continue };
-            record.warnings.push(line);
+            record.warnings.push(warning::invalid_unless(is_within, line));
             record.valid &= is_within;
         }
         record.machine = Some(MachineRecord {
@@ -168,12 +169,13 @@ impl Session<'_> {
                     .as_ref()
                     .filter(|_| place == "this host")
                     .map_or(String::new(), |why| format!("; real-time scheduling was not allowed ({why})"));
-                record.warnings.push(format!(
+                let line = format!(
                     "{place} sent late: p50 {:.3} ms, p99 {:.3} ms, at most {:.3} ms{hint}",
                     ms(p50),
                     ms(p99),
                     ms(max)
-                ));
+                );
+                record.warnings.push(warning::invalid_unless(p99 <= INVALID_LATE_NS, line));
             }
             record.valid &= p99 <= INVALID_LATE_NS;
         }
@@ -183,7 +185,7 @@ impl Session<'_> {
             record.valid &= drops.min_without_room().unwrap_or(0) == 0;
         }
         if let Some(trouble) = &disturbance.trouble {
-            record.warnings.push(trouble.clone());
+            record.warnings.push(warning::invalid(trouble));
             record.valid = false;
         }
     }
