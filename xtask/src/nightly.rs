@@ -82,11 +82,11 @@ const NIGHTLY: [Job; 14] = [
     },
     Job {
         name: "conformance",
-        minutes: 29,
+        minutes: 25,
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
-    Job { name: "kernel-peer", minutes: 3, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
         minutes: 13,
@@ -101,7 +101,7 @@ const NIGHTLY: [Job; 14] = [
     },
     Job {
         name: "fuzz-dccp-codec",
-        minutes: 3,
+        minutes: 5,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_codec", end),
     },
