@@ -220,7 +220,9 @@ mod tests {
         let full = drops(4, 0, 4).warnings("this host");
         assert_eq!(
             full,
-            ["this host: 4 datagrams found no room in the receiving socket; the path did not lose them"]
+            [
+                "invalid: this host: 4 datagrams found no room in the receiving socket; the path did not lose them"
+            ]
         );
         let mixed = drops(10, 4, 8);
         assert_eq!(mixed.min_without_room(), Some(6));
