@@ -25,6 +25,8 @@ pub(crate) struct Place {
     pub(crate) key_file: Option<PathBuf>,
     /// Bytes of each packet to keep; only in `emu`.
     pub(crate) capture: Option<u32>,
+    /// Whether no processor may sleep meanwhile; only in real time.
+    pub(crate) keep_awake: bool,
 }
 
 impl Place {
@@ -37,7 +39,8 @@ impl Place {
         };
         let key =
             self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", file.display()));
-        format!("{arena}{key}")
+        let awake = if self.keep_awake { " --keep-awake" } else { "" };
+        format!("{arena}{key}{awake}")
     }
 
     /// As the command line says: `--to` alone means `live`.
@@ -57,18 +60,25 @@ impl Place {
                 }
             )));
         }
+        if place.keep_awake && arena == ArenaKind::Sim {
+            return Err(Failure::Usage(
+                "--keep-awake belongs to --arena emu and live: virtual time waits for every processor"
+                    .to_owned(),
+            ));
+        }
+        let here = Self { arena, to: None, key_file: None, capture, keep_awake: place.keep_awake };
         match (arena, &place.to) {
             (ArenaKind::Live, None) => Err(Failure::Usage(
                 "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),
             )),
             (ArenaKind::Live, Some(_)) => {
-                Ok(Self { arena, to: place.to.clone(), key_file: place.key_file.clone(), capture })
+                Ok(Self { to: place.to.clone(), key_file: place.key_file.clone(), ..here })
             }
             (ArenaKind::Sim | ArenaKind::Emu, Some(_)) => Err(Failure::Usage(format!(
                 "--to belongs to --arena live, not to --arena {}",
                 flag_word(&arena)
             ))),
-            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(Self { arena, to: None, key_file: None, capture }),
+            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(here),
         }
     }
 }

@@ -164,6 +164,10 @@ pub(crate) struct Place {
         env = "TALKPATH_CAPTURE"
     )]
     pub(crate) capture: Option<u32>,
+    /// emu and live: let no processor sleep while something is measured. On a virtual machine one that sleeps
+    /// comes back late
+    #[arg(long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]
+    pub(crate) keep_awake: bool,
     /// Exit with 1 if the machine disturbed the run past its stated limits
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub(crate) strict: bool,

@@ -17,6 +17,7 @@ use std::thread;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use talkpath_arena::RunPlan;
+use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Duration;
@@ -206,6 +207,8 @@ impl Experiment<'_> {
         let whole =
             tasks.iter().fold(Duration::ZERO, |sum, (_, cell)| sum.saturating_add(cell.scenario.duration));
         let progress = Progress::new(self.terminal, tasks.len() as u64, whole);
+        // Where it cannot be had, the run's lateness shows it.
+        let _awake = self.place.keep_awake.then(KeepAwake::begin);
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_kernel::clock::{RunClock, WallStamps};
+use talkpath_kernel::rest::Rest;
 use talkpath_path::{Direction, FragmentRange};
 use talkpath_scenario::IpVersion;
 use talkpath_transport::TransportKind;
@@ -40,7 +41,10 @@ pub(super) struct Emulator<'a> {
     capture: Option<Capture>,
     devices: [Device<'a>; 2],
     clock: RunClock,
+    rest: Rest,
     flows: Vec<EmuFlow>,
+    /// When something was last written.
+    written: Instant,
     /// Datagrams of one flow that leave now, in one write: their slots, and when each was to leave.
     train: Vec<(u32, Instant)>,
     /// For each host, the flow and message of the datagram that last had this identification.
@@ -139,7 +143,9 @@ impl<'a> Emulator<'a> {
             capture,
             devices,
             clock,
+            rest: Rest::new(),
             flows,
+            written: Instant::ZERO,
             train: Vec::with_capacity(MAX_TRAIN),
             fragmented: [identifications(), identifications()],
             slots: Vec::new(),
@@ -169,6 +175,7 @@ impl<'a> Emulator<'a> {
     pub(super) fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
         let (denied, _pinned) = raise_priority();
         self.totals.realtime_denied = denied;
+        self.rest = Rest::new();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             let taken = self.take_burst();
@@ -176,9 +183,13 @@ impl<'a> Emulator<'a> {
                 // Both were found empty after `now`.
                 self.step(now);
             }
-            self.carry_out();
+            if self.clock.now() >= self.next_write() {
+                self.carry_out();
+            }
             if taken == 0 {
                 self.wait()?;
+            } else if self.rest.is_due() {
+                self.rest.take();
             }
         }
         let end = self.clock.now();
@@ -302,19 +313,32 @@ impl<'a> Emulator<'a> {
         u32::try_from(self.slots.len() - 1).ok()
     }
 
-    /// Sleeps until a packet arrives or the next departure is near; the rest is spun.
-    fn wait(&self) -> io::Result<()> {
-        let until = self.network.poll_timeout().unwrap_or(Instant::MAX);
-        let gap = until.since(self.clock.now()).as_nanos();
+    /// When something has to be written: at the next departure, and not sooner than [`TOLERANCE`] after the
+    /// last write, so that what departs meanwhile leaves by one call.
+    fn next_write(&self) -> Instant {
+        let departure = match self.decisions.is_empty() {
+            true => self.network.poll_timeout().unwrap_or(Instant::MAX),
+            false => Instant::ZERO,
+        };
+        departure.max(self.written.saturating_add(TOLERANCE))
+    }
+
+    /// Sleeps until a packet arrives or the next write is near. The rest is spun, unless a rest is due.
+    fn wait(&mut self) -> io::Result<()> {
+        let gap = self.next_write().since(self.clock.now()).as_nanos();
         if gap <= SPIN_NS {
-            std::hint::spin_loop();
+            if self.rest.is_due() {
+                self.rest.take();
+            } else {
+                std::hint::spin_loop();
+            }
             return Ok(());
         }
         let nanoseconds = (gap - SPIN_NS).min(MAX_WAIT_NS);
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
-        match poll(&mut fds, Some(&timeout)) {
+        match self.rest.during(|| poll(&mut fds, Some(&timeout))) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -364,10 +388,11 @@ fn flow_of(
 
 /// Packets taken before what is due is written (chosen: some 20 us of work, below what a wake-up costs).
 const BURST: usize = 32;
-/// Sleeps end this long before a departure, since they wake up late by about that much (measured;
-/// docs/models/emulation.md). If departures are that close together, a longer spin would keep the thread from
-/// sleeping at all, and a kernel gives others 50 ms of each second that a real-time thread never sleeps in
-/// (sched(7), sched_rt_runtime_us).
+/// Writes are at least this far apart, so a departure is late by up to this much if another was just before
+/// it (chosen: what two to four writes take, and a sixth of what a run is warned of).
+const TOLERANCE: Duration = Duration::from_micros(15);
+/// Sleeps end this long before a write, since they wake up late by about that much (measured;
+/// docs/models/emulation.md).
 const SPIN_NS: u64 = 60_000;
 /// The longest that the loop goes without looking whether it shall stop.
 const MAX_WAIT_NS: u64 = 20_000_000;

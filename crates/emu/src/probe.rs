@@ -28,6 +28,8 @@ pub struct Capabilities {
     /// Share of all processors' time since the start that a hypervisor gave to others, 0 to 1; `None` if
     /// unknown.
     pub stolen_share: Option<f64>,
+    /// Whether this is a virtual machine, as far as the processor says so (x86's `hypervisor` flag).
+    pub is_virtual: bool,
     /// Whether the kernel stamps arriving datagrams.
     pub kernel_stamps: Result<(), String>,
     /// The congestion controls that a socket may select here; more may be modules.
@@ -54,6 +56,7 @@ pub fn probe() -> Capabilities {
         real_time: real_time(),
         preemption: preemption(),
         stolen_share: StolenTime::since_boot().share(),
+        is_virtual: is_virtual(&read("/proc/cpuinfo").unwrap_or_default()),
         kernel_stamps: kernel_stamps().map_err(|error| error.to_string()),
         congestion_controls: congestion_controls
             .map(|names| names.split_ascii_whitespace().map(str::to_owned).collect())
@@ -99,6 +102,23 @@ fn kernel_stamps() -> std::io::Result<()> {
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)
 }
 
+fn is_virtual(cpu_info: &str) -> bool {
+    let flags = cpu_info.lines().filter(|line| line.starts_with("flags"));
+    flags.flat_map(str::split_ascii_whitespace).any(|flag| flag == "hypervisor")
+}
+
 fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processors_flags_say_whether_it_is_virtual() {
+        assert!(is_virtual("processor\t: 0\nflags\t\t: fpu tsc hypervisor lm\nbugs\t: none"));
+        assert!(!is_virtual("processor\t: 0\nmodel name\t: hypervisor\nflags\t\t: fpu tsc lm"));
+        assert!(!is_virtual(""));
+    }
 }

@@ -2,7 +2,7 @@
 
 mod record;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd, UdpRoute};
+use talkpath_kernel::keep_awake::ShallowSleep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
@@ -233,7 +234,7 @@ impl Ends {
         let interval = sample_interval(scenario.duration);
         let (all, datagrams, epoll, alarm) = (&self.all, &self.datagrams, &self.epoll, &self.alarm);
         let mut disturbance = Disturbance::default();
-        let _awake = keep_processors_awake();
+        let _shallow = ShallowSleep::begin();
         let stolen = StolenTime::start();
         std::thread::scope(|scope| {
             let stop = &stop;
@@ -355,15 +356,6 @@ impl FlowEnds {
         let far = self.far.lock().last_arrival();
         far.max(self.near.lock().last_arrival())
     }
-}
-
-/// Keeps processors ready to wake up at once until the file is closed: the kernel's PM QoS interface, for
-/// root.
-fn keep_processors_awake() -> Option<std::fs::File> {
-    let mut file = std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
-    // The latency that is tolerable, us.
-    file.write_all(&0_i32.to_ne_bytes()).ok()?;
-    Some(file)
 }
 
 /// Runs an endpoint's loop in real time if that is allowed: what it reads is stamped when it wakes up.

@@ -4,62 +4,81 @@
 //! another thread may bring the next packet's time forward. Whoever handles it then says so here.
 //!
 //! ```text
-//!  pacer:     listen ─► check every end ───► sleep_until(the nearest deadline) ─┐
-//!               ▲                                   ▲ woken, or on time         │
-//!               └───────────────────────────────────┼───────────────────────────┘
-//!  receiver:  handle a datagram ─► bring_forward(the end's deadline) ─► rings if it is nearer
+//!  pacer:     take what came forward ─► serve who is due ─► sleep_until(the nearest deadline) ─┐
+//!               ▲                                               ▲ woken, or on time            │
+//!               └───────────────────────────────────────────────┼──────────────────────────────┘
+//!  receiver:  handle a datagram ─► bring_forward(end, deadline) ─► rings if it is nearer
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as StdDuration;
 
+use talkpath_units::wheel::Key;
 use talkpath_units::{Duration, Instant};
 
 use crate::clock::RunClock;
+use crate::rest::{REST_NS, Rest};
 
 /// The alarm of one pacer.
 #[derive(Debug, Default)]
 pub struct Alarm {
-    /// The deadline that the pacer sleeps to, ns into the run; the maximum while the pacer goes through its
-    /// ends, since a deadline of an end that it has passed may come forward.
+    /// The deadline that the pacer sleeps to, or last slept to, ns into the run.
     until: AtomicU64,
-    has_rung: Mutex<bool>,
+    /// Ends whose deadline came forward since the pacer last took them.
+    forward: Mutex<Vec<(Key, Instant)>>,
     bell: Condvar,
 }
 
 impl Alarm {
-    /// The pacer is about to go through its ends: a deadline that comes forward from now on wakes it.
-    pub fn listen(&self) {
-        self.until.store(u64::MAX, Ordering::SeqCst);
-    }
-
-    /// An end's next deadline is `deadline` now.
-    pub(crate) fn bring_forward(&self, deadline: Instant) {
+    /// The next deadline of the end `key` is `deadline` now, before the one that the pacer knows.
+    pub(crate) fn bring_forward(&self, key: Key, deadline: Instant) {
+        // Under the lock: a pacer that looks after this finds it, and one that looked before sleeps.
+        self.forward().push((key, deadline));
         if deadline.as_nanos() < self.until.load(Ordering::SeqCst) {
-            *self.has_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
             self.bell.notify_one();
         }
     }
 
-    /// Sleeps until `deadline`, for `max`, or until it rings, whatever comes first; as precise as
-    /// [`RunClock::sleep_until`].
-    pub fn sleep_until(&self, clock: RunClock, deadline: Instant, max: Duration) {
+    /// Moves what came forward into `into`, which is empty.
+    pub fn take(&self, into: &mut Vec<(Key, Instant)>) {
+        core::mem::swap(&mut *self.forward(), into);
+    }
+
+    /// Sleeps until `deadline`, for `max`, or until it rings, whatever comes first. It does not sleep if
+    /// something came forward that was not taken. As precise as [`RunClock::sleep_until`] as long as the
+    /// thread owes no `rest`.
+    pub fn sleep_until(&self, clock: RunClock, deadline: Instant, max: Duration, rest: &mut Rest) {
         self.until.store(deadline.as_nanos(), Ordering::SeqCst);
         let left = deadline.since(clock.now());
-        let nap = if left <= max { left.as_nanos().saturating_sub(SPIN_NS) } else { max.as_nanos() };
-        let mut has_rung = self.has_rung.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*has_rung && nap > 0 {
-            // The wait's clock is CLOCK_MONOTONIC, and its slack the thread's (futex(2), prctl(2)).
-            let waited = self.bell.wait_timeout(has_rung, StdDuration::from_nanos(nap));
-            has_rung = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let (is_near, is_rest) = (left <= max, rest.is_due());
+        let nap = match (is_near, is_rest) {
+            (true, true) => left.as_nanos().max(REST_NS.unsigned_abs()),
+            (true, false) => left.as_nanos().saturating_sub(SPIN_NS),
+            (false, _) => max.as_nanos(),
+        };
+        let forward = self.forward();
+        if !forward.is_empty() {
+            // Also a thread that is always wanted rests.
+            drop(forward);
+            if is_rest {
+                rest.take();
+            }
+            return;
         }
-        let is_woken = std::mem::take(&mut *has_rung);
-        drop(has_rung);
-        if !is_woken && left <= max {
+        let is_woken = nap > 0 && {
+            // The wait's clock is CLOCK_MONOTONIC, and its slack the thread's (futex(2), prctl(2)).
+            let waited = rest.during(|| self.bell.wait_timeout(forward, StdDuration::from_nanos(nap)));
+            !waited.unwrap_or_else(PoisonError::into_inner).0.is_empty()
+        };
+        if is_near && !is_rest && !is_woken {
             // No sleep: what is left is spun.
             clock.sleep_until(deadline, max);
         }
+    }
+
+    fn forward(&self) -> MutexGuard<'_, Vec<(Key, Instant)>> {
+        self.forward.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,19 +95,18 @@ mod tests {
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns());
         let alarm = Alarm::default();
-        alarm.listen();
-        alarm.sleep_until(clock, Instant::from_millis(3), Duration::from_secs(1));
+        let rest = &mut Rest::new();
+        alarm.sleep_until(clock, Instant::from_millis(3), Duration::from_secs(1), rest);
         assert!(clock.now() >= Instant::from_millis(3));
         let long = Instant::from_secs(60);
-        alarm.sleep_until(clock, long, Duration::from_millis(1));
+        alarm.sleep_until(clock, long, Duration::from_millis(1), rest);
         assert!(clock.now() < long, "the limit ends the sleep");
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
-                alarm.listen();
-                alarm.sleep_until(clock, long, Duration::from_secs(60));
+                alarm.sleep_until(clock, long, Duration::from_secs(60), &mut Rest::new());
             });
             while !sleeper.is_finished() {
-                alarm.bring_forward(Instant::from_secs(59));
+                alarm.bring_forward(Key(0), Instant::from_secs(59));
                 std::thread::yield_now();
             }
         });
@@ -96,16 +114,31 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_forward_while_the_ends_are_looked_at_is_not_lost() {
+    fn what_came_forward_before_the_sleep_is_not_lost() {
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns());
         let alarm = Alarm::default();
-        alarm.listen();
-        alarm.bring_forward(Instant::from_secs(50));
-        alarm.sleep_until(clock, Instant::from_secs(60), Duration::from_secs(60));
+        let rest = &mut Rest::new();
+        let mut came = Vec::new();
+        alarm.bring_forward(Key(7), Instant::from_secs(50));
+        alarm.sleep_until(clock, Instant::from_secs(60), Duration::from_secs(60), rest);
         assert!(clock.now() < Instant::from_secs(50));
-        alarm.sleep_until(clock, Instant::from_millis(1), Duration::from_secs(60));
-        alarm.bring_forward(Instant::from_secs(2));
-        assert!(!*alarm.has_rung.lock().unwrap(), "later than the deadline slept to");
+        alarm.take(&mut came);
+        assert_eq!(came, [(Key(7), Instant::from_secs(50))]);
+        came.clear();
+        alarm.take(&mut came);
+        assert!(came.is_empty(), "once");
+    }
+
+    #[test]
+    fn a_thread_that_owes_rest_sleeps_instead_of_spinning() {
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns());
+        let (alarm, mut rest) = (Alarm::default(), Rest::new());
+        while !rest.is_due() {}
+        let before = clock.now();
+        alarm.sleep_until(clock, before, Duration::from_secs(1), &mut rest);
+        assert!(clock.now().since(before).as_nanos() >= REST_NS.unsigned_abs());
+        assert!(!rest.is_due());
     }
 }

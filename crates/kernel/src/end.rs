@@ -24,6 +24,7 @@ use talkpath_flow::file::FileSink;
 use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
 use talkpath_measure::MessageSizes;
 use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
 
 use any::{AnyChannel, each};
@@ -80,6 +81,8 @@ pub struct FlowEnd {
     /// Rows of the log that the budget knows of.
     charged: u64,
     stop: Instant,
+    /// As whom the pacer knows this end, and for when it is armed there; `None` before there is a pacer.
+    paced: Option<(Key, Instant)>,
 }
 
 impl SharedEnd {
@@ -127,6 +130,7 @@ impl SharedEnd {
             budget: Arc::clone(&common.budget),
             charged: 0,
             stop,
+            paced: None,
         };
         Self { end: Mutex::new(end), alarm: Arc::clone(&common.alarm) }
     }
@@ -150,8 +154,12 @@ impl SharedEnd {
     pub fn work<T>(&self, work: impl FnOnce(&mut FlowEnd) -> T) -> T {
         let mut end = self.lock();
         let result = work(&mut end);
-        if let Some(deadline) = end.poll_timeout() {
-            self.alarm.bring_forward(deadline);
+        if let Some((key, armed)) = end.paced
+            && let Some(deadline) = end.poll_timeout()
+            && deadline < armed
+        {
+            end.note_armed(deadline);
+            self.alarm.bring_forward(key, deadline);
         }
         result
     }
@@ -186,6 +194,18 @@ impl FlowEnd {
         let application =
             if is_open { self.application.next() } else { self.next_read().unwrap_or(Instant::MAX) };
         Some(application.min(channel)).filter(|deadline| *deadline < Instant::MAX)
+    }
+
+    /// From now on a pacer serves this end, and asks it at once.
+    pub(crate) fn pace_as(&mut self, key: Key) {
+        self.paced = Some((key, Instant::ZERO));
+    }
+
+    /// The pacer wakes for this end at `deadline`.
+    pub(crate) fn note_armed(&mut self, deadline: Instant) {
+        if let Some((_, armed)) = &mut self.paced {
+            *armed = deadline;
+        }
     }
 
     /// When a slow application reads again; `None` if it does so as soon as something comes.

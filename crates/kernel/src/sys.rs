@@ -464,18 +464,30 @@ pub fn become_real_time() -> io::Result<()> {
     become_fifo(1)
 }
 
-/// Puts the calling thread into SCHED_FIFO at `priority`. On libc because rustix leaves out
-/// sched_setscheduler(2), which some libcs do not implement.
+/// Puts the calling thread into SCHED_FIFO at `priority`.
 ///
 /// # Errors
 /// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO of `priority`.
 pub(crate) fn become_fifo(priority: libc::c_int) -> io::Result<()> {
+    set_scheduler(libc::SCHED_FIFO, priority)
+}
+
+/// Puts the calling thread into SCHED_IDLE: it runs where nothing else would (sched(7)).
+///
+/// # Errors
+/// The system's.
+pub(crate) fn become_idle() -> io::Result<()> {
+    set_scheduler(libc::SCHED_IDLE, 0)
+}
+
+/// On libc because rustix leaves out sched_setscheduler(2), which some libcs do not implement.
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     // SAFETY: `sched_param` is plain old data, for which all zeroes is a valid value. Thread 0 is the caller,
     // and the parameter outlives the call.
     let result = unsafe {
         let mut parameter: libc::sched_param = zeroed();
         parameter.sched_priority = priority;
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter)
+        libc::sched_setscheduler(0, policy, &raw const parameter)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

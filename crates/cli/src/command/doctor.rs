@@ -168,9 +168,16 @@ fn hypervisor(machine: &Capabilities) -> Finding {
             (state, share >= STOLEN_SHARE_TOLD)
         }
     };
-    let advice =
-        "real-time runs tell how much it took of each; one packet in a hundred late is its doing from 1 % on";
-    Finding { subject, state, advice: is_late.then_some(advice) }
+    let advice = match (is_late, machine.is_virtual) {
+        (true, _) => Some(
+            "real-time runs tell how much it took of each; one packet in a hundred late is its doing from 1 % on",
+        ),
+        (false, true) => Some(
+            "a virtual processor that sleeps comes back late: `--keep-awake` keeps them from it in emu and live",
+        ),
+        (false, false) => None,
+    };
+    Finding { subject, state, advice }
 }
 
 fn kernel_stamps(machine: &Capabilities) -> Finding {

@@ -76,6 +76,7 @@ fn resume(
         to: begun.to.clone(),
         key_file: args.place.key_file.clone(),
         capture: args.place.capture,
+        keep_awake: args.place.keep_awake,
     };
     if args.place.arena.is_some_and(|arena| arena != place.arena) {
         return Err(refuse("it ran in another arena"));

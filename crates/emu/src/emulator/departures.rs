@@ -20,6 +20,9 @@ use crate::packet::{UDP_HEADER, set_ce, write_fragment};
 impl Emulator<'_> {
     /// Does what the path has decided.
     pub(super) fn carry_out(&mut self) {
+        if self.decisions.is_empty() {
+            return;
+        }
         let mut decisions = core::mem::take(&mut self.decisions);
         for decision in decisions.drain(..) {
             let slot = &mut self.slots[decision.tag as usize];
@@ -39,6 +42,7 @@ impl Emulator<'_> {
         }
         (self.decisions, self.logged) = (decisions, 0);
         self.send_train();
+        self.written = self.clock.now();
     }
 
     /// Hands a packet, or a piece of one, to its destination, or lets it join the train that goes there;

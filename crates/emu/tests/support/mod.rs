@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, EmuReport, replay};
+use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_measure::{DropCause, Fate, FlowRecord, LegRecord, LinkRecord, RunRecord};
 use talkpath_scenario::{Options, Scenario, Source, load};
 
@@ -56,6 +57,7 @@ pub fn scenario(text: &str) -> Scenario {
 /// printed.
 pub fn run(text: &str) -> Option<Ran> {
     let _alone = alone();
+    let _awake = KeepAwake::begin();
     let mut arena = match EmuArena::open() {
         Ok(arena) => arena,
         Err(why @ ArenaError::Unavailable { .. }) => {

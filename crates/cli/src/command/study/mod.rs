@@ -9,6 +9,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_report::{study_page, study_table};
 use talkpath_scenario::Source;
 use talkpath_study::{
@@ -107,7 +108,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     // An arena that is not available here is found out before anything runs.
     let mut workers = Vec::new();
     for &arena in &selection.arenas {
-        let place = Place { arena: kind(arena), to: None, key_file: None, capture: None };
+        let place = Place { arena: kind(arena), to: None, key_file: None, capture: None, keep_awake: false };
         let most = match arena.is_real_time() {
             true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
             false => jobs(common),
@@ -121,7 +122,12 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     };
     folder.keep_study(&study)?;
     let runner = Runner { study: &study, selection: &selection, folder: &folder, terminal, stop: &stop };
+    // Without privileges of any kind: it is never refused. Where there are no threads for it, the runs say how
+    // late they were.
+    let real_time = selection.arenas.iter().any(|arena| arena.is_real_time());
+    let awake = real_time.then(KeepAwake::begin);
     let (samples, failure) = runner.run(&mut workers)?;
+    drop(awake);
     let outcome = judge(&study, &selection, &samples);
     conclude(&outcome, args, &folder, common, terminal)?;
     if let Some(failure) = failure {

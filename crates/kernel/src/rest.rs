@@ -1,0 +1,136 @@
+//! What a real-time thread leaves to ordinary ones.
+//!
+//! A kernel stops real-time threads that leave ordinary ones too little: by default they have 950 ms of each
+//! second, and then nothing for 50 ms (sched(7), sched_rt_runtime_us). Since Linux 6.12 the fair server gives
+//! waiting ordinary threads those 50 ms (Documentation/scheduler/sched-rt-group, `fair_server`). A thread
+//! that spins to its deadlines reaches that bound as soon as they are closer together than it spins. So it
+//! rests by itself: often, and each time for so short that nothing becomes late by more than a wake-up.
+//!
+//! ```text
+//!  awake  ████████████ ████████████ ██████         awake: work and spinning
+//!  rest               ▪            ▪      ▪▪▪▪▪▪   rest: sleep, wanted or imposed
+//!  owed  ／／／／／／＼／／／／／／＼／／／＼＿＿＿   grows awake, falls asleep; above a bound, sleep
+//! ```
+
+use rustix::time::Timespec;
+
+use crate::clock::monotonic;
+
+/// The account of one thread: what it owes the others, in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub struct Rest {
+    /// Until when `owed_ns` is reckoned. The thread has been awake since.
+    settled_ns: i64,
+    /// Negative after a long sleep.
+    owed_ns: i64,
+}
+
+impl Rest {
+    /// The account of a thread that owes nothing yet.
+    pub fn new() -> Self {
+        Self { settled_ns: monotonic(), owed_ns: 0 }
+    }
+
+    /// Whether the thread has to sleep now, where it would otherwise spin or go on.
+    pub fn is_due(&self) -> bool {
+        self.owed_at(monotonic()) > REST_NS
+    }
+
+    /// Runs `sleep` and takes its time off what is owed.
+    pub fn during<T>(&mut self, sleep: impl FnOnce() -> T) -> T {
+        let before = monotonic();
+        let result = sleep();
+        self.settle(before, monotonic());
+        result
+    }
+
+    /// Sleeps for as long as a rest takes.
+    pub fn take(&mut self) {
+        // A signal ends it early; then the next is due sooner.
+        let _ = self.during(|| {
+            rustix::thread::clock_nanosleep_relative(
+                rustix::time::ClockId::Monotonic,
+                &Timespec { tv_sec: 0, tv_nsec: REST_NS },
+            )
+        });
+    }
+
+    const fn owed_at(&self, now_ns: i64) -> i64 {
+        self.owed_ns + (now_ns - self.settled_ns) / AWAKE_PER_REST
+    }
+
+    fn settle(&mut self, slept_ns: i64, woken_ns: i64) {
+        self.owed_ns = (self.owed_at(slept_ns) - (woken_ns - slept_ns)).max(-MAX_CREDIT_NS);
+        self.settled_ns = woken_ns;
+    }
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A thread is awake for at most this many times as long as it rests: 11 of 12 parts, 917 ms of a second
+/// (chosen: below the kernel's 950 ms).
+const AWAKE_PER_REST: i64 = 11;
+/// How long one rest takes, and what may be owed before it (chosen: half of what a wake-up takes on a
+/// virtual machine, so that a rest makes nothing later than a sleep would).
+pub const REST_NS: i64 = 30_000;
+/// A sleep saves up to this much: 220 ms awake without a rest. A second that begins with them still has
+/// 65 ms of rest.
+const MAX_CREDIT_NS: i64 = 20_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// Time asleep in each second of a thread that sleeps only when it has to, each time for `rest_ns`, from
+    /// an account with `saved_ns` in it.
+    fn asleep(rest_ns: i64, saved_ns: i64) -> Vec<i64> {
+        let mut rest = Rest { settled_ns: 0, owed_ns: -saved_ns };
+        let (mut now, mut asleep) = (0, vec![0; 3]);
+        while now < 3 * SECOND {
+            if rest.owed_at(now) > REST_NS {
+                asleep[(now / SECOND) as usize] += rest_ns;
+                rest.settle(now, now + rest_ns);
+                now += rest_ns;
+            } else {
+                now += 1_000;
+            }
+        }
+        asleep
+    }
+
+    #[test]
+    fn a_thread_that_always_has_work_leaves_each_second_more_than_the_kernel_would_take() {
+        // As short as asked, and as long as a sleeping virtual processor makes it.
+        for rest_ns in [REST_NS, 3 * REST_NS] {
+            for saved_ns in [0, MAX_CREDIT_NS] {
+                let asleep = asleep(rest_ns, saved_ns);
+                assert!(asleep.iter().all(|&ns| ns > 60_000_000), "{rest_ns}, {saved_ns}: {asleep:?}");
+                assert!(asleep[1] < 90_000_000, "and not much more: {asleep:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_sleep_saves_no_more_than_its_bound() {
+        let mut rest = Rest { settled_ns: 0, owed_ns: REST_NS };
+        rest.settle(0, 3600 * SECOND);
+        assert_eq!(rest.owed_at(3600 * SECOND), -MAX_CREDIT_NS);
+    }
+
+    #[test]
+    fn a_rest_is_slept() {
+        let mut rest = Rest::new();
+        rest.owed_ns = 2 * REST_NS;
+        assert!(rest.is_due());
+        let before = monotonic();
+        rest.take();
+        assert!(monotonic() - before >= REST_NS);
+        assert!(rest.owed_ns <= REST_NS);
+    }
+}
