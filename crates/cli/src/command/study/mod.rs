@@ -122,8 +122,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     };
     folder.keep_study(&study)?;
     let runner = Runner { study: &study, selection: &selection, folder: &folder, terminal, stop: &stop };
-    // Without privileges of any kind: it is never refused. Where there are no threads for it, the runs say how
-    // late they were.
+    // It needs no privilege. Where there are no threads for it, the runs' lateness shows it.
     let real_time = selection.arenas.iter().any(|arena| arena.is_real_time());
     let awake = real_time.then(KeepAwake::begin);
     let (samples, failure) = runner.run(&mut workers)?;
