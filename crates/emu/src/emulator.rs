@@ -31,7 +31,7 @@ use crate::capture::{Capture, Interface};
 use crate::decision::{Arrival, DecidingNetwork, Decision};
 use crate::device::{Device, MAX_TRAIN, Taken};
 use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence};
-use crate::realtime::raise_priority;
+use crate::realtime::{OwnProcessor, raise_priority};
 use crate::watch::LegWatch;
 
 /// The emulator, before and while it runs.
@@ -168,13 +168,13 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Carries packets until `stop`.
+    /// Carries packets until `stop`, on the processor that is `place`.
     ///
     /// # Errors
     /// The system's: a device or the wait for it failed.
-    pub(super) fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
-        let (denied, _pinned) = raise_priority();
-        self.totals.realtime_denied = denied;
+    pub(super) fn run(mut self, place: &OwnProcessor, stop: &AtomicBool) -> io::Result<Emulated> {
+        place.pin();
+        self.totals.realtime_denied = raise_priority();
         self.rest = Rest::new();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();

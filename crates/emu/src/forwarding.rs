@@ -30,6 +30,7 @@ use crate::decision::DecidingNetwork;
 use crate::device::Device;
 use crate::emulator::{EmuFlow, Emulator};
 use crate::packet::Host;
+use crate::realtime::OwnProcessor;
 use crate::run::LEAD;
 use crate::watch::LegWatch;
 use crate::world::{Kind, SocketPlan, World};
@@ -89,7 +90,8 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         };
         let network = DecidingNetwork::new(&flood(), Seed::new(1), None);
         let log = LogWriter::new(&header, MAX_BYTES);
-        let emulated = Emulator::new(network, (log, None), devices, MTU, clock, vec![flow]).run(stop)?;
+        let emulator = Emulator::new(network, (log, None), devices, MTU, clock, vec![flow]);
+        let emulated = emulator.run(&OwnProcessor::none(), stop)?;
         let totals = emulated.totals;
         Ok(Carried { packets: totals.packets, cpu_ns: totals.cpu_ns, end: emulated.end })
     })

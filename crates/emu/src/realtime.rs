@@ -1,53 +1,131 @@
 //! What lets the emulator's thread be on time, if the machine allows it: priority, timer slack, a processor
 //! of its own.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use talkpath_kernel::host::fork;
 use talkpath_kernel::sys::become_real_time;
 
+use crate::world::Setting;
+
 /// Gives the calling thread all of it that the machine allows; returns why the thread is not real-time if it
 /// is not.
-pub(super) fn raise_priority() -> (Option<String>, Pinned) {
+pub(super) fn raise_priority() -> Option<String> {
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
     let result = fork::become_emulator().or_else(|_| become_real_time());
-    (result.err().map(|error| error.to_string()), Pinned::new())
+    result.err().map(|error| error.to_string())
 }
 
-/// A thread that stays on one processor, with its caches, if there are enough processors for the rest: on the
-/// last one, and beside other emulators of this process one further down for each, in the upper half.
-pub(super) struct Pinned;
+/// The processor that an emulator has for itself, as far as this process can see to it: its endpoints' threads
+/// stay away, and the kernel does the hosts' part of receiving elsewhere.
+///
+/// The last processor, and beside other emulators of this process the next one down, in the upper half. An
+/// emulator that finds none left runs anywhere, as all threads do on a machine with one processor.
+pub(super) struct OwnProcessor {
+    /// Its place from the last one, and the processors that this process may use.
+    taken: Option<(u32, CpuSet)>,
+}
 
-impl Pinned {
-    fn new() -> Self {
-        let before = RUNNING.fetch_add(1, Ordering::Relaxed);
-        if let Ok(allowed) = rustix::thread::sched_getaffinity(None) {
-            let count = allowed.count();
-            let upper_half = (count / 2).max(1);
-            let mut from_the_last =
-                (0..rustix::thread::CpuSet::MAX_CPU).rev().filter(|&cpu| allowed.is_set(cpu));
-            let place = from_the_last.nth(before % upper_half as usize);
-            if let Some(cpu) = place.filter(|_| count >= MIN_CPUS_TO_PIN) {
-                let mut only = rustix::thread::CpuSet::new();
-                only.set(cpu);
-                // If this is not allowed, the scheduler chooses the processor, and the lateness report shows
-                // the effect.
-                let _ = rustix::thread::sched_setaffinity(None, &only);
+impl OwnProcessor {
+    /// Takes one, until it is dropped.
+    pub(super) fn take() -> Self {
+        let Ok(allowed) = sched_getaffinity(None) else { return Self::none() };
+        let places = (allowed.count() / 2).min(u64::BITS);
+        let free = |taken: u64| (0..places).find(|place| taken >> place & 1 == 0);
+        let claimed = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            free(taken).map(|place| taken | 1 << place)
+        });
+        Self { taken: claimed.ok().and_then(free).map(|place| (place, allowed)) }
+    }
+
+    /// No processor: the emulator runs anywhere.
+    pub(super) const fn none() -> Self {
+        Self { taken: None }
+    }
+
+    /// Puts the calling thread on it. If that is not allowed, the lateness report shows the effect.
+    pub(super) fn pin(&self) {
+        let Some(cpu) = self.cpu() else { return };
+        let mut only = CpuSet::new();
+        only.set(cpu);
+        let _ = sched_setaffinity(None, &only);
+    }
+
+    /// Keeps the calling thread off it.
+    pub(super) fn leave(&self) {
+        if let Some(others) = self.others() {
+            let _ = sched_setaffinity(None, &others);
+        }
+    }
+
+    /// Has the kernel receive for a host on the other processors (receive packet steering,
+    /// Documentation/networking/scaling.rst; Linux 6.3 for the default of new devices). Otherwise the thread
+    /// that writes a packet to a host also does all that the host's kernel does with it.
+    pub(super) fn steering(&self) -> Option<Setting> {
+        let others = self.others()?;
+        Some((STEERING, Cow::Owned(mask(|cpu| others.is_set(cpu)).into_bytes())))
+    }
+
+    fn cpu(&self) -> Option<usize> {
+        let (place, allowed) = self.taken.as_ref()?;
+        (0..CpuSet::MAX_CPU).rev().filter(|&cpu| allowed.is_set(cpu)).nth(*place as usize)
+    }
+
+    fn others(&self) -> Option<CpuSet> {
+        let (_, mut others) = self.taken?;
+        others.unset(self.cpu()?);
+        Some(others)
+    }
+}
+
+impl Drop for OwnProcessor {
+    fn drop(&mut self) {
+        if let Some((place, _)) = self.taken {
+            TAKEN.fetch_and(!(1 << place), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A set of processors as the kernel reads it: hexadecimal words of 32 bits, the highest first, with commas.
+fn mask(is_set: impl Fn(usize) -> bool) -> String {
+    let word =
+        |word: usize| (0..32).fold(0_u32, |bits, bit| bits | u32::from(is_set(word * 32 + bit)) << bit);
+    let words = (0..CpuSet::MAX_CPU.div_ceil(32)).rev().map(word).skip_while(|word| *word == 0);
+    words.map(|word| format!("{word:08x}")).collect::<Vec<_>>().join(",")
+}
+
+/// Which places emulators of this process have: a bit for each.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// The mask of receive packet steering of devices that are made later in this namespace.
+pub(super) const STEERING: &core::ffi::CStr = c"/proc/sys/net/core/rps_default_mask";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn emulators_beside_each_other_have_different_processors_or_none() {
+        let taken: Vec<_> = (0..3).map(|_| OwnProcessor::take()).collect();
+        let mut cpus: Vec<_> = taken.iter().filter_map(OwnProcessor::cpu).collect();
+        let count = sched_getaffinity(None).unwrap().count() as usize;
+        assert!(cpus.len() <= count / 2);
+        cpus.dedup();
+        assert_eq!(cpus.len(), taken.iter().filter(|place| place.taken.is_some()).count());
+        for place in &taken {
+            if let (Some(cpu), Some(others)) = (place.cpu(), place.others()) {
+                assert!(!others.is_set(cpu) && others.count() as usize == count - 1);
             }
         }
-        Self
+    }
+
+    #[test]
+    fn a_set_of_processors_is_written_as_the_kernel_reads_it() {
+        assert_eq!(mask(|cpu| cpu == 0), "00000001");
+        assert_eq!(mask(|cpu| cpu < 3 || cpu == 35), "00000008,00000007");
+        assert_eq!(mask(|_| false), "");
     }
 }
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Emulators that run in this process.
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
-
-/// With fewer, a pinned real-time thread stands in the others' way.
-const MIN_CPUS_TO_PIN: u32 = 4;

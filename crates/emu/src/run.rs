@@ -35,6 +35,7 @@ use crate::emulator::{EmuFlow, Emulated, Emulator};
 use crate::host_tcp::HostTcp;
 use crate::hosts::{check_congestion_controls, device_mtu, sender, socket_plans, token};
 use crate::packet::{Host, MAX_FLOWS};
+use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
 use crate::watch::LegWatch;
 use crate::world::{Setting, World, endpoint};
@@ -97,11 +98,14 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
     check_congestion_controls(&spec).map_err(ArenaError::Unsupported)?;
     let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
     let host_tcp = HostTcp::of(scenario);
-    let settings: Vec<Setting> = host_tcp.settings().collect();
+    let place = OwnProcessor::take();
+    let settings: Vec<Setting> = host_tcp.settings().chain(place.steering()).collect();
     let plans = socket_plans(scenario, &spec, mtu);
     let mut world = World::build(scenario.ip, mtu, &plans, &settings, host_tcp.route())?;
     let mut warnings = host_tcp.warnings(scenario);
-    warnings.extend(settings.iter().zip(&world.unset).filter(|(_, unset)| **unset).map(|((path, _), _)| {
+    // Without steering the emulator does the hosts' work too: the lateness report shows the effect.
+    let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && *path != STEERING);
+    warnings.extend(unset.map(|((path, _), _)| {
         format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
     }));
     if world.route_is_unset {
@@ -132,7 +136,8 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
         clock,
         emulated_flows(scenario, &spec, &ends),
     );
-    let (emulated, mut disturbance, is_interrupted) = ends.measure(emulator, scenario, &plan, clock);
+    let (emulated, mut disturbance, is_interrupted) =
+        ends.measure((emulator, &place), scenario, &plan, clock);
     let emulated = emulated.map_err(devices_failed)?;
     disturbance.device_drops = world.device_drops().map(|drops| drops.from_host + drops.to_host).unwrap_or(0);
     disturbance.udp_errors = world.udp_errors();
@@ -221,7 +226,7 @@ impl Ends {
     /// The run itself: the threads and the watch over them.
     fn measure(
         &mut self,
-        emulator: Emulator<'_>,
+        (emulator, place): (Emulator<'_>, &OwnProcessor),
         scenario: &Scenario,
         plan: &RunPlan<'_>,
         clock: RunClock,
@@ -238,29 +243,34 @@ impl Ends {
         let stolen = StolenTime::start();
         std::thread::scope(|scope| {
             let stop = &stop;
-            let emulating = scope.spawn(|| emulator.run(&stop_emulator));
+            let emulating = scope.spawn(|| emulator.run(place, &stop_emulator));
             let mut threads = Vec::new();
             if !datagrams.is_empty() {
-                threads.push(scope.spawn(move || in_real_time(|| receive_datagrams(datagrams, stop))));
+                threads.push(scope.spawn(move || in_real_time(place, || receive_datagrams(datagrams, stop))));
             }
             if has_streams {
-                threads
-                    .push(scope.spawn(move || {
-                        in_real_time(|| serve_connections(epoll, all, clock, interval, stop))
-                    }));
+                threads.push(scope.spawn(move || {
+                    in_real_time(place, || serve_connections(epoll, all, clock, interval, stop))
+                }));
             }
             for (socket, end) in slow {
-                threads.push(scope.spawn(move || in_real_time(|| read_slowly(&socket, &end, clock, stop))));
+                threads.push(
+                    scope.spawn(move || in_real_time(place, || read_slowly(&socket, &end, clock, stop))),
+                );
             }
             // It waits for the run's beginning by itself, in real time: a busy machine may keep this thread
             // beyond that.
-            let pacer = scope.spawn(|| pace(&paced, clock, alarm, stop));
+            let pacer = scope.spawn(|| {
+                place.leave();
+                pace(&paced, clock, alarm, stop)
+            });
             // The clock reads zero until the run begins, and what starts at zero must not start before.
             clock.sleep_until(Instant::ZERO, LEAD);
             if has_streams {
-                threads.push(
-                    scope.spawn(move || in_real_time(|| connect_flows(connecting, epoll, clock, stop))),
-                );
+                threads
+                    .push(scope.spawn(move || {
+                        in_real_time(place, || connect_flows(connecting, epoll, clock, stop))
+                    }));
             }
             // A thread that ended before the stop ends the run.
             let is_broken = || emulating.is_finished() || threads.iter().any(ScopedJoinHandle::is_finished);
@@ -359,7 +369,8 @@ impl FlowEnds {
 }
 
 /// Runs an endpoint's loop in real time if that is allowed: what it reads is stamped when it wakes up.
-fn in_real_time<T>(run: impl FnOnce() -> T) -> T {
+fn in_real_time<T>(emulator: &OwnProcessor, run: impl FnOnce() -> T) -> T {
+    emulator.leave();
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
     // If this is not allowed, the emulator says so, for all threads.
     let _ = become_real_time();
