@@ -272,15 +272,16 @@ mod tests {
     use crate::log::RowBudget;
     use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
-    /// The figures behind the server's limit of messages a second.
+    /// The figures behind the server's limit of messages a second, and what many calls cost.
     #[test]
     #[ignore = "it measures this machine"]
     fn pacer_cost() {
+        const SECONDS: u64 = 3;
         for scheduling in [Scheduling::Ordinary, Scheduling::RealTime] {
-            for (size, rate) in [1, 1464].into_iter().flat_map(|size| RATES.map(|rate| (size, rate))) {
-                let (share, sent, [p50, p99, max]) = load(scheduling, rate, size, 3);
+            for (flows, rate, size) in LOADS {
+                let (share, sent, [p50, p99, max]) = load(scheduling, (flows, rate, size), SECONDS);
                 println!(
-                    "{scheduling:?}, {size} B, {rate}/s: sent {sent:.0}/s, {:.1} % of a processor, \
+                    "{scheduling:?}, {flows} flows of {rate}/s of {size} B: sent {sent:.0}/s, {:.1} % of a processor, \
                      {:.1} us a message; late p50 {p50} ns, p99 {p99} ns, at most {max} ns",
                     share * 100.0,
                     share / sent * 1e6
@@ -289,53 +290,87 @@ mod tests {
         }
     }
 
-    /// Messages a second.
-    const RATES: [u64; 5] = [1000, 5000, 10_000, 15_000, 100_000];
+    /// Flows, the messages a second of each, and their size.
+    const LOADS: [(u64, u64, u64); 10] = [
+        (1, 1000, 1),
+        (1, 10_000, 1),
+        (1, 100_000, 1),
+        (1, 10_000, 1464),
+        (1, 100_000, 1464),
+        // Calls.
+        (64, 50, 160),
+        (256, 50, 160),
+        (512, 50, 160),
+        (1000, 50, 160),
+        (5000, 50, 160),
+    ];
 
-    /// What the pacer takes of a processor for `rate` messages of `size` bytes a second, how many it sent a
-    /// second, and how late.
-    fn load(scheduling: Scheduling, rate: u64, size: u64, seconds: u64) -> (f64, f64, [u64; 3]) {
+    /// What the pacer takes of a processor for `flows` of `rate` messages of `size` bytes a second each, how
+    /// many it sent a second, and how late.
+    fn load(
+        scheduling: Scheduling,
+        (flows, rate, size): (u64, u64, u64),
+        seconds: u64,
+    ) -> (f64, f64, [u64; 3]) {
+        crate::descriptors::raise_to(flows + 64);
         let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(sink.local_addr().unwrap()).unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let flow = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
-            workload: WorkloadConfig::Cbr { rate: Rate::from_bps(rate * size * 8), size: Bytes::new(size) },
-            echo_per_read: None,
-            is_up: false,
-            start_ns: 0,
-            file: None,
-        };
         let duration_ns = seconds * 1_000_000_000;
-        let session = SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 };
         let host = HostClock::anchor();
-        let clock = host.run_from(host.now_ns());
+        // Not before all sockets are there.
+        let clock = host.run_from(host.now_ns() + 200_000_000);
         let alarm = Arc::<Alarm>::default();
         let common = EndContext { clock, budget: RowBudget::new(50_000_000), alarm: Arc::clone(&alarm) };
-        let place = EndPlace { index: 0, is_sender: true, is_client: false, token: 7, seed: Seed::new(1) };
-        let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
-        end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
+        let ends: Vec<_> = (0..flows)
+            .map(|index| {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                socket.connect(sink.local_addr().unwrap()).unwrap();
+                socket.set_nonblocking(true).unwrap();
+                let flow = FlowSpec {
+                    transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
+                    workload: WorkloadConfig::Cbr {
+                        rate: Rate::from_bps(rate * size * 8),
+                        size: Bytes::new(size),
+                    },
+                    echo_per_read: None,
+                    is_up: false,
+                    // Spread over a message's time, as calls are.
+                    start_ns: 1_000_000_000 / rate * index / flows,
+                    file: None,
+                };
+                let session =
+                    SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 };
+                let place = EndPlace {
+                    index: 0,
+                    is_sender: true,
+                    is_client: false,
+                    token: 7,
+                    seed: Seed::new(index + 1),
+                };
+                let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
+                end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
+                end
+            })
+            .collect();
         let stop = AtomicBool::new(false);
-        let ends = [Arc::clone(&end)];
         let spent = std::thread::scope(|scope| {
             let pacer = scope.spawn(|| {
                 pace_as(scheduling, &ends, clock, &alarm, &stop);
                 let time = clock_gettime(ClockId::ThreadCPUTime);
                 time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
             });
-            clock.sleep_until(Instant::from_secs(seconds), Duration::from_secs(seconds));
+            let end = Instant::from_secs(seconds);
+            clock.sleep_until(end, Duration::from_secs(seconds + 1));
             stop.store(true, Ordering::Relaxed);
             pacer.join().unwrap()
         });
         let elapsed = clock.now().since(Instant::ZERO).as_secs_f64();
-        let end = end.lock();
         let mut lateness = talkpath_units::Histogram::new();
-        end.add_lateness(&mut lateness);
-        (
-            spent / elapsed,
-            end.progress().sent as f64 / elapsed,
-            talkpath_flow::lateness_ns(&lateness).unwrap(),
-        )
+        let mut sent = 0;
+        for end in &ends {
+            let end = end.lock();
+            end.add_lateness(&mut lateness);
+            sent += end.progress().sent;
+        }
+        (spent / elapsed, sent as f64 / elapsed, talkpath_flow::lateness_ns(&lateness).unwrap())
     }
 }
