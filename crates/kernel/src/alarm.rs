@@ -42,12 +42,13 @@ impl Alarm {
         }
     }
 
-    /// Sleeps until `deadline`, for `max`, or until it rings, whatever comes first; as precise as
-    /// [`RunClock::sleep_until`].
-    pub fn sleep_until(&self, clock: RunClock, deadline: Instant, max: Duration) {
+    /// Sleeps until `deadline`, for `max`, or until it rings, whatever comes first. If it `spins`, it is as
+    /// precise as [`RunClock::sleep_until`]; if not, the kernel wakes it some 60 us late.
+    pub fn sleep_until(&self, clock: RunClock, deadline: Instant, max: Duration, spins: bool) {
         self.until.store(deadline.as_nanos(), Ordering::SeqCst);
         let left = deadline.since(clock.now());
-        let nap = if left <= max { left.as_nanos().saturating_sub(SPIN_NS) } else { max.as_nanos() };
+        let spin = if spins { SPIN_NS } else { 0 };
+        let nap = if left <= max { left.as_nanos().saturating_sub(spin) } else { max.as_nanos() };
         let mut has_rung = self.has_rung.lock().unwrap_or_else(PoisonError::into_inner);
         if !*has_rung && nap > 0 {
             // The wait's clock is CLOCK_MONOTONIC, and its slack the thread's (futex(2), prctl(2)).
@@ -56,7 +57,7 @@ impl Alarm {
         }
         let is_woken = std::mem::take(&mut *has_rung);
         drop(has_rung);
-        if !is_woken && left <= max {
+        if spins && !is_woken && left <= max {
             // No sleep: what is left is spun.
             clock.sleep_until(deadline, max);
         }
@@ -77,15 +78,15 @@ mod tests {
         let clock = host.run_from(host.now_ns());
         let alarm = Alarm::default();
         alarm.listen();
-        alarm.sleep_until(clock, Instant::from_millis(3), Duration::from_secs(1));
+        alarm.sleep_until(clock, Instant::from_millis(3), Duration::from_secs(1), true);
         assert!(clock.now() >= Instant::from_millis(3));
         let long = Instant::from_secs(60);
-        alarm.sleep_until(clock, long, Duration::from_millis(1));
+        alarm.sleep_until(clock, long, Duration::from_millis(1), true);
         assert!(clock.now() < long, "the limit ends the sleep");
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 alarm.listen();
-                alarm.sleep_until(clock, long, Duration::from_secs(60));
+                alarm.sleep_until(clock, long, Duration::from_secs(60), true);
             });
             while !sleeper.is_finished() {
                 alarm.bring_forward(Instant::from_secs(59));
@@ -102,9 +103,9 @@ mod tests {
         let alarm = Alarm::default();
         alarm.listen();
         alarm.bring_forward(Instant::from_secs(50));
-        alarm.sleep_until(clock, Instant::from_secs(60), Duration::from_secs(60));
+        alarm.sleep_until(clock, Instant::from_secs(60), Duration::from_secs(60), true);
         assert!(clock.now() < Instant::from_secs(50));
-        alarm.sleep_until(clock, Instant::from_millis(1), Duration::from_secs(60));
+        alarm.sleep_until(clock, Instant::from_millis(1), Duration::from_secs(60), true);
         alarm.bring_forward(Instant::from_secs(2));
         assert!(!*alarm.has_rung.lock().unwrap(), "later than the deadline slept to");
     }

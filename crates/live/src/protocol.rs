@@ -178,6 +178,9 @@ pub(crate) enum ControlError {
     /// Answers wait, and it took none of them in time.
     #[error("read no answers for {0} s")]
     Unread(u64),
+    /// The session took longer than the server allows.
+    #[error("took too long: {0}")]
+    Overtime(String),
     /// What came is not this protocol.
     #[error("sent what is not talkpath's protocol: {0:?}")]
     Garbage(String),
@@ -432,7 +435,7 @@ fn garbage(bytes: &[u8]) -> ControlError {
 }
 
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send.
@@ -447,6 +450,10 @@ pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
 /// Either end takes the other for dead after this many seconds of silence; on a path with heavy loss the
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
+
+/// The slowest that a report comes: a row takes some 40 B, so this is 64 kbps (chosen: slower lines carry no
+/// call that could be measured).
+pub(crate) const ROWS_PER_S: u64 = 200;
 
 #[cfg(test)]
 mod tests {

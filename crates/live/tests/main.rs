@@ -2,6 +2,7 @@
 //!
 //! One program for the whole folder: each further one would be linked by itself.
 
+mod door;
 mod far_end;
 mod files;
 mod guests;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use talkpath_arena::offset::Probe;
-use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::clock::{HostClock, monotonic};
 use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{Chunk, RowBudget};
 use talkpath_kernel::progress::EndProgress;
@@ -16,7 +16,7 @@ use talkpath_scenario::Flow;
 
 use crate::key::{Key, Side};
 use crate::protocol::{
-    ANSWER_LIMIT, Admission, Answer, Control, ControlError, Request, SILENCE_S, VERSION, hello,
+    ANSWER_LIMIT, Admission, Answer, Control, ControlError, ROWS_PER_S, Request, SILENCE_S, VERSION, hello,
 };
 
 /// A server that has let us in.
@@ -197,8 +197,8 @@ impl ServerControl {
                 Answer::Stopped { lateness_ns, drops } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops) });
                 }
-                // The answer to a question asked before.
-                Answer::Progress { .. } => {}
+                // The answer to a question asked before, of which there are not many.
+                Answer::Progress { .. } if self.asked.pop_front().is_some() => {}
                 other => return Err(self.unexpected(other)),
             }
         }
@@ -212,7 +212,12 @@ impl ServerControl {
         let flow = u32::try_from(index).unwrap_or(u32::MAX);
         self.control.send(&Request::Report { flow }).map_err(|error| self.lost(&error))?;
         let mut log = Chunk::default();
+        let begun = monotonic();
         loop {
+            let seconds = (monotonic() - begun) as u64 / 1_000_000_000;
+            if seconds > REPORT_S + log.row_count() / ROWS_PER_S {
+                return Err(format!("{} gave {} rows in {seconds} s", self.name, log.row_count()));
+            }
             match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
                 Answer::Rows(chunk) => {
                     if !budget.take(chunk.row_count()) {
@@ -265,7 +270,9 @@ impl ServerControl {
             ControlError::Silent(_) => {
                 format!("{name} takes connections but {error}; it is no talkpath server, or it hangs")
             }
-            ControlError::Unread(_) | ControlError::Io(_) => format!("{name}: {error}"),
+            ControlError::Unread(_) | ControlError::Overtime(_) | ControlError::Io(_) => {
+                format!("{name}: {error}")
+            }
         }
     }
 
@@ -294,6 +301,8 @@ fn printable(text: &str) -> String {
 /// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission
 /// among them.
 const ANSWER_S: u64 = 4;
+/// What a flow's report may take besides the time for its rows (chosen: as a server gives).
+const REPORT_S: u64 = 60;
 /// Exchanges before and after a run.
 const PROBES: u32 = 8;
 /// The least number of exchanges, however slow the path is.
