@@ -30,6 +30,7 @@ pub mod random;
 pub mod spec;
 pub mod stolen;
 pub mod sys;
+pub mod tag;
 pub mod this_kernel;
 pub mod threads;
 pub mod turn_round;

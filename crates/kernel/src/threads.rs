@@ -255,7 +255,14 @@ mod tests {
         let clock = host.run_from(host.now_ns());
         let alarm = Arc::<Alarm>::default();
         let common = EndContext { clock, budget: RowBudget::new(50_000_000), alarm: Arc::clone(&alarm) };
-        let place = EndPlace { index: 0, is_sender: true, is_client: false, token: 7, seed: Seed::new(1) };
+        let place = EndPlace {
+            index: 0,
+            is_sender: true,
+            is_client: false,
+            token: 7,
+            tag_key: None,
+            seed: Seed::new(1),
+        };
         let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
         end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
         let stop = AtomicBool::new(false);

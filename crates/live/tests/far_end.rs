@@ -184,7 +184,7 @@ fn a_host_that_is_not_there_says_so() {
 #[test]
 fn a_key_must_be_the_same_at_both_ends() {
     undisturbed(|| {
-        let key = b"0123456789abcdef0123";
+        let key = b"0123456789abcdef0123456789abcdef";
         let server = Serving::at("127.0.0.1:0", Some(Key::new(key).unwrap()), Limits::default());
         let address = server.address.to_string();
         assert!(refusal(&address, None).contains("asks for a key"));

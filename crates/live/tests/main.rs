@@ -8,5 +8,6 @@ mod files;
 mod guests;
 mod loopback;
 mod namespaces;
+mod sealed;
 mod strangers;
 mod support;

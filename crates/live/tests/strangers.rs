@@ -91,7 +91,7 @@ fn garbage_over_tcp_is_answered_by_silence() {
 fn no_answer_is_longer_than_the_hello() {
     undisturbed(|| {
         let open = Serving::loopback();
-        let key = talkpath_live::Key::new(b"0123456789abcdef").unwrap();
+        let key = talkpath_live::Key::new(b"0123456789abcdef0123456789abcdef").unwrap();
         let locked = Serving::at("127.0.0.1:0", Some(key), Limits::default());
         for (server, version) in [(&open, 1), (&locked, 1), (&open, 2), (&locked, 4_294_967_295)] {
             let hello = hello(version, 512);

@@ -1,7 +1,7 @@
 //! The handshake: connections are strangers until they have described a session.
 //!
 //! ```text
-//!  accepted ─► hello ─► (challenge, proof) ─► welcome ─► session described ─► a thread of its own
+//!  accepted ─► hello ─► welcome ─► session described ─► a thread of its own
 //!     │          └─ or `data {secret}`: the stream goes to its flow
 //!     └─ two seconds for each step, and a bounded number of places (places.rs)
 //! ```
@@ -21,8 +21,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::descriptors;
-use talkpath_kernel::hex::{from_hex, to_hex};
-use talkpath_kernel::random::random;
+use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::wire::Secret;
 
@@ -30,10 +29,10 @@ use super::bind::DatagramSocket;
 use super::origin::Origin;
 use super::places::Places;
 use super::{Shared, session};
-use crate::key::{Key, Side};
 use crate::protocol::{
     Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, REQUEST_LIMIT, Request, VERSION,
 };
+use crate::seal;
 
 /// A connection that has not described a session.
 struct Stranger {
@@ -45,7 +44,6 @@ struct Stranger {
 
 enum Step {
     Hello,
-    Proof { client: String, server: String },
     Session,
 }
 
@@ -187,7 +185,7 @@ impl Door {
             Next::Stay(stranger) => {
                 let places = match stranger.step {
                     Step::Session => &mut self.welcomed,
-                    Step::Hello | Step::Proof { .. } => &mut self.strangers,
+                    Step::Hello => &mut self.strangers,
                 };
                 places.insert(number, Origin::of(stranger.from.ip()), stranger);
                 Next::Gone
@@ -255,6 +253,7 @@ fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
                 | ControlError::Silent(_)
                 | ControlError::Unread(_)
                 | ControlError::Overtime(_)
+                | ControlError::Unsealed
                 | ControlError::Io(_),
             ) => return Next::Gone,
         };
@@ -269,18 +268,11 @@ fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
 fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> Next {
     let step = std::mem::replace(&mut stranger.step, Step::Session);
     match (step, request) {
-        (Step::Hello, Request::Hello { version, nonce, filling }) if filling.len() >= HELLO_SIZE => {
-            hello(stranger, version, nonce, shared)
+        (Step::Hello, Request::Hello { version, opening, filling }) if filling.len() >= HELLO_SIZE => {
+            hello(stranger, version, &opening, shared)
         }
         (Step::Hello, Request::Data { secret }) => {
             from_hex::<16>(&secret).map_or(Next::Gone, |secret| Next::Join(stranger, Secret(secret)))
-        }
-        (Step::Proof { client, server }, Request::Proof { proof }) => {
-            let Some(key) = &shared.key else { return Next::Gone };
-            if !key.accepts(&proof, Side::Client, &client, &server) {
-                return refuse(stranger, "the key is not this server's");
-            }
-            welcome(stranger, Some((key, &client, &server)))
         }
         (Step::Session, Request::Session(spec)) => Next::Begin(stranger, spec),
         (Step::Session, Request::Bye) => Next::Gone,
@@ -288,33 +280,28 @@ fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> Nex
     }
 }
 
-fn hello(mut stranger: Stranger, version: u32, nonce: String, shared: &Shared) -> Next {
+fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -> Next {
     if version != VERSION {
         let why = format!(
             "it speaks version {VERSION} of the protocol, this client version {version}; use the same talkpath at both ends"
         );
         return refuse(stranger, &why);
     }
-    if from_hex::<16>(&nonce).is_none() {
+    let (answer, seal) = match &shared.key {
+        None => (None, None),
+        Some(_) if opening.is_empty() => {
+            return refuse(stranger, "it asks for a key; give the one that it was started with (--key-file)");
+        }
+        Some(key) => match seal::answer(key, opening) {
+            Some((answer, seal)) => (Some(answer), Some(seal)),
+            None => return refuse(stranger, "the key is not this server's"),
+        },
+    };
+    if stranger.control.send(&Answer::Welcome { answer }).is_err() {
         return Next::Gone;
     }
-    if shared.key.is_none() {
-        return welcome(stranger, None);
-    }
-    let Ok(server) = random::<16>() else { return Next::Gone };
-    let server = to_hex(&server);
-    if stranger.control.send(&Answer::Challenge { nonce: server.clone() }).is_err() {
-        return Next::Gone;
-    }
-    stranger.step = Step::Proof { client: nonce, server };
-    stranger.deadline_ns = monotonic() + STEP_NS;
-    Next::Stay(stranger)
-}
-
-fn welcome(mut stranger: Stranger, key: Option<(&Key, &str, &str)>) -> Next {
-    let proof = key.map(|(key, client, server)| key.proof(Side::Server, client, server));
-    if stranger.control.send(&Answer::Welcome { proof }).is_err() {
-        return Next::Gone;
+    if let Some(seal) = seal {
+        stranger.control.start_sealing(seal);
     }
     stranger.control.set_line_limit(REQUEST_LIMIT);
     stranger.step = Step::Session;

@@ -17,6 +17,7 @@ use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
 use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec};
+use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::threads::{pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::unsupported::lacks_congestion_control;
@@ -256,10 +257,15 @@ impl<'a> Session<'a> {
             let secret = Secret(random::<16>()?);
             let token = random_token()?;
             let seed = unforeseen_seed()?;
-            let place = EndPlace { index, is_sender: !flow.is_up, is_client: false, token, seed };
+            let tag_key = if shared.key.is_some() { Some(TagKey(random::<32>()?)) } else { None };
+            let place = EndPlace { index, is_sender: !flow.is_up, is_client: false, token, tag_key, seed };
             let end = SharedEnd::new(&session.spec, &flow, &place, Receiver::default(), &common);
             let end = Arc::new(end.receiving_file(shared.keep.is_some()));
-            admissions.push(Admission { secret: to_hex(&secret.0), token });
+            admissions.push(Admission {
+                secret: to_hex(&secret.0),
+                token,
+                tag_key: tag_key.map(|key| to_hex(&key.0)),
+            });
             session.ends.push(Arc::clone(&end));
             session.secrets.push(secret);
             let joinable = Joinable {

@@ -9,6 +9,7 @@ pub mod quiet;
 pub mod raw;
 pub mod relay;
 pub mod shared;
+pub mod way;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
