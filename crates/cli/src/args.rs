@@ -3,9 +3,9 @@
 
 mod mos;
 mod own_line;
+mod serve;
 mod study;
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -17,6 +17,7 @@ use talkpath_scenario::transport_names;
 
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
+pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
 
 /// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
@@ -272,27 +273,6 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    /// Address and port to listen on, for UDP and TCP alike; may be given again (default: port 7160 of
-    /// every address)
-    #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = socket_address)]
-    pub(crate) bind: Vec<SocketAddr>,
-    /// Serve only those who hold the key in this file
-    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
-    pub(crate) key_file: Option<PathBuf>,
-    /// Keep files that arrive intact in this folder; without it no file is kept
-    #[arg(long, value_name = "DIR", env = "TALKPATH_KEEP")]
-    pub(crate) keep: Option<PathBuf>,
-    /// Run the threads that pace flows downwards in SCHED_FIFO, before everything else on this host; needs
-    /// the permission
-    #[arg(long, env = "TALKPATH_REAL_TIME", value_parser = FalseyValueParser::new())]
-    pub(crate) real_time: bool,
-    /// Serve everybody who can reach this port (the default, which says so)
-    #[arg(long, env = "TALKPATH_OPEN", value_parser = FalseyValueParser::new())]
-    pub(crate) open: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Run directories
     #[arg(value_name = "RUN_DIR", required = true)]
@@ -380,11 +360,6 @@ impl Command {
             _ => None,
         }
     }
-}
-
-/// An address and a port, as a socket has them.
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "expected ADDR:PORT, as in 0.0.0.0:7160 or [::]:7160".to_owned())
 }
 
 /// A flag's value as its word on the command line.

@@ -172,7 +172,14 @@ impl Ends {
             };
             let seed = flow.transport_seed(seed);
             let end = |is_sender| {
-                let place = EndPlace { index, is_sender, is_client: is_sender, token: token(index), seed };
+                let place = EndPlace {
+                    index,
+                    is_sender,
+                    is_client: is_sender,
+                    token: token(index),
+                    tag_key: None,
+                    seed,
+                };
                 SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)
             };
             let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));

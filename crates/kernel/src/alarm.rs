@@ -141,4 +141,16 @@ mod tests {
         assert!(clock.now().since(before).as_nanos() >= REST_NS.unsigned_abs());
         assert!(!rest.is_due());
     }
+
+    #[test]
+    fn a_thread_that_may_not_spin_sleeps_to_each_deadline_however_near() {
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns());
+        let (alarm, mut rest) = (Alarm::default(), Rest::without_spinning());
+        for _ in 0..3 {
+            let before = clock.now();
+            alarm.sleep_until(clock, before, Duration::from_secs(1), &mut rest);
+            assert!(clock.now().since(before).as_nanos() >= REST_NS.unsigned_abs());
+        }
+    }
 }

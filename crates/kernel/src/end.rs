@@ -455,7 +455,14 @@ mod tests {
             SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns() - 300_000_000);
-        let place = EndPlace { index: 0, is_sender: true, is_client: true, token: 7, seed: Seed::new(1) };
+        let place = EndPlace {
+            index: 0,
+            is_sender: true,
+            is_client: true,
+            token: 7,
+            tag_key: None,
+            seed: Seed::new(1),
+        };
         let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
         SharedEnd::new(&session, &flow, &place, Receiver::default(), &common)
     }
@@ -496,7 +503,14 @@ mod tests {
         };
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns() - 300_000_000);
-        let place = EndPlace { index: 0, is_sender: false, is_client: false, token: 7, seed: Seed::new(1) };
+        let place = EndPlace {
+            index: 0,
+            is_sender: false,
+            is_client: false,
+            token: 7,
+            tag_key: None,
+            seed: Seed::new(1),
+        };
         let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
         (SharedEnd::new(&session, &flow, &place, Receiver::default(), &common), clock)
     }

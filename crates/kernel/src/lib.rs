@@ -32,6 +32,7 @@ pub mod rest;
 pub mod spec;
 pub mod stolen;
 pub mod sys;
+pub mod tag;
 pub mod this_kernel;
 pub mod threads;
 pub mod turn_round;

@@ -107,6 +107,11 @@ pub struct RowBudget {
 }
 
 impl RowBudget {
+    /// How many rows there is still room for.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// Room for `rows`.
     pub fn new(rows: u64) -> Arc<Self> {
         Arc::new(Self { left: AtomicU64::new(rows) })

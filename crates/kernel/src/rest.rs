@@ -23,17 +23,25 @@ pub struct Rest {
     settled_ns: i64,
     /// Negative after a long sleep.
     owed_ns: i64,
+    /// Whether it may spin at all.
+    spins: bool,
 }
 
 impl Rest {
     /// The account of a thread that owes nothing yet.
     pub fn new() -> Self {
-        Self { settled_ns: monotonic(), owed_ns: 0 }
+        Self { settled_ns: monotonic(), owed_ns: 0, spins: true }
+    }
+
+    /// That of a thread that never spins, since others decide how much it has to do: it always sleeps, and
+    /// wakes some 60 us after its deadlines.
+    pub fn without_spinning() -> Self {
+        Self { spins: false, ..Self::new() }
     }
 
     /// Whether the thread has to sleep now, where it would otherwise spin or go on.
     pub fn is_due(&self) -> bool {
-        self.owed_at(monotonic()) > REST_NS
+        !self.spins || self.owed_at(monotonic()) > REST_NS
     }
 
     /// Runs `sleep` and takes its time off what is owed.
@@ -90,7 +98,7 @@ mod tests {
     /// Time asleep in each second of a thread that sleeps only when it has to, each time for `rest_ns`, from
     /// an account with `saved_ns` in it.
     fn asleep(rest_ns: i64, saved_ns: i64) -> Vec<i64> {
-        let mut rest = Rest { settled_ns: 0, owed_ns: -saved_ns };
+        let mut rest = Rest { settled_ns: 0, owed_ns: -saved_ns, spins: true };
         let (mut now, mut asleep) = (0, vec![0; 3]);
         while now < 3 * SECOND {
             if rest.owed_at(now) > REST_NS {
@@ -118,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_long_sleep_saves_no_more_than_its_bound() {
-        let mut rest = Rest { settled_ns: 0, owed_ns: REST_NS };
+        let mut rest = Rest { settled_ns: 0, owed_ns: REST_NS, spins: true };
         rest.settle(0, 3600 * SECOND);
         assert_eq!(rest.owed_at(3600 * SECOND), -MAX_CREDIT_NS);
     }

@@ -18,25 +18,25 @@ use crate::end::SharedEnd;
 use crate::rest::Rest;
 use crate::sys::{ReceiveBatch, Received, become_real_time};
 
-/// How the kernel schedules a pacer.
+/// What a pacer may take of its host to be punctual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// SCHED_FIFO if it is allowed: before all ordinary threads of the host.
-    RealTime,
-    /// As every other thread.
-    Ordinary,
+pub struct Punctuality {
+    /// Whether it runs in SCHED_FIFO if that is allowed: before all ordinary threads of the host.
+    pub real_time: bool,
+    /// Whether it spins for the last 60 us before a deadline, instead of waking some 60 us after it.
+    pub spins: bool,
 }
 
 /// Hands every message over at its time and serves the ends' own timers, until `stop`; `alarm` wakes it if an
 /// end has something due before the deadline that it sleeps to. Returns why the thread could not be made
 /// real-time, if so.
 pub fn pace(ends: &[Arc<SharedEnd>], clock: RunClock, alarm: &Alarm, stop: &AtomicBool) -> Option<String> {
-    pace_as(Scheduling::RealTime, ends, clock, alarm, stop)
+    pace_as(Punctuality { real_time: true, spins: true }, ends, clock, alarm, stop)
 }
 
-/// The same in a class of scheduling.
+/// The same with the means that are allowed.
 pub fn pace_as(
-    scheduling: Scheduling,
+    punctuality: Punctuality,
     ends: &[Arc<SharedEnd>],
     clock: RunClock,
     alarm: &Alarm,
@@ -44,14 +44,11 @@ pub fn pace_as(
 ) -> Option<String> {
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
-    let denied = match scheduling {
-        Scheduling::RealTime => become_real_time().err(),
-        Scheduling::Ordinary => None,
-    };
+    let denied = if punctuality.real_time { become_real_time().err() } else { None };
     // The clock reads zero until the run begins: what starts at zero would start now.
     clock.sleep_until(Instant::ZERO, MAX_LEAD);
     let mut calendar = Calendar::new(ends);
-    let mut rest = Rest::new();
+    let mut rest = if punctuality.spins { Rest::new() } else { Rest::without_spinning() };
     while !stop.load(Ordering::Relaxed) {
         let next = calendar.serve(ends, clock, alarm);
         alarm.sleep_until(clock, next, SLICE, &mut rest);
@@ -277,11 +274,12 @@ mod tests {
     #[ignore = "it measures this machine"]
     fn pacer_cost() {
         const SECONDS: u64 = 3;
-        for scheduling in [Scheduling::Ordinary, Scheduling::RealTime] {
+        for (real_time, spins) in [(false, false), (false, true), (true, true)] {
+            let punctuality = Punctuality { real_time, spins };
             for (flows, rate, size) in LOADS {
-                let (share, sent, [p50, p99, max]) = load(scheduling, (flows, rate, size), SECONDS);
+                let (share, sent, [p50, p99, max]) = load(punctuality, (flows, rate, size), SECONDS);
                 println!(
-                    "{scheduling:?}, {flows} flows of {rate}/s of {size} B: sent {sent:.0}/s, {:.1} % of a processor, \
+                    "{punctuality:?}, {flows} flows of {rate}/s of {size} B: sent {sent:.0}/s, {:.1} % of a processor, \
                      {:.1} us a message; late p50 {p50} ns, p99 {p99} ns, at most {max} ns",
                     share * 100.0,
                     share / sent * 1e6
@@ -308,7 +306,7 @@ mod tests {
     /// What the pacer takes of a processor for `flows` of `rate` messages of `size` bytes a second each, how
     /// many it sent a second, and how late.
     fn load(
-        scheduling: Scheduling,
+        punctuality: Punctuality,
         (flows, rate, size): (u64, u64, u64),
         seconds: u64,
     ) -> (f64, f64, [u64; 3]) {
@@ -344,6 +342,7 @@ mod tests {
                     is_sender: true,
                     is_client: false,
                     token: 7,
+                    tag_key: None,
                     seed: Seed::new(index + 1),
                 };
                 let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
@@ -354,7 +353,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let spent = std::thread::scope(|scope| {
             let pacer = scope.spawn(|| {
-                pace_as(scheduling, &ends, clock, &alarm, &stop);
+                pace_as(punctuality, &ends, clock, &alarm, &stop);
                 let time = clock_gettime(ClockId::ThreadCPUTime);
                 time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
             });

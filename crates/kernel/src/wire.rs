@@ -4,7 +4,8 @@
 //!
 //! | size | layout |
 //! | --- | --- |
-//! | 8 B and more | flow token (4 B), sequence number (4 B), filling |
+//! | 16 B and more | flow token (4 B), sequence number (4 B), tag (8 B, `tag.rs`; filling without a key), filling |
+//! | 8 to 15 B | flow token (4 B), sequence number (4 B), filling |
 //! | 4 to 7 B | sequence number (4 B), filling |
 //! | 2 and 3 B | sequence number modulo 2^16, filling |
 //! | 1 B | sequence number modulo 2^8 |
@@ -14,6 +15,8 @@
 //! no link compresses.
 
 use talkpath_units::SeqNum;
+
+use crate::tag::TAGGED_SIZE;
 
 /// Writes the header of message `seq` into `payload`, which is the whole message.
 pub fn write_header(payload: &mut [u8], token: u32, seq: u64) {
@@ -111,8 +114,8 @@ pub fn filling(size: usize) -> Vec<u8> {
 /// The port of `talkpath serve`, for TCP and UDP.
 pub const DEFAULT_PORT: u16 = 7160;
 
-/// What a datagram of a file carries besides: token and sequence number.
-pub(crate) const FILE_HEADER: u64 = 8;
+/// What a datagram of a file carries besides: token, sequence number and tag.
+pub(crate) const FILE_HEADER: u64 = TAGGED_SIZE as u64;
 
 /// The largest UDP payload over IPv4 (65,535 - 20 - 8); IPv6 would take 20 B more.
 pub const MAX_UDP_PAYLOAD: u64 = 65_507;

@@ -1,59 +1,50 @@
-//! The shared key: HMAC-SHA-256 (RFC 2104, FIPS 180-4) over both ends' nonces, so that each end proves that
-//! it knows the key and neither proof can be replayed or reflected.
+//! The shared key, from the file that both ends have.
 //!
-//! What the key does not do: the control connection and the measured packets are not encrypted, and who can
-//! change packets on the way can still disturb a session.
+//! Whatever the file holds, Argon2id (RFC 9106) makes 256 bits of it. A key of random bits would not need
+//! that. A passphrase does: who has watched a handshake can try passphrases against it offline, and each try
+//! now takes 19 MiB and some tens of milliseconds. Nothing tells a passphrase from a key for certain, so all
+//! go this way; it is done once, when a program starts.
+//!
+//! The salt is the same everywhere, because both ends must come to the same key without a word between them.
+//! So passphrases can be tried against all servers of the world at once: random bits are better.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
-use talkpath_kernel::hex::{from_hex, to_hex};
+use argon2::Argon2;
 
 /// A key that client and server share.
 #[derive(Clone)]
-pub struct Key(Vec<u8>);
+pub struct Key([u8; 32]);
 
 /// Why bytes cannot be a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the key is {length} B long; at least {MIN_KEY_BYTES} B are needed (for one: head -c 32 /dev/urandom | base64)"
+    "the key has {bits} bits at most; at least {MIN_BITS} are needed. To make one: head -c 32 /dev/urandom | \
+     base64 > FILE. Letters and digits without a space are read as a key in hexadecimal (4 bits each) or base64 \
+     (6 bits each); a passphrase is several words with spaces, of 16 B or more"
 )]
 pub struct ShortKey {
-    length: usize,
+    bits: usize,
 }
 
 impl Key {
     /// A key of these bytes, white space at both ends left out (a key file ends with a line feed).
     ///
     /// # Errors
-    /// [`ShortKey`] if there are fewer than 16 B.
+    /// [`ShortKey`] if they cannot have 128 bits.
     pub fn new(bytes: &[u8]) -> Result<Self, ShortKey> {
         let bytes = bytes.trim_ascii();
-        if bytes.len() < MIN_KEY_BYTES {
-            Err(ShortKey { length: bytes.len() })
-        } else {
-            Ok(Self(bytes.to_vec()))
+        let bits = max_bits(bytes);
+        if bits < MIN_BITS {
+            return Err(ShortKey { bits });
         }
+        let mut key = [0; 32];
+        // The crate's parameters are the first of those that OWASP recommends: 19 MiB, two passes, one lane.
+        Argon2::default().hash_password_into(bytes, SALT, &mut key).expect("its lengths are within Argon2's");
+        Ok(Self(key))
     }
 
-    /// The proof that this key's holder, as `side`, has seen both nonces; 64 hexadecimal digits.
-    pub(crate) fn proof(&self, side: Side, client_nonce: &str, server_nonce: &str) -> String {
-        to_hex(&self.mac(side, client_nonce, server_nonce).finalize().into_bytes())
-    }
-
-    /// Whether `proof` is that of `side`; takes the same time whatever is wrong with it.
-    pub(crate) fn accepts(&self, proof: &str, side: Side, client_nonce: &str, server_nonce: &str) -> bool {
-        from_hex::<32>(proof)
-            .is_some_and(|proof| self.mac(side, client_nonce, server_nonce).verify_slice(&proof).is_ok())
-    }
-
-    fn mac(&self, side: Side, client_nonce: &str, server_nonce: &str) -> Hmac<Sha256> {
-        // HMAC takes keys of any length (RFC 2104 §2).
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
-        for part in [side.label(), client_nonce, server_nonce] {
-            mac.update(part.as_bytes());
-            mac.update(b"\n");
-        }
-        mac
+    /// The pre-shared key of a handshake.
+    pub(crate) const fn psk(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 
@@ -64,54 +55,65 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Who proves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The end that connects.
-    Client,
-    /// The end that serves.
-    Server,
-}
-
-impl Side {
-    /// Different labels, so that one side's proof is no use as the other's.
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Client => "talkpath client 1",
-            Self::Server => "talkpath server 1",
-        }
+/// How many bits there can be in `bytes`, by the alphabet that they keep to.
+fn max_bits(bytes: &[u8]) -> usize {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
+    if bytes.iter().all(u8::is_ascii_hexdigit) {
+        bytes.len() * 4
+    } else if bytes.iter().all(is_base64) {
+        bytes.iter().filter(|byte| **byte != b'=').count() * 6
+    } else {
+        bytes.len() * 8
     }
 }
 
-/// 128 bits, the least that is called strong (RFC 4086 §8.2 names the same figure for high security).
-const MIN_KEY_BYTES: usize = 16;
+/// The least that is called strong (RFC 4086 §8.2 names the same figure for high security).
+const MIN_BITS: usize = 128;
+/// Sets these keys apart from those that other programs make of the same words.
+const SALT: &[u8] = b"talkpath key of serve, 8";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_mac_is_that_of_rfc_4231() {
-        // RFC 4231 §4.3, test case 2: key "Jefe", data "what do ya want for nothing?".
-        let mut mac = Hmac::<Sha256>::new_from_slice(b"Jefe").unwrap();
-        mac.update(b"what do ya want for nothing?");
-        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        assert_eq!(to_hex(&mac.finalize().into_bytes()), expected);
+    fn a_short_key_is_refused_with_its_bits() {
+        for (bytes, bits) in [
+            (&b"  short  "[..], 30),
+            (b"0123456789abcdef", 64),
+            (b"0123456789abcdef0123456789abcde", 124),
+            (b"MTIzNDU2Nzg5MDEyMzQ1", 120),
+            (b"four word s", 88),
+            (b"", 0),
+        ] {
+            assert_eq!(Key::new(bytes).unwrap_err(), ShortKey { bits }, "{}", String::from_utf8_lossy(bytes));
+        }
+        let why = Key::new(b"abc").unwrap_err().to_string();
+        assert!(why.contains("12 bits") && why.contains("/dev/urandom") && why.contains("spaces"), "{why}");
     }
 
     #[test]
-    fn a_proof_holds_for_its_key_side_and_nonces_only() {
-        let key = Key::new(b"0123456789abcdef\n").unwrap();
-        let proof = key.proof(Side::Client, "aa", "bb");
-        assert!(key.accepts(&proof, Side::Client, "aa", "bb"));
-        assert!(!key.accepts(&proof, Side::Server, "aa", "bb"));
-        assert!(!key.accepts(&proof, Side::Client, "bb", "aa"));
-        assert!(!key.accepts(&proof[2..], Side::Client, "aa", "bb"));
-        assert!(!Key::new(b"another key of 16").unwrap().accepts(&proof, Side::Client, "aa", "bb"));
+    fn keys_in_hexadecimal_base64_and_bytes_and_passphrases_are_taken_and_differ() {
+        let keys = [
+            &b"0123456789abcdef0123456789abcdef\n"[..],
+            b"MDEyMzQ1Njc4OWFiY2RlZg==",
+            b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x90\xa0\xb0\xc0\xd0\xe0\xf0",
+            b"correct horse battery staple",
+        ];
+        let made = keys.map(|key| *Key::new(key).unwrap().psk());
+        for (index, key) in made.iter().enumerate() {
+            assert!(made[..index].iter().all(|other| other != key));
+        }
+        assert_eq!(made[0], *Key::new(b" 0123456789abcdef0123456789abcdef").unwrap().psk());
     }
 
+    /// Argon2id with 19 MiB, two passes and one lane, by the reference implementation in C (argon2-cffi 25.1,
+    /// `hash_secret_raw`).
     #[test]
-    fn a_short_key_is_refused() {
-        assert_eq!(Key::new(b"  short  ").unwrap_err(), ShortKey { length: 5 });
+    fn a_passphrase_is_hashed_as_the_reference_implementation_does() {
+        let key = Key::new(b"correct horse battery staple").unwrap();
+        assert_eq!(talkpath_kernel::hex::to_hex(key.psk()), REFERENCE);
     }
+
+    const REFERENCE: &str = "84b49d2886b7ef8fec00ef7c4121da9e62542f0878d9b6748a126c4801fb6a5b";
 }

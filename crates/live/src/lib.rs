@@ -20,6 +20,7 @@
 mod client;
 mod key;
 mod protocol;
+mod seal;
 mod server;
 
 pub use client::{LiveArena, LiveOptions};

@@ -2,10 +2,9 @@
 //!
 //! ```text
 //!  client                                        server
-//!  hello {version, nonce, filling}      ─►               (silent before; the hello is as long as any answer)
-//!                                       ◄─  challenge {nonce}        only with a key
-//!  proof {hmac}                         ─►
-//!                                       ◄─  welcome {proof, limits}
+//!  hello {version, opening, filling}    ─►               (silent before; the hello is as long as any answer)
+//!                                       ◄─  welcome {answer}
+//!       with a key, all that follows is sealed (seal.rs)
 //!  session {flows, duration, ...}       ─►
 //!                                       ◄─  ready {a secret and a token for each flow}
 //!  probe                                ─►  ◄─  probe {received, sent}     several times, for the clocks
@@ -31,10 +30,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use talkpath_kernel::clock::monotonic;
+use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::log::Chunk;
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::udp_drops::UdpDrops;
+
+use crate::seal::Seal;
 
 /// What the client says; `hello` and `data` open a connection.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,8 +47,10 @@ pub(crate) enum Request {
     Hello {
         /// [`VERSION`].
         version: u32,
-        /// 16 random bytes in hexadecimal.
-        nonce: String,
+        /// The first word of the handshake (seal.rs) in hexadecimal; empty without a key. A server of a version
+        /// up to 7 finds a nonce here, and so can say which version it speaks.
+        #[serde(rename = "nonce")]
+        opening: String,
         /// Makes the line at least [`HELLO_SIZE`] long.
         filling: String,
     },
@@ -53,11 +58,6 @@ pub(crate) enum Request {
     Data {
         /// The flow's secret, in hexadecimal.
         secret: String,
-    },
-    /// Answers a challenge.
-    Proof {
-        /// HMAC, in hexadecimal.
-        proof: String,
     },
     /// Describes the run.
     Session(SessionSpec),
@@ -88,15 +88,10 @@ pub(crate) enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// A key is needed.
-    Challenge {
-        /// 16 random bytes in hexadecimal.
-        nonce: String,
-    },
     /// The client is in.
     Welcome {
-        /// The server's own proof, if there is a key.
-        proof: Option<String>,
+        /// The server's word of the handshake (seal.rs), if there is a key.
+        answer: Option<String>,
     },
     /// No.
     Refused {
@@ -164,6 +159,21 @@ pub(crate) struct Admission {
     pub(crate) secret: String,
     /// What datagrams carry.
     pub(crate) token: u32,
+    /// With what they are tagged, 32 random bytes in hexadecimal; absent without a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tag_key: Option<String>,
+}
+
+impl Admission {
+    /// With what the flow's datagrams are tagged, if they are; `None` if that is not as it must be in a session
+    /// that is or `is_sealed` not.
+    pub(crate) fn tag_key(&self, is_sealed: bool) -> Option<Option<TagKey>> {
+        match (&self.tag_key, is_sealed) {
+            (Some(key), true) => from_hex::<32>(key).map(|key| Some(TagKey(key))),
+            (None, false) => Some(None),
+            _ => None,
+        }
+    }
 }
 
 /// Why a control connection ended.
@@ -178,6 +188,12 @@ pub(crate) enum ControlError {
     /// Answers wait, and it took none of them in time.
     #[error("read no answers for {0} s")]
     Unread(u64),
+    /// The session took longer than the server allows.
+    #[error("took too long: {0}")]
+    Overtime(String),
+    /// What came does not bear the other end's seal.
+    #[error("sent what is not sealed with the key: somebody changed it on the way")]
+    Unsealed,
     /// What came is not this protocol.
     #[error("sent what is not talkpath's protocol: {0:?}")]
     Garbage(String),
@@ -189,6 +205,10 @@ pub(crate) enum ControlError {
 /// One end of a control connection that reads `In`.
 pub(crate) struct Control<In> {
     stream: TcpStream,
+    /// What those who hold a key seal with.
+    seal: Option<Seal>,
+    /// What came sealed and is not a whole piece yet.
+    sealed: Vec<u8>,
     unread: Unread,
     unsent: VecDeque<u8>,
     /// The socket has no room for what is unsent.
@@ -209,7 +229,21 @@ impl<In: DeserializeOwned> Control<In> {
         stream.set_nodelay(true)?;
         let heard_ns = monotonic();
         let (unread, unsent) = (Unread::default(), VecDeque::new());
-        Ok(Self { stream, unread, unsent, is_blocked: false, line_limit, heard_ns, reads: PhantomData })
+        let (seal, sealed) = (None, Vec::new());
+        let (is_blocked, reads) = (false, PhantomData);
+        Ok(Self { stream, seal, sealed, unread, unsent, is_blocked, line_limit, heard_ns, reads })
+    }
+
+    /// From now on all is sealed, both ways.
+    pub(crate) fn start_sealing(&mut self, seal: Seal) {
+        self.seal = Some(seal);
+        let came = std::mem::take(&mut self.unread);
+        self.sealed.extend_from_slice(came.bytes());
+    }
+
+    /// Whether all is sealed.
+    pub(crate) const fn is_sealed(&self) -> bool {
+        self.seal.is_some()
     }
 
     /// The socket below.
@@ -249,8 +283,14 @@ impl<In: DeserializeOwned> Control<In> {
     /// # Errors
     /// [`ControlError::Io`] or [`ControlError::Closed`].
     pub(crate) fn send(&mut self, message: &impl Serialize) -> Result<(), ControlError> {
-        serde_json::to_writer(&mut self.unsent, message).map_err(io::Error::from)?;
-        self.unsent.push_back(b'\n');
+        if let Some(seal) = &mut self.seal {
+            let mut line = serde_json::to_vec(message).map_err(io::Error::from)?;
+            line.push(b'\n');
+            seal.seal(&line, &mut self.unsent).map_err(io::Error::other)?;
+        } else {
+            serde_json::to_writer(&mut self.unsent, message).map_err(io::Error::from)?;
+            self.unsent.push_back(b'\n');
+        }
         self.flush()
     }
 
@@ -278,7 +318,7 @@ impl<In: DeserializeOwned> Control<In> {
                 Ok(0) => return Err(ControlError::Closed),
                 Ok(count) => {
                     self.heard_ns = monotonic();
-                    self.unread.append(&buffer[..count]);
+                    self.take(&buffer[..count])?;
                     if let Some(message) = self.parse()? {
                         return Ok(Some(message));
                     }
@@ -321,6 +361,20 @@ impl<In: DeserializeOwned> Control<In> {
             }
         }
         Err(ControlError::Silent(seconds))
+    }
+
+    /// Takes in what came, out of its seal if there is one.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), ControlError> {
+        let Some(seal) = &mut self.seal else {
+            self.unread.append(bytes);
+            return Ok(());
+        };
+        self.sealed.extend_from_slice(bytes);
+        let unread = &mut self.unread;
+        let opened = seal.open(&self.sealed, |piece| unread.append(piece));
+        let count = opened.map_err(|_| ControlError::Unsealed)?;
+        self.sealed.drain(..count);
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), ControlError> {
@@ -414,8 +468,8 @@ impl Unread {
 }
 
 /// The hello, filled up to [`HELLO_SIZE`].
-pub(crate) fn hello(version: u32, nonce: &str) -> Request {
-    Request::Hello { version, nonce: nonce.to_owned(), filling: ".".repeat(HELLO_SIZE) }
+pub(crate) fn hello(version: u32, opening: &str) -> Request {
+    Request::Hello { version, opening: opening.to_owned(), filling: ".".repeat(HELLO_SIZE) }
 }
 
 fn reset_is_closed(error: io::Error) -> ControlError {
@@ -432,7 +486,7 @@ fn garbage(bytes: &[u8]) -> ControlError {
 }
 
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send.
@@ -447,6 +501,10 @@ pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
 /// Either end takes the other for dead after this many seconds of silence; on a path with heavy loss the
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
+
+/// The slowest that a report comes: a row takes some 40 B, so this is 64 kbps (chosen: slower lines carry no
+/// call that could be measured).
+pub(crate) const ROWS_PER_S: u64 = 200;
 
 #[cfg(test)]
 mod tests {

@@ -7,25 +7,28 @@
 mod bind;
 mod datagrams;
 mod handshake;
+mod origin;
+mod places;
 mod session;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::SharedEnd;
 use talkpath_kernel::file::check_folder;
 use talkpath_kernel::spec::FlowSpec;
-use talkpath_kernel::threads::{Scheduling, try_real_time};
+use talkpath_kernel::threads::{Punctuality, try_real_time};
 use talkpath_kernel::wire::Secret;
 
 use crate::key::Key;
 
 use bind::DatagramSocket;
+use origin::Seats;
 
 /// How to serve.
 #[derive(Clone, Debug, Default)]
@@ -47,10 +50,11 @@ pub struct ServeOptions {
 /// What the server gives away at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sessions at a time.
+    /// Sessions at a time; one address has at most half of them.
     pub sessions: usize,
-    /// Connections that have not described a session yet; the oldest goes when one more comes. At most a
-    /// quarter of the descriptors that the process may have, so that strangers cannot take them all.
+    /// Connections that have not described a session yet. If one more comes, the address with the most loses
+    /// one. At most a quarter of the descriptors that the process may have, so that strangers cannot take them
+    /// all.
     pub strangers: usize,
     /// Flows of a session.
     pub flows: usize,
@@ -62,6 +66,10 @@ pub struct Limits {
     pub messages_per_s: u64,
     /// Duration and drain of a run together, seconds.
     pub duration_s: u64,
+    /// From the description of a session to its `go`, seconds.
+    pub prepare_s: u64,
+    /// What every session has after its run for its report, seconds; large reports have more.
+    pub report_s: u64,
     /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep; each takes some
     /// 40 B.
     pub rows: u64,
@@ -73,16 +81,19 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16 sessions of 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows each; 64
-    /// strangers; 256 MiB of files on their way, 4 GiB kept.
+    /// 16 sessions of 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows each; 1,024
+    /// strangers; 256 MiB of files on their way, 4 GiB kept. Until `go` a client has 30 s, in which ours
+    /// compares the clocks (1 s or four round trips) and registers its flows (5 s); after the run 60 s.
     fn default() -> Self {
         Self {
             sessions: 16,
-            strangers: 64,
+            strangers: 1024,
             flows: 64,
             rate_bps: 1_000_000_000,
             messages_per_s: MESSAGES_PER_S,
             duration_s: 3660,
+            prepare_s: 30,
+            report_s: 60,
             rows: 5_000_000,
             held_bytes: 256 << 20,
             kept_bytes: 4 << 30,
@@ -131,8 +142,8 @@ struct Shared {
     key: Option<Key>,
     limits: Limits,
     keep: Option<PathBuf>,
-    scheduling: Scheduling,
-    sessions: AtomicUsize,
+    punctuality: Punctuality,
+    seats: Seats,
     /// Memory that files on their way have.
     held_bytes: AtomicU64,
     /// Bytes of files that were kept.
@@ -170,7 +181,6 @@ impl Server {
         if let Some(folder) = &options.keep {
             check_folder(folder).map_err(|source| ServeError::Keep { folder: folder.clone(), source })?;
         }
-        let scheduling = if options.real_time { Scheduling::RealTime } else { Scheduling::Ordinary };
         if options.real_time {
             try_real_time().map_err(|source| ServeError::RealTime { source })?;
         }
@@ -181,12 +191,14 @@ impl Server {
         }
         let few = usize::try_from(descriptors::limit() / 4).unwrap_or(usize::MAX);
         let strangers = options.limits.strangers.min(few).max(1);
+        // Who has shown no key gets no processor for nothing.
+        let punctuality = Punctuality { real_time: options.real_time, spins: options.key.is_some() };
         let shared = Shared {
             key: options.key,
             limits: Limits { strangers, ..options.limits },
             keep: options.keep,
-            scheduling,
-            sessions: AtomicUsize::new(0),
+            punctuality,
+            seats: Seats::new(options.limits.sessions),
             held_bytes: AtomicU64::new(0),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
@@ -213,7 +225,11 @@ impl Server {
             for socket in &self.sockets {
                 scope.spawn(|| datagrams::serve(socket, &self.shared));
             }
-            handshake::serve_strangers(scope, &self.listeners, &self.sockets, &self.shared, stop, log);
+            let served =
+                handshake::serve_strangers(scope, &self.listeners, &self.sockets, &self.shared, stop, log);
+            if let Err(error) = served {
+                log(&format!("the server ends: it cannot watch its connections: {error}"));
+            }
             self.shared.stop.store(true, Ordering::Relaxed);
         });
     }

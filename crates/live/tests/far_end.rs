@@ -184,7 +184,7 @@ fn a_host_that_is_not_there_says_so() {
 #[test]
 fn a_key_must_be_the_same_at_both_ends() {
     undisturbed(|| {
-        let key = b"0123456789abcdef0123";
+        let key = b"0123456789abcdef0123456789abcdef";
         let server = Serving::at("127.0.0.1:0", Some(Key::new(key).unwrap()), Limits::default());
         let address = server.address.to_string();
         assert!(refusal(&address, None).contains("asks for a key"));
@@ -210,7 +210,7 @@ fn another_version_is_refused_with_both_numbers_in_less_than_was_sent() {
     writeln!(stream, "{hello}").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("version 7") && answer.contains("version 99"), "{answer}");
+    assert!(answer.contains("version 8") && answer.contains("version 99"), "{answer}");
     assert!(answer.len() < hello.len());
     let other = listener(|mut stream| {
         let _ = stream.write_all(b"{\"refused\":{\"why\":\"it speaks version 2 of the protocol\"}}\n");

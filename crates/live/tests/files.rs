@@ -2,17 +2,19 @@
 //! receiver was started with a folder for it.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
+use std::sync::atomic::AtomicBool;
+
 use crate::support::quiet::undisturbed;
 use crate::support::shared::{Folder, found};
-use crate::support::{Serving, down, run, scenario, voice};
-use talkpath_live::{Limits, ServeOptions};
+use crate::support::{Serving, down, run, run_with, scenario, voice};
+use talkpath_live::{Key, Limits, ServeOptions};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::Bytes;
 
 /// A file of `bytes` bytes over `transport`, in messages of `size`.
 fn file(name: &str, transport: &str, source: &str, bytes: u64, size: u64) -> Flow {
-    let header = Bytes::new(if transport == "udp" { 8 } else { 0 });
+    let header = Bytes::new(if transport == "udp" { 16 } else { 0 });
     let workload = WorkloadConfig::File {
         source: source.to_owned(),
         bytes: Bytes::new(bytes),
@@ -91,4 +93,16 @@ fn bulk_over_udp_is_sent_as_the_socket_takes_it() {
                 && record.flows[0].counters.cwnd_packets_mean.is_none()
         );
     });
+}
+
+#[test]
+fn a_file_over_udp_is_intact_with_a_key() {
+    let folder = Folder::new("keyed");
+    let source = folder.file("talk.wav", 50_000);
+    let key = || Key::new(b"0123456789abcdef0123456789abcdef").unwrap();
+    let server = Serving::at("127.0.0.1:0", Some(key()), Limits::default());
+    let flows = vec![file("f", "udp", &source, 50_000, 1400)];
+    let record =
+        run_with(server.address, &scenario(500, flows), Some(key()), &AtomicBool::new(false)).unwrap();
+    assert_eq!(found(&record, "f").intact, Some(true));
 }

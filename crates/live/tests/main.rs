@@ -2,10 +2,12 @@
 //!
 //! One program for the whole folder: each further one would be linked by itself.
 
+mod door;
 mod far_end;
 mod files;
 mod guests;
 mod loopback;
 mod namespaces;
+mod sealed;
 mod strangers;
 mod support;

@@ -37,5 +37,5 @@ pub use model::{
 };
 pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
 pub use preset::{Preset, preset, presets};
-pub use quantity::parse_duration;
+pub use quantity::{parse_duration, parse_rate};
 pub use schema::schema;

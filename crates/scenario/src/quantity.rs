@@ -192,8 +192,21 @@ pub(crate) fn parse(text: &str, measures: &[Measure]) -> Result<Amount, Problem>
 /// What was found and what would be right, in one line.
 pub fn parse_duration(text: &str, most: Duration) -> Result<Duration, String> {
     let measure = Measure { dimension: Dimension::Duration, least: 0, most: most.as_nanos() };
+    parse_line(text, measure).map(Duration::from_nanos)
+}
+
+/// Reads a rate as scenario files have it, `"10 Mbps"`, of at least 1 bps.
+///
+/// # Errors
+/// As [`parse_duration`].
+pub fn parse_rate(text: &str) -> Result<Rate, String> {
+    let measure = Measure { dimension: Dimension::Rate, least: 1, most: u64::MAX };
+    parse_line(text, measure).map(Rate::from_bps)
+}
+
+fn parse_line(text: &str, measure: Measure) -> Result<u64, String> {
     match parse(text, &[measure]) {
-        Ok(amount) => Ok(Duration::from_nanos(amount.count)),
+        Ok(amount) => Ok(amount.count),
         Err(Problem { message, help: None }) => Err(message),
         Err(Problem { message, help: Some(help) }) => Err(format!("{message}; {help}")),
     }

@@ -1,5 +1,6 @@
 //! `talkpath serve`: the far end of live runs.
 
+use chrono::{SecondsFormat, Utc};
 use talkpath_kernel::descriptors::raise_descriptor_limit;
 use talkpath_live::{Limits, ServeError, ServeOptions, Server};
 
@@ -11,25 +12,54 @@ use crate::terminal::Terminal;
 
 /// Serves until Ctrl-C, which is how it is meant to end.
 pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
-    let key = args.key_file.as_deref().map(read_key).transpose()?;
-    if key.is_none() && !args.open {
-        terminal.warning(
-            "everybody who can reach this port is served; --key-file FILE restricts it, --open means it",
-        );
+    if args.key_file.is_none() && !args.open {
+        refuse_to_guess(args)?;
+        terminal.warning("every user of this host is served; --key-file FILE restricts it, --open means it");
     }
+    let key = args.key_file.as_deref().map(read_key).transpose()?;
     let stop = interrupt::install()?;
     raise_descriptor_limit();
     let options = ServeOptions {
         bind: args.bind.clone(),
         key,
-        limits: Limits::default(),
+        limits: limits(args),
         keep: args.keep.clone(),
         real_time: args.real_time,
     };
     let server = Server::bind(options).map_err(|why| unavailable(&why))?;
     terminal.result(&format!("listening on {}\n", server.local_addr()))?;
-    server.run_logged(&stop, &|line| terminal.note(line));
+    server.run_logged(&stop, &|line| {
+        let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+        terminal.note(&format!("{time} {line}"));
+    });
     Ok(())
+}
+
+/// Without a key and without `--open`, only programs of this host are served.
+fn refuse_to_guess(args: &ServeArgs) -> Result<(), Failure> {
+    let beyond = args.bind.iter().find(|address| !address.ip().to_canonical().is_loopback());
+    let where_to = match (beyond, args.bind.is_empty()) {
+        (Some(address), _) => address.to_string(),
+        (None, true) => "every address of this host".to_owned(),
+        (None, false) => return Ok(()),
+    };
+    Err(Failure::Usage(format!(
+        "who may be served on {where_to}? Add --key-file FILE for those who hold the key in FILE (to make one: \
+         head -c 32 /dev/urandom | base64 > FILE), --open for everybody who can reach the port, or \
+         --bind 127.0.0.1:7160 for this host alone"
+    )))
+}
+
+fn limits(args: &ServeArgs) -> Limits {
+    let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    Limits {
+        sessions: number(args.max_sessions),
+        flows: number(args.max_flows),
+        rate_bps: args.max_rate.as_bps(),
+        messages_per_s: args.max_packets,
+        duration_s: args.max_duration.as_nanos() / 1_000_000_000,
+        ..Limits::default()
+    }
 }
 
 fn unavailable(why: &ServeError) -> Failure {

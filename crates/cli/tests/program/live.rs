@@ -306,6 +306,60 @@ fn a_server_ends_with_ctrl_c() {
     assert!(said.contains("--key-file"), "{said}");
 }
 
+#[test]
+fn beyond_loopback_a_server_wants_to_know_whom_to_serve() {
+    let bench = Bench::new();
+    for (bind, named) in
+        [(None, "every address"), (Some("0.0.0.0:0"), "0.0.0.0:0"), (Some("127.0.0.1:0,[::]:0"), "[::]:0")]
+    {
+        let bind = bind.map_or(vec![], |bind| vec!["--bind", bind]);
+        let arguments = [&["serve"][..], &bind].concat();
+        bench
+            .run(&arguments)
+            .fails(2, &[named, "--key-file FILE", "/dev/urandom", "--open", "--bind 127.0.0.1"]);
+    }
+}
+
+#[test]
+fn the_bounds_of_a_server_are_set_on_the_command_line_and_its_log_has_a_line_a_session() {
+    let bench = Bench::new();
+    let down = CALL.replace("echo = true }", "echo = true }\ndirection = \"down\"");
+    bench.file("call.toml", CALL);
+    bench.file("down.toml", &down);
+    bench.file("two.toml", format!("{CALL}\n{}", CALL.split_once("\n\n").unwrap().1.replace("call", "chat")));
+    let bounds =
+        ["--max-flows", "1", "--max-rate", "130 kbps", "--max-packets", "40", "--max-duration", "5 s"];
+    let faster = r#"flow.call.workload={ kind = "cbr", rate = "70 kbps", size = "160 B", echo = true }"#;
+    let mut served = Served::start(&bench, &[&["--open", "--max-sessions", "1"], &bounds[..]].concat());
+    let to = |scenario| ["run", scenario, "--to", &served.address, "--set", "drain=200 ms"];
+    for (arguments, says) in [
+        ([&to("two.toml")[..], &[]].concat(), "2 flows; this server takes 1 to 1"),
+        ([&to("call.toml")[..], &["--set", faster]].concat(), "140000 bps"),
+        ([&to("down.toml")[..], &[]].concat(), "at most 40 a second"),
+        ([&to("call.toml")[..], &["--set", "duration=5 s"]].concat(), "this server takes 5 s"),
+    ] {
+        bench.run(&arguments).fails(2, &[says]);
+    }
+    bench.run(&to("call.toml")).succeeds();
+    interrupt(&served.child);
+    served.child.wait().unwrap();
+    let mut log = String::new();
+    served.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 5, "four were refused and one had its session: {log}");
+    for line in &lines {
+        let (time, rest) = line.split_once(' ').unwrap();
+        assert!(
+            chrono::DateTime::parse_from_rfc3339(time).is_ok() && rest.starts_with("127.0.0.1:"),
+            "{line}"
+        );
+    }
+    assert!(lines[4].contains("session of 1 flow"), "{log}");
+    assert!(lines[4].contains("received 50 datagrams, sent 50; ended"), "{log}");
+    bench.run(&["serve", "--open", "--max-sessions", "0"]).fails(2, &["from 1"]);
+    bench.run(&["serve", "--open", "--max-rate", "20"]).fails(2, &["without a unit"]);
+}
+
 /// A control connection with a session of `flows` TCP flows upwards, running, and the opening lines of its
 /// flows.
 fn session_of_streams(address: &str, flows: usize) -> (BufReader<TcpStream>, Vec<String>) {

@@ -4,7 +4,9 @@
 use talkpath_transport::TransportKind;
 use talkpath_transport::dccp::codec::{Carrier, decode};
 
+use super::place::EndPlace;
 use crate::spec::FlowSpec;
+use crate::tag::Tagger;
 use crate::wire::{FILE_HEADER, filling, read_header, write_header};
 
 /// The message that a datagram of a flow over `transport` carries, header and all; `None` if it carries none,
@@ -20,12 +22,14 @@ pub fn message_in(transport: TransportKind, datagram: &[u8]) -> Option<&[u8]> {
 /// Makes the bytes of messages that leave.
 pub(super) struct Outgoing {
     token: u32,
+    tagger: Option<Tagger>,
     bytes: Vec<u8>,
 }
 
 impl Outgoing {
-    pub(super) const fn new(token: u32) -> Self {
-        Self { token, bytes: Vec::new() }
+    pub(super) fn new(place: &EndPlace) -> Self {
+        let tagger = place.tag_key.map(|key| Tagger::new(key, place.is_client));
+        Self { token: place.token, tagger, bytes: Vec::new() }
     }
 
     /// What this flow's messages carry.
@@ -46,13 +50,26 @@ impl Outgoing {
             room.iter_mut().zip(content).for_each(|(to, from)| *to = *from);
         }
         write_header(&mut self.bytes, self.token, seq);
+        if let Some(tagger) = &self.tagger {
+            tagger.seal(&mut self.bytes);
+        }
         &self.bytes
+    }
+
+    /// The other end's message, made this end's: what comes back is no copy of what was sent.
+    pub(super) fn echo<'a>(&self, message: &'a mut [u8]) -> &'a [u8] {
+        if let Some(tagger) = &self.tagger {
+            tagger.seal(message);
+        }
+        message
     }
 }
 
 /// Identifies the messages that arrive, and counts each once.
 pub(super) struct Incoming {
     token: u32,
+    /// Checks the other end's.
+    tagger: Option<Tagger>,
     /// One more than the largest sequence number that the workload can reach: what claims more is no message.
     bound: u64,
     expected: u64,
@@ -62,12 +79,16 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) const fn new(token: u32, bound: u64) -> Self {
-        Self { token, bound, expected: 0, seen: Vec::new(), unique: 0 }
+    pub(super) fn new(place: &EndPlace, bound: u64) -> Self {
+        let tagger = place.tag_key.map(|key| Tagger::new(key, !place.is_client));
+        Self { token: place.token, tagger, bound, expected: 0, seen: Vec::new(), unique: 0 }
     }
 
     /// The number of the message that `payload` is; `None` if it is none of this flow's.
     pub(super) fn number_in(&self, spec: &FlowSpec, payload: &[u8]) -> Option<u64> {
+        if self.tagger.as_ref().is_some_and(|tagger| !tagger.accepts(payload)) {
+            return None;
+        }
         let seq = read_header(payload, self.token, self.expected)?;
         let is_whole = spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
         (is_whole && seq < self.bound).then_some(seq)

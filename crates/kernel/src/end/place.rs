@@ -2,6 +2,8 @@
 
 use talkpath_units::Seed;
 
+use crate::tag::TagKey;
+
 /// Which end of which flow.
 #[derive(Clone, Copy, Debug)]
 pub struct EndPlace {
@@ -13,6 +15,8 @@ pub struct EndPlace {
     pub is_client: bool,
     /// What the flow's datagrams carry.
     pub token: u32,
+    /// With what they are tagged, if they are.
+    pub tag_key: Option<TagKey>,
     /// Draws what our own transports draw.
     pub seed: Seed,
 }

@@ -122,7 +122,7 @@ impl Channel for UdpChannel {
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
         let message = write.message;
         let echoed = match self.role {
-            Role::Echo => self.received.bytes_of(message.seq, message.size),
+            Role::Echo => self.received.bytes_of(message.seq, message.size).map(|it| self.outgoing.echo(it)),
             Role::Sender(_) | Role::Receiver => None,
         };
         let payload = match echoed {
@@ -289,11 +289,11 @@ impl UdpChannel {
             role,
             clock,
             route: None,
-            outgoing: Outgoing::new(place.token),
+            outgoing: Outgoing::new(place),
             sent: 0,
             refusals: BTreeMap::new(),
             received: ReceivedDatagrams {
-                messages: Incoming::new(place.token, bound),
+                messages: Incoming::new(place, bound),
                 unread: None,
                 bytes: Vec::new(),
                 message_in_bytes: None,
@@ -306,9 +306,9 @@ impl UdpChannel {
 
 impl ReceivedDatagrams {
     /// The bytes of message `seq`, which has `size` bytes, if the latest datagram carried it.
-    fn bytes_of(&self, seq: u64, size: Bytes) -> Option<&[u8]> {
+    fn bytes_of(&mut self, seq: u64, size: Bytes) -> Option<&mut [u8]> {
         let size = usize::try_from(size.get()).ok()?;
-        self.bytes.get(..size).filter(|_| self.message_in_bytes == Some(seq))
+        self.bytes.get_mut(..size).filter(|_| self.message_in_bytes == Some(seq))
     }
 
     /// The next message that waits in the socket, if this end reads the socket by itself.
@@ -363,7 +363,14 @@ mod tests {
             start_ns: 0,
             file: None,
         };
-        let place = EndPlace { index: 0, is_sender: false, is_client: false, token: 7, seed: Seed::new(1) };
+        let place = EndPlace {
+            index: 0,
+            is_sender: false,
+            is_client: false,
+            token: 7,
+            tag_key: None,
+            seed: Seed::new(1),
+        };
         let host = HostClock::anchor();
         let mut channel = UdpChannel::new(&spec, &place, 100, host.run_from(host.now_ns()));
         let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());

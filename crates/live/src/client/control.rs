@@ -4,20 +4,19 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use talkpath_arena::offset::Probe;
-use talkpath_kernel::clock::HostClock;
-use talkpath_kernel::hex::to_hex;
+use talkpath_kernel::clock::{HostClock, monotonic};
 use talkpath_kernel::log::{Chunk, RowBudget};
 use talkpath_kernel::progress::EndProgress;
-use talkpath_kernel::random::random;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::wire::DEFAULT_PORT;
 use talkpath_scenario::Flow;
 
-use crate::key::{Key, Side};
+use crate::key::Key;
 use crate::protocol::{
-    ANSWER_LIMIT, Admission, Answer, Control, ControlError, Request, SILENCE_S, VERSION, hello,
+    ANSWER_LIMIT, Admission, Answer, Control, ControlError, ROWS_PER_S, Request, SILENCE_S, VERSION, hello,
 };
+use crate::seal::Opening;
 
 /// A server that has let us in.
 pub(super) struct ServerControl {
@@ -49,7 +48,7 @@ pub(super) struct ServerTotals {
 }
 
 impl ServerControl {
-    /// Hello, challenge, proof, welcome.
+    /// Hello and welcome, with which either end shows that it holds the key, if there is one.
     ///
     /// # Errors
     /// In one line for a person, with the host's name.
@@ -60,36 +59,21 @@ impl ServerControl {
         };
         let control = Control::new(stream, ANSWER_LIMIT).map_err(|error| format!("{name}: {error}"))?;
         let mut far = Self { control, name: name.to_owned(), address, local, asked: VecDeque::new() };
-        let nonce = random::<16>().map_err(|error| format!("no random numbers: {error}"))?;
-        let nonce = to_hex(&nonce);
-        match far.exchange(&hello(VERSION, &nonce)).map_err(|error| far.no_server(&error))? {
-            Answer::Welcome { .. } if key.is_some() => Err(format!(
+        let opening = key.map(Opening::new).transpose().map_err(|error| format!("no handshake: {error}"))?;
+        let word = opening.as_ref().map_or("", Opening::word);
+        match (far.exchange(&hello(VERSION, word)).map_err(|error| far.no_server(&error))?, opening) {
+            (Answer::Welcome { .. }, None) => Ok(far),
+            (Answer::Welcome { answer: None }, Some(_)) => Err(format!(
                 "{name} does not ask for a key, so it cannot show that it knows yours; leave the key out, or start it with one"
             )),
-            Answer::Welcome { .. } => Ok(far),
-            Answer::Challenge { nonce: theirs } => {
-                let Some(key) = key else {
-                    return Err(format!(
-                        "{name} asks for a key; give the one that it was started with (--key-file)"
-                    ));
-                };
-                far.prove(key, &nonce, &theirs)?;
+            (Answer::Welcome { answer: Some(answer) }, Some(opening)) => {
+                let seal = opening.finish(&answer).ok_or_else(|| {
+                    format!("{name} let us in without knowing the key: it is not the server meant")
+                })?;
+                far.control.start_sealing(seal);
                 Ok(far)
             }
-            other => Err(far.unexpected(other)),
-        }
-    }
-
-    fn prove(&mut self, key: &Key, nonce: &str, theirs: &str) -> Result<(), String> {
-        let proof = key.proof(Side::Client, nonce, theirs);
-        match self.exchange(&Request::Proof { proof }).map_err(|error| self.lost(&error))? {
-            Answer::Welcome { proof: Some(proof) } if key.accepts(&proof, Side::Server, nonce, theirs) => {
-                Ok(())
-            }
-            Answer::Welcome { .. } => {
-                Err(format!("{} let us in without knowing the key: it is not the server meant", self.name))
-            }
-            other => Err(self.unexpected(other)),
+            (other, _) => Err(far.unexpected(other)),
         }
     }
 
@@ -197,8 +181,8 @@ impl ServerControl {
                 Answer::Stopped { lateness_ns, drops } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops) });
                 }
-                // The answer to a question asked before.
-                Answer::Progress { .. } => {}
+                // The answer to a question asked before, of which there are not many.
+                Answer::Progress { .. } if self.asked.pop_front().is_some() => {}
                 other => return Err(self.unexpected(other)),
             }
         }
@@ -212,7 +196,12 @@ impl ServerControl {
         let flow = u32::try_from(index).unwrap_or(u32::MAX);
         self.control.send(&Request::Report { flow }).map_err(|error| self.lost(&error))?;
         let mut log = Chunk::default();
+        let begun = monotonic();
         loop {
+            let seconds = (monotonic() - begun) as u64 / 1_000_000_000;
+            if seconds > REPORT_S + log.row_count() / ROWS_PER_S {
+                return Err(format!("{} gave {} rows in {seconds} s", self.name, log.row_count()));
+            }
             match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
                 Answer::Rows(chunk) => {
                     if !budget.take(chunk.row_count()) {
@@ -230,6 +219,11 @@ impl ServerControl {
     pub(super) fn leave(mut self) {
         // It is over either way.
         let _ = self.control.send(&Request::Bye);
+    }
+
+    /// Whether both ends have shown that they hold the key.
+    pub(super) const fn is_sealed(&self) -> bool {
+        self.control.is_sealed()
     }
 
     pub(super) fn name(&self) -> &str {
@@ -265,7 +259,12 @@ impl ServerControl {
             ControlError::Silent(_) => {
                 format!("{name} takes connections but {error}; it is no talkpath server, or it hangs")
             }
-            ControlError::Unread(_) | ControlError::Io(_) => format!("{name}: {error}"),
+            ControlError::Unread(_)
+            | ControlError::Overtime(_)
+            | ControlError::Unsealed
+            | ControlError::Io(_) => {
+                format!("{name}: {error}")
+            }
         }
     }
 
@@ -294,6 +293,8 @@ fn printable(text: &str) -> String {
 /// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission
 /// among them.
 const ANSWER_S: u64 = 4;
+/// What a flow's report may take besides the time for its rows (chosen: as a server gives).
+const REPORT_S: u64 = 60;
 /// Exchanges before and after a run.
 const PROBES: u32 = 8;
 /// The least number of exchanges, however slow the path is.

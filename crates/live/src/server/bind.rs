@@ -66,7 +66,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     // A server that comes back finds its port although old connections linger in TIME-WAIT (RFC 9293 §3.6.1).
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    socket.listen(128)?;
+    // As many as the kernel allows (listen(2): net.core.somaxconn, 4096): a flood waits here in turn.
+    socket.listen(4096)?;
     Ok(socket.into())
 }
 

@@ -1,9 +1,9 @@
 //! The handshake: connections are strangers until they have described a session.
 //!
 //! ```text
-//!  accepted ─► hello ─► (challenge, proof) ─► welcome ─► session described ─► a thread of its own
+//!  accepted ─► hello ─► welcome ─► session described ─► a thread of its own
 //!     │          └─ or `data {secret}`: the stream goes to its flow
-//!     └─ two seconds for each step, a bounded number of strangers, the oldest leaves for the newest
+//!     └─ two seconds for each step, and a bounded number of places (places.rs)
 //! ```
 //!
 //! All strangers together take one thread, a bounded number of sockets and a few kB each. If the process has
@@ -12,25 +12,27 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::descriptors;
-use talkpath_kernel::hex::{from_hex, to_hex};
-use talkpath_kernel::random::random;
+use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::wire::Secret;
 
 use super::bind::DatagramSocket;
+use super::origin::Origin;
+use super::places::Places;
 use super::{Shared, session};
-use crate::key::{Key, Side};
 use crate::protocol::{
     Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, REQUEST_LIMIT, Request, VERSION,
 };
+use crate::seal;
 
 /// A connection that has not described a session.
 struct Stranger {
@@ -42,7 +44,6 @@ struct Stranger {
 
 enum Step {
     Hello,
-    Proof { client: String, server: String },
     Session,
 }
 
@@ -50,10 +51,26 @@ enum Step {
 enum Next {
     Stay(Stranger),
     Begin(Stranger, SessionSpec),
+    /// A flow's data connection, with its secret.
+    Join(Stranger, Secret),
     Gone,
 }
 
+/// Those who have not described a session, and what tells when one of them says something.
+struct Door {
+    epoll: OwnedFd,
+    /// The number of the next connection; listeners have the largest ones.
+    next: u64,
+    /// Those who have not shown who they are.
+    strangers: Places<Stranger>,
+    /// Those who were let in, and have yet to say for what.
+    welcomed: Places<Stranger>,
+}
+
 /// Accepts strangers and answers them until `stop`.
+///
+/// # Errors
+/// The system's, if it cannot watch sockets.
 pub(super) fn serve_strangers<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     listeners: &'env [TcpListener],
@@ -61,58 +78,157 @@ pub(super) fn serve_strangers<'scope, 'env>(
     shared: &'env Arc<Shared>,
     stop: &AtomicBool,
     log: &'env (dyn Fn(&str) + Sync),
-) {
-    let mut strangers: Vec<Stranger> = Vec::new();
+) -> io::Result<()> {
+    let mut door = Door::new(shared)?;
+    door.watch_listeners(listeners)?;
     let mut rest = Rest::default();
+    let mut next_sweep = 0;
     while !stop.load(Ordering::Relaxed) {
-        let open = if rest.is_over() { listeners } else { &[] };
-        wait(open, &strangers);
-        for listener in open {
-            if let Err(error) = admit(listener, &mut strangers, shared) {
-                rest.begin(&error, log);
+        if rest.ends() {
+            door.watch_listeners(listeners)?;
+        }
+        for number in door.wait()? {
+            if let Some(index) = listener_index(number) {
+                let Some(listener) = listeners.get(index) else { continue };
+                if let Err(error) = door.admit(listener)
+                    && !rest.is_on()
+                {
+                    rest.begin(&error, log);
+                    for listener in listeners {
+                        epoll::delete(&door.epoll, listener)?;
+                    }
+                }
+                continue;
+            }
+            match door.hear(number, shared) {
+                Next::Begin(Stranger { control, from, .. }, spec) => {
+                    scope.spawn(move || session::serve(control, from, spec, sockets, shared, log));
+                }
+                Next::Join(stranger, secret) => {
+                    shared.join_stream(stranger.control.into_stream(), &secret);
+                }
+                Next::Stay(_) | Next::Gone => {}
             }
         }
         let now = monotonic();
-        let mut staying = Vec::new();
-        for stranger in strangers.drain(..).filter(|stranger| stranger.deadline_ns > now) {
-            match hear(stranger, shared) {
-                Next::Stay(stranger) => staying.push(stranger),
-                Next::Gone => {}
-                Next::Begin(stranger, spec) => {
-                    let Stranger { control, from, .. } = stranger;
-                    scope.spawn(move || session::serve(control, from, spec, sockets, shared, log));
-                }
+        if now >= next_sweep {
+            next_sweep = now + SWEEP_NS;
+            let is_over = |stranger: &Stranger| stranger.deadline_ns <= now;
+            door.strangers.sweep(is_over);
+            door.welcomed.sweep(is_over);
+        }
+    }
+    Ok(())
+}
+
+impl Door {
+    fn new(shared: &Shared) -> io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            next: 0,
+            strangers: Places::new(shared.limits.strangers),
+            welcomed: Places::new(shared.limits.strangers.min(WELCOMED)),
+        })
+    }
+
+    fn watch_listeners(&self, listeners: &[TcpListener]) -> io::Result<()> {
+        for (index, listener) in (0..).zip(listeners) {
+            let number = EventData::new_u64(u64::MAX - index);
+            epoll::add(&self.epoll, listener, number, EventFlags::IN)?;
+        }
+        Ok(())
+    }
+
+    /// The numbers of those who have something to say, after at most 20 ms.
+    fn wait(&self) -> io::Result<Vec<u64>> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(events.iter().map(|event| event.data.u64()).collect()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes who waits at `listener`.
+    ///
+    /// # Errors
+    /// If there is no descriptor for one more.
+    fn admit(&mut self, listener: &TcpListener) -> io::Result<()> {
+        // A flood of connections must not take this thread from those that were accepted.
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let (stream, from) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if descriptors::are_exhausted(&error) => return Err(error),
+                // News of a connection that is gone already (accept(2)): others may wait behind it.
+                Err(_) => continue,
+            };
+            let Ok(control) = Control::new(stream, OPENING_LIMIT) else { continue };
+            let number = self.next;
+            self.next += 1;
+            let data = EventData::new_u64(number);
+            // Closing a socket ends its watch.
+            if epoll::add(&self.epoll, control.stream(), data, EventFlags::IN | EventFlags::RDHUP).is_ok() {
+                let deadline_ns = monotonic() + STEP_NS;
+                let stranger = Stranger { control, from, step: Step::Hello, deadline_ns };
+                self.strangers.insert(number, Origin::of(from.ip()), stranger);
             }
         }
-        strangers = staying;
+        Ok(())
+    }
+
+    /// What the connection of `number` has to say. Who stays is back in its place.
+    fn hear(&mut self, number: u64, shared: &Arc<Shared>) -> Next {
+        let waiting = self.strangers.remove(number).or_else(|| self.welcomed.remove(number));
+        let Some(stranger) = waiting else { return Next::Gone };
+        match hear(stranger, shared) {
+            Next::Stay(stranger) => {
+                let places = match stranger.step {
+                    Step::Session => &mut self.welcomed,
+                    Step::Hello => &mut self.strangers,
+                };
+                places.insert(number, Origin::of(stranger.from.ip()), stranger);
+                Next::Gone
+            }
+            next => {
+                // Another thread reads it from now on.
+                if let Next::Begin(stranger, _) | Next::Join(stranger, _) = &next {
+                    let _ = epoll::delete(&self.epoll, stranger.control.stream().as_fd());
+                }
+                next
+            }
+        }
     }
 }
 
-fn wait(listeners: &[TcpListener], strangers: &[Stranger]) {
-    let mut fds: Vec<PollFd<'_>> =
-        listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
-    fds.extend(strangers.iter().map(|stranger| PollFd::new(stranger.control.stream(), PollFlags::IN)));
-    let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+/// Which listener has `number`, if it is a listener's.
+fn listener_index(number: u64) -> Option<usize> {
+    usize::try_from(u64::MAX - number).ok().filter(|index| *index < MAX_LISTENERS)
 }
 
 /// The listeners' rest while the process has no descriptor for another connection.
 #[derive(Default)]
 struct Rest {
-    /// CLOCK_MONOTONIC of its end.
-    until_ns: i64,
-    is_said: bool,
+    /// CLOCK_MONOTONIC of its end; `None` if the listeners are watched.
+    until_ns: Option<i64>,
+    /// CLOCK_MONOTONIC of the last failure.
+    failed_ns: Option<i64>,
 }
 
 impl Rest {
-    fn is_over(&self) -> bool {
-        monotonic() >= self.until_ns
+    fn is_on(&self) -> bool {
+        self.until_ns.is_some()
     }
 
-    /// Begins, or goes on. A server that was short of descriptors a minute ago does not say so again.
+    /// Whether it ends now.
+    fn ends(&mut self) -> bool {
+        self.until_ns.take_if(|until| monotonic() >= *until).is_some()
+    }
+
+    /// Begins. A server that was short of descriptors a minute ago does not say so again.
     fn begin(&mut self, error: &io::Error, log: &(dyn Fn(&str) + Sync)) {
         let now = monotonic();
-        if !self.is_said || now - self.until_ns > QUIET_NS {
-            self.is_said = true;
+        if self.failed_ns.replace(now).is_none_or(|before| now - before > QUIET_NS) {
             let (what, how) = descriptors::shortage(error)
                 .unwrap_or_else(|| ("the kernel has no memory for a connection".to_owned(), String::new()));
             let how = if how.is_empty() { how } else { format!("; {how}") };
@@ -120,67 +236,43 @@ impl Rest {
                 "no new connections for now: {what} ({error}){how}; those that are open are served on"
             ));
         }
-        self.until_ns = now + REST_NS;
+        self.until_ns = Some(now + REST_NS);
     }
 }
 
-/// Takes who waits at `listener`.
-///
-/// # Errors
-/// If there is no descriptor for one more.
-fn admit(listener: &TcpListener, strangers: &mut Vec<Stranger>, shared: &Shared) -> io::Result<()> {
-    // At most as many as there are places: a flood of connections must not take this thread from the
-    // strangers that were accepted.
-    for _ in 0..shared.limits.strangers.max(1) {
-        let (stream, from) = match listener.accept() {
-            Ok(accepted) => accepted,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if descriptors::are_exhausted(&error) => return Err(error),
-            // News of a connection that is gone already (accept(2)): others may wait behind it.
-            Err(_) => continue,
-        };
-        let Ok(control) = Control::new(stream, OPENING_LIMIT) else { continue };
-        if strangers.len() >= shared.limits.strangers.max(1) {
-            strangers.remove(0);
-        }
-        strangers.push(Stranger { control, from, step: Step::Hello, deadline_ns: monotonic() + STEP_NS });
-    }
-    Ok(())
-}
-
+/// Reads what `stranger` said, message by message.
 fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
-    match stranger.control.receive() {
-        Ok(None) => Next::Stay(stranger),
-        Ok(Some(request)) => answer(stranger, request, shared),
-        // A server says nothing to who does not speak its language.
-        Err(
-            ControlError::Garbage(_)
-            | ControlError::Closed
-            | ControlError::Silent(_)
-            | ControlError::Unread(_)
-            | ControlError::Io(_),
-        ) => Next::Gone,
+    loop {
+        let next = match stranger.control.receive() {
+            Ok(None) => return Next::Stay(stranger),
+            Ok(Some(request)) => answer(stranger, request, shared),
+            // A server says nothing to who does not speak its language.
+            Err(
+                ControlError::Garbage(_)
+                | ControlError::Closed
+                | ControlError::Silent(_)
+                | ControlError::Unread(_)
+                | ControlError::Overtime(_)
+                | ControlError::Unsealed
+                | ControlError::Io(_),
+            ) => return Next::Gone,
+        };
+        match next {
+            // More may have come with it.
+            Next::Stay(it) => stranger = it,
+            next => return next,
+        }
     }
 }
 
 fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> Next {
     let step = std::mem::replace(&mut stranger.step, Step::Session);
     match (step, request) {
-        (Step::Hello, Request::Hello { version, nonce, filling }) if filling.len() >= HELLO_SIZE => {
-            hello(stranger, version, nonce, shared)
+        (Step::Hello, Request::Hello { version, opening, filling }) if filling.len() >= HELLO_SIZE => {
+            hello(stranger, version, &opening, shared)
         }
         (Step::Hello, Request::Data { secret }) => {
-            if let Some(secret) = from_hex::<16>(&secret) {
-                shared.join_stream(stranger.control.into_stream(), &Secret(secret));
-            }
-            Next::Gone
-        }
-        (Step::Proof { client, server }, Request::Proof { proof }) => {
-            let Some(key) = &shared.key else { return Next::Gone };
-            if !key.accepts(&proof, Side::Client, &client, &server) {
-                return refuse(stranger, "the key is not this server's");
-            }
-            welcome(stranger, Some((key, &client, &server)))
+            from_hex::<16>(&secret).map_or(Next::Gone, |secret| Next::Join(stranger, Secret(secret)))
         }
         (Step::Session, Request::Session(spec)) => Next::Begin(stranger, spec),
         (Step::Session, Request::Bye) => Next::Gone,
@@ -188,33 +280,28 @@ fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> Nex
     }
 }
 
-fn hello(mut stranger: Stranger, version: u32, nonce: String, shared: &Shared) -> Next {
+fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -> Next {
     if version != VERSION {
         let why = format!(
             "it speaks version {VERSION} of the protocol, this client version {version}; use the same talkpath at both ends"
         );
         return refuse(stranger, &why);
     }
-    if from_hex::<16>(&nonce).is_none() {
+    let (answer, seal) = match &shared.key {
+        None => (None, None),
+        Some(_) if opening.is_empty() => {
+            return refuse(stranger, "it asks for a key; give the one that it was started with (--key-file)");
+        }
+        Some(key) => match seal::answer(key, opening) {
+            Some((answer, seal)) => (Some(answer), Some(seal)),
+            None => return refuse(stranger, "the key is not this server's"),
+        },
+    };
+    if stranger.control.send(&Answer::Welcome { answer }).is_err() {
         return Next::Gone;
     }
-    if shared.key.is_none() {
-        return welcome(stranger, None);
-    }
-    let Ok(server) = random::<16>() else { return Next::Gone };
-    let server = to_hex(&server);
-    if stranger.control.send(&Answer::Challenge { nonce: server.clone() }).is_err() {
-        return Next::Gone;
-    }
-    stranger.step = Step::Proof { client: nonce, server };
-    stranger.deadline_ns = monotonic() + STEP_NS;
-    Next::Stay(stranger)
-}
-
-fn welcome(mut stranger: Stranger, key: Option<(&Key, &str, &str)>) -> Next {
-    let proof = key.map(|(key, client, server)| key.proof(Side::Server, client, server));
-    if stranger.control.send(&Answer::Welcome { proof }).is_err() {
-        return Next::Gone;
+    if let Some(seal) = seal {
+        stranger.control.start_sealing(seal);
     }
     stranger.control.set_line_limit(REQUEST_LIMIT);
     stranger.step = Step::Session;
@@ -230,6 +317,15 @@ fn refuse(mut stranger: Stranger, why: &str) -> Next {
 
 /// How long a stranger may take for each step.
 const STEP_NS: i64 = 2_000_000_000;
+/// How often those are dropped whose time is up.
+const SWEEP_NS: i64 = 20_000_000;
+/// The most that are accepted before those are heard who were (chosen).
+const ACCEPTED_AT_ONCE: usize = 64;
+/// The places of those who were let in, whose descriptions of a session take up to [`REQUEST_LIMIT`]: 64 MiB
+/// in all (chosen).
+const WELCOMED: usize = 256;
+/// No server has as many; numbers above are listeners'.
+const MAX_LISTENERS: usize = 1 << 16;
 /// How long the listeners rest if there is no descriptor for one more connection (chosen: a client that waits
 /// for a session to end does not notice it, and ten failing calls a second cost nothing).
 const REST_NS: i64 = 100_000_000;

@@ -9,14 +9,15 @@ use rustix::event::epoll;
 use socket2::Socket;
 use talkpath_flow::lateness_ns;
 use talkpath_kernel::alarm::Alarm;
-use talkpath_kernel::clock::{HostClock, RunClock};
+use talkpath_kernel::clock::{HostClock, RunClock, monotonic};
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd, apply_options, unforeseen_seed};
 use talkpath_kernel::file::keep;
 use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
-use talkpath_kernel::spec::{FlowSpec, SessionSpec};
+use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec};
+use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::threads::{pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::unsupported::lacks_congestion_control;
@@ -25,8 +26,9 @@ use talkpath_scenario::Receiver;
 use talkpath_units::{Duration, Histogram};
 
 use super::bind::DatagramSocket;
+use super::origin::Origin;
 use super::{Joinable, Limits, Shared};
-use crate::protocol::{Admission, Answer, Control, ControlError, Request, SILENCE_S};
+use crate::protocol::{Admission, Answer, Control, ControlError, ROWS_PER_S, Request, SILENCE_S};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
 pub(super) fn serve(
@@ -37,34 +39,31 @@ pub(super) fn serve(
     shared: &Arc<Shared>,
     log: &(dyn Fn(&str) + Sync),
 ) {
-    let seats = shared.limits.sessions;
-    let seat = shared
-        .sessions
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < seats).then_some(taken + 1));
-    if seat.is_err() {
-        let why = format!("all its {seats} sessions are taken; try again later");
-        let _ = control.send(&Answer::Busy { why });
-        log(&format!("{from}: refused, all sessions are taken"));
-        return;
-    }
+    let _seat = match shared.seats.take(Origin::of(from.ip())) {
+        Ok(seat) => seat,
+        Err(why) => {
+            let _ = control.send(&Answer::Busy { why: why.clone() });
+            return log(&format!("{from}: refused: {why}"));
+        }
+    };
     let checked =
         check(&spec, &shared.limits).and_then(|warnings| Ok((warnings, Held::take(&spec, shared)?)));
-    let outcome = match checked {
+    match checked {
         Err(Refusal { why, flow }) => {
-            let _ = control.send(&Answer::Refused { why: why.clone(), flow });
-            Err(format!("refused: {why}"))
+            log(&format!("{from}: refused: {why}"));
+            let _ = control.send(&Answer::Refused { why, flow });
         }
-        Ok((warnings, _held)) => Session::begin(&mut control, spec, (shared, sockets), &warnings)
-            .and_then(|session| {
-                log(&format!("{from}: session of {} flows", session.ends.len()));
-                session.serve(&mut control, shared, log)
-            })
-            .map_err(|error| error.to_string()),
-    };
-    shared.sessions.fetch_sub(1, Ordering::Relaxed);
-    match outcome {
-        Ok(()) => log(&format!("{from}: session over")),
-        Err(why) => log(&format!("{from}: session ended: {why}")),
+        Ok((warnings, _held)) => {
+            let session = match Session::begin(&mut control, spec, (shared, sockets), &warnings) {
+                Ok(session) => session,
+                Err(error) => return log(&format!("{from}: no session: the client {error}")),
+            };
+            let outcome = session.serve(&mut control, shared, log);
+            if let Err(ControlError::Overtime(why)) = &outcome {
+                let _ = control.send(&Answer::Refused { why: why.clone(), flow: None });
+            }
+            log(&format!("{from}: {}", session.summary(outcome.err().as_ref())));
+        }
     }
 }
 
@@ -185,8 +184,28 @@ struct Session<'a> {
     budget: Arc<RowBudget>,
     alarm: Arc<Alarm>,
     host: HostClock,
+    /// CLOCK_MONOTONIC of its beginning.
+    begun_ns: i64,
     sockets: &'a [Arc<DatagramSocket>],
     drops: DropCount,
+}
+
+/// Until when a part of a session must be over, whatever its client says meanwhile.
+struct Deadline {
+    /// CLOCK_MONOTONIC.
+    at_ns: i64,
+    why: String,
+}
+
+impl Deadline {
+    fn after(seconds: u64, why: impl FnOnce() -> String) -> Self {
+        let ns = i64::try_from(seconds.saturating_mul(1_000_000_000)).unwrap_or(i64::MAX);
+        Self { at_ns: monotonic().saturating_add(ns), why: why() }
+    }
+
+    fn check(&self) -> Result<(), ControlError> {
+        if monotonic() > self.at_ns { Err(ControlError::Overtime(self.why.clone())) } else { Ok(()) }
+    }
 }
 
 /// How serving ended.
@@ -221,6 +240,7 @@ impl<'a> Session<'a> {
             budget: RowBudget::new(shared.limits.rows),
             alarm: Arc::default(),
             host,
+            begun_ns: monotonic(),
             sockets,
             drops: DropCount::start(descriptors(sockets)),
             spec,
@@ -237,10 +257,15 @@ impl<'a> Session<'a> {
             let secret = Secret(random::<16>()?);
             let token = random_token()?;
             let seed = unforeseen_seed()?;
-            let place = EndPlace { index, is_sender: !flow.is_up, is_client: false, token, seed };
+            let tag_key = if shared.key.is_some() { Some(TagKey(random::<32>()?)) } else { None };
+            let place = EndPlace { index, is_sender: !flow.is_up, is_client: false, token, tag_key, seed };
             let end = SharedEnd::new(&session.spec, &flow, &place, Receiver::default(), &common);
             let end = Arc::new(end.receiving_file(shared.keep.is_some()));
-            admissions.push(Admission { secret: to_hex(&secret.0), token });
+            admissions.push(Admission {
+                secret: to_hex(&secret.0),
+                token,
+                tag_key: tag_key.map(|key| to_hex(&key.0)),
+            });
             session.ends.push(Arc::clone(&end));
             session.secrets.push(secret);
             let joinable = Joinable {
@@ -281,8 +306,10 @@ impl<'a> Session<'a> {
     }
 
     fn prepare(&self, control: &mut Control<Request>, shared: &Shared) -> Result<Option<i64>, ControlError> {
+        let seconds = shared.limits.prepare_s;
+        let deadline = Deadline::after(seconds, || format!("the run did not begin within {seconds} s"));
         loop {
-            match self.next(control, shared)? {
+            match self.next(control, shared, &deadline)? {
                 None | Some(Request::Bye) => return Ok(None),
                 Some(Request::Probe { number }) => self.answer_probe(control, number)?,
                 // Not before now, and not so late that the session would hold its place for nothing.
@@ -306,7 +333,7 @@ impl<'a> Session<'a> {
         let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
         let outcome = std::thread::scope(|scope| {
             if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.channel_kind().runs_here()) {
-                scope.spawn(|| pace_as(self.shared.scheduling, &self.ends, clock, &self.alarm, &stop));
+                scope.spawn(|| pace_as(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop));
             }
             if self.spec.flows.iter().any(|flow| !flow.transport.channel_kind().is_udp()) {
                 scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop));
@@ -329,9 +356,12 @@ impl<'a> Session<'a> {
         shared: &Shared,
         clock: RunClock,
     ) -> Result<Phase, ControlError> {
-        let limit = Duration::from_secs(shared.limits.duration_s + SILENCE_S);
+        let limit = Duration::from_secs(shared.limits.duration_s.saturating_add(SILENCE_S));
+        // A client that was told so has time to stop, and fetches its report.
+        let seconds = shared.limits.duration_s.saturating_add(3 * SILENCE_S);
+        let deadline = Deadline::after(seconds, || format!("the run did not end within {seconds} s"));
         loop {
-            match self.next(control, shared)? {
+            match self.next(control, shared, &deadline)? {
                 None | Some(Request::Bye) => return Ok(Phase::Over),
                 Some(Request::Stop) => return Ok(Phase::Stopped),
                 Some(Request::Ask) => {
@@ -391,8 +421,11 @@ impl<'a> Session<'a> {
         let drops = self.drops.finish(descriptors(self.sockets));
         let drops = if self.has_datagrams() { drops } else { UdpDrops::none() };
         control.send(&Answer::Stopped { lateness_ns: lateness_ns(&lateness), drops })?;
+        let rows = shared.limits.rows.saturating_sub(self.budget.left());
+        let seconds = shared.limits.report_s.saturating_add(rows / ROWS_PER_S);
+        let deadline = Deadline::after(seconds, || format!("the report was not fetched within {seconds} s"));
         loop {
-            match self.next(control, shared)? {
+            match self.next(control, shared, &deadline)? {
                 None | Some(Request::Bye) => return Ok(()),
                 Some(Request::Probe { number }) => self.answer_probe(control, number)?,
                 Some(Request::Report { flow }) => {
@@ -401,7 +434,7 @@ impl<'a> Session<'a> {
                         let end = end.lock();
                         for chunk in end.log.chunks() {
                             control.send(&Answer::Rows(Box::new(chunk)))?;
-                            drain(control, shared)?;
+                            drain(control, shared, &deadline)?;
                         }
                     }
                     control.send(&Answer::End)?;
@@ -419,8 +452,14 @@ impl<'a> Session<'a> {
     }
 
     /// The client's next request; `None` if the server stops.
-    fn next(&self, control: &mut Control<Request>, shared: &Shared) -> Result<Option<Request>, ControlError> {
+    fn next(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        deadline: &Deadline,
+    ) -> Result<Option<Request>, ControlError> {
         loop {
+            deadline.check()?;
             if shared.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -429,6 +468,36 @@ impl<'a> Session<'a> {
             }
             control.check_alive()?;
         }
+    }
+
+    /// What the session was, and what was moved, in a line of the log.
+    fn summary(&self, ended: Option<&ControlError>) -> String {
+        let (mut datagrams, mut bytes) = ([0, 0], [0, 0]);
+        for end in &self.ends {
+            let end = end.lock();
+            let progress = end.progress();
+            let moved = if end.spec.transport.channel_kind() == ChannelKind::Connection {
+                &mut bytes
+            } else {
+                &mut datagrams
+            };
+            for (sum, more) in moved.iter_mut().zip([progress.received, progress.sent]) {
+                *sum += more;
+            }
+        }
+        let seconds = (monotonic() - self.begun_ns) as f64 / 1e9;
+        let of_streams =
+            |bytes: u64| if bytes > 0 { format!(" and {bytes} B over TCP") } else { String::new() };
+        let ended = ended.map_or_else(|| "ended".to_owned(), |why| format!("broken off: the client {why}"));
+        let flows = if self.ends.len() == 1 { "flow" } else { "flows" };
+        format!(
+            "session of {} {flows}, {seconds:.1} s: received {} datagrams{}, sent {}{}; {ended}",
+            self.ends.len(),
+            datagrams[0],
+            of_streams(bytes[0]),
+            datagrams[1],
+            of_streams(bytes[1]),
+        )
     }
 
     fn has_datagrams(&self) -> bool {
@@ -463,8 +532,9 @@ pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]
 }
 
 /// Waits until the socket has taken what is queued, so that a report never piles up here.
-fn drain(control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
+fn drain(control: &mut Control<Request>, shared: &Shared, deadline: &Deadline) -> Result<(), ControlError> {
     while control.unsent() > 0 && !shared.stop.load(Ordering::Relaxed) {
+        deadline.check()?;
         // The client says nothing while it reads a report; what it says anyway is out of turn.
         if let Some(request) = control.receive_within(20)? {
             return Err(out_of_turn(&request));

@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 pub mod bridge;
+pub mod flood;
 pub mod quiet;
 pub mod raw;
 pub mod relay;
 pub mod shared;
+pub mod way;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A client that speaks the control protocol by hand, and so may do what ours never does.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -17,10 +17,16 @@ pub struct RawClient {
 impl RawClient {
     /// Connects and says hello. Its socket's buffers do not grow, so that some answers fill them.
     pub fn welcomed(server: SocketAddr) -> Self {
+        Self::welcomed_from(Ipv4Addr::LOCALHOST.into(), server)
+    }
+
+    /// The same from another address of this host.
+    pub fn welcomed_from(address: IpAddr, server: SocketAddr) -> Self {
         let version = version_of(server);
         let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).unwrap();
         socket.set_recv_buffer_size(128 * 1024).unwrap();
         socket.set_send_buffer_size(128 * 1024).unwrap();
+        socket.bind(&SocketAddr::new(address, 0).into()).unwrap();
         socket.connect(&server.into()).unwrap();
         let stream = TcpStream::from(socket);
         stream.set_nodelay(true).unwrap();
@@ -56,6 +62,14 @@ impl RawClient {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line:?}"))
+    }
+
+    /// The answer to a probe; `None` if the server has closed the connection.
+    pub fn probe(&mut self) -> Option<Value> {
+        writeln!(self.stream, "{{\"probe\":{{\"number\":1}}}}").ok()?;
+        let mut line = String::new();
+        self.lines.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        serde_json::from_str(&line).ok()
     }
 
     /// Repeats `line` and reads nothing, until the server has taken nothing for `patience` or has taken

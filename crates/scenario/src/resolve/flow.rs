@@ -361,8 +361,9 @@ const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);
 /// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
 const UDP_HEADERS: Bytes = Bytes::new(20 + 8);
 
-/// What a datagram of a file carries besides: the flow's token and a sequence number (docs/models/live.md).
-const FILE_HEADER: Bytes = Bytes::new(8);
+/// What a datagram of a file carries besides: the flow's token, a sequence number and a tag
+/// (docs/models/live.md).
+const FILE_HEADER: Bytes = Bytes::new(16);
 
 /// Messages of a file over UDP are no smaller, whatever the MTU: fragments are then the scenario's wish.
 const LEAST_MESSAGE: Bytes = Bytes::new(64);

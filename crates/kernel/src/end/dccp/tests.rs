@@ -52,7 +52,8 @@ impl Pair {
         let common = EndContext { clock, budget: RowBudget::new(1 << 16), alarm: Arc::default() };
         let ends = [true, false].map(|is_near| {
             let seed = Seed::new(u64::from(is_near));
-            let place = EndPlace { index: 0, is_sender: is_near, is_client: is_near, token: 7, seed };
+            let place =
+                EndPlace { index: 0, is_sender: is_near, is_client: is_near, token: 7, tag_key: None, seed };
             SharedEnd::new(session, &session.flows[0], &place, Receiver::default(), &common)
         });
         let sockets = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));

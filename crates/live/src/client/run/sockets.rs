@@ -40,6 +40,9 @@ impl Session<'_> {
             is_sender: flow.is_up,
             is_client: true,
             token: admission.token,
+            tag_key: admission.tag_key(far.is_sealed()).ok_or_else(|| {
+                far_end(format!("{} broke the protocol: a flow has no key for its datagrams", far.name()))
+            })?,
             seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
         };
         let common = EndContext { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };

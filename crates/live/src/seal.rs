@@ -1,0 +1,193 @@
+//! The encrypted, mutually authenticated control connection of those who hold a key: Noise NNpsk0 over X25519,
+//! ChaCha20-Poly1305 and SHA-256 (the Noise Protocol Framework, revision 34), by the crate `snow`.
+//!
+//! ```text
+//!  client                                   server
+//!  hello {version, opening: psk, e}  ─►     refuses who does not hold the key; a word that is repeated gets an
+//!                                           answer, and can do nothing with it
+//!                                    ◄─     welcome {answer: e, ee}      shows that the server holds the key
+//!  length (2 B), sealed bytes        ─►  ◄─ from here on, both ways: the lines of protocol.rs
+//! ```
+//!
+//! Each session has keys of its own, which the shared key alone does not give away later. The order of sealed
+//! pieces is part of their seal, so none can be left out, repeated or turned back.
+
+use snow::{Builder, HandshakeState, TransportState};
+use talkpath_kernel::hex::{from_hex, to_hex};
+
+use crate::key::Key;
+use crate::protocol::VERSION;
+
+/// A client's handshake under way.
+pub(crate) struct Opening {
+    state: HandshakeState,
+    word: String,
+}
+
+/// What the two ends' keys are good for after the handshake.
+pub(crate) struct Seal {
+    state: TransportState,
+    buffer: Vec<u8>,
+}
+
+impl Opening {
+    /// The client's first word.
+    ///
+    /// # Errors
+    /// If the system has no random numbers.
+    pub(crate) fn new(key: &Key) -> Result<Self, snow::Error> {
+        let prologue = prologue();
+        let mut state = builder(key, &prologue)?.build_initiator()?;
+        let mut word = [0; WORD_SIZE];
+        state.write_message(&[], &mut word)?;
+        Ok(Self { state, word: to_hex(&word) })
+    }
+
+    /// The word in hexadecimal.
+    pub(crate) fn word(&self) -> &str {
+        &self.word
+    }
+
+    /// The seal, if the server's `answer` shows that it holds the key.
+    pub(crate) fn finish(mut self, answer: &str) -> Option<Seal> {
+        self.state.read_message(&from_hex::<WORD_SIZE>(answer)?, &mut []).ok()?;
+        Seal::new(self.state)
+    }
+}
+
+/// The server's answer to a client's first word, and the seal; `None` if the client does not hold the key.
+pub(crate) fn answer(key: &Key, word: &str) -> Option<(String, Seal)> {
+    let prologue = prologue();
+    let mut state = builder(key, &prologue).ok()?.build_responder().ok()?;
+    state.read_message(&from_hex::<WORD_SIZE>(word)?, &mut []).ok()?;
+    let mut answer = [0; WORD_SIZE];
+    state.write_message(&[], &mut answer).ok()?;
+    Some((to_hex(&answer), Seal::new(state)?))
+}
+
+impl Seal {
+    fn new(state: HandshakeState) -> Option<Self> {
+        Some(Self { state: state.into_transport_mode().ok()?, buffer: vec![0; MAX_PIECE] })
+    }
+
+    /// Appends `plain`, sealed in pieces, to `sealed`.
+    ///
+    /// # Errors
+    /// After 2^64 pieces.
+    pub(crate) fn seal(&mut self, plain: &[u8], sealed: &mut impl Extend<u8>) -> Result<(), snow::Error> {
+        for piece in plain.chunks(MAX_PIECE - AUTHENTICATION_SIZE) {
+            let size = self.state.write_message(piece, &mut self.buffer)?;
+            // A piece has 16 bits of length by definition (Noise §3).
+            sealed.extend((size as u16).to_be_bytes());
+            sealed.extend(self.buffer[..size].iter().copied());
+        }
+        Ok(())
+    }
+
+    /// Gives the bytes of each whole piece in `sealed` to `take`, and says how many bytes of `sealed` that
+    /// were.
+    ///
+    /// # Errors
+    /// If a piece is not the one that the other end sealed next.
+    pub(crate) fn open(&mut self, sealed: &[u8], mut take: impl FnMut(&[u8])) -> Result<usize, snow::Error> {
+        let mut rest = sealed;
+        while let Some((&length, behind)) = rest.split_first_chunk::<2>()
+            && let Some((piece, behind)) = behind.split_at_checked(u16::from_be_bytes(length).into())
+        {
+            let size = self.state.read_message(piece, &mut self.buffer)?;
+            take(&self.buffer[..size]);
+            rest = behind;
+        }
+        Ok(sealed.len() - rest.len())
+    }
+}
+
+fn builder<'a>(key: &'a Key, prologue: &'a [u8]) -> Result<Builder<'a>, snow::Error> {
+    Builder::new(PATTERN.parse()?).prologue(prologue)?.psk(0, key.psk())
+}
+
+/// Both ends must mean the same protocol.
+fn prologue() -> Vec<u8> {
+    format!("talkpath control {VERSION}").into_bytes()
+}
+
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
+/// A public key and an authentication of nothing: either end's word.
+const WORD_SIZE: usize = 32 + AUTHENTICATION_SIZE;
+/// Of ChaCha20-Poly1305 (RFC 8439 §2.8).
+const AUTHENTICATION_SIZE: usize = 16;
+/// Of a sealed piece (Noise §3).
+const MAX_PIECE: usize = 65_535;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        Key::new(text.repeat(32).as_bytes()).unwrap()
+    }
+
+    fn pair() -> (Seal, Seal) {
+        let opening = Opening::new(&key("a")).unwrap();
+        let (word, server) = answer(&key("a"), opening.word()).unwrap();
+        (opening.finish(&word).unwrap(), server)
+    }
+
+    #[test]
+    fn who_does_not_hold_the_key_is_refused_by_either_end() {
+        let opening = Opening::new(&key("a")).unwrap();
+        assert!(answer(&key("b"), opening.word()).is_none(), "the server refuses the client");
+        // A false server that answers all the same.
+        let stranger = Opening::new(&key("b")).unwrap();
+        let (word, _) = answer(&key("b"), stranger.word()).unwrap();
+        assert!(opening.finish(&word).is_none(), "the client refuses the server");
+        for word in ["", "00", &"0".repeat(96), &"f".repeat(96), &"x".repeat(96)] {
+            assert!(answer(&key("a"), word).is_none(), "{word}");
+        }
+    }
+
+    #[test]
+    fn who_repeats_a_client_s_word_has_no_seal_that_fits() {
+        let opening = Opening::new(&key("a")).unwrap();
+        let (word, _) = answer(&key("a"), opening.word()).unwrap();
+        let mut client = opening.finish(&word).unwrap();
+        let again = Opening::new(&key("a")).unwrap();
+        let (_, mut server) = answer(&key("a"), again.word()).unwrap();
+        let mut sealed = Vec::new();
+        client.seal(b"\"stop\"\n", &mut sealed).unwrap();
+        assert!(server.open(&sealed, |_| panic!("it opened")).is_err());
+    }
+
+    #[test]
+    fn what_is_sealed_is_opened_in_any_cut_and_shows_nothing() {
+        let (mut client, mut server) = pair();
+        let plain: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+        let mut sealed = Vec::new();
+        client.seal(&plain, &mut sealed).unwrap();
+        assert!(!sealed.windows(8).any(|part| part == &plain[..8]));
+        let (mut opened, mut waiting) = (Vec::new(), Vec::new());
+        for part in sealed.chunks(999) {
+            waiting.extend_from_slice(part);
+            let count = server.open(&waiting, |piece| opened.extend_from_slice(piece)).unwrap();
+            waiting.drain(..count);
+        }
+        assert!(opened == plain && waiting.is_empty());
+    }
+
+    #[test]
+    fn a_piece_that_is_changed_left_out_repeated_or_turned_back_is_not_opened() {
+        let piece = |seal: &mut Seal| {
+            let mut sealed = Vec::new();
+            seal.seal(b"\"ask\"\n", &mut sealed).unwrap();
+            sealed
+        };
+        let opens = |seal: &mut Seal, sealed: &[u8]| seal.open(sealed, |_| {}).is_ok();
+        let (mut client, mut server) = pair();
+        let (first, second) = (piece(&mut client), piece(&mut client));
+        let mut changed = first.clone();
+        changed[5] ^= 1;
+        assert!(!opens(&mut server, &changed) && !opens(&mut server, &second), "changed, left out");
+        assert!(!opens(&mut client, &first), "turned back");
+        assert!(opens(&mut server, &first) && !opens(&mut server, &first), "repeated");
+    }
+}
