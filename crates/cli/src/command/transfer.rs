@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use talkpath_measure::summary::{FileSummary, Summary};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Setting, Source};
 
@@ -74,6 +75,7 @@ impl Transfer {
         let again = format!("{} run {}{}", program(), outcome.dir.file(SCENARIO).display(), place.flags());
         let way_on = format!("Log: {}\nAgain: {again}\n", outcome.dir.file(LOG).display());
         let table = run_table(&outcome.summary, &terminal::style());
+        let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));
         let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
         conclude(outcome, &table, &way_on, &demands, common, args.strict, terminal)
     }
@@ -100,6 +102,22 @@ impl Transfer {
         set.extend(args.demand.settings());
         set
     }
+}
+
+/// Of a file, a line a repetition: whether it arrived as it was sent.
+fn arrived(summary: &Summary) -> String {
+    let files = summary.runs.iter().flat_map(|run| run.flows.values()).filter_map(|flow| flow.file.as_ref());
+    let line = |file: &FileSummary| {
+        let state = match (file.intact, file.received_bytes) {
+            (Some(true), _) => format!("intact, SHA-256 {}", file.sha256),
+            (_, Some(received)) => {
+                format!("NOT intact: {received} B arrived, {} ranges are missing", file.missing_ranges)
+            }
+            (_, None) => "NOT known to have arrived: the far end went away".to_owned(),
+        };
+        format!("\n{}, {} B: {state}", file.name, file.bytes)
+    };
+    files.map(line).collect()
 }
 
 /// docs/reference/interface.md: the flow's name, for thresholds.

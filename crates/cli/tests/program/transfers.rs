@@ -20,6 +20,7 @@ fn a_file_arrives_intact_over_tcp_and_over_udp() {
         "transfer.file.intact == true",
     ]);
     assert!(seen.succeeds().out.contains("holds  transfer.file.intact"), "{}", seen.out);
+    assert!(seen.out.contains("\nphoto.raw, 800000 B: intact, SHA-256 "), "{}", seen.out);
     let summary = read_json(&bench.only_run().join("summary.json"));
     let flow = &summary["runs"][0]["flows"]["transfer"];
     assert_eq!((&flow["transport"], &flow["file"]["bytes"]), (&"tcp".into(), &800_000.into()));
