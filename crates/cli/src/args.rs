@@ -1,10 +1,13 @@
 //! The command line, as docs/reference/interface.md promises it. Every flag has a `TALKPATH_*` variable; the
 //! flag wins.
 
+mod demand;
 mod mos;
 mod own_line;
 mod serve;
 mod study;
+mod transfer;
+mod wrong;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,10 +18,13 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, 
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::transport_names;
 
+pub(crate) use self::demand::DemandArgs;
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
+pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
+use self::wrong::wrong_usage;
 
 /// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
 ///
@@ -35,7 +41,7 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 --strict did not hold, or the results could not be written; 2 wrong \
 usage or a scenario that does not validate; 3 the arena is not available here; 4 the far end failed or went away; \
-130 interrupted. What was measured is always kept.";
+5 a threshold did not hold; 130 interrupted. What was measured is always kept.";
 
 /// Flags of every command.
 #[derive(Debug, Args)]
@@ -99,6 +105,10 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     /// Run a scenario file
     Run(RunArgs),
+    /// Send a file to a host that runs `talkpath serve`; it checks what arrived
+    Send(SendArgs),
+    /// Send a burst of messages to a host that runs `talkpath serve`
+    Burst(BurstArgs),
     /// Validate a scenario file: every mistake at once, each at its line and column
     Check(CheckArgs),
     /// Be the far end for `--arena live` on another host
@@ -120,8 +130,11 @@ pub(crate) enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or that of a command
+    Man {
+        /// Which command
+        command: Option<String>,
+    },
 }
 
 /// Where a scenario runs.
@@ -178,6 +191,8 @@ pub(crate) struct Place {
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) demand: DemandArgs,
     /// Transports to compare (default: udp,tcp,tcp-nodelay; for `bulk` tcp), or `all`, which adds DCCP
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub(crate) transports: Vec<String>,
@@ -251,6 +266,8 @@ pub(crate) struct RunArgs {
     pub(crate) scenario: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) demand: DemandArgs,
     /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
@@ -295,9 +312,12 @@ pub(crate) struct ExportArgs {
     /// The run directory
     #[arg(value_name = "RUN_DIR")]
     pub(crate) run: PathBuf,
-    /// csv and jsonl hold packets.parquet's columns; log is for a person
+    /// csv, jsonl and parquet hold a table; log is for a person
     #[arg(long, value_enum)]
     pub(crate) format: ExportFormat,
+    /// csv, jsonl and parquet: which table (default: messages)
+    #[arg(long, value_enum)]
+    pub(crate) table: Option<ExportTable>,
     /// pcapng: which repetition
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) repetition: u64,
@@ -323,12 +343,27 @@ pub(crate) enum CaptureAt {
     Far,
 }
 
+/// A table with one value in a field; what is swept stands in columns of its own, in SI units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportTable {
+    /// One row a message and leg: packets.parquet with the swept keys
+    Messages,
+    /// One row for each flow in each repetition, a column a figure
+    Repetitions,
+    /// One row for each figure of a flow in each cell: its median, mean and 95 % interval
+    Cells,
+    /// One row for each link in each repetition, a column a figure
+    Links,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One row a message, comma-separated, with a header
+    /// A header, then a line a row, comma-separated
     Csv,
-    /// One JSON object a message and line
+    /// One JSON object a row and line
     Jsonl,
+    /// A Parquet file, each column with its type
+    Parquet,
     /// Every packet as one end saw it, for tshark; a simulation is run again, an emulated run kept its
     /// packets
     Pcapng,
@@ -338,7 +373,7 @@ pub(crate) enum ExportFormat {
 
 /// The command line and the environment; wrong usage ends the process with exit code 2.
 pub(crate) fn parse() -> Cli {
-    let matches = Cli::command().get_matches();
+    let matches = Cli::command().try_get_matches().unwrap_or_else(|error| wrong_usage(&error));
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // A flag wins over a variable also if the two are not the same setting: `--arena sim` over
     // TALKPATH_TO.

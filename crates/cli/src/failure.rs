@@ -6,7 +6,10 @@ use std::path::Path;
 /// Why a command failed. Its text is for a person, without `error:` before it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// A threshold or `--strict` did not hold.
+    /// A threshold of the scenario, of `--require` or of `--fail-if` did not hold.
+    #[error("{0}")]
+    Threshold(String),
+    /// `--strict`, or what a study expects, did not hold.
     #[error("{0}")]
     NotHeld(String),
     /// Results could not be written.
@@ -24,9 +27,9 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Usage(String),
     /// The scenario has mistakes; each is a finished text of its own.
-    #[error("{} in {file}", count(mistakes.len()))]
+    #[error("{}", in_all(mistakes.len(), file))]
     Scenario {
-        /// The file's name.
+        /// The file's name; empty if no mistake is in the file, but each in an option.
         file: String,
         /// `FILE:LINE:COLUMN: ...` with the source line below.
         mistakes: Vec<String>,
@@ -56,6 +59,7 @@ impl Failure {
             Self::Usage(_) | Self::Scenario { .. } => 2,
             Self::Unavailable { .. } => 3,
             Self::FarEnd(_) => 4,
+            Self::Threshold(_) => 5,
             Self::Interrupted(_) => 130,
         }
     }
@@ -65,12 +69,18 @@ impl Failure {
         Self::Write { what: path.display().to_string(), why }
     }
 
+    /// A folder that could not be made.
+    pub(crate) fn folder(path: &Path, why: io::Error) -> Self {
+        Self::Write { what: format!("the folder {}, which cannot be made", path.display()), why }
+    }
+
     /// A file or folder, named on the command line, that could not be read.
     pub(crate) fn read(path: &Path, why: &io::Error) -> Self {
         Self::Usage(format!("cannot read {}: {why}", path.display()))
     }
 }
 
-fn count(mistakes: usize) -> String {
-    if mistakes == 1 { "1 mistake".to_owned() } else { format!("{mistakes} mistakes") }
+fn in_all(mistakes: usize, file: &str) -> String {
+    let count = if mistakes == 1 { "1 mistake".to_owned() } else { format!("{mistakes} mistakes") };
+    if file.is_empty() { format!("{count} in the options") } else { format!("{count} in {file}") }
 }

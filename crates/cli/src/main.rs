@@ -19,11 +19,13 @@ mod journal;
 mod json;
 mod part;
 mod progress;
+mod provenance;
 mod run_dir;
 mod scenario_file;
 mod stopwatch;
 mod summary_file;
 mod terminal;
+mod thresholds;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,8 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     match &cli.command {
         Command::Compare(args) => command::compare::run(args, common, terminal),
         Command::Run(args) => command::run::run(args, common, terminal),
+        Command::Send(args) => command::transfer::send(args, common, terminal),
+        Command::Burst(args) => command::transfer::burst(args, common, terminal),
         Command::Check(args) => command::check::run(args, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
         Command::Study(args) => command::study::run(args, common, terminal),
@@ -58,7 +62,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Mos(args) => command::mos::run(args, common, terminal),
         Command::Doctor => command::doctor::run(common, terminal),
         Command::Completions { shell } => command::shell::completions(*shell),
-        Command::Man => command::shell::man(),
+        Command::Man { command } => command::shell::man(command.as_deref()),
     }
 }
 

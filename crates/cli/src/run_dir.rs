@@ -45,7 +45,7 @@ pub(crate) struct PartId {
 impl RunDir {
     /// A new directory under `out`, named after `started` (`2026-11-21T19-05-07Z`) and the scenario.
     pub(crate) fn create(out: &Path, started: &str, name: &str) -> Result<Self, Failure> {
-        fs::create_dir_all(out).map_err(|why| Failure::write(out, why))?;
+        fs::create_dir_all(out).map_err(|why| Failure::folder(out, why))?;
         let base = format!("{started}-{}", slug(name));
         // A number distinguishes runs that start in the same second; creating a directory is atomic.
         for attempt in 1..=MAX_SAME_SECOND {

@@ -123,7 +123,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 
 fn failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
     let mistakes = diagnostics.iter().map(|diagnostic| show(source, diagnostic)).collect();
-    Failure::Scenario { file: source.name.clone(), mistakes }
+    let in_options = diagnostics.iter().all(|diagnostic| diagnostic.option.is_some());
+    let file = if in_options { String::new() } else { source.name.clone() };
+    Failure::Scenario { file, mistakes }
 }
 
 /// `FILE:LINE:COLUMN: KEY: MESSAGE`, the line with the place underlined, and the help.

@@ -108,6 +108,7 @@ mod tests {
                 runs: (0..runs).map(run).collect(),
                 cells: Vec::new(),
                 comparisons: Vec::new(),
+                provenance: None,
             };
             let expected = json(&summary);
             for jobs in [0, 1, 2, 3, 8] {

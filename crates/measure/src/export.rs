@@ -1,150 +1,384 @@
-//! Text for other tools: the columns of `packets.parquet` as CSV (RFC 4180) and as JSON lines.
+//! Flat tables for other tools: one header, one value in a field, no nesting. As CSV (RFC 4180), as JSON
+//! lines, and as Parquet.
+//!
+//! A table is written row by row. CSV and JSON lines keep one row in memory, Parquet one row group.
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::sync::Arc;
 
-use serde::Serialize;
+use parquet::basic::Encoding;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
 use talkpath_units::Instant;
 
 use crate::record_file::{PacketRow, RecordError};
 use crate::{DropCause, Fate, Leg};
 
-/// One row as both formats write it: the columns of `packets.parquet`, in their order.
-#[derive(Serialize)]
-struct Line<'a> {
-    cell: u64,
-    repetition: u64,
-    flow: &'a str,
-    leg: &'static str,
-    seq: u64,
-    size: u64,
-    due_ns: u64,
-    sent_ns: Option<u64>,
-    wire_ns: Option<u64>,
-    received_ns: Option<u64>,
-    fate: &'static str,
-    drop_cause: Option<&'static str>,
-    copies: u32,
-    transmissions: u32,
+/// A column: its name and what all of its fields hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Lower-case letters, digits and `_`: a name in any tool.
+    pub name: String,
+    /// What a field holds, if it is known.
+    pub kind: ColumnKind,
 }
 
-/// Writes a header and one line a row; a value that is not known is empty.
-///
-/// # Errors
-/// The rows' own, and [`RecordError::Io`] from `out`.
-pub fn export_csv(
-    rows: impl IntoIterator<Item = Result<PacketRow, RecordError>>,
-    mut out: impl Write,
-) -> Result<(), RecordError> {
-    writeln!(out, "{CSV_HEADER}")?;
-    for row in rows {
-        let row = row?;
-        let line = Line::of(&row);
-        let text = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
-        writeln!(
-            out,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            line.cell,
-            line.repetition,
-            quoted(line.flow),
-            line.leg,
-            line.seq,
-            line.size,
-            line.due_ns,
-            text(line.sent_ns),
-            text(line.wire_ns),
-            text(line.received_ns),
-            line.fate,
-            line.drop_cause.unwrap_or_default(),
-            line.copies,
-            line.transmissions
-        )?;
+/// What the fields of a column hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ColumnKind {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number of 64 bits, signed.
+    Integer,
+    /// A number of 64 bits.
+    Number,
+    /// Words.
+    Text,
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Field {
+    /// Not known: empty in CSV, `null` elsewhere.
+    Unknown,
+    /// For a [`ColumnKind::Flag`].
+    Flag(bool),
+    /// For a [`ColumnKind::Integer`], or a number.
+    Integer(i64),
+    /// For a [`ColumnKind::Number`].
+    Number(f64),
+    /// For a [`ColumnKind::Text`].
+    Text(Arc<str>),
+}
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// A header, then a line a row.
+    Csv,
+    /// A JSON object a row and line.
+    Jsonl,
+    /// Parquet, without compression.
+    Parquet,
+}
+
+impl Column {
+    /// A column whose name is `text` with `_` for all that is no letter or digit: `path.up.rate` becomes
+    /// `path_up_rate`.
+    pub fn new(text: &str, kind: ColumnKind) -> Self {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+        Self { name: text.chars().map(plain).collect(), kind }
     }
-    Ok(())
 }
 
-/// Writes one JSON object a row; a value that is not known is `null`.
-///
-/// # Errors
-/// The rows' own, and [`RecordError::Io`] from `out`.
-pub fn export_jsonl(
-    rows: impl IntoIterator<Item = Result<PacketRow, RecordError>>,
-    mut out: impl Write,
-) -> Result<(), RecordError> {
-    for row in rows {
-        serde_json::to_writer(&mut out, &Line::of(&row?)).map_err(std::io::Error::from)?;
-        out.write_all(b"\n")?;
+impl Field {
+    /// A whole number; beyond 2⁶³ the largest.
+    pub fn integer(value: u64) -> Self {
+        Self::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
-    Ok(())
+
+    /// Words.
+    pub fn text(text: &str) -> Self {
+        Self::Text(text.into())
+    }
 }
 
-impl<'a> Line<'a> {
-    fn of(row: &'a PacketRow) -> Self {
-        let message = &row.message;
-        Self {
-            cell: row.cell,
-            repetition: row.repetition,
-            flow: &row.flow,
-            leg: Leg::name(row.leg),
-            seq: message.seq,
-            size: message.size.get(),
-            due_ns: message.due.as_nanos(),
-            sent_ns: message.sent.map(Instant::as_nanos),
-            wire_ns: message.wire.map(Instant::as_nanos),
-            received_ns: message.received.map(Instant::as_nanos),
-            fate: Fate::name(message.fate),
-            drop_cause: message.drop_cause.map(DropCause::name),
-            copies: message.copies,
-            transmissions: message.transmissions,
+/// A table on its way out.
+pub struct TableWriter<W: Write + Send> {
+    columns: Vec<Column>,
+    sink: Sink<W>,
+}
+
+enum Sink<W: Write + Send> {
+    Csv(W),
+    /// With each column's name as JSON, and the colon.
+    Jsonl(W, Vec<String>),
+    Parquet(Box<Groups<W>>),
+}
+
+impl<W: Write + Send> TableWriter<W> {
+    /// Begins a table, with its header if the format has one.
+    ///
+    /// # Errors
+    /// [`RecordError::Io`] from `out`.
+    pub fn new(columns: Vec<Column>, format: TableFormat, mut out: W) -> Result<Self, RecordError> {
+        let sink = match format {
+            TableFormat::Csv => {
+                let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+                writeln!(out, "{}", names.join(","))?;
+                Sink::Csv(out)
+            }
+            TableFormat::Jsonl => {
+                let keys = columns.iter().map(|column| format!("\"{}\":", column.name)).collect();
+                Sink::Jsonl(out, keys)
+            }
+            TableFormat::Parquet => Sink::Parquet(Box::new(Groups::new(&columns, out)?)),
+        };
+        Ok(Self { columns, sink })
+    }
+
+    /// Writes a row, a field for each column; what does not fit its column is written as unknown.
+    ///
+    /// # Errors
+    /// [`RecordError::Io`] from the output.
+    pub fn row(&mut self, fields: &[Field]) -> Result<(), RecordError> {
+        let fields = self.columns.iter().zip(fields.iter().chain(core::iter::repeat(&Field::Unknown)));
+        match &mut self.sink {
+            Sink::Csv(out) => {
+                for (number, (column, field)) in fields.enumerate() {
+                    if number > 0 {
+                        out.write_all(b",")?;
+                    }
+                    write_csv(column.kind, field, out)?;
+                }
+                out.write_all(b"\n")?;
+            }
+            Sink::Jsonl(out, keys) => {
+                for (number, ((column, field), key)) in fields.zip(keys).enumerate() {
+                    out.write_all(if number == 0 { b"{" } else { b"," })?;
+                    out.write_all(key.as_bytes())?;
+                    write_json(column.kind, field, out)?;
+                }
+                out.write_all(b"}\n")?;
+            }
+            Sink::Parquet(groups) => groups.push(fields.map(|(_, field)| field))?,
+        }
+        Ok(())
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// [`RecordError::Io`] from the output.
+    pub fn finish(self) -> Result<(), RecordError> {
+        match self.sink {
+            Sink::Csv(mut out) | Sink::Jsonl(mut out, _) => out.flush()?,
+            Sink::Parquet(groups) => groups.finish()?,
+        }
+        Ok(())
+    }
+}
+
+/// The field as its column holds it.
+fn fitting(kind: ColumnKind, field: &Field) -> Option<&Field> {
+    let fits = match (kind, field) {
+        (ColumnKind::Number, Field::Number(value)) => value.is_finite(),
+        (ColumnKind::Flag, Field::Flag(_))
+        | (ColumnKind::Integer | ColumnKind::Number, Field::Integer(_))
+        | (ColumnKind::Text, Field::Text(_)) => true,
+        _ => false,
+    };
+    fits.then_some(field)
+}
+
+fn write_csv(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Result<()> {
+    match fitting(kind, field) {
+        // RFC 4180 §2: what has a comma, a quote or a line break stands in quotes, and its quotes are doubled.
+        Some(Field::Text(text)) if text.contains([',', '"', '\r', '\n']) => {
+            write!(out, "\"{}\"", text.replace('"', "\"\""))
+        }
+        Some(Field::Text(text)) => out.write_all(text.as_bytes()),
+        Some(field) => write_json(kind, field, out),
+        None => Ok(()),
+    }
+}
+
+fn write_json(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Result<()> {
+    match fitting(kind, field) {
+        Some(Field::Flag(flag)) => write!(out, "{flag}"),
+        Some(Field::Integer(value)) if kind == ColumnKind::Number => {
+            Ok(serde_json::to_writer(out, &(*value as f64))?)
+        }
+        Some(Field::Integer(value)) => write!(out, "{value}"),
+        Some(Field::Number(value)) => Ok(serde_json::to_writer(out, value)?),
+        Some(Field::Text(text)) => Ok(serde_json::to_writer(out, &**text)?),
+        Some(Field::Unknown) | None => out.write_all(b"null"),
+    }
+}
+
+/// The rows of one group of a Parquet file, column by column, and the file.
+struct Groups<W: Write + Send> {
+    columns: Vec<Values>,
+    rows: usize,
+    file: SerializedFileWriter<W>,
+}
+
+/// The known values of a column, and which rows have one.
+struct Values {
+    kind: ColumnKind,
+    known: Known,
+    defined: Vec<i16>,
+}
+
+enum Known {
+    Flags(Vec<bool>),
+    Integers(Vec<i64>),
+    Numbers(Vec<f64>),
+    Texts(Vec<ByteArray>),
+}
+
+impl<W: Write + Send> Groups<W> {
+    fn new(columns: &[Column], out: W) -> Result<Self, RecordError> {
+        let mut schema = "message table {".to_owned();
+        let created_by = concat!("talkpath version ", env!("CARGO_PKG_VERSION")).to_owned();
+        let mut properties = WriterProperties::builder().set_created_by(created_by);
+        for Column { name, kind } in columns {
+            let (kind, encoding) = match kind {
+                ColumnKind::Flag => ("BOOLEAN", None),
+                ColumnKind::Integer => ("INT64", Some(Encoding::DELTA_BINARY_PACKED)),
+                ColumnKind::Number => ("DOUBLE", None),
+                ColumnKind::Text => ("BYTE_ARRAY", None),
+            };
+            let as_text = if kind == "BYTE_ARRAY" { " (STRING)" } else { "" };
+            schema.push_str(&format!(" OPTIONAL {kind} {name}{as_text};"));
+            if let Some(encoding) = encoding {
+                let path = ColumnPath::from(name.as_str());
+                properties = properties
+                    .set_column_dictionary_enabled(path.clone(), false)
+                    .set_column_encoding(path, encoding);
+            }
+        }
+        schema.push_str(" }");
+        let schema = Arc::new(parse_message_type(&schema)?);
+        let file = SerializedFileWriter::new(out, schema, Arc::new(properties.build()))?;
+        let columns = columns.iter().map(|column| Values::new(column.kind)).collect();
+        Ok(Self { columns, rows: 0, file })
+    }
+
+    fn push<'f>(&mut self, fields: impl Iterator<Item = &'f Field>) -> Result<(), RecordError> {
+        for (column, field) in self.columns.iter_mut().zip(fields) {
+            column.push(field);
+        }
+        self.rows += 1;
+        if self.rows == GROUP_ROWS { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), RecordError> {
+        let mut group = self.file.next_row_group()?;
+        for column in &mut self.columns {
+            column.write(&mut group)?;
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), RecordError> {
+        if self.rows > 0 {
+            self.write()?;
+        }
+        self.file.close()?;
+        Ok(())
+    }
+}
+
+impl Values {
+    const fn new(kind: ColumnKind) -> Self {
+        let known = match kind {
+            ColumnKind::Flag => Known::Flags(Vec::new()),
+            ColumnKind::Integer => Known::Integers(Vec::new()),
+            ColumnKind::Number => Known::Numbers(Vec::new()),
+            ColumnKind::Text => Known::Texts(Vec::new()),
+        };
+        Self { kind, known, defined: Vec::new() }
+    }
+
+    fn push(&mut self, field: &Field) {
+        let field = fitting(self.kind, field);
+        self.defined.push(i16::from(field.is_some()));
+        match (&mut self.known, field) {
+            (Known::Flags(values), Some(Field::Flag(value))) => values.push(*value),
+            (Known::Integers(values), Some(Field::Integer(value))) => values.push(*value),
+            (Known::Numbers(values), Some(Field::Integer(value))) => values.push(*value as f64),
+            (Known::Numbers(values), Some(Field::Number(value))) => values.push(*value),
+            (Known::Texts(values), Some(Field::Text(text))) => values.push(ByteArray::from(&**text)),
+            _ => {}
         }
     }
-}
 
-/// RFC 4180 §2: a field with a comma, a quote or a line break stands in quotes, and its quotes are doubled.
-fn quoted(field: &str) -> std::borrow::Cow<'_, str> {
-    if field.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", field.replace('"', "\"\"")).into()
-    } else {
-        field.into()
+    /// Writes the values, and holds none then.
+    fn write<W: Write + Send>(
+        &mut self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), RecordError> {
+        match &mut self.known {
+            Known::Flags(values) => write_column::<BoolType, W>(values, &self.defined, group)?,
+            Known::Integers(values) => write_column::<Int64Type, W>(values, &self.defined, group)?,
+            Known::Numbers(values) => write_column::<DoubleType, W>(values, &self.defined, group)?,
+            Known::Texts(values) => write_column::<ByteArrayType, W>(values, &self.defined, group)?,
+        }
+        self.defined.clear();
+        Ok(())
     }
 }
 
-const CSV_HEADER: &str = "cell,repetition,flow,leg,seq,size,due_ns,sent_ns,wire_ns,received_ns,fate,drop_cause,\
-                          copies,transmissions";
+fn write_column<T: DataType, W: Write + Send>(
+    values: &mut Vec<T::T>,
+    defined: &[i16],
+    group: &mut SerializedRowGroupWriter<'_, W>,
+) -> Result<(), RecordError> {
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<T>().write_batch(values, Some(defined), None)?;
+        column.close()?;
+    }
+    values.clear();
+    Ok(())
+}
+
+/// The columns of the table of messages, those of packets.parquet. What the sweep sets stands behind the
+/// second.
+pub fn message_columns(swept: &[Column]) -> Vec<Column> {
+    let of = |names: &[(&str, ColumnKind)]| -> Vec<Column> {
+        names.iter().map(|(name, kind)| Column::new(name, *kind)).collect()
+    };
+    let (integer, text) = (ColumnKind::Integer, ColumnKind::Text);
+    let ids = of(&[("cell", integer), ("repetition", integer)]);
+    let message = of(&[
+        ("flow", text),
+        ("leg", text),
+        ("seq", integer),
+        ("size", integer),
+        ("due_ns", integer),
+        ("sent_ns", integer),
+        ("wire_ns", integer),
+        ("received_ns", integer),
+        ("fate", text),
+        ("drop_cause", text),
+        ("copies", integer),
+        ("transmissions", integer),
+    ]);
+    [ids, swept.to_vec(), message].concat()
+}
+
+/// Puts one message into `row`, in the order of [`message_columns`].
+pub fn message_row(packet: &PacketRow, swept: &[Field], row: &mut Vec<Field>) {
+    let message = &packet.message;
+    let instant = |at: Option<Instant>| at.map_or(Field::Unknown, |at| Field::integer(at.as_nanos()));
+    row.clear();
+    row.extend([Field::integer(packet.cell), Field::integer(packet.repetition)]);
+    row.extend_from_slice(swept);
+    row.extend([
+        Field::Text(packet.flow.clone()),
+        Field::text(Leg::name(packet.leg)),
+        Field::integer(message.seq),
+        Field::integer(message.size.get()),
+        Field::integer(message.due.as_nanos()),
+        instant(message.sent),
+        instant(message.wire),
+        instant(message.received),
+        Field::text(Fate::name(message.fate)),
+        message.drop_cause.map(DropCause::name).map_or(Field::Unknown, Field::text),
+        Field::integer(message.copies.into()),
+        Field::integer(message.transmissions.into()),
+    ]);
+}
+
+/// The most rows of a row group. Chosen: some megabytes at a time.
+const GROUP_ROWS: usize = 1 << 16;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record_file::packet_rows;
-    use crate::testing::{flow, run};
-
-    type Rows = Vec<Result<PacketRow, RecordError>>;
-
-    fn exported(export: fn(Rows, &mut Vec<u8>) -> Result<(), RecordError>) -> String {
-        let mut call = flow(&[Some(30), None]);
-        call.info.name = "a \"call\", up".to_owned();
-        call.forward.messages[1].wire = None;
-        let mut out = Vec::new();
-        export(packet_rows(&run(vec![call])).map(Ok).collect(), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn csv_quotes_what_needs_quotes_and_leaves_the_unknown_empty() {
-        let expected = "cell,repetition,flow,leg,seq,size,due_ns,sent_ns,wire_ns,received_ns,fate,drop_cause,copies,transmissions\n\
-                        0,0,\"a \"\"call\"\", up\",forward,0,160,0,0,0,30000000,delivered,,1,1\n\
-                        0,0,\"a \"\"call\"\", up\",forward,1,160,20000000,20000000,,,missing,queue,0,1\n";
-        assert_eq!(exported(|rows, out| export_csv(rows, out)), expected);
-    }
-
-    #[test]
-    fn json_lines_have_the_same_columns_in_the_same_order() {
-        let text = exported(|rows, out| export_jsonl(rows, out));
-        let lines: Vec<serde_json::Value> =
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), 2);
-        let keys: Vec<_> = lines[1].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys.join(","), CSV_HEADER);
-        assert_eq!(lines[1]["wire_ns"], serde_json::Value::Null);
-        assert_eq!(lines[0]["received_ns"], 30_000_000);
-    }
-}
+#[path = "export_tests.rs"]
+mod tests;

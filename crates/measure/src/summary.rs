@@ -38,6 +38,23 @@ pub struct Summary {
     /// Which transport served a flow best, one entry a group of cells that differ in nothing else.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
+    /// What made it and where; `None` in summaries of versions that did not say.
+    #[serde(default)]
+    pub provenance: Option<Provenance>,
+}
+
+/// The program and the machine of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The program's version.
+    pub version: String,
+    /// The Git revision that it was built from, with `-dirty` if files differed from it; `None` if it was not
+    /// built in a Git checkout.
+    pub revision: Option<String>,
+    /// The kernel's name, release and machine, as `uname -srm` prints them.
+    pub kernel: String,
+    /// The machine's name on its network, as `uname -n` prints it.
+    pub host: String,
 }
 
 impl Summary {

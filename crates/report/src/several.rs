@@ -104,6 +104,7 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         runs: Vec::new(),
         cells: Vec::new(),
         comparisons: Vec::new(),
+        provenance: None,
     })
 }
 

@@ -6,6 +6,7 @@ use crate::diagnostic::{Log, Place};
 use crate::keys::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged};
 use crate::quantity::Problem;
 use crate::read::{self, At, nearest, or_list, wrong};
+use crate::threshold;
 use crate::tree::{Node, Table, Value};
 
 /// What is expected of the tree as a whole.
@@ -67,6 +68,7 @@ pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks
         Kind::Tagged(tagged) => self::tagged(node, tagged, at, checks, log),
         Kind::Map(spec) => map(node, spec, at, checks, log),
         Kind::Path(spec) => path(node, spec, at, checks, log),
+        Kind::Thresholds => thresholds(node, at, log),
         // The sweep's own part reads it.
         Kind::Sweep => {}
     }
@@ -196,6 +198,12 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
     let name = match read::one_of(kind_node, tagged.noun, kinds, tagged.later) {
         Ok(name) => name,
         Err(problem) => {
+            // Where a bare number is allowed, a percentage is a share of 100 instead of 1.
+            let share = tagged.number.and(kind_node.as_text()).and_then(percentage);
+            let problem = match share {
+                Some(share) => problem.with_help(format!("as a share of 1 it is a bare number: {share}")),
+                None => problem,
+            };
             log.problem(&kind_node.place, if inner.is_some() { kind_at } else { at }, problem);
             return;
         }
@@ -210,6 +218,12 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
         }
     }
     missing_keys(inner, variant.keys, &node.place, at, checks, log);
+}
+
+/// `1%` as 0.01.
+fn percentage(text: &str) -> Option<f64> {
+    let percent: f64 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
+    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
 }
 
 fn map(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
@@ -228,6 +242,16 @@ fn map(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &
             }
             None => log.problem(&entry.node.place, at, wrong(&entry.node, &table_form(spec))),
         }
+    }
+}
+
+fn thresholds(node: &Node, at: At<'_>, log: &mut Log) {
+    let Some(figures) = node.as_table() else {
+        log.problem(&node.place, at, wrong(node, &form(&Kind::Thresholds)));
+        return;
+    };
+    for entry in &figures.entries {
+        threshold::check(&entry.node, &at.key(&entry.name).to_string(), log);
     }
 }
 
@@ -287,5 +311,6 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Map(spec) => format!("at least one table, {} by its name", spec.noun),
         Kind::Path(_) => "the name of a path, or a table with `up` and `down`".to_owned(),
         Kind::Sweep => "lists of values by key".to_owned(),
+        Kind::Thresholds => "bounds such as \">= 3.6\" by figure".to_owned(),
     }
 }

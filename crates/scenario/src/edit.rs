@@ -8,6 +8,7 @@ use crate::diagnostic::Log;
 use crate::keys::{Kind, ROOT, TableSpec, Tagged};
 use crate::quantity::Problem;
 use crate::read::nearest;
+use crate::threshold;
 use crate::tree::{Node, Table, Value};
 
 /// The names of `key`, split at its points; quotes around a name are taken off.
@@ -82,6 +83,10 @@ fn set_in_node(
         }
         Kind::Sweep => {
             become_table(node).set(&names.join("."), value);
+            Ok(())
+        }
+        Kind::Thresholds => {
+            threshold::add(become_table(node), &names.join("."), value);
             Ok(())
         }
         Kind::LinkRate { .. } if names == ["trace"] => {

@@ -25,6 +25,7 @@ mod read;
 mod resolve;
 mod schema;
 mod sweep;
+mod threshold;
 mod tree;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
@@ -37,5 +38,7 @@ pub use model::{
 };
 pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
 pub use preset::{Preset, preset, presets};
-pub use quantity::{parse_duration, parse_rate};
+pub use quantity::{SiAmount, parse_duration, parse_rate, si_amount};
+pub use read::nearest;
 pub use schema::schema;
+pub use threshold::{Bound, Operator, Threshold, ThresholdOf, split_threshold};

@@ -10,6 +10,7 @@ use crate::files::{Contents, Files, NoFiles, Trace};
 use crate::keys::ROOT;
 use crate::read::At;
 use crate::sweep::Sweep;
+use crate::threshold::{self, Threshold};
 use crate::tree::{self, Node, Table, Value};
 use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, resolve};
 
@@ -68,6 +69,8 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// The file as resolved: every default written out. Loading it, with its traces, gives an equal plan.
     pub resolved: String,
+    /// What the figures must hold.
+    pub thresholds: Vec<Threshold>,
     /// The traces that the resolved form names: they belong beside it.
     pub traces: Vec<Trace>,
     /// What is allowed but probably not meant.
@@ -153,8 +156,10 @@ fn read(
     let (cells, common) = cells(&root, &sweep, &contents, log)?;
     let first = &cells.first()?.scenario;
     let (name, repeat, seed) = (first.name.clone(), first.repeat, first.seed);
+    let thresholds = threshold::thresholds(&root, &cells, log);
     let resolved = resolved(&root, common, &sweep);
-    Some(Plan { name, repeat, seed, cells, resolved, traces: contents.traces, warnings: Vec::new() })
+    let (traces, warnings) = (contents.traces, Vec::new());
+    Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings })
 }
 
 /// Every cell, and the values that all of them share, defaults included.

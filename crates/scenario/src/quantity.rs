@@ -212,6 +212,29 @@ fn parse_line(text: &str, measure: Measure) -> Result<u64, String> {
     }
 }
 
+/// A quantity in the unit of the SI that its kind of thing has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SiAmount {
+    /// `s`, `bps`, `bytes`, `packets` or `hz`: what ends a column's name.
+    pub unit: &'static str,
+    /// How many of it. Rates, sizes and packets are whole.
+    pub value: f64,
+}
+
+/// The quantity that `text` writes, as scenario files have it; `None` if it is none.
+pub fn si_amount(text: &str) -> Option<SiAmount> {
+    let any = Dimension::ALL.map(|dimension| Measure { dimension, least: 0, most: u64::MAX });
+    let amount = parse(text, &any).ok()?;
+    let (unit, parts) = match amount.dimension {
+        Dimension::Duration => ("s", 1e9),
+        Dimension::Rate => ("bps", 1.0),
+        Dimension::Size => ("bytes", 1.0),
+        Dimension::Packets => ("packets", 1.0),
+        Dimension::Frequency => ("hz", 1e3),
+    };
+    Some(SiAmount { unit, value: amount.count as f64 / parts })
+}
+
 /// "a duration such as \"20 ms\"", or both forms if two dimensions are allowed.
 pub(crate) fn expected(measures: &[Measure]) -> String {
     let forms = measures.iter().map(|measure| measure.dimension);
@@ -321,9 +344,11 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
     let problem = Problem::new(format!("found the unit {}, expected one of {list}", quote(unit)));
     let meant = OTHER_SPELLINGS
         .iter()
-        .find(|(spelling, _)| spelling.eq_ignore_ascii_case(unit))
-        .map(|(_, unit)| *unit);
-    let meant = meant.filter(|meant| find_unit(meant, measures).is_some());
+        .filter(|(spelling, meant)| {
+            spelling.eq_ignore_ascii_case(unit) && find_unit(meant, measures).is_some()
+        })
+        .map(|(_, meant)| *meant)
+        .next();
     let same_letters = || {
         let names = measures.iter().flat_map(|measure| measure.dimension.units()).map(|(name, _)| *name);
         names.filter(|name| name.eq_ignore_ascii_case(unit)).collect::<Vec<_>>().into_iter().next()
@@ -373,6 +398,14 @@ const OTHER_SPELLINGS: &[(&str, &str)] = &[
     ("Gbit/s", "Gbps"),
     ("Gb/s", "Gbps"),
     ("Gbit", "Gbps"),
+    ("K", "kbps"),
+    ("M", "Mbps"),
+    ("G", "Gbps"),
+    ("Mb", "Mbps"),
+    ("Kb", "kbps"),
+    ("Gb", "Gbps"),
+    ("M", "MB"),
+    ("G", "GB"),
     ("byte", "B"),
     ("bytes", "B"),
     ("octets", "B"),
@@ -451,7 +484,21 @@ mod tests {
         }
         assert_eq!(parse("2 MS", DURATION).unwrap_err().help.unwrap(), "did you mean \"2 ms\"?");
         assert!(parse("2 Mbps", DURATION).unwrap_err().message.contains("a rate; expected a duration"));
+        let rate = [Measure { dimension: Dimension::Rate, least: 1, most: u64::MAX }];
+        assert_eq!(parse("2M", &rate).unwrap_err().help.unwrap(), "did you mean \"2 Mbps\"?");
+        assert_eq!(parse("2M", ROOM).unwrap_err().help.unwrap(), "did you mean \"2 MB\"?");
         assert!(parse("1e3 s", DURATION).unwrap_err().help.unwrap().contains("exponent"));
+    }
+
+    #[test]
+    fn an_amount_is_known_in_the_units_of_the_si() {
+        let si = |text: &str| si_amount(text).map(|it| (it.unit, it.value));
+        assert_eq!(si("1.5 Mbps"), Some(("bps", 1_500_000.0)));
+        assert_eq!(si("20 ms"), Some(("s", 0.02)));
+        assert_eq!(si("64 KiB"), Some(("bytes", 65_536.0)));
+        assert_eq!(si("16 packets"), Some(("packets", 16.0)));
+        assert_eq!(si("60 Hz"), Some(("hz", 60.0)));
+        assert_eq!((si("tcp"), si("never"), si("16")), (None, None, None));
     }
 
     #[test]

@@ -320,7 +320,7 @@ pub(crate) fn as_step(table: &Table) -> Option<(&Node, &Node)> {
 }
 
 /// The one of `known` that `name` was probably meant to be.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |text: &str| text.trim().to_lowercase().replace(['-', ' '], "_");
     if name.len() > 100 {
         return None;

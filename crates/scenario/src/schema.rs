@@ -97,6 +97,12 @@ fn value(kind: &Kind, steps: bool) -> Value {
             let names: Vec<_> = crate::presets().iter().map(|preset| preset.name).collect();
             json!({ "anyOf": [{ "enum": names }, table(spec, false)] })
         }
+        Kind::Thresholds => {
+            let bound =
+                json!({ "type": "string", "pattern": "^ *(>=|<=|==|!=|>|<)", "examples": [">= 3.6"] });
+            let bounds = json!({ "type": "array", "items": bound, "minItems": 1 });
+            json!({ "type": "object", "additionalProperties": { "anyOf": [bound, bounds] } })
+        }
         Kind::Sweep => json!({
             "type": "object",
             "additionalProperties": { "anyOf": [{ "type": "array", "minItems": 1 }, { "type": "object" }] },

@@ -103,7 +103,7 @@ fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis>
         None
     };
     let names = edit::split(&key);
-    if let [name @ ("name" | "repeat" | "seed" | "sweep"), ..] = names.as_slice() {
+    if let [name @ ("name" | "repeat" | "seed" | "sweep" | "thresholds"), ..] = names.as_slice() {
         return mistake(
             &entry.place,
             Problem::new(format!("`{name}` is the same for all cells; it cannot be swept")),

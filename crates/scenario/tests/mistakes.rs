@@ -114,7 +114,7 @@ fn counts_and_probabilities_have_their_ranges() {
     );
     check(
         &GOOD.replace("path = \"home-adsl\"", "path.up = { loss = \"1 %\" }\npath.down = {}"),
-        &["2:20: path.up.loss: found \"1 %\", expected a loss model: none, bernoulli"],
+        &["2:20: path.up.loss: found \"1 %\", expected a loss model: none, bernoulli | a bare number: 0.01"],
     );
 }
 

@@ -18,12 +18,15 @@ use crate::failure::Failure;
 use crate::run_dir::SCENARIO;
 use crate::scenario_file::{load_source, load_source_beside, read};
 use crate::terminal::{self, Terminal};
+use crate::thresholds::{self, Demands};
 
 /// Runs one flow over each transport.
 pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let path = ComparedPath::new(args, &place)?;
     let plan = plan(args, &place, &path)?;
+    has_a_choice(args, &place)?;
+    thresholds::before_the_run(&plan)?;
     let sizes: &[u64] = match (place.arena, args.place.repeat) {
         (ArenaKind::Sim, None) => &SIZES,
         _ => &[],
@@ -43,7 +46,8 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     let outcome = experiment.run(&common.out)?;
     let way_on = way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
-    conclude(outcome, &table, &way_on, common, args.place.strict, terminal)
+    let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
+    conclude(outcome, &table, &way_on, &demands, common, args.place.strict, terminal)
 }
 
 /// Where the flows run.
@@ -126,13 +130,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
     // Somebody else's network is not filled unasked.
     let load = args.load || place.arena != ArenaKind::Live;
     let transports = args.transports();
-    let controls: Vec<String> = match (&args.cc[..], args.workload) {
-        ([], Workload::Bulk) => {
-            let known: &[&str] = if place.arena == ArenaKind::Sim { &SIM_CONTROLS } else { &KERNEL_CONTROLS };
-            known.iter().map(|&name| name.to_owned()).collect()
-        }
-        (chosen, _) => chosen.to_vec(),
-    };
+    let controls = controls(args, place);
     let of_path = of_path(args);
     let plan_for = |duration: &str| {
         let comparison = Comparison {
@@ -148,6 +146,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
         let mut set = of_path.clone();
         set.extend(comparison.settings());
         set.extend(args.set.iter().cloned().map(Setting::from));
+        set.extend(args.demand.settings());
         let repeat = Some(args.place.repeat.unwrap_or(begin_with));
         path.load(&Options { set, seed: args.place.seed, repeat })
     };
@@ -162,6 +161,31 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
         ArenaKind::Emu | ArenaKind::Live if load => plan_for(SHORT_DURATION),
         ArenaKind::Emu | ArenaKind::Live => plan_for(ROUND_DURATION),
     }
+}
+
+/// The congestion controls that the user chose, or those that everybody has.
+fn controls(args: &CompareArgs, place: &Place) -> Vec<String> {
+    match (&args.cc[..], args.workload) {
+        ([], Workload::Bulk) => {
+            let known: &[&str] = if place.arena == ArenaKind::Sim { &SIM_CONTROLS } else { &KERNEL_CONTROLS };
+            known.iter().map(|&name| name.to_owned()).collect()
+        }
+        (chosen, _) => chosen.to_vec(),
+    }
+}
+
+/// Refuses a comparison with nothing to compare: one transport, with one congestion control.
+fn has_a_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
+    let transports = args.transports();
+    let (tcp, other): (Vec<_>, Vec<_>) = transports.iter().partition(|name| name.starts_with("tcp"));
+    if tcp.len() * controls(args, place).len().max(1) + other.len() >= 2 {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{} alone: a comparison needs two transports or more, as in --transports udp,tcp, or for TCP two congestion \
+         controls, as in --cc cubic,reno; `talkpath run SCENARIO.toml` runs a single one",
+        transports.first().map_or("", String::as_str)
+    )))
 }
 
 /// What the flags say of the path.

@@ -1,20 +1,23 @@
 //! `talkpath export`: a run's records for other tools.
 
-use std::fs::{self, File};
+mod swept;
+mod tables;
+
+use std::fs;
 use std::io::{self, BufWriter, Write};
 
 use talkpath_arena::RunPlan;
 use talkpath_emu::{CaptureError, export_capture};
-use talkpath_measure::export::{export_csv, export_jsonl};
-use talkpath_measure::record_file::{RecordError, read_packets};
+use talkpath_measure::export::TableFormat;
+use talkpath_measure::record_file::RecordError;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::{IpVersion, Options};
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 
-use crate::args::{CaptureAt, ExportArgs, ExportFormat};
+use crate::args::{CaptureAt, ExportArgs, ExportFormat, ExportTable, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::part::{CAPTURES, LOG, PACKETS, SUMMARY, unwritten};
+use crate::part::{CAPTURES, LOG, SUMMARY, unwritten};
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_whole};
 use crate::scenario_file::load_file;
 use crate::terminal::output_failure;
@@ -22,12 +25,18 @@ use crate::terminal::output_failure;
 /// Writes to a file, or to standard output.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
+    if args.table.is_some() && matches!(args.format, ExportFormat::Pcapng | ExportFormat::Log) {
+        return Err(Failure::Usage(format!(
+            "--table belongs to --format csv, jsonl and parquet, not to {}",
+            flag_word(&args.format)
+        )));
+    }
     match &args.output {
         Some(path) => write_whole(path, |writer| {
             export(&dir, args, writer, |why| unwritten(path, RecordError::Io(why)))
         }),
         None => {
-            let mut output = BufWriter::new(io::stdout().lock());
+            let mut output = BufWriter::new(io::stdout());
             export(&dir, args, &mut output, output_failure)?;
             output.flush().map_err(output_failure)
         }
@@ -110,7 +119,7 @@ fn capture_again(
 fn export(
     dir: &RunDir,
     args: &ExportArgs,
-    writer: &mut impl Write,
+    writer: &mut (impl Write + Send),
     unwritten: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
     let format = args.format;
@@ -122,27 +131,10 @@ fn export(
         let log = fs::read(&path).map_err(|why| Failure::read(&path, &why))?;
         return writer.write_all(&log).map_err(unwritten);
     }
-    let path = dir.file(PACKETS);
-    let unreadable = |why: &RecordError| Failure::Usage(format!("cannot read {}: {why}", path.display()));
-    let file = File::open(&path).map_err(|why| match why.kind() {
-        io::ErrorKind::NotFound => Failure::Usage(format!(
-            "{}: not there: the run was made with --records none or summary, or did not end",
-            path.display()
-        )),
-        _ => Failure::read(&path, &why),
-    })?;
-    let rows = read_packets(file).map_err(|why| unreadable(&why))?;
-    // Kept separately, to distinguish an error of the reader from one of the writer.
-    let mut read_failure = None;
-    let rows = rows.map_while(|row| row.map_err(|why| read_failure = Some(unreadable(&why))).ok()).map(Ok);
-    let written = match format {
-        ExportFormat::Csv => export_csv(rows, writer),
-        _ => export_jsonl(rows, writer),
+    let format = match format {
+        ExportFormat::Csv => TableFormat::Csv,
+        ExportFormat::Jsonl => TableFormat::Jsonl,
+        _ => TableFormat::Parquet,
     };
-    match (read_failure, written) {
-        (Some(failure), _) => Err(failure),
-        (None, Err(RecordError::Io(why))) => Err(unwritten(why)),
-        (None, Err(why)) => Err(unreadable(&why)),
-        (None, Ok(())) => Ok(()),
-    }
+    tables::write(dir, args.table.unwrap_or(ExportTable::Messages), format, writer, unwritten)
 }

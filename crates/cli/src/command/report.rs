@@ -1,5 +1,6 @@
 //! `talkpath report`: the page again, from what a run directory holds.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,15 @@ use crate::terminal::Terminal;
 /// Writes one page a run directory, or with `-o` one page that lays them all side by side.
 pub(crate) fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
     let dirs: Vec<RunDir> = args.runs.iter().map(|path| RunDir::open(path)).collect::<Result<_, _>>()?;
+    if let Some(target) = &args.output
+        && let Some(ending) = target.extension().and_then(OsStr::to_str)
+        && !["html", "htm"].iter().any(|it| ending.eq_ignore_ascii_case(it))
+    {
+        return Err(Failure::Usage(format!(
+            "-o {}: a report is a page in HTML, not .{ending}: name it .html, and print it to PDF from a browser",
+            target.display()
+        )));
+    }
     if let (Some(target), 2..) = (&args.output, dirs.len()) {
         return write(target, &page_of_several(&dirs)?, terminal);
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use talkpath_report::run_table;
-use talkpath_scenario::{Options, Setting};
+use talkpath_scenario::{Options, Plan, Setting};
 
 use super::{conclude, jobs, program};
 use crate::arenas::Place;
@@ -13,10 +13,11 @@ use crate::failure::Failure;
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::terminal::{self, Terminal};
+use crate::thresholds::{self, Demands};
 
 /// Runs or resumes.
 pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let (outcome, place) = match (&args.resume, &args.scenario) {
+    let (outcome, place, plan) = match (&args.resume, &args.scenario) {
         (Some(path), _) => resume(path, args, common, terminal)?,
         (None, Some(scenario)) => fresh(scenario, args, common, terminal)?,
         (None, None) => return Err(Failure::Usage("run needs a scenario file".to_owned())),
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result
     let table = run_table(&outcome.summary, &terminal::style());
     let again =
         format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
-    conclude(outcome, &table, &again, common, args.place.strict, terminal)
+    let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
+    conclude(outcome, &table, &again, &demands, common, args.place.strict, terminal)
 }
 
 fn fresh(
@@ -32,11 +34,23 @@ fn fresh(
     args: &RunArgs,
     common: &Common,
     terminal: Terminal,
-) -> Result<(Outcome, Place), Failure> {
+) -> Result<(Outcome, Place, Plan), Failure> {
     let place = Place::new(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
+    let outcome = run_plan(&plan, place.clone(), common, terminal)?;
+    Ok((outcome, place, plan))
+}
+
+/// Runs all of `plan` in a new directory.
+pub(super) fn run_plan(
+    plan: &Plan,
+    place: Place,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<Outcome, Failure> {
+    thresholds::before_the_run(plan)?;
     let experiment = Experiment {
-        plan: &plan,
+        plan,
         growth: None,
         takes_turns: false,
         place,
@@ -45,8 +59,7 @@ fn fresh(
         jobs: jobs(common),
         terminal,
     };
-    let outcome = experiment.run(&common.out)?;
-    Ok((outcome, experiment.place))
+    experiment.run(&common.out)
 }
 
 fn resume(
@@ -54,7 +67,7 @@ fn resume(
     args: &RunArgs,
     common: &Common,
     terminal: Terminal,
-) -> Result<(Outcome, Place), Failure> {
+) -> Result<(Outcome, Place, Plan), Failure> {
     let refuse = |why: &str| Failure::Usage(format!("--resume {}: {why}", path.display()));
     let dir = RunDir::open(path)?;
     let recorded = dir.file(SCENARIO);
@@ -93,12 +106,12 @@ fn resume(
         terminal,
     };
     let outcome = experiment.resume(dir, &begun)?;
-    Ok((outcome, experiment.place))
+    Ok((outcome, experiment.place, plan))
 }
 
 fn options(args: &RunArgs) -> Options {
     Options {
-        set: args.set.iter().cloned().map(Setting::from).collect(),
+        set: args.set.iter().cloned().map(Setting::from).chain(args.demand.settings()).collect(),
         seed: args.place.seed,
         repeat: args.place.repeat,
     }

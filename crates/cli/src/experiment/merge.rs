@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::part::{
     ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, all_parts, unwritten,
 };
+use crate::provenance::provenance;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
 use crate::summary_file::summary_json;
@@ -133,6 +134,7 @@ fn summary(
         cells: cell_summaries(&runs),
         runs,
         comparisons: Vec::new(),
+        provenance: Some(provenance()),
     };
     summary.comparisons = comparisons(&summary);
     summary
@@ -160,6 +162,7 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
         cells: cell_summaries(&runs),
         runs,
         comparisons: Vec::new(),
+        provenance: None,
     }
 }
 

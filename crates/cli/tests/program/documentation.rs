@@ -182,7 +182,9 @@ fn shell(bench: &Bench, line: &str, served: Option<&Served>) -> Command {
     }
     let mut command = bench.prepared(Command::new("sh"), &["-c", &line]);
     let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", bench.path("bin").display())).env("TALKPATH_TRANSPORTS", "udp");
+    command
+        .env("PATH", format!("{}:{path}", bench.path("bin").display()))
+        .env("TALKPATH_TRANSPORTS", "udp,tcp");
     command
 }
 
@@ -199,6 +201,11 @@ fn every_command_of_the_guide_to_scenarios_works() {
 #[test]
 fn every_command_of_the_guide_to_studies_works() {
     try_guide("run-a-study.md", 9);
+}
+
+#[test]
+fn every_command_of_the_guide_to_using_the_data_works() {
+    try_guide("use-the-data.md", 7);
 }
 
 #[test]

@@ -7,11 +7,14 @@ mod capture;
 mod dccp;
 mod documentation;
 mod emu;
+mod exports;
 mod harness;
 mod live;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;
 mod runs;
 mod study;
+mod thresholds;
 mod traces;
+mod transfers;
 mod usage;

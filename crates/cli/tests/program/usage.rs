@@ -8,9 +8,19 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 20] = [
+    let cases: [(&[&str], &str); 27] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
+        (&["campaign"], "`campaign` is not available yet"),
+        (&["compare", "udp", "tcp"], "--transports udp,tcp"),
+        (&["compare", "--transports", "udp"], "udp alone: a comparison needs two transports"),
+        (&["compare", "--workload", "bulk", "--cc", "reno"], "--cc cubic,reno"),
+        (
+            &["compare", "--transports", "quic"],
+            "--transports quic: flow.call.transport: \"quic\" is not available yet",
+        ),
+        (&["compare", "--transports", "udp,quic"], "1 mistake in the options"),
+        (&["man", "juggle"], "there is no such command"),
         (&["replay", "x"], "not a run directory"),
         (&["compare", "--no-such-flag"], "unexpected argument"),
         (&["run"], "SCENARIO.toml"),
@@ -39,8 +49,12 @@ fn wrong_usage_is_exit_code_2() {
 #[test]
 fn help_version_completions_and_manual_go_to_standard_output() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--help"], "Exit codes:"),
+        (&["completions", "bash"], "geo-satellite"),
+        (&["completions", "zsh"], "dccp-ccid3"),
+        (&["completions", "bash"], "sawashima-1997"),
+        (&["man", "compare"], ".TH talkpath-compare"),
         (&["--version"], "talkpath 0."),
         (&["completions", "bash"], "_talkpath"),
         (&["man"], ".TH talkpath"),

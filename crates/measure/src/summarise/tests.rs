@@ -230,6 +230,7 @@ fn summary() -> Summary {
         clock: Clock::from(&ClockRecord::default()),
         cells: cell_summaries(&runs),
         comparisons: Vec::new(),
+        provenance: None,
         runs,
     }
 }
@@ -252,7 +253,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     };
     assert_eq!(
         keys(&value),
-        "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons"
+        "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons provenance"
     );
     assert_eq!(keys(&value["clock"]), "offset_ms skew_ppm uncertainty_ms trusted why");
     let run = &value["runs"][0];

@@ -88,6 +88,8 @@ pub(crate) enum Kind {
     Path(&'static TableSpec),
     /// Lists of values by the key that they are for.
     Sweep,
+    /// Bounds by the figure that they are for (`threshold`).
+    Thresholds,
 }
 
 /// Words that a key takes, and words that it will take some day.

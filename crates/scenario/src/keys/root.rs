@@ -82,6 +82,13 @@ const ROOT_KEYS: &[Key] = &[
         Default::Absent("one cell"),
         "`\"KEY\" = [VALUES]`: one cell per combination, the last key moving fastest",
     ),
+    key(
+        "thresholds",
+        Kind::Thresholds,
+        Default::Absent("nothing is demanded"),
+        "`\"FLOW.FIGURE\" = \">= 3.6\"`, or a list of bounds: figures of summary.json that must hold, else the exit code is 5. \
+         They do not change what runs",
+    ),
 ];
 
 /// RFC 791, RFC 8200.

@@ -1,0 +1,222 @@
+//! The flat tables of a run: messages, repetitions, cells and links.
+//!
+//! A row holds figures of one sort alone: one repetition's, or the repetitions' median, mean and interval.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use talkpath_measure::export::{
+    Column, ColumnKind, Field, TableFormat, TableWriter, message_columns, message_row,
+};
+use talkpath_measure::record_file::{RecordError, read_packets};
+use talkpath_measure::summary::{RunSummary, Spread, Summary};
+
+use super::swept::{Swept, common, kind_of, of_number};
+use crate::args::ExportTable;
+use crate::failure::Failure;
+use crate::part::{PACKETS, SUMMARY};
+use crate::run_dir::{RunDir, read_json};
+
+/// Writes `table` of the run in `dir`; `unwritten` says what a failure of `out` means.
+pub(super) fn write(
+    dir: &RunDir,
+    table: ExportTable,
+    format: TableFormat,
+    out: impl Write + Send,
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let result = match table {
+        ExportTable::Messages => return messages(dir, format, out, unwritten),
+        ExportTable::Repetitions => repetitions(&summary(dir)?, format, out, "flow", |run| &run.flows),
+        ExportTable::Links => repetitions(&summary(dir)?, format, out, "link", |run| &run.links),
+        ExportTable::Cells => cells(&summary(dir)?, format, out),
+    };
+    result.map_err(|why| failed(why, unwritten))
+}
+
+fn summary(dir: &RunDir) -> Result<Summary, Failure> {
+    read_json(&dir.file(SUMMARY))
+}
+
+fn failed(why: RecordError, unwritten: impl Fn(io::Error) -> Failure) -> Failure {
+    match why {
+        RecordError::Io(why) => unwritten(why),
+        other => unwritten(io::Error::other(other)),
+    }
+}
+
+/// One row a message and leg, group by group of packets.parquet.
+fn messages(
+    dir: &RunDir,
+    format: TableFormat,
+    out: impl Write + Send,
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let path = dir.file(PACKETS);
+    let unreadable = |why: &RecordError| Failure::Usage(format!("cannot read {}: {why}", path.display()));
+    let file = File::open(&path).map_err(|why| match why.kind() {
+        io::ErrorKind::NotFound => Failure::Usage(format!(
+            "{}: not there: the run was made with --records none or summary, or did not end",
+            path.display()
+        )),
+        _ => Failure::read(&path, &why),
+    })?;
+    let rows = read_packets(file).map_err(|why| unreadable(&why))?;
+    let swept = swept_of(dir)?;
+    let columns = message_columns(&swept.columns);
+    let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
+    let mut fields = Vec::new();
+    for row in rows {
+        let row = row.map_err(|why| unreadable(&why))?;
+        message_row(&row, swept.of(row.cell), &mut fields);
+        table.row(&fields).map_err(|why| failed(why, &unwritten))?;
+    }
+    table.finish().map_err(|why| failed(why, &unwritten))
+}
+
+/// The sweep alone: a summary of many repetitions is not kept in memory beside the messages.
+fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
+    #[derive(Deserialize)]
+    struct Cells {
+        cells: Vec<Cell>,
+    }
+    #[derive(Deserialize)]
+    struct Cell {
+        cell: u64,
+        sweep: BTreeMap<String, Value>,
+    }
+    let path = dir.file(SUMMARY);
+    let file = File::open(&path).map_err(|why| Failure::read(&path, &why))?;
+    let Cells { cells } = serde_json::from_reader(BufReader::new(file)).map_err(|why| {
+        Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display()))
+    })?;
+    Ok(Swept::new(cells.iter().map(|cell| (cell.cell, &cell.sweep))))
+}
+
+/// One row for each flow (or link) in each repetition, one column a figure.
+fn repetitions<T: Serialize>(
+    summary: &Summary,
+    format: TableFormat,
+    out: impl Write + Send,
+    what: &str,
+    of: fn(&RunSummary) -> &BTreeMap<String, T>,
+) -> Result<(), RecordError> {
+    let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &run.sweep)));
+    // Once for the columns, and once for the rows.
+    let mut figures: Vec<(String, ColumnKind)> = Vec::new();
+    for entry in summary.runs.iter().flat_map(|run| of(run).values()) {
+        add_columns(&flat(entry), &mut figures);
+    }
+    let mut columns =
+        vec![Column::new("cell", ColumnKind::Integer), Column::new("repetition", ColumnKind::Integer)];
+    columns.extend_from_slice(&swept.columns);
+    columns.push(Column::new("seed", ColumnKind::Integer));
+    columns.push(Column::new(what, ColumnKind::Text));
+    columns.extend(figures.iter().map(|(path, kind)| Column::new(path, *kind)));
+    let mut table = TableWriter::new(columns, format, out)?;
+    for run in &summary.runs {
+        for (name, entry) in of(run) {
+            let mut fields = vec![Field::integer(run.cell), Field::integer(run.repetition)];
+            fields.extend_from_slice(swept.of(run.cell));
+            fields.extend([Field::integer(run.seed), Field::text(name)]);
+            let mut found: BTreeMap<String, Field> = flat(entry).into_iter().collect();
+            fields.extend(figures.iter().map(|(path, _)| found.remove(path).unwrap_or(Field::Unknown)));
+            table.row(&fields)?;
+        }
+    }
+    table.finish()
+}
+
+/// One row for each figure of each flow in each cell, over its repetitions.
+fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
+    let swept = Swept::new(summary.cells.iter().map(|cell| (cell.cell, &cell.sweep)));
+    let mut columns = vec![Column::new("cell", ColumnKind::Integer)];
+    columns.extend_from_slice(&swept.columns);
+    let rest = [
+        ("repetitions", ColumnKind::Integer),
+        ("flow", ColumnKind::Text),
+        ("figure", ColumnKind::Text),
+        ("median", ColumnKind::Number),
+        ("mean", ColumnKind::Number),
+        ("mean_ci95_low", ColumnKind::Number),
+        ("mean_ci95_high", ColumnKind::Number),
+    ];
+    columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
+    let mut table = TableWriter::new(columns, format, out)?;
+    for cell in &summary.cells {
+        for (flow, figures) in &cell.flows {
+            for (figure, Spread { median, mean, ci95 }) in figures {
+                let mut fields = vec![Field::integer(cell.cell)];
+                fields.extend_from_slice(swept.of(cell.cell));
+                fields.extend([Field::integer(cell.n), Field::text(flow), Field::text(figure)]);
+                fields.extend([Field::Number(*median), Field::Number(*mean)]);
+                let end = |end: Option<f64>| end.map_or(Field::Unknown, Field::Number);
+                fields.extend([end(ci95.map(|(low, _)| low)), end(ci95.map(|(_, high)| high))]);
+                table.row(&fields)?;
+            }
+        }
+    }
+    table.finish()
+}
+
+/// The single values of `entry` by their paths, in the order of summary.json; lists are left out.
+fn flat(entry: &impl Serialize) -> Vec<(String, Field)> {
+    fn walk(path: &str, value: &Value, fields: &mut Vec<(String, Field)>) {
+        let field = match value {
+            Value::Object(keys) => {
+                for (key, inner) in keys {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    walk(&path, inner, fields);
+                }
+                return;
+            }
+            Value::Bool(flag) => Field::Flag(*flag),
+            Value::Number(number) => of_number(number),
+            Value::String(text) => Field::text(text),
+            Value::Null | Value::Array(_) => return,
+        };
+        fields.push((path.to_owned(), field));
+    }
+    let mut fields = Vec::new();
+    walk("", &serde_json::to_value(entry).unwrap_or_default(), &mut fields);
+    fields
+}
+
+/// Adds what `fields` has and `columns` lacks, each behind what stands before it.
+fn add_columns(fields: &[(String, Field)], columns: &mut Vec<(String, ColumnKind)>) {
+    let mut next = 0;
+    for (path, field) in fields {
+        let Some(kind) = kind_of(field) else { continue };
+        match columns.iter().position(|(other, _)| other == path) {
+            Some(at) => {
+                columns[at].1 = common(columns[at].1, kind);
+                next = at + 1;
+            }
+            None => {
+                columns.insert(next, (path.clone(), kind));
+                next += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_come_in_the_order_of_the_summary_whoever_has_them_first() {
+        let mut columns = Vec::new();
+        let of = |paths: &[&str]| -> Vec<_> {
+            paths.iter().map(|path| ((*path).to_owned(), Field::Integer(1))).collect()
+        };
+        add_columns(&of(&["sent", "lost"]), &mut columns);
+        add_columns(&of(&["sent", "call.mos", "lost", "goodput"]), &mut columns);
+        add_columns(&[("call.mos".to_owned(), Field::Number(4.0))], &mut columns);
+        let names: Vec<_> = columns.iter().map(|(path, kind)| format!("{path} {kind:?}")).collect();
+        assert_eq!(names, ["sent Integer", "call.mos Number", "lost Integer", "goodput Integer"]);
+    }
+}

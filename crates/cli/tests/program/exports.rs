@@ -1,0 +1,123 @@
+//! Tables for other tools: their columns, and that the tools read them with the lines of the guide.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::harness::{Bench, SHORT, Seen};
+
+/// A run of the guide's sweep.
+fn swept(bench: &Bench) -> PathBuf {
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/use-the-data.md")).unwrap();
+    let scenario = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    bench.file("sweep.toml", scenario);
+    bench.run(&["run", "sweep.toml", "--set", "duration=2 s"]).succeeds();
+    bench.only_run()
+}
+
+fn export(bench: &Bench, run: &PathBuf, table: &str, format: &str) -> String {
+    let run = run.to_str().unwrap();
+    bench.run(&["export", run, "--table", table, "--format", format]).succeeds().out.clone()
+}
+
+fn header(csv: &str) -> Vec<&str> {
+    csv.lines().next().unwrap().split(',').collect()
+}
+
+#[test]
+fn tables_have_a_typed_column_for_each_swept_key_and_one_row_for_each_thing() {
+    let bench = Bench::new();
+    let run = swept(&bench);
+    let swept = ["flow_call_transport", "path_up_loss", "path_up_rate_bps"];
+
+    let repetitions = export(&bench, &run, "repetitions", "csv");
+    let columns = header(&repetitions);
+    assert_eq!(columns[..7], ["cell", "repetition", swept[0], swept[1], swept[2], "seed", "flow"]);
+    assert!(columns.contains(&"call_mos") && columns.contains(&"round_trip_delay_ms_p99"), "{columns:?}");
+    assert_eq!(columns.len(), columns.iter().collect::<BTreeSet<_>>().len(), "each once: {columns:?}");
+    assert_eq!(repetitions.lines().count(), 1 + 12 * 3);
+    assert!(repetitions.lines().nth(1).unwrap().starts_with("0,0,udp,0.0,1000000,"), "{repetitions}");
+    assert!(repetitions.lines().all(|line| line.split(',').count() == columns.len()), "no field has a comma");
+
+    let cells = export(&bench, &run, "cells", "csv");
+    assert_eq!(
+        header(&cells),
+        [
+            &["cell"][..],
+            &swept,
+            &["repetitions", "flow", "figure", "median", "mean", "mean_ci95_low", "mean_ci95_high"]
+        ]
+        .concat()
+    );
+    let of_mos = cells.lines().filter(|line| line.contains(",call,call.mos,")).count();
+    assert_eq!(of_mos, 12, "one row a cell");
+
+    let links = export(&bench, &run, "links", "csv");
+    assert!(header(&links).contains(&"queue_delay_ms_p95") && header(&links).contains(&"link"));
+    assert_eq!(links.lines().count(), 1 + 12 * 3 * 2);
+
+    let lines = export(&bench, &run, "messages", "jsonl");
+    let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["path_up_rate_bps"], &first["path_up_loss"]), (&1_000_000.into(), &0.0.into()));
+    assert_eq!(first["flow_call_transport"], "udp");
+    // The same rows in every format.
+    assert_eq!(export(&bench, &run, "messages", "csv").lines().count(), 1 + lines.lines().count());
+}
+
+#[test]
+fn without_a_table_and_a_sweep_the_columns_are_those_of_packets_parquet() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    bench.run(&["run", "call.toml"]).succeeds();
+    let run = bench.only_run();
+    let seen = bench.run(&["export", run.to_str().unwrap(), "--format", "csv"]);
+    let expected = "cell,repetition,flow,leg,seq,size,due_ns,sent_ns,wire_ns,received_ns,fate,drop_cause,copies,transmissions\n";
+    assert!(seen.succeeds().out.starts_with(expected), "{}", seen.out.lines().next().unwrap());
+    let run = run.to_str().unwrap();
+    bench.run(&["export", run, "--format", "log", "--table", "cells"]).fails(2, &["--table belongs to"]);
+}
+
+/// Each line of Python on the guide's page, over tables that the page's commands write.
+#[test]
+fn polars_pandas_and_duckdb_read_the_tables_with_the_lines_of_the_guide() {
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/use-the-data.md")).unwrap();
+    let lines: Vec<&str> =
+        page.split("```python\n").nth(1).unwrap().split("```").next().unwrap().lines().collect();
+    assert_eq!(lines.len(), 3);
+    let bench = Bench::new();
+    let run = swept(&bench);
+    for (table, format) in [("cells", "csv"), ("repetitions", "parquet"), ("messages", "parquet")] {
+        let (run, file) = (run.to_str().unwrap(), format!("{table}.{format}"));
+        bench.run(&["export", run, "--table", table, "--format", format, "-o", &file]).succeeds();
+    }
+    let python = std::env::var("TALKPATH_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let says = |code: &str| {
+        Command::new(&python).args(["-c", code]).current_dir(bench.path("")).output().map(Seen::of)
+    };
+    for line in lines {
+        let package = line.split([' ', ';']).nth(1).unwrap();
+        match says(&format!("import {package}")) {
+            Ok(seen) if seen.code == Some(0) => {}
+            _ => {
+                eprintln!(
+                    "SKIP: {package} is not there for {python}; TALKPATH_TEST_PYTHON names another Python"
+                );
+                continue;
+            }
+        }
+        let seen = says(line).unwrap();
+        assert!(seen.code == Some(0) && seen.out.contains("udp"), "{line}: {} {}", seen.out, seen.err);
+        let types = format!(
+            "import {package} as m\nt = m.{}\nassert 'path_up_rate_bps' in str(t), t",
+            match package {
+                "duckdb" => "sql(\"DESCRIBE SELECT * FROM 'messages.parquet'\")",
+                "polars" => "read_parquet('messages.parquet').schema",
+                _ => "read_csv('cells.csv').dtypes",
+            }
+        );
+        assert_eq!(says(&types).unwrap().err, "", "{package}");
+    }
+}

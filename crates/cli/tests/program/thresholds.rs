@@ -1,0 +1,123 @@
+//! Thresholds over whole runs: exit codes, lines, JUnit's file, and what is refused before anything runs.
+
+use std::fs;
+
+use crate::harness::{Bench, Seen, Served, wait_until};
+
+const CALL: &str = "\
+name = \"a call\"
+duration = \"2 s\"
+repeat = 2
+
+[path]
+up = { rate = \"1 Mbps\", delay = \"20 ms\" }
+down = { rate = \"1 Mbps\", delay = \"20 ms\" }
+
+[flow.call]
+transport = \"udp\"
+workload = { kind = \"voice\", echo = true }
+
+[sweep]
+\"path.up.loss\" = [0.0, 0.5]
+";
+
+#[test]
+fn a_threshold_that_does_not_hold_is_exit_code_5_and_says_where() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    let demands = ["--require", "call.in_time@path.up.loss=0 >= 99%", "--fail-if", "call.mos < 3.6"];
+    let seen = bench.run(&[&["run", "call.toml", "--junit", "junit.xml"][..], &demands].concat());
+    seen.fails(5, &["error: 1 of 2 thresholds do not hold\n"]);
+    let lines: Vec<_> = seen.out.lines().filter(|line| line.contains("must be")).collect();
+    assert_eq!(lines.len(), 2, "{}", seen.out);
+    let holds =
+        "holds  call.in_time@path.up.loss=0 1, must be >= 0.99 (path.up.loss=0.0; median of 2 repetitions)";
+    assert_eq!(lines[0], holds);
+    assert!(
+        lines[1].starts_with("FAILS  call.mos ") && lines[1].contains("must be >= 3.6 (path.up.loss=0.5; ")
+    );
+    assert!(lines[1].ends_with("fails in 1 of 2 cells)"), "{}", lines[1]);
+    let junit = fs::read_to_string(bench.path("junit.xml")).unwrap();
+    assert!(
+        junit.contains("tests=\"2\" failures=\"1\"") && junit.contains("name=\"call.mos &gt;= 3.6\""),
+        "{junit}"
+    );
+    // They stand in the resolved scenario: the run that is repeated demands the same.
+    let scenario = bench.only_run().join("scenario.toml");
+    let again = bench.run(&["run", scenario.to_str().unwrap(), "--quiet"]);
+    again.fails(5, &["1 of 2 thresholds do not hold:\n  call.mos "]);
+    assert_eq!(again.out, "");
+}
+
+#[test]
+fn what_holds_is_exit_code_0_and_the_summary_stands_alone() {
+    let bench = Bench::new();
+    bench.file(
+        "call.toml",
+        format!("{CALL}[thresholds]\n\"call.mos@path.up.loss=0\" = [\">= 3\", \"<= 4.5\"]\n"),
+    );
+    bench.run(&["run", "call.toml", "--json"]).succeeds().summary();
+    let link = ["--require", "link.down.queue_delay_ms.p95 <= 20", "--require", "link.up.lost >= 0"];
+    let seen = bench.run(&[&["run", "call.toml"][..], &link].concat());
+    assert_eq!(seen.succeeds().out.matches("\nholds  ").count(), 4, "{}", seen.out);
+}
+
+#[test]
+fn a_figure_that_is_not_known_does_not_hold() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    let seen = bench.run(&["run", "call.toml", "--require", "call.cwnd_packets > 0"]);
+    seen.fails(5, &["the threshold does not hold"]);
+    assert!(seen.out.contains("FAILS  call.cwnd_packets is not known (null), must be > 0"), "{}", seen.out);
+}
+
+#[test]
+fn a_figure_that_is_not_there_is_refused_before_the_run_if_that_is_known() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    let before = [
+        ("cal.mos >= 3", "--require \"cal.mos >= 3\": thresholds.cal.mos: there is no flow called \"cal\""),
+        ("call.moss >= 3", "did you mean `mos"),
+        ("call.in_tme >= 3", "did you mean `in_time`?"),
+        ("link.upp.lost >= 3", "did you mean \"up\"?"),
+        ("call.mos@path.up.los=0 >= 3", "did you mean `path.up.loss`?"),
+        ("call.mos", "expected FLOW.FIGURE"),
+        ("call.mos >= lots", "a number in the figure's own unit"),
+    ];
+    for (text, says) in before {
+        bench.run(&["run", "call.toml", "--require", text]).fails(2, &[says]);
+        assert!(bench.runs().is_empty(), "{text}: nothing ran");
+    }
+    bench
+        .run(&["run", "call.toml", "--require", "call.call.mso >= 3"])
+        .fails(2, &["did you mean `call.mos`?"]);
+    assert!(bench.only_run().join("summary.json").is_file(), "what was measured is kept");
+}
+
+#[test]
+fn a_comparison_has_thresholds_too() {
+    let bench = Bench::new();
+    let compare =
+        ["compare", "--transports", "udp,tcp", "--duration", "2s", "--repeat", "1", "--set", "seed=3"];
+    let demand =
+        ["--require", "call.mos@flow.call.transport=udp >= 4.6", "--require", "upload.goodput_bps > 0"];
+    let seen = bench.run(&[&compare[..], &demand].concat());
+    seen.fails(5, &["1 of 2 thresholds do not hold"]);
+    assert!(seen.out.contains("(flow.call.transport=udp)\n"), "{}", seen.out);
+}
+
+#[test]
+fn a_far_end_that_is_not_there_goes_before_a_threshold() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL.replace("\n[sweep]\n\"path.up.loss\" = [0.0, 0.5]\n", ""));
+    let served = Served::start(&bench, &["--open"]);
+    let address = served.address.clone();
+    let run = ["run", "call.toml", "--to", &address, "--require", "call.mos >= 4.6"];
+    let child = bench.start(&[&run[..], &["--set", "duration=30 s"]].concat());
+    wait_until("a run begins", || !bench.runs().is_empty());
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    drop(served);
+    let seen = Seen::of_child(child);
+    seen.fails(4, &[]);
+    assert!(seen.out.contains("FAILS  call.mos"), "{}", seen.out);
+}

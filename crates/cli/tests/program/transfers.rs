@@ -1,0 +1,68 @@
+//! `send` and `burst`: one line each, to a server.
+
+use std::fs;
+
+use crate::harness::{Bench, Served, read_json};
+
+#[test]
+fn a_file_arrives_intact_over_tcp_and_over_udp() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("kept")).unwrap();
+    let served = Served::start(&bench, &["--open", "--keep", "kept"]);
+    let content: Vec<u8> = (0..200_000_u32).flat_map(|n| n.to_le_bytes()).collect();
+    bench.file("photo.raw", &content);
+    let seen = bench.run(&[
+        "send",
+        "photo.raw",
+        "--to",
+        &served.address,
+        "--require",
+        "transfer.file.intact == true",
+    ]);
+    assert!(seen.succeeds().out.contains("holds  transfer.file.intact"), "{}", seen.out);
+    assert!(seen.out.contains("\nphoto.raw, 800000 B: intact, SHA-256 "), "{}", seen.out);
+    let summary = read_json(&bench.only_run().join("summary.json"));
+    let flow = &summary["runs"][0]["flows"]["transfer"];
+    assert_eq!((&flow["transport"], &flow["file"]["bytes"]), (&"tcp".into(), &800_000.into()));
+    assert_eq!(summary["name"], format!("photo.raw to {}", served.address));
+    let kept = flow["file"]["kept_as"].as_str().unwrap();
+    assert_eq!(fs::read(bench.path("kept").join(kept)).unwrap(), content);
+    let over_udp =
+        ["send", "photo.raw", "--to", &served.address, "--transport", "udp", "--duration", "2s", "--json"];
+    let summary = bench.run(&over_udp).succeeds().summary();
+    let flow = &summary["runs"][0]["flows"]["transfer"];
+    assert_eq!((&flow["transport"], &flow["file"]["bytes"]), (&"udp".into(), &800_000.into()));
+}
+
+#[test]
+fn a_burst_is_counted_over_udp_and_over_tcp() {
+    let bench = Bench::new();
+    let served = Served::start(&bench, &["--open"]);
+    for transport in ["udp", "tcp"] {
+        let burst =
+            ["burst", "--size", "128", "--count", "500", "--to", &served.address, "--transport", transport];
+        let seen = bench.run(&[&burst[..], &["--duration", "2s", "--json"]].concat());
+        let summary = seen.succeeds().summary();
+        let flow = &summary["runs"][0]["flows"]["transfer"];
+        assert_eq!((&flow["transport"], &flow["sent"]), (&transport.into(), &500.into()), "{flow}");
+        assert!(flow["verdict"].is_string(), "Foderaro's words are for bursts: {flow}");
+    }
+}
+
+#[test]
+fn a_mistake_names_the_flag_that_made_it() {
+    let bench = Bench::new();
+    let to = ["--to", "localhost:1"];
+    let wrong: [(&[&str], &str); 5] = [
+        (&["send", "none.raw"], "send none.raw: flow.transfer.workload.source"),
+        (&["burst", "--size", "huge"], "--size huge: flow.transfer.workload.size"),
+        (&["burst", "--count", "0"], "--count 0: flow.transfer.workload.count"),
+        (&["burst", "--transport", "tpc"], "--transport tpc: flow.transfer.transport"),
+        (&["burst", "--duration", "5"], "--duration 5: duration"),
+    ];
+    for (arguments, says) in wrong {
+        bench.run(&[arguments, &to].concat()).fails(2, &[says, "in the options"]);
+    }
+    bench.run(&["burst"]).fails(2, &["--to"]);
+    assert!(bench.runs().is_empty());
+}
