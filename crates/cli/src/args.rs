@@ -18,6 +18,8 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, 
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::transport_names;
 
+use crate::failure::Failure;
+
 pub(crate) use self::demand::DemandArgs;
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
@@ -371,9 +373,9 @@ pub(crate) enum ExportFormat {
     Log,
 }
 
-/// The command line and the environment; wrong usage ends the process with exit code 2.
-pub(crate) fn parse() -> Cli {
-    let matches = Cli::command().try_get_matches().unwrap_or_else(|error| wrong_usage(&error));
+/// The command line and the environment. Help, and wrong usage in clap's words, end the process.
+pub(crate) fn parse() -> Result<Cli, Failure> {
+    let matches = Cli::command().try_get_matches().map_err(|error| wrong_usage(&error))?;
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // A flag wins over a variable also if the two are not the same setting: `--arena sim` over
     // TALKPATH_TO.
@@ -384,7 +386,7 @@ pub(crate) fn parse() -> Cli {
     {
         place.to = None;
     }
-    cli
+    Ok(cli)
 }
 
 impl Command {

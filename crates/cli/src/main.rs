@@ -35,7 +35,13 @@ use terminal::Terminal;
 
 fn main() -> ExitCode {
     say_whose_fault_a_panic_is();
-    let cli = args::parse();
+    let cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(failure) => {
+            tell(&failure, Terminal::plain());
+            return ExitCode::from(failure.exit_code());
+        }
+    };
     let terminal = Terminal::new(&cli.common);
     match run(&cli, terminal) {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,9 +6,9 @@
 //!            └─► + Summary ─► judge ─► one line each, JUnit's XML, exit code 5
 //! ```
 //!
-//! A threshold is about one or more cells, and in each about a flow, with its copies and directions, or a link.
-//! Its figure in a cell is the median over the repetitions; in each of them the threshold must hold. The line
-//! shows the figure with the least margin.
+//! A threshold is about one or more cells, and in each about a flow, with its copies and directions, or a
+//! link. Its figure in a cell is the median over the repetitions; in each of them the threshold must hold.
+//! The line shows the figure with the least margin.
 
 mod figure;
 mod junit;
@@ -189,8 +189,8 @@ fn known(
     values.map(value).collect()
 }
 
-/// The median of the repetitions. One whose figure is not known counts as worse than all others; if the median
-/// rests on such a one, it is not known either.
+/// The median of the repetitions. One whose figure is not known counts as worse than all others; if the
+/// median rests on such a one, it is not known either.
 fn median(values: &[Option<f64>], bound: Bound) -> Option<f64> {
     let mut values = values.to_vec();
     let worst = match bound.operator {

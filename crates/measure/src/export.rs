@@ -176,7 +176,7 @@ fn fitting(kind: ColumnKind, field: &Field) -> Option<&Field> {
 
 fn write_csv(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Result<()> {
     match fitting(kind, field) {
-        // RFC 4180 §2: what has a comma, a quote or a line break stands in quotes, and its quotes are doubled.
+        // RFC 4180 §2: what has a comma, a quote or a line break stands in quotes, its quotes doubled.
         Some(Field::Text(text)) if text.contains([',', '"', '\r', '\n']) => {
             write!(out, "\"{}\"", text.replace('"', "\"\""))
         }

@@ -10,6 +10,7 @@
 
 mod check;
 mod compare;
+mod demand;
 mod diagnostic;
 mod edit;
 mod emit;
@@ -29,6 +30,7 @@ mod threshold;
 mod tree;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
+pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
 pub use keys::{key_tables, transport_names};
@@ -41,4 +43,4 @@ pub use preset::{Preset, preset, presets};
 pub use quantity::{SiAmount, parse_duration, parse_rate, si_amount};
 pub use read::nearest;
 pub use schema::schema;
-pub use threshold::{Bound, Operator, Threshold, ThresholdOf, split_threshold};
+pub use threshold::{Bound, Operator, split_threshold};

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use talkpath_units::Seed;
 
 use crate::check::{self, Checks};
+use crate::demand::{self, Judged, Threshold};
 use crate::diagnostic::{Log, Place};
 use crate::files::{Contents, Files, NoFiles, Trace};
 use crate::keys::ROOT;
 use crate::read::At;
 use crate::sweep::Sweep;
-use crate::threshold::{self, Threshold};
 use crate::tree::{self, Node, Table, Value};
 use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, resolve};
 
@@ -156,7 +156,11 @@ fn read(
     let (cells, common) = cells(&root, &sweep, &contents, log)?;
     let first = &cells.first()?.scenario;
     let (name, repeat, seed) = (first.name.clone(), first.repeat, first.seed);
-    let thresholds = threshold::thresholds(&root, &cells, log);
+    let judged: Vec<_> = cells
+        .iter()
+        .map(|Cell { index, sweep, scenario, .. }| Judged { index: *index, sweep, scenario })
+        .collect();
+    let thresholds = demand::thresholds(&root, &judged, log);
     let resolved = resolved(&root, common, &sweep);
     let (traces, warnings) = (contents.traces, Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings })

@@ -1,55 +1,14 @@
-//! Thresholds: what the figures of a run must hold, as `[thresholds]`, `--require` and `--fail-if` say it.
+//! The bounds of thresholds, `>= 3.6`: how they are written, and when a figure holds one.
 //!
-//! ```text
-//! FLOW.PATH[@KEY=VALUE[, KEY=VALUE]...] OPERATOR VALUE       call.mos@path.up.loss=0.01 >= 3.6
-//! link.NAME.PATH[@...]                  OPERATOR VALUE       link.up.queue_delay_ms.p95 <= 50
-//! ```
-//!
-//! Here they are read, and held against the flows, the links and the sweep of the scenario. Whether the
-//! figure itself exists is not known here: who has a run's summary looks for `path` in it.
+//! What a threshold's figure is about, `demand` finds out.
 
 use core::cmp::Ordering;
 use core::fmt;
-use std::collections::BTreeSet;
 
 use crate::diagnostic::{Log, Place};
-use crate::edit::unknown_name;
-use crate::plan::Cell;
-use crate::quantity::{self, Dimension, Measure, Problem, quote};
-use crate::read::{nearest, wrong};
+use crate::quantity::{Problem, quote};
+use crate::read::wrong;
 use crate::tree::{Node, Table, Value};
-
-/// A figure and what must hold of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Threshold {
-    /// The figure as it was written: `call.mos@path.up.loss=0.01`.
-    pub figure: String,
-    /// Where it is looked for.
-    pub of: ThresholdOf,
-    /// The figure below its flow or link in summary.json: `call.mos`, `queue_delay_ms.p95`.
-    pub path: String,
-    /// What must hold.
-    pub bound: Bound,
-    /// The cells in which it must, by index; at least one.
-    pub cells: Vec<u64>,
-}
-
-/// What a threshold's figure belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ThresholdOf {
-    /// A flow of the scenario, and the names that it, its copies and its two directions have in a summary.
-    Flow {
-        /// By the scenario's name, or by that of a copy.
-        name: String,
-        /// In the order of the scenario.
-        members: Vec<String>,
-    },
-    /// A link, by its name in a summary.
-    Link {
-        /// `up`, `down`, or the key of `[link.NAME]`.
-        name: String,
-    },
-}
 
 /// An operator and a value: `>= 3.6`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -185,35 +144,8 @@ pub(crate) fn add(table: &mut Table, name: &str, bound: Node) {
     }
 }
 
-/// The thresholds of `root`, for these cells.
-pub(crate) fn thresholds(root: &Table, cells: &[Cell], log: &mut Log) -> Vec<Threshold> {
-    let Some(table) = root.get("thresholds").and_then(Node::as_table) else { return Vec::new() };
-    let mut read = Vec::new();
-    for entry in &table.entries {
-        let at = format!("thresholds.{}", entry.name);
-        // A key that an option added to stands where it was first.
-        let place = bounds(&entry.node).last().map_or(&entry.place, |(place, _)| place);
-        let place = if matches!(place, Place::Option(_)) { place } else { &entry.place };
-        match figure(&entry.name, cells) {
-            Err(problem) => log.mistake(place, &at, problem.message, problem.help),
-            Ok((of, path, cells)) => {
-                let of_bound = |bound| Threshold {
-                    figure: entry.name.clone(),
-                    of: of.clone(),
-                    path: path.clone(),
-                    bound,
-                    cells: cells.clone(),
-                };
-                // A bound that is wrong is reported already.
-                read.extend(bounds(&entry.node).filter_map(|(_, bound)| bound.ok()).map(of_bound));
-            }
-        }
-    }
-    read
-}
-
 /// One or more bounds, each with its place.
-fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound, Problem>)> {
+pub(crate) fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound, Problem>)> {
     let nodes = match &node.value {
         Value::List(list) if !list.is_empty() => list.as_slice(),
         _ => core::slice::from_ref(node),
@@ -227,177 +159,12 @@ fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound, Problem>)>
     })
 }
 
-type Figure = (ThresholdOf, String, Vec<u64>);
-
-/// What the left side of a threshold means.
-fn figure(text: &str, cells: &[Cell]) -> Result<Figure, Problem> {
-    let (figure, only) = text.split_once('@').map_or((text, ""), |(figure, only)| (figure.trim(), only));
-    let cells = selected(only, cells)?;
-    let missing =
-        || Problem::new(format!("found {}, expected FLOW.FIGURE or link.NAME.FIGURE", quote(figure)));
-    let (first, rest) = figure.split_once('.').ok_or_else(missing)?;
-    let index = cells.iter().map(|cell| cell.index).collect();
-    if first == LINK {
-        let (name, path) = rest.split_once('.').ok_or_else(missing)?;
-        let links = cells.iter().flat_map(|cell| &cell.scenario.links);
-        known(name, "link", links.map(|link| link.name.as_str()))?;
-        return Ok((ThresholdOf::Link { name: name.to_owned() }, path.to_owned(), index));
-    }
-    let flows = || cells.iter().flat_map(|cell| &cell.scenario.flows);
-    let is_meant = |flow: &&crate::Flow| flow.name == first || flow.group == first;
-    let mut members: Vec<String> = Vec::new();
-    for flow in flows().filter(is_meant) {
-        if !members.contains(&flow.name) {
-            members.push(flow.name.clone());
-        }
-    }
-    if members.is_empty() {
-        known(first, "flow", flows().map(|flow| flow.group.as_str()))?;
-    }
-    let path = if rest == MOS.0 { MOS.1 } else { rest };
-    if path.is_empty() {
-        return Err(missing());
-    }
-    Ok((ThresholdOf::Flow { name: first.to_owned(), members }, path.to_owned(), index))
-}
-
-/// Whether one of `names` is `name`.
-fn known<'a>(name: &str, what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Problem> {
-    let names: BTreeSet<_> = names.map(str::to_owned).collect();
-    match names.contains(name) {
-        true => Ok(()),
-        false => Err(unknown_name(name, what, &names.into_iter().collect::<Vec<_>>())),
-    }
-}
-
-/// The cells whose swept keys have the values of `only`, which is `KEY=VALUE`, with commas between several.
-fn selected<'a>(only: &str, cells: &'a [Cell]) -> Result<Vec<&'a Cell>, Problem> {
-    let mut selected: Vec<&Cell> = cells.iter().collect();
-    for pair in only.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-        let Some((key, value)) = pair.split_once('=') else {
-            return Err(Problem::new(format!(
-                "found {} after @, expected KEY=VALUE of the sweep",
-                quote(pair)
-            )));
-        };
-        let (key, value) = (key.trim(), value.trim());
-        let keys: BTreeSet<&str> =
-            cells.iter().flat_map(|cell| cell.sweep.keys()).map(String::as_str).collect();
-        if !keys.contains(key) {
-            let problem = Problem::new(format!("found {} after @, which is not swept", quote(key)));
-            return Err(match nearest(key, keys.iter().copied()) {
-                Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
-                None if keys.is_empty() => {
-                    problem.with_help("without a sweep there is one cell: leave @ out")
-                }
-                None => problem
-                    .with_help(format!("swept are: {}", keys.into_iter().collect::<Vec<_>>().join(", "))),
-            });
-        }
-        selected.retain(|cell| cell.sweep.get(key).is_some_and(|swept| is_same_value(swept, value)));
-        if selected.is_empty() {
-            let values: Vec<_> = cells.iter().filter_map(|cell| cell.sweep.get(key)).map(plain).collect();
-            let values: BTreeSet<_> = values.into_iter().collect();
-            let message = format!("no cell has {key} = {value}");
-            let list = values.into_iter().collect::<Vec<_>>().join(", ");
-            return Err(Problem::new(message).with_help(format!("its values are: {list}")));
-        }
-    }
-    Ok(selected)
-}
-
-/// Whether a swept value is what the text after `@KEY=` means.
-fn is_same_value(swept: &serde_json::Value, text: &str) -> bool {
-    let amount = |text: &str| {
-        let any = Dimension::ALL.map(|dimension| Measure { dimension, least: 0, most: u64::MAX });
-        quantity::parse(text, &any).ok()
-    };
-    match swept {
-        serde_json::Value::String(word) => {
-            crate::keys::is_same_word(word, text)
-                || amount(word).is_some_and(|swept| amount(text) == Some(swept))
-        }
-        serde_json::Value::Number(number) => number.as_f64() == text.parse().ok(),
-        serde_json::Value::Object(keys) => {
-            keys.get("kind").is_some_and(|kind| is_same_value(kind, text)) || swept.to_string() == text
-        }
-        other => other.to_string() == text,
-    }
-}
-
-fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// The word before a link's name.
-const LINK: &str = "link";
-/// A flow's opinion score by its short name.
-const MOS: (&str, &str) = ("mos", "call.mos");
 const FORM: &str = ">=, <=, >, <, == or != and a number, as in \">= 3.6\"";
 const VALUE: &str = "a number in the figure's own unit, a percentage such as 95%, true or false";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Diagnostics, Options, Plan, Setting, Source, load};
-
-    const SCENARIO: &str = concat!(
-        "duration = \"1 s\"\npath = \"lan\"\n",
-        "[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\ndirection = \"both\"\n",
-        "[flow.game]\ntransport = \"udp\"\nworkload = { kind = \"cbr\", rate = \"64 kbps\", size = \"160 B\" }\n",
-        "[sweep]\n\"path.up.loss\" = [0.0, 0.01]\n\"path.up.rate\" = [\"1 Mbps\", \"2 Mbps\"]\n",
-    );
-
-    fn read(thresholds: &str) -> Result<Plan, Diagnostics> {
-        load(&Source::new("s.toml", format!("{SCENARIO}[thresholds]\n{thresholds}")), &Options::default())
-    }
-
-    fn one(figure: &str) -> Threshold {
-        read(&format!("{figure:?} = \">= 3.6\"")).unwrap().thresholds.remove(0)
-    }
-
-    fn refused(figure: &str) -> String {
-        read(&format!("{figure:?} = \">= 3.6\"")).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_flow_means_its_copies_and_directions_and_its_short_names() {
-        let found = one("call.mos");
-        let members = ["call-up", "call-down"].map(str::to_owned).to_vec();
-        assert_eq!(found.of, ThresholdOf::Flow { name: "call".to_owned(), members });
-        assert_eq!((found.path.as_str(), found.cells.as_slice()), ("call.mos", &[0, 1, 2, 3][..]));
-        assert_eq!(found.bound, Bound { operator: Operator::AtLeast, value: 3.6 });
-        assert_eq!(one("call-up.call.mos").path, "call.mos");
-        assert_eq!(one("game.in_time").path, "in_time");
-        let link = one("link.up.queue_delay_ms.p95");
-        assert_eq!(link.of, ThresholdOf::Link { name: "up".to_owned() });
-        assert_eq!(link.path, "queue_delay_ms.p95");
-    }
-
-    #[test]
-    fn cells_are_chosen_by_the_value_that_they_mean() {
-        let cells = |only: &str| one(&format!("game.in_time@{only}")).cells;
-        assert_eq!(cells("path.up.loss=0.01"), [2, 3]);
-        assert_eq!(cells("path.up.loss=1e-2"), [2, 3]);
-        assert_eq!(cells("path.up.rate=2000 kbps"), [1, 3]);
-        assert_eq!(cells("path.up.rate=1Mbps, path.up.loss=0"), [0]);
-    }
-
-    #[test]
-    fn what_is_not_there_is_said_with_what_is() {
-        assert!(refused("cal.mos").contains("no flow called \"cal\" (did you mean \"call\"?)"));
-        assert!(refused("speech.mos").contains("there are: call, game"));
-        assert!(refused("link.upp.lost").contains("did you mean \"up\"?"));
-        assert!(refused("mos").contains("expected FLOW.FIGURE"));
-        assert!(refused("call.mos@path.up.los=0.01").contains("did you mean `path.up.loss`?"));
-        assert!(refused("call.mos@path.up.loss=0.02").contains("its values are: 0.0, 0.01"));
-        assert!(refused("call.mos@here").contains("expected KEY=VALUE"));
-        let at = read("\"game.in_time\" = 0.95").unwrap_err().to_string();
-        assert!(at.contains("s.toml:14:18") && at.contains("found 0.95, expected >="), "{at}");
-        for bound in ["3.6", ">= much", "= 3", ">= inf", ">="] {
-            assert!(read(&format!("\"call.mos\" = {bound:?}")).is_err(), "{bound}");
-        }
-    }
 
     #[test]
     fn each_operator_holds_what_it_says_and_its_opposite_the_rest() {
@@ -417,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_adds_to_what_the_file_demands_and_stands_in_the_resolved_form() {
+    fn an_option_is_split_at_its_operator_and_its_opposite_is_turned_round() {
         let split = |text, opposite| split_threshold(text, opposite);
         assert_eq!(split("call.mos>=3.6", false), Ok(("call.mos".to_owned(), ">= 3.6".to_owned())));
         assert_eq!(
@@ -429,15 +196,5 @@ mod tests {
         for text in ["call.mos", "call.mos = 3", ">= 3", "call.mos >= x", ""] {
             assert!(split(text, false).is_err(), "{text}");
         }
-        let source = Source::new("s.toml", format!("{SCENARIO}[thresholds]\n\"call.mos\" = \">= 3\"\n"));
-        let set = |option: &str, figure: &str| Setting::by(option, &format!("thresholds.{figure}"), "<= 4");
-        let options = |figure| Options { set: vec![set("--require it", figure)], ..Options::default() };
-        let plan = load(&source, &options("call.mos")).unwrap();
-        let bounds: Vec<_> = plan.thresholds.iter().map(|it| it.bound.to_string()).collect();
-        assert_eq!(bounds, [">= 3", "<= 4"]);
-        let again = load(&Source::new("again", plan.resolved.clone()), &Options::default()).unwrap();
-        assert_eq!(again.thresholds, plan.thresholds, "{}", plan.resolved);
-        let mistake = load(&source, &options("cal.mos")).unwrap_err();
-        assert_eq!(mistake.list[0].option.as_deref(), Some("--require it"), "{mistake}");
     }
 }

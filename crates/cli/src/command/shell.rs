@@ -40,8 +40,8 @@ pub(crate) fn man(command: Option<&str>) -> Result<(), Failure> {
     print(&page)
 }
 
-/// The command line with the words that a shell can offer. Only there: what else a value may be (a file, a list,
-/// a study's folder) the commands check themselves.
+/// The command line with the words that a shell can offer. Only there: what else a value may be (a file, a
+/// list, a study's folder) the commands check themselves.
 fn with_words() -> Command {
     let transports = transport_names();
     let paths: Vec<&str> = presets().iter().map(|preset| preset.name).collect();

@@ -37,8 +37,8 @@ pub(super) fn look_up(of: Option<&impl Serialize>, path: &str) -> Looked {
     }
 }
 
-/// Whether the first key of the threshold's path is one that a flow, its copies together, or a link has: so much
-/// is known before the run.
+/// Whether the first key of the threshold's path is one that a flow, its copies together, or a link has: so
+/// much is known before the run.
 ///
 /// # Errors
 /// In words, what is there.

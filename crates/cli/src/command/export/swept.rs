@@ -1,8 +1,8 @@
 //! What a sweep sets, as columns: `path.up.rate` with "2 Mbps" is 2000000 in `path_up_rate_bps`.
 //!
-//! A quantity is a number in the SI's unit, which ends the column's name. A table is a column for each of its
-//! keys; its `kind` has the name of the table's own key. A cell that does not set what a column holds leaves it
-//! unknown.
+//! A quantity is a number in the SI's unit, which ends the column's name. A table is a column for each of
+//! its keys; its `kind` has the name of the table's own key. A cell that does not set what a column holds
+//! leaves it unknown.
 
 use std::collections::BTreeMap;
 
