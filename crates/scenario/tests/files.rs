@@ -118,10 +118,10 @@ fn a_file_is_sent_in_messages_that_its_transport_carries_whole() {
         size: Bytes::new(size),
         header: Bytes::new(header),
     };
-    assert_eq!(workload(0), file("/data/big.bin", 100_000, 1372, 8));
+    assert_eq!(workload(0), file("/data/big.bin", 100_000, 1372, 16));
     assert_eq!(workload(1), file("/data/small", 1, 1000, 0));
-    // 73.3 datagrams of 1364 B of the file.
-    assert_eq!(workload(0).transfer_size(), Some(Bytes::new(100_000 + 74 * 8)));
+    // 73.7 datagrams of 1356 B of the file.
+    assert_eq!(workload(0).transfer_size(), Some(Bytes::new(100_000 + 74 * 16)));
     assert_eq!(workload(1).transfer_size(), Some(Bytes::new(1)));
     assert!(plan.traces.is_empty());
     assert_repeats(&plan, &sent);
