@@ -23,6 +23,8 @@ pub(crate) struct Place {
     pub(crate) to: Option<String>,
     /// The file with the key that the far end demands.
     pub(crate) key_file: Option<PathBuf>,
+    /// The user vouches that both hosts' clocks show one time; only in `live`.
+    pub(crate) clocks_synchronised: bool,
     /// Bytes of each packet to keep; only in `emu`.
     pub(crate) capture: Option<u32>,
 }
@@ -37,7 +39,8 @@ impl Place {
         };
         let key =
             self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", file.display()));
-        format!("{arena}{key}")
+        let clocks = if self.clocks_synchronised { " --clocks-synchronised" } else { "" };
+        format!("{arena}{key}{clocks}")
     }
 
     /// As the command line says: `--to` alone means `live`.
@@ -57,18 +60,28 @@ impl Place {
                 }
             )));
         }
+        let clocks_synchronised = place.clocks_synchronised;
+        if clocks_synchronised && arena != ArenaKind::Live {
+            return Err(Failure::Usage(
+                "--clocks-synchronised belongs to --arena live: elsewhere both ends read one clock"
+                    .to_owned(),
+            ));
+        }
         match (arena, &place.to) {
             (ArenaKind::Live, None) => Err(Failure::Usage(
                 "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),
             )),
             (ArenaKind::Live, Some(_)) => {
-                Ok(Self { arena, to: place.to.clone(), key_file: place.key_file.clone(), capture })
+                let (to, key_file) = (place.to.clone(), place.key_file.clone());
+                Ok(Self { arena, to, key_file, clocks_synchronised, capture })
             }
             (ArenaKind::Sim | ArenaKind::Emu, Some(_)) => Err(Failure::Usage(format!(
                 "--to belongs to --arena live, not to --arena {}",
                 flag_word(&arena)
             ))),
-            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(Self { arena, to: None, key_file: None, capture }),
+            (ArenaKind::Sim | ArenaKind::Emu, None) => {
+                Ok(Self { arena, to: None, key_file: None, clocks_synchronised, capture })
+            }
         }
     }
 }
@@ -87,7 +100,8 @@ pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure
         ArenaKind::Live => {
             let key = place.key_file.as_deref().map(read_key).transpose()?;
             let host = place.to.as_deref().unwrap_or_default();
-            let arena = LiveArena::connect(host, LiveOptions { key }).map_err(|why| failure(why).1)?;
+            let options = LiveOptions { key, clocks_synchronised: place.clocks_synchronised };
+            let arena = LiveArena::connect(host, options).map_err(|why| failure(why).1)?;
             Ok(vec![Box::new(arena)])
         }
     }

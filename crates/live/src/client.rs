@@ -26,6 +26,8 @@ pub(crate) use run::enlarge_receive_buffer;
 pub struct LiveOptions {
     /// The key that the server was started with, if it was.
     pub key: Option<Key>,
+    /// The user vouches that both hosts' clocks show one time (GPS, PTP): stamps are compared as they are.
+    pub clocks_synchronised: bool,
 }
 
 /// The network itself, to a host that runs a [`crate::Server`].
@@ -34,7 +36,7 @@ pub struct LiveArena {
     /// As the user wrote it, with its port.
     name: String,
     address: SocketAddr,
-    key: Option<Key>,
+    options: LiveOptions,
 }
 
 impl LiveArena {
@@ -54,7 +56,7 @@ impl LiveArena {
             match answer {
                 Ok(far) => {
                     far.leave();
-                    return Ok(Self { name: shown, address, key: options.key });
+                    return Ok(Self { name: shown, address, options });
                 }
                 Err(why) => refusal = why,
             }
@@ -64,7 +66,7 @@ impl LiveArena {
 
     fn greet(&self) -> Result<ServerControl, ArenaError> {
         let stream = open(self.address).map_err(|error| far_end(address::explain(&self.name, &error)))?;
-        ServerControl::greet(stream, &self.name, self.key.as_ref()).map_err(far_end)
+        ServerControl::greet(stream, &self.name, self.options.key.as_ref()).map_err(far_end)
     }
 }
 
@@ -78,7 +80,7 @@ impl Arena for LiveArena {
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);
         let far = self.greet()?;
-        run::run(far, scenario, &session, plan, warnings)
+        run::run(far, scenario, (&session, self.options.clocks_synchronised), plan, warnings)
     }
 }
 

@@ -48,8 +48,14 @@ pub struct ClockRecord {
     pub offset_ms: Option<f64>,
     /// Drift of the far clock against ours, parts per million.
     pub skew_ppm: Option<f64>,
-    /// How far the offset can be off, milliseconds either way.
+    /// Half the smallest round trip: how far an asymmetry of the path can put the offset off, milliseconds
+    /// either way.
     pub uncertainty_ms: Option<f64>,
+    /// How far the far clock can have left its straight line during the run, beyond that, milliseconds either
+    /// way.
+    pub change_uncertainty_ms: Option<f64>,
+    /// The user vouches that both hosts read one time, and stamps are not corrected.
+    pub synchronised: bool,
     /// Whether one-way figures may be shown.
     pub trusted: bool,
     /// Why, or why not.
@@ -63,6 +69,8 @@ impl Default for ClockRecord {
             offset_ms: Some(0.0),
             skew_ppm: Some(0.0),
             uncertainty_ms: Some(0.0),
+            change_uncertainty_ms: Some(0.0),
+            synchronised: false,
             trusted: true,
             why: "both ends read one clock".to_owned(),
         }

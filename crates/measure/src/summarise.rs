@@ -359,8 +359,17 @@ fn send_buffer(counters: &FlowCounters) -> Option<MeanMax> {
 
 impl From<&ClockRecord> for Clock {
     fn from(clock: &ClockRecord) -> Self {
-        let ClockRecord { offset_ms, skew_ppm, uncertainty_ms, trusted, ref why } = *clock;
-        Self { offset_ms, skew_ppm, uncertainty_ms, trusted, why: why.clone() }
+        let ClockRecord {
+            offset_ms,
+            skew_ppm,
+            uncertainty_ms,
+            change_uncertainty_ms,
+            synchronised,
+            trusted,
+            ref why,
+        } = *clock;
+        let why = why.clone();
+        Self { offset_ms, skew_ppm, uncertainty_ms, change_uncertainty_ms, synchronised, trusted, why }
     }
 }
 

@@ -133,8 +133,14 @@ pub struct Clock {
     pub offset_ms: Option<f64>,
     /// Drift of the far clock against ours.
     pub skew_ppm: Option<f64>,
-    /// Half the smallest round trip, plus what the shape of the offsets adds.
+    /// Half the smallest round trip: how far an asymmetry of the path can put the offset off, either way.
     pub uncertainty_ms: Option<f64>,
+    /// How far the far clock can have left its straight line during the run, beyond that; either way.
+    #[serde(default)]
+    pub change_uncertainty_ms: Option<f64>,
+    /// The user vouches that both hosts read one time (`--clocks-synchronised`), and stamps are not corrected.
+    #[serde(default)]
+    pub synchronised: bool,
     /// Whether one-way figures are shown.
     pub trusted: bool,
     /// Why, or why not.

@@ -294,8 +294,9 @@ fn provenance(page: &Page<'_>) -> Markup {
     }
     let clock = &summary.clock;
     let clock_text = match (clock.trusted, clock.offset_ms, clock.uncertainty_ms) {
-        (true, Some(offset), Some(uncertainty)) => {
-            format!("{}; offset {offset:.3} ms, give or take {uncertainty:.3} ms", clock.why)
+        // Two clocks: the reason says what is known of them.
+        (true, Some(offset), Some(bound)) if bound > 0.0 => {
+            format!("offset {offset:.3} ms; {}", clock.why)
         }
         (true, _, _) => clock.why.clone(),
         (false, _, _) => format!("not trusted, one-way figures are left out: {}", clock.why),

@@ -75,6 +75,7 @@ fn resume(
         arena: begun.arena()?,
         to: begun.to.clone(),
         key_file: args.place.key_file.clone(),
+        clocks_synchronised: args.place.clocks_synchronised,
         capture: args.place.capture,
     };
     if args.place.arena.is_some_and(|arena| arena != place.arena) {

@@ -34,6 +34,8 @@ use sockets::unavailable;
 struct Session<'a> {
     scenario: &'a Scenario,
     spec: &'a SessionSpec,
+    /// The user vouches for both clocks.
+    clocks_synchronised: bool,
     plan: RunPlan<'a>,
     ends: Vec<Arc<SharedEnd>>,
     sockets: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
@@ -63,7 +65,7 @@ enum RunOutcome {
 pub(super) fn run(
     mut far: ServerControl,
     scenario: &Scenario,
-    spec: &SessionSpec,
+    (spec, clocks_synchronised): (&SessionSpec, bool),
     plan: RunPlan<'_>,
     mut warnings: Vec<String>,
 ) -> Result<RunRecord, ArenaError> {
@@ -72,14 +74,15 @@ pub(super) fn run(
     warnings.extend(far_warnings.into_iter().take(20));
     let host = HostClock::anchor();
     let before = far.probe(host).map_err(far_end)?;
-    let offset =
-        Offset::new(&before, &[]).ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
+    let offset = Offset::new(&before, &[], &[])
+        .ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
     let provisional = host.run_from(host.now_ns());
     let budget = RowBudget::new(CLIENT_ROWS);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
     let mut session = Session {
         scenario,
         spec,
+        clocks_synchronised,
         plan,
         ends: Vec::new(),
         sockets: Vec::new(),
@@ -269,7 +272,8 @@ impl Session<'_> {
         if logs.is_some() {
             far.leave();
         }
-        let offset = Offset::new(before, &after).map(|offset| offset.with_probes_between(&probes));
+        let offset = Offset::new(before, &probes, &after)
+            .map(|offset| if self.clocks_synchronised { offset.synchronised() } else { offset });
         let end = if gone.is_none() && matches!(outcome, RunOutcome::Drained) {
             RunEnd::Drained
         } else {

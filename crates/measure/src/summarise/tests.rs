@@ -254,7 +254,10 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
         keys(&value),
         "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons"
     );
-    assert_eq!(keys(&value["clock"]), "offset_ms skew_ppm uncertainty_ms trusted why");
+    assert_eq!(
+        keys(&value["clock"]),
+        "offset_ms skew_ppm uncertainty_ms change_uncertainty_ms synchronised trusted why"
+    );
     let run = &value["runs"][0];
     assert_eq!(keys(run), "cell sweep repetition seed flows groups links machine");
     let flow = &run["flows"]["call-1"];
