@@ -90,6 +90,10 @@ fn a_flow_whose_connection_is_reset_ends_alone() {
         assert_eq!(fates(Fate::Unfinished), 0, "nothing of it will come");
         let warnings = record.warnings.join("\n");
         assert!(warnings.contains("flow tcp-nodelay: the data connection was reset 0."), "{warnings}");
+        assert_eq!(call.counters.breaks, []);
+        let [broken] = &chat.counters.breaks[..] else { panic!("{:?}", chat.counters.breaks) };
+        assert!((500..1200).contains(&(broken.from.as_nanos() / 1_000_000)) && broken.to.is_none(), "{broken:?}");
+        assert!(broken.why.contains("reset"), "{broken:?}");
     });
 }
 
@@ -134,6 +138,22 @@ fn a_far_clock_that_is_slewed_or_set_and_set_back_during_the_run_is_not_trusted(
         assert!(even.uncertainty_ms.unwrap() + even.change_uncertainty_ms.unwrap() < 5.0, "{even:?}");
     });
 }
+
+#[test]
+fn a_far_end_that_reports_progress_for_ever_is_left() {
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let address = Relay { endless: Some(PROGRESS), ..Relay::default() }.start(server.address);
+        let begun = Instant::now();
+        let error = run(address, &scenario(500, vec![voice("call", "udp")])).unwrap_err();
+        let ArenaError::FarEnd { what, partial: Some(_) } = error else { panic!("{error:?}") };
+        assert!(what.contains("does not stop"), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(12));
+    });
+}
+
+/// An answer of a server about the progress of one flow.
+const PROGRESS: &str = "{\"progress\":{\"flows\":[],\"received_ns\":0,\"sent_ns\":0,\"trouble\":null}}\n";
 
 #[test]
 fn a_user_who_interrupts_keeps_what_was_measured() {
@@ -226,7 +246,7 @@ fn another_version_is_refused_with_both_numbers_in_less_than_was_sent() {
     writeln!(stream, "{hello}").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("version 7") && answer.contains("version 99"), "{answer}");
+    assert!(answer.contains("version 8") && answer.contains("version 99"), "{answer}");
     assert!(answer.len() < hello.len());
     let other = listener(|mut stream| {
         let _ = stream.write_all(b"{\"refused\":{\"why\":\"it speaks version 2 of the protocol\"}}\n");

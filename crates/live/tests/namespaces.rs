@@ -14,7 +14,7 @@ use crate::support::quiet::undisturbed;
 use crate::support::{self, cbr, down, echo, run, scenario, voice};
 use talkpath_live::{ServeOptions, Server};
 use talkpath_measure::{Fate, LegRecord, RunRecord};
-use talkpath_scenario::{EchoWrite, Scenario};
+use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Duration, Instant};
 
@@ -235,6 +235,59 @@ fn counts_of_a_flow_downwards_equal_too() {
 }
 
 /// RFC 4340 §1.1: what the network copies or turns round reaches the application so, as it does over UDP.
+/// A call over UDP, one over TCP, and a bulk over TCP, for `ms`.
+fn three_flows(ms: u64) -> Scenario {
+    let calls = ["udp", "tcp-nodelay"].map(|name| echo(voice(name, name), EchoWrite::PerMessage));
+    let workload = WorkloadConfig::Bulk { bytes: None };
+    let bulk = Flow { workload, ..voice("bulk", "tcp") };
+    scenario(ms, calls.into_iter().chain([bulk]).collect())
+}
+
+#[test]
+fn an_outage_of_the_path_is_a_break_of_each_flow_and_no_end_of_the_run() {
+    undisturbed(|| {
+        let outage = (Duration::from_secs(2), Duration::from_secs(6));
+        let impairment =
+            Impairment { outage: Some(outage), ..Impairment::delay(Duration::from_millis(5)) };
+        let outcome = match measure(impairment, three_flows(14_000), "outage") {
+            Ok(outcome) => outcome,
+            Err(why) => return println!("SKIP: no namespaces here: {why}"),
+        };
+        let record = &outcome.record;
+        for flow in &record.flows {
+            let breaks = &flow.counters.breaks;
+            assert_eq!(breaks.len(), 1, "{}: {breaks:?}", flow.info.name);
+            // TCP sends again when its timeout has doubled past the outage, up to as much later.
+            let length = breaks[0].to.unwrap().since(breaks[0].from).as_millis();
+            assert!((3_900..8_500).contains(&length), "{}: {breaks:?}", flow.info.name);
+        }
+        let warnings = record.warnings.join("\n");
+        assert!(warnings.contains("the far end was silent for"), "{warnings}");
+        assert!(record.clock.trusted, "{}", record.clock.why);
+    });
+}
+
+#[test]
+fn a_path_that_drops_large_packets_stops_the_bulk_alone_and_it_says_so() {
+    undisturbed(|| {
+        let impairment = Impairment { largest: 1200, ..Impairment::delay(Duration::from_millis(5)) };
+        let outcome = match measure(impairment, three_flows(4_000), "black-hole") {
+            Ok(outcome) => outcome,
+            Err(why) => return println!("SKIP: no namespaces here: {why}"),
+        };
+        let [udp, tcp, bulk] = &outcome.record.flows[..] else { panic!() };
+        for flow in [udp, tcp] {
+            assert_eq!(flow.counters.breaks, [], "{}", flow.info.name);
+            assert!(flow.forward.messages.iter().all(|row| row.fate == Fate::Delivered), "{}", flow.info.name);
+        }
+        let breaks = &bulk.counters.breaks;
+        assert_eq!(breaks.len(), 1, "{breaks:?}");
+        assert_eq!(breaks[0].to, None);
+        assert!(breaks[0].why.contains("nothing came any more"), "it was open, and not given up: {breaks:?}");
+        assert!(bulk.counters.timeouts > Some(0));
+    });
+}
+
 #[test]
 fn what_dccp_loses_and_overtakes_equals_the_bridges_log() {
     undisturbed(|| {
@@ -291,7 +344,7 @@ fn what_a_stream_waits_behind_a_lost_segment_is_not_the_far_hosts_turn_round() {
 #[test]
 fn what_the_path_marks_is_what_the_hosts_say_of_marks() {
     undisturbed(|| {
-        let with_ecn = |mut flow: talkpath_scenario::Flow| {
+        let with_ecn = |mut flow: Flow| {
             match &mut flow.transport {
                 TransportConfig::Udp(config) => config.ecn = true,
                 TransportConfig::Tcp(config) => config.ecn = true,

@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
 
+pub mod breaks;
 pub mod export;
 pub mod figures;
 pub mod judge;
@@ -28,6 +29,7 @@ pub mod tap;
 mod testing;
 pub mod warning;
 
+pub use breaks::BreakRecord;
 pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{
     ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord,

@@ -7,7 +7,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, one_way_trips, round_trips};
 use crate::summary::Settling;
-use crate::{FlowInfo, FlowTally, LegRecord};
+use crate::{BreakRecord, FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -240,6 +240,8 @@ pub struct FlowCounters {
     pub send_buffer_max: Option<u64>,
     /// Time in the window during which the workload had a message to send and the transport was not writable.
     pub blocked: Option<Duration>,
+    /// When it delivered nothing although it should have, over real sockets; in order of time.
+    pub breaks: Vec<BreakRecord>,
 }
 
 /// Explicit congestion notification of one flow (RFC 3168), over the whole run. `None` if the arena, or the

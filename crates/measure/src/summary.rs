@@ -126,6 +126,17 @@ pub struct Cure {
     pub in_time: Option<f64>,
 }
 
+/// A time in which a flow delivered nothing although it should have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BreakSummary {
+    /// When it began, seconds since the run's start.
+    pub from_s: f64,
+    /// When something was delivered again; `None` if nothing was.
+    pub to_s: Option<f64>,
+    /// What happened.
+    pub why: String,
+}
+
 /// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
@@ -327,6 +338,10 @@ pub struct FlowSummary {
     /// themselves.
     #[serde(default)]
     pub ecn: Option<EcnSummary>,
+    /// When it delivered nothing although it should have: outages of a second or more, and the end of its
+    /// connection. Over the whole run; empty in `sim`.
+    #[serde(default)]
+    pub breaks: Vec<BreakSummary>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible; `None` if the workload is no
     /// burst.
     pub verdict: Option<String>,

@@ -276,6 +276,7 @@ fn everything_of(run: &RunSummary, is_detailed: bool) -> Markup {
         @if let Some(groups) = tables::groups(run) { (groups.html("Copies together")) }
         @if let Some(links) = tables::links(run) { (links.html("Links")) }
         @if let Some(marks) = tables::marks(run) { (marks.html("Marks")) }
+        @if let Some(breaks) = tables::breaks(run) { (breaks.html("Breaks")) }
         @if let Some(machine) = tables::machine(run) { (machine.html("Lateness of this machine")) }
         @if let Some(line) = tables::machine_line(run) { p { (line) } }
     }
