@@ -11,6 +11,7 @@ mod run;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_measure::RunRecord;
@@ -84,8 +85,13 @@ impl Arena for LiveArena {
     }
 }
 
+/// A control connection. Its segments are small in both directions (TCP_MAXSEG before SYN, tcp(7)): a path that
+/// drops large packets must not keep the far end's report back.
 fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
-    TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_tcp_mss(CONTROL_MSS)?;
+    socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
+    Ok(socket.into())
 }
 
 fn far_end(what: String) -> ArenaError {
@@ -98,5 +104,7 @@ fn shown(name: &str, address: SocketAddr) -> String {
     if name == address { address } else { format!("{name} ({address})") }
 }
 
+/// What every path carries (RFC 9293 §3.7.1: the default MSS for IPv4).
+const CONTROL_MSS: u32 = 536;
 /// How long a connection may take to open (chosen: several retransmissions of a SYN).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

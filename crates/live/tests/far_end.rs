@@ -92,7 +92,10 @@ fn a_flow_whose_connection_is_reset_ends_alone() {
         assert!(warnings.contains("flow tcp-nodelay: the data connection was reset 0."), "{warnings}");
         assert_eq!(call.counters.breaks, []);
         let [broken] = &chat.counters.breaks[..] else { panic!("{:?}", chat.counters.breaks) };
-        assert!((500..1200).contains(&(broken.from.as_nanos() / 1_000_000)) && broken.to.is_none(), "{broken:?}");
+        assert!(
+            (500..1200).contains(&(broken.from.as_nanos() / 1_000_000)) && broken.to.is_none(),
+            "{broken:?}"
+        );
         assert!(broken.why.contains("reset"), "{broken:?}");
     });
 }

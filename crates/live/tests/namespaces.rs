@@ -247,8 +247,7 @@ fn three_flows(ms: u64) -> Scenario {
 fn an_outage_of_the_path_is_a_break_of_each_flow_and_no_end_of_the_run() {
     undisturbed(|| {
         let outage = (Duration::from_secs(2), Duration::from_secs(6));
-        let impairment =
-            Impairment { outage: Some(outage), ..Impairment::delay(Duration::from_millis(5)) };
+        let impairment = Impairment { outage: Some(outage), ..Impairment::delay(Duration::from_millis(5)) };
         let outcome = match measure(impairment, three_flows(14_000), "outage") {
             Ok(outcome) => outcome,
             Err(why) => return println!("SKIP: no namespaces here: {why}"),
@@ -278,7 +277,11 @@ fn a_path_that_drops_large_packets_stops_the_bulk_alone_and_it_says_so() {
         let [udp, tcp, bulk] = &outcome.record.flows[..] else { panic!() };
         for flow in [udp, tcp] {
             assert_eq!(flow.counters.breaks, [], "{}", flow.info.name);
-            assert!(flow.forward.messages.iter().all(|row| row.fate == Fate::Delivered), "{}", flow.info.name);
+            assert!(
+                flow.forward.messages.iter().all(|row| row.fate == Fate::Delivered),
+                "{}",
+                flow.info.name
+            );
         }
         let breaks = &bulk.counters.breaks;
         assert_eq!(breaks.len(), 1, "{breaks:?}");
