@@ -354,6 +354,21 @@ mod tests {
     }
 
     #[test]
+    fn clocks_that_the_user_vouches_for_are_compared_as_they_are_unless_the_probes_contradict() {
+        // 500 ms there and 100 ms back.
+        let vouched = |offset| {
+            let probes = [probe(0, 500, 100, offset), probe(60_000, 500, 100, offset)];
+            Offset::new(&probes[..1], &[], &probes[1..]).unwrap().synchronised()
+        };
+        let record = vouched(0).record();
+        assert!(record.trusted && record.synchronised, "{}", record.why);
+        assert!(record.why.contains("the user vouches"), "{}", record.why);
+        assert_eq!(vouched(0).to_ours(5_000_000_000), 5_000_000_000, "half the asymmetry is not taken off");
+        let wrong = vouched(2_000).record();
+        assert!(!wrong.trusted && wrong.why.contains("2200.000 ms between them"), "{}", wrong.why);
+    }
+
+    #[test]
     fn clocks_that_jumped_or_are_too_far_away_are_not_trusted() {
         let jumped = Offset::new(&[probe(0, 1, 1, 0)], &[], &[probe(60_000, 1, 1, 900)]).unwrap();
         assert!(!jumped.record().trusted);

@@ -2,6 +2,7 @@
 //!
 //! Paths scatter, are asymmetric, lose packets of the control connection and have queues that stand for a
 //! while. Clocks are off, run fast or slow, are slewed as NTP and chrony do it, are set, and set back.
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 use talkpath_arena::offset::{Offset, Probe};
 use talkpath_units::{Seed, Stream};

@@ -7,6 +7,7 @@
 use talkpath_flow::file::MAX_RANGES;
 use talkpath_flow::flow_info;
 use talkpath_measure::breaks::outages;
+use talkpath_measure::metrics::legs;
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
     BreakRecord, EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap,
@@ -62,6 +63,9 @@ pub fn flow_record(
     // Who only sends does not know what arrived.
     if receiver.is_some() || record.echo.is_some() {
         record.counters.breaks = breaks(&record, spec, (sender, receiver), window.1, end);
+    }
+    if sender.is_some() && receiver.is_some() {
+        record.counters.legs = Some(legs::of(&record, &(window.0..window.1)));
     }
     record
 }
@@ -347,6 +351,7 @@ fn counters(
         send_buffer_max: in_window.map(|&(_, value)| value as u64).max(),
         blocked: Some(Duration::from_nanos(sender.totals.blocked_ns)),
         breaks: Vec::new(),
+        legs: None,
     }
 }
 

@@ -2,6 +2,7 @@
 //! bridge's own log and of a capture, exactly. Needs root and /dev/net/tun; a skip says why.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use crate::support::bridge::{Bridge, FAR, Impairment, Way, measured};
 use crate::support::quiet::undisturbed;
 use crate::support::{self, cbr, down, echo, run, scenario, voice};
 use talkpath_live::{ServeOptions, Server};
+use talkpath_measure::summary::LegSummary;
 use talkpath_measure::{Fate, LegRecord, RunRecord};
 use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::TransportConfig;
@@ -39,6 +41,18 @@ fn counts(sent: usize, arrived: &[u64]) -> Counts {
         highest = highest.max(seq);
     }
     Counts { missing: sent - unique.len(), duplicates: arrived.len() - unique.len(), reordered }
+}
+
+/// The counts of first copies alone.
+fn first_copies(arrived: &[u64]) -> Counts {
+    let mut seen = BTreeSet::new();
+    let first: Vec<u64> = arrived.iter().copied().filter(|&seq| seen.insert(seq)).collect();
+    counts(first.len(), &first)
+}
+
+/// Lost, duplicate and reordered messages of one direction.
+fn of_leg(leg: &LegSummary) -> (usize, usize, usize) {
+    (leg.lost as usize, leg.duplicates as usize, leg.reordered as usize)
 }
 
 /// The counts that the record's own fates and copies say.
@@ -200,6 +214,15 @@ fn loss_duplicates_and_reordering_of_an_echo_equal_the_bridges_log_and_a_capture
         // A message whose echo went out twice is one message: the duplicates of the way there come on top.
         assert_eq!(recorded(back).missing, down.missing);
         assert_eq!(recorded(back), down);
+        let legs = flow.counters.legs.as_ref().unwrap();
+        let (given_up, given_down) = (outcome.bridge.given(Way::Up), outcome.bridge.given(Way::Down));
+        let copies = |given: &[u64], seq: u64| given.iter().filter(|&&it| it == seq).count();
+        let out = (up.missing, up.duplicates, first_copies(&given_up).reordered);
+        assert_eq!(of_leg(&legs.forward), out, "the way out");
+        // What the way out doubled, the far host sent twice.
+        let doubled = |seq| copies(&given_down, seq).saturating_sub(copies(&given_up, seq).max(1));
+        let again = (down.missing, (0..300).map(doubled).sum(), first_copies(&given_down).reordered);
+        assert_eq!(of_leg(legs.back.as_ref().unwrap()), again, "the way back");
         if let Some((far, near)) = &outcome.captured {
             println!("capture: up {:?}, down {:?}", counts(300, far), counts(back.messages.len(), near));
             assert_eq!(*far, there.arrivals);

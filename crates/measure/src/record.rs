@@ -6,7 +6,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, one_way_trips, round_trips};
-use crate::summary::Settling;
+use crate::summary::{LegsSummary, Settling};
 use crate::{BreakRecord, FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
@@ -242,6 +242,8 @@ pub struct FlowCounters {
     pub blocked: Option<Duration>,
     /// When it delivered nothing although it should have, over real sockets; in order of time.
     pub breaks: Vec<BreakRecord>,
+    /// What became of the messages of the window in each direction, over real sockets.
+    pub legs: Option<LegsSummary>,
 }
 
 /// Explicit congestion notification of one flow (RFC 3168), over the whole run. `None` if the arena, or the

@@ -112,6 +112,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         window_packets: flow.counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
         ecn: flow.ecn.map(summarise_ecn),
+        legs: flow.counters.legs.clone(),
         breaks: flow.counters.breaks.iter().map(summarise_break).collect(),
         verdict,
         file: flow.file.as_ref().map(summarise_file),

@@ -3,10 +3,14 @@
 //! keys come in the order of the fields here; flows, groups and links in the order of their names. JSON has
 //! no NaN and no infinity: they would become `null` (RFC 8259 §6), and no metric makes them.
 
+mod legs;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
+
+pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 
 /// `summary.json`, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,17 +128,6 @@ pub struct Cure {
     /// Its share of messages in time, if the flow is judged by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_time: Option<f64>,
-}
-
-/// A time in which a flow delivered nothing although it should have.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BreakSummary {
-    /// When it began, seconds since the run's start.
-    pub from_s: f64,
-    /// When something was delivered again; `None` if nothing was.
-    pub to_s: Option<f64>,
-    /// What happened.
-    pub why: String,
 }
 
 /// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.
@@ -338,6 +331,9 @@ pub struct FlowSummary {
     /// themselves.
     #[serde(default)]
     pub ecn: Option<EcnSummary>,
+    /// Each direction for itself; `None` in `sim`, and if the far end's records are missing.
+    #[serde(default)]
+    pub legs: Option<LegsSummary>,
     /// When it delivered nothing although it should have: outages of a second or more, and the end of its
     /// connection. Over the whole run; empty in `sim`.
     #[serde(default)]

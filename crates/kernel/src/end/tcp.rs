@@ -325,7 +325,7 @@ impl TcpChannel {
         // MORE keeps the line until the first message is behind it (tcp(7), TCP_CORK; 200 ms at most).
         let shares = self.is_sender && self.is_small_with(opening.len());
         let follows = if shares { SendFlags::MORE } else { SendFlags::empty() };
-        if rustix::net::send(&*socket, opening, follows)? != opening.len() {
+        if rustix::net::send(socket, opening, follows)? != opening.len() {
             return Err(io::ErrorKind::WriteZero.into());
         }
         self.open();
