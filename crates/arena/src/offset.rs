@@ -1,8 +1,9 @@
-//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before, during and after the run.
+//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before, during and after the
+//! run.
 //!
 //! Each probe encloses the far clock. It cannot be ahead by more than the way there seems to take, nor behind
-//! by more than the way back seems to take. Over the run these bounds are a [`Channel`], and the correction is
-//! a straight line along it (Moon, Skelly and Towsley 1999: the skew from the hull of the delays).
+//! by more than the way back seems to take. Over the run these bounds are a [`Channel`], and the correction
+//! is a straight line along it (Moon, Skelly and Towsley 1999: the skew from the hull of the delays).
 //!
 //! ```text
 //!  far - ours   ^   x      x        x        the way there: an upper bound
@@ -13,8 +14,8 @@
 //! ```
 //!
 //! Two things are stated apart. The *bound* is half the smallest round trip. Within it an asymmetry of the
-//! path looks like an offset, and no probe can tell them apart. The *change* is how far the far clock may have
-//! left the line beyond that: a movement which lasts two probes lies between the bounds of both.
+//! path looks like an offset, and no probe can tell them apart. The *change* is how far the far clock may
+//! have left the line beyond that: a movement which lasts two probes lies between the bounds of both.
 //!
 //! If the channel is narrower than the smallest round trip by more than the round trips scatter, then no
 //! straight line fits: the clock was set, or runs unevenly. Left out: to correct along a bent line.
@@ -90,8 +91,8 @@ impl Offset {
         if self.is_synchronised {
             return far_ns;
         }
-        // The line's slope is at most a tenth, so each step leaves a tenth of what was missing at most; 12 steps
-        // leave less than 1 ns of a second.
+        // The line's slope is at most a tenth, so each step leaves a tenth of what was missing at most; 12
+        // steps leave less than 1 ns of a second.
         let mut ours = far_ns.saturating_sub(self.at_start());
         for _ in 0..12 {
             let closer = far_ns.saturating_sub(self.channel.at(ours));
@@ -238,7 +239,8 @@ const FURTHEST_NS: i64 = i64::MAX / 4;
 const SKEW_LIMIT_PPM: i64 = 500;
 /// Beyond this a one-way figure says little about a call (chosen; see docs/models/live.md).
 const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
-/// How far clocks kept by GPS or PTP may be off each other (chosen: a thousand times PTP's usual microsecond).
+/// How far clocks kept by GPS or PTP may be off each other (chosen: a thousand times PTP's usual
+/// microsecond).
 const SYNCHRONISED_MS: f64 = 1.0;
 
 #[cfg(test)]

@@ -85,8 +85,8 @@ impl Arena for LiveArena {
     }
 }
 
-/// A control connection. Its segments are small in both directions (TCP_MAXSEG before SYN, tcp(7)): a path that
-/// drops large packets must not keep the far end's report back.
+/// A control connection. Its segments are small in both directions (TCP_MAXSEG before SYN, tcp(7)): a path
+/// that drops large packets must not keep the far end's report back.
 fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_tcp_mss(CONTROL_MSS)?;

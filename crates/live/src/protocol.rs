@@ -455,8 +455,8 @@ pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
 /// Either end takes the other for dead after this many seconds of silence; on a path with heavy loss the
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
-/// The same while a run is measured. An outage of the path is a result of the run. After one of 15 s TCP sends
-/// again after 25 s (RFC 6298 §5.5: its timeout doubles from 200 ms), and after one of 30 s after 51 s.
+/// The same while a run is measured. An outage of the path is a result of the run. After one of 15 s TCP
+/// sends again after 25 s (RFC 6298 §5.5: its timeout doubles from 200 ms), and after one of 30 s after 51 s.
 pub(crate) const OUTAGE_S: u64 = 60;
 
 #[cfg(test)]

@@ -13,18 +13,7 @@
 
 use talkpath_units::{Duration, Instant};
 
-use crate::{Fate, FlowRecord};
-
-/// A time in which a flow delivered nothing although it should have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BreakRecord {
-    /// When the first message was due that had to wait or was lost, or when the connection ended.
-    pub from: Instant,
-    /// When something was delivered again; `None` if nothing was before the run ended.
-    pub to: Option<Instant>,
-    /// What happened, in words for a person.
-    pub why: String,
-}
+use crate::{BreakRecord, Fate, FlowRecord};
 
 /// The outages of `flow`, whose messages were due until `stop`, in order of time. An echo flow's are those of
 /// its round trips.
@@ -84,7 +73,8 @@ fn outage(
 /// The shortest outage that is listed: the second of a "severely errored second" (ITU-T G.826 §4.2).
 const OUTAGE: Duration = Duration::from_secs(1);
 const OUTAGE_NS: i64 = OUTAGE.as_nanos() as i64;
-/// Datagrams that an outage loses at least (chosen: at 20 % random loss, five in a row are lost once in 3,000).
+/// Datagrams that an outage loses at least (chosen: at 20 % random loss, five in a row are lost once in
+/// 3,000).
 const LOST: usize = 5;
 
 #[cfg(test)]

@@ -29,11 +29,10 @@ pub mod tap;
 mod testing;
 pub mod warning;
 
-pub use breaks::BreakRecord;
 pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{
-    ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord,
-    QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
+    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord,
+    MachineRecord, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

@@ -7,7 +7,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, one_way_trips, round_trips};
 use crate::summary::{LegsSummary, Settling};
-use crate::{BreakRecord, FlowInfo, FlowTally, LegRecord};
+use crate::{FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -244,6 +244,17 @@ pub struct FlowCounters {
     pub breaks: Vec<BreakRecord>,
     /// What became of the messages of the window in each direction, over real sockets.
     pub legs: Option<LegsSummary>,
+}
+
+/// A time in which a flow delivered nothing although it should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakRecord {
+    /// When the first message was due that had to wait or was lost, or when the connection ended.
+    pub from: Instant,
+    /// When something was delivered again; `None` if nothing was before the run ended.
+    pub to: Option<Instant>,
+    /// What happened, in words for a person.
+    pub why: String,
 }
 
 /// Explicit congestion notification of one flow (RFC 3168), over the whole run. `None` if the arena, or the

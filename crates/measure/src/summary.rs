@@ -142,7 +142,8 @@ pub struct Clock {
     /// How far the far clock can have left its straight line during the run, beyond that; either way.
     #[serde(default)]
     pub change_uncertainty_ms: Option<f64>,
-    /// The user vouches that both hosts read one time (`--clocks-synchronised`), and stamps are not corrected.
+    /// The user vouches that both hosts read one time (`--clocks-synchronised`), and stamps are not
+    /// corrected.
     #[serde(default)]
     pub synchronised: bool,
     /// Whether one-way figures are shown.

@@ -5,7 +5,8 @@ use super::{Probe, SKEW_LIMIT_PPM, clamped};
 /// The bounds of all probes of a run, and the line along them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Channel {
-    /// Our time of the line's two ends: of the first probe and of the last. The line goes on flat beyond them.
+    /// Our time of the line's two ends: of the first probe and of the last. The line goes on flat beyond
+    /// them.
     pub(super) first: i64,
     last: i64,
     /// Far clock minus ours at the two ends.
@@ -16,13 +17,14 @@ pub(super) struct Channel {
     width: i64,
     /// By how much the smallest round trip may be above the width on a path that scatters as this one does.
     scatter: i64,
-    /// How far the far clock may have left the line for two probes or more, beyond half the width; either way.
+    /// How far the far clock may have left the line for two probes or more, beyond half the width; either
+    /// way.
     pub(super) change: i64,
     pub(super) chord: Chord,
 }
 
-/// The line from the best of the first probes to the best of the last ones: what a person is told of a clock that
-/// keeps to no line.
+/// The line from the best of the first probes to the best of the last ones: what a person is told of a clock
+/// that keeps to no line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Chord {
     /// How far it rises, and half of what the two round trips leave open.
@@ -183,15 +185,15 @@ impl Bounds {
         (f64::midpoint(low, high), width)
     }
 
-    /// How far the far clock may leave `line`, beyond `half` a width, either way: for each probe, the smallest
-    /// distance of a bound within what follows it in [`MOVEMENT_NS`], and at least of the next two.
+    /// How far the far clock may leave `line`, beyond `half` a width, either way: for each probe, the
+    /// smallest distance of a bound within what follows it in [`MOVEMENT_NS`], and at least of the next two.
     fn change(&self, line: &dyn Fn(f64) -> f64, half: f64) -> f64 {
         let above = |it: &Bound| (it.at, it.value - line(it.at) - half);
         let below = |it: &Bound| (it.at, line(it.at) - it.value - half);
         let above = longest_room(&self.upper.iter().map(above).collect::<Vec<_>>());
         let below = longest_room(&self.lower.iter().map(below).collect::<Vec<_>>());
-        // A slew may turn between two probes: beyond them it goes on for half the way that it went between them,
-        // and NTP's for no longer than they are apart.
+        // A slew may turn between two probes: beyond them it goes on for half the way that it went between
+        // them, and NTP's for no longer than they are apart.
         above.max(below) + ((above + below) / 4.0).min(MOVEMENT_NS * SKEW_LIMIT)
     }
 }
@@ -241,11 +243,11 @@ const SHORT_NS: f64 = 1e9;
 /// Probes within this count as one look at the clock, beside the next one: the 500 ms between two progress
 /// messages of a live run, and a fifth more, because none comes to the millisecond.
 const MOVEMENT_NS: f64 = 0.6e9;
-/// The scatter of round trips is seen on the lowest quarter of them, and of these on so many (chosen: as many as
-/// a quiet path gives before and after a run).
+/// The scatter of round trips is seen on the lowest quarter of them, and of these on so many (chosen: as many
+/// as a quiet path gives before and after a run).
 const LOW_ROUND_TRIPS: usize = 16;
-/// Probes of which the best one counts as the first, and as the last (as many as the live arena makes before and
-/// after a run).
+/// Probes of which the best one counts as the first, and as the last (as many as the live arena makes before
+/// and after a run).
 const FEW: usize = 8;
 /// What a reading of a clock and the thread that reads it may be off by (chosen).
 const CLOCK_READING_NS: i64 = 20_000;

@@ -8,10 +8,10 @@
 //!  server:  idle ─► open (the opening line was read)
 //! ```
 //!
-//! The opening line, which names the flow, is answered by nothing. If the client sends and its first message is
-//! small, the line shares the segment of that message: alone it would be a small segment in flight, for whose
-//! acknowledgement Nagle had to wait. A large message would take the line along into a segment that a path may
-//! drop for its size, and the server would never learn what the connection is for.
+//! The opening line, which names the flow, is answered by nothing. If the client sends and its first message
+//! is small, the line shares the segment of that message: alone it would be a small segment in flight, for
+//! whose acknowledgement Nagle had to wait. A large message would take the line along into a segment that a
+//! path may drop for its size, and the server would never learn what the connection is for.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -430,11 +430,11 @@ fn outgoing() -> &'static [u8] {
     BYTES.get_or_init(|| filling(WRITE as usize))
 }
 
-/// The opening line shares a segment of up to this size, which every path carries (RFC 9293 §3.7.1: the default
-/// MSS for IPv4).
+/// The opening line shares a segment of up to this size, which every path carries (RFC 9293 §3.7.1: the
+/// default MSS for IPv4).
 const SMALL_SEGMENT: u64 = 536;
-/// With Nagle's algorithm it shares every segment that the line would delay: one that is not full (Ethernet's MTU
-/// less IPv4's, TCP's and the timestamps' headers).
+/// With Nagle's algorithm it shares every segment that the line would delay: one that is not full (Ethernet's
+/// MTU less IPv4's, TCP's and the timestamps' headers).
 const WHOLE_SEGMENT: u64 = 1500 - 20 - 20 - 12;
 /// Bytes of one read at most.
 const READ: usize = 64 * 1024;

@@ -315,11 +315,11 @@ fn printable(text: &str) -> String {
 /// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission
 /// among them.
 const ANSWER_S: u64 = 4;
-/// A silence during a run is listed if it is longer (chosen: six progress messages; two losses in a row of the
-/// control connection's segments are 0.6 s).
+/// A silence during a run is listed if it is longer (chosen: six progress messages; two losses in a row of
+/// the control connection's segments are 0.6 s).
 const SILENT_NS: i64 = 3_000_000_000;
-/// How long a server that was told to stop may go on reporting progress (chosen: one that hears the word has a few
-/// answers under way at most).
+/// How long a server that was told to stop may go on reporting progress (chosen: one that hears the word has
+/// a few answers under way at most).
 const STOP_NS: i64 = 3_000_000_000;
 /// Exchanges before and after a run.
 const PROBES: u32 = 8;

@@ -1,4 +1,5 @@
-//! Each direction of a flow for itself: lost, duplicate and reordered messages, and the gaps and bursts of losses.
+//! Each direction of a flow for itself: lost, duplicate and reordered messages, and the gaps and bursts of
+//! losses.
 //!
 //! Loss and reordering are counted as for the whole flow ([`super::loss`], [`super::reordering`]). Bursts are
 //! those of RFC 3611 §4.7.2: losses of which any two neighbours have less than [`GMIN`] received messages
