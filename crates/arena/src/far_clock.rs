@@ -59,10 +59,10 @@ pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
     let Some(place) = record.flows.iter().position(|flow| flow.info.name == PROBES) else { return };
     let probes = probes(&record.flows.remove(place), &clock);
     record.series.retain(|series| series.entity != PROBES);
-    let ends = FEW.min(probes.len() / 2).max(1);
-    let (before, after) =
-        (&probes[..ends.min(probes.len())], &probes[probes.len() - ends.min(probes.len())..]);
-    let offset = Offset::new(before, after).map(|offset| offset.with_probes_between(&probes));
+    let ends = FEW.min(probes.len() / 2);
+    let (before, rest) = probes.split_at(ends.max(1).min(probes.len()));
+    let (during, after) = rest.split_at(rest.len() - ends);
+    let offset = Offset::new(before, during, after);
     record.clock = Offset::record_of(offset.as_ref());
     let corrected = |at: Instant| {
         let reading = reading(&clock, at);

@@ -1,15 +1,31 @@
-//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before and after the run, and
-//! during it if the arena has them.
+//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before, during and after the
+//! run.
 //!
-//! Of each set the probe with the smallest round trip counts: it waited least in queues. The true offset lies
-//! within half that round trip of the estimate, at a place that depends on the asymmetry of the path and that
-//! no probe can measure. The correction runs on a straight line from the estimate before to the one after. A
-//! probe during the run that cannot lie on that line, whatever the asymmetry of its path, says that the clock
-//! did not keep to it: it jumped, or wandered. Left out: to correct along more than one line (hulls over the
-//! probes).
+//! Each probe encloses the far clock. It cannot be ahead by more than the way there seems to take, nor behind
+//! by more than the way back seems to take. Over the run these bounds are a [`Channel`], and the correction
+//! is a straight line along it (Moon, Skelly and Towsley 1999: the skew from the hull of the delays).
+//!
+//! ```text
+//!  far - ours   ^   x      x        x        the way there: an upper bound
+//!               |  __x____x_____x___x___     hull ┐
+//!               |  - - - - - - - - - - -     line ┤ the channel's width: the smallest way there and the
+//!               |  ‾‾o‾‾‾‾‾o‾‾‾‾‾‾o‾‾‾‾‾     hull ┘ smallest way back
+//!               |   o    o        o     o    the way back: a lower bound
+//! ```
+//!
+//! Two things are stated apart. The *bound* is half the smallest round trip. Within it an asymmetry of the
+//! path looks like an offset, and no probe can tell them apart. The *change* is how far the far clock may
+//! have left the line beyond that: a movement which lasts two probes lies between the bounds of both.
+//!
+//! If the channel is narrower than the smallest round trip by more than the round trips scatter, then no
+//! straight line fits: the clock was set, or runs unevenly. Left out: to correct along a bent line.
+
+mod channel;
 
 use talkpath_measure::{ClockRecord, RunRecord};
 use talkpath_units::{Instant, SignedDuration};
+
+use channel::Channel;
 
 /// One exchange: sent and received here, received and sent there, ns on each end's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +47,7 @@ impl Probe {
     pub fn offset(&self) -> i64 {
         let there = i128::from(self.far_received) - i128::from(self.sent);
         let back = i128::from(self.far_sent) - i128::from(self.received);
-        (there + back).div_euclid(2).clamp(-i128::from(FURTHEST_NS), i128::from(FURTHEST_NS)) as i64
+        clamped((there + back).div_euclid(2))
     }
 
     /// Time on the way, both directions (RFC 5905 §8: delta); at least 0.
@@ -45,52 +61,47 @@ impl Probe {
 /// The far clock against ours over a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offset {
-    before: Probe,
-    after: Option<Probe>,
-    /// The probe between them that lies furthest off the line, beyond both its and the line's doubt: when,
-    /// and by how much.
-    astray: Option<(i64, i64)>,
+    channel: Channel,
+    has_after: bool,
+    is_synchronised: bool,
 }
 
 impl Offset {
-    /// From the probes before the run and after it; `None` without any before.
-    pub fn new(before: &[Probe], after: &[Probe]) -> Option<Self> {
-        let best = |probes: &[Probe]| probes.iter().copied().min_by_key(Probe::round_trip);
-        Some(Self { before: best(before)?, after: best(after), astray: None })
+    /// From the probes before the run, during it and after it; `None` without any before.
+    pub fn new(before: &[Probe], during: &[Probe], after: &[Probe]) -> Option<Self> {
+        let mut probes = [before, during, after].concat();
+        probes.sort_by_key(|probe| probe.sent);
+        let channel = Channel::new(&probes).filter(|_| !before.is_empty())?;
+        Some(Self { channel, has_after: !after.is_empty(), is_synchronised: false })
     }
 
-    /// The same, held against `probes` between.
+    /// The same for clocks that the user vouches for: stamps are compared as they are.
     #[must_use]
-    pub fn with_probes_between(self, probes: &[Probe]) -> Self {
-        let doubt = self.before.round_trip().max(self.after.map_or(0, |after| after.round_trip())) / 2;
-        let off = |probe: &Probe| {
-            let off = probe.offset() - self.line(probe.sent);
-            (off.abs() > doubt.saturating_add(probe.round_trip() / 2)).then_some((probe.sent, off))
-        };
-        let astray = probes.iter().filter_map(off).max_by_key(|(_, off)| off.abs());
-        Self { astray, ..self }
+    pub fn synchronised(self) -> Self {
+        Self { is_synchronised: true, ..self }
     }
 
-    /// Far clock minus ours at the run's beginning, as known then.
+    /// Far clock minus ours at the run's beginning.
     pub fn at_start(&self) -> i64 {
-        self.before.offset()
+        self.channel.at(self.channel.first)
     }
 
     /// Our clock's reading when the far clock reads `far_ns`.
     pub fn to_ours(self, far_ns: i64) -> i64 {
-        far_ns.saturating_sub(self.line(far_ns.saturating_sub(self.before.offset())))
-    }
-
-    /// Far clock minus ours when ours reads `ours`, on the line from the probes before to those after.
-    fn line(&self, ours: i64) -> i64 {
-        let Some(after) = self.after else { return self.before.offset() };
-        let span = i128::from(after.sent) - i128::from(self.before.sent);
-        if span <= 0 {
-            return self.before.offset();
+        if self.is_synchronised {
+            return far_ns;
         }
-        let drift = i128::from(after.offset()) - i128::from(self.before.offset());
-        let along = (i128::from(ours) - i128::from(self.before.sent)).clamp(0, span);
-        self.before.offset() + i64::try_from(drift * along / span).unwrap_or(0)
+        // The line's slope is at most a tenth, so each step leaves a tenth of what was missing at most; 12
+        // steps leave less than 1 ns of a second.
+        let mut ours = far_ns.saturating_sub(self.at_start());
+        for _ in 0..12 {
+            let closer = far_ns.saturating_sub(self.channel.at(ours));
+            if closer == ours {
+                break;
+            }
+            ours = closer;
+        }
+        ours
     }
 
     /// The run time here at which the far run clock, whose zero is `far_start`, reads `at`.
@@ -105,6 +116,8 @@ impl Offset {
             offset_ms: None,
             skew_ppm: None,
             uncertainty_ms: None,
+            change_uncertainty_ms: None,
+            synchronised: false,
             trusted: false,
             why: "no probe of the far clock came back".to_owned(),
         };
@@ -113,65 +126,85 @@ impl Offset {
 
     /// What the record says of the clocks.
     pub fn record(&self) -> ClockRecord {
-        let offset = SignedDuration::from_nanos(self.before.offset());
-        let worst = self.before.round_trip().max(self.after.map_or(0, |after| after.round_trip()));
-        let uncertainty = SignedDuration::from_nanos(worst.div_euclid(2) + worst.rem_euclid(2));
-        let (skew_ppm, doubt) = self.judge(uncertainty.as_nanos());
-        let uncertainty_ms = uncertainty.as_millis_f64();
-        let why = match &doubt {
-            None => format!(
-                "probes before and after the run agree; the offset is known to {uncertainty_ms:.3} ms, half the smallest \
-                 round trip, within which an asymmetry of the path cannot be seen"
+        let channel = &self.channel;
+        let doubt = self.doubt();
+        let (bound_ms, change_ms) = (ms(channel.bound()), ms(channel.change));
+        let why = match (&doubt, self.is_synchronised) {
+            (Some(doubt), _) => doubt.clone(),
+            (None, true) => format!(
+                "the user vouches that the clocks are synchronised (--clocks-synchronised), so stamps are compared as they \
+                 are; the probes show {:.3} ms between them, which the path alone explains: half its smallest round trip is \
+                 {bound_ms:.3} ms",
+                ms(self.at_start())
             ),
-            Some(doubt) => doubt.clone(),
+            (None, false) => format!(
+                "the offset is known to {bound_ms:.3} ms, half the smallest round trip: within that, an asymmetry of the path \
+                 cannot be known. What changed during the run is known to {change_ms:.3} ms"
+            ),
         };
         ClockRecord {
-            offset_ms: Some(offset.as_millis_f64()),
-            skew_ppm,
-            uncertainty_ms: Some(uncertainty_ms),
+            offset_ms: Some(ms(self.at_start())),
+            skew_ppm: channel.skew_ppm(),
+            uncertainty_ms: Some(bound_ms),
+            change_uncertainty_ms: Some(change_ms),
+            synchronised: self.is_synchronised,
             trusted: doubt.is_none(),
             why,
         }
     }
 
-    /// The skew, if it can be measured, and why the clocks cannot be trusted, if they cannot.
-    fn judge(&self, uncertainty: i64) -> (Option<f64>, Option<String>) {
-        let Some(after) = self.after else {
-            return (None, Some("the far end went away before the clocks were compared again".to_owned()));
-        };
-        let drift = after.offset() - self.before.offset();
-        let span = (after.sent - self.before.sent).max(1);
-        let slack = (self.before.round_trip() + after.round_trip()) / 2;
-        // What two good clocks may drift in that time, added to the uncertainty of the probes.
-        let allowed = slack.saturating_add(span / 1_000_000 * SKEW_LIMIT_PPM);
-        let skew = (drift.abs() > slack).then(|| drift as f64 / span as f64 * 1e6);
-        let doubt = if drift.abs() > allowed {
-            let drift_ms = SignedDuration::from_nanos(drift).as_millis_f64();
-            Some(format!(
-                "the clocks moved by {drift_ms:.3} ms against each other during the run: more than {SKEW_LIMIT_PPM} ppm of it"
-            ))
-        } else if let Some((at, off)) = self.astray {
-            let off_ms = SignedDuration::from_nanos(off).as_millis_f64();
-            let at_s = SignedDuration::from_nanos(at - self.before.sent).as_millis_f64() / 1e3;
-            Some(format!(
-                "{at_s:.1} s after the first probe the far clock was {off_ms:.3} ms off the line between the probes before and \
-                 after the run, more than the probe's round trip leaves open: it does not run evenly"
-            ))
-        } else if uncertainty > UNCERTAINTY_LIMIT_NS {
-            let known = SignedDuration::from_nanos(uncertainty).as_millis_f64();
-            let limit = UNCERTAINTY_LIMIT_NS / 1_000_000;
-            Some(format!("the offset is only known to {known:.1} ms; the limit is {limit} ms"))
-        } else {
-            None
-        };
-        (skew, doubt)
+    /// Why the clocks cannot be trusted, if they cannot.
+    fn doubt(&self) -> Option<String> {
+        let channel = &self.channel;
+        if !self.has_after {
+            return Some("the far end went away before the clocks were compared again".to_owned());
+        }
+        if channel.is_fast() {
+            return Some(format!(
+                "the clocks moved by {:.3} ms against each other during the run: more than {SKEW_LIMIT_PPM} ppm of it",
+                ms(channel.chord.rise)
+            ));
+        }
+        if channel.is_bent() {
+            return Some(format!(
+                "{:.1} s after the first probe the far clock was {:.3} ms off the line between the probes before and after \
+                 the run, more than the round trips leave open: it was set, or does not run evenly",
+                ms(channel.chord.furthest_at - channel.first) / 1e3,
+                ms(channel.chord.furthest_off)
+            ));
+        }
+        let known = channel.bound().saturating_add(channel.change);
+        if self.is_synchronised {
+            return (self.at_start().abs() > known).then(|| {
+                format!(
+                    "the user vouches that the clocks are synchronised, but the probes show {:.3} ms between them, and the \
+                     path explains {:.3} ms at most",
+                    ms(self.at_start()),
+                    ms(known)
+                )
+            });
+        }
+        (known > UNCERTAINTY_LIMIT_NS).then(|| {
+            format!(
+                "the offset is known to {:.1} ms (half the smallest round trip), its changes to {:.1} ms; the limit of both \
+                 is {} ms. --clocks-synchronised gives one-way figures if GPS or PTP keeps both clocks",
+                ms(channel.bound()),
+                ms(channel.change),
+                UNCERTAINTY_LIMIT_NS / 1_000_000
+            )
+        })
     }
 }
 
 /// Withdraws the trust in the two clocks of `record` if a message arrived before it was sent, by more than
 /// the stated uncertainty: no path does that, so a clock was wrong in between.
 pub fn withdraw_trust_in_impossible_delays(record: &mut RunRecord) {
-    let Some(uncertainty_ms) = record.clock.uncertainty_ms.filter(|_| record.clock.trusted) else { return };
+    let clock = &record.clock;
+    let Some(bound_ms) = clock.uncertainty_ms.filter(|_| clock.trusted) else { return };
+    let uncertainty_ms = match clock.synchronised {
+        true => SYNCHRONISED_MS,
+        false => bound_ms + clock.change_uncertainty_ms.unwrap_or(0.0),
+    };
     let delays = record.flows.iter().flat_map(|flow| {
         let legs = core::iter::once(&flow.forward).chain(&flow.echo);
         legs.flat_map(|leg| &leg.messages)
@@ -183,12 +216,20 @@ pub fn withdraw_trust_in_impossible_delays(record: &mut RunRecord) {
         return;
     }
     record.clock.why = format!(
-        "a message of flow {flow} arrived {:.3} ms before it was sent, and the offset was thought to be known to \
+        "a message of flow {flow} arrived {:.3} ms before it was sent, and the clocks were thought to be known to \
          {uncertainty_ms:.3} ms: a clock was set or ran unevenly in between",
         -shortest_ms
     );
     record.clock.trusted = false;
     record.flows.iter_mut().for_each(|flow| flow.info.clock_trusted = false);
+}
+
+fn ms(ns: i64) -> f64 {
+    SignedDuration::from_nanos(ns).as_millis_f64()
+}
+
+fn clamped(ns: i128) -> i64 {
+    ns.clamp(-i128::from(FURTHEST_NS), i128::from(FURTHEST_NS)) as i64
 }
 
 /// The largest offset and round trip that a probe gives: 73 years, so that sums of a few do not overflow.
@@ -198,6 +239,9 @@ const FURTHEST_NS: i64 = i64::MAX / 4;
 const SKEW_LIMIT_PPM: i64 = 500;
 /// Beyond this a one-way figure says little about a call (chosen; see docs/models/live.md).
 const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
+/// How far clocks kept by GPS or PTP may be off each other (chosen: a thousand times PTP's usual
+/// microsecond).
+const SYNCHRONISED_MS: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {
@@ -230,11 +274,12 @@ mod tests {
     fn the_probe_that_waited_least_counts_and_a_far_stamp_comes_back_to_our_clock() {
         let offset = Offset::new(
             &[probe(0, 60, 10, 7_000), probe(100, 10, 10, 7_000)],
+            &[],
             &[probe(60_000, 10, 10, 7_000), probe(60_100, 10, 90, 7_000)],
         )
         .unwrap();
-        assert_eq!(offset.at_start(), 7_000_000_000);
-        assert_eq!(offset.to_ours(7_500_000_000), 500_000_000);
+        assert!((offset.at_start() - 7_000_000_000).abs() < 100, "{}", offset.at_start());
+        assert!((offset.to_ours(7_500_000_000) - 500_000_000).abs() < 100);
         let record = offset.record();
         assert!(record.trusted, "{}", record.why);
         assert_eq!(record.uncertainty_ms, Some(10.0));
@@ -244,24 +289,23 @@ mod tests {
     #[test]
     fn a_drift_beyond_the_probes_doubt_is_corrected_along_the_run() {
         // 12 ms in 60 s: 200 ppm.
-        let offset = Offset::new(&[probe(0, 1, 1, 0)], &[probe(60_000, 1, 1, 12)]).unwrap();
+        let offset = Offset::new(&[probe(0, 1, 1, 0)], &[], &[probe(60_000, 1, 1, 12)]).unwrap();
         let record = offset.record();
         assert!(record.trusted);
         assert!((record.skew_ppm.unwrap() - 200.0).abs() < 0.1);
-        assert_eq!(offset.to_ours(30_006_000_000), 29_999_998_800);
+        assert!((offset.to_ours(30_006_000_000) - 30_000_000_000).abs() < 1_000);
     }
 
     #[test]
     fn a_clock_that_jumps_and_comes_back_is_found_by_the_probes_between() {
         let [before, after] = [[probe(0, 10, 10, 200)], [probe(60_000, 10, 10, 200)]];
-        let offset = Offset::new(&before, &after).unwrap();
         let even = [probe(20_000, 10, 10, 200), probe(30_000, 50, 10, 200), probe(40_000, 10, 90, 200)];
-        assert!(offset.with_probes_between(&even).record().trusted, "a queue's asymmetry is no jump");
+        let offset = Offset::new(&before, &even, &after).unwrap();
+        assert!(offset.record().trusted, "a queue's asymmetry is no jump");
         let jumped = [probe(20_000, 10, 10, 200), probe(30_000, 10, 10, 235)];
-        let record = offset.with_probes_between(&jumped).record();
+        let record = Offset::new(&before, &jumped, &after).unwrap().record();
         assert!(!record.trusted);
         assert!(record.why.starts_with("30.0 s after") && record.why.contains("35.000 ms"), "{}", record.why);
-        assert_eq!(record.offset_ms, Some(200.0));
         assert!(!Offset::record_of(None).trusted);
     }
 
@@ -270,7 +314,7 @@ mod tests {
         for (far_received, far_sent) in [(i64::MIN, i64::MIN), (i64::MAX, i64::MIN), (i64::MAX, i64::MAX)] {
             let wild = Probe { sent: 0, far_received, far_sent, received: 1 };
             let after = probe(60_000, 1, 1, 0);
-            let offset = Offset::new(&[wild], &[after]).unwrap().with_probes_between(&[wild, after]);
+            let offset = Offset::new(&[wild], &[wild, after], &[after]).unwrap();
             assert!(!offset.record().trusted, "{far_received} {far_sent}");
             assert!(offset.correct(u64::MAX, far_received, far_sent) >= Instant::ZERO);
         }
@@ -279,7 +323,7 @@ mod tests {
     #[test]
     fn a_message_that_arrives_before_it_was_sent_withdraws_trust() {
         let record_of = |received_ms: u64| {
-            let offset = Offset::new(&[probe(0, 1, 1, 0)], &[probe(60_000, 1, 1, 0)]).unwrap();
+            let offset = Offset::new(&[probe(0, 1, 1, 0)], &[], &[probe(60_000, 1, 1, 0)]).unwrap();
             let mut tap = LegTap::new();
             tap.on_due(0, Bytes::new(160), Instant::from_secs(1));
             tap.on_sent(0, Instant::from_secs(1));
@@ -312,12 +356,27 @@ mod tests {
     }
 
     #[test]
+    fn clocks_that_the_user_vouches_for_are_compared_as_they_are_unless_the_probes_contradict() {
+        // 500 ms there and 100 ms back.
+        let vouched = |offset| {
+            let probes = [probe(0, 500, 100, offset), probe(60_000, 500, 100, offset)];
+            Offset::new(&probes[..1], &[], &probes[1..]).unwrap().synchronised()
+        };
+        let record = vouched(0).record();
+        assert!(record.trusted && record.synchronised, "{}", record.why);
+        assert!(record.why.contains("the user vouches"), "{}", record.why);
+        assert_eq!(vouched(0).to_ours(5_000_000_000), 5_000_000_000, "half the asymmetry is not taken off");
+        let wrong = vouched(2_000).record();
+        assert!(!wrong.trusted && wrong.why.contains("2200.000 ms between them"), "{}", wrong.why);
+    }
+
+    #[test]
     fn clocks_that_jumped_or_are_too_far_away_are_not_trusted() {
-        let jumped = Offset::new(&[probe(0, 1, 1, 0)], &[probe(60_000, 1, 1, 900)]).unwrap();
+        let jumped = Offset::new(&[probe(0, 1, 1, 0)], &[], &[probe(60_000, 1, 1, 900)]).unwrap();
         assert!(!jumped.record().trusted);
-        let far = Offset::new(&[probe(0, 300, 300, 0)], &[probe(60_000, 300, 300, 0)]).unwrap();
+        let far = Offset::new(&[probe(0, 300, 300, 0)], &[], &[probe(60_000, 300, 300, 0)]).unwrap();
         assert!(!far.record().trusted);
-        let gone = Offset::new(&[probe(0, 1, 1, 0)], &[]).unwrap();
+        let gone = Offset::new(&[probe(0, 1, 1, 0)], &[], &[]).unwrap();
         assert!(!gone.record().trusted);
     }
 }

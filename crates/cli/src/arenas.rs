@@ -23,6 +23,8 @@ pub(crate) struct Place {
     pub(crate) to: Option<String>,
     /// The file with the key that the far end demands.
     pub(crate) key_file: Option<PathBuf>,
+    /// The user vouches that both hosts' clocks show one time; only in `live`.
+    pub(crate) clocks_synchronised: bool,
     /// Bytes of each packet to keep; only in `emu`.
     pub(crate) capture: Option<u32>,
     /// Whether no processor may sleep meanwhile; only in real time.
@@ -39,8 +41,9 @@ impl Place {
         };
         let key =
             self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", file.display()));
+        let clocks = if self.clocks_synchronised { " --clocks-synchronised" } else { "" };
         let awake = if self.keep_awake { " --keep-awake" } else { "" };
-        format!("{arena}{key}{awake}")
+        format!("{arena}{key}{clocks}{awake}")
     }
 
     /// As the command line says: `--to` alone means `live`.
@@ -60,13 +63,21 @@ impl Place {
                 }
             )));
         }
+        let clocks_synchronised = place.clocks_synchronised;
+        if clocks_synchronised && arena != ArenaKind::Live {
+            return Err(Failure::Usage(
+                "--clocks-synchronised belongs to --arena live: elsewhere both ends read one clock"
+                    .to_owned(),
+            ));
+        }
         if place.keep_awake && arena == ArenaKind::Sim {
             return Err(Failure::Usage(
                 "--keep-awake belongs to --arena emu and live: virtual time waits for every processor"
                     .to_owned(),
             ));
         }
-        let here = Self { arena, to: None, key_file: None, capture, keep_awake: place.keep_awake };
+        let keep_awake = place.keep_awake;
+        let here = Self { arena, to: None, key_file: None, clocks_synchronised, capture, keep_awake };
         match (arena, &place.to) {
             (ArenaKind::Live, None) => Err(Failure::Usage(
                 "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),
@@ -97,7 +108,8 @@ pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure
         ArenaKind::Live => {
             let key = place.key_file.as_deref().map(read_key).transpose()?;
             let host = place.to.as_deref().unwrap_or_default();
-            let arena = LiveArena::connect(host, LiveOptions { key }).map_err(|why| failure(why).1)?;
+            let options = LiveOptions { key, clocks_synchronised: place.clocks_synchronised };
+            let arena = LiveArena::connect(host, options).map_err(|why| failure(why).1)?;
             Ok(vec![Box::new(arena)])
         }
     }

@@ -162,6 +162,9 @@ pub(crate) struct Place {
     /// The key that `talkpath serve --key-file` was given
     #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub(crate) key_file: Option<PathBuf>,
+    /// live: both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
+    #[arg(long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
+    pub(crate) clocks_synchronised: bool,
     /// Seed of the first repetition
     #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,

@@ -70,6 +70,8 @@ pub struct FlowEnd {
     pub log: EndLog,
     /// What ended this flow before its time. The other flows of the run continue.
     pub failure: Option<String>,
+    /// When that was.
+    failed_at: Option<Instant>,
     clock: RunClock,
     application: Application,
     channel: AnyChannel,
@@ -122,6 +124,7 @@ impl SharedEnd {
             is_sender: place.is_sender,
             log: EndLog::new(side, echo.is_some(), sizes),
             failure: None,
+            failed_at: None,
             clock: common.clock,
             application: application.on_host(),
             channel: AnyChannel::new(session, spec, place, bound, common.clock),
@@ -278,8 +281,8 @@ impl FlowEnd {
 
     fn take_failure(&mut self) {
         let failure = each!(&mut self.channel, channel => channel.take_failure());
-        if self.failure.is_none() {
-            self.failure = failure;
+        if self.failure.is_none() && failure.is_some() {
+            (self.failure, self.failed_at) = (failure, Some(self.clock.now()));
         }
     }
 
@@ -414,6 +417,7 @@ impl FlowEnd {
         each!(&self.channel, channel => channel.count(totals));
         totals.blocked_ns = self.application.blocked(self.clock.now()).as_nanos();
         totals.failure.clone_from(&self.failure);
+        totals.failed_ns = self.failed_at.map(Instant::as_nanos);
         totals.turn_round = self.application.host().and_then(|host| host.turn_rounds().figures());
         totals.file = self.application.sink().map(FileSink::outcome);
     }

@@ -6,10 +6,12 @@
 
 use talkpath_flow::file::MAX_RANGES;
 use talkpath_flow::flow_info;
+use talkpath_measure::breaks::outages;
+use talkpath_measure::metrics::legs;
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
-    EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap, MessageRecord,
-    Series, SeriesKind,
+    BreakRecord, EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap,
+    MessageRecord, Series, SeriesKind,
 };
 use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -49,7 +51,7 @@ pub fn flow_record(
     if has_failed(sender) || has_failed(receiver) {
         miss_unread(&mut forward);
     }
-    FlowRecord {
+    let mut record = FlowRecord {
         info: info(flow, spec, sender, clock_trusted),
         forward,
         echo,
@@ -57,7 +59,39 @@ pub fn flow_record(
         ecn: ecn(flow, spec, sender, receiver),
         file: file(spec, receiver),
         tally: None,
+    };
+    // Who only sends does not know what arrived.
+    if receiver.is_some() || record.echo.is_some() {
+        record.counters.breaks = breaks(&record, spec, (sender, receiver), window.1, end);
     }
+    if sender.is_some() && receiver.is_some() {
+        record.counters.legs = Some(legs::of(&record, &(window.0..window.1)));
+    }
+    record
+}
+
+/// The outages of the flow and the end of its connection.
+fn breaks(
+    record: &FlowRecord,
+    spec: &FlowSpec,
+    (sender, receiver): (Option<&EndLog>, Option<&EndLog>),
+    stop: Instant,
+    end: RunEnd,
+) -> Vec<BreakRecord> {
+    let failed = [sender, receiver].into_iter().flatten().filter_map(|log| {
+        let at = Instant::from_nanos(log.totals.failed_ns?);
+        Some((at, printable(log.totals.failure.as_deref()?)))
+    });
+    let failed = failed.min_by_key(|(at, _)| *at);
+    let last_due = record.forward.messages.last().map_or(Instant::ZERO, |row| row.due);
+    let until = if end == RunEnd::Cut { stop.min(last_due) } else { stop };
+    let mut breaks = outages(record, spec.features().is_reliable, until);
+    if let Some((at, why)) = failed {
+        // What waits for a connection that ended is no outage of its own.
+        breaks.retain(|it| it.to.is_some());
+        breaks.push(BreakRecord { from: at, to: None, why });
+    }
+    breaks
 }
 
 /// The state over time of the sender's connection.
@@ -316,6 +350,8 @@ fn counters(
         send_buffer_mean: time_weighted_mean(&queue, window),
         send_buffer_max: in_window.map(|&(_, value)| value as u64).max(),
         blocked: Some(Duration::from_nanos(sender.totals.blocked_ns)),
+        breaks: Vec::new(),
+        legs: None,
     }
 }
 

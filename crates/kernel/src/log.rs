@@ -83,6 +83,9 @@ pub struct EndTotals {
     pub cc: Option<String>,
     /// What went wrong with this flow.
     pub failure: Option<String>,
+    /// When that was, ns of the run.
+    #[serde(default)]
+    pub failed_ns: Option<u64>,
     /// What came of the file that this end received.
     pub file: Option<FileOutcome>,
 }
@@ -149,6 +152,7 @@ impl EndLog {
     ) -> Self {
         let mut log = Self::new(side, spec.echo_per_read.is_some(), None);
         log.totals = rows.totals.clone().unwrap_or_default();
+        log.totals.failed_ns = log.totals.failed_ns.map(|at| to_ours(at).as_nanos());
         log.samples = rows
             .samples
             .iter()

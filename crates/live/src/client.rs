@@ -11,6 +11,7 @@ mod run;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_measure::RunRecord;
@@ -26,6 +27,8 @@ pub(crate) use run::enlarge_receive_buffer;
 pub struct LiveOptions {
     /// The key that the server was started with, if it was.
     pub key: Option<Key>,
+    /// The user vouches that both hosts' clocks show one time (GPS, PTP): stamps are compared as they are.
+    pub clocks_synchronised: bool,
 }
 
 /// The network itself, to a host that runs a [`crate::Server`].
@@ -34,7 +37,7 @@ pub struct LiveArena {
     /// As the user wrote it, with its port.
     name: String,
     address: SocketAddr,
-    key: Option<Key>,
+    options: LiveOptions,
 }
 
 impl LiveArena {
@@ -54,7 +57,7 @@ impl LiveArena {
             match answer {
                 Ok(far) => {
                     far.leave();
-                    return Ok(Self { name: shown, address, key: options.key });
+                    return Ok(Self { name: shown, address, options });
                 }
                 Err(why) => refusal = why,
             }
@@ -64,7 +67,7 @@ impl LiveArena {
 
     fn greet(&self) -> Result<ServerControl, ArenaError> {
         let stream = open(self.address).map_err(|error| far_end(address::explain(&self.name, &error)))?;
-        ServerControl::greet(stream, &self.name, self.key.as_ref()).map_err(far_end)
+        ServerControl::greet(stream, &self.name, self.options.key.as_ref()).map_err(far_end)
     }
 }
 
@@ -78,12 +81,17 @@ impl Arena for LiveArena {
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);
         let far = self.greet()?;
-        run::run(far, scenario, &session, plan, warnings)
+        run::run(far, scenario, (&session, self.options.clocks_synchronised), plan, warnings)
     }
 }
 
+/// A control connection. Its segments are small in both directions (TCP_MAXSEG before SYN, tcp(7)): a path
+/// that drops large packets must not keep the far end's report back.
 fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
-    TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_tcp_mss(CONTROL_MSS)?;
+    socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
+    Ok(socket.into())
 }
 
 fn far_end(what: String) -> ArenaError {
@@ -96,5 +104,7 @@ fn shown(name: &str, address: SocketAddr) -> String {
     if name == address { address } else { format!("{name} ({address})") }
 }
 
+/// What every path carries (RFC 9293 §3.7.1: the default MSS for IPv4).
+const CONTROL_MSS: u32 = 536;
 /// How long a connection may take to open (chosen: several retransmissions of a SYN).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

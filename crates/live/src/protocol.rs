@@ -216,6 +216,8 @@ pub(crate) struct Control<In> {
     line_limit: usize,
     /// CLOCK_MONOTONIC of the last sign of life: a byte came, or the peer made room for answers that waited.
     heard_ns: i64,
+    /// How long the peer may give no sign of life, seconds.
+    patience_s: u64,
     reads: PhantomData<In>,
 }
 
@@ -230,8 +232,8 @@ impl<In: DeserializeOwned> Control<In> {
         let heard_ns = monotonic();
         let (unread, unsent) = (Unread::default(), VecDeque::new());
         let (seal, sealed) = (None, Vec::new());
-        let (is_blocked, reads) = (false, PhantomData);
-        Ok(Self { stream, seal, sealed, unread, unsent, is_blocked, line_limit, heard_ns, reads })
+        let (is_blocked, patience_s, reads) = (false, SILENCE_S, PhantomData);
+        Ok(Self { stream, seal, sealed, unread, unsent, is_blocked, line_limit, heard_ns, patience_s, reads })
     }
 
     /// From now on all is sealed, both ways.
@@ -261,20 +263,25 @@ impl<In: DeserializeOwned> Control<In> {
         self.line_limit = limit;
     }
 
+    /// From now on the peer may be silent for this long.
+    pub(crate) fn set_patience(&mut self, seconds: u64) {
+        self.patience_s = seconds;
+    }
+
     /// ns since the peer's last sign of life.
     pub(crate) fn silence_ns(&self) -> i64 {
         monotonic() - self.heard_ns
     }
 
-    /// Whether the peer gave a sign of life within [`SILENCE_S`].
+    /// Whether the peer gave a sign of life within [`SILENCE_S`], or [`OUTAGE_S`] of a run.
     ///
     /// # Errors
     /// [`ControlError::Silent`], or [`ControlError::Unread`] if answers wait for it.
     pub(crate) fn check_alive(&self) -> Result<(), ControlError> {
-        match (self.silence_ns() > SILENCE_S as i64 * 1_000_000_000, self.is_blocked) {
+        match (self.silence_ns() > self.patience_s as i64 * 1_000_000_000, self.is_blocked) {
             (false, _) => Ok(()),
-            (true, false) => Err(ControlError::Silent(SILENCE_S)),
-            (true, true) => Err(ControlError::Unread(SILENCE_S)),
+            (true, false) => Err(ControlError::Silent(self.patience_s)),
+            (true, true) => Err(ControlError::Unread(self.patience_s)),
         }
     }
 
@@ -501,6 +508,9 @@ pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
 /// Either end takes the other for dead after this many seconds of silence; on a path with heavy loss the
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
+/// The same while a run is measured. An outage of the path is a result of the run. After one of 15 s TCP
+/// sends again after 25 s (RFC 6298 §5.5: its timeout doubles from 200 ms), and after one of 30 s after 51 s.
+pub(crate) const OUTAGE_S: u64 = 60;
 
 /// The slowest that a report comes: a row takes some 40 B, so this is 64 kbps (chosen: slower lines carry no
 /// call that could be measured).

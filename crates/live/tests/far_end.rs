@@ -4,8 +4,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::support::quiet::undisturbed;
@@ -13,13 +13,13 @@ use crate::support::relay::Relay;
 use crate::support::{Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
 use talkpath_arena::ArenaError;
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions};
-use talkpath_measure::Fate;
+use talkpath_measure::{Fate, RunRecord};
 use talkpath_scenario::EchoWrite;
 
 /// What an attempt to reach `address` says.
 fn refusal(address: &str, key: Option<&[u8]>) -> String {
     let key = key.map(|key| Key::new(key).unwrap());
-    match LiveArena::connect(address, LiveOptions { key }) {
+    match LiveArena::connect(address, LiveOptions { key, ..LiveOptions::default() }) {
         Err(ArenaError::FarEnd { what, partial: None }) => {
             assert!(!what.contains('\n'), "one line: {what}");
             what
@@ -90,34 +90,73 @@ fn a_flow_whose_connection_is_reset_ends_alone() {
         assert_eq!(fates(Fate::Unfinished), 0, "nothing of it will come");
         let warnings = record.warnings.join("\n");
         assert!(warnings.contains("flow tcp-nodelay: the data connection was reset 0."), "{warnings}");
+        assert_eq!(call.counters.breaks, []);
+        let [broken] = &chat.counters.breaks[..] else { panic!("{:?}", chat.counters.breaks) };
+        assert!(
+            (500..1200).contains(&(broken.from.as_nanos() / 1_000_000)) && broken.to.is_none(),
+            "{broken:?}"
+        );
+        assert!(broken.why.contains("reset"), "{broken:?}");
+    });
+}
+
+/// The record of a call of 5 s with a server whose clock is wrong by `wrong_ns` of the seconds since it first
+/// reported the run's progress.
+fn run_beside_clock(wrong_ns: impl Fn(f64) -> f64 + Send + Sync + 'static) -> RunRecord {
+    let server = Serving::loopback();
+    let begun = OnceLock::new();
+    let edit = move |line: String| {
+        let mut answer: serde_json::Value = serde_json::from_str(&line).unwrap();
+        if answer.get("progress").is_some() {
+            begun.get_or_init(Instant::now);
+        }
+        let wrong_ns =
+            begun.get().map_or(0.0, |begun: &Instant| wrong_ns(begun.elapsed().as_secs_f64())) as i64;
+        for (kind, stamp) in
+            ["progress", "probe"].into_iter().flat_map(|kind| [(kind, "received_ns"), (kind, "sent_ns")])
+        {
+            if let Some(stamp) = answer.get_mut(kind).and_then(|answer| answer.get_mut(stamp)) {
+                *stamp = (stamp.as_i64().unwrap() + wrong_ns).into();
+            }
+        }
+        answer.to_string()
+    };
+    let address = Relay { edit: Arc::new(edit), ..Relay::default() }.start(server.address);
+    run(address, &scenario(5000, vec![echo(voice("call", "udp"), EchoWrite::PerMessage)])).unwrap()
+}
+
+#[test]
+fn a_far_clock_that_is_slewed_or_set_and_set_back_during_the_run_is_not_trusted() {
+    undisturbed(|| {
+        let slewed = |at: f64| if at < 2.5 { at * 500e3 } else { (5.0 - at).max(0.0) * 500e3 };
+        let stepped = |at: f64| if (1.5..3.0).contains(&at) { 300e6 } else { 0.0 };
+        let (slewed, stepped) = (run_beside_clock(slewed), run_beside_clock(stepped));
+        for record in [&slewed, &stepped] {
+            assert!(!record.clock.trusted && !record.flows[0].info.clock_trusted, "{}", record.clock.why);
+            assert!(record.clock.why.contains("does not run evenly"), "{}", record.clock.why);
+        }
+        assert!(stepped.clock.why.contains("300."), "{}", stepped.clock.why);
+        let even = run_beside_clock(|_| 0.0).clock;
+        assert!(even.trusted, "{}", even.why);
+        assert!(even.uncertainty_ms.unwrap() + even.change_uncertainty_ms.unwrap() < 5.0, "{even:?}");
     });
 }
 
 #[test]
-fn a_far_clock_that_steps_and_comes_back_during_the_run_is_not_trusted() {
+fn a_far_end_that_reports_progress_for_ever_is_left() {
     undisturbed(|| {
         let server = Serving::loopback();
-        // The stamps of the progress that the server reports half a second to a second into the run are 300
-        // ms ahead.
-        let reports = AtomicU32::new(0);
-        let edit = move |line: String| {
-            let is_ahead = line.contains("\"progress\"") && reports.fetch_add(1, Ordering::Relaxed) == 1;
-            let mut answer: serde_json::Value = serde_json::from_str(&line).unwrap();
-            if is_ahead {
-                for key in ["received_ns", "sent_ns"] {
-                    let stamp = &mut answer["progress"][key];
-                    *stamp = (stamp.as_i64().unwrap() + 300_000_000).into();
-                }
-            }
-            answer.to_string()
-        };
-        let address = Relay { edit: Arc::new(edit), ..Relay::default() }.start(server.address);
-        let flows = vec![echo(voice("call", "udp"), EchoWrite::PerMessage)];
-        let record = run(address, &scenario(2000, flows)).unwrap();
-        assert!(!record.clock.trusted && !record.flows[0].info.clock_trusted, "{}", record.clock.why);
-        assert!(record.clock.why.contains("does not run evenly"), "{}", record.clock.why);
+        let address = Relay { endless: Some(PROGRESS), ..Relay::default() }.start(server.address);
+        let begun = Instant::now();
+        let error = run(address, &scenario(500, vec![voice("call", "udp")])).unwrap_err();
+        let ArenaError::FarEnd { what, partial: Some(_) } = error else { panic!("{error:?}") };
+        assert!(what.contains("does not stop"), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(12));
     });
 }
+
+/// An answer of a server about the progress of one flow.
+const PROGRESS: &str = "{\"progress\":{\"flows\":[],\"received_ns\":0,\"sent_ns\":0,\"trouble\":null}}\n";
 
 #[test]
 fn a_user_who_interrupts_keeps_what_was_measured() {

@@ -2,6 +2,7 @@
 //! bridge's own log and of a capture, exactly. Needs root and /dev/net/tun; a skip says why.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,9 @@ use crate::support::bridge::{Bridge, FAR, Impairment, Way, measured};
 use crate::support::quiet::undisturbed;
 use crate::support::{self, cbr, down, echo, run, scenario, voice};
 use talkpath_live::{ServeOptions, Server};
+use talkpath_measure::summary::LegSummary;
 use talkpath_measure::{Fate, LegRecord, RunRecord};
-use talkpath_scenario::{EchoWrite, Scenario};
+use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::TransportConfig;
 use talkpath_units::{Duration, Instant};
 
@@ -39,6 +41,18 @@ fn counts(sent: usize, arrived: &[u64]) -> Counts {
         highest = highest.max(seq);
     }
     Counts { missing: sent - unique.len(), duplicates: arrived.len() - unique.len(), reordered }
+}
+
+/// The counts of first copies alone.
+fn first_copies(arrived: &[u64]) -> Counts {
+    let mut seen = BTreeSet::new();
+    let first: Vec<u64> = arrived.iter().copied().filter(|&seq| seen.insert(seq)).collect();
+    counts(first.len(), &first)
+}
+
+/// Lost, duplicate and reordered messages of one direction.
+fn of_leg(leg: &LegSummary) -> (usize, usize, usize) {
+    (leg.lost as usize, leg.duplicates as usize, leg.reordered as usize)
 }
 
 /// The counts that the record's own fates and copies say.
@@ -200,6 +214,15 @@ fn loss_duplicates_and_reordering_of_an_echo_equal_the_bridges_log_and_a_capture
         // A message whose echo went out twice is one message: the duplicates of the way there come on top.
         assert_eq!(recorded(back).missing, down.missing);
         assert_eq!(recorded(back), down);
+        let legs = flow.counters.legs.as_ref().unwrap();
+        let (given_up, given_down) = (outcome.bridge.given(Way::Up), outcome.bridge.given(Way::Down));
+        let copies = |given: &[u64], seq: u64| given.iter().filter(|&&it| it == seq).count();
+        let out = (up.missing, up.duplicates, first_copies(&given_up).reordered);
+        assert_eq!(of_leg(&legs.forward), out, "the way out");
+        // What the way out doubled, the far host sent twice.
+        let doubled = |seq| copies(&given_down, seq).saturating_sub(copies(&given_up, seq).max(1));
+        let again = (down.missing, (0..300).map(doubled).sum(), first_copies(&given_down).reordered);
+        assert_eq!(of_leg(legs.back.as_ref().unwrap()), again, "the way back");
         if let Some((far, near)) = &outcome.captured {
             println!("capture: up {:?}, down {:?}", counts(300, far), counts(back.messages.len(), near));
             assert_eq!(*far, there.arrivals);
@@ -235,6 +258,62 @@ fn counts_of_a_flow_downwards_equal_too() {
 }
 
 /// RFC 4340 §1.1: what the network copies or turns round reaches the application so, as it does over UDP.
+/// A call over UDP, one over TCP, and a bulk over TCP, for `ms`.
+fn three_flows(ms: u64) -> Scenario {
+    let calls = ["udp", "tcp-nodelay"].map(|name| echo(voice(name, name), EchoWrite::PerMessage));
+    let workload = WorkloadConfig::Bulk { bytes: None };
+    let bulk = Flow { workload, ..voice("bulk", "tcp") };
+    scenario(ms, calls.into_iter().chain([bulk]).collect())
+}
+
+#[test]
+fn an_outage_of_the_path_is_a_break_of_each_flow_and_no_end_of_the_run() {
+    undisturbed(|| {
+        let outage = (Duration::from_secs(2), Duration::from_secs(6));
+        let impairment = Impairment { outage: Some(outage), ..Impairment::delay(Duration::from_millis(5)) };
+        let outcome = match measure(impairment, three_flows(14_000), "outage") {
+            Ok(outcome) => outcome,
+            Err(why) => return println!("SKIP: no namespaces here: {why}"),
+        };
+        let record = &outcome.record;
+        for flow in &record.flows {
+            let breaks = &flow.counters.breaks;
+            assert_eq!(breaks.len(), 1, "{}: {breaks:?}", flow.info.name);
+            // TCP sends again when its timeout has doubled past the outage, up to as much later.
+            let length = breaks[0].to.unwrap().since(breaks[0].from).as_millis();
+            assert!((3_900..8_500).contains(&length), "{}: {breaks:?}", flow.info.name);
+        }
+        let warnings = record.warnings.join("\n");
+        assert!(warnings.contains("the far end was silent for"), "{warnings}");
+        assert!(record.clock.trusted, "{}", record.clock.why);
+    });
+}
+
+#[test]
+fn a_path_that_drops_large_packets_stops_the_bulk_alone_and_it_says_so() {
+    undisturbed(|| {
+        let impairment = Impairment { largest: 1200, ..Impairment::delay(Duration::from_millis(5)) };
+        let outcome = match measure(impairment, three_flows(4_000), "black-hole") {
+            Ok(outcome) => outcome,
+            Err(why) => return println!("SKIP: no namespaces here: {why}"),
+        };
+        let [udp, tcp, bulk] = &outcome.record.flows[..] else { panic!() };
+        for flow in [udp, tcp] {
+            assert_eq!(flow.counters.breaks, [], "{}", flow.info.name);
+            assert!(
+                flow.forward.messages.iter().all(|row| row.fate == Fate::Delivered),
+                "{}",
+                flow.info.name
+            );
+        }
+        let breaks = &bulk.counters.breaks;
+        assert_eq!(breaks.len(), 1, "{breaks:?}");
+        assert_eq!(breaks[0].to, None);
+        assert!(breaks[0].why.contains("nothing came any more"), "it was open, and not given up: {breaks:?}");
+        assert!(bulk.counters.timeouts > Some(0));
+    });
+}
+
 #[test]
 fn what_dccp_loses_and_overtakes_equals_the_bridges_log() {
     undisturbed(|| {
@@ -291,7 +370,7 @@ fn what_a_stream_waits_behind_a_lost_segment_is_not_the_far_hosts_turn_round() {
 #[test]
 fn what_the_path_marks_is_what_the_hosts_say_of_marks() {
     undisturbed(|| {
-        let with_ecn = |mut flow: talkpath_scenario::Flow| {
+        let with_ecn = |mut flow: Flow| {
             match &mut flow.transport {
                 TransportConfig::Udp(config) => config.ecn = true,
                 TransportConfig::Tcp(config) => config.ecn = true,

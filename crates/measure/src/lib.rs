@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
 
+pub mod breaks;
 pub mod export;
 pub mod figures;
 pub mod judge;
@@ -30,8 +31,8 @@ pub mod warning;
 
 pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{
-    ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord, MachineRecord,
-    QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
+    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord,
+    MachineRecord, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

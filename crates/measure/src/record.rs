@@ -6,7 +6,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, one_way_trips, round_trips};
-use crate::summary::Settling;
+use crate::summary::{LegsSummary, Settling};
 use crate::{FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
@@ -48,8 +48,14 @@ pub struct ClockRecord {
     pub offset_ms: Option<f64>,
     /// Drift of the far clock against ours, parts per million.
     pub skew_ppm: Option<f64>,
-    /// How far the offset can be off, milliseconds either way.
+    /// Half the smallest round trip: how far an asymmetry of the path can put the offset off, milliseconds
+    /// either way.
     pub uncertainty_ms: Option<f64>,
+    /// How far the far clock can have left its straight line during the run, beyond that, milliseconds either
+    /// way.
+    pub change_uncertainty_ms: Option<f64>,
+    /// The user vouches that both hosts read one time, and stamps are not corrected.
+    pub synchronised: bool,
     /// Whether one-way figures may be shown.
     pub trusted: bool,
     /// Why, or why not.
@@ -63,6 +69,8 @@ impl Default for ClockRecord {
             offset_ms: Some(0.0),
             skew_ppm: Some(0.0),
             uncertainty_ms: Some(0.0),
+            change_uncertainty_ms: Some(0.0),
+            synchronised: false,
             trusted: true,
             why: "both ends read one clock".to_owned(),
         }
@@ -232,6 +240,21 @@ pub struct FlowCounters {
     pub send_buffer_max: Option<u64>,
     /// Time in the window during which the workload had a message to send and the transport was not writable.
     pub blocked: Option<Duration>,
+    /// When it delivered nothing although it should have, over real sockets; in order of time.
+    pub breaks: Vec<BreakRecord>,
+    /// What became of the messages of the window in each direction, over real sockets.
+    pub legs: Option<LegsSummary>,
+}
+
+/// A time in which a flow delivered nothing although it should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakRecord {
+    /// When the first message was due that had to wait or was lost, or when the connection ended.
+    pub from: Instant,
+    /// When something was delivered again; `None` if nothing was before the run ended.
+    pub to: Option<Instant>,
+    /// What happened, in words for a person.
+    pub why: String,
 }
 
 /// Explicit congestion notification of one flow (RFC 3168), over the whole run. `None` if the arena, or the

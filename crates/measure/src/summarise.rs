@@ -16,13 +16,13 @@ use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
 use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, state_age, trip};
 use crate::summary::{
-    CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpdvMs,
-    LateMs, LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets, RunSummary, Settling,
-    StateAgeMs, TurnRoundMs,
+    BreakSummary, CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary,
+    GroupSummary, IpdvMs, LateMs, LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets,
+    RunSummary, Settling, StateAgeMs, TurnRoundMs,
 };
 use crate::{
-    ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord, LinkRecord,
-    MachineRecord, QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
+    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord,
+    LinkRecord, MachineRecord, QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
 };
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
@@ -112,6 +112,8 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         window_packets: flow.counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
         ecn: flow.ecn.map(summarise_ecn),
+        legs: flow.counters.legs.clone(),
+        breaks: flow.counters.breaks.iter().map(summarise_break).collect(),
         verdict,
         file: flow.file.as_ref().map(summarise_file),
     }
@@ -343,6 +345,11 @@ fn summarise_file(file: &FileRecord) -> FileSummary {
     }
 }
 
+fn summarise_break(it: &BreakRecord) -> BreakSummary {
+    let seconds = |at: Instant| at.since(Instant::ZERO).as_millis_f64() / 1e3;
+    BreakSummary { from_s: seconds(it.from), to_s: it.to.map(seconds), why: it.why.clone() }
+}
+
 const fn summarise_ecn(ecn: EcnRecord) -> EcnSummary {
     let EcnRecord { capable, marked_forward, marked_return, echoed_forward, echoed_return } = ecn;
     EcnSummary { capable, marked_forward, marked_return, echoed_forward, echoed_return }
@@ -359,8 +366,17 @@ fn send_buffer(counters: &FlowCounters) -> Option<MeanMax> {
 
 impl From<&ClockRecord> for Clock {
     fn from(clock: &ClockRecord) -> Self {
-        let ClockRecord { offset_ms, skew_ppm, uncertainty_ms, trusted, ref why } = *clock;
-        Self { offset_ms, skew_ppm, uncertainty_ms, trusted, why: why.clone() }
+        let ClockRecord {
+            offset_ms,
+            skew_ppm,
+            uncertainty_ms,
+            change_uncertainty_ms,
+            synchronised,
+            trusted,
+            ref why,
+        } = *clock;
+        let why = why.clone();
+        Self { offset_ms, skew_ppm, uncertainty_ms, change_uncertainty_ms, synchronised, trusted, why }
     }
 }
 

@@ -3,10 +3,14 @@
 //! keys come in the order of the fields here; flows, groups and links in the order of their names. JSON has
 //! no NaN and no infinity: they would become `null` (RFC 8259 §6), and no metric makes them.
 
+mod legs;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
+
+pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 
 /// `summary.json`, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,8 +154,15 @@ pub struct Clock {
     pub offset_ms: Option<f64>,
     /// Drift of the far clock against ours.
     pub skew_ppm: Option<f64>,
-    /// Half the smallest round trip, plus what the shape of the offsets adds.
+    /// Half the smallest round trip: how far an asymmetry of the path can put the offset off, either way.
     pub uncertainty_ms: Option<f64>,
+    /// How far the far clock can have left its straight line during the run, beyond that; either way.
+    #[serde(default)]
+    pub change_uncertainty_ms: Option<f64>,
+    /// The user vouches that both hosts read one time (`--clocks-synchronised`), and stamps are not
+    /// corrected.
+    #[serde(default)]
+    pub synchronised: bool,
     /// Whether one-way figures are shown.
     pub trusted: bool,
     /// Why, or why not.
@@ -338,6 +349,13 @@ pub struct FlowSummary {
     /// themselves.
     #[serde(default)]
     pub ecn: Option<EcnSummary>,
+    /// Each direction for itself; `None` in `sim`, and if the far end's records are missing.
+    #[serde(default)]
+    pub legs: Option<LegsSummary>,
+    /// When it delivered nothing although it should have: outages of a second or more, and the end of its
+    /// connection. Over the whole run; empty in `sim`.
+    #[serde(default)]
+    pub breaks: Vec<BreakSummary>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible; `None` if the workload is no
     /// burst.
     pub verdict: Option<String>,

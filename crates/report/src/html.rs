@@ -276,6 +276,7 @@ fn everything_of(run: &RunSummary, is_detailed: bool) -> Markup {
         @if let Some(groups) = tables::groups(run) { (groups.html("Copies together")) }
         @if let Some(links) = tables::links(run) { (links.html("Links")) }
         @if let Some(marks) = tables::marks(run) { (marks.html("Marks")) }
+        @if let Some(breaks) = tables::breaks(run) { (breaks.html("Breaks")) }
         @if let Some(machine) = tables::machine(run) { (machine.html("Lateness of this machine")) }
         @if let Some(line) = tables::machine_line(run) { p { (line) } }
     }
@@ -294,8 +295,9 @@ fn provenance(page: &Page<'_>) -> Markup {
     }
     let clock = &summary.clock;
     let clock_text = match (clock.trusted, clock.offset_ms, clock.uncertainty_ms) {
-        (true, Some(offset), Some(uncertainty)) => {
-            format!("{}; offset {offset:.3} ms, give or take {uncertainty:.3} ms", clock.why)
+        // Two clocks: the reason says what is known of them.
+        (true, Some(offset), Some(bound)) if bound > 0.0 => {
+            format!("offset {offset:.3} ms; {}", clock.why)
         }
         (true, _, _) => clock.why.clone(),
         (false, _, _) => format!("not trusted, one-way figures are left out: {}", clock.why),

@@ -86,6 +86,8 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
             offset_ms: None,
             skew_ppm: None,
             uncertainty_ms: None,
+            change_uncertainty_ms: None,
+            synchronised: parts.iter().all(|part| part.summary.clock.synchronised),
             trusted: parts.iter().all(|part| part.summary.clock.trusted),
             why: joined(&|summary| &summary.clock.why),
         },

@@ -327,6 +327,30 @@ pub(crate) fn marks(run: &RunSummary) -> Option<Grid> {
     Some(Grid { columns, rows: rows.collect() })
 }
 
+/// When flows delivered nothing although they should have, in one repetition; `None` if that never was.
+pub(crate) fn breaks(run: &RunSummary) -> Option<Grid> {
+    let columns = vec![
+        Column::words("broken"),
+        Column::numbers("s", "from", 1),
+        Column::numbers("s", "to", 1),
+        Column::words("what happened"),
+    ];
+    let breaks = run.flows.iter().flat_map(|(name, flow)| flow.breaks.iter().map(move |it| (name, it)));
+    let rows: Vec<Row> = breaks
+        .map(|(name, it)| Row {
+            cells: vec![
+                short(name),
+                fixed(Some(it.from_s), 1),
+                it.to_s.map_or_else(|| "end".to_owned(), |to| fixed(Some(to), 1)),
+                it.why.clone(),
+            ],
+            role: Role::Plain,
+            display: None,
+        })
+        .collect();
+    (!rows.is_empty()).then_some(Grid { columns, rows })
+}
+
 /// What the machine did to one repetition; `None` in `sim`.
 pub(crate) fn machine(run: &RunSummary) -> Option<Grid> {
     let machine = run.machine.as_ref()?;

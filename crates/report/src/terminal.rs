@@ -87,7 +87,13 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         }
         print_grid(&mut out, &tables::flows(cell), style);
         let Some(run) = cell.run() else { continue };
-        let grids = [tables::groups(run), tables::links(run), tables::marks(run), tables::machine(run)];
+        let grids = [
+            tables::groups(run),
+            tables::links(run),
+            tables::marks(run),
+            tables::breaks(run),
+            tables::machine(run),
+        ];
         for grid in grids.into_iter().flatten() {
             print_grid(&mut out, &grid, style);
         }

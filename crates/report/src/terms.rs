@@ -254,15 +254,19 @@ fn resent() -> (&'static str, String) {
     )
 }
 
-/// Why figures are missing, if any are.
+/// Why figures are missing, if any are, and how well two clocks are known.
 fn missing(summary: &Summary, is_unknown: bool) -> Terms {
     let mut terms = Terms::new();
     if is_unknown {
         let text = "not known in this arena, or there is no such thing: no arrival, or a transport that never resends";
         terms.push((UNKNOWN, text.to_owned()));
     }
-    if !summary.clock.trusted {
-        terms.push(("clock", format!("one-way figures are left out: {}", summary.clock.why)));
+    let clock = &summary.clock;
+    if !clock.trusted {
+        terms.push(("clock", format!("one-way figures are left out: {}", clock.why)));
+    } else if clock.uncertainty_ms.is_some_and(|bound| bound > 0.0) {
+        // Two clocks.
+        terms.push(("clock", clock.why.clone()));
     }
     terms
 }

@@ -166,6 +166,8 @@ impl SimFlow {
             send_buffer_mean: send_buffer.mean,
             send_buffer_max: send_buffer.max.map(|max| max as u64),
             blocked: Some(self.near.blocked(now)),
+            breaks: Vec::new(),
+            legs: None,
         };
         if let Some(lines) = self.meter.series {
             let lines = [

@@ -61,10 +61,8 @@ fn a_clock_that_is_off_and_steady_is_corrected_within_half_the_round_trip() {
 fn a_slow_drift_is_found_and_followed_and_a_fast_one_refused() {
     let slow = run("far_clock = { offset = \"1 s\", skew = 400 }");
     assert!(slow.clock.trusted, "{}", slow.clock.why);
-    assert_eq!(
-        slow.clock.skew_ppm, None,
-        "16 ms in 40 s are within what two round trips of 40 ms leave open"
-    );
+    let skew = slow.clock.skew_ppm.expect("16 ms in 40 s are more than the round trips scatter");
+    assert!((skew - 400.0).abs() < 2.0, "{skew} ppm");
     assert!((one_way_ms(&slow, "call").unwrap() - 20.0).abs() < 0.5);
     let fast = run("far_clock = { skew = 5000 }");
     assert!(!fast.clock.trusted);

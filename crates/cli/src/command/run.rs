@@ -88,6 +88,7 @@ fn resume(
         arena: begun.arena()?,
         to: begun.to.clone(),
         key_file: args.place.key_file.clone(),
+        clocks_synchronised: args.place.clocks_synchronised,
         capture: args.place.capture,
         keep_awake: args.place.keep_awake,
     };

@@ -67,6 +67,7 @@ impl Transfer {
             to: Some(args.to.clone()),
             key_file: args.key_file.clone(),
             capture: None,
+            clocks_synchronised: false,
             keep_awake: false,
         };
         let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");

@@ -282,7 +282,8 @@ fn label(plan: &Plan, cell: u64) -> &str {
 
 /// One run has one clock entry: an untrusted one speaks for all, else the least certain.
 fn worst_clock(parts: &[Part]) -> Clock {
-    let doubt = |clock: &Clock| (!clock.trusted, clock.uncertainty_ms.unwrap_or(f64::INFINITY));
+    let known = |clock: &Clock| Some(clock.uncertainty_ms? + clock.change_uncertainty_ms.unwrap_or(0.0));
+    let doubt = |clock: &Clock| (!clock.trusted, known(clock).unwrap_or(f64::INFINITY));
     let worse = |a: &Clock, b: &Clock| {
         let (a, b) = (doubt(a), doubt(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))

@@ -8,9 +8,10 @@
 //!  server:  idle ─► open (the opening line was read)
 //! ```
 //!
-//! The opening line, which names the flow, is answered by nothing. If the client sends, the line shares the
-//! segment of the first message: alone it would be a small segment in flight, for whose acknowledgement Nagle
-//! had to wait.
+//! The opening line, which names the flow, is answered by nothing. If the client sends and its first message
+//! is small, the line shares the segment of that message: alone it would be a small segment in flight, for
+//! whose acknowledgement Nagle had to wait. A large message would take the line along into a segment that a
+//! path may drop for its size, and the server would never learn what the connection is for.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -31,7 +32,7 @@ use super::place::EndPlace;
 use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
-use crate::spec::FlowSpec;
+use crate::spec::{FlowSpec, TransportSpec};
 use crate::sys::{ReceivedOne, SocketSwitch, TcpInfo, receive_one, send_queue, switch_on, tcp_info};
 use crate::wire::filling;
 
@@ -313,7 +314,7 @@ impl TcpChannel {
     }
 
     fn finish_connecting(&mut self) -> io::Result<()> {
-        let Some(socket) = &mut self.socket else { return Ok(()) };
+        let Some(socket) = &self.socket else { return Ok(()) };
         if let Some(error) = socket.take_error()? {
             return Err(error);
         }
@@ -322,12 +323,21 @@ impl TcpChannel {
         }
         let opening = self.dial.as_ref().map_or(&[][..], |dial| &dial.opening);
         // MORE keeps the line until the first message is behind it (tcp(7), TCP_CORK; 200 ms at most).
-        let follows = if self.is_sender { SendFlags::MORE } else { SendFlags::empty() };
-        if rustix::net::send(&*socket, opening, follows)? != opening.len() {
+        let shares = self.is_sender && self.is_small_with(opening.len());
+        let follows = if shares { SendFlags::MORE } else { SendFlags::empty() };
+        if rustix::net::send(socket, opening, follows)? != opening.len() {
             return Err(io::ErrorKind::WriteZero.into());
         }
         self.open();
         Ok(())
+    }
+
+    /// Whether the first message is one that the `opening` line's bytes should be sent with.
+    fn is_small_with(&self, opening: usize) -> bool {
+        let message = self.spec.workload.message_size(0).map_or(u64::MAX, Bytes::get);
+        let is_delayed = matches!(self.spec.transport, TransportSpec::Tcp { nodelay: false, .. });
+        let limit = if is_delayed { WHOLE_SEGMENT } else { SMALL_SEGMENT };
+        message.saturating_add(opening as u64) <= limit
     }
 
     fn open(&mut self) {
@@ -389,10 +399,19 @@ impl TcpChannel {
         self.order.came_at
     }
 
+    /// Whether the far end has acknowledged nothing of what this end, which dialled, has sent.
+    fn nothing_arrived(&self) -> bool {
+        let (Some(dial), Some(socket)) = (&self.dial, &self.socket) else { return false };
+        send_queue(socket.as_fd()).is_ok_and(|waits| waits >= self.sent + dial.opening.len() as u64)
+    }
+
     fn fail(&mut self, error: &io::Error) {
         self.state = State::Closed;
         if self.failure.is_none() {
             let what = match error.kind() {
+                io::ErrorKind::UnexpectedEof if self.nothing_arrived() => {
+                    "nothing of the data connection arrived at the far end, which gave it up".to_owned()
+                }
                 io::ErrorKind::UnexpectedEof => "the far end closed the data connection".to_owned(),
                 io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
                     "the data connection was reset".to_owned()
@@ -411,6 +430,12 @@ fn outgoing() -> &'static [u8] {
     BYTES.get_or_init(|| filling(WRITE as usize))
 }
 
+/// The opening line shares a segment of up to this size, which every path carries (RFC 9293 §3.7.1: the
+/// default MSS for IPv4).
+const SMALL_SEGMENT: u64 = 536;
+/// With Nagle's algorithm it shares every segment that the line would delay: one that is not full (Ethernet's
+/// MTU less IPv4's, TCP's and the timestamps' headers).
+const WHOLE_SEGMENT: u64 = 1500 - 20 - 20 - 12;
 /// Bytes of one read at most.
 const READ: usize = 64 * 1024;
 /// TCP_INFINITE_SSTHRESH of the Linux kernel's net/tcp.h.

@@ -14,7 +14,8 @@ use talkpath_scenario::Flow;
 
 use crate::key::Key;
 use crate::protocol::{
-    ANSWER_LIMIT, Admission, Answer, Control, ControlError, ROWS_PER_S, Request, SILENCE_S, VERSION, hello,
+    ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S,
+    VERSION, hello,
 };
 use crate::seal::Opening;
 
@@ -24,9 +25,9 @@ pub(super) struct ServerControl {
     name: String,
     address: SocketAddr,
     local: IpAddr,
-    /// When each question that waits for its answer was sent, ns on our clock. Answers come in the order of
-    /// the questions.
-    asked: VecDeque<i64>,
+    /// When each question that waits for its answer was sent, ns on our clock; `None` if that says nothing of
+    /// the server's clock. Answers come in the order of the questions.
+    asked: VecDeque<Option<i64>>,
 }
 
 /// What the server said of a run under way.
@@ -35,6 +36,8 @@ pub(super) struct Heard {
     pub(super) flows: Vec<EndProgress>,
     /// Its clock against ours.
     pub(super) probe: Option<Probe>,
+    /// How long nothing at all had come from it before, if that was long.
+    pub(super) silence_ns: Option<i64>,
 }
 
 /// How flows are joined and what bends the run there, or why the server will not.
@@ -125,7 +128,10 @@ impl ServerControl {
     /// In one line for a person.
     pub(super) fn go(&mut self, start_ns: i64) -> Result<i64, String> {
         match self.exchange(&Request::Go { start_ns }).map_err(|error| self.lost(&error))? {
-            Answer::Going { start_ns } => Ok(start_ns),
+            Answer::Going { start_ns } => {
+                self.control.set_patience(OUTAGE_S);
+                Ok(start_ns)
+            }
             other => Err(self.unexpected(other)),
         }
     }
@@ -139,7 +145,7 @@ impl ServerControl {
         if self.control.unsent() > 0 {
             return Ok(());
         }
-        self.asked.push_back(clock.now_ns());
+        self.asked.push_back(Some(clock.now_ns()));
         self.control.send(&Request::Ask).map_err(|error| self.lost(&error))
     }
 
@@ -148,41 +154,57 @@ impl ServerControl {
     /// # Errors
     /// In one line for a person: also if the server is silent for too long, or gave the run up.
     pub(super) fn hear(&mut self, ms: i64, clock: HostClock) -> Result<Option<Heard>, String> {
+        let was_silent_ns = self.control.silence_ns();
         match self.control.receive_within(ms).map_err(|error| self.lost(&error))? {
             Some(Answer::Progress { flows, received_ns, sent_ns, trouble: None }) => {
                 let received = clock.now_ns();
-                let probe = self.asked.pop_front().map(|sent| Probe {
+                let silence_ns = (was_silent_ns > SILENT_NS).then_some(was_silent_ns);
+                if silence_ns.is_some() {
+                    // What was asked in an outage came with a delay that says nothing of the clock.
+                    self.asked.iter_mut().for_each(|sent| *sent = None);
+                }
+                let probe = self.asked.pop_front().flatten().map(|sent| Probe {
                     sent,
                     far_received: received_ns,
                     far_sent: sent_ns,
                     received,
                 });
-                Ok(Some(Heard { flows, probe }))
+                Ok(Some(Heard { flows, probe, silence_ns }))
             }
             Some(Answer::Progress { trouble: Some(why), .. }) => {
                 Err(format!("{} ended the run: {}", self.name, printable(&why)))
             }
             Some(other) => Err(self.unexpected(other)),
-            None if self.control.silence_ns() > SILENCE_S as i64 * 1_000_000_000 => {
-                Err(self.lost(&ControlError::Silent(SILENCE_S)))
+            None => {
+                self.control.check_alive().map_err(|error| self.lost(&error))?;
+                Ok(None)
             }
-            None => Ok(None),
         }
     }
 
-    /// Ends the run there.
+    /// Ends the run there. Waits for `patience_s` if nothing at all comes.
     ///
     /// # Errors
     /// In one line for a person.
-    pub(super) fn stop(&mut self) -> Result<ServerTotals, String> {
+    pub(super) fn stop(&mut self, patience_s: u64) -> Result<ServerTotals, String> {
         self.control.send(&Request::Stop).map_err(|error| self.lost(&error))?;
+        let mut leave_ns = None;
         loop {
-            match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
+            match self.control.expect(patience_s).map_err(|error| self.lost(&error))? {
                 Answer::Stopped { lateness_ns, drops } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops) });
                 }
-                // The answer to a question asked before, of which there are not many.
-                Answer::Progress { .. } if self.asked.pop_front().is_some() => {}
+                // The answer to a question asked before. After an outage some come at once, but not for long.
+                Answer::Progress { .. } => {
+                    let now = monotonic();
+                    if now > *leave_ns.get_or_insert(now + STOP_NS) {
+                        let s = STOP_NS / 1_000_000_000;
+                        return Err(format!(
+                            "{} does not stop: it has reported progress for {s} s since",
+                            self.name
+                        ));
+                    }
+                }
                 other => return Err(self.unexpected(other)),
             }
         }
@@ -295,6 +317,12 @@ fn printable(text: &str) -> String {
 const ANSWER_S: u64 = 4;
 /// What a flow's report may take besides the time for its rows (chosen: as a server gives).
 const REPORT_S: u64 = 60;
+/// A silence during a run is listed if it is longer (chosen: six progress messages; two losses in a row of
+/// the control connection's segments are 0.6 s).
+const SILENT_NS: i64 = 3_000_000_000;
+/// How long a server that was told to stop may go on reporting progress (chosen: one that hears the word has
+/// a few answers under way at most).
+const STOP_NS: i64 = 3_000_000_000;
 /// Exchanges before and after a run.
 const PROBES: u32 = 8;
 /// The least number of exchanges, however slow the path is.

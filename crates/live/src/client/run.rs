@@ -27,6 +27,7 @@ use talkpath_units::{Duration, Instant};
 
 use super::control::{ServerControl, ServerTotals};
 use super::far_end;
+use crate::protocol::{OUTAGE_S, SILENCE_S};
 pub(crate) use sockets::enlarge_receive_buffer;
 use sockets::unavailable;
 
@@ -34,6 +35,8 @@ use sockets::unavailable;
 struct Session<'a> {
     scenario: &'a Scenario,
     spec: &'a SessionSpec,
+    /// The user vouches for both clocks.
+    clocks_synchronised: bool,
     plan: RunPlan<'a>,
     ends: Vec<Arc<SharedEnd>>,
     sockets: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
@@ -50,6 +53,8 @@ struct Watched {
     outcome: RunOutcome,
     /// The far clock against ours, during the run.
     probes: Vec<Probe>,
+    /// When nothing at all came over the control connection for long, and how long that was.
+    silences: Vec<(Instant, Duration)>,
 }
 
 /// Why the run's loop ended.
@@ -63,7 +68,7 @@ enum RunOutcome {
 pub(super) fn run(
     mut far: ServerControl,
     scenario: &Scenario,
-    spec: &SessionSpec,
+    (spec, clocks_synchronised): (&SessionSpec, bool),
     plan: RunPlan<'_>,
     mut warnings: Vec<String>,
 ) -> Result<RunRecord, ArenaError> {
@@ -72,14 +77,15 @@ pub(super) fn run(
     warnings.extend(far_warnings.into_iter().take(20));
     let host = HostClock::anchor();
     let before = far.probe(host).map_err(far_end)?;
-    let offset =
-        Offset::new(&before, &[]).ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
+    let offset = Offset::new(&before, &[], &[])
+        .ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
     let provisional = host.run_from(host.now_ns());
     let budget = RowBudget::new(CLIENT_ROWS);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
     let mut session = Session {
         scenario,
         spec,
+        clocks_synchronised,
         plan,
         ends: Vec::new(),
         sockets: Vec::new(),
@@ -135,9 +141,10 @@ impl Session<'_> {
                 (!self.sockets.is_empty()).then(|| scope.spawn(|| receive_datagrams(&self.sockets, &stop)));
             let connections = has_streams
                 .then(|| scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop)));
-            let mut probes = Vec::new();
-            let outcome = self.watch(far, (host, clock), &mut probes);
-            if matches!(outcome, RunOutcome::Drained) {
+            let mut watched =
+                Watched { outcome: RunOutcome::Drained, probes: Vec::new(), silences: Vec::new() };
+            watched.outcome = self.watch(far, (host, clock), &mut watched);
+            if matches!(watched.outcome, RunOutcome::Drained) {
                 close_connections(&self.ends, clock);
             }
             stop.store(true, Ordering::Relaxed);
@@ -152,7 +159,7 @@ impl Session<'_> {
                     Err(_) => disturbance.trouble = Some("a receiving thread failed".to_owned()),
                 }
             }
-            Watched { outcome, probes }
+            watched
         });
         for end in &self.ends {
             end.lock().finish();
@@ -170,7 +177,7 @@ impl Session<'_> {
         &self,
         far: &mut ServerControl,
         (host, clock): (HostClock, RunClock),
-        probes: &mut Vec<Probe>,
+        watched: &mut Watched,
     ) -> RunOutcome {
         let stop = self.spec.stop();
         let drain = Duration::from_nanos(self.spec.drain_ns);
@@ -196,7 +203,8 @@ impl Session<'_> {
             }
             match far.hear(if now < stop { 20 } else { 5 }, host) {
                 Ok(Some(heard)) if heard.flows.len() == theirs.len() => {
-                    probes.extend(heard.probe);
+                    watched.probes.extend(heard.probe);
+                    watched.silences.extend(heard.silence_ns.map(|ns| silence(clock.now(), ns)));
                     let progress = heard.flows;
                     if progress.iter().zip(&theirs).any(|(new, old)| new.received > old.received) {
                         last_delivery = last_delivery.max(clock.now());
@@ -247,7 +255,7 @@ impl Session<'_> {
     fn conclude(
         mut self,
         mut far: ServerControl,
-        Watched { outcome, probes }: Watched,
+        Watched { outcome, probes, silences }: Watched,
         before: &[Probe],
         host: HostClock,
         (start, far_start): (i64, i64),
@@ -258,7 +266,8 @@ impl Session<'_> {
             RunOutcome::Drained | RunOutcome::Interrupted => None,
         };
         // If one flow failed, the control connection may still report what the others did.
-        let collected = self.collect(&mut far, host);
+        let patience_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
+        let collected = self.collect(&mut far, host, patience_s);
         let (logs, after, totals) = match collected {
             Ok((logs, after, totals)) => (Some(logs), after, totals),
             Err(why) => {
@@ -269,7 +278,8 @@ impl Session<'_> {
         if logs.is_some() {
             far.leave();
         }
-        let offset = Offset::new(before, &after).map(|offset| offset.with_probes_between(&probes));
+        let offset = Offset::new(before, &probes, &after)
+            .map(|offset| if self.clocks_synchronised { offset.synchronised() } else { offset });
         let end = if gone.is_none() && matches!(outcome, RunOutcome::Drained) {
             RunEnd::Drained
         } else {
@@ -277,6 +287,7 @@ impl Session<'_> {
         };
         let logs = logs.map(|logs| self.far_logs(&logs, offset, (start, far_start)));
         let mut record = self.record(logs.as_deref(), offset, end);
+        record.warnings.extend(silences.into_iter().map(silence_warning));
         self.judge(&mut record, disturbance, &totals, logs.as_deref());
         let partial = |record| Some(Box::new(record));
         match (gone, outcome) {
@@ -290,13 +301,30 @@ impl Session<'_> {
         &self,
         far: &mut ServerControl,
         host: HostClock,
+        patience_s: u64,
     ) -> Result<(Vec<Chunk>, Vec<Probe>, ServerTotals), String> {
-        let totals = far.stop()?;
+        let totals = far.stop(patience_s)?;
         let budget = RowBudget::new(CLIENT_ROWS);
         let logs = (0..self.ends.len()).map(|index| far.report(index, &budget)).collect::<Result<_, _>>()?;
         let after = far.probe(host)?;
         Ok((logs, after, totals))
     }
+}
+
+/// When a silence of `ns` began that ends now, and how long it was.
+fn silence(now: Instant, ns: i64) -> (Instant, Duration) {
+    let length = Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
+    (Instant::from_nanos(now.as_nanos().saturating_sub(length.as_nanos())), length)
+}
+
+/// The words for a silence of the control connection.
+fn silence_warning((from, length): (Instant, Duration)) -> String {
+    let from_s = from.since(Instant::ZERO).as_millis_f64() / 1e3;
+    let length_s = length.as_millis_f64() / 1e3;
+    format!(
+        "from {from_s:.1} s of the run the far end was silent for {length_s:.1} s: the path was broken, or the far host stood \
+         still; nobody looked at its clock meanwhile"
+    )
 }
 
 /// Whether all that was sent on a flow has arrived, and nothing more will be sent.

@@ -28,7 +28,7 @@ use talkpath_units::{Duration, Histogram};
 use super::bind::DatagramSocket;
 use super::origin::Origin;
 use super::{Joinable, Limits, Shared};
-use crate::protocol::{Admission, Answer, Control, ControlError, ROWS_PER_S, Request, SILENCE_S};
+use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
 pub(super) fn serve(
@@ -331,6 +331,7 @@ impl<'a> Session<'a> {
     ) -> Result<Phase, ControlError> {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
+        control.set_patience(OUTAGE_S);
         let outcome = std::thread::scope(|scope| {
             if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.channel_kind().runs_here()) {
                 scope.spawn(|| pace_as(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop));
@@ -342,6 +343,7 @@ impl<'a> Session<'a> {
             stop.store(true, Ordering::Relaxed);
             outcome
         });
+        control.set_patience(SILENCE_S);
         // Nothing that still arrives belongs to the run.
         self.forget();
         for end in &self.ends {

@@ -49,6 +49,10 @@ pub struct Impairment {
     /// Probability with which a measured datagram, or a segment with one message, is marked if it is
     /// ECN-capable (RFC 3168 §5). If it is not zero, both hosts' TCP offers ECN.
     pub mark: f64,
+    /// IP packets larger than this are lost without a word.
+    pub largest: usize,
+    /// From when to when after the first packet all packets are lost.
+    pub outage: Option<(Duration, Duration)>,
     /// UDP payload bytes of a measured message, which tells it from registrations.
     pub size: usize,
     pub seed: u64,
@@ -67,6 +71,8 @@ impl Impairment {
             forged: 0,
             tcp_loss: 0.0,
             mark: 0.0,
+            largest: usize::MAX,
+            outage: None,
             size: 160,
             seed: 1,
         }
@@ -245,7 +251,7 @@ fn forward(mut near: File, mut far: File, impairment: Impairment, stop: &AtomicB
     let seed = Seed::new(impairment.seed);
     let mut streams = [seed.stream("bridge/up"), seed.stream("bridge/down")];
     let mut held: BTreeMap<(u64, u64), (Way, Vec<u8>)> = BTreeMap::new();
-    let (mut number, mut forged) = (0, 0);
+    let (mut number, mut forged, mut begun) = (0, 0, None);
     let mut buffer = [0; 65_536];
     while !stop.load(Ordering::Relaxed) {
         let wait = held.keys().next().map_or(5_000_000, |&(at, _)| at.saturating_sub(now()).min(5_000_000));
@@ -256,6 +262,12 @@ fn forward(mut near: File, mut far: File, impairment: Impairment, stop: &AtomicB
             let from = if way == Way::Up { &mut near } else { &mut far };
             while let Ok(count) = from.read(&mut buffer) {
                 let arrived = now();
+                let since = Duration::from_nanos(arrived - *begun.get_or_insert(arrived));
+                if count > impairment.largest
+                    || impairment.outage.is_some_and(|(from, to)| (from..to).contains(&since))
+                {
+                    continue;
+                }
                 let seq = measured(&buffer[..count], impairment.size);
                 if way == Way::Up && seq.is_some() && forged < impairment.forged {
                     (forged, number) = (forged + 1, number + 1);

@@ -156,6 +156,6 @@ pub fn run_with(
     key: Option<Key>,
     interrupt: &AtomicBool,
 ) -> Result<RunRecord, ArenaError> {
-    let mut arena = LiveArena::connect(&address.to_string(), LiveOptions { key })?;
+    let mut arena = LiveArena::connect(&address.to_string(), LiveOptions { key, ..LiveOptions::default() })?;
     arena.run(scenario, shared::plan(interrupt, &|_| {}))
 }

@@ -15,11 +15,13 @@ pub struct Relay {
     pub edit: Arc<dyn Fn(String) -> String + Send + Sync>,
     /// Resets a flow's TCP connection this long after it opened.
     pub reset_data_after: Option<Duration>,
+    /// Instead of the server's word that it stopped comes this line, every 10 ms without end.
+    pub endless: Option<&'static str>,
 }
 
 impl Default for Relay {
     fn default() -> Self {
-        Self { edit: Arc::new(|line| line), reset_data_after: None }
+        Self { edit: Arc::new(|line| line), reset_data_after: None, endless: None }
     }
 }
 
@@ -53,7 +55,7 @@ impl Relay {
         let to_server = server.try_clone().unwrap();
         thread::spawn(move || copy(from_client, &to_server));
         if is_control {
-            return copy_lines(&server, client, &*self.edit);
+            return self.copy_lines(&server, client);
         }
         if let Some(after) = self.reset_data_after {
             let ends = [client.try_clone().unwrap(), server.try_clone().unwrap()];
@@ -66,6 +68,21 @@ impl Relay {
         }
         copy(BufReader::new(server), client);
     }
+
+    /// Copies lines, changed by `edit`, until either side ends.
+    fn copy_lines(&self, from: &TcpStream, mut to: &TcpStream) {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if let Some(endless) = self.endless.filter(|_| line.contains("\"stopped\"")) {
+                while to.write_all(endless.as_bytes()).is_ok() {
+                    thread::sleep(Duration::from_millis(10));
+                }
+            }
+            if to.write_all(((self.edit)(line) + "\n").as_bytes()).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+    }
 }
 
 /// Copies bytes until either side ends.
@@ -76,16 +93,6 @@ fn copy(mut from: impl BufRead, mut to: &TcpStream) {
     {
         let count = bytes.len();
         from.consume(count);
-    }
-    let _ = to.shutdown(Shutdown::Write);
-}
-
-/// Copies lines, changed by `edit`, until either side ends.
-fn copy_lines(from: &TcpStream, mut to: &TcpStream, edit: &dyn Fn(String) -> String) {
-    for line in BufReader::new(from).lines().map_while(Result::ok) {
-        if to.write_all((edit(line) + "\n").as_bytes()).is_err() {
-            break;
-        }
     }
     let _ = to.shutdown(Shutdown::Write);
 }

@@ -13,6 +13,7 @@ pub mod foderaro;
 pub mod goodput;
 pub mod histogram;
 pub mod in_time;
+pub mod legs;
 pub mod loss;
 pub mod percentile;
 pub mod playout;

@@ -4,8 +4,8 @@
 //! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
 use crate::summary::{
-    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpdvMs, LossRuns, MeanMax, MinMeanMax,
-    MouthToEarMs, RtpStream, Settling, StateAgeMs, TurnRoundMs,
+    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpdvMs, LegSummary, LegsSummary, LossBursts,
+    LossRuns, MeanMax, MinMeanMax, MouthToEarMs, RtpStream, Settling, StateAgeMs, TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
@@ -20,6 +20,7 @@ pub fn flow_metrics(flow: &FlowSummary) -> Vec<(&'static str, f64)> {
 pub(super) fn possible(path: &str) -> (f64, f64) {
     match path {
         "loss_rate" | "in_time" | "retransmit_rate" => (0.0, 1.0),
+        _ if path.starts_with("legs.") && path.ends_with("density") => (0.0, 1.0),
         // ITU-T G.107 Annex B.
         "call.mos" => (1.0, 4.5),
         "call.burst_ratio" => (1.0, f64::INFINITY),
@@ -41,6 +42,24 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
             if let Some($type { $($field),* }) = &flow.$part {
                 $(tell(concat!(stringify!($part), ".", stringify!($field)), *$field as f64);)*
             }
+        };
+    }
+    /// The numbers of one direction.
+    macro_rules! legs {
+        ($path:literal: $leg:ident) => {
+            let LegSummary { sent, received, lost, unfinished, duplicates, reordered, bursts } = $leg;
+            tell(concat!($path, "sent"), *sent as f64);
+            tell(concat!($path, "received"), *received as f64);
+            tell(concat!($path, "lost"), *lost as f64);
+            tell(concat!($path, "unfinished"), *unfinished as f64);
+            tell(concat!($path, "duplicates"), *duplicates as f64);
+            tell(concat!($path, "reordered"), *reordered as f64);
+            let LossBursts { count, density, messages_mean, ms_mean, gap_density } = bursts;
+            tell(concat!($path, "bursts.count"), *count as f64);
+            density.iter().for_each(|&it| tell(concat!($path, "bursts.density"), it));
+            messages_mean.iter().for_each(|&it| tell(concat!($path, "bursts.messages_mean"), it));
+            ms_mean.iter().for_each(|&it| tell(concat!($path, "bursts.ms_mean"), it));
+            gap_density.iter().for_each(|&it| tell(concat!($path, "bursts.gap_density"), it));
         };
     }
     counts!(sent, received, lost);
@@ -105,6 +124,12 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
             packets.iter().for_each(|&packets| tell(path, packets as f64));
         }
     }
+    if let Some(LegsSummary { forward, back }) = &flow.legs {
+        legs!("legs.forward.": forward);
+        if let Some(back) = back {
+            legs!("legs.return.": back);
+        }
+    }
     if let Some(FileSummary { bytes, received_bytes, missing_ranges, .. }) = &flow.file {
         tell("file.bytes", *bytes as f64);
         received_bytes.iter().for_each(|&bytes| tell("file.received_bytes", bytes as f64));
@@ -166,6 +191,26 @@ mod tests {
         }
     }
 
+    /// A direction whose numbers count from `first`.
+    fn leg(first: u64) -> LegSummary {
+        let known = |index: u64| Some((first + index) as f64);
+        LegSummary {
+            sent: first,
+            received: first + 1,
+            lost: first + 2,
+            unfinished: first + 3,
+            duplicates: first + 4,
+            reordered: first + 5,
+            bursts: LossBursts {
+                count: first + 6,
+                density: known(7),
+                messages_mean: known(8),
+                ms_mean: known(9),
+                gap_density: known(10),
+            },
+        }
+    }
+
     /// A summary in which everything is known, each number another one.
     fn all_known() -> FlowSummary {
         let mut number = 0.0;
@@ -215,6 +260,8 @@ mod tests {
                 echoed_forward: Some(125),
                 echoed_return: Some(126),
             }),
+            legs: Some(LegsSummary { forward: leg(130), back: Some(leg(150)) }),
+            breaks: Vec::new(),
             loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
             settling: Some(Settling {
                 settled_after_s: Some(102),

@@ -142,6 +142,7 @@ fn counters_that_the_arena_does_not_know_stay_unknown() {
         send_buffer_mean: Some(100.5),
         send_buffer_max: Some(320),
         blocked: Some(Duration::from_micros(1_500)),
+        ..FlowCounters::default()
     };
     let some = summarised(&call);
     assert_eq!((some.retransmit_rate, some.cwnd_packets, some.blocked_ms), (Some(0.025), None, Some(1.5)));
@@ -255,7 +256,10 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
         keys(&value),
         "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons provenance"
     );
-    assert_eq!(keys(&value["clock"]), "offset_ms skew_ppm uncertainty_ms trusted why");
+    assert_eq!(
+        keys(&value["clock"]),
+        "offset_ms skew_ppm uncertainty_ms change_uncertainty_ms synchronised trusted why"
+    );
     let run = &value["runs"][0];
     assert_eq!(keys(run), "cell sweep repetition seed flows groups links machine");
     let flow = &run["flows"]["call-1"];
@@ -265,7 +269,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
          loss_runs in_time deadline_ms call floor state_age_ms one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
          settling net_rate_pps \
          error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
-         retransmissions timeouts cwnd_packets window_packets send_buffer_bytes ecn verdict file"
+         retransmissions timeouts cwnd_packets window_packets send_buffer_bytes ecn legs breaks verdict file"
     );
     assert_eq!(keys(&flow["loss_runs"]), "max mean histogram");
     assert_eq!(keys(&flow["one_way_delay_ms"]), "min mean p50 p90 p95 p99 p999 max");

@@ -108,7 +108,15 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     // An arena that is not available here is found out before anything runs.
     let mut workers = Vec::new();
     for &arena in &selection.arenas {
-        let place = Place { arena: kind(arena), to: None, key_file: None, capture: None, keep_awake: false };
+        let (clocks_synchronised, keep_awake) = (false, false);
+        let place = Place {
+            arena: kind(arena),
+            to: None,
+            key_file: None,
+            clocks_synchronised,
+            capture: None,
+            keep_awake,
+        };
         let most = match arena.is_real_time() {
             true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
             false => jobs(common),

@@ -1,0 +1,108 @@
+//! When a flow over real sockets delivered nothing although it should have: an outage of the path, or the end
+//! of its connection.
+//!
+//! ```text
+//!  due        |  |  |  |  |  |  |  |  |  |  |
+//!  delivered  |  |  |                 ||||  |
+//!                   └── the break ────┘         at least OUTAGE long
+//! ```
+//!
+//! A transport that repairs is waited for if one message waits. One that does not must have lost several: one
+//! loss is no outage, however seldom messages are due. Left out: outages shorter than [`OUTAGE`]; gaps and
+//! bursts of losses are figures of their own.
+
+use talkpath_units::{Duration, Instant};
+
+use crate::{BreakRecord, Fate, FlowRecord};
+
+/// The outages of `flow`, whose messages were due until `stop`, in order of time. An echo flow's are those of
+/// its round trips.
+pub fn outages(flow: &FlowRecord, is_reliable: bool, stop: Instant) -> Vec<BreakRecord> {
+    let back = flow.echo.as_ref().unwrap_or(&flow.forward);
+    let mut delivered: Vec<Instant> = back.deliveries().map(|(at, _)| at).collect();
+    delivered.sort_unstable();
+    let Some(first) = flow.forward.messages.iter().find(|row| row.fate != Fate::Refused) else {
+        return Vec::new();
+    };
+    let begins = core::iter::once(first.due).chain(delivered.iter().copied());
+    let ends = delivered.iter().copied().map(Some).chain([None]);
+    let pairs =
+        begins.zip(ends).filter(|(from, to)| to.unwrap_or(stop).signed_since(*from).as_nanos() >= OUTAGE_NS);
+    pairs.filter_map(|(from, to)| outage(flow, is_reliable, from, to, stop)).collect()
+}
+
+/// The break between two deliveries, if messages were to be delivered.
+fn outage(
+    flow: &FlowRecord,
+    is_reliable: bool,
+    from: Instant,
+    to: Option<Instant>,
+    stop: Instant,
+) -> Option<BreakRecord> {
+    let until = Instant::from_nanos(to.unwrap_or(stop).as_nanos().saturating_sub(OUTAGE.as_nanos()));
+    let rows = &flow.forward.messages;
+    let waits = |seq: u64, received: Option<Instant>| match &flow.echo {
+        None => received.is_none_or(|at| at > from),
+        Some(echo) => {
+            let index = echo.messages.partition_point(|row| row.seq < seq);
+            let back = echo.messages.get(index).filter(|row| row.seq == seq);
+            back.and_then(|row| row.received).is_none_or(|at| at > from)
+        }
+    };
+    // A stream delivers in order: who waits may have been due long before. Datagrams that were due before are
+    // lost for themselves.
+    let begin = if is_reliable { 0 } else { rows.partition_point(|row| row.due <= from) };
+    let end = rows.partition_point(|row| row.due <= until);
+    let mut waiting = rows
+        .get(begin..end)?
+        .iter()
+        .rev()
+        .take_while(|row| !is_reliable || waits(row.seq, row.received))
+        .filter(|row| row.fate != Fate::Refused && waits(row.seq, row.received));
+    let needed = if is_reliable { 1 } else { LOST };
+    let earliest = waiting.by_ref().enumerate().map(|(index, row)| (index + 1, row.due)).last();
+    let (_, due) = earliest.filter(|&(count, _)| count >= needed)?;
+    let from = from.max(due);
+    let why = match to {
+        Some(to) => format!("nothing came for {:.1} s", to.signed_since(from).as_nanos() as f64 / 1e9),
+        None => "nothing came any more".to_owned(),
+    };
+    Some(BreakRecord { from, to, why })
+}
+
+/// The shortest outage that is listed: the second of a "severely errored second" (ITU-T G.826 §4.2).
+const OUTAGE: Duration = Duration::from_secs(1);
+const OUTAGE_NS: i64 = OUTAGE.as_nanos() as i64;
+/// Datagrams that an outage loses at least (chosen: at 20 % random loss, five in a row are lost once in
+/// 3,000).
+const LOST: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::flow;
+
+    /// 20 ms apart, 1 ms on the way, those in `lost` missing.
+    fn call(lost: core::ops::Range<u64>) -> FlowRecord {
+        flow(&(0..250).map(|seq| (!lost.contains(&seq)).then_some(1)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn two_seconds_of_loss_are_one_break_from_the_first_lost_message_to_the_next_arrival() {
+        let stop = Instant::from_secs(5);
+        let breaks = outages(&call(100..200), false, stop);
+        assert_eq!(breaks.len(), 1, "{breaks:?}");
+        assert_eq!(breaks[0].from, Instant::from_millis(2000));
+        assert_eq!(breaks[0].to, Some(Instant::from_millis(4001)));
+        assert!(breaks[0].why.contains("for 2.0 s"), "{}", breaks[0].why);
+        assert_eq!(outages(&call(100..140), false, stop), [], "0.8 s");
+        assert_eq!(outages(&call(0..0), false, stop), []);
+    }
+
+    #[test]
+    fn a_break_to_the_end_has_no_end() {
+        let breaks = outages(&call(100..250), false, Instant::from_secs(5));
+        assert_eq!(breaks.len(), 1, "{breaks:?}");
+        assert_eq!((breaks[0].from, breaks[0].to), (Instant::from_millis(2000), None));
+    }
+}
