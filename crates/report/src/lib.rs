@@ -21,6 +21,7 @@ mod receiver;
 mod select;
 mod several;
 mod study;
+mod sweep;
 mod tables;
 mod terminal;
 mod terms;
