@@ -172,6 +172,15 @@ mod tests {
             command: "",
         });
         assert!(page.contains("Transports compared") && page.contains(", tuesday"));
+        let long = "the same path, and ten times as much in its queue";
+        let (summary, figures) = side_by_side(&[part("monday"), part(long)]).unwrap();
+        let page = crate::html(&crate::Page {
+            summary: &summary,
+            figures: &figures,
+            scenario_toml: "",
+            command: "",
+        });
+        assert!(page.contains(&format!("UDP, {long}</th>")), "a row says in full which run it is");
         assert!(side_by_side(&[]).is_none());
     }
 }

@@ -158,7 +158,10 @@ impl<'a> Sweep<'a> {
         match self.by {
             JudgedBy::Goodput => format!("{head} {range}"),
             JudgedBy::Mos | JudgedBy::InTime => {
-                format!("{head} {range}, {} usable", if below == 0 { "all".to_owned() } else { self.share_usable(below) })
+                format!(
+                    "{head} {range}, {} usable",
+                    if below == 0 { "all".to_owned() } else { self.share_usable(below) }
+                )
             }
         }
     }

@@ -7,6 +7,7 @@ use talkpath_measure::warning;
 
 use crate::Style;
 use crate::grid::{Grid, columns_of, paint, printable};
+use crate::html;
 use crate::number::{NO_BREAK, count, glued};
 use crate::receiver::receivers;
 use crate::sweep::table::SweepTable;
@@ -16,9 +17,9 @@ use crate::terms::{self, Terms};
 use crate::verdict::{Verdict, answers};
 use crate::view::{CellView, conditions};
 
-/// Cells whose tables of every flow `run_table` prints, if nothing else has room for them; chosen: more fill
+/// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more fill
 /// more than a screen.
-const MAX_CELLS: usize = 4;
+const MAX_CELLS: usize = 3;
 
 /// With more answers than this only their counts are printed, and the table over the sweep has each.
 const MAX_IN_FULL: usize = 3;
@@ -80,7 +81,8 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
         for (condition, verdict) in answers.iter().filter(|_| is_in_full) {
             let flow = if flows.len() > 1 { flow.as_str() } else { "" };
             let condition = if answers.len() > 1 { condition.label.as_str() } else { "" };
-            let label = [flow, condition].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
+            let label =
+                [flow, condition].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
             out.answers.push_str(&in_full(verdict, &label, style));
             out.answers.push('\n');
         }
@@ -152,8 +154,9 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     let cells = CellView::all(summary);
     if cells.len() > MAX_CELLS {
         let text = format!(
-            "Every flow and link of the {} cells is in report.html and summary.json.",
-            count(cells.len() as u64)
+            "Every flow and link of the {} cells is in summary.json{}.",
+            count(cells.len() as u64),
+            if cells.len() <= html::DETAILED_CELLS { ", and in report.html" } else { "" }
         );
         out.push_str(&wrap(&text, style.width, "", ""));
         out.push('\n');
@@ -332,7 +335,8 @@ mod tests {
             let (shown, all) = (32, losses * delays);
             if all > shown {
                 let text = text.replace('\n', " ");
-                let hidden = format!(" of the {all} combinations are not shown one by one. All are in report.html");
+                let hidden =
+                    format!(" of the {all} combinations are not shown one by one. All are in report.html");
                 assert!(text.contains(&hidden), "{text}");
             }
         }

@@ -9,8 +9,8 @@ use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
 use talkpath_measure::summary::{Basis, CallSummary, JudgedBy, Summary};
 
 use crate::number::{UNKNOWN, counted};
-use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
 use crate::sweep::{Judged, Sweep};
+use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
 use crate::verdict::rule;
 use crate::view::{CellView, DelayKind};
 
@@ -32,12 +32,7 @@ pub(crate) fn about_run(summary: &Summary) -> String {
 }
 
 /// The words of a comparison; `shown` is the text above, searched for figures that are not there.
-pub(crate) fn of_comparison(
-    summary: &Summary,
-    judged: &[Judged<'_>],
-    flow: &str,
-    shown: &str,
-) -> Terms {
+pub(crate) fn of_comparison(summary: &Summary, judged: &[Judged<'_>], flow: &str, shown: &str) -> Terms {
     let mut terms = Terms::new();
     let conditions = || judged.iter().map(|(condition, _)| *condition);
     let cells = || conditions().flat_map(|condition| &condition.cells);

@@ -143,6 +143,8 @@ pub(crate) struct Verdict {
     pub answer: Answer,
     /// The same by name alone: `UDP`, or `UDP or TCP`.
     pub short: String,
+    /// The names that the answer gives, for people.
+    pub named: Vec<String>,
     /// Index of the leader's cell, from which the differences of the others are stated.
     pub first: usize,
     /// Indices of the cells that stand out; none if nothing is usable, or the run is not valid.
@@ -301,6 +303,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
     Some(Verdict {
         answer,
         short: words.short(),
+        named: named.iter().map(|&at| candidates[at].view.label.clone()).collect(),
         first: candidates[ranking.leader].index,
         best: named.iter().map(|&at| candidates[at].index).filter(|_| stands_out).collect(),
         by,

@@ -84,7 +84,12 @@ impl Sweep<'_> {
     fn merged(&self, axis: usize) -> Vec<Group<'_>> {
         let mut ordered: Vec<&Combination<'_>> = self.combinations.iter().collect();
         let rest = |it: &Combination<'_>| {
-            it.at.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, value)| *value).collect::<Vec<_>>()
+            it.at
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != axis)
+                .map(|(_, value)| *value)
+                .collect::<Vec<_>>()
         };
         ordered.sort_by_key(|it| (rest(it), it.at[axis]));
         let mut groups: Vec<Group<'_>> = Vec::new();
@@ -111,7 +116,8 @@ impl Sweep<'_> {
     fn summed_up(&self, summed: &[bool]) -> Vec<Group<'_>> {
         let mut groups: BTreeMap<Vec<usize>, Group<'_>> = BTreeMap::new();
         for it in &self.combinations {
-            let key: Vec<usize> = it.at.iter().zip(summed).filter(|(_, is)| !**is).map(|(at, _)| *at).collect();
+            let key: Vec<usize> =
+                it.at.iter().zip(summed).filter(|(_, is)| !**is).map(|(at, _)| *at).collect();
             let spans = || it.at.iter().zip(summed).map(|(at, is)| (!is).then_some((*at, *at))).collect();
             let group = groups.entry(key).or_insert_with(|| Group { spans: spans(), members: Vec::new() });
             group.members.push(it);
@@ -120,10 +126,12 @@ impl Sweep<'_> {
     }
 
     fn grid(&self, groups: &[Group<'_>]) -> Grid {
-        let shown: Vec<usize> =
-            (0..self.axes.len()).filter(|&axis| groups.iter().any(|group| group.spans[axis].is_some())).collect();
+        let shown: Vec<usize> = (0..self.axes.len())
+            .filter(|&axis| groups.iter().any(|group| group.spans[axis].is_some()))
+            .collect();
         let written = written(self.by);
-        let mut columns: Vec<Column> = shown.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
+        let mut columns: Vec<Column> =
+            shown.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
         columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
         columns.push(Column::numbers(written.head.0, written.head.1, 0));
         columns.push(Column { group: String::new(), ..Column::words("outcome") });
@@ -145,7 +153,9 @@ impl Sweep<'_> {
     fn name(&self, combination: &Combination<'_>) -> String {
         match combination.verdict {
             Some(verdict) => verdict.short.clone(),
-            None => combination.leader(&self.series).map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
+            None => combination
+                .leader(&self.series)
+                .map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
         }
     }
 
