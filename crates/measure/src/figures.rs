@@ -75,19 +75,20 @@ pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
 
 /// Payload bits a second that the forward leg delivered, as the mean over each of [`GOODPUT_STEPS`] equal spans
 /// from the start to `end`. A message that fills more than a packet came bit by bit: it counts evenly over the
-/// time since the one before it. `None` if no delivery has a place in time.
+/// time since the one before it, the first since it was due. `None` if no delivery has a place in time.
 fn goodput(flow: &FlowRecord, end: Instant) -> Option<StepLine> {
     let span = end.as_secs_f64() / GOODPUT_STEPS as f64;
     let delivered = flow.forward.messages.iter().filter(|row| row.fate == Fate::Delivered);
-    let mut delivered: Vec<(f64, f64)> =
-        delivered.filter_map(|row| Some((row.received?.as_secs_f64(), row.size.get() as f64))).collect();
+    let mut delivered: Vec<(f64, f64, f64)> = delivered
+        .filter_map(|row| Some((row.received?.as_secs_f64(), row.due.as_secs_f64(), row.size.get() as f64)))
+        .collect();
     delivered.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if delivered.is_empty() || span <= 0.0 {
+    let mut before = delivered.first()?.1;
+    if span <= 0.0 {
         return None;
     }
     let mut bytes = vec![0.0; GOODPUT_STEPS];
-    let mut before = flow.info.start.as_secs_f64();
-    for (at, size) in delivered {
+    for (at, _, size) in delivered {
         let last = (at / span) as usize;
         let from = if size > MAX_PACKET { before.min(at) } else { at };
         let first = (from / span) as usize;

@@ -207,7 +207,7 @@ fn answer(judged: &[(&str, Vec<Judged<'_>>)], sweeps: &[Sweep<'_>]) -> Markup {
     html! {
         @for (flow, judged) in judged {
             @let answers = answers(judged);
-            @let sweep = sweeps.iter().find(|sweep| sweep.flow == *flow);
+            @let sweep = sweeps.iter().find(|sweep| sweep.flow == *flow && sweep.has_answers());
             @if !answers.is_empty() || sweep.is_some() {
                 div.verdict aria-label={ "Verdict for " (flow) } {
                     @if let Some(sweep) = sweep { p { strong { (sweep.headline()) } } }
@@ -228,9 +228,11 @@ fn over_the_sweep(sweeps: &[Sweep<'_>]) -> Markup {
         @for sweep in sweeps {
             @for figure in sweep_figures(sweep) { (figure.html()) }
             @let n = sweep.combinations.len() as u64;
-            details open=[(sweep.combinations.len() <= OPEN_ROWS).then_some("open")] {
-                summary { "Table for " (sweep.flow) ": " (counted(n, "combination")) }
-                (sweep.table().html(&format!("The best for {} at each combination", sweep.flow)))
+            @if sweep.has_answers() {
+                details open=[(sweep.combinations.len() <= OPEN_ROWS).then_some("open")] {
+                    summary { "Table for " (sweep.flow) ": " (counted(n, "combination")) }
+                    (sweep.table().html(&format!("The best for {} at each combination", sweep.flow)))
+                }
             }
         }
     }

@@ -345,15 +345,17 @@ class Figure {
     const legend = element("g");
     let [x, row] = [72, 0];
     this.node.querySelectorAll(".legend li:not([aria-checked=false])").forEach((item) => {
-      if (x > 600) [x, row] = [72, row + 1];
-      item.querySelectorAll("svg.sample").forEach((sample) => {
+      const samples = item.querySelectorAll("svg.sample");
+      const text = 7.2 * item.dataset.name.length;
+      if (x > 72 && x + 34 * samples.length + text > 750) [x, row] = [72, row + 1];
+      samples.forEach((sample) => {
         const group = element("g", { transform: `translate(${x} ${4 + row * LEGEND_ROW})` });
         group.append(...[...sample.cloneNode(true).childNodes]);
         legend.append(group);
         x += 34;
       });
       legend.append(element("text", { x, y: 15 + row * LEGEND_ROW }, item.dataset.name));
-      x += 7.2 * item.dataset.name.length + 20;
+      x += text + 20;
     });
     const extra = legend.childNodes.length ? (row + 1) * LEGEND_ROW + 6 : 0;
     legend.setAttribute("transform", `translate(0 ${-extra})`);

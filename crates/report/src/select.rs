@@ -139,7 +139,7 @@ impl Drawn<'_> {
 }
 
 /// Tells lines of one transport apart: the second of them has another dash and marker than the first.
-fn vary<'a>(looks: impl Iterator<Item = &'a mut Look>) {
+pub(crate) fn vary<'a>(looks: impl Iterator<Item = &'a mut Look>) {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for look in looks {
         let seen = kinds.entry(look.display.kind).or_default();

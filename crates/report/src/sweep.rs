@@ -15,7 +15,9 @@ use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread, Summary};
 
 pub(crate) use self::axis::Axis;
+use crate::display::Look;
 use crate::number::{count, counted, list};
+use crate::select::vary;
 use crate::verdict::{Verdict, judge, written};
 use crate::view::{Condition, TransportView, conditions, judged_flows};
 
@@ -48,6 +50,8 @@ pub(crate) struct Sweep<'a> {
     pub axes: Vec<Axis>,
     /// The transports, in the order of the cells.
     pub series: Vec<TransportView>,
+    /// How the line of each looks; those of one transport differ in dash and marker.
+    pub looks: Vec<Look>,
     /// In the order of the cells.
     pub combinations: Vec<Combination<'a>>,
     /// What the flow is judged by, and what it has to reach.
@@ -79,6 +83,8 @@ impl<'a> Sweep<'a> {
                 series.push(view);
             }
         }
+        let mut looks: Vec<Look> = series.iter().map(|view| Look::from(view.display)).collect();
+        vary(looks.iter_mut());
         let (mut by, mut confidence) = (None, Confidence::default());
         let mut combinations = Vec::with_capacity(judged.len());
         for (condition, verdict) in judged {
@@ -97,7 +103,13 @@ impl<'a> Sweep<'a> {
             combinations.push(Combination { at, figures, verdict: verdict.as_ref() });
         }
         let (by, floor) = by?;
-        Some(Self { flow, axes, series, combinations, by, floor })
+        Some(Self { flow, axes, series, looks, combinations, by, floor })
+    }
+
+    /// Whether there is one answer at each combination: the best transport, or how the only one does. Several
+    /// runs side by side have none.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.is_compared() || self.series.len() == 1
     }
 
     /// Whether transports are compared at all.

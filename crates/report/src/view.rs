@@ -11,7 +11,7 @@ use talkpath_measure::judge::judge;
 use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::summary::{CellSummary, FlowSummary, Judged, LinkSummary, RunSummary, Summary};
 
-use crate::display::{self, Display, Look};
+use crate::display::{self, Display};
 
 /// What a delay was measured between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,13 +77,6 @@ pub(crate) struct TransportView {
     /// For people, with the options that the sweep sets: `TCP (cc reno)`.
     pub label: String,
     pub display: &'static Display,
-}
-
-impl TransportView {
-    /// How its line looks.
-    pub(crate) fn look(&self) -> Look {
-        Look::from(self.display)
-    }
 }
 
 impl DelayKind {

@@ -5,11 +5,13 @@ use talkpath_measure::summary::JudgedBy;
 
 use super::sweep::{along, axis_title};
 use super::{Entry, Figure, Sample, colour};
+use crate::display::Look;
 use crate::number::{count, list};
 use crate::plot::panel::{RIGHT, WIDTH};
 use crate::plot::svg::{Anchor, Svg};
 use crate::sweep::{Combination, Outcome, Sweep};
 use crate::verdict::written;
+use crate::view::TransportView;
 
 /// Room left of the cells for the values of the vertical axis.
 const LEFT: f64 = 96.0;
@@ -27,11 +29,12 @@ pub(crate) enum Heat {
     Figure,
 }
 
-/// The figure; `None` if fewer than two parameters are swept, or the winner's if nothing is compared.
+/// The figure; `None` if fewer than two parameters are swept, if several runs
+/// stand side by side, or for the winner if nothing is compared.
 pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
     let (x, mut others) = along(sweep)?;
     let y = *others.iter().max_by_key(|&&at| sweep.axes[at].values.len())?;
-    if heat == Heat::Winner && !sweep.is_compared() {
+    if !sweep.has_answers() || heat == Heat::Winner && !sweep.is_compared() {
         return None;
     }
     others.retain(|at| *at != y);
@@ -161,7 +164,7 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
 
 /// Who is best, in a few letters.
 fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
-    let leader = it.leader(&sweep.series).map(|at| colour(sweep.series[at].look()));
+    let leader = it.leader(&sweep.series).map(|at| colour(sweep.looks[at]));
     let leader = leader.unwrap_or_else(|| "var(--soft)".to_owned());
     let names: Vec<String> =
         it.verdict.map(|verdict| verdict.named.iter().map(|name| code(name)).collect()).unwrap_or_default();
@@ -195,14 +198,14 @@ fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
 
 /// The transports' letters and colours.
 fn legend(sweep: &Sweep<'_>) -> Vec<Entry> {
-    let of = |view: &crate::view::TransportView| Entry {
+    let of = |(view, look): (&TransportView, &Look)| Entry {
         name: format!("{} ({})", view.label, code(&view.label)),
         samples: vec![Sample {
-            style: format!("stroke:{};stroke-width:9;stroke-opacity:.55", colour(view.look())),
+            style: format!("stroke:{};stroke-width:9;stroke-opacity:.55", colour(*look)),
             marked: None,
         }],
     };
-    sweep.series.iter().map(of).collect()
+    sweep.series.iter().zip(&sweep.looks).map(of).collect()
 }
 
 /// The first letter of each word, and its number: `TCP_NODELAY` is TN, `DCCP CCID 2` is DC2.

@@ -76,26 +76,29 @@ impl Figure {
     fn legend_rows(&self) -> (Markup, f64) {
         let (mut x, mut row, mut body) = (LEGEND_LEFT, 0.0, html! {});
         for entry in &self.legend {
-            if x > LEGEND_RIGHT {
+            let text = 7.2 * entry.name.chars().count() as f64;
+            let wide = SAMPLE * entry.samples.len() as f64 + text;
+            if x > LEGEND_LEFT && x + wide > LEGEND_RIGHT {
                 (x, row) = (LEGEND_LEFT, row + 1.0);
             }
             for sample in &entry.samples {
                 let place = format!("translate({} {})", unit(x), unit(4.0 + row * LEGEND_ROW));
                 body.0.push_str(&html! { g transform=(place) { (sample.lines()) } }.0);
-                x += 34.0;
+                x += SAMPLE;
             }
             let (at, base) = (unit(x), unit(15.0 + row * LEGEND_ROW));
             body.0.push_str(&html! { text x=(at) y=(base) { (entry.name) } }.0);
-            x += 7.2 * entry.name.chars().count() as f64 + 20.0;
+            x += text + 20.0;
         }
         let height = if self.legend.is_empty() { 0.0 } else { (row + 1.0) * LEGEND_ROW + 6.0 };
         (body, height)
     }
 }
 
-/// Where a row of a file's legend begins, after which place none begins, and its height.
+/// Where a row of a file's legend begins and ends, the width of a sample, and a row's height.
 const LEGEND_LEFT: f64 = 72.0;
-const LEGEND_RIGHT: f64 = 600.0;
+const LEGEND_RIGHT: f64 = 750.0;
+const SAMPLE: f64 = 34.0;
 const LEGEND_ROW: f64 = 20.0;
 
 /// The CSS variable of a transport's colour.

@@ -55,7 +55,8 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
         svg.open_data();
         for (at, view) in sweep.series.iter().enumerate() {
             let points = points(combinations, x, at);
-            has_band |= draw(&mut svg, &panel, axis, &points, (view.look(), &view.label), factor(sweep.by));
+            has_band |=
+                draw(&mut svg, &panel, axis, &points, (sweep.looks[at], &view.label), factor(sweep.by));
         }
         svg.close();
         svg.close();
@@ -68,9 +69,9 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     };
     let title = format!("{what} of {} over {}", sweep.flow, axis.key);
     let names: Vec<String> = sweep.series.iter().map(|view| view.label.clone()).collect();
-    let entries = sweep.series.iter().map(|view| Entry {
+    let entries = sweep.series.iter().zip(&sweep.looks).map(|(view, look)| Entry {
         name: view.label.clone(),
-        samples: vec![Sample { style: stroke(view.look()), marked: Some(view.look()) }],
+        samples: vec![Sample { style: stroke(*look), marked: Some(*look) }],
     });
     let floor = (sweep.floor > 0.0).then(|| {
         Entry::line(&format!("usable from {}", tick_label(sweep.floor * factor(sweep.by))), LIMIT_STYLE)

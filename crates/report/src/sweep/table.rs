@@ -141,8 +141,11 @@ impl Sweep<'_> {
                 None => String::new(),
             });
             let cells = spans.chain([self.names(group), self.figures(group), self.outcomes(group)]);
+            // A colour stands for one transport that is best.
             let display = match &group.members[..] {
-                [only] if self.is_compared() => only.leader(&self.series).map(|at| self.series[at].display),
+                [only] if matches!(only.outcome(), Outcome::Distinct(_)) => {
+                    only.leader(&self.series).map(|at| self.series[at].display)
+                }
                 _ => None,
             };
             Row { cells: cells.collect(), role: Role::Plain, display }
