@@ -303,6 +303,9 @@ pub(crate) struct ReportArgs {
     /// all of them
     #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: Option<PathBuf>,
+    /// Also write each figure of the page into DIR, as SVG
+    #[arg(long, value_name = "DIR")]
+    pub(crate) figures: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::{Clock, RunSummary};
-use talkpath_scenario::Cell;
+use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Instant;
 
 use crate::args::Records;
@@ -42,16 +42,22 @@ pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId,
 }
 
 impl Part {
-    /// What is kept of `record`, a repetition of `cell` whose first instant `stamp` writes as a date and a
-    /// time.
-    pub(crate) fn new(record: &RunRecord, cell: &Cell, stamp: impl Fn(Instant) -> String) -> Self {
+    /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a date
+    /// and a time.
+    pub(crate) fn new(
+        record: &RunRecord,
+        plan: &Plan,
+        cell: &Cell,
+        stamp: impl Fn(Instant) -> String,
+    ) -> Self {
+        let is_drawn = record.repetition == 0 && is_drawn(plan, cell);
         Self {
             summary: summarise(record, &cell.sweep),
             clock: Clock::from(&record.clock),
             valid: record.valid,
             warnings: record.warnings.clone(),
             log: log_txt(record, stamp),
-            figures: is_drawn(record.cell, record.repetition).then(|| figures(record, &cell.label)),
+            figures: is_drawn.then(|| figures(record, &cell.label)),
         }
     }
 
@@ -101,9 +107,22 @@ pub(crate) struct Kept {
     pub(crate) capture: Option<Vec<u8>>,
 }
 
-/// Figures are kept of the first repetition, and of as many cells as a page can show.
-pub(crate) const fn is_drawn(cell: u64, repetition: u64) -> bool {
-    repetition == 0 && cell < MAX_DRAWN
+/// Whether the page can draw this cell: every cell of a few, and of a large sweep the transports of the first
+/// and of the last combination. Of these repetition 0 is drawn.
+pub(crate) fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
+    let key = cell.sweep.keys().find(|key| key.starts_with("flow.") && key.ends_with(".transport"));
+    let is_beside = |other: &Cell| {
+        let rest = |of: &Cell| {
+            of.sweep
+                .iter()
+                .filter(|(it, _)| Some(*it) != key)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect::<Vec<_>>()
+        };
+        rest(other) == rest(cell)
+    };
+    plan.cells.len() <= MAX_DRAWN
+        || [plan.cells.first(), plan.cells.last()].into_iter().flatten().any(is_beside)
 }
 
 /// What a record that could not be written means.
@@ -128,4 +147,4 @@ pub(crate) const CAPTURES: &str = "captures";
 pub(crate) const PART: &str = "part.json";
 
 /// Chosen: nobody reads more cells than this on one page, and the tables hold them all.
-const MAX_DRAWN: u64 = 40;
+const MAX_DRAWN: usize = 40;

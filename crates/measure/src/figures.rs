@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use talkpath_units::{Instant, SignedDuration};
 
 use crate::metrics::{delay, histogram, loss};
-use crate::{FlowRecord, FlowTally, RunRecord, Series, SeriesKind};
+use crate::{Fate, FlowRecord, FlowTally, RunRecord, Series, SeriesKind};
 
 /// Everything drawn about one flow of one run (repetition 0 of a cell).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub struct CellFigures {
     pub label: String,
     /// By flow.
     pub flows: Vec<FlowFigures>,
-    /// cwnd, queueing delay, send buffer.
+    /// cwnd, queueing delay, send buffer, goodput (bits a second).
     pub lines: Vec<StepLine>,
 }
 
@@ -63,8 +63,47 @@ pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
         cell: record.cell,
         label: label.to_owned(),
         flows: record.flows.iter().map(|flow| flow_figures(flow, &window)).collect(),
-        lines: record.series.iter().filter(|series| is_drawn(series.kind)).map(step_line).collect(),
+        lines: record
+            .series
+            .iter()
+            .filter(|series| is_drawn(series.kind))
+            .map(step_line)
+            .chain(record.flows.iter().filter_map(|flow| goodput(flow, record.window_end)))
+            .collect(),
     }
+}
+
+/// Payload bits a second that the forward leg delivered, as the mean over each of [`GOODPUT_STEPS`] equal spans
+/// from the start to `end`. A message that fills more than a packet came bit by bit: it counts evenly over the
+/// time since the one before it, the first since it was due. `None` if no delivery has a place in time.
+fn goodput(flow: &FlowRecord, end: Instant) -> Option<StepLine> {
+    let span = end.as_secs_f64() / GOODPUT_STEPS as f64;
+    let delivered = flow.forward.messages.iter().filter(|row| row.fate == Fate::Delivered);
+    let mut delivered: Vec<(f64, f64, f64)> = delivered
+        .filter_map(|row| Some((row.received?.as_secs_f64(), row.due.as_secs_f64(), row.size.get() as f64)))
+        .collect();
+    delivered.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut before = delivered.first()?.1;
+    if span <= 0.0 {
+        return None;
+    }
+    let mut bytes = vec![0.0; GOODPUT_STEPS];
+    for (at, _, size) in delivered {
+        let last = (at / span) as usize;
+        let from = if size > MAX_PACKET { before.min(at) } else { at };
+        let first = (from / span) as usize;
+        for (step, bytes) in bytes.iter_mut().enumerate().take(last.saturating_add(1)).skip(first) {
+            let within = at.min((step + 1) as f64 * span) - from.max(step as f64 * span);
+            *bytes += if at > from { size * within / (at - from) } else { size };
+        }
+        before = at;
+    }
+    let point = |(step, bytes): (usize, f64)| (step as f64 * span, bytes * 8.0 / span);
+    Some(StepLine {
+        entity: flow.info.name.clone(),
+        kind: "goodput".to_owned(),
+        points: bytes.into_iter().enumerate().map(point).collect(),
+    })
 }
 
 fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
@@ -193,12 +232,18 @@ fn step_line(series: &Series) -> StepLine {
 
 /// Chosen: a curve of 400 points is smooth at the width of a page.
 const MAX_CCDF_POINTS: usize = 400;
+/// Chosen: a step of 0.6 s in a minute, in which a call sends 30 frames.
+const GOODPUT_STEPS: usize = 100;
+/// Payload of a full packet on Ethernet, bytes.
+const MAX_PACKET: f64 = 1_500.0;
 /// Chosen: about one a pixel across a page.
 const MAX_POINTS: usize = 1_500;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talkpath_units::Bytes;
+
     use crate::testing::{flow, ms, run};
 
     #[test]
@@ -242,6 +287,31 @@ mod tests {
         assert!(steps.len() <= 1_500);
         assert_eq!(steps.last(), Some(&(49.999, f64::from(49_999 % 7))));
         assert_eq!(thin_evenly(&points, 1_500).len(), 1_500);
+    }
+
+    #[test]
+    fn goodput_is_what_each_hundredth_of_the_time_delivered() {
+        // 160 B in the first 0.6 s, two frames in the second, and one that never comes.
+        let mut delays = vec![None; 40];
+        (delays[0], delays[31], delays[32]) = (Some(20), Some(20), Some(20));
+        let lines = figures(&run(vec![flow(&delays)]), "").lines;
+        let line = &lines[0];
+        assert_eq!((line.entity.as_str(), line.kind.as_str(), line.points.len()), ("call", "goodput", 100));
+        for (point, frames) in line.points[..3].iter().zip([1.0, 2.0, 0.0]) {
+            assert!((point.1 - frames * 160.0 * 8.0 / 0.6).abs() < 1e-6, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn a_large_message_counts_over_the_time_that_it_took() {
+        let mut large = flow(&[Some(1_500)]);
+        large.forward.messages[0].size = Bytes::new(75_000);
+        let lines = figures(&run(vec![large]), "").lines;
+        let points = &lines[0].points;
+        // 600 kbit within 1.5 s: 400 kb/s over two whole steps and a half.
+        for (point, bps) in points[..4].iter().zip([4e5, 4e5, 2e5, 0.0]) {
+            assert!((point.1 - bps).abs() < 1e-3, "{point:?}");
+        }
     }
 
     #[test]

@@ -55,9 +55,40 @@ pub(crate) fn discipline(word: &str) -> &str {
 static DISCIPLINES: [(&str, &str); 4] =
     [("drop-tail", "drop-tail"), ("codel", "CoDel"), ("fq_codel", "FQ-CoDel"), ("fq", "fair queueing")];
 
-/// The appearance of series number `index` of a figure whose series do not differ by transport.
-pub(crate) fn by_index(index: usize) -> &'static Display {
-    &TRANSPORTS[index % TRANSPORTS.len()]
+/// How one line of a figure looks: the transport's colour always, and of several lines of one transport each
+/// its own dash and marker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Look {
+    pub display: &'static Display,
+    /// Which of the lines with this transport it is, from 0.
+    pub variant: usize,
+}
+
+impl Look {
+    /// SVG `stroke-dasharray`.
+    pub(crate) fn dash(self) -> &'static str {
+        self.varied().dash
+    }
+
+    /// Shape of its points.
+    pub(crate) fn marker(self) -> Marker {
+        self.varied().marker
+    }
+
+    /// Whose dash and marker it has.
+    fn varied(self) -> &'static Display {
+        if self.variant == 0 {
+            return self.display;
+        }
+        let own = TRANSPORTS.iter().position(|it| it.kind == self.display.kind).unwrap_or(0);
+        &TRANSPORTS[(own + self.variant) % TRANSPORTS.len()]
+    }
+}
+
+impl From<&'static Display> for Look {
+    fn from(display: &'static Display) -> Self {
+        Self { display, variant: 0 }
+    }
 }
 
 /// All of them, for the page's style sheet.
@@ -65,7 +96,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Display> {
     TRANSPORTS.iter().chain([&FALLBACK])
 }
 
-/// Known transports, in the order in which `by_index` gives their colours away.
+/// Known transports, in the order in which variants take their dashes and markers.
 static TRANSPORTS: [Display; 10] = [
     Display {
         kind: "udp",
@@ -212,6 +243,15 @@ mod tests {
     #[test]
     fn contrast_of_black_on_white_is_the_standards_twenty_one() {
         assert!((contrast("#000000", "#ffffff") - 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn lines_of_one_transport_differ_in_dash_and_keep_the_colour() {
+        let looks = [0, 1, 2, 3].map(|variant| Look { display: display("tcp"), variant });
+        for (index, a) in looks.iter().enumerate() {
+            assert_eq!(a.display.light, display("tcp").light);
+            assert!(looks[..index].iter().all(|b| a.dash() != b.dash()), "{a:?}");
+        }
     }
 
     #[test]

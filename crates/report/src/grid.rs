@@ -117,7 +117,7 @@ impl Grid {
         }
     }
 
-    /// The first cell is the row's head.
+    /// The first cell is the row's head; on a narrow page the others carry their columns' heads.
     fn html_row(&self, row: &Row) -> Markup {
         let mut cells = row.cells.iter().zip(&self.columns);
         html! {
@@ -126,7 +126,7 @@ impl Grid {
                     th scope="row" class="left" { (row.swatch()) (head) }
                 }
                 @for (cell, column) in cells {
-                    td class=(column.class()) { (cell) }
+                    td class=(column.class()) data-head=(column.title()) { (cell) }
                 }
             }
         }

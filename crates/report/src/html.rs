@@ -1,9 +1,9 @@
 //! The one-page report: self-contained (no file, font or script beside it), complete without scripts, light
-//! and dark.
+//! and dark. A module of our own in it (`page.js`) adds what a pointer and a keyboard can do.
 //!
 //! The page is HTML that is also well-formed XML, so that any XML reader, and the tests, can parse it.
-//! maud's templates escape every text by its type. What is not escaped is a `PreEscaped`: two constants and
-//! the style sheet.
+//! maud's templates escape every text by its type. What is not escaped is a `PreEscaped`: constants, the
+//! style sheets and the module.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use talkpath_measure::figures::CellFigures;
@@ -12,22 +12,25 @@ use talkpath_measure::warning;
 
 use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
-use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
-use crate::number::{counted, glued};
+use crate::figure::{
+    Figure, Heat, LineKind, ccdf, delay_over_time, heat_map, loss_runs, over_time, sweep_lines,
+};
+use crate::number::{count, counted, glued};
 use crate::receiver::receivers;
-use crate::select;
+use crate::select::{self, Drawn};
+use crate::sweep::{FlowCells, Judged, Sweep};
 use crate::tables;
 use crate::terms::{self, Terms};
-use crate::verdict::{Verdict, answers, judge};
-use crate::view::{CellView, Condition, conditions, main_flow};
+use crate::verdict::{Verdict, answers};
+use crate::view::{CellView, main_flow};
 
 /// Cells whose tables stand open on the page; more are folded.
 const OPEN_CELLS: usize = 4;
 
 /// With more cells, the page leaves the table of every figure to summary.json.
-const DETAILED_CELLS: usize = 24;
+pub(crate) const DETAILED_CELLS: usize = 24;
 
-/// Conditions whose verdicts stand on top in full; with more, the sentences stand under their tables.
+/// Answers that stand on top in full; more are counted, and the table over the sweep has each.
 const FULL_VERDICTS: usize = 3;
 
 /// What the one-page report shows.
@@ -49,23 +52,69 @@ const META: PreEscaped<&str> = PreEscaped(
 );
 pub(crate) const BREAK: PreEscaped<&str> = PreEscaped("<br/>");
 
+/// The style of figures, which a figure in a file of its own needs, too.
+const FIGURE_CSS: &str = include_str!("figure.css");
+/// What the page can do beyond being read. In a section of character data, because a page is also XML.
+const SCRIPT: PreEscaped<&str> =
+    PreEscaped(concat!("<script type=\"module\">//<![CDATA[\n", include_str!("page.js"), "//]]></script>"));
+
 /// The page.
 pub fn html(page: &Page<'_>) -> String {
-    let flow = main_flow(page.summary);
-    let conditions = conditions(page.summary, &flow);
-    let judged: Vec<(&Condition<'_>, Option<Verdict>)> =
-        conditions.iter().zip(judge(&conditions, &flow)).collect();
+    let flows = FlowCells::all(page.summary);
+    let judged: Vec<(&str, Vec<Judged<'_>>)> =
+        flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
+    let sweeps: Vec<Sweep<'_>> = judged.iter().filter_map(|(flow, judged)| swept(flow, judged)).collect();
+    let sections = [
+        ("answer", "Answer", answer(&judged, &sweeps)),
+        ("sweep", "Over the sweep", over_the_sweep(&sweeps)),
+        ("compared", "Transports compared", comparisons(page, &judged)),
+        ("figures", "Figures", drawn(page, &judged)),
+        ("cells", "Every flow and link", everything(page)),
+        ("source", "Where this comes from", provenance(page)),
+    ];
+    let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
     let main = html! {
         (validity(page.summary))
-        (verdicts(&judged, &flow))
-        (comparison(page, &judged, &flow))
-        (figures(page, &flow))
-        (everything(page))
-        (provenance(page))
+        @for (id, _, body) in sections.iter().take(1).filter(|it| it.0 == "answer") {
+            section id=(id) { (body) }
+        }
+        nav.contents aria-label="Contents" {
+            ul { @for (id, title, _) in &sections { li { a href={ "#" (id) } { (title) } } } }
+        }
+        @for (id, title, body) in sections.iter().filter(|it| it.0 != "answer") {
+            section id=(id) { h2 { (title) } (body) }
+        }
     };
     let about = [Some(terms::about_run(page.summary)), receivers(page.summary)];
     let about = about.into_iter().flatten().collect::<Vec<_>>().join("; ");
     document(&page.summary.name, &about, &main, &page.summary.talkpath)
+}
+
+/// The sweep of a flow, if it is over more than its transport.
+fn swept<'a>(flow: &'a str, judged: &'a [Judged<'a>]) -> Option<Sweep<'a>> {
+    let is_one = answers(judged).len() == 1;
+    Sweep::new(flow, judged).filter(|sweep| !is_one || !sweep.is_compared())
+}
+
+/// Each figure of the page as an SVG file that needs nothing beside it: its name without the extension, and its
+/// text.
+pub fn figure_files(page: &Page<'_>) -> Vec<(String, String)> {
+    let variables = variables();
+    let light = variables.split_once("@media").map_or("", |(light, _)| light);
+    let style = format!("{light}{FIGURE_CSS}");
+    let of = |figure: Figure| Some((figure.id.clone(), printable_xml(&figure.file(&style)?)));
+    all_figures(page).into_iter().filter_map(of).collect()
+}
+
+/// Every figure of the page, in its order.
+fn all_figures(page: &Page<'_>) -> Vec<Figure> {
+    let flows = FlowCells::all(page.summary);
+    let judged: Vec<(&str, Vec<Judged<'_>>)> =
+        flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
+    let sweeps = judged.iter().filter_map(|(flow, judged)| swept(flow, judged));
+    let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(&sweep)).collect();
+    let drawn = drawn_sets(page, &judged).into_iter().flat_map(|(_, figures)| figures);
+    over.into_iter().chain(drawn).collect()
 }
 
 /// A whole page around `main`.
@@ -76,7 +125,9 @@ pub(crate) fn document(name: &str, about: &str, main: &Markup, talkpath: &str) -
             head {
                 (META)
                 title { (name) " – talkpath report" }
-                style { (PreEscaped(variables())) (PreEscaped(include_str!("page.css"))) }
+                style { (PreEscaped(variables())) }
+                style id="figure-style" { (PreEscaped(FIGURE_CSS)) }
+                style { (PreEscaped(include_str!("page.css"))) }
             }
             body {
                 header {
@@ -85,6 +136,7 @@ pub(crate) fn document(name: &str, about: &str, main: &Markup, talkpath: &str) -
                 }
                 main { (main) }
                 footer { p { "Written by talkpath " (talkpath) "." } }
+                (SCRIPT)
             }
         }
     };
@@ -150,25 +202,49 @@ pub(crate) fn warnings(warnings: &[String]) -> Markup {
     }
 }
 
-/// The verdict on top: in full, or if there are many conditions each one's winner by name.
-fn verdicts(judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> Markup {
-    let answers = answers(judged);
+/// The answers on top: counted over a sweep, and in full if they are few.
+fn answer(judged: &[(&str, Vec<Judged<'_>>)], sweeps: &[Sweep<'_>]) -> Markup {
     html! {
-        @if !answers.is_empty() {
-            section.verdict aria-label={ "Verdict for " (flow) } {
-                @for (condition, verdict) in &answers {
+        @for (flow, judged) in judged {
+            @let answers = answers(judged);
+            @let sweep = sweeps.iter().find(|sweep| sweep.flow == *flow && sweep.has_answers());
+            @if !answers.is_empty() || sweep.is_some() {
+                div.verdict aria-label={ "Verdict for " (flow) } {
+                    @if let Some(sweep) = sweep { p { strong { (sweep.headline()) } } }
                     @if answers.len() == 1 {
-                        (in_full(verdict, ""))
+                        (in_full(answers[0].1, ""))
                     } @else if answers.len() <= FULL_VERDICTS {
-                        (in_full(verdict, &condition.label))
-                    } @else {
-                        p { strong { (condition.label) } ": " (verdict.summed_up()) }
+                        @for (condition, verdict) in &answers { (in_full(verdict, &condition.label)) }
                     }
                 }
             }
         }
     }
 }
+
+/// Lines, heat maps and the table of each sweep.
+fn over_the_sweep(sweeps: &[Sweep<'_>]) -> Markup {
+    html! {
+        @for sweep in sweeps {
+            @for figure in sweep_figures(sweep) { (figure.html()) }
+            @let n = sweep.combinations.len() as u64;
+            @if sweep.has_answers() {
+                details open=[(sweep.combinations.len() <= OPEN_ROWS).then_some("open")] {
+                    summary { "Table for " (sweep.flow) ": " (counted(n, "combination")) }
+                    (sweep.table().html(&format!("The best for {} at each combination", sweep.flow)))
+                }
+            }
+        }
+    }
+}
+
+fn sweep_figures(sweep: &Sweep<'_>) -> Vec<Figure> {
+    let maps = [Heat::Winner, Heat::Figure].map(|heat| heat_map(sweep, heat));
+    sweep_lines(sweep).into_iter().chain(maps.into_iter().flatten()).collect()
+}
+
+/// Rows of a table over a sweep that stand open; chosen: about a screen.
+const OPEN_ROWS: usize = 40;
 
 /// The lines of an answer, after what it is the answer for.
 fn in_full(verdict: &Verdict, label: &str) -> Markup {
@@ -186,92 +262,142 @@ fn in_full(verdict: &Verdict, label: &str) -> Markup {
     }
 }
 
-/// The comparison's tables, if anything is compared.
-fn comparison(page: &Page<'_>, judged: &[(&Condition<'_>, Option<Verdict>)], flow: &str) -> Markup {
-    if judged.iter().all(|(condition, _)| condition.cells.len() < 2) {
-        return html! {};
+/// The tables of transports, if anything is compared; those of a sweep are folded.
+fn comparisons(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Markup {
+    html! {
+        @for (flow, judged) in judged {
+            @if judged.iter().any(|(condition, _)| condition.cells.len() > 1) {
+                (comparison(page, flow, judged))
+            }
+        }
     }
-    let in_place = answers(judged).len() > FULL_VERDICTS;
+}
+
+fn comparison(page: &Page<'_>, flow: &str, judged: &[Judged<'_>]) -> Markup {
+    let is_folded = answers(judged).len() > FULL_VERDICTS;
     let tables = html! {
         @for (condition, verdict) in judged {
-            @let caption = match condition.label.is_empty() {
-                true => format!("{flow} over each transport"),
-                false => format!("{flow} over each transport, {}", condition.label),
-            };
-            (tables::comparison(condition, flow, verdict.as_ref()).html(&caption))
-            @if let Some(verdict) = verdict && in_place { (in_full(verdict, "")) }
+            @let table = tables::comparison(condition, flow, verdict.as_ref());
+            @if is_folded {
+                details.cell {
+                    summary {
+                        (condition.label) ": "
+                        (verdict.as_ref().map_or_else(String::new, Verdict::summed_up))
+                    }
+                    @if let Some(verdict) = verdict { (in_full(verdict, "")) }
+                    (table.html(&format!("{flow} over each transport")))
+                }
+            } @else {
+                @let caption = match condition.label.is_empty() {
+                    true => format!("{flow} over each transport"),
+                    false => format!("{flow} over each transport, {}", condition.label),
+                };
+                (table.html(&caption))
+            }
         }
     };
     let terms = terms::of_comparison(page.summary, judged, flow, &tables.0);
     html! {
-        section {
-            h2 { "Transports compared" }
+        @if is_folded {
+            details {
+                summary { (counted(judged.len() as u64, "combination")) " for " (flow) ", each with its transports" }
+                (tables)
+            }
+        } @else { (tables) }
+        (definitions(&terms))
+    }
+}
+
+/// The figures of messages and queues: of all cells, or of a sweep's first and last combination.
+fn drawn(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Markup {
+    let sets = drawn_sets(page, judged);
+    let is_swept = sets.len() > 1;
+    if sets.iter().all(|(_, figures)| figures.is_empty()) {
+        return html! {};
+    }
+    let all = judged.first().map_or(0, |(_, judged)| judged.len());
+    html! {
+        @if page.summary.cells.iter().any(|cell| cell.n > 1) {
+            p.about { "Figures show repetition 0; the tables show all." }
+        }
+        @if is_swept {
+            p.about {
+                "Of the " (counted(all as u64, "combination")) " the first and the last are drawn; the others are in the tables."
+            }
+        }
+        @for (label, figures) in &sets {
+            @if is_swept { h3.set { (label) } }
+            @for figure in figures { (figure.html()) }
+        }
+    }
+}
+
+/// Figures under what they are drawn for.
+fn drawn_sets(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Vec<(String, Vec<Figure>)> {
+    let flow = main_flow(page.summary);
+    let set = |cells: Option<&[u64]>, id| {
+        figures(&Drawn { summary: page.summary, figures: page.figures, cells, flow: &flow, id })
+    };
+    let conditions = judged.first().map(|(_, judged)| judged.as_slice()).unwrap_or_default();
+    let cells_of =
+        |(condition, _): &Judged<'_>| condition.cells.iter().map(|cell| cell.cell.cell).collect::<Vec<u64>>();
+    match conditions {
+        [first, .., last] => [(first, "first-"), (last, "last-")]
+            .map(|(judged, id)| (judged.0.label.clone(), set(Some(&cells_of(judged)), id)))
+            .into(),
+        _ => vec![(String::new(), set(None, ""))],
+    }
+}
+
+fn figures(drawn: &Drawn<'_>) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = Vec::new();
+    let by_kind = [true, false].map(|round_trip| (round_trip, drawn.flows(round_trip)));
+    figures.extend(by_kind.iter().filter_map(|(round_trip, selection)| ccdf(selection, *round_trip)));
+    figures
+        .extend(by_kind.iter().filter_map(|(round_trip, selection)| delay_over_time(selection, *round_trip)));
+    let cells = drawn.cells();
+    let kinds = [LineKind::Goodput, LineKind::Queue, LineKind::Cwnd, LineKind::SendBuffer];
+    figures.extend(kinds.into_iter().filter_map(|kind| over_time(&cells, kind, drawn.flow)));
+    figures.extend(loss_runs(&select::both(&by_kind[0].1, &by_kind[1].1)));
+    figures
+}
+
+/// Every flow, group and link of every cell; of many cells the page leaves them to summary.json.
+fn everything(page: &Page<'_>) -> Markup {
+    let cells = CellView::all(page.summary);
+    if cells.len() > DETAILED_CELLS {
+        let text = format!(
+            "The {} cells have more flows and links than a page can show: every figure of each is in summary.json.",
+            count(cells.len() as u64)
+        );
+        return html! { p { (text) } };
+    }
+    let tables = html! {
+        @for cell in &cells {
+            @let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
+            @let caption = format!("{label} ({})", counted(cell.cell.n, "repetition"));
+            (tables::flows(cell).html(&caption))
+            @if let Some(run) = cell.run() { (everything_of(run)) }
+        }
+    };
+    let terms = terms::of_run(page.summary, &cells, &tables.0);
+    let open = (cells.len() <= OPEN_CELLS).then_some("open");
+    html! {
+        details open=[open] {
+            summary { (counted(cells.len() as u64, "cell")) }
             (tables)
             (definitions(&terms))
         }
     }
 }
 
-fn figures(page: &Page<'_>, flow: &str) -> Markup {
-    let mut figures: Vec<Figure> = Vec::new();
-    let by_kind = [true, false]
-        .map(|round_trip| (round_trip, select::flows(page.summary, page.figures, flow, round_trip)));
-    figures.extend(by_kind.iter().filter_map(|(round_trip, selection)| ccdf(selection, *round_trip)));
-    figures
-        .extend(by_kind.iter().filter_map(|(round_trip, selection)| delay_over_time(selection, *round_trip)));
-    let messages = select::both(&by_kind[0].1, &by_kind[1].1);
-    figures.extend(loss_runs(&messages));
-    let cells = select::cells(page.summary, page.figures, flow);
-    let kinds = [LineKind::Queue, LineKind::Cwnd, LineKind::SendBuffer];
-    figures.extend(kinds.into_iter().filter_map(|kind| over_time(&cells, kind, flow)));
-    if figures.is_empty() {
-        return html! {};
-    }
+/// One repetition's tables.
+fn everything_of(run: &RunSummary) -> Markup {
+    let caption = format!("Repetition {}, seed {}", run.repetition, run.seed);
     html! {
-        section {
-            h2 { "Figures" }
-            @if page.summary.cells.iter().any(|cell| cell.n > 1) {
-                p.about { "Figures show repetition 0; the tables show all." }
-            }
-            @for figure in &figures { (figure.html()) }
-        }
-    }
-}
-
-/// Every flow, group and link of every cell.
-fn everything(page: &Page<'_>) -> Markup {
-    let cells = CellView::all(page.summary);
-    let tables = html! {
-        @for cell in &cells {
-            @let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
-            @let caption = format!("{label} ({})", counted(cell.cell.n, "repetition"));
-            (tables::flows(cell).html(&caption))
-            @if let Some(run) = cell.run() { (everything_of(run, cells.len() <= DETAILED_CELLS)) }
-        }
-    };
-    let terms = terms::of_run(page.summary, &cells, &tables.0);
-    let open = (cells.len() <= OPEN_CELLS).then_some("open");
-    html! {
-        section {
-            h2 { "Every flow and link" }
-            details open=[open] {
-                summary { (counted(cells.len() as u64, "cell")) }
-                (tables)
-                (definitions(&terms))
-            }
-        }
-    }
-}
-
-/// One repetition's tables; the table of every figure if the page has room for it.
-fn everything_of(run: &RunSummary, is_detailed: bool) -> Markup {
-    html! {
-        @if is_detailed {
-            @let caption = format!("Repetition {}, seed {}", run.repetition, run.seed);
-            details {
-                summary { "Every figure" }
-                (details::details(run).html(&caption))
-            }
+        details {
+            summary { "Every figure" }
+            (details::details(run).html(&caption))
         }
         @if let Some(groups) = tables::groups(run) { (groups.html("Copies together")) }
         @if let Some(links) = tables::links(run) { (links.html("Links")) }
@@ -313,15 +439,12 @@ fn provenance(page: &Page<'_>) -> Markup {
         ("valid", if summary.valid { "yes" } else { "no" }.to_owned()),
     ];
     html! {
-        section {
-            h2 { "Where this comes from" }
-            (definitions(&facts))
-            p { "To repeat it:" }
-            pre { code { (page.command) } }
-            details {
-                summary { "The scenario as resolved" }
-                pre { code { (page.scenario_toml) } }
-            }
+        (definitions(&facts))
+        p { "To repeat it:" }
+        pre { code { (page.command) } }
+        details {
+            summary { "The scenario as resolved" }
+            pre { code { (page.scenario_toml) } }
         }
     }
 }
@@ -335,144 +458,4 @@ fn definitions(terms: &Terms) -> Markup {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture;
-    use roxmltree::{Document, Node, ParsingOptions};
-
-    const SVG: &str = "http://www.w3.org/2000/svg";
-
-    fn page(summary: &Summary, figures: &[CellFigures]) -> String {
-        let command = "talkpath compare --seed 1 --path 'a&b'";
-        html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command })
-    }
-
-    fn parse(text: &str) -> Document<'_> {
-        let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-        Document::parse_with_options(text, options).unwrap()
-    }
-
-    fn text_of(node: Node<'_, '_>) -> String {
-        node.descendants().filter_map(|it| it.is_text().then(|| it.text()).flatten()).collect()
-    }
-
-    #[test]
-    fn the_page_is_well_formed_and_its_ids_are_unique() {
-        let text = page(&fixture::summary(5), &fixture::figures());
-        let document = parse(&text);
-        let mut ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
-        let all = ids.len();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), all);
-        assert!(all >= 10);
-    }
-
-    #[test]
-    fn the_page_needs_nothing_beside_it() {
-        let text = page(&fixture::summary(1), &fixture::figures());
-        assert!(!text.contains("<script") && !text.contains("@import") && !text.contains("url("));
-        let document = parse(&text);
-        for node in document.descendants() {
-            assert!(!["link", "img", "iframe", "object", "image"].contains(&node.tag_name().name()));
-            for attribute in node.attributes() {
-                assert!(!["src", "href", "srcset", "data"].contains(&attribute.name()), "{attribute:?}");
-            }
-        }
-        assert_eq!(text.matches("http").count(), text.matches(SVG).count());
-    }
-
-    #[test]
-    fn every_figure_has_a_title_a_description_and_axes_with_units() {
-        let text = page(&fixture::summary(1), &fixture::figures());
-        let document = parse(&text);
-        let mut figures = 0;
-        for svg in document.descendants().filter(|node| node.attribute("role") == Some("img")) {
-            let child = |name| svg.children().find(|node| node.has_tag_name((SVG, name))).map(text_of);
-            assert!(child("title").is_some_and(|text| !text.is_empty()));
-            assert!(child("desc").is_some_and(|text| text.contains("UDP") || text.contains("up")));
-            let texts: Vec<String> =
-                svg.descendants().filter(|n| n.has_tag_name((SVG, "text"))).map(text_of).collect();
-            let units = [", ms", ", s", "packets", "messages", "share", "runs", "kB"];
-            assert!(
-                texts.iter().filter(|text| units.iter().any(|unit| text.contains(unit))).count() >= 2,
-                "{texts:?}"
-            );
-            figures += 1;
-        }
-        assert_eq!(figures, 5);
-    }
-
-    #[test]
-    fn the_pages_table_has_the_summarys_numbers_and_the_verdict() {
-        let summary = fixture::summary(1);
-        let text = page(&summary, &fixture::figures());
-        let document = parse(&text);
-        let table = document.descendants().find(|node| node.has_tag_name("table")).unwrap();
-        let rows: Vec<Vec<String>> = table
-            .descendants()
-            .filter(|node| node.has_tag_name("tr"))
-            .map(|row| row.children().filter(Node::is_element).map(text_of).collect())
-            .collect();
-        for (row, run) in rows[2..].iter().zip(&summary.runs) {
-            let delay = run.flows["call"].round_trip_delay_ms.as_ref().unwrap();
-            assert!(row.contains(&format!("{:.1}", delay.p90)), "{row:?}");
-        }
-        assert_eq!(rows.len(), 5);
-        let sentence = &crate::comparisons(&summary)[0].answer.line;
-        assert!(text_of(document.root_element()).contains(&glued(sentence)));
-    }
-
-    #[test]
-    fn what_a_scenario_says_cannot_become_markup() {
-        let mut summary = fixture::summary(1);
-        summary.name = "</title><script>alert(1)</script>".to_owned();
-        summary.warnings = vec!["<img src=x>".to_owned()];
-        for run in &mut summary.runs {
-            let upload = run.flows.remove("upload").unwrap();
-            run.flows.insert("<b>\"up&".to_owned(), upload);
-        }
-        let mut figures = fixture::figures();
-        figures[0].flows[0].transport = "\"><script>".to_owned();
-        figures[1].lines[0].entity = "<i>'\u{0}\u{1b}\u{ffff}".to_owned();
-        let text = page(&summary, &figures);
-        parse(&text);
-        assert!(!text.contains("<script") && !text.contains("<img") && !text.contains("<i>"));
-    }
-
-    #[test]
-    fn an_invalid_run_says_so_before_its_verdict() {
-        let mut summary = fixture::summary(1);
-        summary.valid = false;
-        let text = page(&summary, &[]);
-        assert!(text.find("Invalid run").unwrap() < text.find("class=\"verdict\"").unwrap());
-        assert!(!page(&fixture::summary(1), &[]).contains("Invalid run"));
-    }
-
-    #[test]
-    fn a_sweep_of_many_cells_stays_a_page_and_says_what_it_leaves_out() {
-        let (summary, figures) = fixture::sweep(30);
-        let text = page(&summary, &figures);
-        parse(&text);
-        assert!(text.contains("82 more lines are not drawn"));
-        assert!(text.contains("path.up.loss = 0.29"));
-        assert!(text.len() < 1_000_000, "{} bytes", text.len());
-    }
-
-    #[test]
-    fn a_run_without_a_sweep_shows_every_flow_and_compares_nothing() {
-        let (summary, figures) = fixture::single();
-        let text = page(&summary, &figures);
-        parse(&text);
-        assert!(!text.contains("Transports compared") && !text.contains("class=\"verdict\""));
-        assert!(text.contains("id=\"ccdf-rtt-title\"") && text.contains("id=\"ccdf-owd-title\""));
-    }
-
-    #[test]
-    fn no_figures_and_no_runs_still_make_a_page() {
-        let mut summary = fixture::summary(1);
-        parse(&page(&summary, &[]));
-        (summary.runs, summary.cells) = (Vec::new(), Vec::new());
-        parse(&page(&summary, &[]));
-    }
-}
+mod tests;

@@ -3,7 +3,8 @@
 //! ```text
 //! Summary ─► view (which cell, which flow, which figure) ─┬► tables ─► grid ─┬► terminal
 //!                                                         └► verdict ────────┤
-//! CellFigures ─► select (which series) ─► figure/* ─► plot/* (scales, SVG) ──┴► html
+//! CellFigures ─► select (which series) ─► figure/* ─► plot/* (scales, SVG) ──┴► html ─► page.js
+//! Summary ─► sweep (a flow over the swept keys) ─► table, figure/sweep, figure/heat ─► terminal, html
 //! ```
 //!
 //! Every number stands in the summary or in the figures of `measure` and is only chosen, formatted and drawn;
@@ -21,6 +22,7 @@ mod receiver;
 mod select;
 mod several;
 mod study;
+mod sweep;
 mod tables;
 mod terminal;
 mod terms;
@@ -32,7 +34,7 @@ mod view;
 mod fixture;
 
 pub use grid::Style;
-pub use html::{Page, html};
+pub use html::{Page, figure_files, html};
 pub use several::{RunPart, side_by_side};
 pub use study::{study_page, study_table};
 pub use terminal::{comparison_table, run_table};

@@ -163,6 +163,34 @@ mod tests {
     }
 
     #[test]
+    fn sweeps_side_by_side_share_axes_and_keep_colours_and_no_best_is_named() {
+        let (one, drawn) = fixture::sweep_of_two(2, 3);
+        let part =
+            |label: &str| RunPart { label: label.to_owned(), summary: one.clone(), figures: drawn.clone() };
+        let (summary, figures) = side_by_side(&[part("monday"), part("tuesday")]).unwrap();
+        let page = crate::html(&crate::Page {
+            summary: &summary,
+            figures: &figures,
+            scenario_toml: "",
+            command: "",
+        });
+        assert!(!page.contains("class=\"verdict\"") && !page.contains("figure-heat-"));
+        let line = |name: &str| {
+            let at = page.find(&format!("data-name=\"{name}\" d=\"M")).unwrap();
+            page[..at].rsplit("style=\"").next().unwrap().split('"').next().unwrap().to_owned()
+        };
+        let is_line = |text: &str| text.contains("var(--t-udp)");
+        assert!(is_line(&line("UDP, monday")) && is_line(&line("UDP, tuesday")));
+        assert_ne!(legend_of(&page, "UDP, monday"), legend_of(&page, "UDP, tuesday"));
+    }
+
+    /// The style of a name's sample.
+    fn legend_of(page: &str, name: &str) -> String {
+        let item = page.split_once(&format!("<li data-name=\"{name}\">")).unwrap().1;
+        item.split_once("style=\"").unwrap().1.split('"').next().unwrap().to_owned()
+    }
+
+    #[test]
     fn runs_without_a_sweep_stand_in_one_table() {
         let (one, drawn) = fixture::single();
         let part =
@@ -175,6 +203,15 @@ mod tests {
             command: "",
         });
         assert!(page.contains("Transports compared") && page.contains(", tuesday"));
+        let long = "the same path, and ten times as much in its queue";
+        let (summary, figures) = side_by_side(&[part("monday"), part(long)]).unwrap();
+        let page = crate::html(&crate::Page {
+            summary: &summary,
+            figures: &figures,
+            scenario_toml: "",
+            command: "",
+        });
+        assert!(page.contains(&format!("UDP, {long}</th>")), "a row says in full which run it is");
         assert!(side_by_side(&[]).is_none());
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
         let answer = answer_cells.iter().map(|cells| cells[index].clone());
         let is_best = verdict.is_some_and(|verdict| verdict.best.contains(&index));
         grid.rows.push(Row {
-            cells: [short(&transport.label)].into_iter().chain(answer).chain(texts).collect(),
+            cells: [row_name(cell, &transport.label)].into_iter().chain(answer).chain(texts).collect(),
             role: if is_best { Role::Best } else { Role::Plain },
             display: Some(transport.display),
         });
@@ -423,6 +423,11 @@ fn short(name: &str) -> String {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name,
     }
+}
+
+/// Of several runs on a page the end of the name says which run it is.
+fn row_name(cell: &CellView<'_>, label: &str) -> String {
+    if cell.is_of_several() { printable(label) } else { short(label) }
 }
 
 /// Characters of a name that a table shows; chosen.

@@ -1,57 +1,125 @@
 //! The tables as `talkpath compare` and `talkpath run` print them: heading, what is wrong with the run, the
-//! answer and why, the table, and what the words mean.
+//! answer and why, the table, and what the words mean. Over a sweep the answers are counted, and one table of
+//! a screen has the best of each combination.
 
 use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
 use crate::Style;
 use crate::grid::{Grid, columns_of, paint, printable};
-use crate::number::{NO_BREAK, glued};
+use crate::html;
+use crate::number::{NO_BREAK, count, glued};
 use crate::receiver::receivers;
+use crate::sweep::table::SweepTable;
+use crate::sweep::{FlowCells, Judged, Sweep};
 use crate::tables;
 use crate::terms::{self, Terms};
-use crate::verdict::{Verdict, answers, judge};
-use crate::view::{CellView, Condition, conditions, main_flow};
+use crate::verdict::{Verdict, answers};
+use crate::view::{CellView, conditions};
 
-/// Cells whose tables `run_table` prints; the rest are in summary.json and the page.
-const MAX_CELLS: usize = 40;
+/// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more fill
+/// more than a screen.
+const MAX_CELLS: usize = 3;
 
-/// With more answers than this only the names are printed; summary.json and the page have them in full.
-const MAX_IN_FULL: usize = 8;
+/// With more answers than this only their counts are printed, and the table over the sweep has each.
+const MAX_IN_FULL: usize = 3;
+
+/// Rows of all tables over a sweep together: with heads and words they fill a screen of 40 lines; chosen.
+const MAX_ROWS: usize = 32;
 
 /// Narrower terminals get lines of this width, which they then break themselves.
 const MIN_WIDTH: usize = 60;
 
-/// The answer and why, one row a transport for `flow`, and the definitions.
+/// The answer and why, one row a transport for `flow`, and the definitions; over a sweep one row a combination.
 pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String {
     let style = &style.usable();
     let mut out = heading(summary, style);
-    let conditions = conditions(summary, flow);
-    let judged: Vec<_> = conditions.iter().zip(judge(&conditions, flow)).collect();
-    let answers = answers(&judged);
+    let flows = [FlowCells { flow: flow.to_owned(), conditions: conditions(summary, flow) }];
+    let Compared { answers, mut tables, mut terms, is_swept } = compared(summary, &flows, style);
     if answers.is_empty() {
         let text = "No answer: there are not two transports with figures to judge.";
         out.push_str(&wrap(text, style.width, "", ""));
         out.push('\n');
+        if !is_swept {
+            let judged = flows[0].judged();
+            tables.clear();
+            print_comparisons(&mut tables, &judged, flow, style);
+            terms = terms::of_comparison(summary, &judged, flow, &tables);
+        }
     }
-    for (condition, verdict) in &answers {
-        let label = if answers.len() > 1 { condition.label.as_str() } else { "" };
-        out.push_str(&in_full(verdict, label, style));
-        out.push('\n');
-    }
-    print_comparisons(&mut out, &judged, flow, style);
-    let terms = terms::of_comparison(summary, &judged, flow, &out);
+    out.push_str(&answers);
+    out.push_str(&tables);
     out.push_str(&glossary(&terms, style));
     out
 }
 
+/// What is compared: nothing of it if nothing is.
+struct Compared {
+    answers: String,
+    tables: String,
+    terms: Terms,
+    /// Whether a table has more than one combination of the other swept keys.
+    is_swept: bool,
+}
+
+/// The answers for each flow, and the tables that have their figures.
+fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compared {
+    let mut out =
+        Compared { answers: String::new(), tables: String::new(), terms: Terms::new(), is_swept: false };
+    let rows = MAX_ROWS / flows.len().max(1);
+    for cells in flows {
+        let (flow, judged) = (&cells.flow, cells.judged());
+        let answers = answers(&judged);
+        let sweep = Sweep::new(flow, &judged).filter(|sweep| answers.len() > 1 || !sweep.is_compared());
+        if let Some(sweep) = &sweep {
+            out.is_swept = true;
+            let headline = wrap(&printable(&sweep.headline()), style.width, "", "");
+            out.answers.push_str(&paint(headline.trim_end(), "1", style.color));
+            out.answers.push_str("\n\n");
+        }
+        let is_in_full = answers.len() <= MAX_IN_FULL;
+        for (condition, verdict) in answers.iter().filter(|_| is_in_full) {
+            let flow = if flows.len() > 1 { flow.as_str() } else { "" };
+            let condition = if answers.len() > 1 { condition.label.as_str() } else { "" };
+            let label =
+                [flow, condition].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
+            out.answers.push_str(&in_full(verdict, &label, style));
+            out.answers.push('\n');
+        }
+        if let Some(sweep) = &sweep {
+            let SweepTable { grid, note } = sweep.table_within(rows);
+            if flows.len() > 1 {
+                out.tables.push_str(&paint(&printable(flow), "1", style.color));
+                out.tables.push('\n');
+            }
+            print_grid(&mut out.tables, &grid, style);
+            if let Some(note) = note {
+                out.tables.push_str(&wrap(&printable(&note), style.width, "", ""));
+                out.tables.push('\n');
+            }
+            add(&mut out.terms, terms::of_sweep(sweep, &judged));
+        }
+        if is_in_full && !answers.is_empty() {
+            let mut tables = String::new();
+            print_comparisons(&mut tables, &judged, flow, style);
+            add(&mut out.terms, terms::of_comparison(summary, &judged, flow, &tables));
+            out.tables.push_str(&tables);
+        }
+    }
+    out
+}
+
+/// Adds the words that are not yet explained.
+fn add(terms: &mut Terms, more: Terms) {
+    for (name, text) in more {
+        if terms.iter().all(|(known, _)| *known != name) {
+            terms.push((name, text));
+        }
+    }
+}
+
 /// A table for each condition, one row a transport: it has the figures of the answer.
-fn print_comparisons(
-    out: &mut String,
-    judged: &[(&Condition<'_>, Option<Verdict>)],
-    flow: &str,
-    style: &Style,
-) {
+fn print_comparisons(out: &mut String, judged: &[Judged<'_>], flow: &str, style: &Style) {
     for (condition, verdict) in judged {
         if !condition.label.is_empty() {
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
@@ -75,17 +143,41 @@ fn in_full(verdict: &Verdict, label: &str, style: &Style) -> String {
     out
 }
 
-/// Every flow, group and link of every cell.
+/// The answers and their tables; then every flow, group and link of every cell, if there are few.
 pub fn run_table(summary: &Summary, style: &Style) -> String {
     let style = &style.usable();
     let mut out = heading(summary, style);
+    let flows = FlowCells::all(summary);
+    let Compared { answers, tables, mut terms, .. } = compared(summary, &flows, style);
+    out.push_str(&answers);
+    out.push_str(&tables);
     let cells = CellView::all(summary);
-    for cell in cells.iter().take(MAX_CELLS) {
+    if cells.len() > MAX_CELLS {
+        let text = format!(
+            "Every flow and link of the {} cells is in summary.json{}.",
+            count(cells.len() as u64),
+            if cells.len() <= html::DETAILED_CELLS { ", and in report.html" } else { "" }
+        );
+        out.push_str(&wrap(&text, style.width, "", ""));
+        out.push('\n');
+    } else {
+        let mut every = String::new();
+        print_cells(&mut every, &cells, style);
+        add(&mut terms, terms::of_run(summary, &cells, &every));
+        out.push_str(&every);
+    }
+    out.push_str(&glossary(&terms, style));
+    out
+}
+
+/// Every flow, group and link of these cells.
+fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) {
+    for cell in cells {
         if cells.len() > 1 {
             let label = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(&[]));
             out.push_str(&wrap(&paint(&printable(&label), "1", style.color), style.width, "", "  "));
         }
-        print_grid(&mut out, &tables::flows(cell), style);
+        print_grid(out, &tables::flows(cell), style);
         let Some(run) = cell.run() else { continue };
         let grids = [
             tables::groups(run),
@@ -95,48 +187,13 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
             tables::machine(run),
         ];
         for grid in grids.into_iter().flatten() {
-            print_grid(&mut out, &grid, style);
+            print_grid(out, &grid, style);
         }
         if let Some(line) = tables::machine_line(run) {
             out.push_str(&wrap(&line, style.width, "", ""));
             out.push('\n');
         }
     }
-    if cells.len() > MAX_CELLS {
-        let rest = format!("{} more cells are in summary.json and report.html.", cells.len() - MAX_CELLS);
-        out.push_str(&wrap(&rest, style.width, "", ""));
-        out.push('\n');
-    }
-    let flow = main_flow(summary);
-    let conditions = conditions(summary, &flow);
-    let judged: Vec<_> = conditions.iter().zip(judge(&conditions, &flow)).collect();
-    let answers = answers(&judged);
-    for (condition, verdict) in &answers {
-        let label = if answers.len() > 1 { condition.label.as_str() } else { "" };
-        if answers.len() > MAX_IN_FULL {
-            let text = format!("{label}: {}", verdict.summed_up());
-            out.push_str(&wrap(&printable(&text), style.width, "", "  "));
-        } else {
-            out.push_str(&in_full(verdict, label, style));
-            out.push('\n');
-        }
-    }
-    let mut compared = String::new();
-    if answers.len() > MAX_IN_FULL {
-        out.push('\n');
-    } else if !answers.is_empty() {
-        print_comparisons(&mut compared, &judged, &flow, style);
-    }
-    let mut terms = terms::of_run(summary, &cells, &out);
-    if !compared.is_empty() {
-        let more = terms::of_comparison(summary, &judged, &flow, &compared);
-        let is_new = |(name, _): &(&str, String)| terms.iter().all(|(known, _)| known != name);
-        let more: Terms = more.into_iter().filter(is_new).collect();
-        terms.extend(more);
-    }
-    out.push_str(&compared);
-    out.push_str(&glossary(&terms, style));
-    out
 }
 
 impl Style {
@@ -220,6 +277,7 @@ fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use serde_json::Value;
 
     const WIDE: Style = Style { width: 100, color: false };
 
@@ -269,6 +327,51 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.starts_with("upload")).count(), 3);
         assert_eq!(text.lines().filter(|line| line.starts_with("up ")).count(), 3);
         insta::assert_snapshot!("run", text);
+    }
+
+    #[test]
+    fn a_sweep_of_many_cells_prints_its_answers_and_one_screen() {
+        for (losses, delays) in [(1, 30), (30, 1), (10, 17), (40, 40)] {
+            let (summary, _) = fixture::sweep_of_two(losses, delays);
+            let text = run_table(&summary, &WIDE);
+            let lines = text.lines().count();
+            assert!(lines <= 55, "{losses} x {delays}: {lines} lines\n{text}");
+            let headline = text.lines().position(|line| line.starts_with("call over ")).unwrap();
+            assert!(headline < text.lines().position(|line| line.contains("outcome")).unwrap());
+            let (shown, all) = (32, losses * delays);
+            if all > shown {
+                let text = text.replace('\n', " ");
+                let hidden =
+                    format!(" of the {all} combinations are not shown one by one. All are in report.html");
+                assert!(text.contains(&hidden), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sweep_that_fits_has_a_row_for_each_combination_and_leaves_nothing_out() {
+        let (summary, _) = fixture::sweep_of_two(5, 6);
+        let text = run_table(&summary, &WIDE);
+        let outcomes = ["distinct", "alike", "undecided", "unusable"];
+        let is_row = |line: &&str| line.contains(" ms  ") && outcomes.iter().any(|word| line.ends_with(word));
+        let rows = text.lines().filter(is_row);
+        assert_eq!(rows.count(), 30, "{text}");
+        assert!(!text.contains("are not shown"));
+    }
+
+    #[test]
+    fn every_judged_flow_of_a_sweep_is_answered() {
+        let (mut summary, _) = fixture::sweep_of_two(2, 2);
+        for run in &mut summary.runs {
+            let loss = run.sweep.remove("path.up.loss").unwrap();
+            let upload = if loss == 0.0 { "tcp" } else { "tcp-nodelay" };
+            run.sweep.insert("flow.upload.transport".to_owned(), Value::from(upload));
+        }
+        fixture::refresh(&mut summary);
+        let flows: Vec<String> = crate::comparisons(&summary).into_iter().map(|it| it.flow).collect();
+        assert!(flows.contains(&"call".to_owned()) && flows.contains(&"upload".to_owned()), "{flows:?}");
+        let text = run_table(&summary, &WIDE);
+        assert!(text.contains("call over ") && text.contains("upload over "), "{text}");
     }
 
     #[test]

@@ -9,9 +9,10 @@ use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
 use talkpath_measure::summary::{Basis, CallSummary, JudgedBy, Summary};
 
 use crate::number::{UNKNOWN, counted};
+use crate::sweep::{Judged, Sweep};
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
-use crate::verdict::{Verdict, rule};
-use crate::view::{CellView, Condition, DelayKind};
+use crate::verdict::rule;
+use crate::view::{CellView, DelayKind};
 
 /// Words and their meanings, in the order to show them.
 pub(crate) type Terms = Vec<(&'static str, String)>;
@@ -31,12 +32,7 @@ pub(crate) fn about_run(summary: &Summary) -> String {
 }
 
 /// The words of a comparison; `shown` is the text above, searched for figures that are not there.
-pub(crate) fn of_comparison(
-    summary: &Summary,
-    judged: &[(&Condition<'_>, Option<Verdict>)],
-    flow: &str,
-    shown: &str,
-) -> Terms {
+pub(crate) fn of_comparison(summary: &Summary, judged: &[Judged<'_>], flow: &str, shown: &str) -> Terms {
     let mut terms = Terms::new();
     let conditions = || judged.iter().map(|(condition, _)| *condition);
     let cells = || conditions().flat_map(|condition| &condition.cells);
@@ -47,7 +43,7 @@ pub(crate) fn of_comparison(
         }
     }
     let verdict = judged.iter().find_map(|(_, verdict)| verdict.as_ref());
-    terms.extend(verdict.map(|verdict| figure(verdict, cells(), flow)));
+    terms.extend(verdict.map(|verdict| figure((verdict.by, verdict.floor), cells(), flow)));
     let standings: Vec<&Standing> = judged
         .iter()
         .filter_map(|(_, verdict)| verdict.as_ref())
@@ -85,6 +81,20 @@ pub(crate) fn of_comparison(
     let dashes = shown.matches(UNKNOWN).count();
     let is_unknown = dashes > standings.iter().filter(|standing| standing.is_off_scale).count();
     terms.extend(missing(summary, is_unknown));
+    terms
+}
+
+/// The words of the table over a sweep.
+pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[Judged<'_>]) -> Terms {
+    let mut terms = Terms::new();
+    if sweep.is_compared() {
+        let text = "of the transports; several if they serve alike or if the repetitions do not decide; the least bad if \
+                    nothing is usable";
+        terms.push(("best", text.to_owned()));
+    }
+    let cells = judged.iter().flat_map(|(condition, _)| &condition.cells);
+    terms.push(figure((sweep.by, sweep.floor), cells, sweep.flow));
+    terms.extend(sweep.is_compared().then(|| ("ranking", rule(sweep.by))));
     terms
 }
 
@@ -129,12 +139,11 @@ fn late(calls: &[&CallSummary]) -> String {
 
 /// What the flow is judged by.
 fn figure<'a>(
-    verdict: &Verdict,
+    (by, floor): (JudgedBy, f64),
     mut cells: impl Iterator<Item = &'a CellView<'a>>,
     flow: &str,
 ) -> (&'static str, String) {
-    let floor = verdict.floor;
-    match verdict.by {
+    match by {
         JudgedBy::Mos => {
             let is_half = cells
                 .any(|cell| cell.judged(flow).values().any(|judged| judged.basis == Basis::HalfRoundTrip));

@@ -26,9 +26,8 @@ pub use self::words::HOPELESS;
 use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
-use crate::view::{
-    CellView, Condition, DelayKind, RUN_KEY, TransportView, conditions, is_copy, main_flow, transport_key,
-};
+use crate::sweep::FlowCells;
+use crate::view::{CellView, Condition, DelayKind, RUN_KEY, TransportView, is_copy, transport_key};
 
 /// How a judged figure is written.
 pub(crate) struct Written {
@@ -91,26 +90,25 @@ pub(crate) fn rule(by: JudgedBy) -> String {
     )
 }
 
-/// The answers of `summary`: who served the flow whose transport is swept best, for each group of cells that
+/// The answers of `summary`: who served each flow whose transport is swept best, for each group of cells that
 /// differ in that alone. Nothing if there are not two transports with figures, or if the run is not valid.
 pub fn comparisons(summary: &Summary) -> Vec<Comparison> {
     if !summary.valid {
         return Vec::new();
     }
-    let flow = main_flow(summary);
-    let conditions = conditions(summary, &flow);
-    let judged = conditions.iter().zip(judge(&conditions, &flow));
-    judged
-        .filter_map(|(condition, verdict)| {
+    let mut comparisons = Vec::new();
+    for FlowCells { flow, conditions } in FlowCells::all(summary) {
+        for (condition, verdict) in conditions.iter().zip(judge(&conditions, &flow)) {
             let cells = condition.cells.iter().map(|cell| cell.cell.cell).collect();
-            Some(Comparison {
+            comparisons.extend(verdict.map(|verdict| Comparison {
                 flow: flow.clone(),
                 sweep: condition.common(&flow),
                 cells,
-                answer: verdict?.answer,
-            })
-        })
-        .collect()
+                answer: verdict.answer,
+            }));
+        }
+    }
+    comparisons
 }
 
 /// What a run that goes on until it has an answer still lacks.
@@ -124,17 +122,17 @@ pub struct Lacking {
 
 /// What `summary` lacks to be an answer.
 pub fn lacking(summary: &Summary) -> Lacking {
-    let flow = main_flow(summary);
-    let conditions = conditions(summary, &flow);
-    let verdicts = judge(&conditions, &flow);
-    let is_tried = verdicts.iter().flatten().any(|verdict| verdict.is_cure);
-    let unusable = conditions.iter().zip(&verdicts).find_map(|(condition, verdict)| {
+    let flows = FlowCells::all(summary);
+    let judged: Vec<_> = flows.iter().flat_map(FlowCells::judged).collect();
+    let verdicts = || judged.iter().filter_map(|(_, verdict)| verdict.as_ref());
+    let is_tried = verdicts().any(|verdict| verdict.is_cure);
+    let unusable = judged.iter().find_map(|(condition, verdict)| {
         let verdict =
             verdict.as_ref().filter(|it| it.answer.outcome == AnswerKind::Unusable && !it.is_cure)?;
         cause::longest_wait(&condition.cells[verdict.first]).map(|(link, _)| link.to_owned())
     });
     Lacking {
-        repetitions: verdicts.iter().flatten().any(|verdict| !verdict.ranking.is_settled),
+        repetitions: verdicts().any(|verdict| !verdict.ranking.is_settled),
         cure_on: unusable.filter(|_| !is_tried),
     }
 }
@@ -145,6 +143,8 @@ pub(crate) struct Verdict {
     pub answer: Answer,
     /// The same by name alone: `UDP`, or `UDP or TCP`.
     pub short: String,
+    /// The names that the answer gives, for people.
+    pub named: Vec<String>,
     /// Index of the leader's cell, from which the differences of the others are stated.
     pub first: usize,
     /// Indices of the cells that stand out; none if nothing is usable, or the run is not valid.
@@ -173,6 +173,11 @@ impl Verdict {
         let Answer { line, why, neighbours, .. } = &self.answer;
         let lines = [Some(line), Some(why), neighbours.as_ref()];
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
+    }
+
+    /// The leader's figure as the answer writes it: `4.38`, or `2.10 or 4.33` of two outcomes.
+    pub(crate) fn leading_figure(&self) -> String {
+        words::bare(self.by, &self.ranking.standings[self.ranking.leader]).0
     }
 
     /// The answer by name alone.
@@ -298,6 +303,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
     Some(Verdict {
         answer,
         short: words.short(),
+        named: named.iter().map(|&at| candidates[at].view.label.clone()).collect(),
         first: candidates[ranking.leader].index,
         best: named.iter().map(|&at| candidates[at].index).filter(|_| stands_out).collect(),
         by,
@@ -349,7 +355,7 @@ impl Condition<'_> {
     }
 
     /// The sweep's keys and values that the cells have in common.
-    fn common(&self, flow: &str) -> BTreeMap<String, Value> {
+    pub(crate) fn common(&self, flow: &str) -> BTreeMap<String, Value> {
         let own_keys = [transport_key(flow), RUN_KEY.to_owned()];
         let first = self.cells.first().map(|cell| &cell.cell.sweep);
         let common = first.into_iter().flatten().filter(|(key, _)| !own_keys.contains(key));

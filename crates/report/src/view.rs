@@ -4,7 +4,7 @@
 //! With one repetition the figure is the run's own; with several it is the cell's median, as `measure`
 //! computed it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use talkpath_measure::judge::judge;
@@ -303,14 +303,23 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
     conditions
 }
 
-/// The flow that a reader of this summary cares about: the one whose transport is swept, else `call`, else
-/// the first.
-pub(crate) fn main_flow(summary: &Summary) -> String {
-    let mut keys = summary.cells.iter().flat_map(|cell| cell.sweep.keys());
-    let swept = keys.find_map(|key| key.strip_prefix("flow.")?.strip_suffix(".transport"));
+/// The flows whose transports are compared: those whose transport is swept; without any `call`, else the
+/// first.
+pub(crate) fn judged_flows(summary: &Summary) -> Vec<String> {
+    let keys = summary.cells.iter().flat_map(|cell| cell.sweep.keys());
+    let swept = keys.filter_map(|key| key.strip_prefix("flow.")?.strip_suffix(".transport"));
+    let swept: BTreeSet<&str> = swept.collect();
+    if !swept.is_empty() {
+        return swept.into_iter().map(str::to_owned).collect();
+    }
     let first = || summary.runs.first().and_then(|run| run.flows.keys().next()).map(String::as_str);
     let call = || summary.runs.iter().any(|run| run.flows.contains_key("call")).then_some("call");
-    swept.or_else(call).or_else(first).unwrap_or("call").to_owned()
+    vec![call().or_else(first).unwrap_or("call").to_owned()]
+}
+
+/// The first of the flows that are compared, which the figures over time show.
+pub(crate) fn main_flow(summary: &Summary) -> String {
+    judged_flows(summary).swap_remove(0)
 }
 
 /// The sweep key that distinguishes several runs on one page; no scenario key has this name.
@@ -405,11 +414,12 @@ mod tests {
     }
 
     #[test]
-    fn the_swept_flow_is_the_one_to_look_at() {
+    fn every_swept_flow_is_judged_and_the_first_is_the_one_to_look_at() {
         assert_eq!(main_flow(&fixture::summary(1)), "call");
         let mut summary = fixture::summary(1);
         summary.cells[0].sweep = [(transport_key("upload"), Value::from("tcp"))].into();
-        assert_eq!(main_flow(&summary), "upload");
+        assert_eq!(judged_flows(&summary), ["call", "upload"]);
+        assert_eq!(main_flow(&summary), "call");
     }
 
     #[test]

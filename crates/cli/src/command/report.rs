@@ -1,7 +1,8 @@
 //! `talkpath report`: the page again, from what a run directory holds.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{RunSummary, Summary};
-use talkpath_report::{Page, RunPart, html, side_by_side};
+use talkpath_report::{Page, RunPart, figure_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
 
@@ -35,19 +36,21 @@ pub(crate) fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> 
         )));
     }
     if let (Some(target), 2..) = (&args.output, dirs.len()) {
-        return write(target, &page_of_several(&dirs)?, terminal);
+        return several(&dirs)?.write(target, args.figures.as_deref(), terminal);
+    }
+    if let (Some(folder), 2..) = (&args.figures, dirs.len()) {
+        return Err(Failure::Usage(format!(
+            "--figures {}: the figures of several runs have the same names; give -o for one page with all of them, \
+             or one run directory",
+            folder.display()
+        )));
     }
     for dir in &dirs {
         let told = Told::read(dir)?;
         let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
-        write(&target, &told.page(), terminal)?;
+        told.write(&target, args.figures.as_deref(), terminal)?;
     }
     Ok(())
-}
-
-fn write(target: &Path, page: &str, terminal: Terminal) -> Result<(), Failure> {
-    write_bytes(target, page.as_bytes())?;
-    terminal.result(&format!("Report: {}\n", target.display()))
 }
 
 /// What a run directory holds.
@@ -63,33 +66,39 @@ impl Told {
         let summary: Summary = read_json(&dir.file(SUMMARY))?;
         let scenario = dir.file(SCENARIO);
         let plan = load_file(&scenario, &Options::default())?;
-        let figures = runs(dir)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
+        let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
+        let figures = runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
         let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
         Ok(Self { summary, figures, scenario_toml: plan.resolved, command })
     }
 
-    fn page(&self) -> String {
-        html(&Page {
+    /// Writes the page, and its figures if there is a folder for them.
+    fn write(&self, target: &Path, figures: Option<&Path>, terminal: Terminal) -> Result<(), Failure> {
+        let page = Page {
             summary: &self.summary,
             figures: &self.figures,
             scenario_toml: &self.scenario_toml,
             command: &self.command,
-        })
+        };
+        write_bytes(target, html(&page).as_bytes())?;
+        terminal.result(&format!("Report: {}\n", target.display()))?;
+        let Some(folder) = figures else { return Ok(()) };
+        fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
+        let files = figure_files(&page);
+        for (name, svg) in &files {
+            write_bytes(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
+        }
+        terminal.result(&format!("{} figures: {}\n", files.len(), folder.display()))
     }
 }
 
-/// The runs are distinguished by their arenas, or by their directories if an arena repeats.
-fn page_of_several(dirs: &[RunDir]) -> Result<String, Failure> {
+/// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both; else
+/// the part of the directory's name that the others do not share.
+fn several(dirs: &[RunDir]) -> Result<Told, Failure> {
     let told: Vec<Told> = dirs.iter().map(Told::read).collect::<Result<_, _>>()?;
-    let mut arenas: Vec<&str> = told.iter().map(|told| told.summary.arena.as_str()).collect();
-    arenas.sort_unstable();
-    arenas.dedup();
-    let by_arena = arenas.len() == told.len();
-    let parts = told.iter().zip(dirs).map(|(told, dir)| RunPart {
-        label: match (by_arena, dir.path().file_name()) {
-            (false, Some(name)) => name.to_string_lossy().into_owned(),
-            (true, _) | (_, None) => told.summary.arena.clone(),
-        },
+    let labels = labels(&told, dirs);
+    let parts = told.iter().zip(labels).map(|(told, label)| RunPart {
+        label,
         summary: told.summary.clone(),
         figures: told.figures.clone(),
     });
@@ -98,18 +107,52 @@ fn page_of_several(dirs: &[RunDir]) -> Result<String, Failure> {
     let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
         return Err(Failure::Usage("no run directory to report".to_owned()));
     };
-    Ok(Told { summary, figures, scenario_toml, command }.page())
+    Ok(Told { summary, figures, scenario_toml, command })
+}
+
+fn labels(told: &[Told], dirs: &[RunDir]) -> Vec<String> {
+    let arena = |told: &Told| told.summary.arena.clone();
+    let name = |told: &Told| told.summary.name.clone();
+    let both = |told: &Told| format!("{}, {}", told.summary.name, told.summary.arena);
+    let of: [&dyn Fn(&Told) -> String; 3] = [&arena, &name, &both];
+    for label in of {
+        let labels: Vec<String> = told.iter().map(label).collect();
+        if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() {
+            return labels;
+        }
+    }
+    let names: Vec<String> = dirs
+        .iter()
+        .map(|dir| {
+            dir.path().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        })
+        .collect();
+    own_parts(&names)
+}
+
+/// The names without the words that all begin or end with.
+fn own_parts(names: &[String]) -> Vec<String> {
+    let words: Vec<Vec<&str>> = names.iter().map(|name| name.split('-').collect()).collect();
+    let shortest = words.iter().map(Vec::len).min().unwrap_or(0);
+    let is_shared = |at: &dyn Fn(&Vec<&str>) -> usize| {
+        let word = |words: &Vec<&str>| words.get(at(words)).map(|word| (*word).to_owned());
+        words.first().is_some_and(|first| words.iter().all(|other| word(other) == word(first)))
+    };
+    let first = (0..shortest).take_while(|&at| is_shared(&|_| at)).count();
+    let room = shortest.saturating_sub(first + 1);
+    let last = (0..room).take_while(|&at| is_shared(&|words: &Vec<&str>| words.len() - 1 - at)).count();
+    words.iter().map(|words| words[first.min(words.len() - 1)..words.len() - last].join("-")).collect()
 }
 
 /// The repetitions that are drawn, as far as the record files hold them.
-fn runs(dir: &RunDir) -> Result<Vec<RunRecord>, Failure> {
+fn runs(dir: &RunDir, drawn: &BTreeSet<u64>) -> Result<Vec<RunRecord>, Failure> {
     let (packets_path, series_path) = (dir.file(PACKETS), dir.file(SERIES));
     let packets = rows(&packets_path, read_packets)?.into_iter().flatten().filter(|row| match row {
-        Ok(PacketRow { cell, repetition, .. }) => is_drawn(*cell, *repetition),
+        Ok(PacketRow { cell, repetition, .. }) => *repetition == 0 && drawn.contains(cell),
         Err(_) => true,
     });
     let series = rows(&series_path, read_series)?.into_iter().flatten().filter(|row| match row {
-        Ok(SeriesRow { cell, repetition, .. }) => is_drawn(*cell, *repetition),
+        Ok(SeriesRow { cell, repetition, .. }) => *repetition == 0 && drawn.contains(cell),
         Err(_) => true,
     });
     restore_runs(packets, series)
@@ -142,4 +185,19 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
         }
     }
     figures(run, cell.map_or("", |cell| &cell.label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_directories_the_label_is_what_they_do_not_share() {
+        let of = |names: &[&str]| own_parts(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let two = ["2026-11-23T06-17-42Z-voice-over-lte", "2026-11-23T06-18-05Z-voice-over-lte"];
+        assert_eq!(of(&two), ["17-42Z", "18-05Z"]);
+        assert_eq!(of(&["monday", "tuesday"]), ["monday", "tuesday"]);
+        assert_eq!(of(&["same", "same"]), ["same", "same"]);
+        assert_eq!(of(&["run", "run-2"]), ["run", "run-2"]);
+    }
 }

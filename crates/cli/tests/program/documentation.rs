@@ -199,6 +199,11 @@ fn every_command_of_the_guide_to_scenarios_works() {
 }
 
 #[test]
+fn every_command_of_the_guide_to_sweeps_works() {
+    try_guide("sweep-and-compare.md", 5);
+}
+
+#[test]
 fn every_command_of_the_guide_to_studies_works() {
     try_guide("run-a-study.md", 9);
 }

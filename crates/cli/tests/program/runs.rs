@@ -105,6 +105,43 @@ fn the_report_can_be_written_again_from_the_run_directory() {
 }
 
 #[test]
+fn a_sweep_is_answered_on_a_screen_and_its_figures_become_files() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let losses: Vec<String> = (0..20).map(|at| (f64::from(at) / 400.0).to_string()).collect();
+    let delays: Vec<String> = (1..=3).map(|at| format!("'{} ms'", 20 * at)).collect();
+    let set = [
+        "sweep.flow.call.transport=['udp','tcp-nodelay']".to_owned(),
+        format!("sweep.path.up.loss=[{}]", losses.join(",")),
+        format!("sweep.path.up.delay=[{}]", delays.join(",")),
+    ];
+    let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
+    let seen = bench.run(&[&["run", "call.toml", "--repeat", "2", "--records", "all"], &set[..]].concat());
+    let lines: Vec<&str> = seen.succeeds().out.lines().collect();
+    assert!(lines.len() <= 60, "{} lines for 120 cells", lines.len());
+    let place = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap();
+    assert!(place("call over 60 combinations of") < place("outcome"), "the answer stands first");
+    let run = bench.only_run();
+    let summary = read_json(&run.join("summary.json"));
+    let comparisons = summary["comparisons"].as_array().unwrap();
+    assert_eq!(comparisons.len(), 60);
+    for comparison in comparisons {
+        let keys: Vec<&String> = comparison["sweep"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["path.up.delay", "path.up.loss"], "the other swept keys");
+        assert_eq!((&comparison["flow"], comparison["cells"].as_array().unwrap().len()), (&"call".into(), 2));
+    }
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    bench.run(&["report", run.to_str().unwrap(), "--figures", "figures"]).succeeds();
+    assert_eq!(fs::read_to_string(run.join("report.html")).unwrap(), page);
+    let files = names(&bench.path("figures"));
+    for file in ["sweep-call.svg", "heat-winner-call.svg", "first-ccdf-rtt.svg", "last-goodput.svg"] {
+        assert!(files.contains(&file.to_owned()), "{file} is not among {files:?}");
+    }
+    let refused = bench.run(&["report", run.to_str().unwrap(), run.to_str().unwrap(), "--figures", "f"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+}
+
+#[test]
 fn several_runs_are_laid_side_by_side_on_one_page() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);

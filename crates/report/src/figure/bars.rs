@@ -1,8 +1,6 @@
 //! Runs of consecutive missing messages: how many of each length.
 
-use maud::html;
-
-use super::{Entry, Figure, colour, legend};
+use super::{Entry, Figure, colour};
 use crate::number::list;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
@@ -29,19 +27,20 @@ pub(crate) fn loss_runs(selection: &Selection<Series<'_>>) -> Option<Figure> {
     if !names.is_empty() {
         caption.push_str(&format!(" Nothing is missing: {}.", list(&names)));
     }
+    let id = format!("{}loss-runs", selection.id);
     let title = "Runs of missing messages".to_owned();
     if lossy.is_empty() {
-        return Some(Figure { title, legend: html! {}, svg: None, caption });
+        return Some(Figure { id, title, legend: Vec::new(), svg: None, caption });
     }
     let counts: Vec<Vec<u64>> = lossy.iter().map(|series| binned(&series.flow.loss_runs)).collect();
-    let entries = lossy.iter().map(|series| {
-        Entry::line(&series.label, format!("stroke:{};stroke-width:9", colour(series.display)))
-    });
-    let legend = legend(entries);
+    let entries = lossy
+        .iter()
+        .map(|series| Entry::line(&series.label, format!("stroke:{};stroke-width:9", colour(series.look))));
+    let legend = entries.collect();
     let described: Vec<&str> = lossy.iter().map(|series| series.label.as_str()).collect();
     let description = format!("Bars: how many runs of each length for {}.", described.join(", "));
-    let svg = draw(&lossy, &counts).finish("loss-runs", "Runs of missing messages", &description);
-    Some(Figure { title, legend, svg: Some(svg), caption })
+    let svg = draw(&lossy, &counts).finish(&id, "Runs of missing messages", &description);
+    Some(Figure { id, title, legend, svg: Some(svg), caption })
 }
 
 /// Counts by length, those past `MAX_LENGTH` together.
@@ -78,8 +77,8 @@ fn draw(lossy: &[&Series<'_>], counts: &[Vec<u64>]) -> Svg {
             let middle = panel.x.at(length as f64 + 1.0);
             let left = middle + (index as f64 - lossy.len() as f64 / 2.0) * width;
             let top = panel.y.at(*count as f64).min(bottom - 1.5);
-            let style = format!("fill:{}", colour(series.display));
-            svg.rect("bar", &style, (left, top), (width - 1.0, bottom - top));
+            let style = format!("fill:{}", colour(series.look));
+            svg.rect("bar", &style, &series.label, (left, top), (width - 1.0, bottom - top));
         }
     }
     svg
@@ -103,7 +102,7 @@ mod tests {
                 losses: Vec::new(),
                 loss_runs: vec![most],
             };
-            let series = Series { label: "UDP".to_owned(), display: display("udp"), flow: &flow };
+            let series = Series { label: "UDP".to_owned(), look: display("udp").into(), flow: &flow };
             let svg = draw(&[&series], &[vec![most]]).finish("id", "title", "description").into_string();
             assert!(!svg.contains(".5</text>"), "{most}: {svg}");
         }

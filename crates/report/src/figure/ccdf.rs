@@ -1,6 +1,6 @@
 //! The complementary distribution of delay with a log tail: how many messages came later than x, or never.
 
-use super::{Entry, Figure, Sample, colour, extent, left_out, legend, marker, stroke};
+use super::{Entry, Figure, Sample, colour, extent, left_out, marker, stroke};
 use crate::plot::label::place;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, round_down, tick_label};
@@ -32,21 +32,27 @@ pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Optio
     let limit = limit_ms(round_trip);
     panel.upwards(&mut svg, limit, &format!("{} ms", tick_label(limit)));
     let lines: Vec<Vec<(f64, f64)>> = drawn.iter().map(|series| corners(series, &panel)).collect();
+    let x_name = if round_trip { "round trip" } else { "one way" };
+    svg.open_panel(&panel, "distribution", (x_name, "ms"), ("later than that", "%"));
+    svg.open_data();
     for (series, line) in drawn.iter().zip(&lines) {
-        svg.path("series", &stroke(series.display), &steps(line));
+        svg.data("series", &stroke(series.look), &series.label, &steps(line));
         for level in MARKED {
             let Some(point) = series.flow.ccdf.iter().find(|point| point.1 <= level) else { continue };
             let (x, y) = panel.at(*point);
-            svg.path(
+            svg.data(
                 "mark",
-                &format!("fill:{}", colour(series.display)),
-                &marker(series.display.marker, x, y),
+                &format!("fill:{}", colour(series.look)),
+                &series.label,
+                &marker(series.look.marker(), x, y),
             );
         }
     }
+    svg.close();
+    svg.close();
     let names: Vec<&str> = drawn.iter().map(|series| series.label.as_str()).collect();
     for name in place(&lines, &names, &panel) {
-        let style = format!("fill:{}", colour(drawn[name.line].display));
+        let style = format!("fill:{}", colour(drawn[name.line].look));
         svg.text("name halo", &style, name.at, Anchor::Start, names[name.line]);
     }
     let kind = if round_trip { "Round trip" } else { "One-way" };
@@ -60,13 +66,13 @@ pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Optio
         left_out(selection.left_out, "lines")
     );
     let entries = drawn.iter().map(|series| Entry {
-        name: &series.label,
-        samples: vec![Sample { style: stroke(series.display), marked: Some(series.display) }],
+        name: series.label.clone(),
+        samples: vec![Sample { style: stroke(series.look), marked: Some(series.look) }],
     });
-    let legend = legend(entries);
-    let id = if round_trip { "ccdf-rtt" } else { "ccdf-owd" };
-    let svg = svg.finish(id, "Delay distribution", &description);
-    Some(Figure { title, legend, svg: Some(svg), caption })
+    let legend = entries.collect();
+    let id = format!("{}{}", selection.id, if round_trip { "ccdf-rtt" } else { "ccdf-owd" });
+    let svg = svg.finish(&id, "Delay distribution", &description);
+    Some(Figure { id, title, legend, svg: Some(svg), caption })
 }
 
 fn panel(drawn: &[&Series<'_>]) -> Panel {
@@ -102,12 +108,13 @@ fn steps(line: &[(f64, f64)]) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::select::flows;
 
     #[test]
     fn loss_stays_as_a_floor_and_a_lossless_line_falls_to_the_bottom() {
         let (summary, figures) = (fixture::summary(1), fixture::figures());
-        let selection = flows(&summary, &figures, "call", true);
+        let drawn =
+            crate::select::Drawn { summary: &summary, figures: &figures, cells: None, flow: "call", id: "" };
+        let selection = drawn.flows(true);
         let drawn: Vec<&Series<'_>> = selection.shown.iter().collect();
         let panel = panel(&drawn);
         let end = |index: usize| *corners(drawn[index], &panel).last().unwrap();
@@ -119,6 +126,6 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_makes_no_figure() {
-        assert!(ccdf(&Selection { shown: Vec::new(), left_out: 0 }, true).is_none());
+        assert!(ccdf(&Selection { shown: Vec::new(), left_out: 0, id: "" }, true).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Delay over time, one panel a series under one another, all with one vertical scale; missing messages as
 //! ticks.
 
-use super::{Entry, Figure, colour, extent, left_out, legend, shared};
+use super::{Entry, Figure, colour, extent, left_out, shared};
 use crate::plot::panel::{BOTTOM, LEFT, LIMIT_STYLE, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg, unit};
@@ -44,7 +44,9 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
         panel.horizontal_axis(&mut svg, 8, last.then_some("time since the start, s"));
         panel.across(&mut svg, limit);
         limit_shown |= panel.y.holds(limit);
+        svg.open_panel(&panel, "time", ("time", "s"), ("delay", "ms"));
         points(&mut svg, series, &panel);
+        svg.close();
     }
     svg.text_upwards(
         "title",
@@ -68,22 +70,34 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
     let any_lost = drawn.iter().any(|series| !series.flow.losses.is_empty());
     let lost = any_lost.then(|| Entry::line("missing message", ticks));
     let limit = limit_shown.then(|| Entry::line(&limit, LIMIT_STYLE));
-    let id = if round_trip { "delay-rtt" } else { "delay-owd" };
+    let dots = |series: &&Series<'_>| {
+        Entry::line(
+            &series.label,
+            format!(
+                "stroke:{};stroke-width:4;stroke-dasharray:.1 6;stroke-linecap:round",
+                colour(series.look)
+            ),
+        )
+    };
+    let entries = drawn.iter().map(dots);
+    let id = format!("{}{}", selection.id, if round_trip { "delay-rtt" } else { "delay-owd" });
     Some(Figure {
         title: format!("{kind} delay over time"),
-        legend: legend(lost.into_iter().chain(limit)),
-        svg: Some(svg.finish(id, "Delay over time", &description)),
+        legend: entries.chain(lost).chain(limit).collect(),
+        svg: Some(svg.finish(&id, "Delay over time", &description)),
         caption,
+        id,
     })
 }
 
 fn points(svg: &mut Svg, series: &Series<'_>, panel: &Panel) {
+    svg.open_data();
     let mut dots = PathData::default();
     for point in &series.flow.delay {
         let (x, y) = panel.at(*point);
         dots.dot(x, y);
     }
-    svg.path("dots", &format!("stroke:{}", colour(series.display)), &dots.finish());
+    svg.data("dots", &format!("stroke:{}", colour(series.look)), &series.label, &dots.finish());
     let mut ticks = String::new();
     let mut last = f64::NEG_INFINITY;
     for lost in &series.flow.losses {
@@ -95,8 +109,9 @@ fn points(svg: &mut Svg, series: &Series<'_>, panel: &Panel) {
         }
     }
     if !ticks.is_empty() {
-        svg.path("lost", "", &ticks);
+        svg.data("lost", "", &series.label, &ticks);
     }
-    let style = format!("fill:{}", colour(series.display));
+    svg.close();
+    let style = format!("fill:{}", colour(series.look));
     svg.text("name", &style, (LEFT, panel.top - 7.0), Anchor::Start, &series.label);
 }

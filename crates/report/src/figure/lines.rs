@@ -1,9 +1,9 @@
-//! Queueing delay, cwnd and send buffer over time: one panel a cell under one another, all with one vertical
+//! Goodput, queueing delay, cwnd and send buffer over time: one panel a cell under one another, all with one vertical
 //! scale.
 
 use talkpath_measure::figures::StepLine;
 
-use super::{Entry, Figure, Sample, extent, left_out, legend, shared, stroke};
+use super::{Entry, Figure, Sample, extent, left_out, shared, stroke};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg};
@@ -18,6 +18,7 @@ const MAX_LINES: usize = 4;
 /// What is drawn over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
+    Goodput,
     Queue,
     Cwnd,
     SendBuffer,
@@ -27,6 +28,7 @@ impl LineKind {
     /// The kind's name in a [`StepLine`].
     fn name(self) -> &'static str {
         match self {
+            Self::Goodput => "goodput",
             Self::Queue => "queue_delay",
             Self::Cwnd => "cwnd",
             Self::SendBuffer => "send_buffer",
@@ -35,6 +37,7 @@ impl LineKind {
 
     fn title(self) -> &'static str {
         match self {
+            Self::Goodput => "Goodput over time",
             Self::Queue => "Queues over time",
             Self::Cwnd => "Congestion windows over time",
             Self::SendBuffer => "Send buffers over time",
@@ -43,14 +46,26 @@ impl LineKind {
 
     fn axis(self) -> &'static str {
         match self {
+            Self::Goodput => "goodput, Mb/s",
             Self::Queue => "delay in the queue, ms",
             Self::Cwnd => "cwnd, packets",
             Self::SendBuffer => "send buffer, kB",
         }
     }
 
+    /// Name and unit of a value under the pointer.
+    fn reading(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Goodput => ("goodput", "Mb/s"),
+            Self::Queue => ("queue", "ms"),
+            Self::Cwnd => ("cwnd", "packets"),
+            Self::SendBuffer => ("send buffer", "kB"),
+        }
+    }
+
     fn scale(self) -> f64 {
         match self {
+            Self::Goodput => 1e-6,
             Self::Queue | Self::Cwnd => 1.0,
             Self::SendBuffer => 1e-3,
         }
@@ -58,6 +73,10 @@ impl LineKind {
 
     fn caption(self) -> &'static str {
         match self {
+            Self::Goodput => {
+                "Payload that each flow delivered to the application, as the mean over each hundredth of the time. A message \
+                 that fills more than a packet counts evenly over the time since the one before it."
+            }
             Self::Queue => {
                 "How long each packet waited at a link when it went into service. Where flows have queues of their own, the \
                             line goes between those of a call and those of a transfer."
@@ -98,19 +117,24 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         };
         panel.vertical_axis(&mut svg, 3, tick_label);
         panel.horizontal_axis(&mut svg, 8, (index + 1 == drawn.len()).then_some("time since the start, s"));
+        svg.open_panel(&panel, "time", ("time", "s"), kind.reading());
+        svg.open_data();
         for line in cell.lines(kind) {
             let Some(at) = entities.iter().position(|name| *name == line.entity) else { continue };
-            svg.path("state", &style(at, &line.entity, flow, cell), &steps(line, &panel, kind.scale()));
+            let (style, steps) = (style(at, &line.entity, flow, cell), steps(line, &panel, kind.scale()));
+            svg.data("state", &style, &line.entity, &steps);
         }
-        let style = format!("fill:{}", super::colour(cell.display));
+        svg.close();
+        svg.close();
+        let style = format!("fill:{}", super::colour(cell.look));
         svg.text("name", &style, (LEFT, panel.top - 7.0), Anchor::Start, &cell.label);
     }
     svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), kind.axis());
     let entries = entities.iter().enumerate().map(|(at, name)| match is_drawn(name, flow) {
-        true => Entry { name, samples: main_samples(&drawn, kind, name) },
+        true => Entry { name: (*name).to_owned(), samples: main_samples(&drawn, kind, name) },
         false => Entry::line(name, neutral(at)),
     });
-    let legend = legend(entries);
+    let legend = entries.collect();
     let description = format!("{} for {}.", kind.title(), entities.join(", "));
     let caption = format!(
         "{}{}{}{}",
@@ -119,8 +143,9 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         left_out(more, "lines of each panel"),
         left_out(selection.left_out, "panels")
     );
-    let svg = svg.finish(kind.name(), kind.title(), &description);
-    Some(Figure { title: kind.title().to_owned(), legend, svg: Some(svg), caption })
+    let id = format!("{}{}", selection.id, kind.name());
+    let svg = svg.finish(&id, kind.title(), &description);
+    Some(Figure { id, title: kind.title().to_owned(), legend, svg: Some(svg), caption })
 }
 
 impl<'a> CellSeries<'a> {
@@ -145,7 +170,7 @@ fn entities<'a>(drawn: &[&CellSeries<'a>], kind: LineKind) -> (Vec<&'a str>, usi
 /// The compared flow's line in each panel that has one, each style once.
 fn main_samples(drawn: &[&CellSeries<'_>], kind: LineKind, entity: &str) -> Vec<Sample> {
     let with = drawn.iter().filter(|cell| cell.lines(kind).any(|line| line.entity == entity));
-    let mut styles: Vec<String> = with.map(|cell| stroke(cell.display)).collect();
+    let mut styles: Vec<String> = with.map(|cell| stroke(cell.look)).collect();
     styles.dedup();
     styles.into_iter().map(|style| Sample { style, marked: None }).collect()
 }
@@ -153,7 +178,7 @@ fn main_samples(drawn: &[&CellSeries<'_>], kind: LineKind, entity: &str) -> Vec<
 /// The compared flow wears its transport's colour; what is beside it and links are grey, distinguished by
 /// dashes.
 fn style(at: usize, entity: &str, flow: &str, cell: &CellSeries<'_>) -> String {
-    if is_drawn(entity, flow) { stroke(cell.display) } else { neutral(at) }
+    if is_drawn(entity, flow) { stroke(cell.look) } else { neutral(at) }
 }
 
 fn neutral(at: usize) -> String {

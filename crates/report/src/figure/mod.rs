@@ -3,24 +3,30 @@
 mod bars;
 mod ccdf;
 mod delay;
+mod heat;
 mod lines;
+mod sweep;
 
 use maud::{Markup, html};
 
-use crate::display::{Display, Marker};
+use crate::display::{Look, Marker};
 use crate::plot::svg::unit;
 
 pub(crate) use bars::loss_runs;
 pub(crate) use ccdf::ccdf;
 pub(crate) use delay::delay_over_time;
+pub(crate) use heat::{Heat, heat_map};
 pub(crate) use lines::{LineKind, over_time};
+pub(crate) use sweep::sweep_lines;
 
 /// A figure ready for the page.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
+    /// Unique on the page, and the name of its file.
+    pub id: String,
     pub title: String,
     /// Empty if the figure needs none.
-    pub legend: Markup,
+    pub legend: Vec<Entry>,
     /// `None` if there is nothing to draw, and the caption says why.
     pub svg: Option<Markup>,
     /// What it shows and how it is defined; plain text.
@@ -31,67 +37,125 @@ impl Figure {
     /// The figure as HTML.
     pub(crate) fn html(&self) -> Markup {
         html! {
-            figure {
+            figure id={ "figure-" (self.id) } {
                 h3 { (self.title) }
-                (self.legend)
-                @if let Some(svg) = &self.svg {
-                    div class="scroll plot" tabindex="0" { (svg) }
-                }
+                @if !self.legend.is_empty() { (legend(&self.legend)) }
+                @if let Some(svg) = &self.svg { div class="plot" { (svg) } }
                 figcaption { (self.caption) }
             }
         }
     }
 }
 
+impl Figure {
+    /// The figure as a file of its own on light ground, with its legend; `None` if there is nothing to draw.
+    /// The page's module saves the same (`save` in page.js).
+    pub(crate) fn file(&self, style: &str) -> Option<String> {
+        let svg = self.svg.as_ref()?.0.strip_prefix("<svg ")?;
+        let (attributes, body) = svg.split_once('>')?;
+        let size = attributes.split_once("viewBox=\"0 0 ")?.1.split_once('"')?.0;
+        let (width, height) = size.split_once(' ')?;
+        let (legend, extra) = self.legend_rows();
+        let tall = height.parse::<f64>().ok()? + extra;
+        let (view, whole) = (
+            format!("viewBox=\"0 0 {size}\""),
+            format!("viewBox=\"0 {} {width} {}\"", unit(-extra), unit(tall)),
+        );
+        let attributes = attributes.replacen(&view, &whole, 1);
+        let ground = html! { rect x="0" y=(unit(-extra)) width=(width) height=(unit(tall)) style="fill:var(--page)" {} };
+        Some(format!(
+            "<svg class=\"plot\" width=\"{width}\" height=\"{}\" {attributes}><style>{style}</style>{}<g transform=\"translate(0 {})\">{}</g>{body}\n",
+            unit(tall),
+            ground.0,
+            unit(-extra),
+            legend.0
+        ))
+    }
+
+    /// The legend in rows, and their height.
+    fn legend_rows(&self) -> (Markup, f64) {
+        let (mut x, mut row, mut body) = (LEGEND_LEFT, 0.0, html! {});
+        for entry in &self.legend {
+            let text = 7.2 * entry.name.chars().count() as f64;
+            let wide = SAMPLE * entry.samples.len() as f64 + text;
+            if x > LEGEND_LEFT && x + wide > LEGEND_RIGHT {
+                (x, row) = (LEGEND_LEFT, row + 1.0);
+            }
+            for sample in &entry.samples {
+                let place = format!("translate({} {})", unit(x), unit(4.0 + row * LEGEND_ROW));
+                body.0.push_str(&html! { g transform=(place) { (sample.lines()) } }.0);
+                x += SAMPLE;
+            }
+            let (at, base) = (unit(x), unit(15.0 + row * LEGEND_ROW));
+            body.0.push_str(&html! { text x=(at) y=(base) { (entry.name) } }.0);
+            x += text + 20.0;
+        }
+        let height = if self.legend.is_empty() { 0.0 } else { (row + 1.0) * LEGEND_ROW + 6.0 };
+        (body, height)
+    }
+}
+
+/// Where a row of a file's legend begins and ends, the width of a sample, and a row's height.
+const LEGEND_LEFT: f64 = 72.0;
+const LEGEND_RIGHT: f64 = 750.0;
+const SAMPLE: f64 = 34.0;
+const LEGEND_ROW: f64 = 20.0;
+
 /// The CSS variable of a transport's colour.
-pub(crate) fn colour(display: &Display) -> String {
-    format!("var(--t-{})", display.kind)
+pub(crate) fn colour(look: Look) -> String {
+    format!("var(--t-{})", look.display.kind)
 }
 
 /// A line's `style`: its colour and dash.
-pub(crate) fn stroke(display: &Display) -> String {
-    format!("stroke:{};stroke-dasharray:{}", colour(display), display.dash)
+pub(crate) fn stroke(look: Look) -> String {
+    format!("stroke:{};stroke-dasharray:{}", colour(look), look.dash())
 }
 
 /// One name in a legend, with a sample for each way in which it is drawn.
-pub(crate) struct Entry<'a> {
-    pub name: &'a str,
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub name: String,
     pub samples: Vec<Sample>,
 }
 
 /// A line in a legend, and the marker on it.
+#[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub style: String,
-    pub marked: Option<&'static Display>,
+    pub marked: Option<Look>,
 }
 
-impl<'a> Entry<'a> {
+impl Entry {
     /// A line of one style without a marker.
-    pub(crate) fn line(name: &'a str, style: impl Into<String>) -> Self {
-        Self { name, samples: vec![Sample { style: style.into(), marked: None }] }
+    pub(crate) fn line(name: &str, style: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), samples: vec![Sample { style: style.into(), marked: None }] }
     }
 }
 
 impl Sample {
     fn html(&self) -> Markup {
         html! {
-            svg class="sample" viewBox="0 0 28 14" aria-hidden="true" {
-                path class="series" style=(self.style) d="M1 7H27" {}
-                @if let Some(display) = self.marked {
-                    @let style = format!("fill:{}", colour(display));
-                    path class="mark" style=(style) d=(marker(display.marker, 14.0, 7.0)) {}
-                }
+            svg class="sample" viewBox="0 0 28 14" aria-hidden="true" { (self.lines()) }
+        }
+    }
+
+    fn lines(&self) -> Markup {
+        html! {
+            path class="series" style=(self.style) d="M1 7H27" {}
+            @if let Some(look) = self.marked {
+                @let style = format!("fill:{}", colour(look));
+                path class="mark" style=(style) d=(marker(look.marker(), 14.0, 7.0)) {}
             }
         }
     }
 }
 
 /// Names with samples of their lines; what the page shows above a figure.
-pub(crate) fn legend<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Markup {
+fn legend(entries: &[Entry]) -> Markup {
     html! {
         ul.legend {
             @for entry in entries {
-                li {
+                li data-name=(entry.name) {
                     @for sample in &entry.samples { (sample.html()) }
                     " " (entry.name)
                 }
@@ -110,6 +174,11 @@ pub(crate) fn marker(marker: Marker, x: f64, y: f64) -> String {
         Marker::Diamond => format!("M{}l5 5l-5 5l-5 -5Z", at(0.0, -5.0)),
         Marker::Cross => format!("M{}h3v-3h3v3h3v3h-3v3h-3v-3h-3Z", at(-4.5, -1.5)),
     }
+}
+
+/// A name as a part of an id: its letters and digits.
+pub(crate) fn word(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
 /// What to know of panels under one another.

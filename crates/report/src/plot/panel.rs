@@ -6,7 +6,7 @@ use super::svg::{Anchor, Svg};
 /// Width of every figure in SVG units; the page shows it at up to this many pixels.
 pub(crate) const WIDTH: f64 = 760.0;
 /// Room left of a panel for tick labels and the axis title.
-pub(crate) const LEFT: f64 = 64.0;
+pub(crate) const LEFT: f64 = 72.0;
 /// Room right of a panel for the half of the last tick's label.
 pub(crate) const RIGHT: f64 = 18.0;
 /// Room under the last panel for tick labels and the axis title.
@@ -44,9 +44,9 @@ impl Panel {
         svg.line("axis", (LEFT, self.bottom), (WIDTH - RIGHT, self.bottom));
         for tick in self.x.ticks(ticks) {
             let x = self.x.at(tick);
-            svg.line("axis", (x, self.bottom), (x, self.bottom + 4.0));
+            svg.line("axis xt", (x, self.bottom), (x, self.bottom + 4.0));
             if title.is_some() {
-                svg.text("tick", "", (x, self.bottom + 18.0), Anchor::Middle, &tick_label(tick));
+                svg.text("tick xt", "", (x, self.bottom + 18.0), Anchor::Middle, &tick_label(tick));
             }
         }
         if let Some(title) = title {

@@ -64,6 +64,15 @@ impl Scale {
         }
     }
 
+    /// Kind, domain and range, for the page's module.
+    pub(crate) fn written(&self) -> String {
+        let kind = match self.kind {
+            Kind::Linear => "linear",
+            Kind::Log => "log",
+        };
+        format!("{kind} {} {} {} {}", self.domain.0, self.domain.1, self.range.0, self.range.1)
+    }
+
     /// Whether `value` lies within the domain.
     pub(crate) fn holds(&self, value: f64) -> bool {
         value >= self.domain.0 && value <= self.domain.1

@@ -4,6 +4,8 @@ use core::fmt::Write as _;
 
 use maud::{Markup, html};
 
+use super::panel::Panel;
+
 /// An SVG under construction, in units that are pixels at the page's full width.
 #[derive(Debug)]
 pub(crate) struct Svg {
@@ -35,11 +37,18 @@ impl Svg {
         self.path(class, "", &format!("M{} {}L{} {}", unit(x1), unit(y1), unit(x2), unit(y2)));
     }
 
-    /// A rectangle.
-    pub(crate) fn rect(&mut self, class: &str, style: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+    /// A rectangle of the series `name`.
+    pub(crate) fn rect(
+        &mut self,
+        class: &str,
+        style: &str,
+        name: &str,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+    ) {
         let [x, y, width, height] = [x, y, width, height].map(unit);
         self.push(&html! {
-            rect class=(class) style=[given(style)] x=(x) y=(y) width=(width) height=(height) {}
+            rect class=(class) style=[given(style)] data-name=(name) x=(x) y=(y) width=(width) height=(height) {}
         });
     }
 
@@ -49,6 +58,59 @@ impl Svg {
         self.push(&html! {
             text class=(class) style=[given(style)] x=(x) y=(y) text-anchor=(anchor) { (text) }
         });
+    }
+
+    /// A cell of a heat map: a rectangle with a text in its middle, and what it stands for in full.
+    pub(crate) fn cell(
+        &mut self,
+        style: &str,
+        ((x, y), (width, height)): ((f64, f64), (f64, f64)),
+        size: f64,
+        text: &str,
+        title: &str,
+    ) {
+        let font = format!("font-size:{}px", unit(size));
+        let (middle, base) = (unit(x + width / 2.0), unit(y + height / 2.0 + size * 0.35));
+        let [x, y, width, height] = [x, y, width, height].map(unit);
+        self.push(&html! {
+            g class="cell" {
+                title { (title) }
+                rect style=(style) x=(x) y=(y) width=(width) height=(height) {}
+                text style=(font) x=(middle) y=(base) text-anchor="middle" { (text) }
+            }
+        });
+    }
+
+    /// Begins a panel: what is drawn until [`Self::close`] has its scales. `x` and `y` name the values and
+    /// their units, for the readings under a pointer.
+    pub(crate) fn open_panel(&mut self, panel: &Panel, kind: &str, x: (&str, &str), y: (&str, &str)) {
+        let (x_scale, y_scale) = (panel.x.written(), panel.y.written());
+        let place = format!("{} {}", unit(panel.top), unit(panel.bottom));
+        let open = html! {
+            g class="panel" data-kind=(kind) data-x=(x_scale) data-y=(y_scale) data-place=(place)
+                data-x-name=(x.0) data-x-unit=(x.1) data-y-name=(y.0) data-y-unit=(y.1) {}
+        };
+        self.begin(&open);
+    }
+
+    /// Begins the part of a panel that moves when the panel is enlarged.
+    pub(crate) fn open_data(&mut self) {
+        self.begin(&html! { g class="data" {} });
+    }
+
+    fn begin(&mut self, element: &Markup) {
+        let open = element.0.strip_suffix("</g>").unwrap_or(&element.0);
+        self.body.0.push_str(open);
+    }
+
+    /// Ends what [`Self::open_panel`] or [`Self::open_data`] began.
+    pub(crate) fn close(&mut self) {
+        self.body.0.push_str("</g>");
+    }
+
+    /// A path that belongs to the series `name`.
+    pub(crate) fn data(&mut self, class: &str, style: &str, name: &str, d: &str) {
+        self.push(&html! { path class=(class) style=[given(style)] data-name=(name) d=(d) {} });
     }
 
     /// Text that reads upwards, centred on the point.

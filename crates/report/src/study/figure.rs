@@ -1,9 +1,8 @@
 //! A publication's figures from the outcome's data: steps over time, loss runs over time, medians over cells.
 
-use maud::html;
 use talkpath_study::{FigureOutcome, FigurePoint};
 
-use crate::figure::{Entry, Figure, extent, legend};
+use crate::figure::{Entry, Figure, extent, word};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{PathData, Svg, unit};
@@ -69,14 +68,12 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
     }
     let title = format!("Figure {}: {}", figure.number, figure.title);
     let entries = names.iter().enumerate().map(|(at, name)| Entry::line(name, STYLES[at % STYLES.len()]));
-    let legend = if names.len() > 1 {
-        legend(entries)
-    } else {
-        html! {}
-    };
+    let legend = if names.len() > 1 { entries.collect() } else { Vec::new() };
+    let id = word(&figure.number);
     let description = format!("{} against {}.", figure.y_title, figure.x_title);
     Figure {
-        svg: Some(svg.finish(&format!("figure-{}", figure.number), &title, &description)),
+        svg: Some(svg.finish(&format!("svg-{id}"), &title, &description)),
+        id,
         title,
         legend,
         caption: caption(figure).to_owned(),

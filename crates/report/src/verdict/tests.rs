@@ -1,3 +1,4 @@
+use crate::view::conditions;
 use talkpath_measure::summary::{CallSummary, FlowSummary};
 
 use super::*;

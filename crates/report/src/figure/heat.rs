@@ -1,0 +1,220 @@
+//! Heat maps over two swept parameters: who is best at each combination, and how good the best is. Each
+//! combination is a cell with its text, so that nothing hangs on colour alone.
+
+use talkpath_measure::summary::JudgedBy;
+
+use super::sweep::{along, axis_title};
+use super::{Entry, Figure, Sample, colour};
+use crate::display::Look;
+use crate::number::{count, list};
+use crate::plot::panel::{RIGHT, WIDTH};
+use crate::plot::svg::{Anchor, Svg};
+use crate::sweep::{Combination, Outcome, Sweep};
+use crate::verdict::written;
+use crate::view::TransportView;
+
+/// Room left of the cells for the values of the vertical axis.
+const LEFT: f64 = 96.0;
+const TOP: f64 = 26.0;
+const ROW: f64 = 26.0;
+/// Room under the cells for the values of the horizontal axis and its title.
+const FOOT: f64 = 46.0;
+/// Maps under one another, one for each combination of further keys; chosen.
+const MAX_MAPS: usize = 6;
+
+/// What a map shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heat {
+    Winner,
+    Figure,
+}
+
+/// The figure; `None` if fewer than two parameters are swept, if several runs
+/// stand side by side, or for the winner if nothing is compared.
+pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
+    let (x, mut others) = along(sweep)?;
+    let y = *others.iter().max_by_key(|&&at| sweep.axes[at].values.len())?;
+    if !sweep.has_answers() || heat == Heat::Winner && !sweep.is_compared() {
+        return None;
+    }
+    others.retain(|at| *at != y);
+    let (maps, left_out) = maps(sweep, &others);
+    let (columns, rows) = (sweep.axes[x].values.len(), sweep.axes[y].values.len());
+    let height = rows as f64 * ROW;
+    let mut svg = Svg::new(WIDTH, (TOP + height + FOOT) * maps.len() as f64);
+    for (index, (name, members)) in maps.iter().enumerate() {
+        let top = TOP + index as f64 * (TOP + height + FOOT);
+        if !name.is_empty() {
+            svg.text("name", "", (LEFT, top - 9.0), Anchor::Start, name);
+        }
+        axes(&mut svg, sweep, (x, y), top);
+        for it in members {
+            let width = (WIDTH - RIGHT - LEFT) / columns as f64;
+            let corner = (LEFT + it.at[x] as f64 * width, top + (rows - 1 - it.at[y]) as f64 * ROW);
+            cell(&mut svg, sweep, it, heat, corner, width);
+        }
+    }
+    let word = match sweep.by {
+        JudgedBy::Mos => "MOS",
+        JudgedBy::InTime => "share in time",
+        JudgedBy::Goodput => "goodput",
+    };
+    let (title, kind) = match heat {
+        Heat::Winner => (format!("Which transport is best for {}", sweep.flow), "winner"),
+        Heat::Figure if sweep.is_compared() => {
+            (format!("How good the best transport is for {}: {word}", sweep.flow), "figure")
+        }
+        Heat::Figure => (format!("How good it is for {}: {word}", sweep.flow), "figure"),
+    };
+    let id = format!("heat-{kind}-{}", super::word(sweep.flow));
+    let description = format!(
+        "A cell for each of the {} combinations of {} and {}.",
+        sweep.combinations.len(),
+        sweep.axes[x].key,
+        sweep.axes[y].key
+    );
+    let caption = match heat {
+        Heat::Winner => {
+            "A full colour: one is best. A faint one: the named serve alike. \"?\": the repetitions do not decide. \"no\": nothing \
+             is usable."
+        }
+        Heat::Figure => {
+            "Means over the repetitions; the better, the stronger the colour. In brackets: below what is usable."
+        }
+    };
+    Some(Figure {
+        legend: if heat == Heat::Winner { legend(sweep) } else { Vec::new() },
+        svg: Some(svg.finish(&id, &title, &description)),
+        caption: format!("{caption}{left_out}"),
+        id,
+        title,
+    })
+}
+
+/// One map for each combination of the other axes, and how many are not drawn.
+fn maps<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<(String, Vec<&'s Combination<'s>>)>, String) {
+    let mut maps: Vec<(String, Vec<&Combination<'_>>)> = Vec::new();
+    for it in &sweep.combinations {
+        let parts = others
+            .iter()
+            .map(|&axis| format!("{} = {}", sweep.axes[axis].key, sweep.axes[axis].label(it.at[axis])));
+        let name = parts.collect::<Vec<_>>().join(", ");
+        match maps.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(it),
+            None => maps.push((name, vec![it])),
+        }
+    }
+    let all = maps.len();
+    let hidden: usize = maps.iter().skip(MAX_MAPS).map(|(_, members)| members.len()).sum();
+    maps.truncate(MAX_MAPS);
+    let left_out = match hidden {
+        0 => String::new(),
+        hidden => {
+            let keys: Vec<String> = others.iter().map(|axis| sweep.axes[*axis].key.clone()).collect();
+            format!(
+                " Drawn for the first {MAX_MAPS} of {} values of {}; the other {} combinations are in the table below.",
+                count(all as u64),
+                list(&keys),
+                count(hidden as u64)
+            )
+        }
+    };
+    (maps, left_out)
+}
+
+/// The values beside the rows and under the columns.
+fn axes(svg: &mut Svg, sweep: &Sweep<'_>, (x, y): (usize, usize), top: f64) {
+    let (columns, rows) = (sweep.axes[x].values.len(), sweep.axes[y].values.len());
+    let (width, bottom) = ((WIDTH - RIGHT - LEFT) / columns as f64, top + rows as f64 * ROW);
+    let every = |room: f64, axis: usize| {
+        let longest =
+            (0..sweep.axes[axis].values.len()).map(|at| sweep.axes[axis].label(at).chars().count()).max();
+        ((7.2 * longest.unwrap_or(1) as f64 + 4.0) / room).ceil().max(1.0) as usize
+    };
+    let step = every(width, x);
+    for at in (0..columns).step_by(step) {
+        let middle = LEFT + (at as f64 + 0.5) * width;
+        svg.text("tick", "", (middle, bottom + 17.0), Anchor::Middle, &sweep.axes[x].label(at));
+    }
+    for at in 0..rows {
+        let middle = top + (rows - 1 - at) as f64 * ROW + ROW / 2.0 + 4.0;
+        svg.text("tick", "", (LEFT - 7.0, middle), Anchor::End, &sweep.axes[y].label(at));
+    }
+    svg.text("title", "", (LEFT, bottom + 37.0), Anchor::Start, &sweep.axes[x].key);
+    svg.text_upwards("title", (13.0, f64::midpoint(top, bottom)), &sweep.axes[y].key);
+}
+
+fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, y): (f64, f64), width: f64) {
+    let (text, style) = match heat {
+        Heat::Winner => winner(sweep, it),
+        Heat::Figure => figure(sweep, it),
+    };
+    let values =
+        sweep.axes.iter().zip(&it.at).map(|(axis, at)| format!("{} = {}", axis.key, axis.label(*at)));
+    let figure = it.best().map_or_else(String::new, |best| {
+        format!(", {} {}", axis_title(sweep.by), written(sweep.by).number(best))
+    });
+    let name =
+        it.verdict.map_or_else(String::new, |verdict| format!(" {}, {}", verdict.short, it.outcome().word()));
+    let title = format!("{}:{name}{figure}", values.collect::<Vec<_>>().join(", "));
+    // A character is about 0.6 of the font's size wide.
+    let size = ((width - 3.0) / (0.6 * text.chars().count().max(2) as f64)).clamp(4.0, 12.0);
+    svg.cell(&style, ((x, y), (width - 1.0, ROW - 1.0)), size, &text, &title);
+}
+
+/// Who is best, in a few letters.
+fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
+    let leader = it.leader(&sweep.series).map(|at| colour(sweep.looks[at]));
+    let leader = leader.unwrap_or_else(|| "var(--soft)".to_owned());
+    let names: Vec<String> =
+        it.verdict.map(|verdict| verdict.named.iter().map(|name| code(name)).collect()).unwrap_or_default();
+    let all = || match &names[..] {
+        [first, _, _, ..] => format!("{first}+{}", names.len() - 1),
+        few => few.join("/"),
+    };
+    match it.outcome() {
+        Outcome::Distinct(_) => (all(), format!("fill:{leader};fill-opacity:.55")),
+        Outcome::Alike(_) => (all(), format!("fill:{leader};fill-opacity:.2")),
+        Outcome::Undecided => ("?".to_owned(), "fill:var(--soft);fill-opacity:.12".to_owned()),
+        Outcome::Unusable => ("no".to_owned(), "fill:var(--bad);fill-opacity:.16".to_owned()),
+        Outcome::Unknown => ("–".to_owned(), "fill:none".to_owned()),
+    }
+}
+
+/// How good the best is.
+fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
+    let Some(best) = it.best() else { return ("–".to_owned(), "fill:none".to_owned()) };
+    let bests = || sweep.combinations.iter().filter_map(|it| it.best());
+    let (low, high) = match sweep.by {
+        JudgedBy::Mos => (1.0, 4.5),
+        JudgedBy::InTime => (0.0, 1.0),
+        JudgedBy::Goodput => (0.0, bests().fold(0.0, f64::max)),
+    };
+    let share = if high > low { ((best - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
+    let text = written(sweep.by).number(best);
+    let text = if best < sweep.floor { format!("({text})") } else { text };
+    (text, format!("fill:var(--accent);fill-opacity:{:.2}", 0.05 + 0.55 * share))
+}
+
+/// The transports' letters and colours.
+fn legend(sweep: &Sweep<'_>) -> Vec<Entry> {
+    let of = |(view, look): (&TransportView, &Look)| Entry {
+        name: format!("{} ({})", view.label, code(&view.label)),
+        samples: vec![Sample {
+            style: format!("stroke:{};stroke-width:9;stroke-opacity:.55", colour(*look)),
+            marked: None,
+        }],
+    };
+    sweep.series.iter().zip(&sweep.looks).map(of).collect()
+}
+
+/// The first letter of each word, and its number: `TCP_NODELAY` is TN, `DCCP CCID 2` is DC2.
+fn code(label: &str) -> String {
+    let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words
+        .filter_map(|word| {
+            let first = word.chars().next()?;
+            Some(if first.is_ascii_digit() { word.to_owned() } else { first.to_uppercase().to_string() })
+        })
+        .collect()
+}

@@ -1,0 +1,238 @@
+//! A sweep's lines: the judged figure of each transport over one swept parameter, with its interval as a band.
+
+use talkpath_measure::summary::{JudgedBy, Spread};
+
+use super::{Entry, Figure, Sample, colour, extent, marker, stroke};
+use crate::display::Look;
+use crate::number::{count, list};
+use crate::plot::panel::{BOTTOM, LEFT, LIMIT_STYLE, Panel, RIGHT, WIDTH, stack};
+use crate::plot::scale::{Scale, tick_label};
+use crate::plot::svg::{Anchor, Svg, unit};
+use crate::sweep::{Axis, Combination, Sweep};
+use crate::verdict::written;
+
+const TOP: f64 = 26.0;
+/// Heights of a panel that stands alone, and of one among several.
+const HEIGHT: f64 = 260.0;
+const LOW_HEIGHT: f64 = 130.0;
+const GAP: f64 = 34.0;
+/// Panels under one another; chosen: with more the first is out of sight when the last is read.
+const MAX_PANELS: usize = 6;
+/// Above this ratio of the largest to the smallest value the axis is logarithmic: swept values that far apart
+/// are mostly powers of two or ten; chosen.
+const LOG_RATIO: f64 = 12.0;
+/// Least distance of two labels under an axis.
+const LABEL_ROOM: f64 = 46.0;
+
+/// The axis that the lines run along, and those whose values tell panels apart.
+pub(super) fn along(sweep: &Sweep<'_>) -> Option<(usize, Vec<usize>)> {
+    let rank = |&at: &usize| (sweep.axes[at].numbers.is_some(), sweep.axes[at].values.len());
+    let x = (0..sweep.axes.len()).rev().max_by_key(rank)?;
+    Some((x, (0..sweep.axes.len()).filter(|at| *at != x).collect()))
+}
+
+/// The figure; `None` if no key but the transport is swept.
+pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
+    let (x, others) = along(sweep)?;
+    let axis = &sweep.axes[x];
+    let (panels, left_out) = panels(sweep, &others);
+    let height = if panels.len() > 1 { LOW_HEIGHT } else { HEIGHT };
+    let places = stack(panels.len(), TOP, height, GAP);
+    let bottom = places.last().map_or(TOP, |place| place.1);
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+    let mut has_band = false;
+    for (index, (combinations, place)) in panels.iter().zip(&places).enumerate() {
+        let panel =
+            Panel { top: place.0, bottom: place.1, x: scale(axis), y: y_scale(sweep, (place.1, place.0)) };
+        svg.open_panel(&panel, "sweep", (&axis.key, unit_of(axis)), (axis_title(sweep.by), ""));
+        panel.vertical_axis(&mut svg, if panels.len() > 1 { 4 } else { 6 }, tick_label);
+        x_axis(&mut svg, &panel, axis, (index + 1 == panels.len()).then(|| axis.title()));
+        panel.across(&mut svg, sweep.floor * factor(sweep.by));
+        if !others.is_empty() {
+            let text = label(sweep, &others, combinations);
+            svg.text("name", "", (LEFT, panel.top - 8.0), Anchor::Start, &text);
+        }
+        svg.open_data();
+        for (at, view) in sweep.series.iter().enumerate() {
+            let points = points(combinations, x, at);
+            has_band |=
+                draw(&mut svg, &panel, axis, &points, (sweep.looks[at], &view.label), factor(sweep.by));
+        }
+        svg.close();
+        svg.close();
+    }
+    svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), axis_title(sweep.by));
+    let what = match sweep.by {
+        JudgedBy::Mos => "MOS",
+        JudgedBy::InTime => "Share in time",
+        JudgedBy::Goodput => "Goodput",
+    };
+    let title = format!("{what} of {} over {}", sweep.flow, axis.key);
+    let names: Vec<String> = sweep.series.iter().map(|view| view.label.clone()).collect();
+    let entries = sweep.series.iter().zip(&sweep.looks).map(|(view, look)| Entry {
+        name: view.label.clone(),
+        samples: vec![Sample { style: stroke(*look), marked: Some(*look) }],
+    });
+    let floor = (sweep.floor > 0.0).then(|| {
+        Entry::line(&format!("usable from {}", tick_label(sweep.floor * factor(sweep.by))), LIMIT_STYLE)
+    });
+    let band = if has_band { " The band is the 95 % interval of the mean (Student's t)." } else { "" };
+    let id = format!("sweep-{}", super::word(sweep.flow));
+    let description = format!("{what} over {} for {}.", axis.key, list(&names));
+    Some(Figure {
+        legend: entries.chain(floor).collect(),
+        svg: Some(svg.finish(&id, &title, &description)),
+        caption: format!("Means over the repetitions.{band}{left_out}"),
+        id,
+        title,
+    })
+}
+
+/// One panel for each combination of the other axes; of many, some that are spread evenly, and how many are
+/// not drawn.
+fn panels<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<Vec<&'s Combination<'s>>>, String) {
+    let mut panels: Vec<(Vec<usize>, Vec<&Combination<'_>>)> = Vec::new();
+    for it in &sweep.combinations {
+        let key: Vec<usize> = others.iter().map(|axis| it.at[*axis]).collect();
+        match panels.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(it),
+            None => panels.push((key, vec![it])),
+        }
+    }
+    panels.sort_by(|a, b| a.0.cmp(&b.0));
+    let all = panels.len();
+    let kept = |at: &usize| {
+        let places = (0..MAX_PANELS).map(|step| step * (all - 1) / (MAX_PANELS - 1));
+        all <= MAX_PANELS || places.into_iter().any(|place| place == *at)
+    };
+    let kept: Vec<usize> = (0..all).filter(kept).collect();
+    let left_out = match all - kept.len() {
+        0 => String::new(),
+        hidden => {
+            let keys: Vec<String> = others.iter().map(|axis| sweep.axes[*axis].key.clone()).collect();
+            format!(
+                " Drawn at {} of the {} values of {}; the other {} are in the table below.",
+                count(kept.len() as u64),
+                count(all as u64),
+                list(&keys),
+                count(hidden as u64)
+            )
+        }
+    };
+    (kept.into_iter().map(|at| panels[at].1.clone()).collect(), left_out)
+}
+
+/// `path.up.loss = 0.01`
+fn label(sweep: &Sweep<'_>, others: &[usize], combinations: &[&Combination<'_>]) -> String {
+    let Some(first) = combinations.first() else { return String::new() };
+    let parts = others
+        .iter()
+        .map(|&axis| format!("{} = {}", sweep.axes[axis].key, sweep.axes[axis].label(first.at[axis])));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Index on the axis and figure, in the axis' order.
+fn points<'s>(combinations: &[&'s Combination<'_>], x: usize, series: usize) -> Vec<(usize, &'s Spread)> {
+    let mut points: Vec<_> =
+        combinations.iter().filter_map(|it| Some((it.at[x], it.figures[series].as_ref()?))).collect();
+    points.sort_by_key(|point| point.0);
+    points
+}
+
+/// Line, markers and band of one transport; whether it has a band.
+fn draw(
+    svg: &mut Svg,
+    panel: &Panel,
+    axis: &Axis,
+    points: &[(usize, &Spread)],
+    (look, name): (Look, &str),
+    factor: f64,
+) -> bool {
+    let at = |index: usize, value: f64| panel.at((place(axis, index), value * factor));
+    let mut points = points.to_vec();
+    points.sort_by(|a, b| place(axis, a.0).total_cmp(&place(axis, b.0)));
+    let corner = |(x, y): (f64, f64)| format!("{} {}", unit(x), unit(y));
+    let upper = points.iter().filter_map(|(index, it)| Some(corner(at(*index, it.ci95?.1))));
+    let lower = points.iter().rev().filter_map(|(index, it)| Some(corner(at(*index, it.ci95?.0))));
+    let outline: Vec<String> = upper.chain(lower).collect();
+    let has_band = outline.len() > 2;
+    if has_band {
+        let fill = format!("fill:{}", colour(look));
+        svg.data("band", &fill, name, &format!("M{}Z", outline.join("L")));
+    }
+    let line: Vec<String> = points.iter().map(|(index, it)| corner(at(*index, it.mean))).collect();
+    svg.data("series", &stroke(look), name, &format!("M{}", line.join("L")));
+    let marks: String = points
+        .iter()
+        .map(|(index, it)| {
+            let (x, y) = at(*index, it.mean);
+            marker(look.marker(), x, y)
+        })
+        .collect();
+    svg.data("mark", &format!("fill:{}", colour(look)), name, &marks);
+    has_band
+}
+
+/// Where a value of the axis stands: its number, or its place if it is a word.
+fn place(axis: &Axis, index: usize) -> f64 {
+    axis.numbers.as_ref().map_or(index as f64, |numbers| numbers.values[index])
+}
+
+fn scale(axis: &Axis) -> Scale {
+    let range = (LEFT + 12.0, WIDTH - RIGHT - 12.0);
+    let (low, high) = extent((0..axis.values.len()).map(|index| place(axis, index)));
+    match axis.numbers.is_some() && low > 0.0 && high / low > LOG_RATIO {
+        true => Scale::log((low, high), range),
+        false => Scale::linear((low, high), range),
+    }
+}
+
+/// Ticks at the swept values themselves, with the labels that have room.
+fn x_axis(svg: &mut Svg, panel: &Panel, axis: &Axis, title: Option<String>) {
+    svg.line("axis", (LEFT, panel.bottom), (WIDTH - RIGHT, panel.bottom));
+    let mut places: Vec<(f64, usize)> =
+        (0..axis.values.len()).map(|index| (panel.x.at(place(axis, index)), index)).collect();
+    places.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut free_from = f64::NEG_INFINITY;
+    for (x, index) in places {
+        svg.line("axis", (x, panel.bottom), (x, panel.bottom + 4.0));
+        if title.is_some() && x >= free_from {
+            let text =
+                axis.numbers.as_ref().map_or_else(|| axis.label(index), |it| tick_label(it.values[index]));
+            free_from = x + LABEL_ROOM.max(8.0 * text.chars().count() as f64);
+            svg.text("tick", "", (x, panel.bottom + 18.0), Anchor::Middle, &text);
+        }
+    }
+    if let Some(title) = title {
+        svg.text("title", "", (LEFT, panel.bottom + 38.0), Anchor::Start, &title);
+    }
+}
+
+fn y_scale(sweep: &Sweep<'_>, range: (f64, f64)) -> Scale {
+    match sweep.by {
+        JudgedBy::Mos => Scale::linear((1.0, 4.5), range),
+        JudgedBy::InTime => Scale::linear((0.0, 100.0), range),
+        JudgedBy::Goodput => {
+            let means = sweep.combinations.iter().flat_map(|it| it.figures.iter().flatten());
+            let (_, high) = extent(means.map(|it| it.ci95.map_or(it.mean, |it| it.1) * factor(sweep.by)));
+            Scale::fitting((0.0, high), range)
+        }
+    }
+}
+
+/// From the judged figure to the axis.
+pub(super) fn factor(by: JudgedBy) -> f64 {
+    written(by).scale
+}
+
+pub(super) fn axis_title(by: JudgedBy) -> &'static str {
+    match by {
+        JudgedBy::Mos => "MOS",
+        JudgedBy::InTime => "in time, %",
+        JudgedBy::Goodput => "goodput, Mb/s",
+    }
+}
+
+fn unit_of(axis: &Axis) -> &str {
+    axis.numbers.as_ref().map_or("", |numbers| numbers.unit)
+}

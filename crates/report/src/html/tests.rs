@@ -1,0 +1,230 @@
+use super::*;
+use crate::fixture;
+use roxmltree::{Document, Node, ParsingOptions};
+
+const SVG: &str = "http://www.w3.org/2000/svg";
+
+fn page(summary: &Summary, figures: &[CellFigures]) -> String {
+    let command = "talkpath compare --seed 1 --path 'a&b'";
+    html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command })
+}
+
+fn parse(text: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(text, options).unwrap()
+}
+
+fn text_of(node: Node<'_, '_>) -> String {
+    node.descendants().filter_map(|it| it.is_text().then(|| it.text()).flatten()).collect()
+}
+
+#[test]
+fn the_page_is_well_formed_and_its_ids_are_unique() {
+    let text = page(&fixture::summary(5), &fixture::figures());
+    let document = parse(&text);
+    let mut ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+    assert!(all >= 10);
+}
+
+#[test]
+fn the_page_needs_nothing_beside_it() {
+    let text = page(&fixture::summary(1), &fixture::figures());
+    assert_eq!((text.matches("<script").count(), text.matches("import(").count()), (1, 0));
+    assert!(!text.contains("@import") && !text.contains("url(http") && !text.contains("fetch("));
+    let document = parse(&text);
+    for node in document.descendants() {
+        assert!(!["link", "img", "iframe", "object", "image"].contains(&node.tag_name().name()));
+        for attribute in node.attributes() {
+            let is_within = attribute.name() == "href" && attribute.value().starts_with('#');
+            let loads = ["src", "href", "srcset", "data"].contains(&attribute.name());
+            assert!(is_within || !loads, "{attribute:?}");
+        }
+    }
+    assert_eq!(text.matches("http").count(), text.matches(SVG).count());
+}
+
+#[test]
+fn every_figure_has_a_title_a_description_and_axes_with_units() {
+    let text = page(&fixture::summary(1), &fixture::figures());
+    let document = parse(&text);
+    let mut figures = 0;
+    for svg in document.descendants().filter(|node| node.attribute("role") == Some("img")) {
+        let child = |name| svg.children().find(|node| node.has_tag_name((SVG, name))).map(text_of);
+        assert!(child("title").is_some_and(|text| !text.is_empty()));
+        assert!(child("desc").is_some_and(|text| text.contains("UDP") || text.contains("up")));
+        let texts: Vec<String> =
+            svg.descendants().filter(|n| n.has_tag_name((SVG, "text"))).map(text_of).collect();
+        let units = [", ms", ", s", "packets", "messages", "share", "runs", "kB"];
+        assert!(
+            texts.iter().filter(|text| units.iter().any(|unit| text.contains(unit))).count() >= 2,
+            "{texts:?}"
+        );
+        figures += 1;
+    }
+    assert_eq!(figures, 5);
+}
+
+#[test]
+fn the_pages_table_has_the_summarys_numbers_and_the_verdict() {
+    let summary = fixture::summary(1);
+    let text = page(&summary, &fixture::figures());
+    let document = parse(&text);
+    let table = document.descendants().find(|node| node.has_tag_name("table")).unwrap();
+    let rows: Vec<Vec<String>> = table
+        .descendants()
+        .filter(|node| node.has_tag_name("tr"))
+        .map(|row| row.children().filter(Node::is_element).map(text_of).collect())
+        .collect();
+    for (row, run) in rows[2..].iter().zip(&summary.runs) {
+        let delay = run.flows["call"].round_trip_delay_ms.as_ref().unwrap();
+        assert!(row.contains(&format!("{:.1}", delay.p90)), "{row:?}");
+    }
+    assert_eq!(rows.len(), 5);
+    let sentence = &crate::comparisons(&summary)[0].answer.line;
+    assert!(text_of(document.root_element()).contains(&glued(sentence)));
+}
+
+#[test]
+fn what_a_scenario_says_cannot_become_markup() {
+    let mut summary = fixture::summary(1);
+    summary.name = "</title><script>alert(1)</script>".to_owned();
+    summary.warnings = vec!["<img src=x>".to_owned()];
+    for run in &mut summary.runs {
+        let upload = run.flows.remove("upload").unwrap();
+        run.flows.insert("<b>\"up&".to_owned(), upload);
+    }
+    let mut figures = fixture::figures();
+    figures[0].flows[0].transport = "\"><script>".to_owned();
+    figures[1].lines[0].entity = "<i>'\u{0}\u{1b}\u{ffff}".to_owned();
+    let text = page(&summary, &figures);
+    parse(&text);
+    assert_eq!(text.matches("<script").count(), 1, "the page's own");
+    assert!(!text.contains("<img") && !text.contains("<i>"));
+}
+
+#[test]
+fn an_invalid_run_says_so_before_its_verdict() {
+    let mut summary = fixture::summary(1);
+    summary.valid = false;
+    let text = page(&summary, &[]);
+    assert!(text.find("Invalid run").unwrap() < text.find("class=\"verdict\"").unwrap());
+    assert!(!page(&fixture::summary(1), &[]).contains("Invalid run"));
+}
+
+#[test]
+fn a_sweep_of_500_cells_stays_a_page_and_says_what_it_leaves_out() {
+    let (summary, figures) = fixture::sweep_of_two(10, 17);
+    assert_eq!(summary.cells.len(), 510);
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    assert!(text.contains("Of the 170 combinations the first and the last are drawn"));
+    assert!(text.contains("Drawn at 6 of the 10 values of path.up.loss; the other 4 are in the table below"));
+    assert!(text.contains("The 510 cells have more flows and links than a page can show"));
+    assert!(!text.contains("not drawn"), "what is not drawn is counted where it is said");
+    assert!(text.len() < 1_500_000, "{} bytes", text.len());
+    let open = |node: &Node<'_, '_>| {
+        node.ancestors().all(|it| !it.has_tag_name("details") || it.attribute("open").is_some())
+    };
+    let rows = document.descendants().filter(|node| node.has_tag_name("tr")).filter(open).count();
+    assert!(rows < 40, "{rows} rows stand open");
+}
+
+#[test]
+fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
+    let (summary, figures) = fixture::sweep_of_two(5, 7);
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    for id in ["figure-heat-winner-call", "figure-heat-figure-call"] {
+        let figure = document.descendants().find(|node| node.attribute("id") == Some(id)).unwrap();
+        let cells: Vec<_> =
+            figure.descendants().filter(|node| node.attribute("class") == Some("cell")).collect();
+        assert_eq!(cells.len(), 35, "{id}");
+        let part = |cell: &Node<'_, '_>, name| {
+            cell.children().find(|it| it.has_tag_name((SVG, name))).map(text_of).unwrap_or_default()
+        };
+        let mut titles: Vec<String> = cells.iter().map(|cell| part(cell, "title")).collect();
+        assert!(cells.iter().all(|cell| !part(cell, "text").is_empty()), "{id}");
+        titles.sort_unstable();
+        titles.dedup();
+        assert_eq!(titles.len(), 35, "{id}: each names its own combination");
+    }
+    let first = "path.up.delay = 5 ms, path.up.loss = 0.0: UDP, TCP or TCP_NODELAY, alike, MOS 4.40";
+    assert!(text.contains(first), "{:?}", text.find("path.up.delay = 5 ms, path.up.loss = 0.0:"));
+}
+
+#[test]
+fn a_sweep_has_a_line_and_a_band_for_each_transport() {
+    let (mut summary, figures) = fixture::sweep_of_two(4, 1);
+    for run in &mut summary.runs {
+        let call = run.flows.get_mut("call").and_then(|flow| flow.call.as_mut()).unwrap();
+        call.mos -= 0.02 * run.repetition as f64;
+    }
+    fixture::refresh(&mut summary);
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    let figure =
+        document.descendants().find(|node| node.attribute("id") == Some("figure-sweep-call")).unwrap();
+    for (class, expected) in [("series", 3), ("band", 3), ("mark", 3)] {
+        let paths = figure
+            .descendants()
+            .filter(|node| node.attribute("class") == Some(class) && node.attribute("data-name").is_some());
+        assert_eq!(paths.count(), expected, "{class}");
+    }
+    assert!(!text.contains("figure-heat-"), "one parameter has no map");
+}
+
+#[test]
+fn each_figure_becomes_a_file_that_needs_no_page() {
+    let (summary, figures) = fixture::sweep_of_two(3, 4);
+    let page = Page { summary: &summary, figures: &figures, scenario_toml: fixture::SCENARIO, command: "" };
+    let text = html(&page);
+    let files = figure_files(&page);
+    let drawn = parse(&text).descendants().filter(|it| it.attribute("role") == Some("img")).count();
+    assert_eq!(files.len(), drawn);
+    for (name, file) in &files {
+        let document = parse(file);
+        let root = document.root_element();
+        assert!(root.has_tag_name((SVG, "svg")) && text.contains(&format!("id=\"figure-{name}\"")));
+        assert!(!file.contains("@media") && !file.contains("http:// "), "{name}");
+        for view in file.split("var(--").skip(1).filter_map(|it| it.split_once(')')) {
+            assert!(file.contains(&format!("--{}: ", view.0)), "{name} has no {}", view.0);
+        }
+    }
+    let distribution = &files.iter().find(|(name, _)| name == "first-ccdf-rtt").unwrap().1;
+    assert!(distribution.contains(">TCP_NODELAY</text>"), "the legend is in it");
+}
+
+#[test]
+fn the_contents_lead_to_every_section() {
+    let (summary, figures) = fixture::sweep_of_two(2, 3);
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    let nav = document.descendants().find(|node| node.has_tag_name("nav")).unwrap();
+    let targets: Vec<&str> =
+        nav.descendants().filter_map(|node| node.attribute("href")?.strip_prefix('#')).collect();
+    assert_eq!(targets, ["answer", "sweep", "compared", "figures", "cells", "source"]);
+    for target in targets {
+        assert!(document.descendants().any(|node| node.attribute("id") == Some(target)), "{target}");
+    }
+}
+
+#[test]
+fn a_run_without_a_sweep_shows_every_flow_and_compares_nothing() {
+    let (summary, figures) = fixture::single();
+    let text = page(&summary, &figures);
+    parse(&text);
+    assert!(!text.contains("Transports compared") && !text.contains("class=\"verdict\""));
+    assert!(text.contains("id=\"ccdf-rtt-title\"") && text.contains("id=\"ccdf-owd-title\""));
+}
+
+#[test]
+fn no_figures_and_no_runs_still_make_a_page() {
+    let mut summary = fixture::summary(1);
+    parse(&page(&summary, &[]));
+    (summary.runs, summary.cells) = (Vec::new(), Vec::new());
+    parse(&page(&summary, &[]));
+}

@@ -1,0 +1,244 @@
+//! A sweep as a whole: for one judged flow the combinations of the other swept keys, and at each the
+//! transports' figures and the answer.
+//!
+//! ```text
+//! cells ─► conditions (differ in the flow's transport alone) ─► one combination each ─► terminal table
+//!                                                               on the axes             lines, heat maps
+//! ```
+
+pub(crate) mod axis;
+pub(crate) mod table;
+
+use std::collections::BTreeMap;
+
+use talkpath_measure::metrics::confidence::Confidence;
+use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread, Summary};
+
+pub(crate) use self::axis::Axis;
+use crate::display::Look;
+use crate::number::{count, counted, list};
+use crate::select::vary;
+use crate::verdict::{Verdict, judge, written};
+use crate::view::{Condition, TransportView, conditions, judged_flows};
+
+/// Cells that differ in one flow's transport only, and the answer there.
+pub(crate) type Judged<'a> = (&'a Condition<'a>, Option<Verdict>);
+
+/// One judged flow with its cells, grouped so that in a group only its transport differs.
+pub(crate) struct FlowCells<'a> {
+    pub flow: String,
+    pub conditions: Vec<Condition<'a>>,
+}
+
+impl<'a> FlowCells<'a> {
+    /// One for each judged flow.
+    pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
+        let of = |flow: String| Self { conditions: conditions(summary, &flow), flow };
+        judged_flows(summary).into_iter().map(of).collect()
+    }
+
+    /// The conditions with their answers.
+    pub(crate) fn judged(&'a self) -> Vec<Judged<'a>> {
+        self.conditions.iter().zip(judge(&self.conditions, &self.flow)).collect()
+    }
+}
+
+/// One judged flow over the combinations of the other swept keys.
+pub(crate) struct Sweep<'a> {
+    pub flow: &'a str,
+    /// The swept keys beside the flow's transport, each with two or more values.
+    pub axes: Vec<Axis>,
+    /// The transports, in the order of the cells.
+    pub series: Vec<TransportView>,
+    /// How the line of each looks; those of one transport differ in dash and marker.
+    pub looks: Vec<Look>,
+    /// In the order of the cells.
+    pub combinations: Vec<Combination<'a>>,
+    /// What the flow is judged by, and what it has to reach.
+    pub by: JudgedBy,
+    pub floor: f64,
+}
+
+/// One value of each axis.
+pub(crate) struct Combination<'a> {
+    /// Index of the value on each axis.
+    pub at: Vec<usize>,
+    /// The judged figure over the repetitions, one a series; `None` if it is not known.
+    pub figures: Vec<Option<Spread>>,
+    /// `None` if there are not two transports to compare.
+    pub verdict: Option<&'a Verdict>,
+}
+
+impl<'a> Sweep<'a> {
+    /// `None` if there is but one condition, or nothing that the flow is judged by.
+    pub(crate) fn new(flow: &'a str, judged: &'a [Judged<'a>]) -> Option<Self> {
+        if judged.len() < 2 {
+            return None;
+        }
+        let axes = Axis::all(judged.iter().map(|(condition, _)| condition.common(flow)));
+        let mut series: Vec<TransportView> = Vec::new();
+        for cell in judged.iter().flat_map(|(condition, _)| &condition.cells) {
+            let view = cell.transport(flow);
+            if series.iter().all(|known| known.label != view.label) {
+                series.push(view);
+            }
+        }
+        let mut looks: Vec<Look> = series.iter().map(|view| Look::from(view.display)).collect();
+        vary(looks.iter_mut());
+        let (mut by, mut confidence) = (None, Confidence::default());
+        let mut combinations = Vec::with_capacity(judged.len());
+        for (condition, verdict) in judged {
+            let common = condition.common(flow);
+            let at = axes.iter().map(|axis| axis.index_of(common.get(&axis.key))).collect();
+            let mut figures = vec![None; series.len()];
+            for cell in &condition.cells {
+                let judged = cell.judged(flow);
+                by = by.or(judged.values().next().map(|judged| (judged.by, judged.floor)));
+                let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
+                let label = cell.transport(flow).label;
+                if let Some(place) = series.iter().position(|view| view.label == label) {
+                    figures[place] = confidence.spread(&values);
+                }
+            }
+            combinations.push(Combination { at, figures, verdict: verdict.as_ref() });
+        }
+        let (by, floor) = by?;
+        Some(Self { flow, axes, series, looks, combinations, by, floor })
+    }
+
+    /// Whether there is one answer at each combination: the best transport, or how the only one does. Several
+    /// runs side by side have none.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.is_compared() || self.series.len() == 1
+    }
+
+    /// Whether transports are compared at all.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.combinations.iter().any(|it| it.verdict.is_some())
+    }
+
+    /// The answers in one sentence, by how often each came out.
+    pub(crate) fn headline(&self) -> String {
+        let total = count(self.combinations.len() as u64);
+        let keys: Vec<String> = self.axes.iter().map(|axis| axis.key.clone()).collect();
+        let over = match &keys[..] {
+            [only] => format!("{total} values of {only}"),
+            keys => format!("{total} combinations of {}", list(keys)),
+        };
+        if !self.is_compared() {
+            return format!("{} over {over}: {}.", self.flow, self.extremes());
+        }
+        let parts: Vec<String> = self
+            .tally()
+            .into_iter()
+            .map(|(outcome, n)| {
+                let n = count(n);
+                match outcome {
+                    Outcome::Distinct(name) => format!("{name} is best in {n}"),
+                    Outcome::Alike(names) => format!("{names}, alike, in {n}"),
+                    Outcome::Undecided => format!("undecided in {n}"),
+                    Outcome::Unusable => format!("nothing usable in {n}"),
+                    Outcome::Unknown => format!("no answer in {n}"),
+                }
+            })
+            .collect();
+        format!("{} over {over}: {}.", self.flow, parts.join("; "))
+    }
+
+    /// How often each answer came out: the most frequent first, then what is no name.
+    pub(crate) fn tally(&self) -> Vec<(Outcome, u64)> {
+        let mut tally: BTreeMap<Outcome, u64> = BTreeMap::new();
+        for combination in &self.combinations {
+            *tally.entry(combination.outcome()).or_default() += 1;
+        }
+        let mut tally: Vec<(Outcome, u64)> = tally.into_iter().collect();
+        tally.sort_by_key(|(outcome, n)| (outcome.rank(), u64::MAX - n));
+        tally
+    }
+
+    /// For a flow over one transport: from where to where its figure goes, and how often it is unusable.
+    fn extremes(&self) -> String {
+        let means = || self.combinations.iter().flat_map(|it| it.figures.iter().flatten()).map(|it| it.mean);
+        let (low, high) = means().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let written = written(self.by);
+        let range = match (written.number(low), written.number(high)) {
+            (low, high) if low == high => low,
+            (low, high) => format!("{low} to {high}"),
+        };
+        let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
+        let below = means().filter(|mean| *mean < self.floor).count() as u64;
+        match self.by {
+            JudgedBy::Goodput => format!("{head} {range}"),
+            JudgedBy::Mos | JudgedBy::InTime => {
+                format!(
+                    "{head} {range}, {} usable",
+                    if below == 0 { "all".to_owned() } else { self.share_usable(below) }
+                )
+            }
+        }
+    }
+
+    fn share_usable(&self, below: u64) -> String {
+        let all = self.combinations.iter().map(|it| it.figures.iter().flatten().count() as u64).sum::<u64>();
+        format!("{} of {}", count(all - below), counted(all, "cell"))
+    }
+}
+
+/// What came out at a combination, as far as it can be counted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    Distinct(String),
+    Alike(String),
+    Undecided,
+    Unusable,
+    Unknown,
+}
+
+impl Outcome {
+    /// The word of `summary.json`.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self {
+            Self::Distinct(_) => "distinct",
+            Self::Alike(_) => "alike",
+            Self::Undecided => "undecided",
+            Self::Unusable => "unusable",
+            Self::Unknown => "–",
+        }
+    }
+
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Distinct(_) => 0,
+            Self::Alike(_) => 1,
+            Self::Undecided => 2,
+            Self::Unusable => 3,
+            Self::Unknown => 4,
+        }
+    }
+}
+
+impl Combination<'_> {
+    pub(crate) fn outcome(&self) -> Outcome {
+        let Some(verdict) = self.verdict.filter(|verdict| verdict.is_valid) else { return Outcome::Unknown };
+        match verdict.answer.outcome {
+            AnswerKind::Distinct => Outcome::Distinct(verdict.short.clone()),
+            AnswerKind::Alike => Outcome::Alike(verdict.short.clone()),
+            AnswerKind::Undecided => Outcome::Undecided,
+            AnswerKind::Unusable => Outcome::Unusable,
+        }
+    }
+
+    /// The figure of the best transport, or of the only one.
+    pub(crate) fn best(&self) -> Option<f64> {
+        match self.verdict {
+            Some(verdict) => Some(verdict.ranking.standings[verdict.ranking.leader].mean),
+            None => self.figures.iter().flatten().map(|it| it.mean).max_by(f64::total_cmp),
+        }
+    }
+
+    /// Place among the series of the transport that leads.
+    pub(crate) fn leader(&self, series: &[TransportView]) -> Option<usize> {
+        let best = self.best()?;
+        (0..series.len()).find(|&at| self.figures[at].as_ref().is_some_and(|it| it.mean >= best))
+    }
+}

@@ -1,0 +1,127 @@
+//! One swept key with its values, and what a scale needs of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::view::plain;
+
+/// A swept key.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Axis {
+    pub key: String,
+    /// In the order of the cells.
+    pub values: Vec<Value>,
+    /// The values as numbers of one unit; `None` if they are no such numbers.
+    pub numbers: Option<Numbers>,
+}
+
+/// Values of one unit.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Numbers {
+    pub values: Vec<f64>,
+    /// Empty for bare numbers.
+    pub unit: &'static str,
+}
+
+impl Axis {
+    /// The keys that have more than one value over all `sweeps`.
+    pub(crate) fn all(sweeps: impl Iterator<Item = BTreeMap<String, Value>>) -> Vec<Self> {
+        let mut axes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for (key, value) in sweeps.flatten() {
+            let values = axes.entry(key).or_default();
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let axes = axes.into_iter().filter(|(_, values)| values.len() > 1);
+        axes.map(|(key, values)| Self { numbers: Numbers::of(&values), key, values }).collect()
+    }
+
+    /// Where `value` stands; the first place if it is not there.
+    pub(crate) fn index_of(&self, value: Option<&Value>) -> usize {
+        value.and_then(|value| self.values.iter().position(|it| it == value)).unwrap_or(0)
+    }
+
+    /// A value for people.
+    pub(crate) fn label(&self, index: usize) -> String {
+        self.values.get(index).map(plain).unwrap_or_default()
+    }
+
+    /// `path.up.delay, ms`
+    pub(crate) fn title(&self) -> String {
+        match &self.numbers {
+            Some(Numbers { unit, .. }) if !unit.is_empty() => format!("{}, {unit}", self.key),
+            _ => self.key.clone(),
+        }
+    }
+
+    /// Several neighbouring values in a few words.
+    pub(crate) fn span(&self, first: usize, last: usize) -> String {
+        match (first == last, self.numbers.is_some()) {
+            (true, _) => self.label(first),
+            (false, true) => format!("{} to {}", self.label(first), self.label(last)),
+            (false, false) => (first..=last).map(|at| self.label(at)).collect::<Vec<_>>().join(" | "),
+        }
+    }
+}
+
+impl Numbers {
+    fn of(values: &[Value]) -> Option<Self> {
+        let parsed: Vec<(f64, &'static str)> = values.iter().map(number).collect::<Option<_>>()?;
+        let unit = parsed.first()?.1;
+        let is_one_unit = parsed.iter().all(|(value, other)| *other == unit && value.is_finite());
+        is_one_unit.then(|| Self { values: parsed.into_iter().map(|(value, _)| value).collect(), unit })
+    }
+}
+
+/// A bare number, or a quantity as scenarios write it, in the unit of its kind.
+fn number(value: &Value) -> Option<(f64, &'static str)> {
+    if let Some(number) = value.as_f64() {
+        return Some((number, ""));
+    }
+    let text = value.as_str()?.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let (_, factor, unit) = UNITS.iter().find(|(name, ..)| *name == unit.trim())?;
+    Some((digits.parse::<f64>().ok()? * factor, unit))
+}
+
+/// Units of scenarios (docs/reference/interface.md), and in which one of their kind an axis is drawn.
+const UNITS: [(&str, f64, &str); 19] = [
+    ("ns", 1e-6, "ms"),
+    ("us", 1e-3, "ms"),
+    ("ms", 1.0, "ms"),
+    ("s", 1e3, "ms"),
+    ("min", 6e4, "ms"),
+    ("bps", 1e-6, "Mbps"),
+    ("kbps", 1e-3, "Mbps"),
+    ("Mbps", 1.0, "Mbps"),
+    ("Gbps", 1e3, "Mbps"),
+    ("B", 1e-3, "kB"),
+    ("kB", 1.0, "kB"),
+    ("MB", 1e3, "kB"),
+    ("KiB", 1.024, "kB"),
+    ("MiB", 1048.576, "kB"),
+    ("packet", 1.0, "packets"),
+    ("packets", 1.0, "packets"),
+    ("Hz", 1.0, "Hz"),
+    ("%", 1.0, "%"),
+    ("", 1.0, ""),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_of_one_kind_are_numbers_of_one_unit_and_others_are_words() {
+        let of = |values: &[&str]| Numbers::of(&values.iter().map(|it| Value::from(*it)).collect::<Vec<_>>());
+        let numbers = of(&["500 us", "5 ms", "1.5 s"]).unwrap();
+        assert_eq!((numbers.values, numbers.unit), (vec![0.5, 5.0, 1500.0], "ms"));
+        assert_eq!(of(&["8 kB", "64 KiB"]).unwrap().values, [8.0, 65.536]);
+        for words in [&["8 kB", "20 packets"][..], &["drop-tail", "codel"], &["1 parsec"]] {
+            assert_eq!(of(words), None, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The best of each combination, as a table that fits a screen: in full if there is room, else neighbours of
+//! one answer share a row, else all values of a key do.
+
+use std::collections::BTreeMap;
+
+use talkpath_measure::summary::JudgedBy;
+
+use super::{Combination, Outcome, Sweep};
+use crate::grid::{Column, Grid, Role, Row};
+use crate::number::{UNKNOWN, count};
+use crate::verdict::written;
+
+/// A table, and what it does not show one by one.
+pub(crate) struct SweepTable {
+    pub grid: Grid,
+    /// Combinations that have no row of their own; empty if all have.
+    pub note: Option<String>,
+}
+
+/// Neighbouring combinations that share a row.
+struct Group<'a> {
+    /// First and last index on each axis; `None` for an axis that is summed up.
+    spans: Vec<Option<(usize, usize)>>,
+    members: Vec<&'a Combination<'a>>,
+}
+
+impl Sweep<'_> {
+    /// Every combination in a row of its own.
+    pub(crate) fn table(&self) -> Grid {
+        self.grid(&self.singles())
+    }
+
+    /// At most `max` rows.
+    pub(crate) fn table_within(&self, max: usize) -> SweepTable {
+        let singles = self.singles();
+        if singles.len() <= max {
+            return SweepTable { grid: self.grid(&singles), note: None };
+        }
+        let merged = (0..self.axes.len()).map(|axis| self.merged(axis));
+        if let Some(groups) = merged.min_by_key(Vec::len).filter(|groups| groups.len() <= max) {
+            let alone = groups.iter().filter(|group| group.members.len() == 1).count();
+            let note = self.note("Neighbours with one answer share a row", singles.len() - alone);
+            return SweepTable { grid: self.grid(&groups), note: Some(note) };
+        }
+        let mut summed = vec![false; self.axes.len()];
+        let mut groups = singles;
+        while groups.len() > max && summed.iter().filter(|it| !**it).count() > 1 {
+            let left = (0..self.axes.len()).filter(|&axis| !summed[axis]);
+            let Some(longest) = left.max_by_key(|&axis| self.axes[axis].values.len()) else { break };
+            summed[longest] = true;
+            groups = self.summed_up(&summed);
+        }
+        let named = self.axes.iter().zip(&summed).filter(|(_, is_summed)| **is_summed);
+        let keys: Vec<&str> = named.map(|(axis, _)| axis.key.as_str()).collect();
+        let rows = groups.len();
+        groups.truncate(max);
+        let shown: usize = if keys.is_empty() { groups.len() } else { 0 };
+        let why = match (keys.is_empty(), rows > max) {
+            (true, _) => format!("The first {max} rows"),
+            (false, false) => format!("A row sums up all values of {}", keys.join(" and ")),
+            (false, true) => {
+                format!("A row sums up all values of {}; the first {max} of {rows} rows", keys.join(" and "))
+            }
+        };
+        let note = self.note(&why, self.combinations.len() - shown);
+        SweepTable { grid: self.grid(&groups), note: Some(note) }
+    }
+
+    fn note(&self, why: &str, hidden: usize) -> String {
+        let key = if self.is_compared() { "comparisons" } else { "cells" };
+        let (hidden, all) = (count(hidden as u64), count(self.combinations.len() as u64));
+        format!(
+            "{why}: {hidden} of the {all} combinations are not shown one by one. All are in report.html, and in \
+             summary.json under {key}."
+        )
+    }
+
+    fn singles(&self) -> Vec<Group<'_>> {
+        let single = |it| Group { spans: spans(it), members: vec![it] };
+        self.combinations.iter().map(single).collect()
+    }
+
+    /// Combinations that follow one another on `axis` alone and have one answer.
+    fn merged(&self, axis: usize) -> Vec<Group<'_>> {
+        let mut ordered: Vec<&Combination<'_>> = self.combinations.iter().collect();
+        let rest = |it: &Combination<'_>| {
+            it.at
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != axis)
+                .map(|(_, value)| *value)
+                .collect::<Vec<_>>()
+        };
+        ordered.sort_by_key(|it| (rest(it), it.at[axis]));
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for it in ordered {
+            let last = groups.last_mut().filter(|group| {
+                let before = group.members[group.members.len() - 1];
+                let follows = rest(before) == rest(it) && before.at[axis] + 1 == it.at[axis];
+                follows && before.outcome() == it.outcome() && self.name(before) == self.name(it)
+            });
+            match last {
+                Some(group) => {
+                    group.members.push(it);
+                    if let Some(Some(span)) = group.spans.get_mut(axis) {
+                        span.1 = it.at[axis];
+                    }
+                }
+                None => groups.push(Group { spans: spans(it), members: vec![it] }),
+            }
+        }
+        groups
+    }
+
+    /// One row for all values of the axes in `summed`.
+    fn summed_up(&self, summed: &[bool]) -> Vec<Group<'_>> {
+        let mut groups: BTreeMap<Vec<usize>, Group<'_>> = BTreeMap::new();
+        for it in &self.combinations {
+            let key: Vec<usize> =
+                it.at.iter().zip(summed).filter(|(_, is)| !**is).map(|(at, _)| *at).collect();
+            let spans = || it.at.iter().zip(summed).map(|(at, is)| (!is).then_some((*at, *at))).collect();
+            let group = groups.entry(key).or_insert_with(|| Group { spans: spans(), members: Vec::new() });
+            group.members.push(it);
+        }
+        groups.into_values().collect()
+    }
+
+    fn grid(&self, groups: &[Group<'_>]) -> Grid {
+        let shown: Vec<usize> = (0..self.axes.len())
+            .filter(|&axis| groups.iter().any(|group| group.spans[axis].is_some()))
+            .collect();
+        let written = written(self.by);
+        let mut columns: Vec<Column> =
+            shown.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
+        columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
+        columns.push(Column::numbers(written.head.0, written.head.1, 0));
+        columns.push(Column { group: String::new(), ..Column::words("outcome") });
+        let rows = groups.iter().map(|group| {
+            let spans = shown.iter().map(|&axis| match group.spans[axis] {
+                Some((first, last)) => self.axes[axis].span(first, last),
+                None => String::new(),
+            });
+            let cells = spans.chain([self.names(group), self.figures(group), self.outcomes(group)]);
+            // A colour stands for one transport that is best.
+            let display = match &group.members[..] {
+                [only] if matches!(only.outcome(), Outcome::Distinct(_)) => {
+                    only.leader(&self.series).map(|at| self.series[at].display)
+                }
+                _ => None,
+            };
+            Row { cells: cells.collect(), role: Role::Plain, display }
+        });
+        Grid { rows: rows.collect(), columns }
+    }
+
+    fn name(&self, combination: &Combination<'_>) -> String {
+        match combination.verdict {
+            Some(verdict) => verdict.short.clone(),
+            None => combination
+                .leader(&self.series)
+                .map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
+        }
+    }
+
+    /// The best of each, with its number if there are several.
+    fn names(&self, group: &Group<'_>) -> String {
+        counted_words(group.members.iter().map(|it| self.name(it)))
+    }
+
+    fn outcomes(&self, group: &Group<'_>) -> String {
+        counted_words(group.members.iter().map(|it| match it.verdict {
+            Some(_) => it.outcome().word().to_owned(),
+            None => self.usable(it).to_owned(),
+        }))
+    }
+
+    /// Of a flow over one transport: whether it reaches its floor.
+    fn usable(&self, combination: &Combination<'_>) -> &'static str {
+        match (combination.best(), self.by) {
+            (None, _) | (_, JudgedBy::Goodput) => Outcome::Unknown.word(),
+            (Some(mean), _) if mean >= self.floor => "usable",
+            (Some(_), _) => Outcome::Unusable.word(),
+        }
+    }
+
+    fn figures(&self, group: &Group<'_>) -> String {
+        let written = written(self.by);
+        if let [only] = &group.members[..] {
+            return match (only.verdict, only.best()) {
+                (Some(verdict), _) => verdict.leading_figure(),
+                (None, Some(mean)) => written.number(mean),
+                (None, None) => UNKNOWN.to_owned(),
+            };
+        }
+        let means = || group.members.iter().filter_map(|it| it.best());
+        let (low, high) = means().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        match (written.number(high), written.number(low)) {
+            _ if means().next().is_none() => UNKNOWN.to_owned(),
+            (high, low) if high == low => high,
+            (high, low) => format!("{low} to {high}"),
+        }
+    }
+}
+
+fn spans(it: &Combination<'_>) -> Vec<Option<(usize, usize)>> {
+    it.at.iter().map(|at| Some((*at, *at))).collect()
+}
+
+/// `UDP`, or `UDP 12, TCP 3`: the most frequent first.
+fn counted_words(words: impl Iterator<Item = String>) -> String {
+    let mut tally: BTreeMap<String, u64> = BTreeMap::new();
+    words.for_each(|word| *tally.entry(word).or_default() += 1);
+    let mut tally: Vec<(String, u64)> = tally.into_iter().collect();
+    tally.sort_by_key(|(_, n)| u64::MAX - n);
+    match &tally[..] {
+        [(only, _)] => only.clone(),
+        several => several.iter().map(|(word, n)| format!("{word} {n}")).collect::<Vec<_>>().join(", "),
+    }
+}
