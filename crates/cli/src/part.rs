@@ -42,8 +42,8 @@ pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId,
 }
 
 impl Part {
-    /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a date
-    /// and a time.
+    /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a
+    /// date and a time.
     pub(crate) fn new(
         record: &RunRecord,
         plan: &Plan,

@@ -73,9 +73,10 @@ pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
     }
 }
 
-/// Payload bits a second that the forward leg delivered, as the mean over each of [`GOODPUT_STEPS`] equal spans
-/// from the start to `end`. A message that fills more than a packet came bit by bit: it counts evenly over the
-/// time since the one before it, the first since it was due. `None` if no delivery has a place in time.
+/// Payload bits a second that the forward leg delivered, as the mean over each of [`GOODPUT_STEPS`] equal
+/// spans from the start to `end`. A message that fills more than a packet came bit by bit: it counts evenly
+/// over the time since the one before it, the first since it was due. `None` if no delivery has a place in
+/// time.
 fn goodput(flow: &FlowRecord, end: Instant) -> Option<StepLine> {
     let span = end.as_secs_f64() / GOODPUT_STEPS as f64;
     let delivered = flow.forward.messages.iter().filter(|row| row.fate == Fate::Delivered);

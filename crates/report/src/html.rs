@@ -18,10 +18,10 @@ use crate::figure::{
 use crate::number::{count, counted, glued};
 use crate::receiver::receivers;
 use crate::select::{self, Drawn};
-use crate::sweep::{FlowCells, Judged, Sweep};
+use crate::sweep::Sweep;
 use crate::tables;
 use crate::terms::{self, Terms};
-use crate::verdict::{Verdict, answers};
+use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
 use crate::view::{CellView, main_flow};
 
 /// Cells whose tables stand open on the page; more are folded.
@@ -61,7 +61,7 @@ const SCRIPT: PreEscaped<&str> =
 /// The page.
 pub fn html(page: &Page<'_>) -> String {
     let flows = FlowCells::all(page.summary);
-    let judged: Vec<(&str, Vec<Judged<'_>>)> =
+    let judged: Vec<(&str, Vec<ConditionVerdict<'_>>)> =
         flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
     let sweeps: Vec<Sweep<'_>> = judged.iter().filter_map(|(flow, judged)| swept(flow, judged)).collect();
     let sections = [
@@ -91,13 +91,13 @@ pub fn html(page: &Page<'_>) -> String {
 }
 
 /// The sweep of a flow, if it is over more than its transport.
-fn swept<'a>(flow: &'a str, judged: &'a [Judged<'a>]) -> Option<Sweep<'a>> {
+fn swept<'a>(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Sweep<'a>> {
     let is_one = answers(judged).len() == 1;
     Sweep::new(flow, judged).filter(|sweep| !is_one || !sweep.is_compared())
 }
 
-/// Each figure of the page as an SVG file that needs nothing beside it: its name without the extension, and its
-/// text.
+/// Each figure of the page as an SVG file that needs nothing beside it: its name without the extension, and
+/// its text.
 pub fn figure_files(page: &Page<'_>) -> Vec<(String, String)> {
     let variables = variables();
     let light = variables.split_once("@media").map_or("", |(light, _)| light);
@@ -109,7 +109,7 @@ pub fn figure_files(page: &Page<'_>) -> Vec<(String, String)> {
 /// Every figure of the page, in its order.
 fn all_figures(page: &Page<'_>) -> Vec<Figure> {
     let flows = FlowCells::all(page.summary);
-    let judged: Vec<(&str, Vec<Judged<'_>>)> =
+    let judged: Vec<(&str, Vec<ConditionVerdict<'_>>)> =
         flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
     let sweeps = judged.iter().filter_map(|(flow, judged)| swept(flow, judged));
     let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(&sweep)).collect();
@@ -203,7 +203,7 @@ pub(crate) fn warnings(warnings: &[String]) -> Markup {
 }
 
 /// The answers on top: counted over a sweep, and in full if they are few.
-fn answer(judged: &[(&str, Vec<Judged<'_>>)], sweeps: &[Sweep<'_>]) -> Markup {
+fn answer(judged: &[(&str, Vec<ConditionVerdict<'_>>)], sweeps: &[Sweep<'_>]) -> Markup {
     html! {
         @for (flow, judged) in judged {
             @let answers = answers(judged);
@@ -263,7 +263,7 @@ fn in_full(verdict: &Verdict, label: &str) -> Markup {
 }
 
 /// The tables of transports, if anything is compared; those of a sweep are folded.
-fn comparisons(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Markup {
+fn comparisons(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Markup {
     html! {
         @for (flow, judged) in judged {
             @if judged.iter().any(|(condition, _)| condition.cells.len() > 1) {
@@ -273,7 +273,7 @@ fn comparisons(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Markup {
     }
 }
 
-fn comparison(page: &Page<'_>, flow: &str, judged: &[Judged<'_>]) -> Markup {
+fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> Markup {
     let is_folded = answers(judged).len() > FULL_VERDICTS;
     let tables = html! {
         @for (condition, verdict) in judged {
@@ -309,7 +309,7 @@ fn comparison(page: &Page<'_>, flow: &str, judged: &[Judged<'_>]) -> Markup {
 }
 
 /// The figures of messages and queues: of all cells, or of a sweep's first and last combination.
-fn drawn(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Markup {
+fn drawn(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Markup {
     let sets = drawn_sets(page, judged);
     let is_swept = sets.len() > 1;
     if sets.iter().all(|(_, figures)| figures.is_empty()) {
@@ -333,14 +333,15 @@ fn drawn(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Markup {
 }
 
 /// Figures under what they are drawn for.
-fn drawn_sets(page: &Page<'_>, judged: &[(&str, Vec<Judged<'_>>)]) -> Vec<(String, Vec<Figure>)> {
+fn drawn_sets(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Vec<(String, Vec<Figure>)> {
     let flow = main_flow(page.summary);
     let set = |cells: Option<&[u64]>, id| {
         figures(&Drawn { summary: page.summary, figures: page.figures, cells, flow: &flow, id })
     };
     let conditions = judged.first().map(|(_, judged)| judged.as_slice()).unwrap_or_default();
-    let cells_of =
-        |(condition, _): &Judged<'_>| condition.cells.iter().map(|cell| cell.cell.cell).collect::<Vec<u64>>();
+    let cells_of = |(condition, _): &ConditionVerdict<'_>| {
+        condition.cells.iter().map(|cell| cell.cell.cell).collect::<Vec<u64>>()
+    };
     match conditions {
         [first, .., last] => [(first, "first-"), (last, "last-")]
             .map(|(judged, id)| (judged.0.label.clone(), set(Some(&cells_of(judged)), id)))

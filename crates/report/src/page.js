@@ -2,7 +2,7 @@
 // figures over time share, figures saved as files. Without it the page is complete.
 //
 // Nothing is computed here: a value is read back from the line as drawn, which is good to about a thousandth of
-// its axis. The scales stand in each panel's data attributes (plot/svg.rs, open_panel).
+// its axis. The scales stand in each panel's data attributes (plot/panel.rs, open).
 
 const SVG = "http://www.w3.org/2000/svg";
 /** Room above the panels for the legend of a saved figure, a row. */

@@ -12,36 +12,14 @@ pub(crate) mod table;
 use std::collections::BTreeMap;
 
 use talkpath_measure::metrics::confidence::Confidence;
-use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread, Summary};
+use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
 
 pub(crate) use self::axis::Axis;
 use crate::display::Look;
 use crate::number::{count, counted, list};
 use crate::select::vary;
-use crate::verdict::{Verdict, judge, written};
-use crate::view::{Condition, TransportView, conditions, judged_flows};
-
-/// Cells that differ in one flow's transport only, and the answer there.
-pub(crate) type Judged<'a> = (&'a Condition<'a>, Option<Verdict>);
-
-/// One judged flow with its cells, grouped so that in a group only its transport differs.
-pub(crate) struct FlowCells<'a> {
-    pub flow: String,
-    pub conditions: Vec<Condition<'a>>,
-}
-
-impl<'a> FlowCells<'a> {
-    /// One for each judged flow.
-    pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
-        let of = |flow: String| Self { conditions: conditions(summary, &flow), flow };
-        judged_flows(summary).into_iter().map(of).collect()
-    }
-
-    /// The conditions with their answers.
-    pub(crate) fn judged(&'a self) -> Vec<Judged<'a>> {
-        self.conditions.iter().zip(judge(&self.conditions, &self.flow)).collect()
-    }
-}
+use crate::verdict::{ConditionVerdict, Verdict, written};
+use crate::view::TransportView;
 
 /// One judged flow over the combinations of the other swept keys.
 pub(crate) struct Sweep<'a> {
@@ -71,7 +49,7 @@ pub(crate) struct Combination<'a> {
 
 impl<'a> Sweep<'a> {
     /// `None` if there is but one condition, or nothing that the flow is judged by.
-    pub(crate) fn new(flow: &'a str, judged: &'a [Judged<'a>]) -> Option<Self> {
+    pub(crate) fn new(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Self> {
         if judged.len() < 2 {
             return None;
         }

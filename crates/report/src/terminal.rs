@@ -10,15 +10,15 @@ use crate::grid::{Grid, columns_of, paint, printable};
 use crate::html;
 use crate::number::{NO_BREAK, count, glued};
 use crate::receiver::receivers;
+use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
-use crate::sweep::{FlowCells, Judged, Sweep};
 use crate::tables;
 use crate::terms::{self, Terms};
-use crate::verdict::{Verdict, answers};
+use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
 use crate::view::{CellView, conditions};
 
-/// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more fill
-/// more than a screen.
+/// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more
+/// fill more than a screen.
 const MAX_CELLS: usize = 3;
 
 /// With more answers than this only their counts are printed, and the table over the sweep has each.
@@ -30,7 +30,8 @@ const MAX_ROWS: usize = 32;
 /// Narrower terminals get lines of this width, which they then break themselves.
 const MIN_WIDTH: usize = 60;
 
-/// The answer and why, one row a transport for `flow`, and the definitions; over a sweep one row a combination.
+/// The answer and why, one row a transport for `flow`, and the definitions; over a sweep one row a
+/// combination.
 pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String {
     let style = &style.usable();
     let mut out = heading(summary, style);
@@ -119,7 +120,7 @@ fn add(terms: &mut Terms, more: Terms) {
 }
 
 /// A table for each condition, one row a transport: it has the figures of the answer.
-fn print_comparisons(out: &mut String, judged: &[Judged<'_>], flow: &str, style: &Style) {
+fn print_comparisons(out: &mut String, judged: &[ConditionVerdict<'_>], flow: &str, style: &Style) {
     for (condition, verdict) in judged {
         if !condition.label.is_empty() {
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
@@ -163,7 +164,9 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     } else {
         let mut every = String::new();
         print_cells(&mut every, &cells, style);
-        add(&mut terms, terms::of_run(summary, &cells, &every));
+        // These say of a figure what it is in either table.
+        let compared = core::mem::replace(&mut terms, terms::of_run(summary, &cells, &every));
+        add(&mut terms, compared);
         out.push_str(&every);
     }
     out.push_str(&glossary(&terms, style));

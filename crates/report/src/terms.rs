@@ -9,9 +9,9 @@ use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
 use talkpath_measure::summary::{Basis, CallSummary, JudgedBy, Summary};
 
 use crate::number::{UNKNOWN, counted};
-use crate::sweep::{Judged, Sweep};
+use crate::sweep::Sweep;
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
-use crate::verdict::rule;
+use crate::verdict::{ConditionVerdict, rule};
 use crate::view::{CellView, DelayKind};
 
 /// Words and their meanings, in the order to show them.
@@ -32,7 +32,12 @@ pub(crate) fn about_run(summary: &Summary) -> String {
 }
 
 /// The words of a comparison; `shown` is the text above, searched for figures that are not there.
-pub(crate) fn of_comparison(summary: &Summary, judged: &[Judged<'_>], flow: &str, shown: &str) -> Terms {
+pub(crate) fn of_comparison(
+    summary: &Summary,
+    judged: &[ConditionVerdict<'_>],
+    flow: &str,
+    shown: &str,
+) -> Terms {
     let mut terms = Terms::new();
     let conditions = || judged.iter().map(|(condition, _)| *condition);
     let cells = || conditions().flat_map(|condition| &condition.cells);
@@ -85,7 +90,7 @@ pub(crate) fn of_comparison(summary: &Summary, judged: &[Judged<'_>], flow: &str
 }
 
 /// The words of the table over a sweep.
-pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[Judged<'_>]) -> Terms {
+pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Terms {
     let mut terms = Terms::new();
     if sweep.is_compared() {
         let text = "of the transports; several if they serve alike or if the repetitions do not decide; the least bad if \

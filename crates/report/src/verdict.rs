@@ -26,8 +26,31 @@ pub use self::words::HOPELESS;
 use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
-use crate::sweep::FlowCells;
-use crate::view::{CellView, Condition, DelayKind, RUN_KEY, TransportView, is_copy, transport_key};
+use crate::view::{
+    CellView, Condition, DelayKind, RUN_KEY, TransportView, conditions, is_copy, judged_flows, transport_key,
+};
+
+/// Cells that differ in one flow's transport only, and the answer there.
+pub(crate) type ConditionVerdict<'a> = (&'a Condition<'a>, Option<Verdict>);
+
+/// One judged flow with its cells, grouped so that in a group only its transport differs.
+pub(crate) struct FlowCells<'a> {
+    pub flow: String,
+    pub conditions: Vec<Condition<'a>>,
+}
+
+impl<'a> FlowCells<'a> {
+    /// One for each judged flow.
+    pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
+        let of = |flow: String| Self { conditions: conditions(summary, &flow), flow };
+        judged_flows(summary).into_iter().map(of).collect()
+    }
+
+    /// The conditions with their answers.
+    pub(crate) fn judged(&'a self) -> Vec<ConditionVerdict<'a>> {
+        self.conditions.iter().zip(judge(&self.conditions, &self.flow)).collect()
+    }
+}
 
 /// How a judged figure is written.
 pub(crate) struct Written {

@@ -92,8 +92,8 @@ impl Told {
     }
 }
 
-/// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both; else
-/// the part of the directory's name that the others do not share.
+/// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both;
+/// else the part of the directory's name that the others do not share.
 fn several(dirs: &[RunDir]) -> Result<Told, Failure> {
     let told: Vec<Told> = dirs.iter().map(Told::read).collect::<Result<_, _>>()?;
     let labels = labels(&told, dirs);

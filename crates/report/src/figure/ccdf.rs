@@ -33,7 +33,7 @@ pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Optio
     panel.upwards(&mut svg, limit, &format!("{} ms", tick_label(limit)));
     let lines: Vec<Vec<(f64, f64)>> = drawn.iter().map(|series| corners(series, &panel)).collect();
     let x_name = if round_trip { "round trip" } else { "one way" };
-    svg.open_panel(&panel, "distribution", (x_name, "ms"), ("later than that", "%"));
+    panel.open(&mut svg, "distribution", (x_name, "ms"), ("later than that", "%"));
     svg.open_data();
     for (series, line) in drawn.iter().zip(&lines) {
         svg.data("series", &stroke(series.look), &series.label, &steps(line));

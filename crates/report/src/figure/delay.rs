@@ -44,7 +44,7 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
         panel.horizontal_axis(&mut svg, 8, last.then_some("time since the start, s"));
         panel.across(&mut svg, limit);
         limit_shown |= panel.y.holds(limit);
-        svg.open_panel(&panel, "time", ("time", "s"), ("delay", "ms"));
+        panel.open(&mut svg, "time", ("time", "s"), ("delay", "ms"));
         points(&mut svg, series, &panel);
         svg.close();
     }

@@ -184,7 +184,7 @@ fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
 /// How good the best is.
 fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
     let Some(best) = it.best() else { return ("–".to_owned(), "fill:none".to_owned()) };
-    let bests = || sweep.combinations.iter().filter_map(|it| it.best());
+    let bests = || sweep.combinations.iter().filter_map(Combination::best);
     let (low, high) = match sweep.by {
         JudgedBy::Mos => (1.0, 4.5),
         JudgedBy::InTime => (0.0, 1.0),

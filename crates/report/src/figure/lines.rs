@@ -1,5 +1,5 @@
-//! Goodput, queueing delay, cwnd and send buffer over time: one panel a cell under one another, all with one vertical
-//! scale.
+//! Goodput, queueing delay, cwnd and send buffer over time: one panel a cell under one another, all with one
+//! vertical scale.
 
 use talkpath_measure::figures::StepLine;
 
@@ -117,7 +117,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         };
         panel.vertical_axis(&mut svg, 3, tick_label);
         panel.horizontal_axis(&mut svg, 8, (index + 1 == drawn.len()).then_some("time since the start, s"));
-        svg.open_panel(&panel, "time", ("time", "s"), kind.reading());
+        panel.open(&mut svg, "time", ("time", "s"), kind.reading());
         svg.open_data();
         for line in cell.lines(kind) {
             let Some(at) = entities.iter().position(|name| *name == line.entity) else { continue };

@@ -1,4 +1,5 @@
-//! A sweep's lines: the judged figure of each transport over one swept parameter, with its interval as a band.
+//! A sweep's lines: the judged figure of each transport over one swept parameter, with its interval as
+//! a band.
 
 use talkpath_measure::summary::{JudgedBy, Spread};
 
@@ -44,7 +45,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     for (index, (combinations, place)) in panels.iter().zip(&places).enumerate() {
         let panel =
             Panel { top: place.0, bottom: place.1, x: scale(axis), y: y_scale(sweep, (place.1, place.0)) };
-        svg.open_panel(&panel, "sweep", (&axis.key, unit_of(axis)), (axis_title(sweep.by), ""));
+        panel.open(&mut svg, "sweep", (&axis.key, unit_of(axis)), (axis_title(sweep.by), ""));
         panel.vertical_axis(&mut svg, if panels.len() > 1 { 4 } else { 6 }, tick_label);
         x_axis(&mut svg, &panel, axis, (index + 1 == panels.len()).then(|| axis.title()));
         panel.across(&mut svg, sweep.floor * factor(sweep.by));

@@ -1,7 +1,9 @@
 //! One panel: a rectangle with two scales, grid lines, tick labels and titles.
 
+use maud::html;
+
 use super::scale::{Scale, tick_label};
-use super::svg::{Anchor, Svg};
+use super::svg::{Anchor, Svg, unit};
 
 /// Width of every figure in SVG units; the page shows it at up to this many pixels.
 pub(crate) const WIDTH: f64 = 760.0;
@@ -28,6 +30,17 @@ impl Panel {
     /// The place of a value pair.
     pub(crate) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         (self.x.at(x), self.y.at(y))
+    }
+
+    /// Begins the panel: what is drawn until `svg.close()` has its scales. `x` and `y` name the values and
+    /// their units, for the readings under a pointer.
+    pub(crate) fn open(&self, svg: &mut Svg, kind: &str, x: (&str, &str), y: (&str, &str)) {
+        let (x_scale, y_scale) = (self.x.written(), self.y.written());
+        let place = format!("{} {}", unit(self.top), unit(self.bottom));
+        svg.begin(&html! {
+            g class="panel" data-kind=(kind) data-x=(x_scale) data-y=(y_scale) data-place=(place)
+                data-x-name=(x.0) data-x-unit=(x.1) data-y-name=(y.0) data-y-unit=(y.1) {}
+        });
     }
 
     /// Grid lines and labels of the vertical axis.

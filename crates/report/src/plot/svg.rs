@@ -4,8 +4,6 @@ use core::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::panel::Panel;
-
 /// An SVG under construction, in units that are pixels at the page's full width.
 #[derive(Debug)]
 pub(crate) struct Svg {
@@ -81,29 +79,18 @@ impl Svg {
         });
     }
 
-    /// Begins a panel: what is drawn until [`Self::close`] has its scales. `x` and `y` name the values and
-    /// their units, for the readings under a pointer.
-    pub(crate) fn open_panel(&mut self, panel: &Panel, kind: &str, x: (&str, &str), y: (&str, &str)) {
-        let (x_scale, y_scale) = (panel.x.written(), panel.y.written());
-        let place = format!("{} {}", unit(panel.top), unit(panel.bottom));
-        let open = html! {
-            g class="panel" data-kind=(kind) data-x=(x_scale) data-y=(y_scale) data-place=(place)
-                data-x-name=(x.0) data-x-unit=(x.1) data-y-name=(y.0) data-y-unit=(y.1) {}
-        };
-        self.begin(&open);
-    }
-
     /// Begins the part of a panel that moves when the panel is enlarged.
     pub(crate) fn open_data(&mut self) {
         self.begin(&html! { g class="data" {} });
     }
 
-    fn begin(&mut self, element: &Markup) {
+    /// Begins an element: what is drawn until [`Self::close`] is within it.
+    pub(crate) fn begin(&mut self, element: &Markup) {
         let open = element.0.strip_suffix("</g>").unwrap_or(&element.0);
         self.body.0.push_str(open);
     }
 
-    /// Ends what [`Self::open_panel`] or [`Self::open_data`] began.
+    /// Ends what [`Self::begin`] or [`Self::open_data`] began.
     pub(crate) fn close(&mut self) {
         self.body.0.push_str("</g>");
     }

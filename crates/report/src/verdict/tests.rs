@@ -1,4 +1,3 @@
-use crate::view::conditions;
 use talkpath_measure::summary::{CallSummary, FlowSummary};
 
 use super::*;
