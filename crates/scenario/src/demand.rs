@@ -178,9 +178,9 @@ fn is_same_value(swept: &Json, text: &str) -> bool {
         }
         Json::Number(number) => number.as_f64() == text.parse().ok(),
         Json::Object(keys) => {
-            keys.get("kind").is_some_and(|kind| is_same_value(kind, text)) || swept.to_string() == text
+            keys.get("kind").is_some_and(|kind| is_same_value(kind, text)) || plain(swept) == text
         }
-        other => other.to_string() == text,
+        other => plain(other) == text,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::{Bench, SHORT, Seen};
@@ -17,7 +17,7 @@ fn swept(bench: &Bench) -> PathBuf {
     bench.only_run()
 }
 
-fn export(bench: &Bench, run: &PathBuf, table: &str, format: &str) -> String {
+fn export(bench: &Bench, run: &Path, table: &str, format: &str) -> String {
     let run = run.to_str().unwrap();
     bench.run(&["export", run, "--table", table, "--format", format]).succeeds().out.clone()
 }

@@ -9,7 +9,7 @@ fn a_file_arrives_intact_over_tcp_and_over_udp() {
     let bench = Bench::new();
     fs::create_dir(bench.path("kept")).unwrap();
     let served = Served::start(&bench, &["--open", "--keep", "kept"]);
-    let content: Vec<u8> = (0..200_000_u32).flat_map(|n| n.to_le_bytes()).collect();
+    let content: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
     bench.file("photo.raw", &content);
     let seen = bench.run(&[
         "send",
