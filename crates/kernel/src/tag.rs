@@ -1,6 +1,6 @@
 //! The keyed tag of a datagram: whoever does not hold the flow's key can neither make one nor change one.
 //!
-//! A message of at least [`TAGGED_SIZE`] has 8 B of HMAC-SHA-256 (RFC 2104, FIPS 180-4) behind its token and
+//! A message of 16 B or more has 8 B of HMAC-SHA-256 (RFC 2104, FIPS 180-4) behind its token and
 //! number, over the direction and everything else that it carries. A shorter one has no room, and is not
 //! protected. Whoever repeats a datagram makes a duplicate, as a network does.
 //!

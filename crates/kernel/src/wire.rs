@@ -4,7 +4,7 @@
 //!
 //! | size | layout |
 //! | --- | --- |
-//! | 16 B and more | flow token (4 B), sequence number (4 B), tag (8 B, `tag.rs`; filling without a key), filling |
+//! | 16 B and more | flow token (4 B), sequence number (4 B), tag (8 B, if there is a key), filling |
 //! | 8 to 15 B | flow token (4 B), sequence number (4 B), filling |
 //! | 4 to 7 B | sequence number (4 B), filling |
 //! | 2 and 3 B | sequence number modulo 2^16, filling |

@@ -47,8 +47,8 @@ pub(crate) enum Request {
     Hello {
         /// [`VERSION`].
         version: u32,
-        /// The first word of the handshake (seal.rs) in hexadecimal; empty without a key. A server of a version
-        /// up to 7 finds a nonce here, and so can say which version it speaks.
+        /// The first word of the handshake (seal.rs) in hexadecimal; empty without a key. A server of a
+        /// version up to 7 finds a nonce here, and so can say which version it speaks.
         #[serde(rename = "nonce")]
         opening: String,
         /// Makes the line at least [`HELLO_SIZE`] long.
@@ -165,8 +165,8 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// With what the flow's datagrams are tagged, if they are; `None` if that is not as it must be in a session
-    /// that is or `is_sealed` not.
+    /// With what the flow's datagrams are tagged, if they are. `None` if a session that `is_sealed` has no
+    /// key for them, or another one has.
     pub(crate) fn tag_key(&self, is_sealed: bool) -> Option<Option<TagKey>> {
         match (&self.tag_key, is_sealed) {
             (Some(key), true) => from_hex::<32>(key).map(|key| Some(TagKey(key))),

@@ -1,5 +1,5 @@
-//! The encrypted, mutually authenticated control connection of those who hold a key: Noise NNpsk0 over X25519,
-//! ChaCha20-Poly1305 and SHA-256 (the Noise Protocol Framework, revision 34), by the crate `snow`.
+//! The encrypted, mutually authenticated control connection of those who hold a key: Noise NNpsk0 with
+//! X25519, ChaCha20-Poly1305 and SHA-256 (the Noise Protocol Framework, revision 34), by the crate `snow`.
 //!
 //! ```text
 //!  client                                   server
@@ -16,7 +16,6 @@ use snow::{Builder, HandshakeState, TransportState};
 use talkpath_kernel::hex::{from_hex, to_hex};
 
 use crate::key::Key;
-use crate::protocol::VERSION;
 
 /// A client's handshake under way.
 pub(crate) struct Opening {
@@ -36,8 +35,7 @@ impl Opening {
     /// # Errors
     /// If the system has no random numbers.
     pub(crate) fn new(key: &Key) -> Result<Self, snow::Error> {
-        let prologue = prologue();
-        let mut state = builder(key, &prologue)?.build_initiator()?;
+        let mut state = builder(key)?.build_initiator()?;
         let mut word = [0; WORD_SIZE];
         state.write_message(&[], &mut word)?;
         Ok(Self { state, word: to_hex(&word) })
@@ -57,8 +55,7 @@ impl Opening {
 
 /// The server's answer to a client's first word, and the seal; `None` if the client does not hold the key.
 pub(crate) fn answer(key: &Key, word: &str) -> Option<(String, Seal)> {
-    let prologue = prologue();
-    let mut state = builder(key, &prologue).ok()?.build_responder().ok()?;
+    let mut state = builder(key).ok()?.build_responder().ok()?;
     state.read_message(&from_hex::<WORD_SIZE>(word)?, &mut []).ok()?;
     let mut answer = [0; WORD_SIZE];
     state.write_message(&[], &mut answer).ok()?;
@@ -102,15 +99,12 @@ impl Seal {
     }
 }
 
-fn builder<'a>(key: &'a Key, prologue: &'a [u8]) -> Result<Builder<'a>, snow::Error> {
-    Builder::new(PATTERN.parse()?).prologue(prologue)?.psk(0, key.psk())
+fn builder(key: &Key) -> Result<Builder<'_>, snow::Error> {
+    Builder::new(PATTERN.parse()?).prologue(PROLOGUE)?.psk(0, key.psk())
 }
 
-/// Both ends must mean the same protocol.
-fn prologue() -> Vec<u8> {
-    format!("talkpath control {VERSION}").into_bytes()
-}
-
+/// Both ends must mean this protocol; its version is settled before, in the hello.
+const PROLOGUE: &[u8] = b"talkpath control";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// A public key and an authentication of nothing: either end's word.
 const WORD_SIZE: usize = 32 + AUTHENTICATION_SIZE;

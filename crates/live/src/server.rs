@@ -53,8 +53,8 @@ pub struct Limits {
     /// Sessions at a time; one address has at most half of them.
     pub sessions: usize,
     /// Connections that have not described a session yet. If one more comes, the address with the most loses
-    /// one. At most a quarter of the descriptors that the process may have, so that strangers cannot take them
-    /// all.
+    /// one. At most a quarter of the descriptors that the process may have, so that strangers cannot take
+    /// them all.
     pub strangers: usize,
     /// Flows of a session.
     pub flows: usize,

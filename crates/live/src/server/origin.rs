@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
-/// An IPv4 address, or the /64 of an IPv6 address: a host may take any address of its subnet (RFC 4291 §2.5.1,
-/// RFC 8981), so the subnet is what it cannot choose.
+/// An IPv4 address, or the /64 of an IPv6 address: a host may take any address of its subnet (RFC 4291
+/// §2.5.1, RFC 8981), so the subnet is what it cannot choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Origin(IpAddr);
 

@@ -15,7 +15,7 @@ pub struct Passing<'a> {
     pub bytes: &'a mut [u8],
 }
 
-/// What passes, as a function sees it; a datagram for which it says false goes back where it came from.
+/// What passes, as a function sees it; a client's datagram for which it says false goes back to it, too.
 pub type Passes = dyn Fn(Passing<'_>) -> bool + Send + Sync;
 
 /// A way to `server`, for UDP of one client at a time.
@@ -73,11 +73,10 @@ fn carry_datagrams(near: &UdpSocket, far: &UdpSocket, passes: &Passes) {
             let Ok((size, client)) = near.recv_from(&mut buffer) else { break };
             *last.lock().unwrap() = Some(client);
             let bytes = &mut buffer[..size];
-            if passes(Passing { is_up: true, number, bytes }) {
-                let _ = far.send(&buffer[..size]);
-            } else {
+            if !passes(Passing { is_up: true, number, bytes }) {
                 let _ = near.send_to(&buffer[..size], client);
             }
+            let _ = far.send(&buffer[..size]);
         }
     });
 }
