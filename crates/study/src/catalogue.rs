@@ -46,9 +46,9 @@ macro_rules! study {
 
 const STUDIES: &[Embedded] = &[
     study!("foderaro-1995", ["link.toml", "paper.csv"]),
-    study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml"]),
+    study!("sawashima-1997", ["tcp-alone.toml", "with-voice.toml", "paper.csv"]),
     study!("nor-2010", ["streams.toml", "voice.toml", "thresholds.toml", "senders.toml", "loss.toml"]),
-    study!("spoor-2014", ["transfer.toml"]),
+    study!("spoor-2014", ["transfer.toml", "paper.csv"]),
     study!("dccp-friendliness", ["pairs.toml"]),
     study!(
         "zhang-schulzrinne-2004",

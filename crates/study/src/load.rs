@@ -176,8 +176,12 @@ impl Loader<'_, '_> {
     /// The study's own text and that of each file that it names.
     fn used(&self) -> Vec<(String, String)> {
         let scenarios = self.file.cells.iter().map(|entry| entry.scenario.get_ref());
-        let names: BTreeSet<&String> =
-            scenarios.chain(self.file.table.iter().map(|entry| entry.rows.get_ref())).collect();
+        let medians = self.file.figure.iter().filter_map(|entry| entry.medians.as_ref());
+        let printed = medians.filter_map(|medians| Some(medians.published.as_ref()?.get_ref()));
+        let names: BTreeSet<&String> = scenarios
+            .chain(self.file.table.iter().map(|entry| entry.rows.get_ref()))
+            .chain(printed)
+            .collect();
         let named = self.files.iter().filter(|source| names.contains(&source.name));
         let own = ("study.toml".to_owned(), self.text.to_owned());
         core::iter::once(own).chain(named.map(|it| (it.name.clone(), it.text.clone()))).collect()
@@ -337,9 +341,11 @@ fn settings(set: &Settings) -> impl Iterator<Item = Setting> + '_ {
 
 fn metrics(claims: &[Claim], figures: &[Figure], tables: &[PublishedTable], also: &[String]) -> Vec<String> {
     let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
-    let of_figures = figures.iter().filter_map(|figure| match &figure.kind {
-        FigureKind::Cells { metric, .. } => Some(metric),
-        FigureKind::Trace { .. } | FigureKind::Quantiles { .. } => None,
+    let of_figures = figures.iter().flat_map(|figure| match &figure.kind {
+        FigureKind::Cells { lines, .. } => lines.iter().map(|line| &line.metric).collect(),
+        FigureKind::Scatter { x, y, .. } => vec![x, y],
+        FigureKind::Trace { kinds, .. } => kinds.iter().map(|kinds| &kinds.metric).collect(),
+        FigureKind::Quantiles { .. } | FigureKind::Absent(_) => Vec::new(),
     });
     let of_tables = tables.iter().flat_map(|table| &table.rows).map(|row| &row.metric);
     let all: BTreeSet<&String> =
@@ -352,8 +358,10 @@ fn kept(cell: &Cell, figures: &[Figure]) -> Kept {
     let mut kept = Kept::default();
     for figure in figures.iter().filter(|_| cell.assumption == 0) {
         match &figure.kind {
-            FigureKind::Trace { cell: name, seconds, .. } if cell.name == *name => {
-                kept.trace = Some(widened(kept.trace, *seconds));
+            FigureKind::Trace { series, cell: name, seconds, kinds, .. } if cell.name == *name => {
+                let stretch = widened(kept.traces.get(series).copied(), *seconds);
+                kept.traces.insert(series.clone(), stretch);
+                kept.kinds.extend(kinds.iter().map(|kinds| kinds.metric.clone()));
             }
             FigureKind::Quantiles { cell: name, flows } if cell.name == *name => {
                 kept.delays.extend(flows.iter().cloned());

@@ -5,6 +5,7 @@
 
 mod figure;
 mod page;
+mod published;
 mod text;
 
 use talkpath_study::{

@@ -3,12 +3,12 @@
 
 use maud::{Markup, html};
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Role, RowOutcome, Verdict, arena_list,
-    shown, shown_figure, shown_must, shown_value,
+    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Verdict, shown_figure, shown_must,
+    shown_value,
 };
 
 use super::figure::draw;
-use super::{about, count, headline, mark, medians, spread};
+use super::{about, count, headline, mark, medians, published, spread};
 use crate::html::{BREAK, document, warnings};
 
 /// The page, self-contained.
@@ -24,7 +24,7 @@ pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
             h2 { "Every claim" }
             @for claim in &outcome.claims { (details(claim, outcome)) }
         }
-        (tables(outcome))
+        (published::tables(outcome))
         @if !outcome.figures.is_empty() {
             section {
                 h2 { "Figures" }
@@ -75,15 +75,15 @@ fn overview(outcome: &Outcome) -> Markup {
 }
 
 /// A row of a table of running text. Its first cell is its head.
-struct Row {
+pub(super) struct Row {
     /// Whether the head stands out.
-    is_marked: bool,
-    cells: Vec<Markup>,
+    pub(super) is_marked: bool,
+    pub(super) cells: Vec<Markup>,
 }
 
 /// A table of running text that fits the page: its columns have shares of the width. Each cell carries its
 /// column's name, which a narrow screen shows in front of it.
-fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> Markup {
+pub(super) fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> Markup {
     html! {
         table.prose {
             thead {
@@ -178,45 +178,6 @@ fn checks(verdict: &ArenaVerdict) -> Markup {
             }
         }
     }
-}
-
-/// Printed figures beside ours, the predicted ones separate from those that the set-up was fitted to.
-fn tables(outcome: &Outcome) -> Markup {
-    let here = format!("here, in {}", arena_list(&outcome.arenas));
-    let columns = [("cell", 28), ("published", 14), (here.as_str(), 26), ("off by", 9), ("note", 23)];
-    let mut parts: Vec<(String, Vec<Row>)> = Vec::new();
-    for published in &outcome.tables {
-        for role in [Role::Predicted, Role::Fitted, Role::Exempt] {
-            let rows = published.rows.iter().filter(|row| row.row.role == role).map(published_row);
-            parts.push((format!("{}: {role}", published.title), rows.collect()));
-        }
-    }
-    parts.retain(|(_, rows)| !rows.is_empty());
-    html! {
-        @if !parts.is_empty() {
-            section {
-                h2 { "Published beside reproduced" }
-                p {
-                    "Medians under the base assumptions. " em { "Predicted" }
-                    ": the set-up was not chosen by these figures; " em { "fitted" }
-                    ": a parameter was; " em { "exempt" } ": the publication itself rules them out."
-                }
-                @for (title, rows) in &parts {
-                    h3 { (title) }
-                    (prose_table(&columns, rows))
-                }
-            }
-        }
-    }
-}
-
-fn published_row(row: &RowOutcome) -> Row {
-    let RowOutcome { row, values, off } = row;
-    let what = if row.what.is_empty() { format!("{}, {}", row.cell, row.metric) } else { row.what.clone() };
-    let values: Vec<_> = values.iter().map(|value| shown_value(&value.metric, value)).collect();
-    let off = off.map_or_else(String::new, |off| format!("{:+.1} %", 100.0 * off));
-    let cells = [what, shown(&row.metric, row.published), values.join(", "), off, row.note.clone()];
-    Row { is_marked: false, cells: cells.iter().map(|text| html! { (text) }).collect() }
 }
 
 fn row(assumption: &str, check: &CheckOutcome) -> Row {
