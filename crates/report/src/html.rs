@@ -14,6 +14,7 @@ use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
 use crate::number::{counted, glued};
+use crate::play::topology_svg;
 use crate::receiver::receivers;
 use crate::select;
 use crate::tables;
@@ -41,6 +42,17 @@ pub struct Page<'a> {
     pub scenario_toml: &'a str,
     /// The command that repeats the run.
     pub command: &'a str,
+    /// The network and how to watch it; `None` if it is not known, or several runs stand on the page.
+    pub network: Option<&'a Network>,
+}
+
+/// The network of a run on its page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Nodes, links and flows.
+    pub animation: crate::play::Animation,
+    /// The command that plays it; `None` where packets are not seen.
+    pub play: Option<String>,
 }
 
 /// Elements without an end, closed as XML wants them. maud writes them as `<br>`.
@@ -61,11 +73,33 @@ pub fn html(page: &Page<'_>) -> String {
         (comparison(page, &judged, &flow))
         (figures(page, &flow))
         (everything(page))
+        (network(page.network))
         (provenance(page))
     };
     let about = [Some(terms::about_run(page.summary)), receivers(page.summary)];
     let about = about.into_iter().flatten().collect::<Vec<_>>().join("; ");
     document(&page.summary.name, &about, &main, &page.summary.talkpath)
+}
+
+/// The network, and how to watch its packets.
+fn network(network: Option<&Network>) -> Markup {
+    html! {
+        @if let Some(network) = network {
+            section {
+                h2 { "The network" }
+                figure {
+                    div class="scroll plot" tabindex="0" {
+                        (PreEscaped(topology_svg(&network.animation, "network")))
+                    }
+                    figcaption { "Hosts, routers and links; links of one making are described once." }
+                }
+                @if let Some(play) = &network.play {
+                    p { "This writes a page on which its packets move, queues fill and drops fall:" }
+                    pre { (play) }
+                }
+            }
+        }
+    }
 }
 
 /// A whole page around `main`.
@@ -342,7 +376,7 @@ mod tests {
 
     fn page(summary: &Summary, figures: &[CellFigures]) -> String {
         let command = "talkpath compare --seed 1 --path 'a&b'";
-        html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command })
+        html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command, network: None })
     }
 
     fn parse(text: &str) -> Document<'_> {

@@ -16,6 +16,7 @@ mod figure;
 mod grid;
 mod html;
 mod number;
+mod play;
 mod plot;
 mod receiver;
 mod select;
@@ -32,7 +33,8 @@ mod view;
 mod fixture;
 
 pub use grid::Style;
-pub use html::{Page, html};
+pub use html::{Network, Page, html};
+pub use play::{Animation, Place, PlayFate, PlayFlow, PlayHop, PlayLink, PlayNode, play_page, topology_svg};
 pub use several::{RunPart, side_by_side};
 pub use study::{study_page, study_table};
 pub use terminal::{comparison_table, run_table};

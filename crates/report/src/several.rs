@@ -153,6 +153,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            network: None,
         });
         assert!(page.contains("Invalid run") && summary.warnings == ["invalid: emu: late", "emu: slow"]);
         assert!(!page.contains("class=\"verdict\"") && page.contains("UDP, emu"));
@@ -170,6 +171,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            network: None,
         });
         assert!(page.contains("Transports compared") && page.contains(", tuesday"));
         assert!(side_by_side(&[]).is_none());

@@ -25,6 +25,7 @@ mod read;
 mod resolve;
 mod schema;
 mod sweep;
+mod topology;
 mod tree;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
@@ -39,3 +40,4 @@ pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use quantity::parse_duration;
 pub use schema::schema;
+pub use topology::{Node, Topology};

@@ -132,6 +132,9 @@ pub(crate) struct MetricEntry {
     pub(crate) difference: Option<(String, String)>,
     pub(crate) sum: Option<OneOrMany>,
     pub(crate) mean: Option<OneOrMany>,
+    pub(crate) scaled: Option<String>,
+    /// With `scaled`: the factor.
+    pub(crate) by: Option<f64>,
     pub(crate) share: Option<OneOrMany>,
     /// With `share`: of what lies above this.
     pub(crate) above: Option<f64>,

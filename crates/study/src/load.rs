@@ -15,7 +15,7 @@ use toml::Spanned;
 use crate::claim::Claim;
 use crate::file::{File, MetricEntry, OneOrMany, Settings};
 use crate::form;
-use crate::metric::{Derived, Metrics};
+use crate::metric::{self, Derived, Metrics};
 use crate::over_time::{OverTime, TimeFigure};
 use crate::place::{Mistakes, known};
 use crate::study::{Assumption, Cell, Changes, Figure, FigureKind, Kept, Study};
@@ -118,6 +118,7 @@ impl Loader<'_, '_> {
         for cell in &mut cells {
             cell.kept = kept(cell, &figures);
             cell.kept.over_time = over_time_of(cell, &claims, &derived);
+            cell.kept.watched = is_watched(cell, &claims, &derived);
             let what = format!("{:?} {metrics:?} {derived:?}", cell.kept);
             for form in core::iter::once(&mut cell.full).chain(&mut cell.quick) {
                 form.fingerprint = fingerprint(&format!("{:?} {what}", form.scenario));
@@ -249,7 +250,7 @@ impl Loader<'_, '_> {
                 }
                 None => {
                     let message = "expected one of: `ratio` or `difference` with two paths; `sum` or `mean` with paths; \
-                                   `share` with paths and `above`; with `seconds`, `correlation` and `cap`, `shared_losses` and \
+                                   `share` with paths and `above`; `scaled` with a path and `by`; with `seconds`, `correlation` and `cap`, `shared_losses` and \
                                    `within`, or `quantile` and `queue`";
                     self.mistakes.add(entry.span(), &format!("metric.{name}"), message, None);
                 }
@@ -274,7 +275,25 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
     if let Some(over_time) = over_time(entry) {
         return Some(Derived::OverTime(over_time));
     }
-    let MetricEntry { ratio, difference, sum, mean, share, above, seconds: None, .. } = entry else {
+    if let MetricEntry {
+        scaled: Some(path),
+        by: Some(by),
+        ratio: None,
+        difference: None,
+        sum: None,
+        mean: None,
+        share: None,
+        above: None,
+        seconds: None,
+        ..
+    } = entry
+    {
+        return Some(Derived::Scaled(path.clone(), *by));
+    }
+    let MetricEntry {
+        ratio, difference, sum, mean, share, above, scaled: None, by: None, seconds: None, ..
+    } = entry
+    else {
         return None;
     };
     Some(match (ratio, difference, sum, mean, share, above) {
@@ -302,6 +321,8 @@ fn over_time(entry: &MetricEntry) -> Option<OverTime> {
         mean: None,
         share: None,
         above: None,
+        scaled: None,
+        by: None,
         correlation,
         cap,
         shared_losses,
@@ -379,6 +400,16 @@ fn over_time_of(cell: &Cell, claims: &[Claim], derived: &Metrics) -> Vec<String>
     let names: BTreeSet<&String> =
         read.filter(|name| matches!(derived.get(*name), Some(Derived::OverTime(_)))).collect();
     names.into_iter().cloned().collect()
+}
+
+/// Whether a claim reads of `cell` what is watched packet by packet.
+fn is_watched(cell: &Cell, claims: &[Claim], derived: &Metrics) -> bool {
+    let is_watched = |name: &str| name.split('.').next() == Some(metric::WATCHED);
+    let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
+    operands.filter(|operand| operand.cell == cell.name).any(|operand| {
+        let parts = derived.get(&operand.metric).map(Derived::parts);
+        is_watched(&operand.metric) || parts.is_some_and(|parts| parts.into_iter().any(is_watched))
+    })
 }
 
 fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {

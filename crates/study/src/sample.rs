@@ -165,11 +165,13 @@ pub struct LossRun {
 }
 
 impl Sample {
-    /// What `study` reads of `record`, a run of `cell`, and of its summary.
-    pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell) -> Self {
+    /// What `study` reads of `record`, a run of `cell`, of its summary and of what was `watched` of it packet
+    /// by packet (`null` if nothing was).
+    pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell, watched: Json) -> Self {
         let mut json = serde_json::to_value(run).unwrap_or_default();
         json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
         json["log"] = logged(record, study);
+        json[metric::WATCHED] = watched;
         json[metric::OVER_TIME] = over_time(record, study, cell);
         let value = |path: &String| Some((path.clone(), metric::value(&json, path, &study.derived)?));
         Self {

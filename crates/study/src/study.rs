@@ -111,6 +111,8 @@ pub struct Kept {
     /// The study's figures of state over time that claims read of it: every repetition keeps whole series
     /// until they are made.
     pub over_time: Vec<String>,
+    /// Whether a claim reads what is watched of its runs packet by packet.
+    pub watched: bool,
     /// Flows, or groups of copies, of whose delays every repetition keeps the distribution.
     pub delays: Vec<String>,
 }

@@ -102,6 +102,8 @@ pub enum Role {
     #[default]
     #[serde(alias = "")]
     Predicted,
+    /// An assumption of ours that the publication does not give decides it.
+    Assumed,
     /// A parameter of the set-up was chosen so that it comes out.
     Fitted,
     /// The publication's own figures rule it out.
@@ -112,6 +114,7 @@ impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Predicted => "predicted",
+            Self::Assumed => "assumed",
             Self::Fitted => "fitted",
             Self::Exempt => "exempt",
         })

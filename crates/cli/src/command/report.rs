@@ -10,11 +10,12 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{RunSummary, Summary};
-use talkpath_report::{Page, RunPart, html, side_by_side};
+use talkpath_report::{Network, Page, RunPart, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
 
 use crate::args::ReportArgs;
+use crate::command::play::page_network;
 use crate::failure::Failure;
 use crate::part::{PACKETS, REPORT, SERIES, SUMMARY, is_drawn};
 use crate::run_dir::{RunDir, SCENARIO, read_json, write_bytes};
@@ -46,6 +47,7 @@ struct Told {
     figures: Vec<CellFigures>,
     scenario_toml: String,
     command: String,
+    network: Option<Network>,
 }
 
 impl Told {
@@ -55,7 +57,8 @@ impl Told {
         let plan = load_file(&scenario, &Options::default())?;
         let figures = runs(dir)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
         let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
-        Ok(Self { summary, figures, scenario_toml: plan.resolved, command })
+        let network = page_network(&plan, &summary.arena, dir);
+        Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
     }
 
     fn page(&self) -> String {
@@ -64,6 +67,7 @@ impl Told {
             figures: &self.figures,
             scenario_toml: &self.scenario_toml,
             command: &self.command,
+            network: self.network.as_ref(),
         })
     }
 }
@@ -88,7 +92,7 @@ fn page_of_several(dirs: &[RunDir]) -> Result<String, Failure> {
     let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
         return Err(Failure::Usage("no run directory to report".to_owned()));
     };
-    Ok(Told { summary, figures, scenario_toml, command }.page())
+    Ok(Told { summary, figures, scenario_toml, command, network: None }.page())
 }
 
 /// The repetitions that are drawn, as far as the record files hold them.

@@ -9,6 +9,7 @@ mod documentation;
 mod emu;
 mod harness;
 mod live;
+mod play;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;
 mod runs;

@@ -1,7 +1,7 @@
 //! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena,
 //! figures.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use talkpath_study::{
     ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Verdict, shown_figure, shown_must,
     shown_value,
@@ -10,15 +10,17 @@ use talkpath_study::{
 use super::figure::draw;
 use super::{about, count, headline, mark, medians, published, spread};
 use crate::html::{BREAK, document, warnings};
+use crate::play::{Animation, topology_svg};
 
-/// The page, self-contained.
-pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
+/// The page, self-contained. `networks` are the topologies of its scenarios.
+pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, command: &str) -> String {
     let main = html! {
         @if !outcome.valid {
             p.invalid role="alert" { "Not every cell ran to its end undisturbed." }
         }
         (warnings(&outcome.warnings))
         (overview(outcome))
+        (drawn_networks(networks))
         (assumptions(outcome))
         section {
             h2 { "Every claim" }
@@ -70,6 +72,26 @@ fn overview(outcome: &Outcome) -> Markup {
             h2 { "Verdicts" }
             p { (count(outcome)) }
             (prose_table(&columns, &rows))
+        }
+    }
+}
+
+/// The network of each scenario.
+fn drawn_networks(networks: &[Animation]) -> Markup {
+    html! {
+        @if !networks.is_empty() {
+            section {
+                h2 { "Networks" }
+                @for (at, network) in networks.iter().enumerate() {
+                    figure {
+                        h3 { (network.name) }
+                        div class="scroll plot" tabindex="0" {
+                            (PreEscaped(topology_svg(network, &format!("network-{at}"))))
+                        }
+                        figcaption { (network.about) }
+                    }
+                }
+            }
         }
     }
 }

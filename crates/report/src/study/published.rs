@@ -16,7 +16,7 @@ pub(super) fn tables(outcome: &Outcome) -> Markup {
                 p {
                     "Medians under the base assumptions, with 95 % confidence intervals. " em { "Predicted" }
                     ": the set-up was not chosen by these figures; " em { "fitted" }
-                    ": a parameter was; " em { "exempt" } ": the publication itself rules them out."
+                    ": a parameter was; " em { "assumed" } ": what we assume decides them; " em { "exempt" } ": the publication itself rules them out."
                 }
                 @for table in &outcome.tables {
                     @if table.rows.iter().any(|row| !row.row.column.is_empty()) {
@@ -33,7 +33,7 @@ pub(super) fn tables(outcome: &Outcome) -> Markup {
 /// The predicted figures separate from those that the set-up was fitted to.
 fn list(table: &TableOutcome, here: &str) -> Markup {
     let columns = [("cell", 28), ("published", 14), (here, 26), ("off by", 9), ("note", 23)];
-    let parts = [Role::Predicted, Role::Fitted, Role::Exempt].map(|role| {
+    let parts = [Role::Predicted, Role::Assumed, Role::Fitted, Role::Exempt].map(|role| {
         let rows = table.rows.iter().filter(|row| row.row.role == role);
         (role, rows.map(published_row).collect::<Vec<Row>>())
     });
@@ -74,9 +74,12 @@ fn grid(table: &TableOutcome, here: &str) -> Markup {
             Row { is_marked: false, cells: core::iter::once(html! { (head) }).chain(cells).collect() }
         })
         .collect();
-    let share = 88 / columns.len().max(1) as u32;
+    let longest = heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
+    // About a hundredth of the width for a character, two lines at most.
+    let first = (longest as u32 / 2 + 4).clamp(12, 30);
+    let share = (100 - first) / columns.len().max(1) as u32;
     let widths: Vec<(&str, u32)> =
-        core::iter::once(("", 12)).chain(columns.iter().map(|column| (*column, share))).collect();
+        core::iter::once(("", first)).chain(columns.iter().map(|column| (*column, share))).collect();
     html! {
         h3 { (table.title) }
         p.about { "Printed, then in bold " (here) ", by how much ours is off, and what the printed figure was used for." }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use super::watched::watched;
 use talkpath_arena::RunPlan;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
@@ -208,7 +209,11 @@ impl Runner<'_> {
             }
             let (record, beside) = run?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
-            let sample = Sample { beside, ..Sample::of(&record, &summary, self.study, cell) };
+            let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
+                true => watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop),
+                false => serde_json::Value::Null,
+            };
+            let sample = Sample { beside, ..Sample::of(&record, &summary, self.study, cell, watched) };
             if record.valid {
                 samples.keep_trace(&record, cell, &sample);
             }

@@ -74,7 +74,8 @@ fn values(lines: &[FigureLine], scale: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// The printed figures of `point` at `x`: a diamond, a square if ours was fitted to it, a cross if it is
+/// The printed figures of `point` at `x`: a diamond, a triangle if an assumption decides
+/// ours, a square if ours was fitted to it, a cross if it is
 /// exempt.
 fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, point: &FigurePoint, scale: f64) {
     for value in &point.published {
@@ -86,6 +87,7 @@ fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, point: &FigurePoint, scale
 const fn shape(role: Role) -> Marker {
     match role {
         Role::Predicted => Marker::Diamond,
+        Role::Assumed => Marker::Triangle,
         Role::Fitted => Marker::Square,
         Role::Exempt => Marker::Cross,
     }
@@ -95,6 +97,7 @@ const fn shape(role: Role) -> Marker {
 fn printed_entries(lines: &[FigureLine]) -> Vec<(Markup, &'static str)> {
     let roles = [
         (Role::Predicted, "printed"),
+        (Role::Assumed, "printed, where an assumption of ours decides"),
         (Role::Fitted, "printed, and ours fitted to it"),
         (Role::Exempt, "printed, and ruled out by the publication itself"),
     ];
