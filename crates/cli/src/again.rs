@@ -66,13 +66,8 @@ impl Again {
         }
     }
 
-    /// From `--from` on for the time `--for`, or `usual`, within the run's duration; all of it without either.
-    pub(crate) fn window(
-        &self,
-        from: &str,
-        length: Option<&str>,
-        usual: Option<Duration>,
-    ) -> Result<(Instant, Instant), Failure> {
+    /// From `--from` on for the time `--for`, within the run's duration; to its end without `--for`.
+    pub(crate) fn window(&self, from: &str, length: Option<&str>) -> Result<(Instant, Instant), Failure> {
         let duration = self.scenario.duration;
         let read = |flag: &str, text: &str| {
             parse_duration(text, Duration::MAX).map_err(|why| Failure::Usage(format!("--{flag}: {why}")))
@@ -83,7 +78,7 @@ impl Again {
                 format!("the run sends for {} s, and found {} s", duration.as_secs_f64(), from.as_secs_f64());
             return Err(Failure::Usage(format!("--from: expected a time within the run: {why}")));
         }
-        let length = length.map(|text| read("for", text)).transpose()?.or(usual);
+        let length = length.map(|text| read("for", text)).transpose()?;
         if length.is_some_and(Duration::is_zero) {
             return Err(Failure::Usage("--for: found 0, expected a time above it".to_owned()));
         }

@@ -10,11 +10,11 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::summary::{RunSummary, Summary};
 use talkpath_measure::warning;
 
+use crate::animation::{Animation, topology_svg};
 use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{Figure, LineKind, ccdf, delay_over_time, loss_runs, over_time};
 use crate::number::{counted, glued};
-use crate::play::topology_svg;
 use crate::receiver::receivers;
 use crate::select;
 use crate::tables;
@@ -50,7 +50,7 @@ pub struct Page<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// Nodes, links and flows.
-    pub animation: crate::play::Animation,
+    pub animation: Animation,
     /// The command that plays it; `None` where packets are not seen.
     pub play: Option<String>,
 }

@@ -139,8 +139,8 @@ impl Simulation {
         last
     }
 
-    /// Runs until `end`, which may lie after `duration`, and calls `see` for each output of the network before
-    /// it is handled. Ends earlier if `see` returns false. Returns the time at which it ended.
+    /// Runs until `end`, which may lie after `duration`. Calls `see` for each output of the network before it
+    /// is handled, and ends earlier if `see` returns false. Returns the time at which it ended.
     pub(crate) fn run_observed(
         &mut self,
         end: Instant,

@@ -89,7 +89,7 @@ fn nam_again(
 ) -> Result<(), Failure> {
     let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
     let stop = interrupt::install()?;
-    let window = again.window(&args.from, args.length.as_deref(), None)?;
+    let window = again.window(&args.from, args.length.as_deref())?;
     let seen = journeys(&again.scenario, &again.plan(None, &stop), window, usize::MAX);
     write_nam(&again.scenario, &seen, writer).map_err(unwritten)
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
     let id = PartId { cell: args.cell, repetition: args.repetition };
     let again = Again::load(&dir, &args.run, id)?;
-    let window = again.window(&args.from, Some(&args.length), None)?;
+    let window = again.window(&args.from, Some(&args.length))?;
     let stop = interrupt::install()?;
     let plan = again.plan(Some(SeriesDetail::Full), &stop);
     let seen = journeys(&again.scenario, &plan, window, MOST_HOPS);

@@ -5,6 +5,7 @@
 
 mod figure;
 mod page;
+mod prose;
 mod published;
 mod text;
 

@@ -8,9 +8,10 @@ use talkpath_study::{
 };
 
 use super::figure::draw;
+use super::prose::{Row, prose_table};
 use super::{about, count, headline, mark, medians, published, spread};
+use crate::animation::{Animation, topology_svg};
 use crate::html::{BREAK, document, warnings};
-use crate::play::{Animation, topology_svg};
 
 /// The page, self-contained. `networks` are the topologies of its scenarios.
 pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, command: &str) -> String {
@@ -92,42 +93,6 @@ fn drawn_networks(networks: &[Animation]) -> Markup {
                     }
                 }
             }
-        }
-    }
-}
-
-/// A row of a table of running text. Its first cell is its head.
-pub(super) struct Row {
-    /// Whether the head stands out.
-    pub(super) is_marked: bool,
-    pub(super) cells: Vec<Markup>,
-}
-
-/// A table of running text that fits the page: its columns have shares of the width. Each cell carries its
-/// column's name, which a narrow screen shows in front of it.
-pub(super) fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> Markup {
-    html! {
-        table.prose {
-            thead {
-                tr {
-                    @for (head, share) in columns {
-                        th class="left" style={ "width:" (share) "%" } { (head) }
-                    }
-                }
-            }
-            tbody {
-                @for row in rows { (prose_row(columns, row)) }
-            }
-        }
-    }
-}
-
-fn prose_row(columns: &[(&str, u32)], row: &Row) -> Markup {
-    let mut cells = row.cells.iter().zip(columns);
-    html! {
-        tr class=[row.is_marked.then_some("best")] {
-            @if let Some((head, _)) = cells.next() { th class="left" { (head) } }
-            @for (cell, (head, _)) in cells { td class="left" data-head=(head) { (cell) } }
         }
     }
 }

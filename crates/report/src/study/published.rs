@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use talkpath_study::{Outcome, Role, RowOutcome, TableOutcome, arena_list, shown, shown_value};
 
-use super::page::{Row, prose_table};
+use super::prose::{Row, prose_table};
 
 /// The section; nothing without tables.
 pub(super) fn tables(outcome: &Outcome) -> Markup {

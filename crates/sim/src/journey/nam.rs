@@ -61,7 +61,7 @@ fn links(scenario: &Scenario, topology: &Topology, out: &mut dyn Write) -> io::R
         };
         let delay = link.config.delay.as_secs_f64();
         let (a, b) = (&topology.nodes[from], &topology.nodes[to]);
-        // nam turns its angles with the clock's hands from the left; columns are as wide as all rows are high.
+        // Degrees against the clock from the right; all rows are as high as half the columns are wide.
         let angle = (a.y - b.y).atan2(2.0 * (b.x - a.x)).to_degrees();
         writeln!(out, "l -t * -s {from} -d {to} -S UP -r {rate} -D {delay} -c black -o {angle:.0}deg")?;
         writeln!(out, "q -t * -s {from} -d {to} -a 0.5")?;

@@ -22,11 +22,13 @@ const EDGE: f64 = 46.0;
 const ROW: f64 = 34.0;
 /// By how much the two directions between two nodes lie apart.
 const APART: f64 = 5.0;
+/// Nodes in a column whose links are named. Chosen.
+const MOST_BESIDE: usize = 6;
 /// Nodes in a column that are named; the names of more would lie over each other.
 const MOST_NAMED: usize = 16;
 
 /// The topology with the packets at the busiest moment.
-pub(super) fn still(animation: &Animation) -> Markup {
+pub(crate) fn still(animation: &Animation) -> Markup {
     let mut svg = topology(animation);
     let at = busiest(&animation.hops);
     let height = height(animation);
@@ -53,7 +55,7 @@ pub(super) fn topology(animation: &Animation) -> Svg {
         svg.line("axis", from, to);
         arrow(&mut svg, from, to);
         // Links of the same making are described once.
-        if !named.contains(&link.about.as_str()) {
+        if !named.contains(&link.about.as_str()) && !is_crowded(animation, link.ends) {
             named.push(&link.about);
             let below = to.0 < from.0;
             let at =
@@ -75,6 +77,15 @@ pub(super) fn topology(animation: &Animation) -> Svg {
         }
     }
     svg
+}
+
+/// Whether a link leads to one of many nodes in a column: the names of such links would lie over each other.
+fn is_crowded(animation: &Animation, ends: Option<(usize, usize)>) -> bool {
+    let column = |node: usize| {
+        let x = animation.nodes.get(node).map_or(0.0, |node| node.place.x);
+        animation.nodes.iter().filter(|it| (it.place.x - x).abs() < 1e-3).count()
+    };
+    ends.is_some_and(|(from, to)| column(from).max(column(to)) > MOST_BESIDE)
 }
 
 fn height(animation: &Animation) -> f64 {
