@@ -24,7 +24,7 @@ pub(crate) use self::demand::DemandArgs;
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::serve::ServeArgs;
-pub(crate) use self::study::{StudyArgs, StudyCommand, StudyRunArgs};
+pub(crate) use self::study::{StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 use self::wrong::wrong_usage;
 
@@ -119,8 +119,10 @@ pub(crate) enum Command {
     Study(StudyArgs),
     /// Write report.html again from run directories
     Report(ReportArgs),
-    /// Write a run's records as csv, jsonl or log
+    /// Write a run's records as csv, jsonl or log, or its packets as pcapng or nam
     Export(ExportArgs),
+    /// Write a page that plays a simulated run: packets on links, queues, drops, windows
+    Play(PlayArgs),
     /// Compute the emulator's decisions again from its own log: no difference is allowed
     Replay(ReplayArgs),
     /// Rate a call by hand: delay, loss and codec in, a mean opinion score (MOS) out
@@ -326,10 +328,10 @@ pub(crate) struct ExportArgs {
     /// csv, jsonl and parquet: which table (default: messages)
     #[arg(long, value_enum)]
     pub(crate) table: Option<ExportTable>,
-    /// pcapng: which repetition
+    /// pcapng and nam: which repetition
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) repetition: u64,
-    /// pcapng: which cell of the sweep
+    /// pcapng and nam: which cell of the sweep
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) cell: u64,
     /// pcapng: at which end of the flows
@@ -338,8 +340,36 @@ pub(crate) struct ExportArgs {
     /// pcapng: leave DCCP within UDP (RFC 6773), instead of unwrapping it to IP protocol 33
     #[arg(long)]
     pub(crate) encapsulated: bool,
+    /// nam: the run time at which it begins
+    #[arg(long, value_name = "TIME", default_value = "0 s")]
+    pub(crate) from: String,
+    /// nam: how long it is (default: to the end of sending)
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) length: Option<String>,
     /// Where to write it (default: standard output)
     #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlayArgs {
+    /// The run directory of a simulated run
+    #[arg(value_name = "RUN_DIR")]
+    pub(crate) run: PathBuf,
+    /// Which repetition
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) repetition: u64,
+    /// Which cell of the sweep
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) cell: u64,
+    /// The run time at which the page begins
+    #[arg(long, value_name = "TIME", default_value = "0 s")]
+    pub(crate) from: String,
+    /// How much of the run the page plays
+    #[arg(long = "for", value_name = "TIME", default_value = "10 s")]
+    pub(crate) length: String,
+    /// Where to write it (default: play.html in the run directory)
+    #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -375,6 +405,8 @@ pub(crate) enum ExportFormat {
     /// Every packet as one end saw it, for tshark; a simulation is run again, an emulated run kept its
     /// packets
     Pcapng,
+    /// Nodes, links and every packet's way over them, for the network animator nam; a simulation is run again
+    Nam,
     /// Start, end, transfer time, packet size, received, expected, protocol
     Log,
 }

@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod mos;
+pub(crate) mod play;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;

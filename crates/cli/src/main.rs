@@ -9,6 +9,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod again;
 mod arenas;
 mod args;
 mod command;
@@ -64,6 +65,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),
+        Command::Play(args) => command::play::run(args, terminal),
         Command::Replay(args) => command::replay::run(args, terminal),
         Command::Mos(args) => command::mos::run(args, common, terminal),
         Command::Doctor => command::doctor::run(common, terminal),

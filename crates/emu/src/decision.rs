@@ -131,8 +131,8 @@ impl DecidingNetwork {
                     }
                     continue;
                 }
-                // The kernels of the hosts have their own.
-                NetworkEvent::Timer(_) => continue,
+                // The kernels of the hosts have their own timers, and hops are not observed.
+                NetworkEvent::Timer(_) | NetworkEvent::Entered { .. } => continue,
             };
             let Arrived { number, tag } = packet.tag;
             decisions.push(Decision { number, tag, part: packet.part(), at: output.at, outcome });

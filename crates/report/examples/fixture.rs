@@ -18,8 +18,13 @@ fn main() {
                 _ => (fixture::summary(number(1, 1)), fixture::figures()),
             };
             let command = "talkpath compare --seed 1";
-            let page =
-                Page { summary: &summary, figures: &figures, scenario_toml: fixture::SCENARIO, command };
+            let page = Page {
+                summary: &summary,
+                figures: &figures,
+                scenario_toml: fixture::SCENARIO,
+                command,
+                network: None,
+            };
             print!("{}", html(&page));
         }
         _ => {

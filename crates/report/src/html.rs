@@ -10,6 +10,7 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::summary::{RunSummary, Summary};
 use talkpath_measure::warning;
 
+use crate::animation::{Animation, topology_svg};
 use crate::details;
 use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{
@@ -44,6 +45,17 @@ pub struct Page<'a> {
     pub scenario_toml: &'a str,
     /// The command that repeats the run.
     pub command: &'a str,
+    /// The network and how to watch it; `None` if it is not known, or several runs stand on the page.
+    pub network: Option<&'a Network>,
+}
+
+/// The network of a run on its page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Nodes, links and flows.
+    pub animation: Animation,
+    /// The command that plays it; `None` where packets are not seen.
+    pub play: Option<String>,
 }
 
 /// Elements without an end, closed as XML wants them. maud writes them as `<br>`.
@@ -70,6 +82,7 @@ pub fn html(page: &Page<'_>) -> String {
         ("compared", "Transports compared", comparisons(page, &judged)),
         ("figures", "Figures", drawn(page, &judged)),
         ("cells", "Every flow and link", everything(page)),
+        ("network", "The network", network(page.network)),
         ("source", "Where this comes from", provenance(page)),
     ];
     let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
@@ -115,6 +128,24 @@ fn all_figures(page: &Page<'_>) -> Vec<Figure> {
     let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(&sweep)).collect();
     let drawn = drawn_sets(page, &judged).into_iter().flat_map(|(_, figures)| figures);
     over.into_iter().chain(drawn).collect()
+}
+
+/// The network, and how to watch its packets.
+fn network(network: Option<&Network>) -> Markup {
+    html! {
+        @if let Some(network) = network {
+            figure {
+                div class="scroll plot" tabindex="0" {
+                    (PreEscaped(topology_svg(&network.animation, "network-svg")))
+                }
+                figcaption { "Hosts, routers and links; links of one making are described once." }
+            }
+            @if let Some(play) = &network.play {
+                p { "This writes a page on which its packets move, queues fill and drops fall:" }
+                pre { (play) }
+            }
+        }
+    }
 }
 
 /// A whole page around `main`.

@@ -11,12 +11,14 @@
 //! what is computed here is the ranking of the cells, by the functions of `measure`.
 //! Names, colours, dashes and markers of transports come from one table, `display`.
 
+mod animation;
 mod details;
 mod display;
 mod figure;
 mod grid;
 mod html;
 mod number;
+mod play;
 mod plot;
 mod receiver;
 mod select;
@@ -33,8 +35,10 @@ mod view;
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 
+pub use animation::{Animation, Place, PlayFate, PlayFlow, PlayHop, PlayLink, PlayNode};
 pub use grid::Style;
-pub use html::{Page, figure_files, html};
+pub use html::{Network, Page, figure_files, html};
+pub use play::play_page;
 pub use several::{RunPart, side_by_side};
 pub use study::{study_page, study_table};
 pub use terminal::{comparison_table, run_table};

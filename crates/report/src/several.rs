@@ -156,6 +156,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            network: None,
         });
         assert!(page.contains("Invalid run") && summary.warnings == ["invalid: emu: late", "emu: slow"]);
         assert!(!page.contains("class=\"verdict\"") && page.contains("UDP, emu"));
@@ -173,6 +174,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            network: None,
         });
         assert!(!page.contains("class=\"verdict\"") && !page.contains("figure-heat-"));
         let line = |name: &str| {
@@ -201,6 +203,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            network: None,
         });
         assert!(page.contains("Transports compared") && page.contains(", tuesday"));
         let long = "the same path, and ten times as much in its queue";
@@ -210,6 +213,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            network: None,
         });
         assert!(page.contains(&format!("UDP, {long}</th>")), "a row says in full which run it is");
         assert!(side_by_side(&[]).is_none());

@@ -27,6 +27,7 @@ mod resolve;
 mod schema;
 mod sweep;
 mod threshold;
+mod topology;
 mod tree;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
@@ -44,3 +45,4 @@ pub use quantity::{SiAmount, parse_duration, parse_rate, si_amount};
 pub use read::nearest;
 pub use schema::schema;
 pub use threshold::{Bound, Operator, split_threshold};
+pub use topology::{Node, Topology};

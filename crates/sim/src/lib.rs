@@ -7,6 +7,7 @@
 mod build;
 pub mod capture;
 mod flow;
+pub mod journey;
 mod packets;
 #[cfg(test)]
 mod properties;

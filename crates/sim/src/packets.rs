@@ -20,6 +20,13 @@ const _: () = assert!(size_of::<SimPacket>() == 64, "a packet is one cache line"
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketHandle(usize);
 
+impl PacketHandle {
+    /// Which slot: no two packets that are under way have the same.
+    pub(crate) const fn slot(self) -> usize {
+        self.0
+    }
+}
+
 /// All packets under way. Slots are used again, the latest freed first, so that they stay in the cache.
 #[derive(Debug, Default)]
 pub(crate) struct SimPackets {

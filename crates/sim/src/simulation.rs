@@ -139,6 +139,23 @@ impl Simulation {
         last
     }
 
+    /// Runs until `end`, which may lie after `duration`. Calls `see` for each output of the network before it
+    /// is handled, and ends earlier if `see` returns false. Returns the time at which it ended.
+    pub(crate) fn run_observed(
+        &mut self,
+        end: Instant,
+        see: &mut dyn FnMut(&NetworkOutput<PacketHandle>) -> bool,
+    ) -> Instant {
+        self.start_flows();
+        while let Some(output) = self.network.poll_output(end) {
+            if !see(&output) {
+                return output.at;
+            }
+            self.handle(output);
+        }
+        end
+    }
+
     fn empty_tap(&mut self, see: &mut dyn FnMut(&Sighting)) {
         if let Some(tap) = &mut self.tap {
             tap.seen.drain(..).for_each(|sighting| see(&sighting));
@@ -215,6 +232,8 @@ impl Simulation {
                     series.push(&mut self.network, link, waiting, at);
                 }
             }
+            // Whoever observes hops sees them in [`Self::run_observed`].
+            NetworkEvent::Entered { .. } => {}
         }
         at
     }

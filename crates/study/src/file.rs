@@ -11,6 +11,7 @@ use toml::Spanned;
 
 use crate::arena::ArenaName;
 use crate::claim::{Basis, Verdict};
+use crate::study::Level;
 
 /// Scenario keys and their values.
 pub(crate) type Settings = BTreeMap<String, Spanned<toml::Value>>;
@@ -131,6 +132,9 @@ pub(crate) struct MetricEntry {
     pub(crate) difference: Option<(String, String)>,
     pub(crate) sum: Option<OneOrMany>,
     pub(crate) mean: Option<OneOrMany>,
+    pub(crate) scaled: Option<String>,
+    /// With `scaled`: the factor.
+    pub(crate) by: Option<f64>,
     pub(crate) share: Option<OneOrMany>,
     /// With `share`: of what lies above this.
     pub(crate) above: Option<f64>,
@@ -289,9 +293,26 @@ pub(crate) enum Within {
 pub(crate) struct FigureEntry {
     pub(crate) number: Spanned<String>,
     pub(crate) title: String,
+    /// What a reader should know of it: that the publication prints a curve without figures, say.
+    #[serde(default)]
+    pub(crate) note: String,
     pub(crate) trace: Option<TraceEntry>,
     pub(crate) medians: Option<MediansEntry>,
     pub(crate) quantiles: Option<QuantilesEntry>,
+    pub(crate) scatter: Option<ScatterEntry>,
+    /// Why it is not drawn again.
+    pub(crate) absent: Option<String>,
+}
+
+/// One point a cell, and a line through all of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScatterEntry {
+    pub(crate) x: Spanned<String>,
+    pub(crate) y: Spanned<String>,
+    pub(crate) x_title: String,
+    pub(crate) y_title: String,
+    pub(crate) points: Vec<LineEntry>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -319,15 +340,44 @@ pub(crate) struct TraceEntry {
     pub(crate) entity: String,
     pub(crate) cell: Spanned<String>,
     pub(crate) seconds: (f64, f64),
+    /// The most that a value can mean: of `cwnd` the receiver's window, packets.
+    pub(crate) cap: Option<f64>,
+    /// One panel for each kind of run.
+    pub(crate) kinds: Option<KindsEntry>,
+    /// Printed figures, as lines across.
+    #[serde(default)]
+    pub(crate) levels: Vec<Level>,
+}
+
+/// What distinguishes kinds of runs: runs of one value of `metric` are one kind.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KindsEntry {
+    pub(crate) metric: Spanned<String>,
+    /// What the value is multiplied by for a person.
+    #[serde(default = "once")]
+    pub(crate) times: f64,
+    /// What follows the value: `of 6 connections lose`.
+    pub(crate) what: String,
+}
+
+const fn once() -> f64 {
+    1.0
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MediansEntry {
-    pub(crate) metric: Spanned<String>,
+    /// Of the lines that name none of their own.
+    pub(crate) metric: Option<Spanned<String>>,
+    #[serde(default)]
     pub(crate) x_title: String,
     pub(crate) y_title: String,
-    pub(crate) x: Vec<f64>,
+    /// Numbers on the horizontal axis, or else names: groups of bars.
+    pub(crate) x: Option<Vec<f64>>,
+    pub(crate) names: Option<Vec<String>>,
+    /// A CSV file of printed figures: those of a line's cells and metric are drawn beside ours.
+    pub(crate) published: Option<Spanned<String>>,
     pub(crate) lines: Vec<LineEntry>,
 }
 
@@ -335,5 +385,6 @@ pub(crate) struct MediansEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineEntry {
     pub(crate) label: String,
+    pub(crate) metric: Option<Spanned<String>>,
     pub(crate) cells: Spanned<Vec<String>>,
 }

@@ -44,13 +44,16 @@ pub use judge::judge;
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics};
 pub use outcome::{
-    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, FigureLine, FigureOutcome, FigurePoint, HeldBy,
-    Outcome, RowOutcome, TableOutcome, UnderAssumption, Value,
+    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, FigureOutcome, FigurePoint,
+    FittedLine, HeldBy, Outcome, RowOutcome, TableOutcome, TracePanel, UnderAssumption, Value,
 };
 pub use over_time::{OverTime, TimeFigure};
-pub use sample::{CellSamples, LossRun, Sample, StateTrace, TraceLine};
+pub use sample::{CellSamples, KeptTrace, LossRun, Sample, StateTrace, TraceLine};
 pub use selection::Selection;
 pub use stats::{Median, median};
-pub use study::{Assumption, Cell, Changes, Figure, FigureKind, Form, Kept, Study};
+pub use study::{
+    Assumption, Cell, Changes, Figure, FigureAxis, FigureKind, Form, Kept, Kinds, Level, MedianLine, Printed,
+    Study,
+};
 pub use table::{PublishedRow, PublishedTable, Role};
 pub use words::{shown, shown_figure, shown_must, shown_value};

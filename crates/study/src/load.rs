@@ -15,7 +15,7 @@ use toml::Spanned;
 use crate::claim::Claim;
 use crate::file::{File, MetricEntry, OneOrMany, Settings};
 use crate::form;
-use crate::metric::{Derived, Metrics};
+use crate::metric::{self, Derived, Metrics};
 use crate::over_time::{OverTime, TimeFigure};
 use crate::place::{Mistakes, known};
 use crate::study::{Assumption, Cell, Changes, Figure, FigureKind, Kept, Study};
@@ -118,6 +118,7 @@ impl Loader<'_, '_> {
         for cell in &mut cells {
             cell.kept = kept(cell, &figures);
             cell.kept.over_time = over_time_of(cell, &claims, &derived);
+            cell.kept.watched = is_watched(cell, &claims, &derived);
             let what = format!("{:?} {metrics:?} {derived:?}", cell.kept);
             for form in core::iter::once(&mut cell.full).chain(&mut cell.quick) {
                 form.fingerprint = fingerprint(&format!("{:?} {what}", form.scenario));
@@ -176,8 +177,12 @@ impl Loader<'_, '_> {
     /// The study's own text and that of each file that it names.
     fn used(&self) -> Vec<(String, String)> {
         let scenarios = self.file.cells.iter().map(|entry| entry.scenario.get_ref());
-        let names: BTreeSet<&String> =
-            scenarios.chain(self.file.table.iter().map(|entry| entry.rows.get_ref())).collect();
+        let medians = self.file.figure.iter().filter_map(|entry| entry.medians.as_ref());
+        let printed = medians.filter_map(|medians| Some(medians.published.as_ref()?.get_ref()));
+        let names: BTreeSet<&String> = scenarios
+            .chain(self.file.table.iter().map(|entry| entry.rows.get_ref()))
+            .chain(printed)
+            .collect();
         let named = self.files.iter().filter(|source| names.contains(&source.name));
         let own = ("study.toml".to_owned(), self.text.to_owned());
         core::iter::once(own).chain(named.map(|it| (it.name.clone(), it.text.clone()))).collect()
@@ -245,7 +250,7 @@ impl Loader<'_, '_> {
                 }
                 None => {
                     let message = "expected one of: `ratio` or `difference` with two paths; `sum` or `mean` with paths; \
-                                   `share` with paths and `above`; with `seconds`, `correlation` and `cap`, `shared_losses` and \
+                                   `share` with paths and `above`; `scaled` with a path and `by`; with `seconds`, `correlation` and `cap`, `shared_losses` and \
                                    `within`, or `quantile` and `queue`";
                     self.mistakes.add(entry.span(), &format!("metric.{name}"), message, None);
                 }
@@ -270,7 +275,25 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
     if let Some(over_time) = over_time(entry) {
         return Some(Derived::OverTime(over_time));
     }
-    let MetricEntry { ratio, difference, sum, mean, share, above, seconds: None, .. } = entry else {
+    if let MetricEntry {
+        scaled: Some(path),
+        by: Some(by),
+        ratio: None,
+        difference: None,
+        sum: None,
+        mean: None,
+        share: None,
+        above: None,
+        seconds: None,
+        ..
+    } = entry
+    {
+        return Some(Derived::Scaled(path.clone(), *by));
+    }
+    let MetricEntry {
+        ratio, difference, sum, mean, share, above, scaled: None, by: None, seconds: None, ..
+    } = entry
+    else {
         return None;
     };
     Some(match (ratio, difference, sum, mean, share, above) {
@@ -298,6 +321,8 @@ fn over_time(entry: &MetricEntry) -> Option<OverTime> {
         mean: None,
         share: None,
         above: None,
+        scaled: None,
+        by: None,
         correlation,
         cap,
         shared_losses,
@@ -337,9 +362,11 @@ fn settings(set: &Settings) -> impl Iterator<Item = Setting> + '_ {
 
 fn metrics(claims: &[Claim], figures: &[Figure], tables: &[PublishedTable], also: &[String]) -> Vec<String> {
     let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
-    let of_figures = figures.iter().filter_map(|figure| match &figure.kind {
-        FigureKind::Cells { metric, .. } => Some(metric),
-        FigureKind::Trace { .. } | FigureKind::Quantiles { .. } => None,
+    let of_figures = figures.iter().flat_map(|figure| match &figure.kind {
+        FigureKind::Cells { lines, .. } => lines.iter().map(|line| &line.metric).collect(),
+        FigureKind::Scatter { x, y, .. } => vec![x, y],
+        FigureKind::Trace { kinds, .. } => kinds.iter().map(|kinds| &kinds.metric).collect(),
+        FigureKind::Quantiles { .. } | FigureKind::Absent(_) => Vec::new(),
     });
     let of_tables = tables.iter().flat_map(|table| &table.rows).map(|row| &row.metric);
     let all: BTreeSet<&String> =
@@ -352,8 +379,10 @@ fn kept(cell: &Cell, figures: &[Figure]) -> Kept {
     let mut kept = Kept::default();
     for figure in figures.iter().filter(|_| cell.assumption == 0) {
         match &figure.kind {
-            FigureKind::Trace { cell: name, seconds, .. } if cell.name == *name => {
-                kept.trace = Some(widened(kept.trace, *seconds));
+            FigureKind::Trace { series, cell: name, seconds, kinds, .. } if cell.name == *name => {
+                let stretch = widened(kept.traces.get(series).copied(), *seconds);
+                kept.traces.insert(series.clone(), stretch);
+                kept.kinds.extend(kinds.iter().map(|kinds| kinds.metric.clone()));
             }
             FigureKind::Quantiles { cell: name, flows } if cell.name == *name => {
                 kept.delays.extend(flows.iter().cloned());
@@ -371,6 +400,16 @@ fn over_time_of(cell: &Cell, claims: &[Claim], derived: &Metrics) -> Vec<String>
     let names: BTreeSet<&String> =
         read.filter(|name| matches!(derived.get(*name), Some(Derived::OverTime(_)))).collect();
     names.into_iter().cloned().collect()
+}
+
+/// Whether a claim reads of `cell` what is watched packet by packet.
+fn is_watched(cell: &Cell, claims: &[Claim], derived: &Metrics) -> bool {
+    let is_watched = |name: &str| name.split('.').next() == Some(metric::WATCHED);
+    let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
+    operands.filter(|operand| operand.cell == cell.name).any(|operand| {
+        let parts = derived.get(&operand.metric).map(Derived::parts);
+        is_watched(&operand.metric) || parts.is_some_and(|parts| parts.into_iter().any(is_watched))
+    })
 }
 
 fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {

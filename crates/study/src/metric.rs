@@ -14,6 +14,8 @@ pub enum Derived {
     Ratio(String, String),
     /// The first less the second.
     Difference(String, String),
+    /// The value times a factor.
+    Scaled(String, f64),
     /// Of all that the paths mean.
     Sum(Vec<String>),
     /// Of all that the paths mean.
@@ -34,6 +36,7 @@ impl Derived {
     pub(crate) fn parts(&self) -> Vec<&str> {
         match self {
             Self::Ratio(first, second) | Self::Difference(first, second) => vec![first, second],
+            Self::Scaled(path, _) => vec![path],
             Self::Sum(paths) | Self::Mean(paths) | Self::Share { paths, .. } => {
                 paths.iter().map(String::as_str).collect()
             }
@@ -42,6 +45,8 @@ impl Derived {
     }
 }
 
+/// Where [`value`] finds what was watched of a run packet by packet.
+pub(crate) const WATCHED: &str = "watched";
 /// Where [`value`] finds what was made of series.
 pub(crate) const OVER_TIME: &str = "over_time";
 
@@ -61,6 +66,7 @@ fn look_up(run: &Json, name: &str, metrics: &Metrics, depth: usize) -> Option<f6
     let made = match derived {
         Derived::Ratio(first, second) => one(first)? / one(second)?,
         Derived::Difference(first, second) => one(first)? - one(second)?,
+        Derived::Scaled(path, by) => one(path)? * by,
         Derived::Sum(paths) => all(run, paths, metrics, depth)?.iter().sum(),
         Derived::Mean(paths) => {
             let values = all(run, paths, metrics, depth)?;
@@ -284,10 +290,11 @@ mod tests {
             (text("times"), Derived::Ratio(text("excess"), text("flows.call.loss_rate"))),
             (text("unknown"), Derived::Sum(vec![text("mean"), text("flows.call.rtt.p50")])),
             (text("circle"), Derived::Sum(vec![text("circle")])),
+            (text("half"), Derived::Scaled(text("mean"), 0.5)),
         ]);
         let of = |name| value(&run(), name, &metrics);
         assert_eq!(of("slow"), Some(2.0 / 3.0));
         assert_eq!((of("mean"), of("excess"), of("times")), (Some(40.0), Some(20.0), Some(80.0)));
-        assert_eq!((of("unknown"), of("circle")), (None, None));
+        assert_eq!((of("unknown"), of("circle"), of("half")), (None, None, Some(20.0)));
     }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::arena::ArenaName;
 use crate::claim::{Basis, ClaimKind, Standing, Verdict};
 use crate::sample::{LossRun, TraceLine};
-use crate::table::PublishedRow;
+use crate::study::Level;
+use crate::table::{PublishedRow, Role};
 
 /// Everything that a run of a study found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -194,7 +195,7 @@ pub struct RowOutcome {
     pub row: PublishedRow,
     /// Under the base assumptions, one an arena in the order of the run's.
     pub values: Vec<Value>,
-    /// By how much of the printed figure ours is off in the first of them; `null` if that is 0.
+    /// By how much of the printed figures' mean ours is off in the first of them; `null` if that is 0.
     pub off: Option<f64>,
 }
 
@@ -245,20 +246,91 @@ pub struct FigureOutcome {
     pub number: String,
     /// What it shows.
     pub title: String,
-    /// The horizontal axis.
+    /// The horizontal axis; empty if it has names.
     pub x_title: String,
     /// The vertical axis.
     pub y_title: String,
-    /// Steps over time; empty for the other kinds.
+    /// What a reader should know of it; may be empty.
+    pub note: String,
+    /// What is drawn.
+    pub drawing: Drawing,
+}
+
+/// What a figure draws.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Drawing {
+    /// State over time.
+    Traces {
+        /// One, or one for each kind of run.
+        panels: Vec<TracePanel>,
+        /// The horizontal range, s.
+        seconds: (f64, f64),
+        /// Printed figures, across all panels.
+        levels: Vec<Level>,
+    },
+    /// Medians over a number.
+    Lines {
+        /// One a label.
+        lines: Vec<FigureLine>,
+    },
+    /// Medians over names: groups of bars. A point's `x` is the index of its name.
+    Groups {
+        /// Of the groups.
+        names: Vec<String>,
+        /// The bars of one colour each.
+        lines: Vec<FigureLine>,
+    },
+    /// Quantiles of one arena over those of another, both axes alike.
+    Quantiles {
+        /// One a flow.
+        lines: Vec<FigureLine>,
+    },
+    /// Medians over medians, a point a cell.
+    Scatter {
+        /// The points of one label each.
+        lines: Vec<FigureLine>,
+        /// The line through all of them; `null` below 2 points.
+        fit: Option<FittedLine>,
+    },
+    /// Not drawn again.
+    Absent {
+        /// Why.
+        why: String,
+    },
+}
+
+/// State over time in one repetition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TracePanel {
+    /// Which kind of run, how many there are of it, and which of them is shown; empty if it is the only
+    /// panel.
+    pub title: String,
+    /// The value of the metric that distinguishes kinds; `null` if the figure knows none.
+    pub kind: Option<f64>,
+    /// Which repetition is shown.
+    pub repetition: u64,
+    /// How many repetitions are of its kind, and of how many.
+    pub runs: (u64, u64),
+    /// Series of flows and links.
     pub steps: Vec<TraceLine>,
-    /// Loss runs over time; empty for the other kinds.
+    /// Loss runs; empty for the other series.
     pub loss_runs: Vec<LossRun>,
-    /// Medians over cells, or quantiles over quantiles; empty for the other kinds.
-    pub lines: Vec<FigureLine>,
-    /// Whether `lines` are quantiles of one arena over those of another, both axes alike.
-    pub is_quantiles: bool,
-    /// The horizontal range of steps and loss runs, s.
-    pub seconds: Option<(f64, f64)>,
+}
+
+/// A straight line through points, by least squares.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FittedLine {
+    /// y over x.
+    pub slope: f64,
+    /// At x = 0.
+    pub intercept: f64,
+    /// `null` below 3 points.
+    pub slope_ci95: Option<(f64, f64)>,
+    /// Share of the variance of y that it explains.
+    pub r_squared: f64,
+    /// `null` below 4 points.
+    pub r_squared_ci95: Option<(f64, f64)>,
 }
 
 /// One line of medians.
@@ -271,7 +343,7 @@ pub struct FigureLine {
 }
 
 /// One cell's place in a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigurePoint {
     /// On the horizontal axis.
     pub x: f64,
@@ -279,4 +351,17 @@ pub struct FigurePoint {
     pub median: f64,
     /// Of the median; `null` below 6 repetitions.
     pub ci95: Option<(f64, f64)>,
+    /// What the publication prints for it; empty if nothing.
+    #[serde(default)]
+    pub published: Vec<f64>,
+    /// What the printed figures were used for.
+    #[serde(default)]
+    pub role: Role,
+}
+
+impl FigurePoint {
+    /// A point without printed figures.
+    pub const fn new(x: f64, median: f64, ci95: Option<(f64, f64)>) -> Self {
+        Self { x, median, ci95, published: Vec::new(), role: Role::Predicted }
+    }
 }

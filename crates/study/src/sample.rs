@@ -30,8 +30,9 @@ pub struct CellSamples {
     pub fingerprint: String,
     /// One a repetition, in order.
     pub samples: Vec<Sample>,
-    /// Of the first repetition, if a figure shows it.
-    pub trace: Option<StateTrace>,
+    /// Of the first repetition, or of the first of each kind, if a figure shows it; by repetition.
+    #[serde(default)]
+    pub traces: Vec<KeptTrace>,
     /// What bent the runs, in words for a person.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -46,9 +47,32 @@ impl CellSamples {
             assumption: assumption.to_owned(),
             fingerprint: fingerprint.to_owned(),
             samples: Vec::new(),
-            trace: None,
+            traces: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Whether the next repetition has to keep its series for a figure of `cell`.
+    pub fn wants_trace(&self, cell: &Cell) -> bool {
+        !cell.kept.traces.is_empty() && (!cell.kept.kinds.is_empty() || self.traces.is_empty())
+    }
+
+    /// Keeps what the figures draw of `record`, the run of `cell` that gave `sample`, if it is the first of a
+    /// kind.
+    pub fn keep_trace(&mut self, record: &RunRecord, cell: &Cell, sample: &Sample) {
+        let value = |metric: &String| Some((metric.clone(), *sample.values.get(metric)?));
+        let kinds: Vec<_> = cell.kept.kinds.iter().filter_map(value).collect();
+        let repetition = sample.repetition;
+        let is_first = |kind: Option<&(String, f64)>| {
+            let earlier = self.traces.iter().filter(|kept| kept.repetition < repetition);
+            !earlier.into_iter().any(|kept| kind.is_none_or(|kind| kept.kinds.contains(kind)))
+        };
+        if !is_first(None) && !kinds.iter().any(|kind| is_first(Some(kind))) {
+            return;
+        }
+        let Some(trace) = StateTrace::of(record, cell) else { return };
+        self.traces.push(KeptTrace { repetition, kinds, trace });
+        self.traces.sort_by_key(|kept| kept.repetition);
     }
 
     /// Without the repetitions that the machine disturbed: a resumed run does them again.
@@ -98,6 +122,17 @@ pub struct Sample {
     pub delays: BTreeMap<String, Vec<f64>>,
 }
 
+/// The trace of one repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptTrace {
+    /// Which.
+    pub repetition: u64,
+    /// Its values of the metrics that distinguish kinds of runs; none if the figures know no kinds.
+    pub kinds: Vec<(String, f64)>,
+    /// What the figures draw of it.
+    pub trace: StateTrace,
+}
+
 /// State over time within a figure's stretch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateTrace {
@@ -130,11 +165,13 @@ pub struct LossRun {
 }
 
 impl Sample {
-    /// What `study` reads of `record`, a run of `cell`, and of its summary.
-    pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell) -> Self {
+    /// What `study` reads of `record`, a run of `cell`, of its summary and of what was `watched` of it packet
+    /// by packet (`null` if nothing was).
+    pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell, watched: Json) -> Self {
         let mut json = serde_json::to_value(run).unwrap_or_default();
         json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
         json["log"] = logged(record, study);
+        json[metric::WATCHED] = watched;
         json[metric::OVER_TIME] = over_time(record, study, cell);
         let value = |path: &String| Some((path.clone(), metric::value(&json, path, &study.derived)?));
         Self {
@@ -207,44 +244,59 @@ fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
 impl StateTrace {
     /// What the figures draw of `record`, a run of `cell`; `None` if they draw nothing of it.
     pub fn of(record: &RunRecord, cell: &Cell) -> Option<Self> {
-        let (from, to) = cell.kept.trace?;
-        let lines = record.series.iter().map(|series| TraceLine {
-            entity: series.entity.clone(),
-            kind: series.kind.name().to_owned(),
-            points: cut(series.points.iter().map(|(at, value)| (seconds(at.as_nanos()), *value)), from, to),
-        });
-        let lines = lines.filter(|line| line.kind == "cwnd" || line.kind == "queue");
-        let lines = lines.chain(record.flows.iter().map(|flow| goodput_line(flow, from, to))).collect();
-        let mut loss_runs = Vec::new();
-        for flow in record.flows.iter().filter(|flow| flow.info.clocked) {
-            let mut run: Option<LossRun> = None;
-            for message in &flow.forward.messages {
-                match message.fate {
-                    Fate::Missing => {
-                        let at_s = seconds(message.due.as_nanos());
-                        let name = || LossRun { flow: flow.info.name.clone(), at_s, length: 0 };
-                        run.get_or_insert_with(name).length += 1;
-                    }
-                    Fate::Delivered => loss_runs.extend(run.take()),
-                    Fate::Unfinished | Fate::Refused => {}
-                }
-            }
-            loss_runs.extend(run);
+        let kept = &cell.kept.traces;
+        if kept.is_empty() {
+            return None;
         }
-        loss_runs.retain(|run| run.at_s >= from && run.at_s <= to);
-        Some(Self { lines, loss_runs })
+        let state = record.series.iter().filter_map(|series| {
+            let kind = series.kind.name();
+            let stretch = *kept.get(kind)?;
+            let points = series.points.iter().map(|(at, value)| (seconds(at.as_nanos()), *value));
+            Some(TraceLine {
+                entity: series.entity.clone(),
+                kind: kind.to_owned(),
+                points: cut(points, stretch),
+            })
+        });
+        let goodput = kept.get("goodput").copied();
+        let goodput = goodput
+            .into_iter()
+            .flat_map(|stretch| record.flows.iter().map(move |flow| goodput_line(flow, stretch)));
+        let loss_runs = kept.get("loss-runs").map(|stretch| loss_runs(record, *stretch));
+        Some(Self { lines: state.chain(goodput).collect(), loss_runs: loss_runs.unwrap_or_default() })
     }
 }
 
-/// kb/s that a flow delivered in each whole second.
-fn goodput_line(flow: &FlowRecord, from: f64, to: f64) -> TraceLine {
-    let bits = goodput::bits_per_second(flow, &(Instant::ZERO..Instant::from_secs(to.ceil() as u64)));
-    let points = bits.iter().enumerate().map(|(second, &bits)| (second as f64, bits as f64 / 1e3));
-    TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: cut(points, from, to) }
+fn loss_runs(record: &RunRecord, (from, to): (f64, f64)) -> Vec<LossRun> {
+    let mut loss_runs = Vec::new();
+    for flow in record.flows.iter().filter(|flow| flow.info.clocked) {
+        let mut run: Option<LossRun> = None;
+        for message in &flow.forward.messages {
+            match message.fate {
+                Fate::Missing => {
+                    let at_s = seconds(message.due.as_nanos());
+                    let name = || LossRun { flow: flow.info.name.clone(), at_s, length: 0 };
+                    run.get_or_insert_with(name).length += 1;
+                }
+                Fate::Delivered => loss_runs.extend(run.take()),
+                Fate::Unfinished | Fate::Refused => {}
+            }
+        }
+        loss_runs.extend(run);
+    }
+    loss_runs.retain(|run| run.at_s >= from && run.at_s <= to);
+    loss_runs
 }
 
-/// The points from `from` to `to`, the first of them at `from` with the value that held there.
-fn cut(points: impl Iterator<Item = (f64, f64)>, from: f64, to: f64) -> Vec<(f64, f64)> {
+/// kb/s that a flow delivered in each whole second.
+fn goodput_line(flow: &FlowRecord, stretch: (f64, f64)) -> TraceLine {
+    let bits = goodput::bits_per_second(flow, &(Instant::ZERO..Instant::from_secs(stretch.1.ceil() as u64)));
+    let points = bits.iter().enumerate().map(|(second, &bits)| (second as f64, bits as f64 / 1e3));
+    TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: cut(points, stretch) }
+}
+
+/// The points of the stretch, the first of them at `from` with the value that held there.
+pub(crate) fn cut(points: impl Iterator<Item = (f64, f64)>, (from, to): (f64, f64)) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     for (at, value) in points.take_while(|point| point.0 <= to) {
         if at <= from {
@@ -275,6 +327,6 @@ mod tests {
     #[test]
     fn a_cut_begins_with_the_value_that_held() {
         let points = [(0.0, 1.0), (4.0, 2.0), (6.0, 3.0), (11.0, 4.0)];
-        assert_eq!(cut(points.into_iter(), 5.0, 10.0), [(5.0, 2.0), (6.0, 3.0)]);
+        assert_eq!(cut(points.into_iter(), (5.0, 10.0)), [(5.0, 2.0), (6.0, 3.0)]);
     }
 }

@@ -120,7 +120,9 @@ impl Figure {
                 FigureKind::Trace { cell: name, .. } | FigureKind::Quantiles { cell: name, .. } => {
                     cell.name == *name
                 }
-                FigureKind::Cells { lines, .. } => lines.iter().any(|(_, cells)| cells.contains(&cell.name)),
+                FigureKind::Cells { lines, .. } => lines.iter().any(|line| line.cells.contains(&cell.name)),
+                FigureKind::Scatter { points, .. } => points.iter().any(|it| it.1.contains(&cell.name)),
+                FigureKind::Absent(_) => false,
             }
     }
 }

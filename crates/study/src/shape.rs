@@ -32,6 +32,10 @@ pub(crate) fn shape(scenario: &Scenario) -> Json {
         "links": table(&mut scenario.links.iter().map(|link| &link.name), &link),
         "machine": of::<MachineSummary>(),
         "clock": of::<Clock>(),
+        "watched": {
+            "nodes": 0.0,
+            "links": table(&mut scenario.links.iter().map(|link| &link.name), &watched()),
+        },
         "log": table(&mut scenario.flows.iter().map(|flow| &flow.name), &logged()),
     })
 }
@@ -42,6 +46,11 @@ fn logged() -> Json {
         "start_timestamp": 0.0, "end_timestamp": 0.0, "transfer_time": 0.0, "packet_size": 0.0,
         "packets_received": 0.0, "packets_expected": 0.0, "protocol": "", "receiver_timeout": 0.0,
     })
+}
+
+/// What is watched of a link packet by packet.
+fn watched() -> Json {
+    serde_json::json!({ "passed": 0.0, "dropped": 0.0, "lost": 0.0, "queue_max": 0.0 })
 }
 
 fn of<T: for<'de> Deserialize<'de> + serde::Serialize>() -> Json {

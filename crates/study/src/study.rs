@@ -1,13 +1,15 @@
 //! A study as loaded: every cell under every assumption set resolved to a scenario, every check written out.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use talkpath_scenario::Scenario;
 
 use crate::arena::ArenaName;
 use crate::claim::Claim;
 use crate::metric::Metrics;
-use crate::table::PublishedTable;
+use crate::table::{PublishedTable, Role};
 
 /// A study, ready to run and to judge.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,11 +104,15 @@ pub struct Form {
 /// What figures draw of a cell beside its metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
-    /// The stretch of run time in seconds of which the first repetition keeps a trace.
-    pub trace: Option<(f64, f64)>,
+    /// By series, the stretch of run time in seconds of which the first repetition keeps a trace.
+    pub traces: BTreeMap<String, (f64, f64)>,
+    /// The metrics whose values distinguish kinds of runs: the first repetition of each kind keeps a trace.
+    pub kinds: BTreeSet<String>,
     /// The study's figures of state over time that claims read of it: every repetition keeps whole series
     /// until they are made.
     pub over_time: Vec<String>,
+    /// Whether a claim reads what is watched of its runs packet by packet.
+    pub watched: bool,
     /// Flows, or groups of copies, of whose delays every repetition keeps the distribution.
     pub delays: Vec<String>,
 }
@@ -118,14 +124,69 @@ pub struct Figure {
     pub number: String,
     /// What it shows.
     pub title: String,
+    /// What a reader should know of it; may be empty.
+    pub note: String,
     /// How.
     pub kind: FigureKind,
+}
+
+/// A printed figure as a line across a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// What it is.
+    pub label: String,
+    /// In the unit of the vertical axis.
+    pub value: f64,
+}
+
+/// What distinguishes kinds of runs in a trace: runs of one value of a metric are one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kinds {
+    /// The metric.
+    pub metric: String,
+    /// What its value is multiplied by for a person.
+    pub times: f64,
+    /// What follows the value: `of 6 connections lose`.
+    pub what: String,
+}
+
+/// The horizontal axis of a figure of medians.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FigureAxis {
+    /// Numbers of what the title counts.
+    Numbers(String, Vec<f64>),
+    /// Names of groups.
+    Names(Vec<String>),
+}
+
+/// A line of medians, or the bars of one colour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MedianLine {
+    /// What the legend calls it.
+    pub label: String,
+    /// What is read of each cell.
+    pub metric: String,
+    /// One for each value of the axis.
+    pub cells: Vec<String>,
+    /// What the publication prints for each cell, and what that was used for; empty if it prints nothing.
+    pub published: Vec<Printed>,
+}
+
+/// What the publication prints for one cell and metric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Printed {
+    /// Each figure: several if it was measured several times.
+    pub values: Vec<f64>,
+    /// What they were used for.
+    pub role: Role,
 }
 
 /// How a figure is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FigureKind {
-    /// A series of the first repetition under the base assumptions, over `seconds`.
+    /// A series of the first repetition (or of the first of each kind) under the base assumptions, over
+    /// `seconds`.
     Trace {
         /// `cwnd`, `queue`, `loss-runs` or `goodput`.
         series: String,
@@ -135,20 +196,35 @@ pub enum FigureKind {
         cell: String,
         /// From and to.
         seconds: (f64, f64),
+        /// The most that a value can mean, if values are cut there.
+        cap: Option<f64>,
+        /// One panel for each kind of run, if runs are of several.
+        kinds: Option<Kinds>,
+        /// Printed figures, drawn across.
+        levels: Vec<Level>,
     },
     /// A metric's medians over cells, one line a label, under the base assumptions.
     Cells {
-        /// The metric.
-        metric: String,
-        /// The horizontal axis: what it counts.
-        x_title: String,
+        /// The horizontal axis.
+        x: FigureAxis,
         /// The vertical axis.
         y_title: String,
-        /// Its values.
-        x: Vec<f64>,
-        /// Each line's label and its cells, one for each value of `x`.
-        lines: Vec<(String, Vec<String>)>,
+        /// One for each value of `x`.
+        lines: Vec<MedianLine>,
     },
+    /// Medians of one metric over those of another, a point a cell, with the line through all of them.
+    Scatter {
+        /// The metric on the horizontal axis.
+        x: String,
+        /// The metric on the vertical axis.
+        y: String,
+        /// The axes' titles.
+        titles: (String, String),
+        /// Labels and their cells.
+        points: Vec<(String, Vec<String>)>,
+    },
+    /// Not drawn again, for this reason.
+    Absent(String),
     /// The quantiles of flows' delays in one arena against those in another, under the base assumptions.
     Quantiles {
         /// The cell.

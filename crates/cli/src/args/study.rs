@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-use super::{ArenaKind, key_value};
+use super::key_value;
 
 #[derive(Debug, Args)]
 pub(crate) struct StudyArgs {
@@ -56,7 +56,7 @@ pub(crate) struct StudyRunArgs {
         env = "TALKPATH_ARENA",
         default_value = "sim"
     )]
-    pub(crate) arena: Vec<ArenaKind>,
+    pub(crate) arena: Vec<StudyArena>,
     /// Take fewer start phases under fewer assumption sets, and leave some checks out; a claim that these
     /// would decide is partly-judged
     #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
@@ -76,4 +76,13 @@ pub(crate) struct StudyRunArgs {
     /// judges only in part do not change the exit code
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub(crate) strict: bool,
+}
+
+/// Where a study's cells run: where the path is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StudyArena {
+    /// Our protocol machines and our path model under a virtual clock
+    Sim,
+    /// The kernel's protocols over our path model between two network namespaces
+    Emu,
 }

@@ -6,20 +6,20 @@ mod tables;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 
-use talkpath_arena::RunPlan;
 use talkpath_emu::{CaptureError, export_capture};
 use talkpath_measure::export::TableFormat;
 use talkpath_measure::record_file::RecordError;
 use talkpath_measure::summary::Summary;
-use talkpath_scenario::{IpVersion, Options};
+use talkpath_scenario::IpVersion;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
+use talkpath_sim::journey::{journeys, write_nam};
 
+use crate::again::Again;
 use crate::args::{CaptureAt, ExportArgs, ExportFormat, ExportTable, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::part::{CAPTURES, LOG, SUMMARY, unwritten};
-use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_whole};
-use crate::scenario_file::load_file;
+use crate::run_dir::{PartId, RunDir, read_json, write_whole};
 use crate::terminal::output_failure;
 
 /// Writes to a file, or to standard output.
@@ -65,55 +65,42 @@ fn captured(
     })
 }
 
-/// Runs the simulation of `dir` again, with a capture. Only a simulated run is a function of its scenario and
-/// seed.
+/// Runs the simulation of `dir` again, with a capture.
 fn capture_again(
     dir: &RunDir,
     args: &ExportArgs,
     writer: &mut impl Write,
     unwritten: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    let summary: Summary = read_json(&dir.file(SUMMARY))?;
-    if summary.arena == "emu" {
+    if read_json::<Summary>(&dir.file(SUMMARY))?.arena == "emu" {
         return captured(dir, args, writer, unwritten);
     }
-    if summary.arena != "sim" {
-        let why = format!(
-            "it ran in {}, where this program does not see the packets; tcpdump beside it does",
-            summary.arena
-        );
-        return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
-    }
-    if summary.talkpath != env!("CARGO_PKG_VERSION") {
-        let why = format!("version {} ran it, and another may draw other numbers", summary.talkpath);
-        return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
-    }
-    let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
-    let cell = usize::try_from(args.cell).ok().and_then(|index| plan.cells.get(index));
-    let (Some(cell), true) = (cell, args.repetition < plan.repeat) else {
-        let had = format!("it has {} cells of {} repetitions", plan.cells.len(), plan.repeat);
-        return Err(Failure::Usage(format!("{}: {had}", args.run.display())));
-    };
-    if cell.scenario.ip == IpVersion::V6 {
+    let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
+    if again.scenario.ip == IpVersion::V6 {
         let why = "the simulator writes its packets with IPv4's headers, and this cell has ip = \"ipv6\"";
         return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
     }
     let stop = interrupt::install()?;
-    let run = RunPlan {
-        cell: args.cell,
-        repetition: args.repetition,
-        seed: cell.scenario.seed.repetition(args.repetition),
-        series: None,
-        rows: false,
-        interrupt: &stop,
-        progress: &|_| {},
-    };
     let end = match args.at {
         CaptureAt::Near => CaptureEnd::Near,
         CaptureAt::Far => CaptureEnd::Far,
     };
     let options = CaptureOptions { end, encapsulated: args.encapsulated };
-    capture(&cell.scenario, &run, options, writer).map_err(unwritten)
+    capture(&again.scenario, &again.plan(None, &stop), options, writer).map_err(unwritten)
+}
+
+/// Runs the simulation of `dir` again, and writes its hops as nam reads them.
+fn nam_again(
+    dir: &RunDir,
+    args: &ExportArgs,
+    writer: &mut impl Write,
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
+    let stop = interrupt::install()?;
+    let window = again.window(&args.from, args.length.as_deref())?;
+    let seen = journeys(&again.scenario, &again.plan(None, &stop), window, usize::MAX);
+    write_nam(&again.scenario, &seen, writer).map_err(unwritten)
 }
 
 fn export(
@@ -125,6 +112,9 @@ fn export(
     let format = args.format;
     if format == ExportFormat::Pcapng {
         return capture_again(dir, args, writer, unwritten);
+    }
+    if format == ExportFormat::Nam {
+        return nam_again(dir, args, writer, unwritten);
     }
     if format == ExportFormat::Log {
         let path = dir.file(LOG);

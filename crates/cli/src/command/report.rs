@@ -12,11 +12,12 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{RunSummary, Summary};
-use talkpath_report::{Page, RunPart, figure_files, html, side_by_side};
+use talkpath_report::{Network, Page, RunPart, figure_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
 
 use crate::args::ReportArgs;
+use crate::command::play::page_network;
 use crate::failure::Failure;
 use crate::part::{PACKETS, REPORT, SERIES, SUMMARY, is_drawn};
 use crate::run_dir::{RunDir, SCENARIO, read_json, write_bytes};
@@ -59,6 +60,7 @@ struct Told {
     figures: Vec<CellFigures>,
     scenario_toml: String,
     command: String,
+    network: Option<Network>,
 }
 
 impl Told {
@@ -69,7 +71,8 @@ impl Told {
         let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
         let figures = runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
         let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
-        Ok(Self { summary, figures, scenario_toml: plan.resolved, command })
+        let network = page_network(&plan, &summary.arena, dir);
+        Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
     }
 
     /// Writes the page, and its figures if there is a folder for them.
@@ -79,6 +82,7 @@ impl Told {
             figures: &self.figures,
             scenario_toml: &self.scenario_toml,
             command: &self.command,
+            network: self.network.as_ref(),
         };
         write_bytes(target, html(&page).as_bytes())?;
         terminal.result(&format!("Report: {}\n", target.display()))?;
@@ -107,7 +111,7 @@ fn several(dirs: &[RunDir]) -> Result<Told, Failure> {
     let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
         return Err(Failure::Usage("no run directory to report".to_owned()));
     };
-    Ok(Told { summary, figures, scenario_toml, command })
+    Ok(Told { summary, figures, scenario_toml, command, network: None })
 }
 
 fn labels(told: &[Told], dirs: &[RunDir]) -> Vec<String> {

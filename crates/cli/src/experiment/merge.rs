@@ -17,6 +17,7 @@ use talkpath_scenario::{Cell, Plan};
 
 use super::{Experiment, Resumable};
 use crate::args::{ArenaKind, Records};
+use crate::command::play::page_network;
 use crate::failure::Failure;
 use crate::part::{
     ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, all_parts, unwritten,
@@ -355,7 +356,14 @@ fn page_text(
     begun: &Resumable,
 ) -> String {
     let command = begun.command(&dir.file(SCENARIO));
-    html(&Page { summary, figures, scenario_toml: &plan.resolved, command: &command })
+    let network = page_network(plan, &summary.arena, dir);
+    html(&Page {
+        summary,
+        figures,
+        scenario_toml: &plan.resolved,
+        command: &command,
+        network: network.as_ref(),
+    })
 }
 
 /// Chosen: a warning names this many repetitions, or cells, and counts the rest.

@@ -49,6 +49,7 @@ pub struct Network<T> {
     /// What has happened and was not polled yet.
     ready: VecDeque<NetworkOutput<T>>,
     observes_queues: bool,
+    observes_hops: bool,
 }
 
 /// Something that happened.
@@ -89,6 +90,14 @@ pub enum NetworkEvent<T> {
         /// How many wait.
         waiting: u64,
     },
+    /// A packet, or a fragment of one, comes to a link. Only if hops are observed
+    /// ([`Network::observe_hops`]).
+    Entered {
+        /// The packet.
+        packet: PathPacket<T>,
+        /// The link; those of the hosts that hold packets come after the configured ones.
+        link: u32,
+    },
     /// A timer went off. It is off until it is armed again.
     Timer(u32),
 }
@@ -124,7 +133,13 @@ impl<T: Tag> Network<T> {
             now: Instant::ZERO,
             ready: VecDeque::new(),
             observes_queues: config.observes_queues,
+            observes_hops: false,
         }
+    }
+
+    /// From now on an output says of each packet to which link it comes.
+    pub fn observe_hops(&mut self) {
+        self.observes_hops = true;
     }
 
     /// A packet leaves its host. Everything before `now` has been polled.
@@ -238,6 +253,9 @@ impl<T: Tag> Network<T> {
     /// link.
     #[inline(always)]
     fn forward(&mut self, index: u32, packet: PathPacket<T>, now: Instant) {
+        if self.observes_hops {
+            self.observe_hop(index, packet, now);
+        }
         let link = &mut self.links[index as usize];
         // The awake link goes into the agenda later, unless it had nothing else to do.
         let is_awake = self.awake == Some(index);
@@ -279,6 +297,19 @@ impl<T: Tag> Network<T> {
         self.agenda.arm(Key(link), self.links[link as usize].next());
         self.observe_queue(link, self.now);
         true
+    }
+
+    /// A packet above the link's MTU comes in as its fragments.
+    #[cold]
+    fn observe_hop(&mut self, link: u32, packet: PathPacket<T>, at: Instant) {
+        let mtu = self.links[link as usize].mtu();
+        let mut enter = |packet| {
+            self.ready.push_back(NetworkOutput { at, event: NetworkEvent::Entered { packet, link } });
+        };
+        if packet.wire_size() <= mtu {
+            return enter(packet);
+        }
+        packet.part().fragments(mtu).for_each(|part| enter(packet.with_part(part)));
     }
 
     #[cold]

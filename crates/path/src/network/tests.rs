@@ -117,7 +117,9 @@ fn packet_of(output: &NetworkOutput<usize>) -> PathPacket<usize> {
         NetworkEvent::Arrived(packet)
         | NetworkEvent::Dropped { packet, .. }
         | NetworkEvent::Lost { packet, .. } => packet,
-        NetworkEvent::Queue { .. } | NetworkEvent::Timer(_) => panic!("{output:?}"),
+        NetworkEvent::Queue { .. } | NetworkEvent::Entered { .. } | NetworkEvent::Timer(_) => {
+            panic!("{output:?}")
+        }
     }
 }
 

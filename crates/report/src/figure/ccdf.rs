@@ -67,7 +67,7 @@ pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Optio
     );
     let entries = drawn.iter().map(|series| Entry {
         name: series.label.clone(),
-        samples: vec![Sample { style: stroke(series.look), marked: Some(series.look) }],
+        samples: vec![Sample::line(stroke(series.look), Some(series.look))],
     });
     let legend = entries.collect();
     let id = format!("{}{}", selection.id, if round_trip { "ccdf-rtt" } else { "ccdf-owd" });

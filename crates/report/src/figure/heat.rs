@@ -200,10 +200,10 @@ fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
 fn legend(sweep: &Sweep<'_>) -> Vec<Entry> {
     let of = |(view, look): (&TransportView, &Look)| Entry {
         name: format!("{} ({})", view.label, code(&view.label)),
-        samples: vec![Sample {
-            style: format!("stroke:{};stroke-width:9;stroke-opacity:.55", colour(*look)),
-            marked: None,
-        }],
+        samples: vec![Sample::line(
+            format!("stroke:{};stroke-width:9;stroke-opacity:.55", colour(*look)),
+            None,
+        )],
     };
     sweep.series.iter().zip(&sweep.looks).map(of).collect()
 }

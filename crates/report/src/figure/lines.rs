@@ -172,7 +172,7 @@ fn main_samples(drawn: &[&CellSeries<'_>], kind: LineKind, entity: &str) -> Vec<
     let with = drawn.iter().filter(|cell| cell.lines(kind).any(|line| line.entity == entity));
     let mut styles: Vec<String> = with.map(|cell| stroke(cell.look)).collect();
     styles.dedup();
-    styles.into_iter().map(|style| Sample { style, marked: None }).collect()
+    styles.into_iter().map(|style| Sample::line(style, None)).collect()
 }
 
 /// The compared flow wears its transport's colour; what is beside it and links are grey, distinguished by

@@ -118,21 +118,36 @@ pub(crate) struct Entry {
     pub samples: Vec<Sample>,
 }
 
-/// A line in a legend, and the marker on it.
+/// How something is drawn, in a legend: paths in a box of 28 by 14, each with its class and style.
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
-    pub style: String,
-    pub marked: Option<Look>,
-}
+pub(crate) struct Sample(Vec<(&'static str, String, String)>);
 
 impl Entry {
+    /// A name with one sample.
+    pub(crate) fn new(name: &str, sample: Sample) -> Self {
+        Self { name: name.to_owned(), samples: vec![sample] }
+    }
+
     /// A line of one style without a marker.
     pub(crate) fn line(name: &str, style: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), samples: vec![Sample { style: style.into(), marked: None }] }
+        Self { name: name.to_owned(), samples: vec![Sample::line(style, None)] }
     }
 }
 
 impl Sample {
+    /// A line, and the marker on it.
+    pub(crate) fn line(style: impl Into<String>, marked: Option<Look>) -> Self {
+        let marked =
+            marked.map(|look| ("mark", format!("fill:{}", colour(look)), marker(look.marker(), 14.0, 7.0)));
+        let line = ("series", style.into(), "M1 7H27".to_owned());
+        Self([line].into_iter().chain(marked).collect())
+    }
+
+    /// A shape by itself.
+    pub(crate) fn shape(style: impl Into<String>, path: String) -> Self {
+        Self(vec![("", style.into(), path)])
+    }
+
     fn html(&self) -> Markup {
         html! {
             svg class="sample" viewBox="0 0 28 14" aria-hidden="true" { (self.lines()) }
@@ -141,11 +156,7 @@ impl Sample {
 
     fn lines(&self) -> Markup {
         html! {
-            path class="series" style=(self.style) d="M1 7H27" {}
-            @if let Some(look) = self.marked {
-                @let style = format!("fill:{}", colour(look));
-                path class="mark" style=(style) d=(marker(look.marker(), 14.0, 7.0)) {}
-            }
+            @for (class, style, path) in &self.0 { path class=(class) style=(style) d=(path) {} }
         }
     }
 }

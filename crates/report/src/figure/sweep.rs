@@ -72,7 +72,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     let names: Vec<String> = sweep.series.iter().map(|view| view.label.clone()).collect();
     let entries = sweep.series.iter().zip(&sweep.looks).map(|(view, look)| Entry {
         name: view.label.clone(),
-        samples: vec![Sample { style: stroke(*look), marked: Some(*look) }],
+        samples: vec![Sample::line(stroke(*look), Some(*look))],
     });
     let floor = (sweep.floor > 0.0).then(|| {
         Entry::line(&format!("usable from {}", tick_label(sweep.floor * factor(sweep.by))), LIMIT_STYLE)

@@ -6,7 +6,7 @@ const SVG: &str = "http://www.w3.org/2000/svg";
 
 fn page(summary: &Summary, figures: &[CellFigures]) -> String {
     let command = "talkpath compare --seed 1 --path 'a&b'";
-    html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command })
+    html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command, network: None })
 }
 
 fn parse(text: &str) -> Document<'_> {
@@ -180,7 +180,13 @@ fn a_sweep_has_a_line_and_a_band_for_each_transport() {
 #[test]
 fn each_figure_becomes_a_file_that_needs_no_page() {
     let (summary, figures) = fixture::sweep_of_two(3, 4);
-    let page = Page { summary: &summary, figures: &figures, scenario_toml: fixture::SCENARIO, command: "" };
+    let page = Page {
+        summary: &summary,
+        figures: &figures,
+        scenario_toml: fixture::SCENARIO,
+        command: "",
+        network: None,
+    };
     let text = html(&page);
     let files = figure_files(&page);
     let drawn = parse(&text).descendants().filter(|it| it.attribute("role") == Some("img")).count();

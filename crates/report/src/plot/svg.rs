@@ -35,7 +35,7 @@ impl Svg {
         self.path(class, "", &format!("M{} {}L{} {}", unit(x1), unit(y1), unit(x2), unit(y2)));
     }
 
-    /// A rectangle of the series `name`.
+    /// A rectangle of the series `name`, or of none if that is empty.
     pub(crate) fn rect(
         &mut self,
         class: &str,
@@ -46,7 +46,7 @@ impl Svg {
     ) {
         let [x, y, width, height] = [x, y, width, height].map(unit);
         self.push(&html! {
-            rect class=(class) style=[given(style)] data-name=(name) x=(x) y=(y) width=(width) height=(height) {}
+            rect class=(class) style=[given(style)] data-name=[given(name)] x=(x) y=(y) width=(width) height=(height) {}
         });
     }
 

@@ -5,6 +5,8 @@
 
 mod figure;
 mod page;
+mod prose;
+mod published;
 mod text;
 
 use talkpath_study::{

@@ -1,30 +1,33 @@
 //! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena,
 //! figures.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Role, RowOutcome, Verdict, arena_list,
-    shown, shown_figure, shown_must, shown_value,
+    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Verdict, shown_figure, shown_must,
+    shown_value,
 };
 
 use super::figure::draw;
-use super::{about, count, headline, mark, medians, spread};
+use super::prose::{Row, prose_table};
+use super::{about, count, headline, mark, medians, published, spread};
+use crate::animation::{Animation, topology_svg};
 use crate::html::{BREAK, document, warnings};
 
-/// The page, self-contained.
-pub fn study_page(outcome: &Outcome, talkpath: &str, command: &str) -> String {
+/// The page, self-contained. `networks` are the topologies of its scenarios.
+pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, command: &str) -> String {
     let main = html! {
         @if !outcome.valid {
             p.invalid role="alert" { "Not every cell ran to its end undisturbed." }
         }
         (warnings(&outcome.warnings))
         (overview(outcome))
+        (drawn_networks(networks))
         (assumptions(outcome))
         section {
             h2 { "Every claim" }
             @for claim in &outcome.claims { (details(claim, outcome)) }
         }
-        (tables(outcome))
+        (published::tables(outcome))
         @if !outcome.figures.is_empty() {
             section {
                 h2 { "Figures" }
@@ -74,38 +77,22 @@ fn overview(outcome: &Outcome) -> Markup {
     }
 }
 
-/// A row of a table of running text. Its first cell is its head.
-struct Row {
-    /// Whether the head stands out.
-    is_marked: bool,
-    cells: Vec<Markup>,
-}
-
-/// A table of running text that fits the page: its columns have shares of the width. Each cell carries its
-/// column's name, which a narrow screen shows in front of it.
-fn prose_table(columns: &[(&str, u32)], rows: &[Row]) -> Markup {
+/// The network of each scenario.
+fn drawn_networks(networks: &[Animation]) -> Markup {
     html! {
-        table.prose {
-            thead {
-                tr {
-                    @for (head, share) in columns {
-                        th class="left" style={ "width:" (share) "%" } { (head) }
+        @if !networks.is_empty() {
+            section {
+                h2 { "Networks" }
+                @for (at, network) in networks.iter().enumerate() {
+                    figure {
+                        h3 { (network.name) }
+                        div class="scroll plot" tabindex="0" {
+                            (PreEscaped(topology_svg(network, &format!("network-{at}"))))
+                        }
+                        figcaption { (network.about) }
                     }
                 }
             }
-            tbody {
-                @for row in rows { (prose_row(columns, row)) }
-            }
-        }
-    }
-}
-
-fn prose_row(columns: &[(&str, u32)], row: &Row) -> Markup {
-    let mut cells = row.cells.iter().zip(columns);
-    html! {
-        tr class=[row.is_marked.then_some("best")] {
-            @if let Some((head, _)) = cells.next() { th class="left" { (head) } }
-            @for (cell, (head, _)) in cells { td class="left" data-head=(head) { (cell) } }
         }
     }
 }
@@ -178,45 +165,6 @@ fn checks(verdict: &ArenaVerdict) -> Markup {
             }
         }
     }
-}
-
-/// Printed figures beside ours, the predicted ones separate from those that the set-up was fitted to.
-fn tables(outcome: &Outcome) -> Markup {
-    let here = format!("here, in {}", arena_list(&outcome.arenas));
-    let columns = [("cell", 28), ("published", 14), (here.as_str(), 26), ("off by", 9), ("note", 23)];
-    let mut parts: Vec<(String, Vec<Row>)> = Vec::new();
-    for published in &outcome.tables {
-        for role in [Role::Predicted, Role::Fitted, Role::Exempt] {
-            let rows = published.rows.iter().filter(|row| row.row.role == role).map(published_row);
-            parts.push((format!("{}: {role}", published.title), rows.collect()));
-        }
-    }
-    parts.retain(|(_, rows)| !rows.is_empty());
-    html! {
-        @if !parts.is_empty() {
-            section {
-                h2 { "Published beside reproduced" }
-                p {
-                    "Medians under the base assumptions. " em { "Predicted" }
-                    ": the set-up was not chosen by these figures; " em { "fitted" }
-                    ": a parameter was; " em { "exempt" } ": the publication itself rules them out."
-                }
-                @for (title, rows) in &parts {
-                    h3 { (title) }
-                    (prose_table(&columns, rows))
-                }
-            }
-        }
-    }
-}
-
-fn published_row(row: &RowOutcome) -> Row {
-    let RowOutcome { row, values, off } = row;
-    let what = if row.what.is_empty() { format!("{}, {}", row.cell, row.metric) } else { row.what.clone() };
-    let values: Vec<_> = values.iter().map(|value| shown_value(&value.metric, value)).collect();
-    let off = off.map_or_else(String::new, |off| format!("{:+.1} %", 100.0 * off));
-    let cells = [what, shown(&row.metric, row.published), values.join(", "), off, row.note.clone()];
-    Row { is_marked: false, cells: cells.iter().map(|text| html! { (text) }).collect() }
 }
 
 fn row(assumption: &str, check: &CheckOutcome) -> Row {

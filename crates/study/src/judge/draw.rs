@@ -3,78 +3,75 @@
 use super::ran::Ran;
 use crate::TraceLine;
 use crate::arena::ArenaName;
-use crate::outcome::{FigureLine, FigureOutcome, FigurePoint, RowOutcome, TableOutcome};
+use crate::fit::fit;
+use crate::outcome::{
+    Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine, RowOutcome, TableOutcome, TracePanel,
+};
 use crate::over_time::is_flow_of;
-use crate::sample::{CellSamples, StateTrace};
+use crate::sample::{CellSamples, KeptTrace, cut};
 use crate::stats::median;
-use crate::study::{Figure, FigureKind};
+use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine};
 use crate::table::{PublishedRow, PublishedTable};
 
 /// The figure; `None` if nothing of it ran.
 pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
-    let mut drawn = FigureOutcome {
-        number: figure.number.clone(),
-        title: figure.title.clone(),
-        x_title: String::new(),
-        y_title: String::new(),
-        steps: Vec::new(),
-        loss_runs: Vec::new(),
-        lines: Vec::new(),
-        is_quantiles: false,
-        seconds: None,
-    };
-    match &figure.kind {
-        FigureKind::Trace { series, entity, cell, seconds } => {
-            let traces = ran.selection.arenas.iter().filter_map(|&arena| {
-                let trace = ran.get(cell, arena, 0)?.trace.as_ref()?;
-                Some((arena, trace))
-            });
-            drawn.x_title = "time, s".to_owned();
-            drawn.seconds = Some(*seconds);
-            for (arena, trace) in traces {
-                add_trace(&mut drawn, trace, series, entity, &suffix(ran, arena));
-            }
-            drawn.y_title = match series.as_str() {
-                "loss-runs" => "packets lost in a row",
-                "cwnd" => "cwnd, packets",
-                "goodput" => "goodput in each second, kb/s",
-                _ => "waiting packets",
-            }
-            .to_owned();
-            if drawn.steps.is_empty() && drawn.loss_runs.is_empty() && series != "loss-runs" {
+    let (x_title, y_title, drawing) = match &figure.kind {
+        FigureKind::Trace { series, seconds, cap, levels, .. } => {
+            let panels = panels(&figure.kind, ran);
+            let is_empty = |panel: &TracePanel| panel.steps.is_empty() && panel.loss_runs.is_empty();
+            if panels.is_empty() || series != "loss-runs" && panels.iter().all(is_empty) {
                 return None;
             }
+            let drawing = Drawing::Traces { panels, seconds: *seconds, levels: levels.clone() };
+            ("time, s".to_owned(), trace_title(series, *cap), drawing)
         }
-        FigureKind::Cells { metric, x_title, y_title, x, lines } => {
-            drawn.x_title.clone_from(x_title);
-            drawn.y_title.clone_from(y_title);
-            for &arena in &ran.selection.arenas {
-                for (label, cells) in lines {
-                    let point = |(x, cell): (&f64, &String)| {
-                        ran.value(cell, arena, 0, metric).map(|value| FigurePoint {
-                            x: *x,
-                            median: value.median,
-                            ci95: value.ci95,
-                        })
-                    };
-                    let points: Vec<_> = x.iter().zip(cells).filter_map(point).collect();
-                    drawn.lines.push(FigureLine { label: format!("{label}{}", suffix(ran, arena)), points });
-                }
-            }
+        FigureKind::Cells { x, y_title, lines } => {
+            let lines = median_lines(x, lines, ran);
+            let (x_title, drawing) = match x {
+                FigureAxis::Numbers(title, _) => (title.clone(), Drawing::Lines { lines }),
+                FigureAxis::Names(names) => (String::new(), Drawing::Groups { names: names.clone(), lines }),
+            };
+            (x_title, y_title.clone(), drawing)
         }
         FigureKind::Quantiles { cell, flows } => {
             let mut arenas = ran.selection.arenas.clone();
             arenas.sort_unstable();
             let [model, .., measure] = arenas.as_slice() else { return None };
-            drawn.is_quantiles = true;
-            drawn.x_title = format!("delay in {measure}, ms");
-            drawn.y_title = format!("delay in {model}, ms");
-            drawn.lines = quantile_lines(ran.get(cell, *model, 0)?, ran.get(cell, *measure, 0)?, flows);
+            let lines = quantile_lines(ran.get(cell, *model, 0)?, ran.get(cell, *measure, 0)?, flows);
+            let titles = (format!("delay in {measure}, ms"), format!("delay in {model}, ms"));
+            (titles.0, titles.1, Drawing::Quantiles { lines })
+        }
+        FigureKind::Scatter { x, y, titles, points } => {
+            let lines = scatter_lines((x, y), points, ran);
+            let all: Vec<_> =
+                lines.iter().flat_map(|line| &line.points).map(|point| (point.x, point.median)).collect();
+            let line = fit(&all).map(|found| FittedLine {
+                slope: found.slope,
+                intercept: found.intercept,
+                slope_ci95: found.slope_ci95,
+                r_squared: found.r_squared,
+                r_squared_ci95: found.r_squared_ci95,
+            });
+            (titles.0.clone(), titles.1.clone(), Drawing::Scatter { lines, fit: line })
+        }
+        FigureKind::Absent(why) => (String::new(), String::new(), Drawing::Absent { why: why.clone() }),
+    };
+    let (number, title, note) = (figure.number.clone(), figure.title.clone(), figure.note.clone());
+    let drawn = FigureOutcome { number, title, x_title, y_title, note, drawing };
+    drawn.has_something().then_some(drawn)
+}
+
+impl FigureOutcome {
+    /// Whether a line of it has a point; traces have something if they are there.
+    fn has_something(&self) -> bool {
+        match &self.drawing {
+            Drawing::Lines { lines }
+            | Drawing::Groups { lines, .. }
+            | Drawing::Quantiles { lines }
+            | Drawing::Scatter { lines, .. } => !lines.is_empty(),
+            Drawing::Traces { .. } | Drawing::Absent { .. } => true,
         }
     }
-    drawn.lines.retain(|line| !line.points.is_empty());
-    let has_lines = !matches!(figure.kind, FigureKind::Trace { .. });
-    (!has_lines || !drawn.lines.is_empty()).then_some(drawn)
 }
 
 /// The table with what came out; `None` if nothing of it ran.
@@ -83,10 +80,8 @@ pub(super) fn fill(table: &PublishedTable, ran: &Ran<'_>) -> Option<TableOutcome
         let arenas = ran.selection.arenas.iter();
         let values: Vec<_> =
             arenas.filter_map(|&arena| ran.value(&row.cell, arena, 0, &row.metric)).collect();
-        let off = values
-            .first()
-            .filter(|_| row.published != 0.0)
-            .map(|value| (value.median - row.published) / row.published.abs());
+        let mean = row.mean().filter(|mean| *mean != 0.0);
+        let off = values.first().zip(mean).map(|(value, mean)| (value.median - mean) / mean.abs());
         RowOutcome { row: row.clone(), values, off }
     };
     let rows: Vec<RowOutcome> = table.rows.iter().map(row).collect();
@@ -99,41 +94,149 @@ fn suffix(ran: &Ran<'_>, arena: ArenaName) -> String {
     if ran.selection.arenas.len() > 1 { format!(", {arena}") } else { String::new() }
 }
 
-fn add_trace(drawn: &mut FigureOutcome, trace: &StateTrace, series: &str, entity: &str, suffix: &str) {
-    let (from, to) = drawn.seconds.unwrap_or((0.0, f64::INFINITY));
+fn trace_title(series: &str, cap: Option<f64>) -> String {
+    match (series, cap) {
+        ("loss-runs", _) => "packets lost in a row".to_owned(),
+        ("cwnd", None) => "cwnd, packets".to_owned(),
+        ("cwnd", Some(cap)) => format!("window: cwnd, at most {cap} packets"),
+        ("goodput", _) => "goodput in each second, kb/s".to_owned(),
+        _ => "waiting packets".to_owned(),
+    }
+}
+
+/// One panel with the first repetition in every arena, or one for each kind of run in the first arena, the
+/// most frequent first.
+fn panels(figure: &FigureKind, ran: &Ran<'_>) -> Vec<TracePanel> {
+    let FigureKind::Trace { cell, kinds, .. } = figure else { return Vec::new() };
+    let mut of_arenas =
+        ran.selection.arenas.iter().filter_map(|&arena| Some((arena, ran.get(cell, arena, 0)?)));
+    let Some(kinds) = kinds else {
+        let mut panel = TracePanel::default();
+        let mut has_any = false;
+        for (arena, samples) in of_arenas {
+            let Some(kept) = samples.traces.first() else { continue };
+            add_trace(&mut panel, kept, figure, &suffix(ran, arena));
+            panel.repetition = kept.repetition;
+            panel.runs = (1, samples.valid().count() as u64);
+            has_any = true;
+        }
+        return has_any.then_some(panel).into_iter().collect();
+    };
+    let Some((_, samples)) = of_arenas.next() else { return Vec::new() };
+    let mut panels: Vec<TracePanel> = Vec::new();
+    for kept in &samples.traces {
+        // Traces are kept for the other figures' kinds too: the first of each of this one's is shown.
+        let panel = kind_panel(kept, kinds, samples, figure);
+        panels.extend(panel.filter(|panel| panels.iter().all(|it| it.kind != panel.kind)));
+    }
+    panels.sort_by_key(|panel| (core::cmp::Reverse(panel.runs.0), panel.repetition));
+    panels
+}
+
+fn kind_panel(
+    kept: &KeptTrace,
+    kinds: &Kinds,
+    samples: &CellSamples,
+    figure: &FigureKind,
+) -> Option<TracePanel> {
+    let value = kept.kinds.iter().find(|kind| kind.0 == kinds.metric)?.1;
+    let all = samples.values(&kinds.metric);
+    let (runs, of) = (all.iter().filter(|it| **it == value).count(), all.len());
+    let title = format!(
+        "{} {}: {runs} of {of} runs; run {} is shown",
+        crate::words::shown("", value * kinds.times),
+        kinds.what,
+        kept.repetition + 1
+    );
+    let runs = (runs as u64, of as u64);
+    let mut panel =
+        TracePanel { title, kind: Some(value), repetition: kept.repetition, runs, ..TracePanel::default() };
+    add_trace(&mut panel, kept, figure, "");
+    Some(panel)
+}
+
+fn add_trace(panel: &mut TracePanel, kept: &KeptTrace, figure: &FigureKind, suffix: &str) {
+    let FigureKind::Trace { series, entity, seconds, cap, .. } = figure else { return };
+    let trace = &kept.trace;
     if series == "loss-runs" {
         let runs = trace.loss_runs.iter().filter(|run| run.flow.starts_with(entity));
-        let within = runs.filter(|run| run.at_s >= from && run.at_s <= to);
-        drawn.loss_runs.extend(within.cloned());
+        let within = runs.filter(|run| run.at_s >= seconds.0 && run.at_s <= seconds.1);
+        panel.loss_runs.extend(within.cloned());
         return;
     }
     let of = |line: &&TraceLine| line.kind == *series && line.entity.starts_with(entity);
-    let named = trace.lines.iter().filter(of).map(|line| TraceLine {
+    let cap = cap.unwrap_or(f64::INFINITY);
+    let capped = |points: &[(f64, f64)]| {
+        let mut points: Vec<_> = cut(points.iter().copied(), *seconds)
+            .into_iter()
+            .map(|(at, value)| (at, value.min(cap)))
+            .collect();
+        // What moves beyond the cap alone does not move.
+        points.dedup_by(|later, before| later.1 == before.1);
+        points
+    };
+    panel.steps.extend(trace.lines.iter().filter(of).map(|line| TraceLine {
         entity: format!("{}{suffix}", line.entity),
         kind: line.kind.clone(),
-        points: line.points.clone(),
+        points: capped(&line.points),
+    }));
+}
+
+/// Lines with a point for each cell that ran, those without any left out.
+fn median_lines(x: &FigureAxis, lines: &[MedianLine], ran: &Ran<'_>) -> Vec<FigureLine> {
+    let place = |index: usize| match x {
+        FigureAxis::Numbers(_, values) => values.get(index).copied(),
+        FigureAxis::Names(_) => Some(index as f64),
+    };
+    let one = |arena: ArenaName, line: &MedianLine| {
+        let point = |(index, cell): (usize, &String)| {
+            let value = ran.value(cell, arena, 0, &line.metric)?;
+            let printed = line.published.get(index).cloned().unwrap_or_default();
+            Some(FigurePoint {
+                published: printed.values,
+                role: printed.role,
+                ..FigurePoint::new(place(index)?, value.median, value.ci95)
+            })
+        };
+        let points = line.cells.iter().enumerate().filter_map(point).collect();
+        FigureLine { label: format!("{}{}", line.label, suffix(ran, arena)), points }
+    };
+    let arenas = ran.selection.arenas.iter();
+    let all = arenas.flat_map(|&arena| lines.iter().map(move |line| one(arena, line)));
+    all.filter(|line| !line.points.is_empty()).collect()
+}
+
+/// Labels with a point for each of their cells that ran.
+fn scatter_lines((x, y): (&str, &str), points: &[(String, Vec<String>)], ran: &Ran<'_>) -> Vec<FigureLine> {
+    let Some(&arena) = ran.selection.arenas.first() else { return Vec::new() };
+    let point = |cell: &String| {
+        let (x, y) = (ran.value(cell, arena, 0, x)?, ran.value(cell, arena, 0, y)?);
+        Some(FigurePoint::new(x.median, y.median, y.ci95))
+    };
+    let lines = points.iter().map(|(label, cells)| FigureLine {
+        label: label.clone(),
+        points: cells.iter().filter_map(point).collect(),
     });
-    drawn.steps.extend(named);
+    lines.filter(|line| !line.points.is_empty()).collect()
 }
 
 /// One line a flow: each percentile's median over repetitions in the one arena over that in the other.
 fn quantile_lines(model: &CellSamples, measure: &CellSamples, flows: &[String]) -> Vec<FigureLine> {
     let Some(first) = model.valid().next() else { return Vec::new() };
     let names = first.delays.keys().filter(|name| flows.iter().any(|wanted| is_flow_of(name, wanted)));
-    names
-        .map(|name| {
-            let points = (0..99).filter_map(|index| {
-                let at = |samples: &CellSamples| {
-                    let values: Vec<f64> = samples
-                        .valid()
-                        .filter_map(|sample| sample.delays.get(name)?.get(index).copied())
-                        .collect();
-                    median(&values)
-                };
-                let (y, x) = (at(model)?, at(measure)?);
-                Some(FigurePoint { x: x.median, median: y.median, ci95: None })
-            });
-            FigureLine { label: name.clone(), points: points.collect() }
-        })
-        .collect()
+    let line = |name: &String| {
+        let points = (0..99).filter_map(|index| {
+            let at = |samples: &CellSamples| {
+                let values: Vec<f64> = samples
+                    .valid()
+                    .filter_map(|sample| sample.delays.get(name)?.get(index).copied())
+                    .collect();
+                median(&values)
+            };
+            let (y, x) = (at(model)?, at(measure)?);
+            Some(FigurePoint::new(x.median, y.median, None))
+        });
+        FigureLine { label: name.clone(), points: points.collect() }
+    };
+    names.map(line).filter(|line| !line.points.is_empty()).collect()
 }

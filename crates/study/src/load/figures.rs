@@ -2,64 +2,148 @@
 
 use super::Loader;
 use super::sense::Known;
-use crate::file::{FigureEntry, MediansEntry, TraceEntry};
+use crate::file::{FigureEntry, LineEntry, MediansEntry, ScatterEntry, TraceEntry};
 use crate::metric::Metrics;
-use crate::study::{Figure, FigureKind};
+use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine, Printed};
+use crate::table::PublishedRow;
 
 impl Loader<'_, '_> {
     pub(super) fn figure(&mut self, entry: &FigureEntry, known: (&Known, &Metrics)) -> Option<Figure> {
-        let kind = match (&entry.trace, &entry.medians, &entry.quantiles) {
-            (Some(trace), None, None) => self.trace(trace),
-            (None, Some(medians), None) => self.medians(medians, known),
-            (None, None, Some(quantiles)) => {
+        let kind = match (&entry.trace, &entry.medians, &entry.quantiles, &entry.scatter, &entry.absent) {
+            (Some(trace), None, None, None, None) => self.trace(trace, known),
+            (None, Some(medians), None, None, None) => self.medians(medians, known)?,
+            (None, None, Some(quantiles), None, None) => {
                 self.known_cell(quantiles.cell.get_ref(), quantiles.cell.span(), "figure.quantiles.cell");
                 FigureKind::Quantiles {
                     cell: quantiles.cell.get_ref().clone(),
                     flows: quantiles.flows.clone(),
                 }
             }
+            (None, None, None, Some(scatter), None) => self.scatter(scatter, known),
+            (None, None, None, None, Some(why)) => FigureKind::Absent(why.clone()),
             _ => {
-                let message = "expected one of `trace`, `medians` or `quantiles`";
+                let message = "expected one of `trace`, `medians`, `quantiles`, `scatter` or `absent`";
                 self.mistakes.add(entry.number.span(), "figure", message, None);
                 return None;
             }
         };
-        Some(Figure { number: entry.number.get_ref().clone(), title: entry.title.clone(), kind })
+        let (number, title, note) = (entry.number.get_ref().clone(), entry.title.clone(), entry.note.clone());
+        Some(Figure { number, title, note, kind })
     }
 
-    fn trace(&mut self, trace: &TraceEntry) -> FigureKind {
+    fn trace(&mut self, trace: &TraceEntry, (known, derived): (&Known, &Metrics)) -> FigureKind {
         self.known_cell(trace.cell.get_ref(), trace.cell.span(), "figure.trace.cell");
         let series = trace.series.get_ref();
         if !SERIES.contains(&series.as_str()) {
             let message = format!("found \"{series}\", expected one of {}", SERIES.join(", "));
             self.mistakes.add(trace.series.span(), "figure.trace.series", message, None);
         }
+        let kinds = trace.kinds.as_ref().map(|kinds| {
+            let place = (kinds.metric.span(), "figure.trace.kinds.metric");
+            self.known_metric((trace.cell.get_ref(), kinds.metric.get_ref()), place, known, derived);
+            Kinds { metric: kinds.metric.get_ref().clone(), times: kinds.times, what: kinds.what.clone() }
+        });
         FigureKind::Trace {
             series: series.clone(),
             entity: trace.entity.clone(),
             cell: trace.cell.get_ref().clone(),
             seconds: trace.seconds,
+            cap: trace.cap,
+            kinds,
+            levels: trace.levels.clone(),
         }
     }
 
-    fn medians(&mut self, medians: &MediansEntry, (known, derived): (&Known, &Metrics)) -> FigureKind {
-        for line in &medians.lines {
-            for name in line.cells.get_ref() {
-                self.known_cell(name, line.cells.span(), "figure.medians.lines");
-                let place = (medians.metric.span(), "figure.medians.metric");
-                self.known_metric((name, medians.metric.get_ref()), place, known, derived);
+    fn medians(&mut self, medians: &MediansEntry, known: (&Known, &Metrics)) -> Option<FigureKind> {
+        let axis = match (&medians.x, &medians.names) {
+            (Some(x), None) => FigureAxis::Numbers(medians.x_title.clone(), x.clone()),
+            (None, Some(names)) => FigureAxis::Names(names.clone()),
+            _ => {
+                let span = medians.lines.first().map_or(0..0, |line| line.cells.span());
+                let message = "expected either `x`, numbers, or `names`";
+                self.mistakes.add(span, "figure.medians", message, None);
+                return None;
             }
-            if line.cells.get_ref().len() != medians.x.len() {
-                let message = format!("expected {} cells, one for each value of `x`", medians.x.len());
-                self.mistakes.add(line.cells.span(), "figure.medians.lines", message, None);
+        };
+        let printed = match &medians.published {
+            Some(name) => self.rows(name, "figure.medians.published")?,
+            None => Vec::new(),
+        };
+        let count = match &axis {
+            FigureAxis::Numbers(_, x) => x.len(),
+            FigureAxis::Names(names) => names.len(),
+        };
+        let lines: Vec<_> = medians
+            .lines
+            .iter()
+            .filter_map(|line| self.median_line(medians, line, (count, &printed), known))
+            .collect();
+        if let Some(name) = &medians.published
+            && lines.iter().all(|line| line.published.iter().all(|it| it.values.is_empty()))
+        {
+            let message = format!("{} prints nothing of the figure's cells and metrics", name.get_ref());
+            self.mistakes.add(name.span(), "figure.medians.published", message, None);
+        }
+        Some(FigureKind::Cells { x: axis, y_title: medians.y_title.clone(), lines })
+    }
+
+    fn median_line(
+        &mut self,
+        medians: &MediansEntry,
+        line: &LineEntry,
+        (count, printed): (usize, &[PublishedRow]),
+        (known, derived): (&Known, &Metrics),
+    ) -> Option<MedianLine> {
+        let cells = line.cells.get_ref();
+        let Some(metric) = line.metric.as_ref().or(medians.metric.as_ref()) else {
+            let message = "a line without a `metric`, in a figure that has none for all";
+            self.mistakes.add(line.cells.span(), "figure.medians.lines", message, None);
+            return None;
+        };
+        for name in cells {
+            self.known_cell(name, line.cells.span(), "figure.medians.lines");
+            let place = (metric.span(), "figure.medians.metric");
+            self.known_metric((name, metric.get_ref()), place, known, derived);
+        }
+        if cells.len() != count {
+            let message = format!("expected {count} cells, one for each value of `x` or `names`");
+            self.mistakes.add(line.cells.span(), "figure.medians.lines", message, None);
+        }
+        let of_cell = |cell: &String| {
+            let rows = || printed.iter().filter(|row| row.cell == *cell && row.metric == *metric.get_ref());
+            Printed {
+                values: rows().flat_map(|row| row.published.iter().copied()).collect(),
+                role: rows().next().map(|row| row.role).unwrap_or_default(),
+            }
+        };
+        Some(MedianLine {
+            label: line.label.clone(),
+            metric: metric.get_ref().clone(),
+            cells: cells.clone(),
+            published: cells.iter().map(of_cell).collect(),
+        })
+    }
+
+    fn scatter(&mut self, scatter: &ScatterEntry, (known, derived): (&Known, &Metrics)) -> FigureKind {
+        for points in &scatter.points {
+            for name in points.cells.get_ref() {
+                self.known_cell(name, points.cells.span(), "figure.scatter.points");
+                for metric in [&scatter.x, &scatter.y] {
+                    let place = (metric.span(), "figure.scatter");
+                    self.known_metric((name, metric.get_ref()), place, known, derived);
+                }
+            }
+            if let Some(metric) = &points.metric {
+                let message = "points have the metrics `x` and `y` of the whole figure";
+                self.mistakes.add(metric.span(), "figure.scatter.points", message, None);
             }
         }
-        FigureKind::Cells {
-            metric: medians.metric.get_ref().clone(),
-            x_title: medians.x_title.clone(),
-            y_title: medians.y_title.clone(),
-            x: medians.x.clone(),
-            lines: medians.lines.iter().map(|it| (it.label.clone(), it.cells.get_ref().clone())).collect(),
+        let points = scatter.points.iter().map(|it| (it.label.clone(), it.cells.get_ref().clone()));
+        FigureKind::Scatter {
+            x: scatter.x.get_ref().clone(),
+            y: scatter.y.get_ref().clone(),
+            titles: (scatter.x_title.clone(), scatter.y_title.clone()),
+            points: points.collect(),
         }
     }
 }

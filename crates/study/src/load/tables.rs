@@ -1,5 +1,7 @@
 //! Tables of printed figures, from CSV files beside the study.
 
+use toml::Spanned;
+
 use super::Loader;
 use super::sense::Known;
 use crate::file::TableEntry;
@@ -13,11 +15,30 @@ impl Loader<'_, '_> {
         entry: &TableEntry,
         (known, derived): (&Known, &Metrics),
     ) -> Option<PublishedTable> {
-        let name = entry.rows.get_ref();
+        let mut rows = self.rows(&entry.rows, "table.rows")?;
+        if let Some(number) = &entry.number {
+            rows.retain(|row| *number.get_ref() == row.table);
+            if rows.is_empty() {
+                let message =
+                    format!("{} has no row of table \"{}\"", entry.rows.get_ref(), number.get_ref());
+                self.mistakes.add(number.span(), "table.number", message, None);
+            }
+        }
+        for row in &rows {
+            let place = || (entry.rows.span(), "table.rows");
+            self.known_cell(&row.cell, place().0, place().1);
+            self.known_metric((&row.cell, &row.metric), place(), known, derived);
+        }
+        Some(PublishedTable { title: entry.title.clone(), rows })
+    }
+
+    /// The rows of the CSV file that `entry` names; `None` if there is none.
+    pub(super) fn rows(&mut self, entry: &Spanned<String>, key: &str) -> Option<Vec<PublishedRow>> {
+        let name = entry.get_ref();
         let Some(source) = self.files.iter().find(|source| source.name == *name) else {
             let message = format!("there is no file \"{name}\" beside the study");
             let known = names(self.files.iter().map(|source| source.name.as_str()));
-            self.mistakes.add(entry.rows.span(), "table.rows", message, known);
+            self.mistakes.add(entry.span(), key, message, known);
             return None;
         };
         let mut rows = Vec::new();
@@ -27,23 +48,12 @@ impl Loader<'_, '_> {
             .from_reader(source.text.as_bytes());
         for row in reader.deserialize::<PublishedRow>() {
             match row {
-                Ok(row) if entry.number.as_ref().is_some_and(|number| *number.get_ref() != row.table) => {}
-                Ok(row) => {
-                    let place = || (entry.rows.span(), "table.rows");
-                    self.known_cell(&row.cell, place().0, place().1);
-                    self.known_metric((&row.cell, &row.metric), place(), known, derived);
-                    rows.push(row);
-                }
+                Ok(row) => rows.push(row),
                 Err(error) => {
-                    let message = format!("in {name}: {error}");
-                    self.mistakes.add(entry.rows.span(), "table.rows", message, None);
+                    self.mistakes.add(entry.span(), key, format!("in {name}: {error}"), None);
                 }
             }
         }
-        if let Some(number) = entry.number.as_ref().filter(|_| rows.is_empty()) {
-            let message = format!("{name} has no row of table \"{}\"", number.get_ref());
-            self.mistakes.add(number.span(), "table.number", message, None);
-        }
-        Some(PublishedTable { title: entry.title.clone(), rows })
+        Some(rows)
     }
 }

@@ -3,6 +3,7 @@
 mod folder;
 mod room;
 mod runner;
+mod watched;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use talkpath_kernel::keep_awake::KeepAwake;
-use talkpath_report::{study_page, study_table};
+use talkpath_report::{Animation, study_page, study_table};
 use talkpath_scenario::Source;
 use talkpath_study::{
     ArenaName, Changes, Claim, ClaimOutcome, Embedded, Outcome, Selection, Study, arena_list, embedded,
@@ -19,9 +20,10 @@ use talkpath_study::{
 
 use self::folder::{Folder, Identity, STUDY_COPY};
 use self::runner::{Runner, in_words};
+use super::play::network;
 use super::{jobs, program};
 use crate::arenas::{self, Place};
-use crate::args::{ArenaKind, Common, StudyArgs, StudyCommand, StudyRunArgs};
+use crate::args::{ArenaKind, Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::json::json;
@@ -93,7 +95,7 @@ const SMALLEST: [(&str, &str); 2] =
 const STUDY_FILE: &str = "study.toml";
 
 fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let arenas = arena_names(&args.arena)?;
+    let arenas = arena_names(&args.arena);
     let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
     // As they are shown, with their study, or by themselves.
     let of_study = format!("{}/", study.name);
@@ -136,7 +138,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     let (samples, failure) = runner.run(&mut workers)?;
     drop(awake);
     let outcome = judge(&study, &selection, &samples);
-    conclude(&outcome, args, &folder, common, terminal)?;
+    conclude((&study, &outcome), args, &folder, common, terminal)?;
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -166,22 +168,18 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
 }
 
 /// The arenas that `--arena` selects, each once.
-fn arena_names(kinds: &[ArenaKind]) -> Result<Vec<ArenaName>, Failure> {
+fn arena_names(kinds: &[StudyArena]) -> Vec<ArenaName> {
     let mut arenas = Vec::new();
     for kind in kinds {
         let arena = match kind {
-            ArenaKind::Sim => ArenaName::Sim,
-            ArenaKind::Emu => ArenaName::Emu,
-            ArenaKind::Live => {
-                let why = "--arena live: a study needs an arena that owns the path";
-                return Err(Failure::Usage(why.to_owned()));
-            }
+            StudyArena::Sim => ArenaName::Sim,
+            StudyArena::Emu => ArenaName::Emu,
         };
         if !arenas.contains(&arena) {
             arenas.push(arena);
         }
     }
-    Ok(arenas)
+    arenas
 }
 
 const fn kind(arena: ArenaName) -> ArenaKind {
@@ -191,8 +189,21 @@ const fn kind(arena: ArenaName) -> ArenaKind {
     }
 }
 
+/// The network of each scenario, that of the first cell that runs it under the base.
+fn networks(study: &Study) -> Vec<Animation> {
+    let mut networks: Vec<Animation> = Vec::new();
+    for cell in study.cells.iter().filter(|cell| cell.assumption == 0) {
+        let scenario = &cell.full.scenario;
+        if networks.iter().all(|network| network.name != scenario.name) {
+            let about = format!("As in the cell {}, under the base assumptions.", cell.name);
+            networks.push(Animation { about, ..network(scenario) });
+        }
+    }
+    networks
+}
+
 fn conclude(
-    outcome: &Outcome,
+    (study, outcome): (&Study, &Outcome),
     args: &StudyRunArgs,
     folder: &Folder,
     common: &Common,
@@ -209,7 +220,7 @@ fn conclude(
         "# In this directory, which holds the study:\ntalkpath study run {name}{claims} --arena {arenas}{quick}{seed}{set}"
     );
     write_bytes(&folder.file(OUTCOME), &json(outcome))?;
-    let page = study_page(outcome, env!("CARGO_PKG_VERSION"), &command);
+    let page = study_page(outcome, &networks(study), env!("CARGO_PKG_VERSION"), &command);
     write_bytes(&folder.file(REPORT), page.as_bytes())?;
     for warning in &outcome.warnings {
         terminal.warning(warning);

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use super::watched::watched;
 use talkpath_arena::RunPlan;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{MachineRecord, RunRecord};
-use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, StateTrace, Study};
+use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study};
 use talkpath_units::Duration;
 
 use super::folder::Folder;
@@ -201,17 +202,22 @@ impl Runner<'_> {
         let kept: Vec<u64> = samples.samples.iter().map(|sample| sample.repetition).collect();
         for repetition in (0..form.repeat).filter(|repetition| !kept.contains(repetition)) {
             let load = share(task.packets_per_s(&samples));
-            let run = self.run_repetition(task, repetition, (samples.trace.is_none(), load), worker, stage);
+            let run = self.run_repetition(task, repetition, (samples.wants_trace(cell), load), worker, stage);
             if run.is_err() {
                 // What ran of the cell until now is not lost.
                 self.folder.keep(cell, &samples)?;
             }
             let (record, beside) = run?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
-            samples.add(Sample { beside, ..Sample::of(&record, &summary, self.study, cell) });
-            if samples.trace.is_none() && record.valid {
-                samples.trace = StateTrace::of(&record, cell);
+            let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
+                true => watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop),
+                false => serde_json::Value::Null,
+            };
+            let sample = Sample { beside, ..Sample::of(&record, &summary, self.study, cell, watched) };
+            if record.valid {
+                samples.keep_trace(&record, cell, &sample);
             }
+            samples.add(sample);
             // Why a repetition was disturbed stands with it.
             for warning in record.warnings.into_iter().filter(|_| record.valid) {
                 if !samples.warnings.contains(&warning) {
@@ -258,8 +264,7 @@ impl Runner<'_> {
                 cell: cell.index,
                 repetition,
                 seed: form.scenario.seed.repetition(repetition),
-                series: (is_traced && cell.kept.trace.is_some() || !cell.kept.over_time.is_empty())
-                    .then_some(SeriesDetail::Full),
+                series: (is_traced || !cell.kept.over_time.is_empty()).then_some(SeriesDetail::Full),
                 rows: true,
                 interrupt: self.stop,
                 progress: &|now| shown.reach(now),

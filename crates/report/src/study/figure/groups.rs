@@ -1,0 +1,137 @@
+//! Groups of bars: a median and its interval each, with printed figures beside it. Where values span decades
+//! the scale is logarithmic, and points stand for bars, whose length would mean nothing.
+
+use talkpath_study::{FigureLine, FigureOutcome};
+
+use super::{FILLS, HEIGHT, TOP, about_printed, draw_printed, printed_entries, scale, sentences, values};
+use crate::display::Marker;
+use crate::figure::{Entry, Sample, extent, marker};
+use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
+use crate::plot::scale::{Scale, tick_label};
+use crate::plot::svg::{Anchor, Svg, unit};
+
+/// Groups of which the names fit beside each other; the names of more read upwards.
+const MOST_ACROSS: usize = 12;
+/// The share of a group's width that its bars take.
+const BARS: f64 = 0.76;
+/// The share of a bar's place that is bar: behind it stand the printed figures.
+const BAR: f64 = 0.62;
+
+pub(super) fn draw(
+    figure: &FigureOutcome,
+    names: &[String],
+    lines: &[FigureLine],
+) -> (Svg, Vec<Entry>, String) {
+    let scale = scale(&figure.y_title);
+    let (_, high) = extent(values(lines, scale));
+    let (low, _) = extent(values(lines, scale).filter(|value| *value > 0.0));
+    let range = if low.is_finite() { (low, high) } else { (0.0, 1.0) };
+    let y = Scale::fitting(range, (TOP + HEIGHT, TOP));
+    let panel =
+        Panel { top: TOP, bottom: TOP + HEIGHT, x: Scale::linear((0.0, 1.0), (LEFT, WIDTH - RIGHT)), y };
+    let is_log = y.domain.0 > 0.0;
+    let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
+    panel.vertical_axis(&mut svg, 4, tick_label);
+    svg.line("axis", (LEFT, panel.bottom), (WIDTH - RIGHT, panel.bottom));
+    let title = if is_log { format!("{} (logarithmic)", figure.y_title) } else { figure.y_title.clone() };
+    svg.text_upwards("title", (13.0, TOP + HEIGHT / 2.0), &title);
+    let group = (WIDTH - RIGHT - LEFT) / names.len().max(1) as f64;
+    for (at, name) in names.iter().enumerate() {
+        let x = LEFT + (at as f64 + 0.5) * group;
+        match names.len() > MOST_ACROSS {
+            true => svg.text_upwards("tick", (x + 4.0, panel.bottom + 24.0), name),
+            false => svg.text("tick", "", (x, panel.bottom + 18.0), Anchor::Middle, name),
+        }
+    }
+    let place = group * BARS / lines.len().max(1) as f64;
+    for (index, line) in lines.iter().enumerate() {
+        for point in &line.points {
+            let left = LEFT + (point.x + (1.0 - BARS) / 2.0) * group + index as f64 * place;
+            let bar = (left, place * if point.published.is_empty() { 0.9 } else { BAR });
+            if is_log && point.median <= 0.0 {
+                continue;
+            }
+            draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, FILLS[index % FILLS.len()]));
+            if let Some((low, high)) = point.ci95 {
+                let x = bar.0 + bar.1 / 2.0;
+                svg.line("axis", (x, y.at(low * scale)), (x, y.at(high * scale)));
+            }
+            draw_printed(&mut svg, &panel, left + place * (BAR + 0.16), point, scale);
+        }
+    }
+    (svg, names_of(lines, is_log), caption(lines, is_log))
+}
+
+fn draw_bar(
+    svg: &mut Svg,
+    panel: &Panel,
+    (left, width): (f64, f64),
+    (value, is_log, fill): (f64, bool, &str),
+) {
+    let y = panel.y.at(value);
+    if is_log {
+        let path = marker(Marker::Circle, left + width / 2.0, y);
+        svg.path("", &format!("fill:{fill}"), &path);
+    } else {
+        svg.rect("", &format!("fill:{fill};fill-opacity:.8"), "", (left, y), (width, panel.bottom - y));
+    }
+}
+
+fn names_of(lines: &[FigureLine], is_log: bool) -> Vec<Entry> {
+    let shape =
+        if is_log { marker(Marker::Circle, 14.0, 7.0) } else { format!("M{} 1h12v12h-12Z", unit(8.0)) };
+    let own = lines.iter().enumerate().map(|(at, line)| {
+        let fill = format!("fill:{}", FILLS[at % FILLS.len()]);
+        Entry::new(&line.label, Sample::shape(fill, shape.clone()))
+    });
+    own.chain(printed_entries(lines)).collect()
+}
+
+fn caption(lines: &[FigureLine], is_log: bool) -> String {
+    let has_zero = lines.iter().flat_map(|line| &line.points).any(|point| point.median <= 0.0);
+    sentences(&[
+        "Medians over repetitions under the base assumptions; upright lines are 95 % confidence intervals",
+        about_printed(lines),
+        if is_log && has_zero { "A median of 0 has no place on this scale and is left out" } else { "" },
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkpath_study::{Drawing, FigurePoint, Role};
+
+    fn drawn(medians: [f64; 2]) -> String {
+        let points = (0..).zip(medians).map(|(at, median)| FigurePoint {
+            published: vec![2.0, 3.0],
+            role: if at == 0 { Role::Predicted } else { Role::Fitted },
+            ..FigurePoint::new(f64::from(at), median, None)
+        });
+        let lines = vec![FigureLine { label: "UDP".to_owned(), points: points.collect() }];
+        let names = vec!["1 KB".to_owned(), "60 KB".to_owned()];
+        let figure = FigureOutcome {
+            number: "1".to_owned(),
+            title: "title".to_owned(),
+            x_title: String::new(),
+            y_title: "ms".to_owned(),
+            note: String::new(),
+            drawing: Drawing::Groups { names, lines },
+        };
+        super::super::draw(&figure).html().into_string()
+    }
+
+    #[test]
+    fn printed_figures_stand_beside_the_bars_and_say_what_ours_were_fitted_to() {
+        let html = drawn([2.5, 4.0]);
+        assert_eq!(html.matches("<rect").count(), 2);
+        // Two figures each, and a sample of each shape in the legend.
+        assert_eq!(html.matches(super::super::PRINTED).count(), 4 + 2);
+        assert!(html.contains("printed, and ours fitted to it"), "{html}");
+    }
+
+    #[test]
+    fn over_decades_points_stand_for_bars() {
+        let html = drawn([2.5, 4000.0]);
+        assert!(!html.contains("<rect") && html.contains("(logarithmic)"), "{html}");
+    }
+}

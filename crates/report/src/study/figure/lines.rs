@@ -1,0 +1,95 @@
+//! Medians over a number, and quantiles over quantiles.
+
+use talkpath_study::{FigureLine, FigureOutcome};
+
+use super::{HEIGHT, STYLES, TOP, about_printed, draw_printed, line_legend, scale, sentences, values};
+use crate::figure::{Entry, extent};
+use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
+use crate::plot::scale::{Scale, tick_label};
+use crate::plot::svg::{Svg, unit};
+
+/// Of a figure of quantiles, which is nearer to a square.
+const QUANTILE_HEIGHT: f64 = 420.0;
+
+pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine]) -> (Svg, Vec<Entry>, String) {
+    let scale = scale(&figure.y_title);
+    let (_, top) = extent(values(lines, scale));
+    let y = (0.0, if top.is_finite() { top } else { 1.0 });
+    let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
+    let panel = Panel {
+        top: TOP,
+        bottom: TOP + HEIGHT,
+        x: Scale::linear(x_range(lines), (LEFT, WIDTH - RIGHT)),
+        y: Scale::fitting(y, (TOP + HEIGHT, TOP)),
+    };
+    axes(&mut svg, &panel, figure, HEIGHT);
+    series(&mut svg, &panel, lines, scale);
+    let names: Vec<&str> = lines.iter().map(|line| line.label.as_str()).collect();
+    let caption = sentences(&[
+        "Medians over start phases under the base assumptions; upright lines are 95 % confidence intervals",
+        about_printed(lines),
+    ]);
+    (svg, line_legend(&names, lines), caption)
+}
+
+pub(super) fn draw_quantiles(figure: &FigureOutcome, lines: &[FigureLine]) -> (Svg, Vec<Entry>, String) {
+    let points = lines.iter().flat_map(|line| &line.points);
+    let (low, high) = extent(points.flat_map(|point| [point.x, point.median]));
+    // A tenth of room, and one scale for both axes.
+    let room = (0.05 * (high - low)).max(0.01 * high.abs()).max(0.1);
+    let range = if low.is_finite() { ((low - room).max(0.0), high + room) } else { (0.0, 1.0) };
+    let mut svg = Svg::new(WIDTH, TOP + QUANTILE_HEIGHT + BOTTOM);
+    let panel = Panel {
+        top: TOP,
+        bottom: TOP + QUANTILE_HEIGHT,
+        x: Scale::linear(range, (LEFT, WIDTH - RIGHT)),
+        y: Scale::linear(range, (TOP + QUANTILE_HEIGHT, TOP)),
+    };
+    axes(&mut svg, &panel, figure, QUANTILE_HEIGHT);
+    svg.line("limit", panel.at((range.0, range.0)), panel.at((range.1, range.1)));
+    series(&mut svg, &panel, lines, 1.0);
+    let names: Vec<&str> = lines.iter().map(|line| line.label.as_str()).collect();
+    let caption = "The 1st to the 99th percentile of delay, each the median over repetitions; on the dotted line both arenas agree";
+    (svg, line_legend(&names, lines), caption.to_owned())
+}
+
+fn axes(svg: &mut Svg, panel: &Panel, figure: &FigureOutcome, height: f64) {
+    panel.vertical_axis(svg, 4, tick_label);
+    panel.horizontal_axis(svg, 8, Some(&figure.x_title));
+    svg.text_upwards("title", (13.0, TOP + height / 2.0), &figure.y_title);
+}
+
+/// From zero, with a little room behind the last point, for its interval.
+fn x_range(lines: &[FigureLine]) -> (f64, f64) {
+    let (low, high) = extent(lines.iter().flat_map(|line| &line.points).map(|point| point.x));
+    if low.is_finite() { (0.0, 1.03 * high) } else { (0.0, 1.0) }
+}
+
+fn series(svg: &mut Svg, panel: &Panel, lines: &[FigureLine], scale: f64) {
+    for (at, line) in lines.iter().enumerate() {
+        let mut path = String::new();
+        for (index, point) in line.points.iter().enumerate() {
+            let (x, y) = panel.at((point.x, point.median * scale));
+            path.push_str(&format!("{}{} {}", if index == 0 { "M" } else { "L" }, unit(x), unit(y)));
+            if let Some((low, high)) = point.ci95 {
+                svg.line("axis", panel.at((point.x, low * scale)), panel.at((point.x, high * scale)));
+            }
+        }
+        svg.path("series", STYLES[at % STYLES.len()], &path);
+        for point in &line.points {
+            draw_printed(svg, panel, panel.x.at(point.x), point, scale);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkpath_study::FigurePoint;
+
+    #[test]
+    fn the_last_point_and_its_interval_stand_within_the_frame() {
+        let points = [80.0, 320.0].map(|x| FigurePoint::new(x, 1.0, Some((0.5, 1.5)))).to_vec();
+        assert!(x_range(&[FigureLine { label: "6 TCPs".to_owned(), points }]).1 > 320.0);
+    }
+}

@@ -1,0 +1,126 @@
+//! A publication's figures from the outcome's data, one file a kind of drawing.
+
+mod groups;
+mod lines;
+mod scatter;
+mod traces;
+
+use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Role};
+
+use crate::display::Marker;
+use crate::figure::{Entry, Figure, Sample, marker, word};
+use crate::plot::panel::Panel;
+use crate::plot::svg::Svg;
+
+const TOP: f64 = 14.0;
+const HEIGHT: f64 = 220.0;
+
+/// Line styles, distinguished by dash as well as by shade, in the order of the lines.
+const STYLES: [&str; 6] = [
+    "stroke:var(--accent)",
+    "stroke:var(--ink);stroke-dasharray:6 3",
+    "stroke:var(--bad);stroke-dasharray:2 3",
+    "stroke:var(--soft)",
+    "stroke:var(--warn);stroke-dasharray:8 3 2 3",
+    "stroke:var(--ink);stroke-dasharray:1 3",
+];
+/// Colours of bars and points, in the order of the lines.
+const FILLS: [&str; 5] = ["var(--accent)", "var(--warn)", "var(--soft)", "var(--bad)", "var(--ink)"];
+/// A printed figure's outline.
+const PRINTED: &str = "fill:var(--page);stroke:var(--ink);stroke-width:1.3";
+
+/// The figure, ready for the page.
+pub(super) fn draw(figure: &FigureOutcome) -> Figure {
+    let title = format!("Figure {}: {}", figure.number, figure.title);
+    let id = word(&figure.number);
+    let description = format!("{} against {}.", figure.y_title, x_title(figure));
+    let (svg, legend, caption) = match &figure.drawing {
+        Drawing::Traces { panels, seconds, levels } => traces::draw(figure, panels, *seconds, levels),
+        Drawing::Lines { lines } => lines::draw(figure, lines),
+        Drawing::Quantiles { lines } => lines::draw_quantiles(figure, lines),
+        Drawing::Groups { names, lines } => groups::draw(figure, names, lines),
+        Drawing::Scatter { lines, fit } => scatter::draw(figure, lines, *fit),
+        Drawing::Absent { why } => {
+            let caption = sentences(&[&format!("Not drawn again: {why}."), &figure.note]);
+            return Figure { id, title, legend: Vec::new(), svg: None, caption };
+        }
+    };
+    let svg = Some(svg.finish(&format!("svg-{id}"), &title, &description));
+    Figure { id, title, legend, svg, caption: sentences(&[&caption, &figure.note]) }
+}
+
+fn x_title(figure: &FigureOutcome) -> &str {
+    if figure.x_title.is_empty() { "names" } else { &figure.x_title }
+}
+
+/// Texts that are not empty, each with a full stop, in a row.
+fn sentences(texts: &[&str]) -> String {
+    let texts = texts.iter().map(|text| text.trim().trim_end_matches('.')).filter(|text| !text.is_empty());
+    texts.map(|text| format!("{text}.")).collect::<Vec<_>>().join(" ")
+}
+
+/// Shares are drawn in per cent if the axis says so.
+fn scale(title: &str) -> f64 {
+    if title.ends_with('%') { 100.0 } else { 1.0 }
+}
+
+/// Every value on the vertical axis: medians, the ends of their intervals, printed figures.
+fn values(lines: &[FigureLine], scale: f64) -> impl Iterator<Item = f64> {
+    lines.iter().flat_map(|line| &line.points).flat_map(move |point| {
+        let (low, high) = point.ci95.unwrap_or((point.median, point.median));
+        let own = [low, point.median, high];
+        own.into_iter().chain(point.published.iter().copied()).map(move |value| value * scale)
+    })
+}
+
+/// The printed figures of `point` at `x`: a diamond, a triangle if an assumption decides
+/// ours, a square if ours was fitted to it, a cross if it is
+/// exempt.
+fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, point: &FigurePoint, scale: f64) {
+    for value in &point.published {
+        let y = panel.y.at(value * scale);
+        svg.path("", PRINTED, &marker(shape(point.role), x, y));
+    }
+}
+
+const fn shape(role: Role) -> Marker {
+    match role {
+        Role::Predicted => Marker::Diamond,
+        Role::Assumed => Marker::Triangle,
+        Role::Fitted => Marker::Square,
+        Role::Exempt => Marker::Cross,
+    }
+}
+
+/// Entries for the markers of printed figures that stand in `lines`.
+fn printed_entries(lines: &[FigureLine]) -> Vec<Entry> {
+    let roles = [
+        (Role::Predicted, "printed"),
+        (Role::Assumed, "printed, where an assumption of ours decides"),
+        (Role::Fitted, "printed, and ours fitted to it"),
+        (Role::Exempt, "printed, and ruled out by the publication itself"),
+    ];
+    let has = |role: Role| {
+        let points = || lines.iter().flat_map(|line| &line.points);
+        points().any(|point| point.role == role && !point.published.is_empty())
+    };
+    let entry = |(role, name)| Entry::new(name, Sample::shape(PRINTED, marker(shape(role), 14.0, 7.0)));
+    roles.into_iter().filter(|(role, _)| has(*role)).map(entry).collect()
+}
+
+/// A legend of line styles, and of printed figures if there are any; none for one line alone.
+fn line_legend(names: &[&str], lines: &[FigureLine]) -> Vec<Entry> {
+    let styled = names.iter().enumerate().map(|(at, name)| Entry::line(name, STYLES[at % STYLES.len()]));
+    let entries: Vec<_> = styled.chain(printed_entries(lines)).collect();
+    if entries.len() > 1 { entries } else { Vec::new() }
+}
+
+/// What a caption says of printed figures.
+fn about_printed(lines: &[FigureLine]) -> &'static str {
+    let has_any = lines.iter().flat_map(|line| &line.points).any(|point| !point.published.is_empty());
+    if has_any {
+        "Hollow markers are the publication's printed figures, each of its measurements by itself"
+    } else {
+        ""
+    }
+}

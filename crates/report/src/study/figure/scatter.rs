@@ -1,0 +1,127 @@
+//! Medians over medians, a point a cell, with the line through all of them.
+
+use talkpath_study::{FigureLine, FigureOutcome, FittedLine, shown};
+
+use super::{FILLS, HEIGHT, TOP, scale, sentences};
+use crate::display::Marker;
+use crate::figure::{Entry, Sample, extent, marker};
+use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
+use crate::plot::scale::{Scale, tick_label};
+use crate::plot::svg::Svg;
+
+const MARKERS: [Marker; 5] =
+    [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross];
+/// Of the line.
+const FITTED: &str = "stroke:var(--ink);stroke-dasharray:6 3";
+
+pub(super) fn draw(
+    figure: &FigureOutcome,
+    lines: &[FigureLine],
+    fit: Option<FittedLine>,
+) -> (Svg, Vec<Entry>, String) {
+    let (x_scale, y_scale) = (scale(&figure.x_title), scale(&figure.y_title));
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let (_, right) = extent(points().map(|point| point.x * x_scale));
+    let (_, top) = extent(points().map(|point| point.ci95.map_or(point.median, |it| it.1) * y_scale));
+    let panel = Panel {
+        top: TOP,
+        bottom: TOP + HEIGHT,
+        x: Scale::linear((0.0, 1.03 * right), (LEFT, WIDTH - RIGHT)),
+        y: Scale::fitting((0.0, top), (TOP + HEIGHT, TOP)),
+    };
+    let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
+    panel.vertical_axis(&mut svg, 4, tick_label);
+    panel.horizontal_axis(&mut svg, 8, Some(&figure.x_title));
+    svg.text_upwards("title", (13.0, TOP + HEIGHT / 2.0), &figure.y_title);
+    if let Some(line) = fit {
+        let (left, right) = extent(points().map(|point| point.x));
+        let at = |x: f64| panel.at((x * x_scale, (line.intercept + line.slope * x) * y_scale));
+        let ((x1, y1), (x2, y2)) = (at(left), at(right));
+        svg.path("series", FITTED, &format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}"));
+    }
+    for (index, line) in lines.iter().enumerate() {
+        for point in &line.points {
+            if let Some((low, high)) = point.ci95 {
+                let at = |value: f64| panel.at((point.x * x_scale, value * y_scale));
+                svg.line("axis", at(low), at(high));
+            }
+            let (x, y) = panel.at((point.x * x_scale, point.median * y_scale));
+            svg.path("", &fill(index), &marker(MARKERS[index % MARKERS.len()], x, y));
+        }
+    }
+    let own = lines.iter().enumerate().map(|(at, line)| {
+        let shape = marker(MARKERS[at % MARKERS.len()], 14.0, 7.0);
+        Entry::new(&line.label, Sample::shape(fill(at), shape))
+    });
+    let fitted = fit.map(|_| Entry::line("line through all points", FITTED));
+    let legend = own.chain(fitted).collect();
+    (svg, legend, caption(points().count(), fit, x_scale))
+}
+
+fn fill(index: usize) -> String {
+    format!("fill:{}", FILLS[index % FILLS.len()])
+}
+
+fn caption(count: usize, fit: Option<FittedLine>, x_scale: f64) -> String {
+    let points = format!(
+        "{count} points, each the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals"
+    );
+    let Some(line) = fit else { return points };
+    let with = |value: f64, interval: Option<(f64, f64)>| match interval {
+        Some((low, high)) => format!("{} [{}, {}]", shown("", value), shown("", low), shown("", high)),
+        None => shown("", value),
+    };
+    let each = if x_scale == 1.0 { "" } else { " for each 1 %" };
+    let slope = line.slope_ci95.map(|(low, high)| (low / x_scale, high / x_scale));
+    let fitted = format!(
+        "The line is that of least squares: slope {}{each}, R² {}, with their 95 % confidence intervals",
+        with(line.slope / x_scale, slope),
+        with(line.r_squared, line.r_squared_ci95)
+    );
+    sentences(&[&points, &fitted])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkpath_study::{Drawing, FigurePoint};
+
+    #[test]
+    fn the_line_goes_through_points_that_lie_on_it_and_its_slope_is_in_the_axis_s_unit() {
+        let points: Vec<_> =
+            [0.01, 0.02, 0.03].map(|x| FigurePoint::new(x, 100.0 + 5000.0 * x, None)).to_vec();
+        let fit = FittedLine {
+            slope: 5000.0,
+            intercept: 100.0,
+            slope_ci95: Some((5000.0, 5000.0)),
+            r_squared: 1.0,
+            r_squared_ci95: None,
+        };
+        let figure = FigureOutcome {
+            number: "12".to_owned(),
+            title: "title".to_owned(),
+            x_title: "resent, %".to_owned(),
+            y_title: "excess, ms".to_owned(),
+            note: String::new(),
+            drawing: Drawing::Scatter {
+                lines: vec![FigureLine { label: "UCSB".to_owned(), points }],
+                fit: Some(fit),
+            },
+        };
+        let drawn = super::super::draw(&figure);
+        assert!(drawn.caption.contains("slope 50 [50, 50] for each 1 %, R² 1"), "{}", drawn.caption);
+        let svg = drawn.svg.unwrap().into_string();
+        // A circle begins 4 units left of its centre: the line's ends are the first and the last point.
+        let panel_top = |x: f64| format!("M{x:.1} ");
+        let start = svg.split(FITTED).nth(1).unwrap();
+        let path = start.split("d=\"M").nth(1).unwrap().split('"').next().unwrap();
+        let (from, to) = path.split_once('L').unwrap();
+        for end in [from, to] {
+            let (x, y) = end.split_once(' ').unwrap();
+            let x: f64 = x.parse().unwrap();
+            let circle = svg.split(&panel_top(x - 4.0)).nth(1).expect("a point at the line's end");
+            let centre: f64 = circle.split('a').next().unwrap().parse().unwrap();
+            assert!((centre - y.parse::<f64>().unwrap()).abs() < 0.11, "{path}");
+        }
+    }
+}

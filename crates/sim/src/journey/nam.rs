@@ -1,0 +1,100 @@
+//! A trace for the network animator nam 1.15: the format of the ns manual, "Nam Trace", as ns-2's own runs
+//! write it.
+//!
+//! `n` is a node, `l` a link, `q` a queue that is drawn, `c` a colour. Of a packet on a link `+` says that it
+//! comes to the queue, `-` that its service begins, `h` that it is on the wire, `r` that it has come out, `d`
+//! that it is dropped there. nam has one line for both directions between two nodes: it takes the rate and
+//! the delay of the first link in the scenario's order. A packet that the wire loses is dropped at its exit.
+
+use std::io::{self, Write};
+
+use talkpath_measure::DropCause;
+use talkpath_path::{Direction, RateModel};
+use talkpath_scenario::{Scenario, Topology};
+use talkpath_units::Instant;
+
+use super::{Hop, HopFate, Journeys};
+
+/// nam's names for the colours of flows, in turn.
+const COLOURS: [&str; 8] = ["blue", "red", "darkgreen", "orange", "purple", "brown", "black", "cyan"];
+/// The rate that nam is given for a link without one: nothing waits there.
+const FAST: u64 = 10_000_000_000;
+
+/// Writes what was `seen` of a run of `scenario`; times count from the run's beginning.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_nam(scenario: &Scenario, seen: &Journeys, out: &mut dyn Write) -> io::Result<()> {
+    let topology = Topology::of(scenario);
+    writeln!(out, "V -t * -v 1.0a5 -a 0")?;
+    writeln!(out, "A -t * -n 1 -p 0 -o 0x7fffffff -c 30 -a 1")?;
+    writeln!(out, "A -t * -h 1 -m 1073741823 -s 0")?;
+    for (index, _) in scenario.flows.iter().enumerate() {
+        writeln!(out, "c -t * -i {index} -n {}", COLOURS[index % COLOURS.len()])?;
+    }
+    for (index, node) in topology.nodes.iter().enumerate() {
+        let shape = if node.senders.is_empty() && node.receivers.is_empty() { "box" } else { "circle" };
+        writeln!(out, "n -t * -a {index} -s {index} -S UP -v {shape} -c black -i black")?;
+    }
+    links(scenario, &topology, out)?;
+    let mut events: Vec<(Instant, u64, String)> = Vec::new();
+    for hop in &seen.hops {
+        add_events(hop, &topology, scenario, &mut events);
+    }
+    events.sort_by_key(|event| (event.0, event.1));
+    events.iter().try_for_each(|event| writeln!(out, "{}", event.2))
+}
+
+/// One line for each pair of nodes, and a queue each way.
+fn links(scenario: &Scenario, topology: &Topology, out: &mut dyn Write) -> io::Result<()> {
+    let mut written: Vec<(usize, usize)> = Vec::new();
+    for (link, ends) in scenario.links.iter().zip(&topology.links) {
+        let Some((from, to)) = *ends else { continue };
+        let pair = (from.min(to), from.max(to));
+        if written.contains(&pair) {
+            continue;
+        }
+        written.push(pair);
+        let rate = match &link.config.rate {
+            RateModel::Fixed(rate) => rate.as_bps(),
+            RateModel::Unlimited | RateModel::Trace(_) => FAST,
+        };
+        let delay = link.config.delay.as_secs_f64();
+        let (a, b) = (&topology.nodes[from], &topology.nodes[to]);
+        // Degrees against the clock from the right; all rows are as high as half the columns are wide.
+        let angle = (a.y - b.y).atan2(2.0 * (b.x - a.x)).to_degrees();
+        writeln!(out, "l -t * -s {from} -d {to} -S UP -r {rate} -D {delay} -c black -o {angle:.0}deg")?;
+        writeln!(out, "q -t * -s {from} -d {to} -a 0.5")?;
+        writeln!(out, "q -t * -s {to} -d {from} -a 0.5")?;
+    }
+    Ok(())
+}
+
+/// The lines of one hop, each with its time and its place among the lines of that time.
+fn add_events(hop: &Hop, topology: &Topology, scenario: &Scenario, events: &mut Vec<(Instant, u64, String)>) {
+    let Some(Some((from, to))) = topology.links.get(hop.link as usize) else { return };
+    let kind = scenario.flows.get(hop.flow as usize).map_or("packet", |flow| flow.transport_name.as_str());
+    let way = if hop.direction == Direction::Out { "" } else { "-back" };
+    let line = |event: char, at: Instant| {
+        format!(
+            "{event} -t {:.9} -s {from} -d {to} -p {kind}{way} -e {} -c {} -i {} -a {}",
+            at.as_secs_f64(),
+            hop.size.get(),
+            hop.flow,
+            hop.packet,
+            hop.flow
+        )
+    };
+    let mut add = |event: char, at: Instant, rank: u64| events.push((at, rank, line(event, at)));
+    // A packet that leaves one link and comes to the next at the same instant leaves first.
+    add('+', hop.entered, 1);
+    match hop.fate {
+        HopFate::Passed | HopFate::Gone(DropCause::Loss) => {
+            add('-', hop.began, 2);
+            add('h', hop.began, 3);
+            add(if hop.fate == HopFate::Passed { 'r' } else { 'd' }, hop.left, 0);
+        }
+        HopFate::Gone(_) => add('d', hop.left, 4),
+        HopFate::UnderWay => {}
+    }
+}

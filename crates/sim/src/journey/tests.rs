@@ -1,0 +1,135 @@
+use core::sync::atomic::AtomicBool;
+
+use talkpath_arena::Arena as _;
+use talkpath_measure::series::SeriesDetail;
+use talkpath_scenario::{Options, Source, load};
+use talkpath_units::Rate;
+
+use super::*;
+use crate::SimArena;
+
+const MOST: usize = 100_000;
+
+fn scenario(text: &str) -> Scenario {
+    let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap_or_else(|it| panic!("{it}"));
+    plan.cells[0].scenario.clone()
+}
+
+fn plan(scenario: &Scenario, stop: &'static AtomicBool) -> RunPlan<'static> {
+    RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed: scenario.seed.repetition(0),
+        series: Some(SeriesDetail::Full),
+        rows: true,
+        interrupt: stop,
+        progress: &|_| {},
+    }
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn seen(scenario: &Scenario, from_ms: u64, to_ms: u64, most: usize) -> Journeys {
+    let window = (Instant::from_millis(from_ms), Instant::from_millis(to_ms));
+    journeys(scenario, &plan(scenario, &STOP), window, most)
+}
+
+const CALL: &str = r#"duration = "1 s"
+[path]
+up = { rate = "1 Mbps", delay = "10 ms" }
+down = { rate = "1 Mbps", delay = "10 ms" }
+[flow.call]
+transport = "udp"
+workload = "voice"
+"#;
+
+#[test]
+fn a_hop_over_an_idle_link_is_its_serialisation_and_its_delay() {
+    let seen = seen(&scenario(CALL), 0, 1000, MOST);
+    assert_eq!(seen.hops.len(), 50, "a frame each 20 ms");
+    for (number, hop) in (0..).zip(&seen.hops) {
+        let service = Rate::from_bps(1_000_000).time_to_send(hop.size);
+        assert_eq!((hop.packet, hop.fate), (number, HopFate::Passed));
+        assert_eq!(hop.began, hop.entered);
+        assert_eq!(hop.sent.since(hop.began), service);
+        assert_eq!(hop.left.since(hop.sent), Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn every_packet_of_the_record_is_seen_on_its_link() {
+    let text = CALL.replace(
+        "delay = \"10 ms\" }\ndown",
+        "delay = \"10 ms\", loss = 0.02, queue = { kind = \"drop-tail\", limit = \"20 packets\" } }\ndown",
+    ) + "[flow.ftp]\ntransport = \"tcp\"\nworkload = \"bulk\"\n";
+    let scenario = scenario(&text);
+    let record = SimArena::new().run(&scenario, plan(&scenario, &STOP)).unwrap();
+    let seen = seen(&scenario, 0, 1000, MOST);
+    let of = |fits: fn(&Hop) -> bool| {
+        seen.hops.iter().filter(|hop| hop.link == 0 && hop.left < Instant::from_secs(1) && fits(hop)).count()
+            as u64
+    };
+    let link = &record.links[0];
+    assert!(link.dropped > 0 && link.lost > 0, "{link:?}");
+    assert_eq!(of(|hop| hop.fate == HopFate::Gone(DropCause::Loss)), link.lost);
+    assert_eq!(of(|hop| !matches!(hop.fate, HopFate::Passed | HopFate::Gone(DropCause::Loss))), link.dropped);
+    assert_eq!(of(|hop| hop.fate == HopFate::Passed), link.forwarded);
+    // Packets wait: their services follow each other without a gap or an overlap.
+    let mut served: Vec<_> = seen.hops.iter().filter(|hop| hop.link == 0 && hop.sent > hop.began).collect();
+    served.sort_by_key(|hop| hop.began);
+    assert!(served.windows(2).all(|pair| pair[0].sent <= pair[1].began));
+    assert!(served.iter().any(|hop| hop.began > hop.entered));
+}
+
+#[test]
+fn the_fragments_of_a_datagram_are_hops_of_one_packet() {
+    let text = CALL.replace(
+        "workload = \"voice\"",
+        "workload = { kind = \"burst\", count = 1, size = \"4000 B\", repeat = 2, gap = \"50 ms\" }",
+    );
+    let seen = seen(&scenario(&text), 0, 1000, MOST);
+    let numbers: Vec<_> = seen.hops.iter().map(|hop| hop.packet).collect();
+    assert_eq!(numbers, [0, 0, 0, 1, 1, 1]);
+    // 4000 B and 8 B of UDP, with a header of 20 B for each fragment.
+    let size: u64 = seen.hops[..3].iter().map(|hop| hop.size.get()).sum();
+    assert_eq!(size, 4000 + 8 + 3 * 20);
+}
+
+#[test]
+fn a_window_has_what_lies_in_it_at_least_in_part_and_a_limit_shortens_it() {
+    let scenario = scenario(CALL);
+    let all = seen(&scenario, 0, 1000, MOST);
+    let some = seen(&scenario, 205, 300, MOST);
+    let (from, to) = some.window;
+    let within: Vec<_> =
+        all.hops.iter().filter(|hop| hop.left >= from && hop.entered <= to).copied().collect();
+    assert!(!within.is_empty() && !some.is_cut);
+    assert_eq!(some.hops, within);
+    let few = seen(&scenario, 0, 1000, 10);
+    assert!(few.is_cut && few.hops.len() <= 10 && few.window.1 < Instant::from_millis(300), "{few:?}");
+}
+
+#[test]
+fn nam_s_trace_has_a_line_for_each_thing_that_a_packet_does_in_order_of_time() {
+    let scenario =
+        scenario(&CALL.replace(
+            "1 Mbps\", delay = \"10 ms\" }\ndown",
+            "1 Mbps\", delay = \"10 ms\", loss = 0.1 }\ndown",
+        ));
+    let seen = seen(&scenario, 0, 1000, MOST);
+    let mut text = Vec::new();
+    write_nam(&scenario, &seen, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let count = |event: char| text.lines().filter(|line| line.starts_with(&format!("{event} -t "))).count();
+    let lost = seen.hops.iter().filter(|hop| hop.fate != HopFate::Passed).count();
+    assert!(lost > 0);
+    assert_eq!((count('+'), count('-'), count('h'), count('r'), count('d')), (50, 50, 50, 50 - lost, lost));
+    assert_eq!((count('n'), count('l'), count('q')), (2, 1, 2));
+    assert!(text.starts_with("V -t * -v 1.0a5 -a 0\n"), "{text}");
+    let times: Vec<f64> = text
+        .lines()
+        .filter(|line| !line.contains("-t *"))
+        .map(|line| line.split(' ').nth(2).unwrap().parse().unwrap())
+        .collect();
+    assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
+}
