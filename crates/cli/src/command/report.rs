@@ -142,7 +142,8 @@ fn own_parts(names: &[String]) -> Vec<String> {
         let word = |words: &Vec<&str>| words.get(at(words)).map(|word| (*word).to_owned());
         words.first().is_some_and(|first| words.iter().all(|other| word(other) == word(first)))
     };
-    let first = (0..shortest).take_while(|&at| is_shared(&|_| at)).count();
+    // Each keeps a word of its own.
+    let first = (0..shortest.saturating_sub(1)).take_while(|&at| is_shared(&|_| at)).count();
     let room = shortest.saturating_sub(first + 1);
     let last = (0..room).take_while(|&at| is_shared(&|words: &Vec<&str>| words.len() - 1 - at)).count();
     words.iter().map(|words| words[first.min(words.len() - 1)..words.len() - last].join("-")).collect()

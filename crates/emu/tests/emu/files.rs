@@ -9,6 +9,7 @@ use crate::support::quiet::undisturbed;
 use crate::support::shared::{Folder, found, plan};
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, replay};
+use talkpath_kernel::wire::FILE_HEADER;
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Files, Located, Options, Scenario, Source, load_with_files};
 use talkpath_units::Bytes;
@@ -81,7 +82,7 @@ fn a_file_crosses_the_emulated_path_over_every_transport_and_both_ways() {
             datagrams.iter().rev().skip(1).all(|row| row.size == Bytes::new(1472)),
             "what crosses 1500 B whole"
         );
-        assert_eq!(datagrams.iter().map(|row| row.size.get() - 8).sum::<u64>(), 300_000);
+        assert_eq!(datagrams.iter().map(|row| row.size.get() - FILE_HEADER).sum::<u64>(), 300_000);
     });
 }
 
@@ -94,7 +95,7 @@ fn what_is_missing_of_a_file_over_udp_is_listed_by_its_bytes() {
         let text = format!(
             "duration = \"1 s\"\ndrain = \"300 ms\"\npath.down = {{ rate = \"1 Mbps\" }}\n\
          path.up = {{ rate = \"50 Mbps\", loss = {{ kind = \"trace\", file = \"{}\" }} }}\n\
-         [flow.f]\ntransport = \"udp\"\nworkload = {{ kind = \"file\", source = \"{source}\", size = \"1008 B\" }}\n",
+         [flow.f]\ntransport = \"udp\"\nworkload = {{ kind = \"file\", source = \"{source}\", size = \"1016 B\" }}\n",
             folder.0.join("loss").display()
         );
         let Some(record) = emulate(&text) else { return };

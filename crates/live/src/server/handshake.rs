@@ -139,23 +139,27 @@ impl Door {
         Ok(())
     }
 
-    /// The numbers of those who have something to say, after at most 20 ms.
+    /// The numbers of those who have something to say, after at most 20 ms; listeners come last.
     fn wait(&self) -> io::Result<Vec<u64>> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(events.iter().map(|event| event.data.u64()).collect()),
-            Err(error) => Err(error.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
+        let mut numbers: Vec<u64> = events.iter().map(|event| event.data.u64()).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
-    /// Takes who waits at `listener`.
+    /// Takes who waits at `listener`: as many as there are places free, and one if there is none. Whoever was
+    /// taken is heard before another takes its place.
     ///
     /// # Errors
     /// If there is no descriptor for one more.
     fn admit(&mut self, listener: &TcpListener) -> io::Result<()> {
         // A flood of connections must not take this thread from those that were accepted.
-        for _ in 0..ACCEPTED_AT_ONCE {
+        for _ in 0..ACCEPTED_AT_ONCE.min(self.strangers.free()).max(1) {
             let (stream, from) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

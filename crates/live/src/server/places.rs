@@ -41,6 +41,11 @@ impl<T> Places<T> {
         self.remove(*candidates.get(drawn % candidates.len())?)
     }
 
+    /// How many places nobody has.
+    pub(super) fn free(&self) -> usize {
+        self.capacity.saturating_sub(self.waiting.len())
+    }
+
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
         let (origin, item) = self.waiting.remove(&number)?;
         if let Some(numbers) = self.of.get_mut(&origin) {

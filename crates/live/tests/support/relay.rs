@@ -15,13 +15,11 @@ pub struct Relay {
     pub edit: Arc<dyn Fn(String) -> String + Send + Sync>,
     /// Resets a flow's TCP connection this long after it opened.
     pub reset_data_after: Option<Duration>,
-    /// Instead of the server's word that it stopped comes this line, every 10 ms without end.
-    pub endless: Option<&'static str>,
 }
 
 impl Default for Relay {
     fn default() -> Self {
-        Self { edit: Arc::new(|line| line), reset_data_after: None, endless: None }
+        Self { edit: Arc::new(|line| line), reset_data_after: None }
     }
 }
 
@@ -72,11 +70,6 @@ impl Relay {
     /// Copies lines, changed by `edit`, until either side ends.
     fn copy_lines(&self, from: &TcpStream, mut to: &TcpStream) {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
-            if let Some(endless) = self.endless.filter(|_| line.contains("\"stopped\"")) {
-                while to.write_all(endless.as_bytes()).is_ok() {
-                    thread::sleep(Duration::from_millis(10));
-                }
-            }
             if to.write_all(((self.edit)(line) + "\n").as_bytes()).is_err() {
                 break;
             }

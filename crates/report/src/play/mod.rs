@@ -135,7 +135,8 @@ mod tests {
     #[test]
     fn a_page_opens_from_disk_has_a_still_figure_and_no_name_ends_its_script() {
         let page = play_page(&two_hosts(), "0");
-        assert_eq!(page.matches("</script>").count(), 2);
+        // The page's module, the animation, and its data.
+        assert_eq!(page.matches("</script>").count(), 3);
         assert!(!page.contains("src=") && !page.contains("href="), "nothing is fetched");
         assert!(page.contains("<noscript>") && page.contains("<svg"), "{page}");
     }

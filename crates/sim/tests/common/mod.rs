@@ -62,7 +62,7 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
             let taken = core::mem::take(&mut record.links);
             links.push(format!("{:?}", taken.into_iter().map(LinkRecord::from).collect::<Vec<_>>()));
         }
-        let rest = format!("{records:?}").replace(", ecn: None", "");
+        let rest = LATER.iter().fold(format!("{records:?}"), |text, later| text.replace(later, ""));
         let mut rest = rest.split("links: []");
         digest
             .write_str(rest.next().expect("a split text has a first part"))
@@ -73,6 +73,15 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
         digest.0
     })
 }
+
+/// Fields that records have had only since: of a flow, and of a clock.
+#[allow(dead_code, reason = "each test file is a program of its own")]
+const LATER: [&str; 4] = [
+    ", ecn: None",
+    ", breaks: [], legs: None",
+    ", change_uncertainty_ms: Some(0.0), synchronised: false",
+    ", change_uncertainty_ms: None, synchronised: false",
+];
 
 /// A number that changes when anything does that the links record, or the series of their delays, or the
 /// flows of their marks.
