@@ -2,7 +2,7 @@
 //! run.
 //!
 //! Each probe encloses the far clock. It cannot be ahead by more than the way there seems to take, nor behind
-//! by more than the way back seems to take. Over the run these bounds are a [`Channel`], and the correction
+//! by more than the way back seems to take. Over the run these bounds are a `Channel`, and the correction
 //! is a straight line along it (Moon, Skelly and Towsley 1999: the skew from the hull of the delays).
 //!
 //! ```text

@@ -19,8 +19,8 @@ pub(super) fn raise_priority() -> Option<String> {
     result.err().map(|error| error.to_string())
 }
 
-/// The processor that an emulator has for itself, as far as this process can see to it: its endpoints' threads
-/// stay away, and the kernel does the hosts' part of receiving elsewhere.
+/// The processor that an emulator has for itself, as far as this process can see to it: its endpoints'
+/// threads stay away, and the kernel does the hosts' part of receiving elsewhere.
 ///
 /// The last processor, and beside other emulators of this process the next one down, in the upper half. An
 /// emulator that finds none left runs anywhere, as all threads do on a machine with one processor.

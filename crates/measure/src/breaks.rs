@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A transport that repairs is waited for if one message waits. One that does not must have lost several: one
-//! loss is no outage, however seldom messages are due. Left out: outages shorter than [`OUTAGE`]; gaps and
+//! loss is no outage, however seldom messages are due. Left out: outages shorter than `OUTAGE`; gaps and
 //! bursts of losses are figures of their own.
 
 use talkpath_units::{Duration, Instant};

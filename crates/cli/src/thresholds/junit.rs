@@ -1,6 +1,6 @@
 //! JUnit's XML: one test suite a run, one test case a threshold. It is what continuous integration reads;
 //! there is no standard, and the elements are those that all readers know
-//! (https://github.com/testmoapp/junitxml).
+//! (<https://github.com/testmoapp/junitxml>).
 
 use std::io;
 

@@ -2,7 +2,7 @@
 //! losses.
 //!
 //! Loss and reordering are counted as for the whole flow ([`super::loss`], [`super::reordering`]). Bursts are
-//! those of RFC 3611 §4.7.2: losses of which any two neighbours have less than [`GMIN`] received messages
+//! those of RFC 3611 §4.7.2: losses of which any two neighbours have less than `GMIN` received messages
 //! between them. A loss that stands alone belongs to the gap around it.
 //!
 //! Left out: discards. RFC 3611 counts what came too late to be played as lost; here only what never came.
