@@ -42,6 +42,7 @@ fn findings(tree: &[Source]) -> Vec<String> {
     every_crate_has_its_borders(tree, &mut found);
     circles(tree, &mut found);
     unsafe_code(tree, &mut found);
+    promised_tests(tree, &mut found);
     found
 }
 
@@ -201,6 +202,23 @@ fn doc_tests(source: &Source, found: &mut Vec<String>) {
     }
 }
 
+/// The tests that the page of promises names, as `module::test`, are there.
+fn promised_tests(tree: &[Source], found: &mut Vec<String>) {
+    let code = || tree.iter().filter(|source| source.has_extension("rs"));
+    for source in tree.iter().filter(|source| source.path == PROMISES) {
+        for (number, line) in numbered(source) {
+            let spans = line.split('`').skip(1).step_by(2);
+            let tests = spans.filter_map(|span| Some(span.rsplit_once("::")?.1));
+            for test in tests.filter(|test| test.contains('_')) {
+                let head = format!("fn {test}()");
+                if !code().any(|source| source.text.contains(&head)) {
+                    found.push(format!("{PROMISES}:{number}: there is no test `{test}`"));
+                }
+            }
+        }
+    }
+}
+
 /// Unsafe code is in one crate, and little: a reader can go through all of it.
 fn unsafe_code(tree: &[Source], found: &mut Vec<String>) {
     let mut places = Vec::new();
@@ -240,6 +258,8 @@ fn contains_word(line: &str, word: &str) -> bool {
     })
 }
 
+/// What strangers, guests and others cannot do, each with its test.
+const PROMISES: &str = "docs/reference/security.md";
 /// Files aim under 500 lines; past this one is two.
 const MAX_LINES: usize = 700;
 /// As rustfmt.toml has it for code.
@@ -380,6 +400,20 @@ mod tests {
         let forgotten = "crates/path/tests/forgotten.rs:1: never built: write `mod forgotten;` into crates/path/tests/main.rs";
         assert_eq!(tree(manifest), [forgotten]);
         assert!(tree("name = \"x\"\n").is_empty());
+    }
+
+    #[test]
+    fn a_promise_whose_test_is_gone_is_found() {
+        let file = |path: &str, text: &str| Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            is_test_module: false,
+        };
+        let tree = [
+            file(PROMISES, "| a | `door::it_holds`, `program live::it_went` |\n"),
+            file("crates/live/tests/door.rs", "#[test]\nfn it_holds() {}\n"),
+        ];
+        assert_eq!(findings(&tree), ["docs/reference/security.md:1: there is no test `it_went`"]);
     }
 
     #[test]

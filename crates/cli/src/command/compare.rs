@@ -281,7 +281,7 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     match place.arena {
         ArenaKind::Sim => format!(
             "The same over real sockets: {compare} --arena emu{path}{choices}\n\
-             Between two hosts: `{} serve` on the other, then {compare} --to HOST{choices} here\n",
+             Between two hosts: `{} serve --open` on the other, then {compare} --to HOST{choices} here\n",
             program()
         ),
         ArenaKind::Emu => {

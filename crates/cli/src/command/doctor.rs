@@ -71,7 +71,7 @@ fn live() -> Finding {
     Finding {
         subject: "live",
         state: "ready: UDP and TCP of this kernel".to_owned(),
-        advice: Some("run `talkpath serve` on another host, then `talkpath compare --to HOST` here"),
+        advice: Some("run `talkpath serve --open` on another host, then `talkpath compare --to HOST` here"),
     }
 }
 
