@@ -66,13 +66,19 @@ impl Alarm {
             }
             return;
         }
-        let is_woken = nap > 0 && {
+        if nap > 0 {
             // The wait's clock is CLOCK_MONOTONIC, and its slack the thread's (futex(2), prctl(2)).
             let waited = rest.during(|| self.bell.wait_timeout(forward, StdDuration::from_nanos(nap)));
-            !waited.unwrap_or_else(PoisonError::into_inner).0.is_empty()
-        };
-        if is_near && !is_rest && !is_woken {
-            // No sleep: what is left is spun.
+            let is_woken = !waited.unwrap_or_else(PoisonError::into_inner).0.is_empty();
+            if is_woken || is_rest {
+                return;
+            }
+        } else {
+            // Whoever brings a deadline forward does not wait for the spin.
+            drop(forward);
+        }
+        // What is left is spun. A wait that ended early, for no reason, is begun again by the caller.
+        if is_near && deadline.since(clock.now()).as_nanos() <= SPIN_NS {
             clock.sleep_until(deadline, max);
         }
     }
@@ -105,10 +111,13 @@ mod tests {
             let sleeper = scope.spawn(|| {
                 alarm.sleep_until(clock, long, Duration::from_secs(60), &mut Rest::new());
             });
-            while !sleeper.is_finished() {
-                alarm.bring_forward(Key(0), Instant::from_secs(59));
+            while alarm.until.load(Ordering::SeqCst) != long.as_nanos() {
                 std::thread::yield_now();
             }
+            // It sleeps by now, and a ring has to wake it.
+            std::thread::sleep(StdDuration::from_millis(20));
+            assert!(!sleeper.is_finished());
+            alarm.bring_forward(Key(0), Instant::from_secs(59));
         });
         assert!(clock.now() < long, "an earlier deadline ends the sleep");
     }
@@ -152,5 +161,30 @@ mod tests {
             alarm.sleep_until(clock, before, Duration::from_secs(1), &mut rest);
             assert!(clock.now().since(before).as_nanos() >= REST_NS.unsigned_abs());
         }
+    }
+
+    #[test]
+    fn who_brings_a_deadline_forward_does_not_wait_for_the_spin() {
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns());
+        let (alarm, mut rest) = (Alarm::default(), Rest::new());
+        std::thread::scope(|scope| {
+            let spinner = scope.spawn(|| {
+                let until = clock.now() + Duration::from_millis(40);
+                while clock.now() < until {
+                    let near = clock.now() + Duration::from_micros(50);
+                    alarm.sleep_until(clock, near, Duration::from_secs(1), &mut rest);
+                }
+            });
+            let (mut free, mut held) = (0, 0);
+            while !spinner.is_finished() {
+                match alarm.forward.try_lock() {
+                    Ok(_) => free += 1,
+                    Err(_) => held += 1,
+                }
+                std::thread::sleep(StdDuration::from_micros(10));
+            }
+            assert!(free > 4 * held, "free {free} times, held {held} times");
+        });
     }
 }
