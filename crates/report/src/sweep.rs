@@ -32,6 +32,9 @@ pub(crate) struct Sweep<'a> {
     pub looks: Vec<Look>,
     /// In the order of the cells.
     pub combinations: Vec<Combination<'a>>,
+    /// Combinations that lack the key of an axis, and so have no place: runs side by side may have swept
+    /// different keys.
+    pub without_place: usize,
     /// What the flow is judged by, and what it has to reach.
     pub by: JudgedBy,
     pub floor: f64,
@@ -48,11 +51,8 @@ pub(crate) struct Combination<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    /// `None` if there is but one condition, or nothing that the flow is judged by.
+    /// `None` if there is but one combination with a place on every axis, or nothing that the flow is judged by.
     pub(crate) fn new(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Self> {
-        if judged.len() < 2 {
-            return None;
-        }
         let axes = Axis::all(judged.iter().map(|(condition, _)| condition.common(flow)));
         let mut series: Vec<TransportView> = Vec::new();
         for cell in judged.iter().flat_map(|(condition, _)| &condition.cells) {
@@ -67,7 +67,9 @@ impl<'a> Sweep<'a> {
         let mut combinations = Vec::with_capacity(judged.len());
         for (condition, verdict) in judged {
             let common = condition.common(flow);
-            let at = axes.iter().map(|axis| axis.index_of(common.get(&axis.key))).collect();
+            let at: Option<Vec<usize>> =
+                axes.iter().map(|axis| axis.index_of(common.get(&axis.key))).collect();
+            let Some(at) = at else { continue };
             let mut figures = vec![None; series.len()];
             for cell in &condition.cells {
                 let judged = cell.judged(flow);
@@ -80,8 +82,21 @@ impl<'a> Sweep<'a> {
             }
             combinations.push(Combination { at, figures, verdict: verdict.as_ref() });
         }
-        let (by, floor) = by?;
-        Some(Self { flow, axes, series, looks, combinations, by, floor })
+        if combinations.len() < 2 {
+            return None;
+        }
+        let ((by, floor), without_place) = (by?, judged.len() - combinations.len());
+        Some(Self { flow, axes, series, looks, combinations, without_place, by, floor })
+    }
+
+    /// What has no place in a figure, as the end of its caption.
+    pub(crate) fn placeless(&self) -> String {
+        let keys = || list(&self.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>());
+        match self.without_place as u64 {
+            0 => String::new(),
+            1 => format!(" 1 more combination does not set all of {} and is not drawn.", keys()),
+            n => format!(" {} more combinations do not set all of {} and are not drawn.", count(n), keys()),
+        }
     }
 
     /// Whether there is one answer at each combination: the best transport, or how the only one does. Several

@@ -85,7 +85,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
     Some(Figure {
         legend: if heat == Heat::Winner { legend(sweep) } else { Vec::new() },
         svg: Some(svg.finish(&id, &title, &description)),
-        caption: format!("{caption}{left_out}"),
+        caption: format!("{caption}{left_out}{}", sweep.placeless()),
         id,
         title,
     })

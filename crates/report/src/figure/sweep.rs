@@ -83,7 +83,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     Some(Figure {
         legend: entries.chain(floor).collect(),
         svg: Some(svg.finish(&id, &title, &description)),
-        caption: format!("Means over the repetitions.{band}{left_out}"),
+        caption: format!("Means over the repetitions.{band}{left_out}{}", sweep.placeless()),
         id,
         title,
     })
