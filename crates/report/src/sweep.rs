@@ -19,7 +19,7 @@ use crate::display::Look;
 use crate::number::{count, counted, list};
 use crate::select::vary;
 use crate::verdict::{ConditionVerdict, Verdict, written};
-use crate::view::TransportView;
+use crate::view::{CellView, TransportView};
 
 /// One judged flow over the combinations of the other swept keys.
 pub(crate) struct Sweep<'a> {
@@ -48,6 +48,8 @@ pub(crate) struct Combination<'a> {
     pub figures: Vec<Option<Spread>>,
     /// `None` if there are not two transports to compare.
     pub verdict: Option<&'a Verdict>,
+    /// Index of the series that leads: the answer's first, or without an answer the one with the best mean.
+    pub leader: Option<usize>,
 }
 
 impl<'a> Sweep<'a> {
@@ -70,17 +72,25 @@ impl<'a> Sweep<'a> {
             let at: Option<Vec<usize>> =
                 axes.iter().map(|axis| axis.index_of(common.get(&axis.key))).collect();
             let Some(at) = at else { continue };
-            let mut figures = vec![None; series.len()];
+            let place_of = |cell: &CellView<'_>| {
+                let label = cell.transport(flow).label;
+                series.iter().position(|view| view.label == label)
+            };
+            let mut figures: Vec<Option<Spread>> = vec![None; series.len()];
             for cell in &condition.cells {
                 let judged = cell.judged(flow);
                 by = by.or(judged.values().next().map(|judged| (judged.by, judged.floor)));
                 let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
-                let label = cell.transport(flow).label;
-                if let Some(place) = series.iter().position(|view| view.label == label) {
+                if let Some(place) = place_of(cell) {
                     figures[place] = confidence.spread(&values);
                 }
             }
-            combinations.push(Combination { at, figures, verdict: verdict.as_ref() });
+            // The verdict sums its means in another order than `spread`: they are the same but for the last bit.
+            let leader = match verdict {
+                Some(verdict) => condition.cells.get(verdict.first).and_then(place_of),
+                None => best_of(&figures),
+            };
+            combinations.push(Combination { at, figures, verdict: verdict.as_ref(), leader });
         }
         if combinations.len() < 2 {
             return None;
@@ -228,10 +238,10 @@ impl Combination<'_> {
             None => self.figures.iter().flatten().map(|it| it.mean).max_by(f64::total_cmp),
         }
     }
+}
 
-    /// Place among the series of the transport that leads.
-    pub(crate) fn leader(&self, series: &[TransportView]) -> Option<usize> {
-        let best = self.best()?;
-        (0..series.len()).find(|&at| self.figures[at].as_ref().is_some_and(|it| it.mean >= best))
-    }
+/// Index of the best mean.
+fn best_of(figures: &[Option<Spread>]) -> Option<usize> {
+    let known = figures.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?.mean)));
+    known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(at, _)| at)
 }

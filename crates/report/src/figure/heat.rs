@@ -164,7 +164,7 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
 
 /// Who is best, in a few letters.
 fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
-    let leader = it.leader(&sweep.series).map(|at| colour(sweep.looks[at]));
+    let leader = it.leader.map(|at| colour(sweep.looks[at]));
     let leader = leader.unwrap_or_else(|| "var(--soft)".to_owned());
     let names: Vec<String> =
         it.verdict.map(|verdict| verdict.named.iter().map(|name| code(name)).collect()).unwrap_or_default();

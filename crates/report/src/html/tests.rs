@@ -156,6 +156,34 @@ fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
     assert!(text.contains(first), "{:?}", text.find("path.up.delay = 5 ms, path.up.loss = 0.0:"));
 }
 
+/// Scores as measured have digits behind the second: means of them differ in the last bit by the order in which
+/// they are summed.
+#[test]
+fn the_winners_colour_fills_its_cell_whatever_the_figures() {
+    let (mut summary, figures) = fixture::sweep_of_two(12, 4);
+    for run in &mut summary.runs {
+        let call = run.flows.get_mut("call").and_then(|flow| flow.call.as_mut()).unwrap();
+        let at = (run.cell * 3 + run.repetition) as f64;
+        call.mos = if run.cell % 3 == 0 { 4.1 } else { 2.3 } + (at * 1.618).fract() / 17.0;
+    }
+    fixture::refresh(&mut summary);
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    let figure = document
+        .descendants()
+        .find(|node| node.attribute("id") == Some("figure-heat-winner-call"))
+        .unwrap();
+    let fills: Vec<&str> = figure
+        .descendants()
+        .filter(|node| node.attribute("class") == Some("cell"))
+        .filter_map(|cell| cell.children().find(|it| it.has_tag_name((SVG, "rect")))?.attribute("style"))
+        .collect();
+    assert_eq!(fills.len(), 48);
+    for fill in fills {
+        assert_eq!(fill, "fill:var(--t-udp);fill-opacity:.55");
+    }
+}
+
 #[test]
 fn a_sweep_has_a_line_and_a_band_for_each_transport() {
     let (mut summary, figures) = fixture::sweep_of_two(4, 1);

@@ -144,7 +144,7 @@ impl Sweep<'_> {
             // A colour stands for one transport that is best.
             let display = match &group.members[..] {
                 [only] if matches!(only.outcome(), Outcome::Distinct(_)) => {
-                    only.leader(&self.series).map(|at| self.series[at].display)
+                    only.leader.map(|at| self.series[at].display)
                 }
                 _ => None,
             };
@@ -156,9 +156,9 @@ impl Sweep<'_> {
     fn name(&self, combination: &Combination<'_>) -> String {
         match combination.verdict {
             Some(verdict) => verdict.short.clone(),
-            None => combination
-                .leader(&self.series)
-                .map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
+            None => {
+                combination.leader.map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone())
+            }
         }
     }
 
