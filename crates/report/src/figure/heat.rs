@@ -154,8 +154,11 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
     let figure = it.best().map_or_else(String::new, |best| {
         format!(", {} {}", axis_title(sweep.by), written(sweep.by).number(best))
     });
-    let name =
-        it.verdict.map_or_else(String::new, |verdict| format!(" {}, {}", verdict.short, it.outcome().word()));
+    let name = match it.verdict {
+        Some(verdict) if !verdict.is_valid => " no answer, the run is not valid".to_owned(),
+        Some(verdict) => format!(" {}, {}", verdict.short, it.outcome().word()),
+        None => String::new(),
+    };
     let title = format!("{}:{name}{figure}", values.collect::<Vec<_>>().join(", "));
     // A character is about 0.6 of the font's size wide.
     let size = ((width - 3.0) / (0.6 * text.chars().count().max(2) as f64)).clamp(4.0, 12.0);

@@ -116,6 +116,24 @@ fn an_invalid_run_says_so_before_its_verdict() {
 }
 
 #[test]
+fn the_sweep_of_an_invalid_run_names_no_transport() {
+    let (mut summary, figures) = fixture::sweep_of_two(3, 4);
+    summary.valid = false;
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    let figure = |id| document.descendants().find(|node| node.attribute("id") == Some(id)).unwrap();
+    for id in ["figure-heat-winner-call", "figure-heat-figure-call"] {
+        for cell in figure(id).descendants().filter(|node| node.attribute("class") == Some("cell")) {
+            let words = text_of(cell);
+            assert!(!words.contains("UDP") && !words.contains("TCP"), "{words}");
+        }
+    }
+    let table = figure("sweep").descendants().find(|node| node.has_tag_name("table")).unwrap();
+    let words = text_of(table);
+    assert!(words.contains("best") && !words.contains("UDP") && !words.contains("TCP"), "{words}");
+}
+
+#[test]
 fn a_sweep_of_500_cells_stays_a_page_and_says_what_it_leaves_out() {
     let (summary, figures) = fixture::sweep_of_two(10, 17);
     assert_eq!(summary.cells.len(), 510);
