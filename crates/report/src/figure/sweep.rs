@@ -45,7 +45,9 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     for (index, (combinations, place)) in panels.iter().zip(&places).enumerate() {
         let panel =
             Panel { top: place.0, bottom: place.1, x: scale(axis), y: y_scale(sweep, (place.1, place.0)) };
-        panel.open(&mut svg, "sweep", (&axis.key, unit_of(axis)), (axis_title(sweep.by), ""));
+        let values: Vec<(f64, String)> =
+            (0..axis.values.len()).map(|at| (self::place(axis, at), axis.label(at))).collect();
+        panel.open_swept(&mut svg, &axis.key, axis_title(sweep.by), &values);
         panel.vertical_axis(&mut svg, if panels.len() > 1 { 4 } else { 6 }, tick_label);
         x_axis(&mut svg, &panel, axis, (index + 1 == panels.len()).then(|| axis.title()));
         panel.across(&mut svg, sweep.floor * factor(sweep.by));
@@ -232,8 +234,4 @@ pub(super) fn axis_title(by: JudgedBy) -> &'static str {
         JudgedBy::InTime => "in time, %",
         JudgedBy::Goodput => "goodput, Mb/s",
     }
-}
-
-fn unit_of(axis: &Axis) -> &str {
-    axis.numbers.as_ref().map_or("", |numbers| numbers.unit)
 }

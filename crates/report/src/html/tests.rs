@@ -202,6 +202,33 @@ fn the_winners_colour_fills_its_cell_whatever_the_figures() {
     }
 }
 
+/// The page's module reads the values of a sweep from the panel, as the scenario writes them.
+#[test]
+fn a_panel_over_a_sweep_has_its_values_as_written_at_the_places_of_its_lines() {
+    let written = |summary: &Summary| {
+        let text = page(summary, &[]);
+        let document = parse(&text);
+        let panel = document.descendants().find(|it| it.attribute("data-kind") == Some("sweep")).unwrap();
+        let values: Vec<(f64, String)> =
+            serde_json::from_str(panel.attribute("data-swept").unwrap()).unwrap();
+        let line = panel.descendants().find(|it| it.attribute("class") == Some("series")).unwrap();
+        let corners = line.attribute("d").unwrap().trim_start_matches('M').split('L');
+        let places: Vec<f64> =
+            corners.map(|corner| corner.split(' ').next().unwrap().parse().unwrap()).collect();
+        assert_eq!(values.iter().map(|it| it.0).collect::<Vec<_>>(), places);
+        values.into_iter().map(|it| it.1).collect::<Vec<_>>()
+    };
+    let (mut summary, _) = fixture::sweep_of_two(1, 3);
+    assert_eq!(written(&summary), ["5 ms", "12 ms", "19 ms"]);
+    for run in &mut summary.runs {
+        let (at, word) = (run.cell / 3, ["drop-tail", "codel", "fq"]);
+        run.sweep.remove("path.up.delay");
+        run.sweep.insert("path.up.queue".to_owned(), word[at as usize].into());
+    }
+    fixture::refresh(&mut summary);
+    assert_eq!(written(&summary), ["drop-tail", "codel", "fq"]);
+}
+
 #[test]
 fn a_sweep_has_a_line_and_a_band_for_each_transport() {
     let (mut summary, figures) = fixture::sweep_of_two(4, 1);
