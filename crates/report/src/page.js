@@ -48,6 +48,8 @@ class Series {
     this.name = path.dataset.name;
     this.colour = path.style.stroke;
     this.path = path;
+    // A share of zero has no place on a logarithmic axis: the line ends at its bottom, and says so.
+    this.endsAtZero = path.dataset.end === "0";
     // Over time and in a distribution a value holds until the next; messages and swept values stand alone.
     this.holds = path.classList.contains("state") || path.closest(".panel").dataset.kind === "distribution";
   }
@@ -103,7 +105,8 @@ class Panel {
     const { xName, xUnit, yUnit, kind } = this.group.dataset;
     const factor = kind === "distribution" ? 100 : 1;
     const series = this.series.filter((it) => !it.isOff);
-    const row = (it, point) => [it.colour, it.name, `${rounded(this.y.of(point[1]) * factor)} ${yUnit}`.trim()];
+    const valueOf = (it, point) => (it.endsAtZero && point === it.corners.at(-1) ? 0 : this.y.of(point[1]));
+    const row = (it, point) => [it.colour, it.name, `${rounded(valueOf(it, point) * factor)} ${yUnit}`.trim()];
     let x = this.x.at(value);
     if (this.swept) {
       // Between two swept values there is nothing: one of them is read, of every line that has a point there.
