@@ -82,7 +82,7 @@ pub fn html(page: &Page<'_>) -> String {
         ("compared", "Transports compared", comparisons(page, &judged)),
         ("figures", "Figures", drawn(page, &judged)),
         ("cells", "Every flow and link", everything(page)),
-        ("network", "The network", network(page.network)),
+        ("network", "The network", network(page)),
         ("source", "Where this comes from", provenance(page)),
     ];
     let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
@@ -131,14 +131,17 @@ fn all_figures(page: &Page<'_>) -> Vec<Figure> {
 }
 
 /// The network, and how to watch its packets.
-fn network(network: Option<&Network>) -> Markup {
+fn network(page: &Page<'_>) -> Markup {
     html! {
-        @if let Some(network) = network {
+        @if let Some(network) = page.network {
             figure {
                 div class="scroll plot" tabindex="0" {
                     (PreEscaped(topology_svg(&network.animation, "network-svg")))
                 }
-                figcaption { "Hosts, routers and links; links of one making are described once." }
+                figcaption {
+                    "Hosts, routers and links; links of one making are described once."
+                    @if let Some(cell) = drawn_cell(page.summary) { " As in " (cell) "." }
+                }
             }
             @if let Some(play) = &network.play {
                 p { "This writes a page on which its packets move, queues fill and drops fall:" }
@@ -146,6 +149,15 @@ fn network(network: Option<&Network>) -> Markup {
             }
         }
     }
+}
+
+/// Of which cell the network is drawn, `cell 0: path.up.rate = 1 Mbps`; `None` if the cells differ in
+/// transports alone.
+fn drawn_cell(summary: &Summary) -> Option<String> {
+    let first = CellView::all(summary).into_iter().next().filter(|_| summary.cells.len() > 1)?;
+    let transports = first.cell.sweep.keys().filter(|key| key.ends_with(".transport"));
+    let label = first.sweep_label(&transports.map(String::as_str).collect::<Vec<_>>());
+    (!label.is_empty()).then(|| format!("cell {}: {label}", first.cell.cell))
 }
 
 /// A whole page around `main`.

@@ -278,6 +278,19 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
 }
 
 #[test]
+fn the_network_of_a_sweep_says_of_which_cell_it_is() {
+    let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
+    let of = |(summary, figures): &(Summary, Vec<CellFigures>)| {
+        let network = Some(&network);
+        html(&Page { summary, figures, scenario_toml: "", command: "", network })
+    };
+    let swept = of(&fixture::sweep_of_two(2, 3));
+    assert!(swept.contains("As in cell 0: path.up.delay = 5 ms, path.up.loss = 0.0."));
+    assert!(!of(&(fixture::summary(1), fixture::figures())).contains("As in cell 0"), "one network for all");
+    assert!(!of(&fixture::single()).contains("As in cell 0"));
+}
+
+#[test]
 fn the_contents_lead_to_every_section() {
     let (summary, figures) = fixture::sweep_of_two(2, 3);
     let text = page(&summary, &figures);
