@@ -210,14 +210,21 @@ mod tests {
         assert!(page.contains(says));
         let lines = page.split_once("id=\"figure-sweep-call\"").unwrap().1.split_once("</figure>").unwrap().0;
         let path = |name: &str| {
-            let line = lines.split("class=\"series\"").find(|it| it.contains(&format!("data-name=\"{name}\" d=")))?;
+            let line = lines
+                .split("class=\"series\"")
+                .find(|it| it.contains(&format!("data-name=\"{name}\" d=")))?;
             Some(line.split_once(" d=\"M")?.1.split('"').next()?.len())
         };
         assert!(path("UDP, both").is_some_and(|length| length > 0));
         assert_eq!(path("UDP, loss").unwrap_or(0), 0, "it has no delay");
 
         let mut other = two.clone();
-        for sweep in other.cells.iter_mut().map(|it| &mut it.sweep).chain(other.runs.iter_mut().map(|it| &mut it.sweep)) {
+        for sweep in other
+            .cells
+            .iter_mut()
+            .map(|it| &mut it.sweep)
+            .chain(other.runs.iter_mut().map(|it| &mut it.sweep))
+        {
             if let Some(delay) = sweep.remove("path.up.delay") {
                 sweep.insert("path.down.delay".to_owned(), delay);
             }

@@ -187,10 +187,8 @@ fn the_winners_colour_fills_its_cell_whatever_the_figures() {
     fixture::refresh(&mut summary);
     let text = page(&summary, &figures);
     let document = parse(&text);
-    let figure = document
-        .descendants()
-        .find(|node| node.attribute("id") == Some("figure-heat-winner-call"))
-        .unwrap();
+    let figure =
+        document.descendants().find(|node| node.attribute("id") == Some("figure-heat-winner-call")).unwrap();
     let fills: Vec<&str> = figure
         .descendants()
         .filter(|node| node.attribute("class") == Some("cell"))

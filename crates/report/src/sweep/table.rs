@@ -157,9 +157,7 @@ impl Sweep<'_> {
         match combination.verdict {
             Some(verdict) if !verdict.is_valid => UNKNOWN.to_owned(),
             Some(verdict) => verdict.short.clone(),
-            None => {
-                combination.leader.map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone())
-            }
+            None => combination.leader.map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
         }
     }
 
