@@ -19,7 +19,8 @@ use crate::figure::{
 use crate::number::{count, counted, glued};
 use crate::receiver::receivers;
 use crate::select::{self, Drawn};
-use crate::sweep::Sweep;
+use crate::sweep::table::SweepTable;
+use crate::sweep::{MAX_ON_PAGE, Sweep};
 use crate::tables;
 use crate::terms::{self, Terms};
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
@@ -272,9 +273,11 @@ fn over_the_sweep(sweeps: &[Sweep<'_>]) -> Markup {
             @for figure in sweep_figures(sweep) { (figure.html()) }
             @let n = sweep.combinations.len() as u64;
             @if sweep.has_answers() {
+                @let SweepTable { grid, note } = sweep.table_within(MAX_ON_PAGE);
                 details open=[(sweep.combinations.len() <= OPEN_ROWS).then_some("open")] {
                     summary { "Table for " (sweep.flow) ": " (counted(n, "combination")) }
-                    (sweep.table().html(&format!("The best for {} at each combination", sweep.flow)))
+                    (grid.html(&format!("The best for {} at each combination", sweep.flow)))
+                    @if let Some(note) = note { p.about { (note) } }
                 }
             }
         }
@@ -317,6 +320,14 @@ fn comparisons(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) ->
 }
 
 fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> Markup {
+    if judged.len() > MAX_ON_PAGE {
+        let text = format!(
+            "The {} combinations for {flow} are more than a page has tables for: the figures of each transport are in \
+             summary.json.",
+            count(judged.len() as u64)
+        );
+        return html! { p { (text) } };
+    }
     let is_folded = answers(judged).len() > FULL_VERDICTS;
     let tables = html! {
         @for (condition, verdict) in judged {
@@ -365,7 +376,8 @@ fn drawn(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Marku
         }
         @if is_swept {
             p.about {
-                "Of the " (counted(all as u64, "combination")) " the first and the last are drawn; the others are in the tables."
+                "Of the " (counted(all as u64, "combination")) " the first and the last are drawn; the others are in "
+                (if all > MAX_ON_PAGE { "summary.json" } else { "the tables" }) "."
             }
         }
         @for (label, figures) in &sets {

@@ -21,6 +21,10 @@ use crate::select::vary;
 use crate::verdict::{ConditionVerdict, Verdict, written};
 use crate::view::{CellView, TransportView};
 
+/// With more combinations than this the page has no table for each, and refers to summary.json; chosen: each
+/// takes about 2 kB, so that the page stays below 10 MB.
+pub(crate) const MAX_ON_PAGE: usize = 2000;
+
 /// One judged flow over the combinations of the other swept keys.
 pub(crate) struct Sweep<'a> {
     pub flow: &'a str,
@@ -97,6 +101,11 @@ impl<'a> Sweep<'a> {
         }
         let ((by, floor), without_place) = (by?, judged.len() - combinations.len());
         Some(Self { flow, axes, series, looks, combinations, without_place, by, floor })
+    }
+
+    /// Whether there are more combinations than a page has tables for.
+    pub(crate) fn is_large(&self) -> bool {
+        self.combinations.len() > MAX_ON_PAGE
     }
 
     /// What has no place in a figure, as the end of its caption.

@@ -112,10 +112,11 @@ fn maps<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<(String, Vec<&'s Com
         hidden => {
             let keys: Vec<String> = others.iter().map(|axis| sweep.axes[*axis].key.clone()).collect();
             format!(
-                " Drawn for the first {MAX_MAPS} of {} values of {}; the other {} combinations are in the table below.",
+                " Drawn for the first {MAX_MAPS} of {} values of {}; the other {} combinations are in {}.",
                 count(all as u64),
                 list(&keys),
-                count(hidden as u64)
+                count(hidden as u64),
+                if sweep.is_large() { "summary.json" } else { "the table below" }
             )
         }
     };

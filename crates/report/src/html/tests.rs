@@ -152,6 +152,20 @@ fn a_sweep_of_500_cells_stays_a_page_and_says_what_it_leaves_out() {
 }
 
 #[test]
+fn a_page_has_no_table_for_each_of_more_than_2000_combinations_and_refers_to_the_summary() {
+    let (summary, _) = fixture::sweep(2001);
+    let text = page(&summary, &[]);
+    parse(&text);
+    assert!(text.matches("<table").count() < 5 && text.len() < 1_500_000, "{} bytes", text.len());
+    assert!(text.contains("The 2001 combinations for call are more than a page has tables for"));
+    assert!(
+        text.contains("combinations are not shown one by one. All are in summary.json under comparisons.")
+    );
+    let (summary, _) = fixture::sweep(30);
+    assert_eq!(page(&summary, &[]).matches("<table").count(), 1 + 30);
+}
+
+#[test]
 fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
     let (summary, figures) = fixture::sweep_of_two(5, 7);
     let text = page(&summary, &figures);

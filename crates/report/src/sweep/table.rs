@@ -25,11 +25,6 @@ struct Group<'a> {
 }
 
 impl Sweep<'_> {
-    /// Every combination in a row of its own.
-    pub(crate) fn table(&self) -> Grid {
-        self.grid(&self.singles())
-    }
-
     /// At most `max` rows.
     pub(crate) fn table_within(&self, max: usize) -> SweepTable {
         let singles = self.singles();
@@ -69,9 +64,10 @@ impl Sweep<'_> {
     fn note(&self, why: &str, hidden: usize) -> String {
         let key = if self.is_compared() { "comparisons" } else { "cells" };
         let (hidden, all) = (count(hidden as u64), count(self.combinations.len() as u64));
+        let page = if self.is_large() { "" } else { "report.html, and in " };
         format!(
-            "{why}: {hidden} of the {all} combinations are not shown one by one. All are in report.html, and in \
-             summary.json under {key}."
+            "{why}: {hidden} of the {all} combinations are not shown one by one. All are in {page}summary.json under \
+             {key}."
         )
     }
 
