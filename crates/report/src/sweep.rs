@@ -108,6 +108,17 @@ impl<'a> Sweep<'a> {
         self.combinations.len() > MAX_ON_PAGE
     }
 
+    /// Where combinations are that lines are not drawn for: `are in the table below`.
+    pub(crate) fn elsewhere(&self) -> &'static str {
+        match (self.is_large(), self.is_compared(), self.has_answers()) {
+            (true, ..) => "are in summary.json",
+            (_, true, _) => "are under Transports compared; the table below has the best of each",
+            (_, _, true) => "are in the table below",
+            // Runs side by side.
+            _ => "are under Transports compared",
+        }
+    }
+
     /// What has no place in a figure, as the end of its caption.
     pub(crate) fn placeless(&self) -> String {
         let keys = || list(&self.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>());

@@ -114,11 +114,12 @@ fn panels<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<Vec<&'s Combinatio
         hidden => {
             let keys: Vec<String> = others.iter().map(|axis| sweep.axes[*axis].key.clone()).collect();
             format!(
-                " Drawn at {} of the {} values of {}; the other {} are in the table below.",
+                " Drawn at {} of the {} values of {}; the other {} {}.",
                 count(kept.len() as u64),
                 count(all as u64),
                 list(&keys),
-                count(hidden as u64)
+                count(hidden as u64),
+                sweep.elsewhere()
             )
         }
     };

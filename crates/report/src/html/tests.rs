@@ -140,7 +140,9 @@ fn a_sweep_of_500_cells_stays_a_page_and_says_what_it_leaves_out() {
     let text = page(&summary, &figures);
     let document = parse(&text);
     assert!(text.contains("Of the 170 combinations the first and the last are drawn"));
-    assert!(text.contains("Drawn at 6 of the 10 values of path.up.loss; the other 4 are in the table below"));
+    let drawn = "Drawn at 6 of the 10 values of path.up.loss; the other 4 are under Transports compared; the table below has the \
+                 best of each.";
+    assert!(text.contains(drawn));
     assert!(text.contains("The 510 cells have more flows and links than a page can show"));
     assert!(!text.contains("not drawn"), "what is not drawn is counted where it is said");
     assert!(text.len() < 1_500_000, "{} bytes", text.len());
