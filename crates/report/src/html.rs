@@ -128,28 +128,30 @@ fn all_figures(page: &Page<'_>) -> Vec<Figure> {
     let sweeps = judged.iter().filter_map(|(flow, judged)| swept(flow, judged));
     let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(&sweep)).collect();
     let drawn = drawn_sets(page, &judged).into_iter().flat_map(|(_, figures)| figures);
-    over.into_iter().chain(drawn).collect()
+    over.into_iter().chain(drawn).chain(network_figure(page)).collect()
 }
 
 /// The network, and how to watch its packets.
 fn network(page: &Page<'_>) -> Markup {
     html! {
-        @if let Some(network) = page.network {
-            figure {
-                div class="scroll plot" tabindex="0" {
-                    (PreEscaped(topology_svg(&network.animation, "network-svg")))
-                }
-                figcaption {
-                    "Hosts, routers and links; links of one making are described once."
-                    @if let Some(cell) = drawn_cell(page.summary) { " As in " (cell) "." }
-                }
-            }
-            @if let Some(play) = &network.play {
-                p { "This writes a page on which its packets move, queues fill and drops fall:" }
-                pre { (play) }
-            }
+        @if let Some(figure) = network_figure(page) { (figure.html()) }
+        @if let Some(play) = page.network.and_then(|network| network.play.as_ref()) {
+            p { "This writes a page on which its packets move, queues fill and drops fall:" }
+            pre { (play) }
         }
     }
+}
+
+fn network_figure(page: &Page<'_>) -> Option<Figure> {
+    let network = page.network?;
+    let cell = drawn_cell(page.summary).map_or_else(String::new, |cell| format!(" As in {cell}."));
+    Some(Figure {
+        id: "network".to_owned(),
+        title: "Hosts, routers and links".to_owned(),
+        legend: Vec::new(),
+        svg: Some(PreEscaped(topology_svg(&network.animation, "network"))),
+        caption: format!("Links of one making are described once.{cell}"),
+    })
 }
 
 /// Of which cell the network is drawn, `cell 0: path.up.rate = 1 Mbps`; `None` if the cells differ in

@@ -267,17 +267,19 @@ fn a_sweep_has_a_line_and_a_band_for_each_transport() {
 #[test]
 fn each_figure_becomes_a_file_that_needs_no_page() {
     let (summary, figures) = fixture::sweep_of_two(3, 4);
+    let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
     let page = Page {
         summary: &summary,
         figures: &figures,
         scenario_toml: fixture::SCENARIO,
         command: "",
-        network: None,
+        network: Some(&network),
     };
     let text = html(&page);
     let files = figure_files(&page);
     let drawn = parse(&text).descendants().filter(|it| it.attribute("role") == Some("img")).count();
     assert_eq!(files.len(), drawn);
+    assert!(files.iter().any(|(name, _)| name == "network"));
     for (name, file) in &files {
         let document = parse(file);
         let root = document.root_element();
