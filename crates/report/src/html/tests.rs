@@ -285,7 +285,11 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
         let root = document.root_element();
         assert!(root.has_tag_name((SVG, "svg")) && text.contains(&format!("id=\"figure-{name}\"")));
         assert!(!file.contains("@media") && !file.contains("href"), "{name}");
-        assert_eq!(file.matches("http").count(), file.matches(SVG).count(), "{name} names a place on the net");
+        assert_eq!(
+            file.matches("http").count(),
+            file.matches(SVG).count(),
+            "{name} names a place on the net"
+        );
         for view in file.split("var(--").skip(1).filter_map(|it| it.split_once(')')) {
             assert!(file.contains(&format!("--{}: ", view.0)), "{name} has no {}", view.0);
         }
