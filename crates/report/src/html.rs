@@ -19,7 +19,8 @@ use crate::figure::{
 use crate::number::{count, counted, glued};
 use crate::receiver::receivers;
 use crate::select::{self, Drawn};
-use crate::sweep::Sweep;
+use crate::sweep::table::SweepTable;
+use crate::sweep::{MAX_ON_PAGE, Sweep};
 use crate::tables;
 use crate::terms::{self, Terms};
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
@@ -82,7 +83,7 @@ pub fn html(page: &Page<'_>) -> String {
         ("compared", "Transports compared", comparisons(page, &judged)),
         ("figures", "Figures", drawn(page, &judged)),
         ("cells", "Every flow and link", everything(page)),
-        ("network", "The network", network(page.network)),
+        ("network", "The network", network(page)),
         ("source", "Where this comes from", provenance(page)),
     ];
     let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
@@ -127,25 +128,39 @@ fn all_figures(page: &Page<'_>) -> Vec<Figure> {
     let sweeps = judged.iter().filter_map(|(flow, judged)| swept(flow, judged));
     let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(&sweep)).collect();
     let drawn = drawn_sets(page, &judged).into_iter().flat_map(|(_, figures)| figures);
-    over.into_iter().chain(drawn).collect()
+    over.into_iter().chain(drawn).chain(network_figure(page)).collect()
 }
 
 /// The network, and how to watch its packets.
-fn network(network: Option<&Network>) -> Markup {
+fn network(page: &Page<'_>) -> Markup {
     html! {
-        @if let Some(network) = network {
-            figure {
-                div class="scroll plot" tabindex="0" {
-                    (PreEscaped(topology_svg(&network.animation, "network-svg")))
-                }
-                figcaption { "Hosts, routers and links; links of one making are described once." }
-            }
-            @if let Some(play) = &network.play {
-                p { "This writes a page on which its packets move, queues fill and drops fall:" }
-                pre { (play) }
-            }
+        @if let Some(figure) = network_figure(page) { (figure.html()) }
+        @if let Some(play) = page.network.and_then(|network| network.play.as_ref()) {
+            p { "This writes a page on which its packets move, queues fill and drops fall:" }
+            pre { (play) }
         }
     }
+}
+
+fn network_figure(page: &Page<'_>) -> Option<Figure> {
+    let network = page.network?;
+    let cell = drawn_cell(page.summary).map_or_else(String::new, |cell| format!(" As in {cell}."));
+    Some(Figure {
+        id: "network".to_owned(),
+        title: "Hosts, routers and links".to_owned(),
+        legend: Vec::new(),
+        svg: Some(PreEscaped(topology_svg(&network.animation, "network"))),
+        caption: format!("Links of one making are described once.{cell}"),
+    })
+}
+
+/// Of which cell the network is drawn, `cell 0: path.up.rate = 1 Mbps`; `None` if the cells differ in
+/// transports alone.
+fn drawn_cell(summary: &Summary) -> Option<String> {
+    let first = CellView::all(summary).into_iter().next().filter(|_| summary.cells.len() > 1)?;
+    let transports = first.cell.sweep.keys().filter(|key| key.ends_with(".transport"));
+    let label = first.sweep_label(&transports.map(String::as_str).collect::<Vec<_>>());
+    (!label.is_empty()).then(|| format!("cell {}: {label}", first.cell.cell))
 }
 
 /// A whole page around `main`.
@@ -260,9 +275,11 @@ fn over_the_sweep(sweeps: &[Sweep<'_>]) -> Markup {
             @for figure in sweep_figures(sweep) { (figure.html()) }
             @let n = sweep.combinations.len() as u64;
             @if sweep.has_answers() {
+                @let SweepTable { grid, note } = sweep.table_within(MAX_ON_PAGE);
                 details open=[(sweep.combinations.len() <= OPEN_ROWS).then_some("open")] {
                     summary { "Table for " (sweep.flow) ": " (counted(n, "combination")) }
-                    (sweep.table().html(&format!("The best for {} at each combination", sweep.flow)))
+                    (grid.html(&format!("The best for {} at each combination", sweep.flow)))
+                    @if let Some(note) = note { p.about { (note) } }
                 }
             }
         }
@@ -305,6 +322,14 @@ fn comparisons(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) ->
 }
 
 fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> Markup {
+    if judged.len() > MAX_ON_PAGE {
+        let text = format!(
+            "The {} combinations for {flow} are more than a page has tables for: the figures of each transport are in \
+             summary.json.",
+            count(judged.len() as u64)
+        );
+        return html! { p { (text) } };
+    }
     let is_folded = answers(judged).len() > FULL_VERDICTS;
     let tables = html! {
         @for (condition, verdict) in judged {
@@ -353,7 +378,8 @@ fn drawn(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Marku
         }
         @if is_swept {
             p.about {
-                "Of the " (counted(all as u64, "combination")) " the first and the last are drawn; the others are in the tables."
+                "Of the " (counted(all as u64, "combination")) " the first and the last are drawn; the others are in "
+                (if all > MAX_ON_PAGE { "summary.json" } else { "the tables" }) "."
             }
         }
         @for (label, figures) in &sets {

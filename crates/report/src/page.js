@@ -48,6 +48,8 @@ class Series {
     this.name = path.dataset.name;
     this.colour = path.style.stroke;
     this.path = path;
+    // A share of zero has no place on a logarithmic axis: the line ends at its bottom, and says so.
+    this.endsAtZero = path.dataset.end === "0";
     // Over time and in a distribution a value holds until the next; messages and swept values stand alone.
     this.holds = path.classList.contains("state") || path.closest(".panel").dataset.kind === "distribution";
   }
@@ -72,6 +74,9 @@ class Series {
   }
 }
 
+/** What is nearest to `x` of `places`. */
+const nearest = (places, x) => places.reduce((best, it) => (Math.abs(it - x) < Math.abs(best - x) ? it : best));
+
 class Panel {
   constructor(group, figure) {
     const data = group.dataset;
@@ -80,6 +85,8 @@ class Panel {
     [this.top, this.bottom] = data.place.split(" ").map(Number);
     this.series = [...group.querySelectorAll("path.series, path.state, path.dots")].map((path) => new Series(path));
     this.shown = [this.x.low, this.x.high];
+    // The swept values as written, each with its place.
+    this.swept = data.swept && JSON.parse(data.swept);
   }
 
   /** From a value to its place as enlarged, and back. */
@@ -97,14 +104,23 @@ class Panel {
   read(value) {
     const { xName, xUnit, yUnit, kind } = this.group.dataset;
     const factor = kind === "distribution" ? 100 : 1;
-    let x = value;
-    const rows = this.series.filter((series) => !series.isOff).flatMap((series) => {
-      const point = series.at(this.x.at(value));
-      // Between two swept values there is nothing.
-      if (point && kind === "sweep") x = this.x.of(point[0]);
-      return point ? [[series.colour, series.name, `${rounded(this.y.of(point[1]) * factor)} ${yUnit}`.trim()]] : [];
+    const series = this.series.filter((it) => !it.isOff);
+    const valueOf = (it, point) => (it.endsAtZero && point === it.corners.at(-1) ? 0 : this.y.of(point[1]));
+    const row = (it, point) => [it.colour, it.name, `${rounded(valueOf(it, point) * factor)} ${yUnit}`.trim()];
+    let x = this.x.at(value);
+    if (this.swept) {
+      // Between two swept values there is nothing: one of them is read, of every line that has a point there.
+      const points = series.map((it) => [it, it.at(x)]).filter(([, point]) => point);
+      x = nearest(points.length ? points.map(([, point]) => point[0]) : this.swept.map(([place]) => place), x);
+      const label = this.swept.filter(([place]) => place === x).map(([, text]) => text).join(", ");
+      const rows = points.filter(([, point]) => point[0] === x).map(([it, point]) => row(it, point));
+      return [["", xName, label], ...rows];
+    }
+    const rows = series.flatMap((it) => {
+      const point = it.at(x);
+      return point ? [row(it, point)] : [];
     });
-    return [["", xName, `${rounded(x)} ${xUnit}`.trim()], ...rows];
+    return [["", xName, `${rounded(value)} ${xUnit}`.trim()], ...rows];
   }
 
   /** Shows the span of values from `from` to `to`. */

@@ -186,6 +186,53 @@ mod tests {
         assert_ne!(legend_of(&page, "UDP, monday"), legend_of(&page, "UDP, tuesday"));
     }
 
+    #[test]
+    fn a_run_that_did_not_sweep_a_key_has_no_place_on_its_axis() {
+        let (two, _) = fixture::sweep_of_two(2, 3);
+        let (one, _) = fixture::sweep(4);
+        let part = |label: &str, summary: &Summary| RunPart {
+            label: label.to_owned(),
+            summary: summary.clone(),
+            figures: Vec::new(),
+        };
+        let page_of = |parts: &[RunPart]| {
+            let (summary, figures) = side_by_side(parts).unwrap();
+            crate::html(&crate::Page {
+                summary: &summary,
+                figures: &figures,
+                scenario_toml: "",
+                command: "",
+                network: None,
+            })
+        };
+        let page = page_of(&[part("both", &two), part("loss", &one)]);
+        let says = "4 more combinations do not set all of path.up.delay and path.up.loss and are not drawn.";
+        assert!(page.contains(says));
+        let lines = page.split_once("id=\"figure-sweep-call\"").unwrap().1.split_once("</figure>").unwrap().0;
+        let path = |name: &str| {
+            let line = lines
+                .split("class=\"series\"")
+                .find(|it| it.contains(&format!("data-name=\"{name}\" d=")))?;
+            Some(line.split_once(" d=\"M")?.1.split('"').next()?.len())
+        };
+        assert!(path("UDP, both").is_some_and(|length| length > 0));
+        assert_eq!(path("UDP, loss").unwrap_or(0), 0, "it has no delay");
+
+        let mut other = two.clone();
+        for sweep in other
+            .cells
+            .iter_mut()
+            .map(|it| &mut it.sweep)
+            .chain(other.runs.iter_mut().map(|it| &mut it.sweep))
+        {
+            if let Some(delay) = sweep.remove("path.up.delay") {
+                sweep.insert("path.down.delay".to_owned(), delay);
+            }
+        }
+        let page = page_of(&[part("up", &two), part("down", &other)]);
+        assert!(!page.contains("figure-sweep-call"), "no combination has all three keys");
+    }
+
     /// The style of a name's sample.
     fn legend_of(page: &str, name: &str) -> String {
         let item = page.split_once(&format!("<li data-name=\"{name}\">")).unwrap().1;

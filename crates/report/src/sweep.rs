@@ -19,7 +19,11 @@ use crate::display::Look;
 use crate::number::{count, counted, list};
 use crate::select::vary;
 use crate::verdict::{ConditionVerdict, Verdict, written};
-use crate::view::TransportView;
+use crate::view::{CellView, TransportView};
+
+/// With more combinations than this the page has no table for each, and refers to summary.json; chosen: each
+/// takes about 2 kB, so that the page stays below 10 MB.
+pub(crate) const MAX_ON_PAGE: usize = 2000;
 
 /// One judged flow over the combinations of the other swept keys.
 pub(crate) struct Sweep<'a> {
@@ -32,6 +36,9 @@ pub(crate) struct Sweep<'a> {
     pub looks: Vec<Look>,
     /// In the order of the cells.
     pub combinations: Vec<Combination<'a>>,
+    /// Combinations that lack the key of an axis, and so have no place: runs side by side may have swept
+    /// different keys.
+    pub without_place: usize,
     /// What the flow is judged by, and what it has to reach.
     pub by: JudgedBy,
     pub floor: f64,
@@ -45,14 +52,13 @@ pub(crate) struct Combination<'a> {
     pub figures: Vec<Option<Spread>>,
     /// `None` if there are not two transports to compare.
     pub verdict: Option<&'a Verdict>,
+    /// Index of the series that leads: the answer's first, or without an answer the one with the best mean.
+    pub leader: Option<usize>,
 }
 
 impl<'a> Sweep<'a> {
-    /// `None` if there is but one condition, or nothing that the flow is judged by.
+    /// `None` if there is but one combination with a place on every axis, or nothing that the flow is judged by.
     pub(crate) fn new(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Self> {
-        if judged.len() < 2 {
-            return None;
-        }
         let axes = Axis::all(judged.iter().map(|(condition, _)| condition.common(flow)));
         let mut series: Vec<TransportView> = Vec::new();
         for cell in judged.iter().flat_map(|(condition, _)| &condition.cells) {
@@ -67,21 +73,60 @@ impl<'a> Sweep<'a> {
         let mut combinations = Vec::with_capacity(judged.len());
         for (condition, verdict) in judged {
             let common = condition.common(flow);
-            let at = axes.iter().map(|axis| axis.index_of(common.get(&axis.key))).collect();
-            let mut figures = vec![None; series.len()];
+            let at: Option<Vec<usize>> =
+                axes.iter().map(|axis| axis.index_of(common.get(&axis.key))).collect();
+            let Some(at) = at else { continue };
+            let place_of = |cell: &CellView<'_>| {
+                let label = cell.transport(flow).label;
+                series.iter().position(|view| view.label == label)
+            };
+            let mut figures: Vec<Option<Spread>> = vec![None; series.len()];
             for cell in &condition.cells {
                 let judged = cell.judged(flow);
                 by = by.or(judged.values().next().map(|judged| (judged.by, judged.floor)));
                 let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
-                let label = cell.transport(flow).label;
-                if let Some(place) = series.iter().position(|view| view.label == label) {
+                if let Some(place) = place_of(cell) {
                     figures[place] = confidence.spread(&values);
                 }
             }
-            combinations.push(Combination { at, figures, verdict: verdict.as_ref() });
+            // The verdict sums its means in another order than `spread`: they are the same but for the last bit.
+            let leader = match verdict {
+                Some(verdict) => condition.cells.get(verdict.first).and_then(place_of),
+                None => best_of(&figures),
+            };
+            combinations.push(Combination { at, figures, verdict: verdict.as_ref(), leader });
         }
-        let (by, floor) = by?;
-        Some(Self { flow, axes, series, looks, combinations, by, floor })
+        if combinations.len() < 2 {
+            return None;
+        }
+        let ((by, floor), without_place) = (by?, judged.len() - combinations.len());
+        Some(Self { flow, axes, series, looks, combinations, without_place, by, floor })
+    }
+
+    /// Whether there are more combinations than a page has tables for.
+    pub(crate) fn is_large(&self) -> bool {
+        self.combinations.len() > MAX_ON_PAGE
+    }
+
+    /// Where combinations are that lines are not drawn for: `are in the table below`.
+    pub(crate) fn elsewhere(&self) -> &'static str {
+        match (self.is_large(), self.is_compared(), self.has_answers()) {
+            (true, ..) => "are in summary.json",
+            (_, true, _) => "are under Transports compared; the table below has the best of each",
+            (_, _, true) => "are in the table below",
+            // Runs side by side.
+            _ => "are under Transports compared",
+        }
+    }
+
+    /// What has no place in a figure, as the end of its caption.
+    pub(crate) fn placeless(&self) -> String {
+        let keys = || list(&self.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>());
+        match self.without_place as u64 {
+            0 => String::new(),
+            1 => format!(" 1 more combination does not set all of {} and is not drawn.", keys()),
+            n => format!(" {} more combinations do not set all of {} and are not drawn.", count(n), keys()),
+        }
     }
 
     /// Whether there is one answer at each combination: the best transport, or how the only one does. Several
@@ -213,10 +258,10 @@ impl Combination<'_> {
             None => self.figures.iter().flatten().map(|it| it.mean).max_by(f64::total_cmp),
         }
     }
+}
 
-    /// Place among the series of the transport that leads.
-    pub(crate) fn leader(&self, series: &[TransportView]) -> Option<usize> {
-        let best = self.best()?;
-        (0..series.len()).find(|&at| self.figures[at].as_ref().is_some_and(|it| it.mean >= best))
-    }
+/// Index of the best mean.
+fn best_of(figures: &[Option<Spread>]) -> Option<usize> {
+    let known = figures.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?.mean)));
+    known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(at, _)| at)
 }

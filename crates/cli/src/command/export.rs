@@ -25,7 +25,8 @@ use crate::terminal::output_failure;
 /// Writes to a file, or to standard output.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
-    if args.table.is_some() && matches!(args.format, ExportFormat::Pcapng | ExportFormat::Log) {
+    let has_tables = matches!(args.format, ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Parquet);
+    if args.table.is_some() && !has_tables {
         return Err(Failure::Usage(format!(
             "--table belongs to --format csv, jsonl and parquet, not to {}",
             flag_word(&args.format)

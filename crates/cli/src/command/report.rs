@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use talkpath_measure::RunRecord;
 use talkpath_measure::figures::{CellFigures, figures};
@@ -125,13 +125,26 @@ fn labels(told: &[Told], dirs: &[RunDir]) -> Vec<String> {
             return labels;
         }
     }
-    let names: Vec<String> = dirs
+    let paths = dirs.iter().map(|dir| path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned()));
+    directory_labels(&paths.collect::<Vec<_>>())
+}
+
+/// What tells the directories apart: the part of their names that they do not share; of directories with one
+/// name, as many of the folders above as it takes.
+fn directory_labels(paths: &[PathBuf]) -> Vec<String> {
+    let parts: Vec<Vec<String>> = paths
         .iter()
-        .map(|dir| {
-            dir.path().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-        })
+        .map(|path| path.components().map(|it| it.as_os_str().to_string_lossy().into_owned()).collect())
         .collect();
-    own_parts(&names)
+    let names = |depth: usize| -> Vec<String> {
+        parts.iter().map(|parts| parts[parts.len().saturating_sub(depth)..].join("/")).collect()
+    };
+    let are_distinct = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let deepest = parts.iter().map(Vec::len).max().unwrap_or(0);
+    match (1..=deepest).find(|depth| are_distinct(&names(*depth))) {
+        Some(depth @ 2..) => names(depth),
+        _ => own_parts(&names(1)),
+    }
 }
 
 /// The names without the words that all begin or end with.
@@ -195,6 +208,14 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_directories_with_one_name_the_label_has_the_folder_above() {
+        let of = |paths: &[&str]| directory_labels(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(of(&["/runs/a/x", "/runs/b/x"]), ["a/x", "b/x"]);
+        assert_eq!(of(&["/a/runs/x", "/b/runs/x", "/b/runs/y"]), ["a/runs/x", "b/runs/x", "b/runs/y"]);
+        assert_eq!(of(&["/runs/x-monday", "/runs/x-tuesday"]), ["monday", "tuesday"]);
+    }
 
     #[test]
     fn of_several_directories_the_label_is_what_they_do_not_share() {

@@ -76,7 +76,9 @@ fn without_a_table_and_a_sweep_the_columns_are_those_of_packets_parquet() {
     let expected = "cell,repetition,flow,leg,seq,size,due_ns,sent_ns,wire_ns,received_ns,fate,drop_cause,copies,transmissions\n";
     assert!(seen.succeeds().out.starts_with(expected), "{}", seen.out.lines().next().unwrap());
     let run = run.to_str().unwrap();
-    bench.run(&["export", run, "--format", "log", "--table", "cells"]).fails(2, &["--table belongs to"]);
+    for format in ["log", "nam"] {
+        bench.run(&["export", run, "--format", format, "--table", "cells"]).fails(2, &["--table belongs to"]);
+    }
 }
 
 /// Each line of Python on the guide's page, over tables that the page's commands write.

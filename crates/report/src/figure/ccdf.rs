@@ -36,7 +36,11 @@ pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Optio
     panel.open(&mut svg, "distribution", (x_name, "ms"), ("later than that", "%"));
     svg.open_data();
     for (series, line) in drawn.iter().zip(&lines) {
-        svg.data("series", &stroke(series.look), &series.label, &steps(line));
+        let (style, path) = (stroke(series.look), steps(line));
+        match series.flow.ccdf.last() {
+            Some((_, 0.0)) => svg.data_to_zero("series", &style, &series.label, &path),
+            _ => svg.data("series", &style, &series.label, &path),
+        }
         for level in MARKED {
             let Some(point) = series.flow.ccdf.iter().find(|point| point.1 <= level) else { continue };
             let (x, y) = panel.at(*point);
@@ -122,6 +126,14 @@ mod tests {
         assert_eq!(end(0).0, WIDTH - RIGHT);
         assert!((end(0).1 - panel.y.at(loss_rate)).abs() < 0.1, "{:?}", end(0));
         assert_eq!(end(1).1, panel.bottom);
+        let svg = ccdf(&selection, true).unwrap().svg.unwrap().0;
+        let line = |index: usize| {
+            let name = format!(" data-name=\"{}\"", drawn[index].label);
+            let of_name = svg.split("<path ").filter(|path| path.contains(&name));
+            of_name.filter(|path| path.contains("class=\"series\"")).collect::<String>()
+        };
+        assert!(!line(0).contains("data-end"), "{}", line(0));
+        assert!(line(1).contains("data-end=\"0\""), "what the pointer reads there is no share of the axis");
     }
 
     #[test]

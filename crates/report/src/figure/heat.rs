@@ -85,7 +85,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
     Some(Figure {
         legend: if heat == Heat::Winner { legend(sweep) } else { Vec::new() },
         svg: Some(svg.finish(&id, &title, &description)),
-        caption: format!("{caption}{left_out}"),
+        caption: format!("{caption}{left_out}{}", sweep.placeless()),
         id,
         title,
     })
@@ -112,10 +112,11 @@ fn maps<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<(String, Vec<&'s Com
         hidden => {
             let keys: Vec<String> = others.iter().map(|axis| sweep.axes[*axis].key.clone()).collect();
             format!(
-                " Drawn for the first {MAX_MAPS} of {} values of {}; the other {} combinations are in the table below.",
+                " Drawn for the first {MAX_MAPS} of {} values of {}; the other {} combinations are in {}.",
                 count(all as u64),
                 list(&keys),
-                count(hidden as u64)
+                count(hidden as u64),
+                if sweep.is_large() { "summary.json" } else { "the table below" }
             )
         }
     };
@@ -154,8 +155,11 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
     let figure = it.best().map_or_else(String::new, |best| {
         format!(", {} {}", axis_title(sweep.by), written(sweep.by).number(best))
     });
-    let name =
-        it.verdict.map_or_else(String::new, |verdict| format!(" {}, {}", verdict.short, it.outcome().word()));
+    let name = match it.verdict {
+        Some(verdict) if !verdict.is_valid => " no answer, the run is not valid".to_owned(),
+        Some(verdict) => format!(" {}, {}", verdict.short, it.outcome().word()),
+        None => String::new(),
+    };
     let title = format!("{}:{name}{figure}", values.collect::<Vec<_>>().join(", "));
     // A character is about 0.6 of the font's size wide.
     let size = ((width - 3.0) / (0.6 * text.chars().count().max(2) as f64)).clamp(4.0, 12.0);
@@ -164,7 +168,7 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
 
 /// Who is best, in a few letters.
 fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
-    let leader = it.leader(&sweep.series).map(|at| colour(sweep.looks[at]));
+    let leader = it.leader.map(|at| colour(sweep.looks[at]));
     let leader = leader.unwrap_or_else(|| "var(--soft)".to_owned());
     let names: Vec<String> =
         it.verdict.map(|verdict| verdict.named.iter().map(|name| code(name)).collect()).unwrap_or_default();

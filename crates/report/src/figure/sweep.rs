@@ -45,7 +45,9 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     for (index, (combinations, place)) in panels.iter().zip(&places).enumerate() {
         let panel =
             Panel { top: place.0, bottom: place.1, x: scale(axis), y: y_scale(sweep, (place.1, place.0)) };
-        panel.open(&mut svg, "sweep", (&axis.key, unit_of(axis)), (axis_title(sweep.by), ""));
+        let values: Vec<(f64, String)> =
+            (0..axis.values.len()).map(|at| (self::place(axis, at), axis.label(at))).collect();
+        panel.open_swept(&mut svg, &axis.key, axis_title(sweep.by), &values);
         panel.vertical_axis(&mut svg, if panels.len() > 1 { 4 } else { 6 }, tick_label);
         x_axis(&mut svg, &panel, axis, (index + 1 == panels.len()).then(|| axis.title()));
         panel.across(&mut svg, sweep.floor * factor(sweep.by));
@@ -83,7 +85,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     Some(Figure {
         legend: entries.chain(floor).collect(),
         svg: Some(svg.finish(&id, &title, &description)),
-        caption: format!("Means over the repetitions.{band}{left_out}"),
+        caption: format!("Means over the repetitions.{band}{left_out}{}", sweep.placeless()),
         id,
         title,
     })
@@ -112,11 +114,12 @@ fn panels<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<Vec<&'s Combinatio
         hidden => {
             let keys: Vec<String> = others.iter().map(|axis| sweep.axes[*axis].key.clone()).collect();
             format!(
-                " Drawn at {} of the {} values of {}; the other {} are in the table below.",
+                " Drawn at {} of the {} values of {}; the other {} {}.",
                 count(kept.len() as u64),
                 count(all as u64),
                 list(&keys),
-                count(hidden as u64)
+                count(hidden as u64),
+                sweep.elsewhere()
             )
         }
     };
@@ -232,8 +235,4 @@ pub(super) fn axis_title(by: JudgedBy) -> &'static str {
         JudgedBy::InTime => "in time, %",
         JudgedBy::Goodput => "goodput, Mb/s",
     }
-}
-
-fn unit_of(axis: &Axis) -> &str {
-    axis.numbers.as_ref().map_or("", |numbers| numbers.unit)
 }

@@ -116,13 +116,33 @@ fn an_invalid_run_says_so_before_its_verdict() {
 }
 
 #[test]
+fn the_sweep_of_an_invalid_run_names_no_transport() {
+    let (mut summary, figures) = fixture::sweep_of_two(3, 4);
+    summary.valid = false;
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    let figure = |id| document.descendants().find(|node| node.attribute("id") == Some(id)).unwrap();
+    for id in ["figure-heat-winner-call", "figure-heat-figure-call"] {
+        for cell in figure(id).descendants().filter(|node| node.attribute("class") == Some("cell")) {
+            let words = text_of(cell);
+            assert!(!words.contains("UDP") && !words.contains("TCP"), "{words}");
+        }
+    }
+    let table = figure("sweep").descendants().find(|node| node.has_tag_name("table")).unwrap();
+    let words = text_of(table);
+    assert!(words.contains("best") && !words.contains("UDP") && !words.contains("TCP"), "{words}");
+}
+
+#[test]
 fn a_sweep_of_500_cells_stays_a_page_and_says_what_it_leaves_out() {
     let (summary, figures) = fixture::sweep_of_two(10, 17);
     assert_eq!(summary.cells.len(), 510);
     let text = page(&summary, &figures);
     let document = parse(&text);
     assert!(text.contains("Of the 170 combinations the first and the last are drawn"));
-    assert!(text.contains("Drawn at 6 of the 10 values of path.up.loss; the other 4 are in the table below"));
+    let drawn = "Drawn at 6 of the 10 values of path.up.loss; the other 4 are under Transports compared; the table below has the \
+                 best of each.";
+    assert!(text.contains(drawn));
     assert!(text.contains("The 510 cells have more flows and links than a page can show"));
     assert!(!text.contains("not drawn"), "what is not drawn is counted where it is said");
     assert!(text.len() < 1_500_000, "{} bytes", text.len());
@@ -131,6 +151,20 @@ fn a_sweep_of_500_cells_stays_a_page_and_says_what_it_leaves_out() {
     };
     let rows = document.descendants().filter(|node| node.has_tag_name("tr")).filter(open).count();
     assert!(rows < 40, "{rows} rows stand open");
+}
+
+#[test]
+fn a_page_has_no_table_for_each_of_more_than_2000_combinations_and_refers_to_the_summary() {
+    let (summary, _) = fixture::sweep(2001);
+    let text = page(&summary, &[]);
+    parse(&text);
+    assert!(text.matches("<table").count() < 5 && text.len() < 1_500_000, "{} bytes", text.len());
+    assert!(text.contains("The 2001 combinations for call are more than a page has tables for"));
+    assert!(
+        text.contains("combinations are not shown one by one. All are in summary.json under comparisons.")
+    );
+    let (summary, _) = fixture::sweep(30);
+    assert_eq!(page(&summary, &[]).matches("<table").count(), 1 + 30);
 }
 
 #[test]
@@ -154,6 +188,59 @@ fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
     }
     let first = "path.up.delay = 5 ms, path.up.loss = 0.0: UDP, TCP or TCP_NODELAY, alike, MOS 4.40";
     assert!(text.contains(first), "{:?}", text.find("path.up.delay = 5 ms, path.up.loss = 0.0:"));
+}
+
+/// Scores as measured have digits behind the second: means of them differ in the last bit by the order in which
+/// they are summed.
+#[test]
+fn the_winners_colour_fills_its_cell_whatever_the_figures() {
+    let (mut summary, figures) = fixture::sweep_of_two(12, 4);
+    for run in &mut summary.runs {
+        let call = run.flows.get_mut("call").and_then(|flow| flow.call.as_mut()).unwrap();
+        let at = (run.cell * 3 + run.repetition) as f64;
+        call.mos = if run.cell % 3 == 0 { 4.1 } else { 2.3 } + (at * 1.618).fract() / 17.0;
+    }
+    fixture::refresh(&mut summary);
+    let text = page(&summary, &figures);
+    let document = parse(&text);
+    let figure =
+        document.descendants().find(|node| node.attribute("id") == Some("figure-heat-winner-call")).unwrap();
+    let fills: Vec<&str> = figure
+        .descendants()
+        .filter(|node| node.attribute("class") == Some("cell"))
+        .filter_map(|cell| cell.children().find(|it| it.has_tag_name((SVG, "rect")))?.attribute("style"))
+        .collect();
+    assert_eq!(fills.len(), 48);
+    for fill in fills {
+        assert_eq!(fill, "fill:var(--t-udp);fill-opacity:.55");
+    }
+}
+
+/// The page's module reads the values of a sweep from the panel, as the scenario writes them.
+#[test]
+fn a_panel_over_a_sweep_has_its_values_as_written_at_the_places_of_its_lines() {
+    let written = |summary: &Summary| {
+        let text = page(summary, &[]);
+        let document = parse(&text);
+        let panel = document.descendants().find(|it| it.attribute("data-kind") == Some("sweep")).unwrap();
+        let values: Vec<(f64, String)> =
+            serde_json::from_str(panel.attribute("data-swept").unwrap()).unwrap();
+        let line = panel.descendants().find(|it| it.attribute("class") == Some("series")).unwrap();
+        let corners = line.attribute("d").unwrap().trim_start_matches('M').split('L');
+        let places: Vec<f64> =
+            corners.map(|corner| corner.split(' ').next().unwrap().parse().unwrap()).collect();
+        assert_eq!(values.iter().map(|it| it.0).collect::<Vec<_>>(), places);
+        values.into_iter().map(|it| it.1).collect::<Vec<_>>()
+    };
+    let (mut summary, _) = fixture::sweep_of_two(1, 3);
+    assert_eq!(written(&summary), ["5 ms", "12 ms", "19 ms"]);
+    for run in &mut summary.runs {
+        let (at, word) = (run.cell / 3, ["drop-tail", "codel", "fq"]);
+        run.sweep.remove("path.up.delay");
+        run.sweep.insert("path.up.queue".to_owned(), word[at as usize].into());
+    }
+    fixture::refresh(&mut summary);
+    assert_eq!(written(&summary), ["drop-tail", "codel", "fq"]);
 }
 
 #[test]
@@ -180,28 +267,48 @@ fn a_sweep_has_a_line_and_a_band_for_each_transport() {
 #[test]
 fn each_figure_becomes_a_file_that_needs_no_page() {
     let (summary, figures) = fixture::sweep_of_two(3, 4);
+    let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
     let page = Page {
         summary: &summary,
         figures: &figures,
         scenario_toml: fixture::SCENARIO,
         command: "",
-        network: None,
+        network: Some(&network),
     };
     let text = html(&page);
     let files = figure_files(&page);
     let drawn = parse(&text).descendants().filter(|it| it.attribute("role") == Some("img")).count();
     assert_eq!(files.len(), drawn);
+    assert!(files.iter().any(|(name, _)| name == "network"));
     for (name, file) in &files {
         let document = parse(file);
         let root = document.root_element();
         assert!(root.has_tag_name((SVG, "svg")) && text.contains(&format!("id=\"figure-{name}\"")));
-        assert!(!file.contains("@media") && !file.contains("http:// "), "{name}");
+        assert!(!file.contains("@media") && !file.contains("href"), "{name}");
+        assert_eq!(
+            file.matches("http").count(),
+            file.matches(SVG).count(),
+            "{name} names a place on the net"
+        );
         for view in file.split("var(--").skip(1).filter_map(|it| it.split_once(')')) {
             assert!(file.contains(&format!("--{}: ", view.0)), "{name} has no {}", view.0);
         }
     }
     let distribution = &files.iter().find(|(name, _)| name == "first-ccdf-rtt").unwrap().1;
     assert!(distribution.contains(">TCP_NODELAY</text>"), "the legend is in it");
+}
+
+#[test]
+fn the_network_of_a_sweep_says_of_which_cell_it_is() {
+    let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
+    let of = |(summary, figures): &(Summary, Vec<CellFigures>)| {
+        let network = Some(&network);
+        html(&Page { summary, figures, scenario_toml: "", command: "", network })
+    };
+    let swept = of(&fixture::sweep_of_two(2, 3));
+    assert!(swept.contains("As in cell 0: path.up.delay = 5 ms, path.up.loss = 0.0."));
+    assert!(!of(&(fixture::summary(1), fixture::figures())).contains("As in cell 0"), "one network for all");
+    assert!(!of(&fixture::single()).contains("As in cell 0"));
 }
 
 #[test]

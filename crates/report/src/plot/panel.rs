@@ -1,6 +1,7 @@
 //! One panel: a rectangle with two scales, grid lines, tick labels and titles.
 
 use maud::html;
+use serde_json::{Value, json};
 
 use super::scale::{Scale, tick_label};
 use super::svg::{Anchor, Svg, unit};
@@ -35,11 +36,26 @@ impl Panel {
     /// Begins the panel: what is drawn until `svg.close()` has its scales. `x` and `y` name the values and
     /// their units, for the readings under a pointer.
     pub(crate) fn open(&self, svg: &mut Svg, kind: &str, x: (&str, &str), y: (&str, &str)) {
+        self.begin(svg, kind, x, y, None);
+    }
+
+    /// Begins a panel over swept values, given with how each is written; [`Self::open`] says the rest.
+    pub(crate) fn open_swept(&self, svg: &mut Svg, x: &str, y: &str, values: &[(f64, String)]) {
+        let places = values.iter().map(|(value, text)| {
+            // As the lines' corners are written, so that the same value has the same place.
+            json!([unit(self.x.at(*value)).parse::<f64>().unwrap_or_default(), text])
+        });
+        let swept = places.collect::<Value>().to_string();
+        self.begin(svg, "sweep", (x, ""), (y, ""), Some(&swept));
+    }
+
+    fn begin(&self, svg: &mut Svg, kind: &str, x: (&str, &str), y: (&str, &str), swept: Option<&str>) {
         let (x_scale, y_scale) = (self.x.written(), self.y.written());
         let place = format!("{} {}", unit(self.top), unit(self.bottom));
         svg.begin(&html! {
             g class="panel" data-kind=(kind) data-x=(x_scale) data-y=(y_scale) data-place=(place)
-                data-x-name=(x.0) data-x-unit=(x.1) data-y-name=(y.0) data-y-unit=(y.1) {}
+                data-x-name=(x.0) data-x-unit=(x.1) data-y-name=(y.0) data-y-unit=(y.1)
+                data-swept=[swept] {}
         });
     }
 

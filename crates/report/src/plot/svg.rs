@@ -100,6 +100,11 @@ impl Svg {
         self.push(&html! { path class=(class) style=[given(style)] data-name=(name) d=(d) {} });
     }
 
+    /// The same, of a line whose last value is zero on a logarithmic axis: it is drawn at the axis' bottom.
+    pub(crate) fn data_to_zero(&mut self, class: &str, style: &str, name: &str, d: &str) {
+        self.push(&html! { path class=(class) style=[given(style)] data-name=(name) data-end="0" d=(d) {} });
+    }
+
     /// Text that reads upwards, centred on the point.
     pub(crate) fn text_upwards(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let transform = format!("translate({} {}) rotate(-90)", unit(x), unit(y));

@@ -2,13 +2,15 @@
 //! one.
 
 use maud::{Markup, html};
-use talkpath_study::{Outcome, Role, RowOutcome, TableOutcome, arena_list, shown, shown_value};
+use talkpath_study::{Outcome, Role, RowOutcome, TableOutcome, Value, shown, shown_value};
 
 use super::prose::{Row, prose_table};
+use crate::number::list as names;
 
 /// The section; nothing without tables.
 pub(super) fn tables(outcome: &Outcome) -> Markup {
-    let here = format!("here, in {}", arena_list(&outcome.arenas));
+    let arenas: Vec<String> = outcome.arenas.iter().map(|arena| arena.name().to_owned()).collect();
+    let here = Here { heading: format!("here, in {}", names(&arenas)), is_one_arena: arenas.len() == 1 };
     html! {
         @if !outcome.tables.is_empty() {
             section {
@@ -30,12 +32,21 @@ pub(super) fn tables(outcome: &Outcome) -> Markup {
     }
 }
 
+/// Where our figures come from.
+struct Here {
+    /// `here, in sim and emu`
+    heading: String,
+    /// Else each figure says where it was measured.
+    is_one_arena: bool,
+}
+
 /// The predicted figures separate from those that the set-up was fitted to.
-fn list(table: &TableOutcome, here: &str) -> Markup {
-    let columns = [("cell", 28), ("published", 14), (here, 26), ("off by", 9), ("note", 23)];
+fn list(table: &TableOutcome, here: &Here) -> Markup {
+    let heading = here.heading.as_str();
+    let columns = [("cell", 28), ("published", 14), (heading, 26), ("off by", 9), ("note", 23)];
     let parts = [Role::Predicted, Role::Assumed, Role::Fitted, Role::Exempt].map(|role| {
         let rows = table.rows.iter().filter(|row| row.row.role == role);
-        (role, rows.map(published_row).collect::<Vec<Row>>())
+        (role, rows.map(|row| published_row(row, here)).collect::<Vec<Row>>())
     });
     html! {
         @for (role, rows) in parts.iter().filter(|(_, rows)| !rows.is_empty()) {
@@ -45,15 +56,15 @@ fn list(table: &TableOutcome, here: &str) -> Markup {
     }
 }
 
-fn published_row(outcome: &RowOutcome) -> Row {
+fn published_row(outcome: &RowOutcome, here: &Here) -> Row {
     let row = &outcome.row;
     let what = if row.what.is_empty() { format!("{}, {}", row.cell, row.metric) } else { row.what.clone() };
-    let cells = [what, printed(outcome), ours(outcome), off(outcome), row.note.clone()];
+    let cells = [what, printed(outcome), ours(outcome, here), off(outcome, here), row.note.clone()];
     Row { is_marked: false, cells: cells.iter().map(|text| html! { (text) }).collect() }
 }
 
 /// Rows of one `what` side by side under their columns' names, with notes under the table.
-fn grid(table: &TableOutcome, here: &str) -> Markup {
+fn grid(table: &TableOutcome, here: &Here) -> Markup {
     let mut columns: Vec<&str> = Vec::new();
     let mut heads: Vec<&str> = Vec::new();
     for row in table.rows.iter().map(|outcome| &outcome.row) {
@@ -70,7 +81,9 @@ fn grid(table: &TableOutcome, here: &str) -> Markup {
     let rows: Vec<Row> = heads
         .iter()
         .map(|head| {
-            let cells = columns.iter().map(|column| find(head, column).map_or_else(|| html! {}, grid_cell));
+            let cells = columns.iter().map(|column| {
+                find(head, column).map_or_else(|| html! {}, |outcome| grid_cell(outcome, here))
+            });
             Row { is_marked: false, cells: core::iter::once(html! { (head) }).chain(cells).collect() }
         })
         .collect();
@@ -82,16 +95,16 @@ fn grid(table: &TableOutcome, here: &str) -> Markup {
         core::iter::once(("", first)).chain(columns.iter().map(|column| (*column, share))).collect();
     html! {
         h3 { (table.title) }
-        p.about { "Printed, then in bold " (here) ", by how much ours is off, and what the printed figure was used for." }
+        p.about { "Printed, then in bold " (here.heading) ", by how much ours is off, and what the printed figure was used for." }
         (prose_table(&widths, &rows))
         (notes(table))
     }
 }
 
-fn grid_cell(outcome: &RowOutcome) -> Markup {
+fn grid_cell(outcome: &RowOutcome, here: &Here) -> Markup {
     html! {
-        (printed(outcome)) " → " strong { (ours(outcome)) }
-        @if outcome.off.is_some() { ", " (off(outcome)) }
+        (printed(outcome)) " → " strong { (ours(outcome, here)) }
+        @if outcome.off.is_some() { ", " (off(outcome, here)) }
         ", " (outcome.row.role.to_string())
     }
 }
@@ -118,22 +131,32 @@ fn printed(outcome: &RowOutcome) -> String {
     all.join(", ")
 }
 
-fn ours(outcome: &RowOutcome) -> String {
+fn ours(outcome: &RowOutcome, here: &Here) -> String {
     if outcome.values.is_empty() {
         return "not run".to_owned();
     }
-    let all: Vec<_> = outcome.values.iter().map(|value| shown_value(&value.metric, value)).collect();
-    all.join(", ")
+    let text = |value: &Value| match here.is_one_arena {
+        true => shown_value(&value.metric, value),
+        false => format!("{} ({})", shown_value(&value.metric, value), value.arena.name()),
+    };
+    outcome.values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-fn off(outcome: &RowOutcome) -> String {
-    outcome.off.map_or_else(String::new, |off| format!("{:+.1} %", 100.0 * off))
+/// By how much the first of our figures is off, and where that was measured.
+fn off(outcome: &RowOutcome, here: &Here) -> String {
+    let first = outcome.values.first().filter(|_| !here.is_one_arena);
+    let arena = first.map_or_else(String::new, |value| format!(" ({})", value.arena.name()));
+    outcome.off.map_or_else(String::new, |off| format!("{:+.1} %{arena}", 100.0 * off))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talkpath_study::PublishedRow;
+    use talkpath_study::{ArenaName, PublishedRow};
+
+    fn here(is_one_arena: bool) -> Here {
+        Here { heading: "here".to_owned(), is_one_arena }
+    }
 
     fn row(what: &str, column: &str, published: &[f64], role: Role) -> RowOutcome {
         RowOutcome {
@@ -159,9 +182,32 @@ mod tests {
             row("1 KB", "WAN", &[50.0], Role::Exempt),
             row("4 KB", "LAN", &[9.0], Role::Predicted),
         ];
-        let html = grid(&TableOutcome { title: "A".to_owned(), rows }, "here").into_string();
+        let html = grid(&TableOutcome { title: "A".to_owned(), rows }, &here(true)).into_string();
         assert_eq!(html.matches("<tr>").count(), 1 + 2);
         assert!(html.contains("2, 3 ms → <strong>not run</strong>, +50.0 %, fitted"), "{html}");
         assert!(html.contains("<li>1 KB, WAN: one datagram</li>"), "{html}");
+    }
+
+    #[test]
+    fn of_several_arenas_each_figure_says_where_it_was_measured() {
+        let value = |arena, median: f64| Value {
+            cell: "c".to_owned(),
+            arena,
+            metric: "flows.x.first_to_last_received_ms".to_owned(),
+            n: 1,
+            median,
+            ci95: None,
+            min: median,
+            max: median,
+        };
+        let mut outcome = row("1 KB", "", &[2.0], Role::Predicted);
+        outcome.values = vec![value(ArenaName::Sim, 3.0), value(ArenaName::Emu, 4.0)];
+        assert_eq!(ours(&outcome, &here(false)), "3 ms (sim), 4 ms (emu)");
+        assert_eq!(off(&outcome, &here(false)), "+50.0 % (sim)");
+        outcome.values.truncate(1);
+        assert_eq!(
+            (ours(&outcome, &here(true)), off(&outcome, &here(true))),
+            ("3 ms".to_owned(), "+50.0 %".to_owned())
+        );
     }
 }

@@ -38,9 +38,9 @@ impl Axis {
         axes.map(|(key, values)| Self { numbers: Numbers::of(&values), key, values }).collect()
     }
 
-    /// Where `value` stands; the first place if it is not there.
-    pub(crate) fn index_of(&self, value: Option<&Value>) -> usize {
-        value.and_then(|value| self.values.iter().position(|it| it == value)).unwrap_or(0)
+    /// Where `value` stands; `None` if it is not there.
+    pub(crate) fn index_of(&self, value: Option<&Value>) -> Option<usize> {
+        self.values.iter().position(|it| Some(it) == value)
     }
 
     /// A value for people.

@@ -25,11 +25,6 @@ struct Group<'a> {
 }
 
 impl Sweep<'_> {
-    /// Every combination in a row of its own.
-    pub(crate) fn table(&self) -> Grid {
-        self.grid(&self.singles())
-    }
-
     /// At most `max` rows.
     pub(crate) fn table_within(&self, max: usize) -> SweepTable {
         let singles = self.singles();
@@ -69,9 +64,10 @@ impl Sweep<'_> {
     fn note(&self, why: &str, hidden: usize) -> String {
         let key = if self.is_compared() { "comparisons" } else { "cells" };
         let (hidden, all) = (count(hidden as u64), count(self.combinations.len() as u64));
+        let page = if self.is_large() { "" } else { "report.html, and in " };
         format!(
-            "{why}: {hidden} of the {all} combinations are not shown one by one. All are in report.html, and in \
-             summary.json under {key}."
+            "{why}: {hidden} of the {all} combinations are not shown one by one. All are in {page}summary.json under \
+             {key}."
         )
     }
 
@@ -144,7 +140,7 @@ impl Sweep<'_> {
             // A colour stands for one transport that is best.
             let display = match &group.members[..] {
                 [only] if matches!(only.outcome(), Outcome::Distinct(_)) => {
-                    only.leader(&self.series).map(|at| self.series[at].display)
+                    only.leader.map(|at| self.series[at].display)
                 }
                 _ => None,
             };
@@ -155,10 +151,9 @@ impl Sweep<'_> {
 
     fn name(&self, combination: &Combination<'_>) -> String {
         match combination.verdict {
+            Some(verdict) if !verdict.is_valid => UNKNOWN.to_owned(),
             Some(verdict) => verdict.short.clone(),
-            None => combination
-                .leader(&self.series)
-                .map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
+            None => combination.leader.map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
         }
     }
 
