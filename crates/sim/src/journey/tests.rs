@@ -110,6 +110,28 @@ fn a_window_has_what_lies_in_it_at_least_in_part_and_a_limit_shortens_it() {
 }
 
 #[test]
+fn a_cut_window_has_every_hop_of_the_whole_run_that_began_in_it() {
+    let text = CALL.replace(
+        "delay = \"10 ms\" }\ndown",
+        "delay = \"10 ms\", queue = { kind = \"drop-tail\", limit = \"20 packets\" } }\ndown",
+    ) + "[flow.ftp]\ntransport = \"tcp\"\nworkload = \"bulk\"\n";
+    let scenario = scenario(&text);
+    let whole = seen(&scenario, 300, 1000, MOST);
+    let mut waits = 0;
+    for most in [35, 50, 77, 100] {
+        let cut = seen(&scenario, 300, 1000, most);
+        let to = cut.window.1;
+        let up_to: Vec<_> = whole.hops.iter().filter(|hop| hop.entered <= to).copied().collect();
+        assert!(cut.is_cut && !whole.is_cut && to < whole.window.1);
+        assert!(cut.hops.len() <= most && cut.hops.len() + 10 > most, "{} of {most}", cut.hops.len());
+        assert_eq!(cut.hops, up_to, "at most {most}");
+        waits += cut.hops.iter().filter(|hop| hop.entered <= to && to < hop.began).count();
+    }
+    assert!(waits > 0, "packets wait where a window is cut");
+    assert!(!seen(&scenario, 300, 1000, whole.hops.len()).is_cut, "as many as there are fit");
+}
+
+#[test]
 fn nam_s_trace_has_a_line_for_each_thing_that_a_packet_does_in_order_of_time() {
     let scenario =
         scenario(&CALL.replace(
