@@ -73,29 +73,30 @@ pub struct Journeys {
 /// Runs `scenario` until the end of `window` and returns every hop that lies at least in part within it. The
 /// run goes on until the hops that had begun by then have ended. If more than `most` hops begin, the window
 /// ends just before the one that is too many; those that were under way at its beginning are all there.
+/// `None` if the plan interrupts the run.
 pub fn journeys(
     scenario: &Scenario,
     plan: &RunPlan<'_>,
     window: (Instant, Instant),
     most: usize,
-) -> Journeys {
+) -> Option<Journeys> {
     let probed = far_clock::with_probes(scenario);
     let scenario = probed.as_ref().unwrap_or(scenario);
     let mut simulation = build::build(scenario, plan);
     simulation.network.observe_hops();
     let mut recorder = Recorder::new(scenario, window, most);
     let horizon = window.1.saturating_add(scenario.drain);
-    let end = simulation.run_observed(horizon, &mut |output| {
+    let end = simulation.run_observed(plan, horizon, &mut |output| {
         recorder.see(output);
         output.at <= recorder.window.1 || recorder.pending > 0
-    });
+    })?;
     let (window, is_cut) = (recorder.window, recorder.is_cut);
     let hops = recorder.finish(end);
     let mut series = simulation.finish(end, plan, scenario).series;
     for line in &mut series {
         line.points.retain(|point| point.0 <= window.1);
     }
-    Journeys { hops, series, window, is_cut }
+    Some(Journeys { hops, series, window, is_cut })
 }
 
 /// The packets on links, by what the network knows them by: slot and offset of the fragment.
