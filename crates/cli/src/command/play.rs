@@ -65,7 +65,9 @@ fn animation(scenario: &Scenario, seen: &Journeys) -> Animation {
         for (at, value) in line.iter().flat_map(|line| &line.points) {
             let at = micros(*at).saturating_sub(from);
             // Of the values before the page begins the last one holds.
-            points.retain(|point| point.0 < at || at > 0);
+            if at == 0 {
+                points.clear();
+            }
             points.push((at, (100.0 * value).round() / 100.0));
         }
         flow.cwnd = points;

@@ -289,8 +289,9 @@
   stage.hidden = controls.hidden = false;
   get("keys").hidden = false;
   layout();
-  // A page of some seconds plays in some tens of seconds.
-  setSpeed(SPEEDS.findIndex((value) => run.length / 1e6 / value <= 60));
+  // A page of some seconds plays in some tens of seconds; one that takes longer at any speed has the last.
+  const suits = SPEEDS.findIndex((value) => run.length / 1e6 / value <= 60);
+  setSpeed(suits < 0 ? SPEEDS.length - 1 : suits);
   // For a script that measures or takes pictures.
   window.player = { go, play, step, gone, drawn: () => used, length: run.length };
 })();
