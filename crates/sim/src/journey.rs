@@ -70,45 +70,57 @@ pub struct Journeys {
     pub is_cut: bool,
 }
 
-/// Runs `scenario` until the end of `window` and returns every hop that lies at least in part within it, at
-/// most `most` of them. The run goes on until the hops that had begun by then have ended.
+/// Runs `scenario` until the end of `window` and returns every hop that lies at least in part within it. The
+/// run goes on until the hops that had begun by then have ended. If more than `most` hops begin, the window
+/// ends just before the one that is too many; those that were under way at its beginning are all there.
+/// `None` if the plan interrupts the run.
 pub fn journeys(
     scenario: &Scenario,
     plan: &RunPlan<'_>,
     window: (Instant, Instant),
     most: usize,
-) -> Journeys {
+) -> Option<Journeys> {
     let probed = far_clock::with_probes(scenario);
     let scenario = probed.as_ref().unwrap_or(scenario);
     let mut simulation = build::build(scenario, plan);
     simulation.network.observe_hops();
-    let mut recorder = Recorder { scenario, window, open: BTreeMap::new(), hops: Vec::new(), packets: 0 };
+    let mut recorder = Recorder::new(scenario, window, most);
     let horizon = window.1.saturating_add(scenario.drain);
-    let end = simulation.run_observed(horizon, &mut |output| {
+    let end = simulation.run_observed(plan, horizon, &mut |output| {
         recorder.see(output);
-        recorder.hops.len() < most && (output.at <= recorder.window.1 || recorder.has_begun_hops())
-    });
-    let is_cut = recorder.hops.len() >= most;
-    let to = if is_cut { end } else { window.1 };
-    let mut hops = recorder.finish(end);
-    hops.truncate(most);
+        output.at <= recorder.window.1 || recorder.pending > 0
+    })?;
+    let (window, is_cut) = (recorder.window, recorder.is_cut);
+    let hops = recorder.finish(end);
     let mut series = simulation.finish(end, plan, scenario).series;
     for line in &mut series {
-        line.points.retain(|point| point.0 <= to);
+        line.points.retain(|point| point.0 <= window.1);
     }
-    Journeys { hops, series, window: (window.0.min(to), to), is_cut }
+    Some(Journeys { hops, series, window, is_cut })
 }
 
 /// The packets on links, by what the network knows them by: slot and offset of the fragment.
 struct Recorder<'a> {
     scenario: &'a Scenario,
+    /// Its end moves to an earlier time when there are too many hops.
     window: (Instant, Instant),
+    most: usize,
     open: BTreeMap<(usize, u32), Hop>,
+    /// How many of `open` began by the window's end.
+    pending: usize,
+    /// How many of `open` are on configured links.
+    shown: usize,
     hops: Vec<Hop>,
     packets: u64,
+    is_cut: bool,
 }
 
-impl Recorder<'_> {
+impl<'a> Recorder<'a> {
+    fn new(scenario: &'a Scenario, window: (Instant, Instant), most: usize) -> Self {
+        let (open, hops) = (BTreeMap::new(), Vec::new());
+        Self { scenario, window, most, open, pending: 0, shown: 0, hops, packets: 0, is_cut: false }
+    }
+
     fn see(&mut self, output: &NetworkOutput<PacketHandle>) {
         let at = output.at;
         match output.event {
@@ -122,9 +134,21 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether a hop that began within the window has not ended.
-    fn has_begun_hops(&self) -> bool {
-        self.open.values().any(|hop| hop.entered <= self.window.1)
+    /// Ends the window before `at` if a hop that begins then is one too many.
+    fn make_room(&mut self, link: u32, at: Instant) {
+        let is_full = self.hops.len() + self.shown >= self.most;
+        if !self.is_configured(link) || !is_full || at <= self.window.0 || at > self.window.1 {
+            return;
+        }
+        let to = at.saturating_sub(Duration::from_nanos(1));
+        (self.window.1, self.is_cut) = (to, true);
+        self.pending = self.open.values().filter(|hop| hop.entered <= to).count();
+        self.hops.retain(|hop| hop.entered <= to);
+    }
+
+    /// Hosts that hold packets have links of their own behind those of the scenario.
+    fn is_configured(&self, link: u32) -> bool {
+        (link as usize) < self.scenario.links.len()
     }
 
     fn enter(&mut self, packet: &PathPacket<PacketHandle>, link: u32, at: Instant) {
@@ -135,6 +159,7 @@ impl Recorder<'_> {
             self.packets - 1
         });
         self.leave(packet, at, HopFate::Passed);
+        self.make_room(link, at);
         let part = packet.part();
         let hop = Hop {
             packet: number,
@@ -149,16 +174,20 @@ impl Recorder<'_> {
             fate: HopFate::UnderWay,
         };
         self.open.insert((slot, part.offset), hop);
+        self.pending += usize::from(at <= self.window.1);
+        self.shown += usize::from(self.is_configured(link));
     }
 
     /// A packet leaves the link on which it is, if it is on one: a fragment behind the first comes from none
     /// where its packet is cut.
     fn leave(&mut self, packet: &PathPacket<PacketHandle>, at: Instant, fate: HopFate) {
         let Some(hop) = self.open.remove(&(packet.tag.slot(), packet.part().offset)) else { return };
+        self.pending -= usize::from(hop.entered <= self.window.1);
+        self.shown -= usize::from(self.is_configured(hop.link));
         self.keep(Hop { left: at, fate, ..hop });
     }
 
-    /// Hops of configured links that lie in the window; hosts that hold packets have links of their own.
+    /// Hops of configured links that lie in the window.
     fn keep(&mut self, hop: Hop) {
         let is_seen = hop.left >= self.window.0 && hop.entered <= self.window.1;
         let Some(link) = self.scenario.links.get(hop.link as usize).filter(|_| is_seen) else { return };

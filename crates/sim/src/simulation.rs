@@ -140,20 +140,27 @@ impl Simulation {
     }
 
     /// Runs until `end`, which may lie after `duration`. Calls `see` for each output of the network before it
-    /// is handled, and ends earlier if `see` returns false. Returns the time at which it ended.
+    /// is handled, and ends earlier if `see` returns false. Returns the time at which it ended, or `None` if
+    /// the plan interrupts it.
     pub(crate) fn run_observed(
         &mut self,
+        plan: &RunPlan<'_>,
         end: Instant,
         see: &mut dyn FnMut(&NetworkOutput<PacketHandle>) -> bool,
-    ) -> Instant {
+    ) -> Option<Instant> {
         self.start_flows();
-        while let Some(output) = self.network.poll_output(end) {
-            if !see(&output) {
-                return output.at;
+        loop {
+            if plan.interrupt.load(Ordering::Relaxed) {
+                return None;
             }
-            self.handle(output);
+            for _ in 0..OUTPUTS_BETWEEN_CHECKS {
+                let Some(output) = self.network.poll_output(end) else { return Some(end) };
+                if !see(&output) {
+                    return Some(output.at);
+                }
+                self.handle(output);
+            }
         }
-        end
     }
 
     fn empty_tap(&mut self, see: &mut dyn FnMut(&Sighting)) {

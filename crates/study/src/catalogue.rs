@@ -55,7 +55,15 @@ const STUDIES: &[Embedded] = &[
     study!("dccp-friendliness", ["pairs.toml"]),
     study!(
         "zhang-schulzrinne-2004",
-        ["adsl.toml", "adsl-ways.toml", "congested.toml", "steady.toml", "unsteady.toml", "paper.csv"]
+        [
+            "adsl.toml",
+            "adsl-ways.toml",
+            "congested.toml",
+            "steady.toml",
+            "unsteady.toml",
+            "paper.csv",
+            "figure-4.3.csv"
+        ]
     ),
     study!("conformance", ["echo.toml", "states.toml", "bulk.toml", "bulk-bbr.toml", "mixed.toml"]),
 ];

@@ -15,6 +15,7 @@ use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 use talkpath_sim::journey::{journeys, write_nam};
 
 use crate::again::Again;
+use crate::arenas::interrupted;
 use crate::args::{CaptureAt, ExportArgs, ExportFormat, ExportTable, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -100,8 +101,12 @@ fn nam_again(
     let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
     let stop = interrupt::install()?;
     let window = again.window(&args.from, args.length.as_deref())?;
-    let seen = journeys(&again.scenario, &again.plan(None, &stop), window, usize::MAX);
-    write_nam(&again.scenario, &seen, writer).map_err(unwritten)
+    let seen =
+        journeys(&again.scenario, &again.plan(None, &stop), window, usize::MAX).ok_or_else(interrupted)?;
+    match write_nam(&again.scenario, &seen, &stop, writer).map_err(unwritten)? {
+        true => Ok(()),
+        false => Err(interrupted()),
+    }
 }
 
 fn export(

@@ -14,6 +14,7 @@ use talkpath_units::Instant;
 
 use super::program;
 use crate::again::Again;
+use crate::arenas::interrupted;
 use crate::args::PlayArgs;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
     let window = again.window(&args.from, Some(&args.length))?;
     let stop = interrupt::install()?;
     let plan = again.plan(Some(SeriesDetail::Full), &stop);
-    let seen = journeys(&again.scenario, &plan, window, MOST_HOPS);
+    let seen = journeys(&again.scenario, &plan, window, MOST_HOPS).ok_or_else(interrupted)?;
     let mut animation = animation(&again.scenario, &seen);
     animation.about = format!(
         "cell {}, repetition {}, {} to {} s of run time",
@@ -64,7 +65,9 @@ fn animation(scenario: &Scenario, seen: &Journeys) -> Animation {
         for (at, value) in line.iter().flat_map(|line| &line.points) {
             let at = micros(*at).saturating_sub(from);
             // Of the values before the page begins the last one holds.
-            points.retain(|point| point.0 < at || at > 0);
+            if at == 0 {
+                points.clear();
+            }
             points.push((at, (100.0 * value).round() / 100.0));
         }
         flow.cwnd = points;

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::harness::Bench;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Bench, Seen, wait_until};
 
 const CALLS: &str = r#"
 name = "two calls beside an upload"
@@ -69,4 +71,36 @@ fn a_window_shortens_the_page_and_what_lies_outside_the_run_is_refused() {
     bench.run(&["play", &name, "--from", "4 s"]).fails(2, &["--from: expected a time within the run"]);
     bench.run(&["play", &name, "--for", "soon"]).fails(2, &["--for: found \"soon\""]);
     bench.run(&["play", &name, "--cell", "1"]).fails(2, &["it has 1 cells of 1 repetitions"]);
+}
+
+#[test]
+fn the_first_interrupt_ends_play_and_nam() {
+    let bench = Bench::new();
+    bench.file("calls.toml", CALLS);
+    bench.run(&["run", "calls.toml"]).succeeds();
+    let run = bench.only_run();
+    // The same run, a hundred times as long: made again it takes seconds, and need not have run.
+    let file = run.join("scenario.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\"4 s\""), "{text}");
+    fs::write(&file, text.replace("\"4 s\"", "\"100000 s\"")).unwrap();
+    let name = run.to_string_lossy().into_owned();
+    let part = ["--from", "99999 s"];
+    for first in [&["play", &name][..], &["export", &name, "--format", "nam", "-o", "a.nam"]] {
+        let child = bench.start(&[first, &part].concat());
+        let status = format!("/proc/{}/status", child.id());
+        wait_until("a handler for interrupts", || catches_interrupts(&status));
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::INT).unwrap();
+        let seen = Seen::of_child(child);
+        seen.fails(130, &["interrupted"]);
+    }
+    assert!(!bench.path("a.nam").exists() && !run.join("play.html").exists());
+}
+
+/// Whether the process handles SIGINT, signal 2: proc(5), `SigCgt`.
+fn catches_interrupts(status: &str) -> bool {
+    let text = fs::read_to_string(status).unwrap();
+    let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 0b10 != 0
 }

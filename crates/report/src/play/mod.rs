@@ -20,7 +20,9 @@ pub fn play_page(animation: &Animation, talkpath: &str) -> String {
             h2 { "What you see" }
             p {
                 "Each mark on a link is a packet in the colour of its flow, from its last bit to its first. Before the link the packets that \
-                 wait in its queue are stacked, with their number. A dropped packet falls; a lost one falls from where the wire lost it. "
+                 wait in its queue are stacked, with their number. A packet that a queue drops falls at the link's beginning. One that is lost on the \
+                 wire falls at its end: where on the way it was lost is not modelled. Both are counted at the link since the page begins, \
+                 not since the run does. "
                 "Beside each sender stands its congestion window, cwnd, in packets. Distances are not to scale: a packet takes a link's \
                  whole delay to cross it."
             }
@@ -138,6 +140,7 @@ mod tests {
         // The page's module, the animation, and its data.
         assert_eq!(page.matches("</script>").count(), 3);
         assert!(!page.contains("src=") && !page.contains("href="), "nothing is fetched");
+        assert!(page.contains("since the page begins") && !page.contains("where the wire lost it"), "{page}");
         assert!(page.contains("<noscript>") && page.contains("<svg"), "{page}");
     }
 

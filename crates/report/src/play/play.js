@@ -12,12 +12,16 @@
   const left = sent.map((at, i) => at + run.hops.left[i]);
   const link = Uint32Array.from(run.hops.link), flow = Uint32Array.from(run.hops.flow);
   const fate = Uint8Array.from(run.hops.fate);
-  // Events between which a step goes, and the moments of drops by link.
+  // Events between which a step goes, and the moments of drops and of losses by link.
   const events = Float64Array.from(
     [...entered, ...left].filter((at) => at >= 0 && at <= run.length)).sort();
-  const drops = run.links.map(() => []);
-  for (let i = 0; i < count; i++) if (fate[i]) drops[link[i]].push(left[i]);
-  drops.forEach((moments) => moments.sort((a, b) => a - b));
+  const DROPPED = 1, LOST = 2;
+  const moments = (which) => {
+    const by = run.links.map(() => []);
+    for (let i = 0; i < count; i++) if (fate[i] === which) by[link[i]].push(left[i]);
+    return by.map((them) => them.sort((a, b) => a - b));
+  };
+  const drops = moments(DROPPED), losses = moments(LOST);
 
   /** How many of the ascending `values` are at most `at`. */
   const upTo = (values, at, value = (it) => it) => {
@@ -136,7 +140,7 @@
     for (let k = 0; k < used; k++) {
       const i = active[k], wire = wires[link[i]];
       if (!fate[i] || at < left[i] || !wire) continue;
-      const share = (at - left[i]) / fall(), along = fate[i] === 2 ? 0.5 * wire.length : 12;
+      const share = (at - left[i]) / fall(), along = fate[i] === LOST ? wire.length : 12;
       context.fillRect(wire.x + wire.ux * along - 3, wire.y + wire.uy * along + share * share * 70 - 3, 6, 6);
     }
   }
@@ -172,6 +176,9 @@
     context.fill();
   }
 
+  /** How many packets link `index` has dropped and lost from the page's beginning until `at`. */
+  const gone = (index, at) => [upTo(drops[index], at), upTo(losses[index], at)];
+
   function drawWords(at) {
     context.font = "12px system-ui, sans-serif";
     context.fillStyle = ink;
@@ -200,14 +207,17 @@
     const named = new Set();
     wires.forEach((wire, index) => {
       if (!wire) return;
-      const gone = upTo(drops[index], at), isFirst = !named.has(wire.about);
+      const [dropped, lost] = gone(index, at), isFirst = !named.has(wire.about);
       const name = `${wire.name}: ${wire.about}`, fits = context.measureText(name).width < 0.8 * wire.length;
       const words = [isFirst && fits ? name : "", waiting[index] ? `${waiting[index]} wait` : "",
-        gone ? `${gone} dropped` : ""].filter((it) => it).join(", ");
+        dropped ? `${dropped} dropped` : "", lost ? `${lost} lost` : ""].filter((it) => it).join(", ");
       if (words.startsWith(name)) named.add(wire.about);
       if (!words) return;
+      // Where there is no room, the text under the drawing says it alone.
+      const since = dropped || lost ? `${words} since the page begins` : words;
+      const fitting = context.measureText(since).width < 0.8 * wire.length ? since : words;
       const middle = 0.5 * wire.length, below = wire.ux < 0;
-      context.fillText(words, wire.x + wire.ux * middle, wire.y + wire.uy * middle + (below ? 18 : -8));
+      context.fillText(fitting, wire.x + wire.ux * middle, wire.y + wire.uy * middle + (below ? 18 : -8));
     });
   }
 
@@ -279,8 +289,9 @@
   stage.hidden = controls.hidden = false;
   get("keys").hidden = false;
   layout();
-  // A page of some seconds plays in some tens of seconds.
-  setSpeed(SPEEDS.findIndex((value) => run.length / 1e6 / value <= 60));
+  // A page of some seconds plays in some tens of seconds; one that takes longer at any speed has the last.
+  const suits = SPEEDS.findIndex((value) => run.length / 1e6 / value <= 60);
+  setSpeed(suits < 0 ? SPEEDS.length - 1 : suits);
   // For a script that measures or takes pictures.
-  window.player = { go, play, step, drawn: () => used, length: run.length };
+  window.player = { go, play, step, gone, drawn: () => used, length: run.length };
 })();

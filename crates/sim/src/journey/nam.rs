@@ -6,6 +6,10 @@
 //! that it is dropped there. nam has one line for both directions between two nodes: it takes the rate and
 //! the delay of the first link in the scenario's order. A packet that the wire loses is dropped at its exit.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io::{self, Write};
 
 use talkpath_measure::DropCause;
@@ -20,11 +24,17 @@ const COLOURS: [&str; 8] = ["blue", "red", "darkgreen", "orange", "purple", "bro
 /// The rate that nam is given for a link without one: nothing waits there.
 const FAST: u64 = 10_000_000_000;
 
-/// Writes what was `seen` of a run of `scenario`; times count from the run's beginning.
+/// Writes what was `seen` of a run of `scenario`; times count from the run's beginning. Returns false if
+/// `interrupt` became true before all was written.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_nam(scenario: &Scenario, seen: &Journeys, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_nam(
+    scenario: &Scenario,
+    seen: &Journeys,
+    interrupt: &AtomicBool,
+    out: &mut dyn Write,
+) -> io::Result<bool> {
     let topology = Topology::of(scenario);
     writeln!(out, "V -t * -v 1.0a5 -a 0")?;
     writeln!(out, "A -t * -n 1 -p 0 -o 0x7fffffff -c 30 -a 1")?;
@@ -37,12 +47,37 @@ pub fn write_nam(scenario: &Scenario, seen: &Journeys, out: &mut dyn Write) -> i
         writeln!(out, "n -t * -a {index} -s {index} -S UP -v {shape} -c black -i black")?;
     }
     links(scenario, &topology, out)?;
-    let mut events: Vec<(Instant, u64, String)> = Vec::new();
-    for hop in &seen.hops {
-        add_events(hop, &topology, scenario, &mut events);
+    let mut coming = BinaryHeap::new();
+    for (index, hop) in seen.hops.iter().enumerate() {
+        if interrupt.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        // Hops come in order of their entry: nothing that is still to come is earlier.
+        write_before(Some(hop.entered), &mut coming, (scenario, &topology, seen), out)?;
+        add_events(hop, index, &mut coming);
     }
-    events.sort_by_key(|event| (event.0, event.1));
-    events.iter().try_for_each(|event| writeln!(out, "{}", event.2))
+    write_before(None, &mut coming, (scenario, &topology, seen), out)?;
+    Ok(true)
+}
+
+/// When an event is, its place among those of that time, its hop, and its letter.
+type Event = (Instant, u8, usize, char);
+
+/// Writes the events before `until`, or all. So only those of packets that are under way are held.
+fn write_before(
+    until: Option<Instant>,
+    coming: &mut BinaryHeap<Reverse<Event>>,
+    (scenario, topology, seen): (&Scenario, &Topology, &Journeys),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    while let Some(next) = coming.peek_mut() {
+        if until.is_some_and(|until| next.0.0 >= until) {
+            break;
+        }
+        let Reverse((at, _, index, letter)) = PeekMut::pop(next);
+        write_event((letter, at), &seen.hops[index], topology, scenario, out)?;
+    }
+    Ok(())
 }
 
 /// One line for each pair of nodes, and a queue each way.
@@ -70,22 +105,9 @@ fn links(scenario: &Scenario, topology: &Topology, out: &mut dyn Write) -> io::R
     Ok(())
 }
 
-/// The lines of one hop, each with its time and its place among the lines of that time.
-fn add_events(hop: &Hop, topology: &Topology, scenario: &Scenario, events: &mut Vec<(Instant, u64, String)>) {
-    let Some(Some((from, to))) = topology.links.get(hop.link as usize) else { return };
-    let kind = scenario.flows.get(hop.flow as usize).map_or("packet", |flow| flow.transport_name.as_str());
-    let way = if hop.direction == Direction::Out { "" } else { "-back" };
-    let line = |event: char, at: Instant| {
-        format!(
-            "{event} -t {:.9} -s {from} -d {to} -p {kind}{way} -e {} -c {} -i {} -a {}",
-            at.as_secs_f64(),
-            hop.size.get(),
-            hop.flow,
-            hop.packet,
-            hop.flow
-        )
-    };
-    let mut add = |event: char, at: Instant, rank: u64| events.push((at, rank, line(event, at)));
+/// What a packet does on one link.
+fn add_events(hop: &Hop, index: usize, coming: &mut BinaryHeap<Reverse<Event>>) {
+    let mut add = |letter: char, at: Instant, rank: u8| coming.push(Reverse((at, rank, index, letter)));
     // A packet that leaves one link and comes to the next at the same instant leaves first.
     add('+', hop.entered, 1);
     match hop.fate {
@@ -97,4 +119,21 @@ fn add_events(hop: &Hop, topology: &Topology, scenario: &Scenario, events: &mut 
         HopFate::Gone(_) => add('d', hop.left, 4),
         HopFate::UnderWay => {}
     }
+}
+
+fn write_event(
+    (letter, at): (char, Instant),
+    hop: &Hop,
+    topology: &Topology,
+    scenario: &Scenario,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(Some((from, to))) = topology.links.get(hop.link as usize) else { return Ok(()) };
+    let kind = scenario.flows.get(hop.flow as usize).map_or("packet", |flow| flow.transport_name.as_str());
+    let way = if hop.direction == Direction::Out { "" } else { "-back" };
+    let (at, size, packet, flow) = (at.as_secs_f64(), hop.size.get(), hop.packet, hop.flow);
+    writeln!(
+        out,
+        "{letter} -t {at:.9} -s {from} -d {to} -p {kind}{way} -e {size} -c {flow} -i {packet} -a {flow}"
+    )
 }

@@ -31,7 +31,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 
 fn seen(scenario: &Scenario, from_ms: u64, to_ms: u64, most: usize) -> Journeys {
     let window = (Instant::from_millis(from_ms), Instant::from_millis(to_ms));
-    journeys(scenario, &plan(scenario, &STOP), window, most)
+    journeys(scenario, &plan(scenario, &STOP), window, most).unwrap()
 }
 
 const CALL: &str = r#"duration = "1 s"
@@ -110,6 +110,46 @@ fn a_window_has_what_lies_in_it_at_least_in_part_and_a_limit_shortens_it() {
 }
 
 #[test]
+fn a_cut_window_has_every_hop_of_the_whole_run_that_began_in_it() {
+    let text = CALL.replace(
+        "delay = \"10 ms\" }\ndown",
+        "delay = \"10 ms\", queue = { kind = \"drop-tail\", limit = \"20 packets\" } }\ndown",
+    ) + "[flow.ftp]\ntransport = \"tcp\"\nworkload = \"bulk\"\n";
+    let scenario = scenario(&text);
+    let whole = seen(&scenario, 300, 1000, MOST);
+    let mut waits = 0;
+    for most in [35, 50, 77, 100] {
+        let cut = seen(&scenario, 300, 1000, most);
+        let to = cut.window.1;
+        let up_to: Vec<_> = whole.hops.iter().filter(|hop| hop.entered <= to).copied().collect();
+        assert!(cut.is_cut && !whole.is_cut && to < whole.window.1);
+        assert!(cut.hops.len() <= most && cut.hops.len() + 10 > most, "{} of {most}", cut.hops.len());
+        assert_eq!(cut.hops, up_to, "at most {most}");
+        waits += cut.hops.iter().filter(|hop| hop.entered <= to && to < hop.began).count();
+    }
+    assert!(waits > 0, "packets wait where a window is cut");
+    assert!(!seen(&scenario, 300, 1000, whole.hops.len()).is_cut, "as many as there are fit");
+}
+
+#[test]
+fn an_interrupt_ends_the_run() {
+    static STOPPED: AtomicBool = AtomicBool::new(true);
+    let scenario = scenario(CALL);
+    let window = (Instant::ZERO, Instant::from_secs(1));
+    assert_eq!(journeys(&scenario, &plan(&scenario, &STOPPED), window, MOST), None);
+}
+
+#[test]
+fn nam_s_trace_ends_at_an_interrupt() {
+    let scenario = scenario(CALL);
+    let seen = seen(&scenario, 0, 1000, MOST);
+    static STOPPED: AtomicBool = AtomicBool::new(true);
+    let mut text = Vec::new();
+    assert!(!write_nam(&scenario, &seen, &STOPPED, &mut text).unwrap());
+    assert!(!String::from_utf8(text).unwrap().contains("\n+ "), "no packet");
+}
+
+#[test]
 fn nam_s_trace_has_a_line_for_each_thing_that_a_packet_does_in_order_of_time() {
     let scenario =
         scenario(&CALL.replace(
@@ -118,7 +158,7 @@ fn nam_s_trace_has_a_line_for_each_thing_that_a_packet_does_in_order_of_time() {
         ));
     let seen = seen(&scenario, 0, 1000, MOST);
     let mut text = Vec::new();
-    write_nam(&scenario, &seen, &mut text).unwrap();
+    assert!(write_nam(&scenario, &seen, &STOP, &mut text).unwrap());
     let text = String::from_utf8(text).unwrap();
     let count = |event: char| text.lines().filter(|line| line.starts_with(&format!("{event} -t "))).count();
     let lost = seen.hops.iter().filter(|hop| hop.fate != HopFate::Passed).count();

@@ -210,7 +210,8 @@ impl Runner<'_> {
             let (record, beside) = run?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
             let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
-                true => watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop),
+                true => watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop)
+                    .ok_or_else(|| self.interrupted())?,
                 false => serde_json::Value::Null,
             };
             let sample = Sample { beside, ..Sample::of(&record, &summary, self.study, cell, watched) };

@@ -10,8 +10,9 @@ use talkpath_sim::journey::{Hop, HopFate, journeys};
 use talkpath_units::{Instant, Seed};
 
 /// Runs `scenario` with `seed` again and counts what each link shows within the run's window: `passed`,
-/// `dropped`, `lost`, and `queue_max`, the most packets that waited. Beside them `nodes`.
-pub(super) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Json {
+/// `dropped`, `lost`, and `queue_max`, the most packets that waited. Beside them `nodes`. `None` if
+/// `stop` became true.
+pub(super) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json> {
     let plan = RunPlan {
         cell: 0,
         repetition: 0,
@@ -22,7 +23,7 @@ pub(super) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Jso
         progress: &|_| {},
     };
     let window = (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration);
-    let hops = journeys(scenario, &plan, window, usize::MAX).hops;
+    let hops = journeys(scenario, &plan, window, usize::MAX)?.hops;
     let mut links = Map::new();
     for (index, link) in (0_u32..).zip(&scenario.links) {
         let here: Vec<&Hop> = hops.iter().filter(|hop| hop.link == index).collect();
@@ -36,7 +37,7 @@ pub(super) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Jso
         });
         links.insert(link.name.clone(), of);
     }
-    json!({ "nodes": Topology::of(scenario).nodes.len(), "links": links })
+    Some(json!({ "nodes": Topology::of(scenario).nodes.len(), "links": links }))
 }
 
 /// The most packets that waited at a moment of the window.
