@@ -306,8 +306,8 @@ impl<In: DeserializeOwned> Control<In> {
         self.unsent.len()
     }
 
-    /// The next whole line, if it has come; never blocks. Nothing is read, and no line given, while more than
-    /// [`UNSENT_LIMIT`] waits for the peer to read.
+    /// The next whole line, if it has come; never blocks, and reads at most [`READ_AT_ONCE`] however fast more
+    /// comes. Nothing is read, and no line given, while more than [`UNSENT_LIMIT`] waits for the peer to read.
     ///
     /// # Errors
     /// [`ControlError`].
@@ -320,10 +320,12 @@ impl<In: DeserializeOwned> Control<In> {
             return Ok(Some(message));
         }
         let mut buffer = [0; 16 * 1024];
-        loop {
+        let mut came = 0;
+        while came < READ_AT_ONCE {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(ControlError::Closed),
                 Ok(count) => {
+                    came += count;
                     self.heard_ns = monotonic();
                     self.take(&buffer[..count])?;
                     if let Some(message) = self.parse()? {
@@ -335,6 +337,8 @@ impl<In: DeserializeOwned> Control<In> {
                 Err(error) => return Err(reset_is_closed(error)),
             }
         }
+        // The socket still tells that it has more (poll(2), epoll(7)); others have their turn before.
+        Ok(None)
     }
 
     /// Waits at most `ms` for something to read (or for room to write what is queued), then as
@@ -505,6 +509,9 @@ pub(crate) const ANSWER_LIMIT: usize = 1024 * 1024;
 /// Above this, nothing is read from a client until it has read its answers. One answer may come on top, at
 /// most a chunk of rows of half a megabyte: 1 MiB in all (chosen: two answers of the longest kind).
 pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
+/// What is read of a peer in one go at most, so that one that sends without end and without a line holds no
+/// thread (chosen: two lines of the longest kind from a client).
+const READ_AT_ONCE: usize = 512 * 1024;
 /// Either end takes the other for dead after this many seconds of silence; on a path with heavy loss the
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
@@ -538,6 +545,21 @@ mod tests {
                 assert_eq!(serde_json::to_vec(&read).unwrap(), line[..line.len() - 1]);
             }
         }
+    }
+
+    #[test]
+    fn who_sends_without_end_holds_no_thread() {
+        let (mut far, mut near) = pair::<Request>();
+        near.set_line_limit(usize::MAX);
+        let sender = std::thread::spawn(move || far.write_all(&vec![b'{'; 8 << 20]).unwrap());
+        let mut came = 0;
+        while came < 8 << 20 {
+            assert!(near.receive().unwrap().is_none());
+            let all = near.unread.bytes().len();
+            assert!(all - came < READ_AT_ONCE + (16 << 10), "{} B at once", all - came);
+            came = all;
+        }
+        sender.join().unwrap();
     }
 
     #[test]
