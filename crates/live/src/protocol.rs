@@ -191,6 +191,9 @@ pub(crate) enum ControlError {
     /// The session took longer than the server allows.
     #[error("took too long: {0}")]
     Overtime(String),
+    /// Nothing of the client's: this host cannot serve it further.
+    #[error("was let go: {0}")]
+    Own(String),
     /// What came does not bear the other end's seal.
     #[error("sent what is not sealed with the key: somebody changed it on the way")]
     Unsealed,
@@ -496,6 +499,13 @@ fn garbage(bytes: &[u8]) -> ControlError {
     ControlError::Garbage(String::from_utf8_lossy(shown).chars().filter(|c| !c.is_control()).collect())
 }
 
+/// Another host's words, fit for a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect()
+}
+
+/// The longest that is shown of another host's words (chosen: a few lines of a terminal).
+const MAX_SHOWN: usize = 500;
 /// Version of this protocol; both ends must speak the same.
 pub(crate) const VERSION: u32 = 8;
 /// The hello's filling, and so more than the longest answer to a hello.
@@ -551,7 +561,10 @@ mod tests {
     fn who_sends_without_end_holds_no_thread() {
         let (mut far, mut near) = pair::<Request>();
         near.set_line_limit(usize::MAX);
-        let sender = std::thread::spawn(move || far.write_all(&vec![b'{'; 8 << 20]).unwrap());
+        let sender = std::thread::spawn(move || {
+            far.write_all(&vec![b'{'; 8 << 20]).unwrap();
+            far
+        });
         let mut came = 0;
         while came < 8 << 20 {
             assert!(near.receive().unwrap().is_none());
@@ -559,7 +572,13 @@ mod tests {
             assert!(all - came < READ_AT_ONCE + (16 << 10), "{} B at once", all - came);
             came = all;
         }
-        sender.join().unwrap();
+        drop(sender.join().unwrap());
+    }
+
+    #[test]
+    fn what_is_shown_of_another_host_moves_no_cursor() {
+        assert_eq!(printable("a\u{1b}[2J\r\nb\u{9b}c"), "a[2Jbc");
+        assert_eq!(printable(&"x".repeat(1000)).len(), MAX_SHOWN);
     }
 
     #[test]
