@@ -287,8 +287,7 @@ impl Session<'_> {
         // If one flow failed, the control connection may still report what the others did.
         let patience_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
         // Who interrupted the run wants its report still; who interrupts the report does not.
-        let interrupt =
-            (!matches!(outcome, RunOutcome::Interrupted)).then_some(self.plan.interrupt);
+        let interrupt = (!matches!(outcome, RunOutcome::Interrupted)).then_some(self.plan.interrupt);
         let collected = self.collect(&mut far, host, (patience_s, interrupt));
         let (logs, after, totals) = match collected {
             Ok((logs, after, totals)) => (Some(logs), after, totals),
