@@ -309,8 +309,9 @@ impl<In: DeserializeOwned> Control<In> {
         self.unsent.len()
     }
 
-    /// The next whole line, if it has come; never blocks, and reads at most [`READ_AT_ONCE`] however fast more
-    /// comes. Nothing is read, and no line given, while more than [`UNSENT_LIMIT`] waits for the peer to read.
+    /// The next whole line, if it has come; never blocks, and reads at most [`READ_AT_ONCE`] however fast
+    /// more comes. Nothing is read, and no line given, while more than [`UNSENT_LIMIT`] waits for the peer
+    /// to read.
     ///
     /// # Errors
     /// [`ControlError`].

@@ -202,9 +202,8 @@ fn a_server_of_another_version_is_told_in_a_sentence() {
     assert!(what.contains(older), "{what}");
 }
 
-/// A server of one call without a key that lies: it greets with `welcome` or refuses with these words, has the
-/// run begin at `start_ns`, and
-/// `answer` gives what it says while a run is under way.
+/// A server of one call without a key that lies: it greets with `welcome` or refuses with these words, has
+/// the run begin at `start_ns`, and `answer` gives what it says while a run is under way.
 fn false_server(
     greeting: &'static str,
     start_ns: i64,
