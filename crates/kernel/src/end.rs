@@ -224,6 +224,10 @@ impl FlowEnd {
     }
 
     fn handle_datagram(&mut self, datagram: &Received<'_>) {
+        // No turn would take it out of the channel again, and the run ends anyhow.
+        if self.budget.is_spent() {
+            return;
+        }
         let wants_data = self.application.sink().is_some();
         if each!(&mut self.channel, channel => channel.handle_datagram(datagram, wants_data)) {
             self.advance(self.clock.now());
@@ -601,6 +605,23 @@ mod tests {
         // ... and the lateness of the thread, which counts if waiting segments were merged.
         let late = held(1, 500);
         assert!(late >= Duration::from_millis(300), "since the run began: {late}");
+    }
+
+    #[test]
+    fn an_end_whose_rows_are_spent_takes_nothing_in() {
+        let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: true });
+        let come = |seq: u64| {
+            let mut message = vec![0; 160];
+            crate::wire::write_header(&mut message, 7, seq);
+            let (from, to, stamp_ns, ecn) = (None, None, None, Ecn::Ce);
+            end.handle_datagram(&Received { from, to, stamp_ns, ecn, payload: &message });
+            let mut end = end.lock();
+            end.finish();
+            end.log.totals.marked
+        };
+        assert_eq!(come(0), Some(1));
+        end.lock().budget.take(u64::MAX);
+        assert_eq!(come(1), Some(1), "it is not even counted");
     }
 
     #[test]

@@ -181,8 +181,8 @@ impl EndLog {
         }
     }
 
-    /// The log in pieces of at most `CHUNK_ROWS` rows of a kind.
-    pub fn chunks(&self) -> impl Iterator<Item = Chunk> {
+    /// The log as it is now, in pieces of at most `CHUNK_ROWS` rows of a kind.
+    pub fn chunks(&self) -> impl Iterator<Item = Chunk> + use<> {
         let all = self.rows();
         let lengths = [all.sent.len(), all.arrivals.len(), all.reads.len(), all.wires.len()];
         let longest = lengths.into_iter().chain([all.drops.len(), all.samples.len()]).max().unwrap_or(0);

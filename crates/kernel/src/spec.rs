@@ -306,6 +306,22 @@ mod tests {
     }
 
     #[test]
+    fn a_congestion_control_is_a_name_and_nothing_for_a_terminal() {
+        let check = |cc: &str| {
+            let cc = cc.to_owned();
+            let tcp =
+                TransportSpec::Tcp { nodelay: true, cc, mss: None, send_buffer: None, receive_buffer: None };
+            flow(tcp, WorkloadConfig::G711).check()
+        };
+        for name in ["cubic", "bbr2", "a_kernel-s_own15"].map(|name| &name[..name.len().min(15)]) {
+            assert_eq!(check(name), Ok(()));
+        }
+        for name in ["", "cubic\n", "\u{1b}[2J", "sixteen_of_them_", "../x"] {
+            assert!(check(name).is_err_and(|why| name.is_empty() || !why.contains(name)), "{name:?}");
+        }
+    }
+
+    #[test]
     fn a_minute_of_voice_is_bounded_by_its_clock() {
         let udp = TransportSpec::Udp { receive_buffer: None, ecn: false };
         let voice = flow(udp, WorkloadConfig::G711);

@@ -191,6 +191,9 @@ pub(crate) enum ControlError {
     /// The session took longer than the server allows.
     #[error("took too long: {0}")]
     Overtime(String),
+    /// Nothing of the client's: this host cannot serve it further.
+    #[error("was let go: {0}")]
+    Own(String),
     /// What came does not bear the other end's seal.
     #[error("sent what is not sealed with the key: somebody changed it on the way")]
     Unsealed,
@@ -306,8 +309,9 @@ impl<In: DeserializeOwned> Control<In> {
         self.unsent.len()
     }
 
-    /// The next whole line, if it has come; never blocks. Nothing is read, and no line given, while more than
-    /// [`UNSENT_LIMIT`] waits for the peer to read.
+    /// The next whole line, if it has come; never blocks, and reads at most [`READ_AT_ONCE`] however fast
+    /// more comes. Nothing is read, and no line given, while more than [`UNSENT_LIMIT`] waits for the peer
+    /// to read.
     ///
     /// # Errors
     /// [`ControlError`].
@@ -320,10 +324,12 @@ impl<In: DeserializeOwned> Control<In> {
             return Ok(Some(message));
         }
         let mut buffer = [0; 16 * 1024];
-        loop {
+        let mut came = 0;
+        while came < READ_AT_ONCE {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(ControlError::Closed),
                 Ok(count) => {
+                    came += count;
                     self.heard_ns = monotonic();
                     self.take(&buffer[..count])?;
                     if let Some(message) = self.parse()? {
@@ -335,6 +341,8 @@ impl<In: DeserializeOwned> Control<In> {
                 Err(error) => return Err(reset_is_closed(error)),
             }
         }
+        // The socket still tells that it has more (poll(2), epoll(7)); others have their turn before.
+        Ok(None)
     }
 
     /// Waits at most `ms` for something to read (or for room to write what is queued), then as
@@ -492,6 +500,13 @@ fn garbage(bytes: &[u8]) -> ControlError {
     ControlError::Garbage(String::from_utf8_lossy(shown).chars().filter(|c| !c.is_control()).collect())
 }
 
+/// Another host's words, fit for a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect()
+}
+
+/// The longest that is shown of another host's words (chosen: a few lines of a terminal).
+const MAX_SHOWN: usize = 500;
 /// Version of this protocol; both ends must speak the same.
 pub(crate) const VERSION: u32 = 8;
 /// The hello's filling, and so more than the longest answer to a hello.
@@ -505,6 +520,9 @@ pub(crate) const ANSWER_LIMIT: usize = 1024 * 1024;
 /// Above this, nothing is read from a client until it has read its answers. One answer may come on top, at
 /// most a chunk of rows of half a megabyte: 1 MiB in all (chosen: two answers of the longest kind).
 pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
+/// What is read of a peer in one go at most, so that one that sends without end and without a line holds no
+/// thread (chosen: two lines of the longest kind from a client).
+const READ_AT_ONCE: usize = 512 * 1024;
 /// Either end takes the other for dead after this many seconds of silence; on a path with heavy loss the
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
@@ -538,6 +556,30 @@ mod tests {
                 assert_eq!(serde_json::to_vec(&read).unwrap(), line[..line.len() - 1]);
             }
         }
+    }
+
+    #[test]
+    fn who_sends_without_end_holds_no_thread() {
+        let (mut far, mut near) = pair::<Request>();
+        near.set_line_limit(usize::MAX);
+        let sender = std::thread::spawn(move || {
+            far.write_all(&vec![b'{'; 8 << 20]).unwrap();
+            far
+        });
+        let mut came = 0;
+        while came < 8 << 20 {
+            assert!(near.receive().unwrap().is_none());
+            let all = near.unread.bytes().len();
+            assert!(all - came < READ_AT_ONCE + (16 << 10), "{} B at once", all - came);
+            came = all;
+        }
+        drop(sender.join().unwrap());
+    }
+
+    #[test]
+    fn what_is_shown_of_another_host_moves_no_cursor() {
+        assert_eq!(printable("a\u{1b}[2J\r\nb\u{9b}c"), "a[2Jbc");
+        assert_eq!(printable(&"x".repeat(1000)).len(), MAX_SHOWN);
     }
 
     #[test]

@@ -85,13 +85,17 @@ impl Seal {
     /// were.
     ///
     /// # Errors
-    /// If a piece is not the one that the other end sealed next.
+    /// If a piece is not the one that the other end sealed next, or holds nothing: [`Seal::seal`] makes none
+    /// that does, and who sends such pieces alone would be read for ever.
     pub(crate) fn open(&mut self, sealed: &[u8], mut take: impl FnMut(&[u8])) -> Result<usize, snow::Error> {
         let mut rest = sealed;
         while let Some((&length, behind)) = rest.split_first_chunk::<2>()
             && let Some((piece, behind)) = behind.split_at_checked(u16::from_be_bytes(length).into())
         {
             let size = self.state.read_message(piece, &mut self.buffer)?;
+            if size == 0 {
+                return Err(snow::Error::Decrypt);
+            }
             take(&self.buffer[..size]);
             rest = behind;
         }
@@ -166,6 +170,15 @@ mod tests {
             waiting.drain(..count);
         }
         assert!(opened == plain && waiting.is_empty());
+    }
+
+    #[test]
+    fn a_piece_that_holds_nothing_is_not_opened() {
+        let (mut client, mut server) = pair();
+        let size = client.state.write_message(b"", &mut client.buffer).unwrap();
+        let sealed = [&(size as u16).to_be_bytes()[..], &client.buffer[..size]].concat();
+        assert_eq!(sealed.len(), 2 + AUTHENTICATION_SIZE);
+        assert!(server.open(&sealed, |_| {}).is_err());
     }
 
     #[test]

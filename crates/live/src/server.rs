@@ -26,6 +26,7 @@ use talkpath_kernel::threads::{Punctuality, try_real_time};
 use talkpath_kernel::wire::Secret;
 
 use crate::key::Key;
+use crate::protocol::printable;
 
 use bind::DatagramSocket;
 use origin::Seats;
@@ -70,8 +71,9 @@ pub struct Limits {
     pub prepare_s: u64,
     /// What every session has after its run for its report, seconds; large reports have more.
     pub report_s: u64,
-    /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep; each takes some
-    /// 40 B.
+    /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep. A message that
+    /// is sent or echoed takes some 90 B, the others up to 50 B. The default is up to 450 MB a session. An
+    /// echo has a row for each message before it, so that a single datagram may cost what is left of them.
     pub rows: u64,
     /// Bytes of memory for files that are on their way, of all sessions together: those over UDP, and all
     /// that are kept.
@@ -172,6 +174,15 @@ struct Joinable {
     index: u64,
 }
 
+/// Says stop when it goes, also if that is for a panic: a scope waits for its threads.
+struct StoresOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StoresOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Server {
     /// Opens the ports.
     ///
@@ -221,7 +232,10 @@ impl Server {
     /// As [`Server::run`], with a line for `log` when a session begins, ends or is refused.
     pub fn run_logged(&self, stop: &AtomicBool, log: &(dyn Fn(&str) + Sync)) {
         self.shared.stop.store(false, Ordering::Relaxed);
+        // What is logged may quote a guest.
+        let log: &(dyn Fn(&str) + Sync) = &|line| log(&printable(line));
         std::thread::scope(|scope| {
+            let _stops = StoresOnDrop(&self.shared.stop);
             for socket in &self.sockets {
                 scope.spawn(|| datagrams::serve(socket, &self.shared));
             }
@@ -230,7 +244,6 @@ impl Server {
             if let Err(error) = served {
                 log(&format!("the server ends: it cannot watch its connections: {error}"));
             }
-            self.shared.stop.store(true, Ordering::Relaxed);
         });
     }
 }

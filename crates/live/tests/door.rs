@@ -121,7 +121,7 @@ fn assert_gone_although_they_probe(clients: &mut [RawClient]) {
 /// A server that goes on about its progress must not hold a client for ever.
 #[test]
 fn a_server_that_never_stops_telling_its_progress_is_left() {
-    let server = false_server("welcome", |request, stream| {
+    let server = false_server("welcome", 0, |request, stream| {
         let progress = json!({ "progress": {
             "flows": [{ "is_done": false, "sent": 0, "received": 0 }], "received_ns": 0, "sent_ns": 0,
             "trouble": null,
@@ -136,17 +136,79 @@ fn a_server_that_never_stops_telling_its_progress_is_left() {
 }
 
 #[test]
+fn a_server_that_always_received_more_is_left_after_the_drain() {
+    static RECEIVED: AtomicU32 = AtomicU32::new(0);
+    let server = false_server("welcome", 0, |request, stream| {
+        if request == "stop" {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+        let received = RECEIVED.fetch_add(10, Ordering::Relaxed) + 10;
+        json!({ "progress": {
+            "flows": [{ "is_done": false, "sent": 0, "received": received }], "received_ns": 0, "sent_ns": 0,
+            "trouble": null,
+        } })
+    });
+    let begun = Instant::now();
+    assert!(matches!(run(server, &one_call()), Err(ArenaError::FarEnd { .. })));
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_server_that_would_begin_in_an_hour_is_left() {
+    let server = false_server("welcome", 3_600_000_000_000, |_, _| json!({}));
+    let Err(ArenaError::FarEnd { what, .. }) = run(server, &one_call()) else { panic!("it cannot end well") };
+    assert!(what.contains("later than any server"), "{what}");
+}
+
+#[test]
+fn a_report_without_end_is_left_when_the_user_says_so() {
+    let server = false_server("welcome", 0, |request, stream| match request {
+        "stop" => json!({ "stopped": { "lateness_ns": null, "drops": {
+            "by_sockets": null, "checksum_errors": null, "room_errors": null,
+        } } }),
+        "report" => {
+            let rows = json!({ "rows": {
+                "sent": [], "arrivals": [], "reads": [], "wires": [], "drops": [], "samples": [], "totals": null,
+            } });
+            while writeln!(stream, "{rows}").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            json!({})
+        }
+        _ => json!({ "progress": {
+            "flows": [{ "is_done": true, "sent": 0, "received": 5 }], "received_ns": 0, "sent_ns": 0,
+            "trouble": null,
+        } }),
+    });
+    let interrupt = AtomicBool::new(false);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(6));
+            interrupt.store(true, Ordering::Relaxed);
+        });
+        let result = run_with(server, &one_call(), None, &interrupt);
+        assert!(matches!(result, Err(ArenaError::Interrupted { .. })), "{result:?}");
+    });
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn a_server_of_another_version_is_told_in_a_sentence() {
     let older =
         "it speaks version 7 of the protocol, this client version 8; use the same talkpath at both ends";
-    let server = false_server(older, |_, _| json!({}));
+    let server = false_server(older, 0, |_, _| json!({}));
     let Err(ArenaError::FarEnd { what, .. }) = run(server, &one_call()) else { panic!("it is too old") };
     assert!(what.contains(older), "{what}");
 }
 
-/// A server of one call without a key that lies: it greets with `welcome` or refuses with these words, and
-/// `answer` gives what it says while a run is under way.
-fn false_server(greeting: &'static str, answer: fn(&str, &mut TcpStream) -> Value) -> SocketAddr {
+/// A server of one call without a key that lies: it greets with `welcome` or refuses with these words, has
+/// the run begin at `start_ns`, and `answer` gives what it says while a run is under way.
+fn false_server(
+    greeting: &'static str,
+    start_ns: i64,
+    answer: fn(&str, &mut TcpStream) -> Value,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let datagrams = UdpSocket::bind(address).unwrap();
@@ -172,7 +234,7 @@ fn false_server(greeting: &'static str, answer: fn(&str, &mut TcpStream) -> Valu
                 "probe" => json!({ "probe": {
                     "number": request["probe"]["number"], "received_ns": 0, "sent_ns": 0,
                 } }),
-                "go" => json!({ "going": { "start_ns": 0 } }),
+                "go" => json!({ "going": { "start_ns": start_ns } }),
                 "bye" => break,
                 kind => answer(kind, &mut stream),
             };

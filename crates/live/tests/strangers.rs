@@ -1,15 +1,15 @@
 //! Strangers at the server's door: they get nothing, or less than they sent, and hold no place.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::support::flood::flood;
 use crate::support::quiet::undisturbed;
 use crate::support::raw::version_of;
 use crate::support::{Serving, run, scenario, voice};
-use talkpath_live::Limits;
+use talkpath_live::{Limits, LiveArena, LiveOptions};
 use talkpath_transport::dccp::codec::{Carrier, Ports, encode};
 use talkpath_transport::dccp::{DccpPacket, PacketKind, Seq, ServiceCode};
 use talkpath_units::Seed;
@@ -61,6 +61,21 @@ fn hello(version: u32, filling: usize) -> String {
     )
 }
 
+/// The hello of our client that holds `key`.
+fn hello_with(key: &[u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let key = talkpath_live::Key::new(key).unwrap();
+    let client = std::thread::spawn(move || {
+        let options = LiveOptions { key: Some(key), ..LiveOptions::default() };
+        LiveArena::connect(&address, options).map(drop)
+    });
+    let mut hello = String::new();
+    BufReader::new(listener.accept().unwrap().0).read_line(&mut hello).unwrap();
+    assert!(client.join().unwrap().is_err(), "nobody answered");
+    hello
+}
+
 #[test]
 fn garbage_over_tcp_is_answered_by_silence() {
     undisturbed(|| {
@@ -93,10 +108,24 @@ fn no_answer_is_longer_than_the_hello() {
         let open = Serving::loopback();
         let key = talkpath_live::Key::new(b"0123456789abcdef0123456789abcdef").unwrap();
         let locked = Serving::at("127.0.0.1:0", Some(key), Limits::default());
-        for (server, version) in [(&open, 1), (&locked, 1), (&open, 2), (&locked, 4_294_967_295)] {
-            let hello = hello(version, 512);
+        let right = version_of(open.address);
+        let empty = hello(right, 512).replace(&"0".repeat(32), "");
+        let wrong = hello(right, 512).replace(&"0".repeat(32), &"0".repeat(96));
+        for (server, hello, what) in [
+            (&open, hello(1, 512), "use the same talkpath"),
+            (&locked, hello(1, 512), "use the same talkpath"),
+            (&open, hello(2, 512), "use the same talkpath"),
+            (&locked, hello(4_294_967_295, 512), "use the same talkpath"),
+            (&open, hello(right, 512), "welcome"),
+            (&locked, empty, "asks for a key"),
+            (&locked, wrong, "not this server's"),
+            (&locked, hello_with(b"0123456789abcdef0123456789abcdeX"), "not this server's"),
+            (&locked, hello_with(b"0123456789abcdef0123456789abcdef"), "\"answer\":\""),
+        ] {
             let (got, _) = answer(server.address, hello.as_bytes(), 300);
-            assert!(!got.is_empty() && got.len() <= hello.len(), "{}", String::from_utf8_lossy(&got));
+            let said = String::from_utf8_lossy(&got);
+            assert!(said.contains(what), "{what}: {said}");
+            assert!(got.len() <= hello.len(), "{} B for {} B: {said}", got.len(), hello.len());
         }
     });
 }

@@ -210,7 +210,8 @@ impl HostChannel for DccpChannel {
         let mut packet = decoded.packet;
         if !decoded.data.is_empty() {
             packet.message = self.incoming.number_in(&self.spec, decoded.data).unwrap_or(UNKNOWN);
-            if wants_data {
+            // What is no message of this flow is not read either.
+            if wants_data && packet.message != UNKNOWN {
                 self.unread.push_back((packet.message, decoded.data.to_vec()));
             }
         }

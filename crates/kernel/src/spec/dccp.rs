@@ -138,6 +138,7 @@ impl DccpSpec {
     /// What is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_positive = |value: Option<u64>| value != Some(0);
+        let is_buffer = |size: u64| (1..=MAX_BUFFER).contains(&size);
         let values = [
             (matches!(self.ccid, 2..=4), "a CCID of 2, 3 or 4"),
             (is_positive(self.initial_window), "an initial_window of at least 1 packet"),
@@ -148,6 +149,10 @@ impl DccpSpec {
                 self.segment_size.is_none_or(|size| (1..=65_535).contains(&size)),
                 "a segment_size that fits IP",
             ),
+            (
+                is_buffer(self.socket_buffer) && self.receive_buffer.is_none_or(is_buffer),
+                "a socket_buffer of at least 1 B and at most 1 GiB",
+            ),
             (self.checksum_coverage < 16, "a checksum coverage of four bits"),
             (self.largest_message() > 0 && self.mtu <= 65_535, "an MTU that a message fits in"),
         ];
@@ -157,6 +162,10 @@ impl DccpSpec {
         }
     }
 }
+
+/// The largest buffer that one end has the other keep (chosen: what a file may have, which is the largest
+/// thing that a session holds).
+const MAX_BUFFER: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
@@ -193,13 +202,15 @@ mod tests {
     #[test]
     fn values_that_no_scenario_can_have_are_refused() {
         let good = DccpSpec::new(&DccpConfig::new(CcidKind::Ccid3), None, Bytes::new(1500));
-        let spoilt: [fn(&mut DccpSpec); 6] = [
+        let spoilt: [fn(&mut DccpSpec); 8] = [
             |spec| spec.ccid = 5,
             |spec| spec.segment_size = Some(0),
             |spec| spec.send_queue = Some(0),
             |spec| spec.mtu = 60,
             |spec| spec.mtu = u64::MAX,
             |spec| spec.checksum_coverage = 16,
+            |spec| spec.socket_buffer = 0,
+            |spec| spec.receive_buffer = Some(u64::MAX),
         ];
         for spoil in spoilt {
             let mut spec = good.clone();

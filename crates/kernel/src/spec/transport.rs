@@ -127,7 +127,11 @@ impl TransportSpec {
     /// What is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
-            Self::Udp { .. } | Self::Tcp { .. } => Ok(()),
+            Self::Udp { .. } => Ok(()),
+            Self::Tcp { cc, .. } if is_congestion_control(cc) => Ok(()),
+            Self::Tcp { .. } => Err(format!(
+                "the name of a congestion control has 1 to {MAX_CC_NAME} of the characters a-z, 0-9, _ and -"
+            )),
             Self::Dccp(spec) => spec.check(),
         }
     }
@@ -187,3 +191,12 @@ const fn kernel_cc(config: &TcpConfig) -> &'static str {
 
 /// The largest message of a stream flow (chosen: far above what any codec or record writes at once).
 const MAX_STREAM_MESSAGE: u64 = 1 << 20;
+
+/// Whether the kernel may have a congestion control of this name. It is quoted on the far host's terminal.
+fn is_congestion_control(name: &str) -> bool {
+    let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    (1..=MAX_CC_NAME).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+/// TCP_CA_NAME_MAX (include/net/tcp.h) is 16 with the NUL at the end.
+const MAX_CC_NAME: usize = 15;

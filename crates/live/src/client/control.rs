@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkpath_arena::offset::Probe;
 use talkpath_kernel::clock::{HostClock, monotonic};
@@ -15,7 +17,7 @@ use talkpath_scenario::Flow;
 use crate::key::Key;
 use crate::protocol::{
     ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S,
-    VERSION, hello,
+    VERSION, hello, printable,
 };
 use crate::seal::Opening;
 
@@ -48,6 +50,26 @@ pub(super) type Beginning = Result<(Vec<Admission>, Vec<String>), String>;
 pub(super) struct ServerTotals {
     pub(super) lateness_ns: Option<[u64; 3]>,
     pub(super) drops: Option<UdpDrops>,
+}
+
+/// What bounds the report of a session's flows, all together.
+pub(super) struct Report<'a> {
+    rows: u64,
+    budget: Arc<RowBudget>,
+    /// CLOCK_MONOTONIC.
+    begun_ns: i64,
+    interrupt: Option<&'a AtomicBool>,
+}
+
+impl<'a> Report<'a> {
+    /// One of up to `rows` that begins now; `interrupt` ends it.
+    pub(super) fn begin(rows: u64, interrupt: Option<&'a AtomicBool>) -> Self {
+        Self { rows, budget: RowBudget::new(rows), begun_ns: monotonic(), interrupt }
+    }
+}
+
+fn seconds_since(begun_ns: i64) -> u64 {
+    u64::try_from(monotonic() - begun_ns).unwrap_or(0) / 1_000_000_000
 }
 
 impl ServerControl {
@@ -87,6 +109,7 @@ impl ServerControl {
     pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<Beginning, String> {
         match self.exchange(&Request::Session(session.clone())).map_err(|error| self.lost(&error))? {
             Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
+                let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| printable(warning)).collect();
                 Ok(Ok((flows, warnings)))
             }
             Answer::Refused { why, flow } => {
@@ -182,14 +205,16 @@ impl ServerControl {
         }
     }
 
-    /// Ends the run there. Waits for `patience_s` if nothing at all comes.
+    /// Ends the run there. Waits for `patience_s`, whatever else comes meanwhile.
     ///
     /// # Errors
     /// In one line for a person.
     pub(super) fn stop(&mut self, patience_s: u64) -> Result<ServerTotals, String> {
         self.control.send(&Request::Stop).map_err(|error| self.lost(&error))?;
+        let begun = monotonic();
         loop {
-            match self.control.expect(patience_s).map_err(|error| self.lost(&error))? {
+            let left_s = patience_s.saturating_sub(seconds_since(begun));
+            match self.control.expect(left_s).map_err(|error| self.lost(&error))? {
                 Answer::Stopped { lateness_ns, drops } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops) });
                 }
@@ -200,29 +225,45 @@ impl ServerControl {
         }
     }
 
-    /// The server's log of flow `index`.
+    /// The server's log of flow `index`; `report` is that of all flows.
     ///
     /// # Errors
     /// In one line for a person.
-    pub(super) fn report(&mut self, index: usize, budget: &RowBudget) -> Result<Chunk, String> {
+    pub(super) fn report(&mut self, index: usize, report: &Report<'_>) -> Result<Chunk, String> {
         let flow = u32::try_from(index).unwrap_or(u32::MAX);
         self.control.send(&Request::Report { flow }).map_err(|error| self.lost(&error))?;
         let mut log = Chunk::default();
-        let begun = monotonic();
         loop {
-            let seconds = (monotonic() - begun) as u64 / 1_000_000_000;
-            if seconds > REPORT_S + log.row_count() / ROWS_PER_S {
-                return Err(format!("{} gave {} rows in {seconds} s", self.name, log.row_count()));
-            }
-            match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
+            match self.next_of(report)? {
                 Answer::Rows(chunk) => {
-                    if !budget.take(chunk.row_count()) {
+                    if !report.budget.take(chunk.row_count()) {
                         return Err(format!("{} reports more than it can have seen", self.name));
                     }
                     log.extend(*chunk);
                 }
                 Answer::End => return Ok(log),
                 other => return Err(self.unexpected(other)),
+            }
+        }
+    }
+
+    /// The next answer of a `report`, unless its time is up or the user wants no more of it.
+    fn next_of(&mut self, report: &Report<'_>) -> Result<Answer, String> {
+        let begun = monotonic();
+        loop {
+            let rows = report.rows.saturating_sub(report.budget.left());
+            let seconds = seconds_since(report.begun_ns);
+            if seconds > REPORT_S + rows / ROWS_PER_S {
+                return Err(format!("{} gave {rows} rows in {seconds} s", self.name));
+            }
+            if report.interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
+                return Err(format!("{}'s report was interrupted", self.name));
+            }
+            if let Some(answer) = self.control.receive_within(100).map_err(|error| self.lost(&error))? {
+                return Ok(answer);
+            }
+            if seconds_since(begun) >= SILENCE_S {
+                return Err(self.lost(&ControlError::Silent(SILENCE_S)));
             }
         }
     }
@@ -273,6 +314,7 @@ impl ServerControl {
             }
             ControlError::Unread(_)
             | ControlError::Overtime(_)
+            | ControlError::Own(_)
             | ControlError::Unsealed
             | ControlError::Io(_) => {
                 format!("{name}: {error}")
@@ -297,15 +339,12 @@ impl ServerControl {
     }
 }
 
-/// A far end's words, fit for a terminal.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(500).collect()
-}
-
+/// The most of a server's warnings that are passed on (chosen: ours has one).
+const MAX_WARNINGS: usize = 20;
 /// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission
 /// among them.
 const ANSWER_S: u64 = 4;
-/// What a flow's report may take besides the time for its rows (chosen: as a server gives).
+/// What a report may take besides the time for its rows (chosen: as a server gives).
 const REPORT_S: u64 = 60;
 /// A silence during a run is listed if it is longer (chosen: six progress messages; two losses in a row of
 /// the control connection's segments are 0.6 s).

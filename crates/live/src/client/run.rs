@@ -25,7 +25,7 @@ use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Duration, Instant};
 
-use super::control::{ServerControl, ServerTotals};
+use super::control::{Report, ServerControl, ServerTotals};
 use super::far_end;
 use crate::protocol::{OUTAGE_S, SILENCE_S};
 pub(crate) use sockets::enlarge_receive_buffer;
@@ -74,7 +74,7 @@ pub(super) fn run(
 ) -> Result<RunRecord, ArenaError> {
     let (admissions, far_warnings) =
         far.begin(spec, &scenario.flows).map_err(far_end)?.map_err(ArenaError::Unsupported)?;
-    warnings.extend(far_warnings.into_iter().take(20));
+    warnings.extend(far_warnings);
     let host = HostClock::anchor();
     let before = far.probe(host).map_err(far_end)?;
     let offset = Offset::new(&before, &[], &[])
@@ -101,7 +101,11 @@ pub(super) fn run(
     session.register(&far)?;
     session.stamp_transmissions();
     let start = host.now_ns() + lead_ns(&before);
-    let far_start = far.go(start + offset.at_start()).map_err(far_end)?;
+    let asked = start.saturating_add(offset.at_start());
+    let far_start = far.go(asked).map_err(far_end)?;
+    if far_start.saturating_sub(asked) > latest_start_ns(&before) {
+        return Err(far_end(format!("{} would begin the run later than any server does", far.name())));
+    }
     // The server may have begun later than asked; our clock then begins with it.
     let start = start.max(offset.to_ours(far_start));
     let clock = host.run_from(start);
@@ -182,6 +186,8 @@ impl Session<'_> {
         let stop = self.spec.stop();
         let drain = Duration::from_nanos(self.spec.drain_ns);
         let mut theirs = vec![EndProgress::default(); self.ends.len()];
+        let end = stop.saturating_add(drain.saturating_mul(LONGEST_DRAIN)).saturating_add(DRAIN_GRACE);
+        let mut most_received = vec![0; self.ends.len()];
         let mut last_delivery = stop;
         let mut next_ask = Instant::ZERO;
         let mut next_registration = Instant::ZERO.saturating_add(KEEP_OPEN);
@@ -205,11 +211,10 @@ impl Session<'_> {
                 Ok(Some(heard)) if heard.flows.len() == theirs.len() => {
                     watched.probes.extend(heard.probe);
                     watched.silences.extend(heard.silence_ns.map(|ns| silence(clock.now(), ns)));
-                    let progress = heard.flows;
-                    if progress.iter().zip(&theirs).any(|(new, old)| new.received > old.received) {
+                    theirs = heard.flows;
+                    if self.has_received_more(&theirs, &mut most_received) {
                         last_delivery = last_delivery.max(clock.now());
                     }
-                    theirs = progress;
                 }
                 Ok(Some(_)) => return RunOutcome::Gone(format!("{} broke the protocol", far.name())),
                 Ok(None) => {}
@@ -236,10 +241,24 @@ impl Session<'_> {
                     "this host's limit of rows is reached; make the run shorter".to_owned(),
                 );
             }
+            if clock.now() > end {
+                return RunOutcome::Gone(format!("{} did not come to an end with its run", far.name()));
+            }
             if is_drained || clock.now() > last_delivery.saturating_add(drain) {
                 return RunOutcome::Drained;
             }
         }
+    }
+
+    /// Whether the far end says that it received more than ever, of what was sent from here.
+    fn has_received_more(&self, theirs: &[EndProgress], most: &mut [u64]) -> bool {
+        let mut has_more = false;
+        for ((end, theirs), most) in self.ends.iter().zip(theirs).zip(most) {
+            let received = theirs.received.min(end.lock().progress().sent);
+            has_more |= received > *most;
+            *most = received.max(*most);
+        }
+        has_more
     }
 
     /// The words for a run whose flows all failed before they opened.
@@ -267,7 +286,9 @@ impl Session<'_> {
         };
         // If one flow failed, the control connection may still report what the others did.
         let patience_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
-        let collected = self.collect(&mut far, host, patience_s);
+        // Who interrupted the run wants its report still; who interrupts the report does not.
+        let interrupt = (!matches!(outcome, RunOutcome::Interrupted)).then_some(self.plan.interrupt);
+        let collected = self.collect(&mut far, host, (patience_s, interrupt));
         let (logs, after, totals) = match collected {
             Ok((logs, after, totals)) => (Some(logs), after, totals),
             Err(why) => {
@@ -285,15 +306,17 @@ impl Session<'_> {
         } else {
             RunEnd::Cut
         };
+        let is_interrupted = matches!(outcome, RunOutcome::Interrupted)
+            || logs.is_none() && self.plan.interrupt.load(Ordering::Relaxed);
         let logs = logs.map(|logs| self.far_logs(&logs, offset, (start, far_start)));
         let mut record = self.record(logs.as_deref(), offset, end);
         record.warnings.extend(silences.into_iter().map(silence_warning));
         self.judge(&mut record, disturbance, &totals, logs.as_deref());
         let partial = |record| Some(Box::new(record));
-        match (gone, outcome) {
-            (_, RunOutcome::Interrupted) => Err(ArenaError::Interrupted { partial: partial(record) }),
-            (Some(what), _) => Err(ArenaError::FarEnd { what, partial: partial(record) }),
-            (None, _) => Ok(record),
+        match (gone, is_interrupted) {
+            (_, true) => Err(ArenaError::Interrupted { partial: partial(record) }),
+            (Some(what), false) => Err(ArenaError::FarEnd { what, partial: partial(record) }),
+            (None, false) => Ok(record),
         }
     }
 
@@ -301,11 +324,11 @@ impl Session<'_> {
         &self,
         far: &mut ServerControl,
         host: HostClock,
-        patience_s: u64,
+        (patience_s, interrupt): (u64, Option<&AtomicBool>),
     ) -> Result<(Vec<Chunk>, Vec<Probe>, ServerTotals), String> {
         let totals = far.stop(patience_s)?;
-        let budget = RowBudget::new(CLIENT_ROWS);
-        let logs = (0..self.ends.len()).map(|index| far.report(index, &budget)).collect::<Result<_, _>>()?;
+        let report = Report::begin(CLIENT_ROWS, interrupt);
+        let logs = (0..self.ends.len()).map(|index| far.report(index, &report)).collect::<Result<_, _>>()?;
         let after = far.probe(host)?;
         Ok((logs, after, totals))
     }
@@ -343,10 +366,22 @@ fn lead_ns(probes: &[Probe]) -> i64 {
     LEAD_NS + slowest.min(MAX_ROUND_TRIP_NS)
 }
 
+/// The most that a server begins later than it was asked to.
+fn latest_start_ns(probes: &[Probe]) -> i64 {
+    let slowest = probes.iter().map(Probe::round_trip).max().unwrap_or(0);
+    LATEST_START_NS.saturating_add(slowest)
+}
+
 /// For the threads, and for what the word takes longer than the probes did (chosen).
 const LEAD_NS: i64 = 100_000_000;
 /// A server begins at most 5 s after it hears the word.
 const MAX_ROUND_TRIP_NS: i64 = 4_000_000_000;
+/// The same, plus the longest round trip, is what a client believes: the word itself may come late.
+const LATEST_START_NS: i64 = 5_000_000_000;
+/// However slowly the far end tells of more: a run drains for at most so many times `drain` ...
+const LONGEST_DRAIN: u64 = 10;
+/// ... and a minute (chosen: as long as an outage may last).
+const DRAIN_GRACE: Duration = Duration::from_secs(OUTAGE_S);
 /// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty
 /// seconds.
 const KEEP_OPEN: Duration = Duration::from_secs(15);

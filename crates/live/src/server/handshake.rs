@@ -13,8 +13,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -101,8 +101,11 @@ pub(super) fn serve_strangers<'scope, 'env>(
                 continue;
             }
             match door.hear(number, shared) {
-                Next::Begin(Stranger { control, from, .. }, spec) => {
-                    scope.spawn(move || session::serve(control, from, spec, sockets, shared, log));
+                Next::Begin(stranger, spec) => {
+                    begin(scope, (stranger, spec), move |control, from, spec| {
+                        session::serve(control, from, spec, sockets, shared, log);
+                    })
+                    .unwrap_or_else(|why| log(&why));
                 }
                 Next::Join(stranger, secret) => {
                     shared.join_stream(stranger.control.into_stream(), &secret);
@@ -119,6 +122,33 @@ pub(super) fn serve_strangers<'scope, 'env>(
         }
     }
     Ok(())
+}
+
+/// Gives the session that a guest described a thread of its own, which does `serve`.
+///
+/// # Errors
+/// In a line for the log, if the system gives no thread. The guest is told that the server is busy.
+fn begin<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    (stranger, spec): (Stranger, SessionSpec),
+    serve: impl FnOnce(Control<Request>, SocketAddr, SessionSpec) + Send + 'scope,
+) -> Result<(), String> {
+    let from = stranger.from;
+    // A thread that does not begin must not take the guest along.
+    let guest = Arc::new(Mutex::new(Some((stranger.control, spec))));
+    let taken = Arc::clone(&guest);
+    let take = |guest: &Mutex<Option<_>>| guest.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
+        if let Some((control, spec)) = take(&taken) {
+            serve(control, from, spec);
+        }
+    });
+    let Err(error) = thread else { return Ok(()) };
+    if let Some((mut control, _)) = take(&guest) {
+        let why = "this host gives it no thread for one more session; try again later".to_owned();
+        let _ = control.send(&Answer::Busy { why });
+    }
+    Err(format!("{from}: refused: this host gives no thread: {error}"))
 }
 
 impl Door {
@@ -257,6 +287,7 @@ fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
                 | ControlError::Silent(_)
                 | ControlError::Unread(_)
                 | ControlError::Overtime(_)
+                | ControlError::Own(_)
                 | ControlError::Unsealed
                 | ControlError::Io(_),
             ) => return Next::Gone,
@@ -326,7 +357,7 @@ const SWEEP_NS: i64 = 20_000_000;
 /// The most that are accepted before those are heard who were (chosen).
 const ACCEPTED_AT_ONCE: usize = 64;
 /// The places of those who were let in, whose descriptions of a session take up to [`REQUEST_LIMIT`]: 64 MiB
-/// in all (chosen).
+/// in all, and with a key some 120 MiB, because what is sealed waits beside what was opened (chosen).
 const WELCOMED: usize = 256;
 /// No server has as many; numbers above are listeners'.
 const MAX_LISTENERS: usize = 1 << 16;

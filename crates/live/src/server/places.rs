@@ -25,8 +25,8 @@ impl<T> Places<T> {
         Self { capacity: capacity.max(1), waiting: BTreeMap::new(), of: BTreeMap::new() }
     }
 
-    /// Gives `item` of `origin` a place under `number`; gives back who lost one for that, which is another: who
-    /// comes is heard at least once.
+    /// Gives `item` of `origin` a place under `number`; gives back who lost one for that, which is
+    /// another: who comes is heard at least once.
     pub(super) fn insert(&mut self, number: u64, origin: Origin, item: T) -> Option<T> {
         self.waiting.insert(number, (origin, item));
         self.of.entry(origin).or_default().push(number);

@@ -27,7 +27,7 @@ use talkpath_units::{Duration, Histogram};
 
 use super::bind::DatagramSocket;
 use super::origin::Origin;
-use super::{Joinable, Limits, Shared};
+use super::{Joinable, Limits, Shared, StoresOnDrop};
 use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
@@ -59,7 +59,7 @@ pub(super) fn serve(
                 Err(error) => return log(&format!("{from}: no session: the client {error}")),
             };
             let outcome = session.serve(&mut control, shared, log);
-            if let Err(ControlError::Overtime(why)) = &outcome {
+            if let Err(ControlError::Overtime(why) | ControlError::Own(why)) = &outcome {
                 let _ = control.send(&Answer::Refused { why: why.clone(), flow: None });
             }
             log(&format!("{from}: {}", session.summary(outcome.err().as_ref())));
@@ -223,14 +223,18 @@ impl<'a> Session<'a> {
         (shared, sockets): (&'a Arc<Shared>, &'a [Arc<DatagramSocket>]),
         warnings: &[String],
     ) -> Result<Self, ControlError> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from);
-        if let Err(error) = &epoll
-            && descriptors::are_exhausted(error)
-        {
-            control
-                .send(&Answer::Busy { why: "it has no file descriptor left; try again later".to_owned() })?;
-        }
-        let epoll = epoll?;
+        let epoll = match epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from) {
+            Ok(epoll) => epoll,
+            Err(error) => {
+                let why = if descriptors::are_exhausted(&error) {
+                    "it has no file descriptor left; try again later".to_owned()
+                } else {
+                    format!("it cannot watch the flows: {error}")
+                };
+                control.send(&Answer::Busy { why })?;
+                return Err(ControlError::Own(error.to_string()));
+            }
+        };
         let host = HostClock::anchor();
         let mut session = Self {
             shared,
@@ -333,15 +337,19 @@ impl<'a> Session<'a> {
         let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
         control.set_patience(OUTAGE_S);
         let outcome = std::thread::scope(|scope| {
+            // However this ends, the threads end with it.
+            let _stops = StoresOnDrop(&stop);
+            let no_thread = |error| ControlError::Own(format!("this host gives it no thread: {error}"));
+            let thread = || std::thread::Builder::new();
             if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.channel_kind().runs_here()) {
-                scope.spawn(|| pace_as(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop));
+                let pacer = || pace_as(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop);
+                thread().spawn_scoped(scope, pacer).map_err(no_thread)?;
             }
             if self.spec.flows.iter().any(|flow| !flow.transport.channel_kind().is_udp()) {
-                scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop));
+                let connections = || serve_connections(&self.epoll, &self.ends, clock, interval, &stop);
+                thread().spawn_scoped(scope, connections).map_err(no_thread)?;
             }
-            let outcome = self.answer(control, shared, clock);
-            stop.store(true, Ordering::Relaxed);
-            outcome
+            self.answer(control, shared, clock)
         });
         control.set_patience(SILENCE_S);
         // Nothing that still arrives belongs to the run.
@@ -433,8 +441,9 @@ impl<'a> Session<'a> {
                 Some(Request::Report { flow }) => {
                     let end = usize::try_from(flow).ok().and_then(|index| self.ends.get(index));
                     if let Some(end) = end {
-                        let end = end.lock();
-                        for chunk in end.log.chunks() {
+                        // Others may want the end while this client takes its time.
+                        let chunks = end.lock().log.chunks();
+                        for chunk in chunks {
                             control.send(&Answer::Rows(Box::new(chunk)))?;
                             drain(control, shared, &deadline)?;
                         }
