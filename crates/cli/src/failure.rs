@@ -64,8 +64,8 @@ impl Failure {
         }
     }
 
-    /// Which goes first where several apply, 0 before all, as docs/reference/interface.md ranks them: what cut
-    /// the work short, a threshold, the rest, and a reader that has gone last.
+    /// Which goes first where several apply, 0 before all, as docs/reference/interface.md ranks them: what
+    /// cut the work short, a threshold, the rest, and a reader that has gone last.
     const fn rank(&self) -> u8 {
         match self {
             Self::Interrupted(_)

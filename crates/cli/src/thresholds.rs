@@ -153,7 +153,7 @@ fn judge_one(threshold: &Threshold, plan: &Plan, summary: &Summary) -> Judgement
             |(member, values): (Option<String>, Vec<Looked>)| Found::of(member, label, &values, bound);
         cells.push(figures.into_iter().map(found).collect());
     }
-    // What would stand below `null` may be a figure or not: one cell that could tell, and knows none, decides.
+    // What would stand below `null` may be a figure or not: a cell that can tell, and knows none, decides.
     let is_none = seen.contains(&Looked::Unknown)
         && seen.iter().all(|value| matches!(value, Looked::Unknown | Looked::Below));
     let unknown = is_none.then(|| no_such_figure(threshold, &all));

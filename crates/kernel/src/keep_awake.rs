@@ -92,7 +92,7 @@ impl Drop for KeepAwake {
 }
 
 /// The quota of processor time, as it stands in `cpu.max`, of the cgroup that `own`, the text of
-/// /proc/self/cgroup, names below `root`, or of one around it. The root itself has a file only in a container.
+/// /proc/self/cgroup, names below `root`, or of one around it. The root has a file only in a container.
 fn quota(root: &Path, own: &str) -> Option<String> {
     let group = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let folder = root.join(group);

@@ -57,8 +57,8 @@ fn leg(trips: &[Trip], arrivals: &[u64]) -> LegSummary {
 fn bursts(trips: &[Trip]) -> LossBursts {
     let mut all = LossBursts::default();
     let (mut in_bursts, mut lost_in_bursts, mut time) = (0, 0, Duration::ZERO);
-    // The burst that may go on: messages until its last loss, losses, when its first loss was due, and which of
-    // the trips its last loss is.
+    // The burst that may go on: messages until its last loss, losses, when its first loss was due, and which
+    // of the trips its last loss is.
     let mut open: Option<(u64, u64, Instant, usize)> = None;
     let (mut messages, mut lost, mut since_loss) = (0, 0, 0);
     let mut close = |open: Option<(u64, u64, Instant, usize)>| {
