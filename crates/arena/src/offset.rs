@@ -129,17 +129,26 @@ impl Offset {
         let channel = &self.channel;
         let doubt = self.doubt();
         let (bound_ms, change_ms) = (ms(channel.bound()), ms(channel.change));
+        let explained = match self.at_start().abs() <= channel.bound() {
+            true => {
+                format!("which the path alone explains: half its smallest round trip is {bound_ms:.3} ms")
+            }
+            false => format!(
+                "which the path, and what may have changed during the run, explain: together {:.3} ms",
+                ms(self.known())
+            ),
+        };
         let why = match (&doubt, self.is_synchronised) {
             (Some(doubt), _) => doubt.clone(),
             (None, true) => format!(
                 "the user vouches that the clocks are synchronised (--clocks-synchronised), so stamps are compared as they \
-                 are; the probes show {:.3} ms between them, which the path alone explains: half its smallest round trip is \
-                 {bound_ms:.3} ms",
+                 are; the probes show {:.3} ms between them, {explained}",
                 ms(self.at_start())
             ),
             (None, false) => format!(
                 "the offset is known to {bound_ms:.3} ms, half the smallest round trip: within that, an asymmetry of the path \
-                 cannot be known. What changed during the run is known to {change_ms:.3} ms"
+                 cannot be known. A change that lasted two looks at the clock ({LOOKS_S} s) is known to {change_ms:.3} ms, if the \
+                 path's shortest way was met each way"
             ),
         };
         ClockRecord {
@@ -151,6 +160,11 @@ impl Offset {
             trusted: doubt.is_none(),
             why,
         }
+    }
+
+    /// What the path may hide of the offset at any time of the run: the bound and the change.
+    fn known(&self) -> i64 {
+        self.channel.bound().saturating_add(self.channel.change)
     }
 
     /// Why the clocks cannot be trusted, if they cannot.
@@ -173,7 +187,7 @@ impl Offset {
                 ms(channel.chord.furthest_off)
             ));
         }
-        let known = channel.bound().saturating_add(channel.change);
+        let known = self.known();
         if self.is_synchronised {
             return (self.at_start().abs() > known).then(|| {
                 format!(
@@ -239,6 +253,9 @@ const FURTHEST_NS: i64 = i64::MAX / 4;
 const SKEW_LIMIT_PPM: i64 = 500;
 /// Beyond this a one-way figure says little about a call (chosen; see docs/models/live.md).
 const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
+/// How long two looks at a live far end's clock are apart: it answers about the run's progress twice a second
+/// (docs/models/live.md).
+const LOOKS_S: f64 = 0.5;
 /// How far clocks kept by GPS or PTP may be off each other (chosen: a thousand times PTP's usual
 /// microsecond).
 const SYNCHRONISED_MS: f64 = 1.0;
@@ -366,6 +383,17 @@ mod tests {
         assert!(record.trusted && record.synchronised, "{}", record.why);
         assert!(record.why.contains("the user vouches"), "{}", record.why);
         assert_eq!(vouched(0).to_ours(5_000_000_000), 5_000_000_000, "half the asymmetry is not taken off");
+        // 350 ms, more than half of 600 ms: only together with what a queue in between may hide.
+        let queued = [probe(30_000, 900, 500, 150), probe(30_500, 900, 500, 150)];
+        let beyond = Offset::new(&[probe(0, 500, 100, 150)], &queued, &[probe(60_000, 500, 100, 150)]);
+        let record = beyond.unwrap().synchronised().record();
+        assert!(record.trusted, "{}", record.why);
+        assert!(
+            record.why.contains("350.000 ms between them") && record.why.contains("together"),
+            "{}",
+            record.why
+        );
+        assert!(!record.why.contains("path alone"), "{}", record.why);
         let wrong = vouched(2_000).record();
         assert!(!wrong.trusted && wrong.why.contains("2200.000 ms between them"), "{}", wrong.why);
     }

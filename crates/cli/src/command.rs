@@ -42,38 +42,26 @@ fn conclude(
 ) -> Result<(), Failure> {
     let Outcome { dir, summary, failure } = outcome;
     let judged = thresholds::judge(demands.plan, &summary);
-    let lines = judged.as_ref().map_or(String::new(), |judged| thresholds::lines(judged));
-    if common.json {
+    let lines = thresholds::lines(&judged);
+    let printed = if common.json {
         // The tables say them in their heading.
         for warning in &summary.warnings {
             terminal.warning(warning);
         }
-        terminal::print(&json(&summary))?;
+        terminal::print(&json(&summary))
     } else {
         let report = dir.file(REPORT);
         let lines = if lines.is_empty() { lines } else { format!("\n{lines}") };
-        terminal.result(&format!("{}\n{lines}\nReport: {}\n{way_on}", table.trim_end(), report.display()))?;
-    }
-    let unwritten = match (&judged, demands.junit) {
-        (Ok(judged), Some(path)) => thresholds::write_junit(path, &summary.name, judged).err(),
-        _ => None,
+        terminal.result(&format!("{}\n{lines}\nReport: {}\n{way_on}", table.trim_end(), report.display()))
     };
-    let threshold = match &judged {
-        Ok(judged) => thresholds::failure(judged, common.json || common.quiet),
-        Err(_) => judged.err(),
-    };
+    let junit = demands.junit.map(|path| thresholds::write_junit(path, &summary.name, &judged));
+    let unwritten = junit.and_then(Result::err);
+    let unknown = thresholds::unknown(&judged);
+    let threshold = thresholds::failure(&judged, common.json || common.quiet);
     let invalid = (strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
-    ending([failure, threshold, unwritten, invalid], |failure| terminal.error(&failure.to_string()))
-}
-
-/// The first of the failures ends the command, as docs/reference/interface.md ranks them: what cut the run
-/// short, a threshold, a file that could not be written, `--strict`. The rest are only told.
-fn ending(failures: [Option<Failure>; 4], tell: impl Fn(&Failure)) -> Result<(), Failure> {
-    let mut failures = failures.into_iter().flatten();
-    let Some(first) = failures.next() else { return Ok(()) };
-    failures.for_each(|failure| tell(&failure));
-    Err(first)
+    let failures = [failure, unknown, threshold, printed.err(), unwritten, invalid];
+    Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)
 }
 
 /// How the user called this program, for commands that they can copy.
@@ -81,32 +69,4 @@ fn program() -> String {
     std::env::args_os()
         .next()
         .map_or_else(|| "talkpath".to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::io;
-
-    use super::*;
-
-    #[test]
-    fn a_lost_far_end_goes_before_a_threshold_and_that_before_strict() {
-        let far = || Some(Failure::FarEnd("gone".to_owned()));
-        let threshold = || Some(Failure::Threshold("call.mos".to_owned()));
-        let unwritten =
-            || Some(Failure::Write { what: "junit.xml".to_owned(), why: io::Error::other("full") });
-        let strict = || Some(Failure::NotHeld("--strict".to_owned()));
-        for (failures, code, told) in [
-            ([far(), threshold(), None, strict()], 4, 2),
-            ([None, threshold(), unwritten(), strict()], 5, 2),
-            ([None, None, unwritten(), None], 1, 0),
-            ([None, None, None, strict()], 1, 0),
-        ] {
-            let count = Cell::new(0);
-            let ended = ending(failures, |_| count.set(count.get() + 1)).unwrap_err();
-            assert_eq!((ended.exit_code(), count.get()), (code, told), "{ended}");
-        }
-        assert!(ending([None, None, None, None], |_| ()).is_ok());
-    }
 }

@@ -158,7 +158,7 @@ impl Experiment<'_> {
             }
             write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?;
         };
-        let nothing_measured = kept.is_empty() && dir.parts()?.is_empty();
+        let nothing_measured = kept.is_empty() && dir.parts().is_ok_and(|parts| parts.is_empty());
         match failure {
             Some(failure @ (Failure::Usage(_) | Failure::Unavailable { .. })) if nothing_measured => {
                 dir.discard_if_new();
@@ -166,8 +166,10 @@ impl Experiment<'_> {
             }
             failure => {
                 let failure = failure.map(|failure| with_way_on(&plan, failure, &dir, &kept));
-                let summary = merge::finish(self, &plan, &dir, kept, begun, watch, failure.as_ref())?;
-                Ok(Outcome { dir, summary, failure })
+                match merge::finish(self, &plan, &dir, kept, begun, watch, failure.as_ref()) {
+                    Ok(summary) => Ok(Outcome { dir, summary, failure }),
+                    Err(why) => Err(self.graver(failure, why)),
+                }
             }
         }
     }
@@ -208,7 +210,10 @@ impl Experiment<'_> {
             tasks.iter().fold(Duration::ZERO, |sum, (_, cell)| sum.saturating_add(cell.scenario.duration));
         let progress = Progress::new(self.terminal, tasks.len() as u64, whole);
         // Where it cannot be had, the run's lateness shows it.
-        let _awake = self.place.keep_awake.then(KeepAwake::begin);
+        let awake = self.place.keep_awake.then(KeepAwake::begin);
+        if let Some(Err(why)) = &awake {
+            self.terminal.warning(&format!("--keep-awake does nothing: {why}"));
+        }
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,6 +240,7 @@ impl Experiment<'_> {
                 scope.spawn(|| work(worker));
             }
         });
+        drop(awake);
         progress.finish();
         let failure = first_failure().take();
         (fresh.into_inner().unwrap_or_else(PoisonError::into_inner), failure)
@@ -282,7 +288,7 @@ impl Experiment<'_> {
         });
         let part = match part.transpose() {
             Ok(part) => part,
-            Err(why) => return (None, Some(why)),
+            Err(why) => return (None, Some(self.graver(failure, why))),
         };
         if failure.is_none() {
             repetition.finish();
@@ -290,6 +296,21 @@ impl Experiment<'_> {
             self.terminal.detail(&format!("cell {} repetition {} seed {seed}: done", id.cell, id.repetition));
         }
         (part, failure)
+    }
+
+    /// What ended the run, or what could not be written after it; the other is told.
+    fn graver(&self, failure: Option<Failure>, unwritten: Failure) -> Failure {
+        let told = |failure: &Failure| self.terminal.error(&failure.to_string());
+        match failure {
+            Some(failure) if failure.goes_before(&unwritten) => {
+                told(&unwritten);
+                failure
+            }
+            failure => {
+                failure.iter().for_each(told);
+                unwritten
+            }
+        }
     }
 
     fn resumable(&self, started: String) -> Resumable {

@@ -9,7 +9,7 @@ pub(crate) enum Failure {
     /// A threshold of the scenario, of `--require` or of `--fail-if` did not hold.
     #[error("{0}")]
     Threshold(String),
-    /// `--strict`, or what a study expects, did not hold.
+    /// `--strict`, or what a study expects, did not hold; or a file that was sent did not arrive whole.
     #[error("{0}")]
     NotHeld(String),
     /// Results could not be written.
@@ -64,6 +64,40 @@ impl Failure {
         }
     }
 
+    /// Which goes first where several apply, 0 before all, as docs/reference/interface.md ranks them: what
+    /// cut the work short, a threshold, the rest, and a reader that has gone last.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Interrupted(_)
+            | Self::Usage(_)
+            | Self::Scenario { .. }
+            | Self::Unavailable { .. }
+            | Self::FarEnd(_) => 0,
+            Self::Threshold(_) => 1,
+            Self::NotHeld(_) | Self::Write { .. } => 2,
+            Self::OutputClosed => 3,
+        }
+    }
+
+    /// Whether this one ends the command if `other` applies too and came later.
+    pub(crate) const fn goes_before(&self, other: &Self) -> bool {
+        self.rank() <= other.rank()
+    }
+
+    /// The failure by which the command ends: of the gravest the first. The others are only told; not that a
+    /// reader has gone, as nothing is wrong then.
+    pub(crate) fn gravest(
+        failures: impl IntoIterator<Item = Option<Self>>,
+        tell: impl Fn(&Self),
+    ) -> Option<Self> {
+        let mut failures: Vec<Self> = failures.into_iter().flatten().collect();
+        failures.sort_by_key(Self::rank);
+        let mut failures = failures.into_iter();
+        let gravest = failures.next();
+        failures.filter(|failure| !matches!(failure, Self::OutputClosed)).for_each(|failure| tell(&failure));
+        gravest
+    }
+
     /// A file or folder that could not be written.
     pub(crate) fn write(path: &Path, why: io::Error) -> Self {
         Self::Write { what: path.display().to_string(), why }
@@ -83,4 +117,35 @@ impl Failure {
 fn in_all(mistakes: usize, file: &str) -> String {
     let count = if mistakes == 1 { "1 mistake".to_owned() } else { format!("{mistakes} mistakes") };
     if file.is_empty() { format!("{count} in the options") } else { format!("{count} in {file}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn the_gravest_failure_ends_the_command_wherever_it_stands() {
+        let far = || Some(Failure::FarEnd("gone".to_owned()));
+        let threshold = || Some(Failure::Threshold("call.mos".to_owned()));
+        let unwritten =
+            || Some(Failure::Write { what: "junit.xml".to_owned(), why: io::Error::other("full") });
+        let strict = || Some(Failure::NotHeld("--strict".to_owned()));
+        let closed = || Some(Failure::OutputClosed);
+        for (failures, code, told) in [
+            ([far(), threshold(), None, strict()], 4, 2),
+            ([unwritten(), threshold(), None, far()], 4, 2),
+            ([unwritten(), threshold(), None, strict()], 5, 2),
+            ([None, threshold(), closed(), None], 5, 0),
+            ([closed(), None, unwritten(), None], 1, 0),
+            ([None, None, None, strict()], 1, 0),
+            ([None, closed(), None, None], 0, 0),
+        ] {
+            let count = Cell::new(0);
+            let ended = Failure::gravest(failures, |_| count.set(count.get() + 1)).unwrap();
+            assert_eq!((ended.exit_code(), count.get()), (code, told), "{ended}");
+        }
+        assert!(Failure::gravest([None, None], |_| ()).is_none());
+    }
 }

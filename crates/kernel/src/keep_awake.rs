@@ -4,8 +4,13 @@
 //! has to schedule it again. On a real machine the kernel's PM QoS interface bounds that
 //! (Documentation/power/pm_qos_interface.rst). On a virtual one only work keeps a processor from sleeping: so
 //! a thread of the class for which nothing else is left to do (SCHED_IDLE, sched(7)) spins on each.
+//!
+//! A quota of processor time (`cpu.max`, Documentation/admin-guide/cgroup-v2.rst) counts such threads as all
+//! others: they would use it up, and the kernel would stop the whole group until its next period. So none is
+//! started there. Left out: quotas of cgroup v1.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -42,8 +47,20 @@ impl KeepAwake {
     /// take time from others.
     ///
     /// # Errors
-    /// The system's: no threads, or the processors are not known.
-    pub fn begin() -> std::io::Result<Self> {
+    /// A quota of processor time, which the threads would use up. The system's: no threads, or the processors
+    /// are not known.
+    pub fn begin() -> io::Result<Self> {
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        match quota(Path::new("/sys/fs/cgroup"), &own) {
+            Some(quota) => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!("cpu.max of this cgroup is {quota}, and threads that spin would use it up"),
+            )),
+            None => Self::spin(),
+        }
+    }
+
+    fn spin() -> io::Result<Self> {
         let allowed = sched_getaffinity(None)?;
         let mut awake = Self { stop: Arc::default(), threads: Vec::new() };
         for cpu in (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)) {
@@ -74,13 +91,41 @@ impl Drop for KeepAwake {
     }
 }
 
+/// The quota of processor time, as it stands in `cpu.max`, of the cgroup that `own`, the text of
+/// /proc/self/cgroup, names below `root`, or of one around it. The root has a file only in a container.
+fn quota(root: &Path, own: &str) -> Option<String> {
+    let group = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let folder = root.join(group);
+    let around = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    let limits = around.filter_map(|folder| std::fs::read_to_string(folder.join("cpu.max")).ok());
+    limits.map(|limit| limit.trim().to_owned()).find(|limit| !limit.is_empty() && !limit.starts_with("max"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn a_quota_of_the_own_cgroup_or_of_one_around_it_is_found() {
+        let root = std::env::temp_dir().join(format!("talkpath-cpu-max-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        let limit = |group: &str, text: &str| std::fs::write(root.join(group).join("cpu.max"), text).unwrap();
+        let found = |own: &str| quota(&root, own);
+        assert_eq!(found("0::/a/b\n"), None, "no file");
+        limit("a/b", "max 100000\n");
+        assert_eq!(found("0::/a/b\n"), None);
+        limit("a", "50000 100000\n");
+        assert_eq!(found("1:cpu:/x\n0::/a/b\n").as_deref(), Some("50000 100000"), "around it");
+        assert_eq!(found("0::/\n"), None);
+        limit("", "150000 100000\n");
+        assert_eq!(found("0::/\n").as_deref(), Some("150000 100000"), "a container's own");
+        assert_eq!(found("1:cpu:/a\n"), None, "version 1");
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
     fn a_thread_for_each_processor_spins_in_the_idle_class_and_ends() {
-        let awake = KeepAwake::begin().unwrap();
+        let awake = KeepAwake::spin().unwrap();
         assert_eq!(awake.threads.len(), sched_getaffinity(None).unwrap().count() as usize);
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(awake.threads.iter().all(|thread| !thread.is_finished()), "idle is always allowed");

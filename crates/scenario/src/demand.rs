@@ -132,6 +132,7 @@ fn known<'a>(name: &str, what: &str, names: impl Iterator<Item = &'a str>) -> Re
 /// The cells whose swept keys have the values of `only`, which is `KEY=VALUE`, with commas between several.
 fn selected<'a>(only: &str, cells: &'a [Judged<'a>]) -> Result<Vec<&'a Judged<'a>>, Problem> {
     let mut selected: Vec<&Judged<'_>> = cells.iter().collect();
+    let mut given: BTreeSet<&str> = BTreeSet::new();
     for pair in only.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let Some((key, value)) = pair.split_once('=') else {
             return Err(Problem::new(format!(
@@ -140,6 +141,11 @@ fn selected<'a>(only: &str, cells: &'a [Judged<'a>]) -> Result<Vec<&'a Judged<'a
             )));
         };
         let (key, value) = (key.trim(), value.trim());
+        if !given.insert(key) {
+            return Err(Problem::new(format!("found {} twice after @", quote(key))).with_help(
+                "a threshold is about one value of a key; write another threshold for the other",
+            ));
+        }
         let keys: BTreeSet<&str> =
             cells.iter().flat_map(|cell| cell.sweep.keys()).map(String::as_str).collect();
         if !keys.contains(key) {
@@ -248,6 +254,9 @@ mod tests {
         assert!(refused("mos").contains("expected FLOW.FIGURE"));
         assert!(refused("call.mos@path.up.los=0.01").contains("did you mean `path.up.loss`?"));
         assert!(refused("call.mos@path.up.loss=0.02").contains("its values are: 0.0, 0.01"));
+        assert!(
+            refused("call.mos@path.up.loss=0,path.up.loss=0.01").contains("\"path.up.loss\" twice after @")
+        );
         assert!(refused("call.mos@here").contains("expected KEY=VALUE"));
         let at = read("\"game.in_time\" = 0.95").unwrap_err().to_string();
         assert!(at.contains("s.toml:14:18") && at.contains("found 0.95, expected >="), "{at}");

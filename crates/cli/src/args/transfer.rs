@@ -37,8 +37,8 @@ pub(crate) struct TransferArgs {
     /// What carries it, such as tcp or udp (default: tcp for a file, udp for a burst)
     #[arg(long, value_name = "TRANSPORT")]
     pub(crate) transport: Option<String>,
-    /// After how long it is given up; it ends earlier when all is there (default: 10 min; over UDP, where
-    /// what is lost never comes, 60 s for a file and 10 s for a burst)
+    /// After how long it is given up; it ends earlier when all is there (default: over TCP
+    /// 10 min; over all else, where what is lost never comes, 60 s for a file and 10 s for a burst)
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
     /// The key that `talkpath serve --key-file` was given

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use talkpath_measure::summary::{FileSummary, Summary};
+use talkpath_measure::summary::{FileSummary, RunSummary, Summary};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Setting, Source};
 
@@ -27,7 +27,7 @@ pub(crate) fn send(args: &SendArgs, common: &Common, terminal: Terminal) -> Resu
         kind: "file",
         keys: vec![Setting::by(&format!("send {file}"), &format!("{WORKLOAD}.source"), quoted(&file))],
         transport: "tcp",
-        udp_duration: "60 s",
+        lossy_duration: "60 s",
     };
     transfer.run(&args.transfer, common, terminal)
 }
@@ -42,7 +42,7 @@ pub(crate) fn burst(args: &BurstArgs, common: &Common, terminal: Terminal) -> Re
         Setting::by(&format!("--count {count}"), &format!("{WORKLOAD}.count"), count.to_string()),
     ];
     let what = format!("{count} messages of {with_unit} to {}", transfer.to);
-    Transfer { what, kind: "burst", keys, transport: "udp", udp_duration: "10 s" }
+    Transfer { what, kind: "burst", keys, transport: "udp", lossy_duration: "10 s" }
         .run(transfer, common, terminal)
 }
 
@@ -56,12 +56,12 @@ struct Transfer {
     keys: Vec<Setting>,
     /// What carries it unless the user says so.
     transport: &'static str,
-    /// How long it runs at most over UDP: what is lost there never comes.
-    udp_duration: &'static str,
+    /// How long it runs at most over what repairs no loss: what is lost there never comes.
+    lossy_duration: &'static str,
 }
 
 impl Transfer {
-    fn run(self, args: &TransferArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    fn run(&self, args: &TransferArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
         let place = Place {
             arena: ArenaKind::Live,
             to: Some(args.to.clone()),
@@ -73,7 +73,10 @@ impl Transfer {
         let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
         let options = Options { set: self.settings(args), seed: None, repeat: Some(args.repeat) };
         let plan = load_source_beside(Path::new(""), &source, &options)?;
-        let outcome = run_plan(&plan, place.clone(), common, terminal)?;
+        let mut outcome = run_plan(&plan, place.clone(), common, terminal)?;
+        if self.kind == "file" {
+            outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
+        }
         let again = format!("{} run {}{}", program(), outcome.dir.file(SCENARIO).display(), place.flags());
         let way_on = format!("Log: {}\nAgain: {again}\n", outcome.dir.file(LOG).display());
         let table = run_table(&outcome.summary, &terminal::style());
@@ -82,12 +85,11 @@ impl Transfer {
         conclude(outcome, &table, &way_on, &demands, common, args.strict, terminal)
     }
 
-    fn settings(self, args: &TransferArgs) -> Vec<Setting> {
+    fn settings(&self, args: &TransferArgs) -> Vec<Setting> {
         let transport = args.transport.as_deref().unwrap_or(self.transport);
-        let duration = args.duration.as_deref().unwrap_or(match transport {
-            "udp" => self.udp_duration,
-            _ => LONGEST,
-        });
+        // Of the transports TCP alone repairs losses.
+        let longest = if transport.starts_with("tcp") { LONGEST } else { self.lossy_duration };
+        let duration = args.duration.as_deref().unwrap_or(longest);
         let own = "talkpath";
         let flow = format!("{{ {FLOW} = {{ workload = {{ kind = \"{}\" }} }} }}", self.kind);
         let mut set = vec![
@@ -100,7 +102,7 @@ impl Transfer {
                 quoted(transport),
             ),
         ];
-        set.extend(self.keys);
+        set.extend(self.keys.iter().cloned());
         set.extend(args.demand.settings());
         set
     }
@@ -120,6 +122,16 @@ fn arrived(summary: &Summary) -> String {
         format!("\n{}, {} B: {state}", file.name, file.bytes)
     };
     files.map(line).collect()
+}
+
+/// That a file did not arrive as it was sent, in one of the repetitions or more.
+fn not_whole(summary: &Summary) -> Option<Failure> {
+    let is_whole = |run: &&RunSummary| {
+        run.flows.values().all(|flow| flow.file.as_ref().is_some_and(|file| file.intact == Some(true)))
+    };
+    let (all, whole) = (summary.runs.len(), summary.runs.iter().filter(is_whole).count());
+    let times = if all > 1 { format!(" {} of {all} times", all - whole) } else { String::new() };
+    (whole < all).then(|| Failure::NotHeld(format!("the file did not arrive whole{times}")))
 }
 
 /// docs/reference/interface.md: the flow's name, for thresholds.

@@ -10,28 +10,43 @@ use talkpath_scenario::{Threshold, ThresholdOf, nearest};
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Looked {
-    /// A number; `true` is 1 and `false` is 0.
+    /// A number.
     Figure(f64),
-    /// It is `null`, or a part of something that is.
+    /// `true` or `false`.
+    Flag(bool),
+    /// It is `null`.
     Null,
+    /// It would be a part of something that is `null`, or not there.
+    Below,
     /// There is no such key, or it is no single figure.
     Unknown,
 }
 
+impl Looked {
+    /// The figure; `true` is 1 and `false` is 0.
+    pub(super) fn number(self) -> Option<f64> {
+        match self {
+            Self::Figure(value) => Some(value),
+            Self::Flag(flag) => Some(f64::from(u8::from(flag))),
+            Self::Null | Self::Below | Self::Unknown => None,
+        }
+    }
+}
+
 /// What stands at `path` below `of`; nothing is known of what is not there.
 pub(super) fn look_up(of: Option<&impl Serialize>, path: &str) -> Looked {
-    let Some(of) = of else { return Looked::Null };
+    let Some(of) = of else { return Looked::Below };
     let Ok(mut value) = serde_json::to_value(of) else { return Looked::Unknown };
     for key in path.split('.') {
         value = match value.get_mut(key).map(Value::take) {
             Some(inner) => inner,
-            None if value.is_null() => return Looked::Null,
+            None if value.is_null() => return Looked::Below,
             None => return Looked::Unknown,
         };
     }
     match value {
         Value::Null => Looked::Null,
-        Value::Bool(flag) => Looked::Figure(f64::from(u8::from(flag))),
+        Value::Bool(flag) => Looked::Flag(flag),
         Value::Number(number) => number.as_f64().map_or(Looked::Unknown, Looked::Figure),
         _ => Looked::Unknown,
     }

@@ -50,7 +50,7 @@ fn summary(runs: Vec<RunSummary>) -> Summary {
 
 /// The line of each threshold, over these repetitions.
 fn told(thresholds: &str, runs: Vec<RunSummary>) -> Vec<String> {
-    let judged = judge(&plan(thresholds), &summary(runs)).unwrap();
+    let judged = judge(&plan(thresholds), &summary(runs));
     lines(&judged).lines().map(str::to_owned).collect()
 }
 
@@ -124,13 +124,13 @@ fn a_figure_that_is_not_there_is_an_error_with_what_is() {
         let plan = plan(thresholds);
         let before = before_the_run(&plan).map_err(|why| why.to_string());
         before
-            .and_then(|()| judge(&plan, &summary(both([1.0, 1.0]))).map_err(|why| why.to_string()))
-            .unwrap_err()
+            .map(|()| unknown(&judge(&plan, &summary(both([1.0, 1.0])))).unwrap().to_string())
+            .unwrap_or_else(|why| why)
     };
-    let unknown = refused("\"game.in_tme\" = \">= 0.9\"");
+    let misspelt = refused("\"game.in_tme\" = \">= 0.9\"");
     assert!(
-        unknown.contains("the flow game has no figure `in_tme`")
-            && unknown.contains("did you mean `in_time`?")
+        misspelt.contains("the flow game has no figure `in_tme`")
+            && misspelt.contains("did you mean `in_time`?")
     );
     assert!(before_the_run(&plan("\"game.speed\" = \">= 0.9\"")).is_err(), "before the run");
     assert!(before_the_run(&plan("\"link.up.speed\" = \">= 0.9\"")).is_err(), "before the run");
@@ -142,10 +142,52 @@ fn a_figure_that_is_not_there_is_an_error_with_what_is() {
 }
 
 #[test]
+fn a_cell_without_the_flow_or_the_figure_is_not_counted_and_each_threshold_is_judged_by_itself() {
+    let text = concat!(
+        "duration = \"1 s\"\npath = \"lan\"\n",
+        "[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n",
+        "[sweep]\n\"flow.call.direction\" = [\"up\", \"both\"]\n[thresholds]\n",
+        "\"call-down.mos\" = \">= 3.6\"\n\"call.jain_index\" = \">= 0.5\"\n\"call.call.mso\" = \">= 3\"\n",
+    );
+    let plan = load(&Source::new("s.toml", text.to_owned()), &Options::default()).unwrap();
+    let mut up = run(0, 0, None, [None, None]);
+    let call = up.flows.remove("call-up").unwrap();
+    up.flows = [("call".to_owned(), call)].into();
+    let mut both = run(1, 0, None, [Some(4.2), Some(4.1)]);
+    let group = serde_json::json!({ "flows": 2, "sent": 0, "received": 0, "lost": 0, "jain_index": 0.9 });
+    both.groups.insert("call".to_owned(), serde_json::from_value(group).unwrap());
+    let judged = judge(&plan, &summary(vec![up, both]));
+    let told = lines(&judged);
+    let told: Vec<_> = told.lines().collect();
+    let place = "(flow.call.direction=both)";
+    assert!(told.contains(&format!("holds  call-down.mos 4.1, must be >= 3.6 {place}").as_str()), "{told:?}");
+    assert!(
+        told.contains(&format!("holds  call.jain_index 0.9, must be >= 0.5 {place}").as_str()),
+        "{told:?}"
+    );
+    assert!(told.contains(&"FAILS  call.call.mso is no figure of this run, must be >= 3"), "{told:?}");
+    assert!(failure(&judged, true).is_none(), "what is unknown does not fail, too");
+    let unknown = unknown(&judged).unwrap();
+    assert_eq!(unknown.exit_code(), 2);
+    assert!(unknown.to_string().contains("has no figure `call.mso`"), "{unknown}");
+}
+
+#[test]
+fn a_flag_must_hold_in_each_repetition() {
+    let is = |text: &str| Bound { operator: Operator::Equal, value: if text == "true" { 1.0 } else { 0.0 } };
+    let value = |flags: &[Looked], bound| Found::of(None, "", flags, bound).value;
+    let damaged = [Looked::Flag(true), Looked::Flag(false), Looked::Flag(true)];
+    assert_eq!(value(&damaged, is("true")), Some(0.0), "one of three files is damaged");
+    assert_eq!(value(&damaged, is("false")), Some(1.0));
+    assert_eq!(value(&[Looked::Flag(true); 3], is("true")), Some(1.0));
+    assert_eq!(value(&[Looked::Flag(true), Looked::Null], is("true")), None, "not known is the worst");
+}
+
+#[test]
 fn what_does_not_hold_is_exit_code_5() {
     let judged = |least: f64| {
         let plan = plan(&format!("\"game.in_time\" = [\">= {least}\", \"> 0\"]"));
-        judge(&plan, &summary(both([0.99, 0.85]))).unwrap()
+        judge(&plan, &summary(both([0.99, 0.85])))
     };
     assert!(failure(&judged(0.8), true).is_none());
     let failing = failure(&judged(0.9), false).unwrap();
@@ -156,8 +198,7 @@ fn what_does_not_hold_is_exit_code_5() {
 
 #[test]
 fn junit_has_a_case_for_each_threshold_and_escapes_what_needs_it() {
-    let judged =
-        judge(&plan("\"game.in_time\" = [\">= 0.9\", \"> 0\"]"), &summary(both([0.99, 0.85]))).unwrap();
+    let judged = judge(&plan("\"game.in_time\" = [\">= 0.9\", \"> 0\"]"), &summary(both([0.99, 0.85])));
     let text = String::from_utf8(junit::xml("a \"<name>\" & more", &judged).unwrap()).unwrap();
     let document = roxmltree::Document::parse(&text).unwrap_or_else(|why| panic!("{why}: {text}"));
     let suite = document.root_element().first_element_child().unwrap();

@@ -1,6 +1,7 @@
 //! Thresholds over whole runs: exit codes, lines, JUnit's file, and what is refused before anything runs.
 
 use std::fs;
+use std::process::Stdio;
 
 use crate::harness::{Bench, Seen, Served, wait_until};
 
@@ -47,6 +48,27 @@ fn a_threshold_that_does_not_hold_is_exit_code_5_and_says_where() {
     let again = bench.run(&["run", scenario.to_str().unwrap(), "--quiet"]);
     again.fails(5, &["1 of 2 thresholds do not hold:\n  call.mos "]);
     assert_eq!(again.out, "");
+}
+
+/// The run's exit code is the threshold's, and JUnit's file is there, with `output` for standard output.
+fn judged_without_output(output: impl Into<Stdio>) -> Seen {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    let arguments = ["run", "call.toml", "--junit", "junit.xml", "--require", "call.mos > 4.9"];
+    let child = bench.command(&arguments).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    let seen = Seen::of_child(child);
+    seen.fails(5, &["the threshold does not hold"]);
+    assert!(bench.path("junit.xml").is_file());
+    seen
+}
+
+#[test]
+fn thresholds_are_judged_although_the_results_cannot_be_printed() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    judged_without_output(full).fails(5, &["cannot write standard output"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    judged_without_output(writer);
 }
 
 #[test]

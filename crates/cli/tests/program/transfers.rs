@@ -29,9 +29,23 @@ fn a_file_arrives_intact_over_tcp_and_over_udp() {
     assert_eq!(fs::read(bench.path("kept").join(kept)).unwrap(), content);
     let over_udp =
         ["send", "photo.raw", "--to", &served.address, "--transport", "udp", "--duration", "2s", "--json"];
-    let summary = bench.run(&over_udp).succeeds().summary();
+    let seen = bench.run(&over_udp);
+    let summary = seen.summary();
     let flow = &summary["runs"][0]["flows"]["transfer"];
     assert_eq!((&flow["transport"], &flow["file"]["bytes"]), (&"udp".into(), &800_000.into()));
+    let is_whole = flow["file"]["intact"] == true;
+    assert_eq!(seen.code, Some(if is_whole { 0 } else { 1 }), "{}", seen.err);
+}
+
+#[test]
+fn a_file_that_did_not_arrive_whole_is_exit_code_1() {
+    let bench = Bench::new();
+    let served = Served::start(&bench, &["--open"]);
+    // More than a millisecond can send.
+    bench.file("large.raw", vec![0; 50_000_000]);
+    let seen = bench.run(&["send", "large.raw", "--to", &served.address, "--duration", "1ms"]);
+    seen.fails(1, &["the file did not arrive whole"]);
+    assert!(seen.out.contains("NOT intact"), "{}", seen.out);
 }
 
 #[test]

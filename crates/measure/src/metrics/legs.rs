@@ -57,17 +57,18 @@ fn leg(trips: &[Trip], arrivals: &[u64]) -> LegSummary {
 fn bursts(trips: &[Trip]) -> LossBursts {
     let mut all = LossBursts::default();
     let (mut in_bursts, mut lost_in_bursts, mut time) = (0, 0, Duration::ZERO);
-    // The burst that may go on: messages until its last loss, losses, and the due times of both ends.
-    let mut open: Option<(u64, u64, Instant, Instant)> = None;
+    // The burst that may go on: messages until its last loss, losses, when its first loss was due, and which
+    // of the trips its last loss is.
+    let mut open: Option<(u64, u64, Instant, usize)> = None;
     let (mut messages, mut lost, mut since_loss) = (0, 0, 0);
-    let mut close = |open: Option<(u64, u64, Instant, Instant)>| {
-        if let Some((length, losses, from, to)) = open.filter(|burst| burst.1 > 1) {
+    let mut close = |open: Option<(u64, u64, Instant, usize)>| {
+        if let Some((length, losses, from, last)) = open.filter(|burst| burst.1 > 1) {
             all.count += 1;
             (in_bursts, lost_in_bursts) = (in_bursts + length, lost_in_bursts + losses);
-            time += to.since(from);
+            time += end(trips, last).since(from);
         }
     };
-    for trip in trips {
+    for (at, trip) in trips.iter().enumerate() {
         let is_lost = match trip.outcome {
             TripOutcome::MissingForward | TripOutcome::MissingReturn => true,
             TripOutcome::Received(_) => false,
@@ -81,11 +82,11 @@ fn bursts(trips: &[Trip]) -> LossBursts {
         lost += 1;
         open = match open {
             Some((length, losses, from, _)) if since_loss < GMIN => {
-                Some((length + since_loss + 1, losses + 1, from, trip.due))
+                Some((length + since_loss + 1, losses + 1, from, at))
             }
             over => {
                 close(over);
-                Some((1, 1, trip.due, trip.due))
+                Some((1, 1, trip.due, at))
             }
         };
         since_loss = 0;
@@ -96,6 +97,19 @@ fn bursts(trips: &[Trip]) -> LossBursts {
     all.ms_mean = (all.count > 0).then(|| time.as_millis_f64() / all.count as f64);
     all.gap_density = rate(lost - lost_in_bursts, messages - in_bursts);
     all
+}
+
+/// When the message `trips[at]` ends (RFC 3611 §4.7.2: a burst lasts until the end packet's time plus its
+/// duration): when the next is due, or, of the last, after as long as it was due after the one before.
+fn end(trips: &[Trip], at: usize) -> Instant {
+    let due = trips[at].due;
+    let following = &trips[at..];
+    if let Some(next) = following.get(following.partition_point(|trip| trip.due <= due)) {
+        return next.due;
+    }
+    let earlier = trips[..at].partition_point(|trip| trip.due < due);
+    let spacing = earlier.checked_sub(1).map_or(Duration::ZERO, |before| due.since(trips[before].due));
+    due.saturating_add(spacing)
 }
 
 /// RFC 3611 §4.7.2: the recommended Gmin.
@@ -116,10 +130,21 @@ mod tests {
     fn losses_with_fewer_than_sixteen_messages_between_them_are_one_burst() {
         let apart = |between: usize| of_story(&format!("..x{}x..", ".".repeat(between)));
         let close = apart(15);
-        assert_eq!((close.count, close.messages_mean, close.ms_mean), (1, Some(17.0), Some(320.0)));
+        assert_eq!((close.count, close.messages_mean, close.ms_mean), (1, Some(17.0), Some(340.0)));
         assert_eq!((close.density, close.gap_density), (Some(2.0 / 17.0), Some(0.0)));
         let far = apart(16);
         assert_eq!((far.count, far.density, far.gap_density), (0, None, Some(2.0 / 22.0)));
+    }
+
+    #[test]
+    fn a_burst_lasts_until_its_last_message_has_ended() {
+        assert_eq!(of_story("..xx..").ms_mean, Some(40.0));
+        assert_eq!(
+            of_story("..xx").ms_mean,
+            Some(40.0),
+            "the last spacing stands for the one that is not there"
+        );
+        assert_eq!(of_story("xx").ms_mean, Some(40.0));
     }
 
     #[test]

@@ -38,9 +38,9 @@ pub struct LossBursts {
     pub count: u64,
     /// Lost messages / messages, within bursts.
     pub density: Option<f64>,
-    /// Mean length of a burst, from its first loss to its last, in messages.
+    /// Mean length of a burst, from its first loss to its last, both counted, in messages.
     pub messages_mean: Option<f64>,
-    /// The same between due times, milliseconds.
+    /// The same from when the first is due until the message after the last is, milliseconds.
     pub ms_mean: Option<f64>,
     /// Lost messages / messages, outside of bursts.
     pub gap_density: Option<f64>,
