@@ -152,6 +152,9 @@ fn draw(
     (look, name): (Look, &str),
     factor: f64,
 ) -> bool {
+    if points.is_empty() {
+        return false;
+    }
     let at = |index: usize, value: f64| panel.at((place(axis, index), value * factor));
     let mut points = points.to_vec();
     points.sort_by(|a, b| place(axis, a.0).total_cmp(&place(axis, b.0)));
