@@ -57,7 +57,8 @@ pub(crate) struct Combination<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    /// `None` if there is but one combination with a place on every axis, or nothing that the flow is judged by.
+    /// `None` if there is but one combination with a place on every axis, or nothing that the flow is judged
+    /// by.
     pub(crate) fn new(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Self> {
         let axes = Axis::all(judged.iter().map(|(condition, _)| condition.common(flow)));
         let mut series: Vec<TransportView> = Vec::new();
@@ -89,7 +90,8 @@ impl<'a> Sweep<'a> {
                     figures[place] = confidence.spread(&values);
                 }
             }
-            // The verdict sums its means in another order than `spread`: they are the same but for the last bit.
+            // The verdict sums its means in another order than `spread`: they are the same but for the last
+            // bit.
             let leader = match verdict {
                 Some(verdict) => condition.cells.get(verdict.first).and_then(place_of),
                 None => best_of(&figures),

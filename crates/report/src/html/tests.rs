@@ -190,8 +190,8 @@ fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
     assert!(text.contains(first), "{:?}", text.find("path.up.delay = 5 ms, path.up.loss = 0.0:"));
 }
 
-/// Scores as measured have digits behind the second: means of them differ in the last bit by the order in which
-/// they are summed.
+/// Scores as measured have digits behind the second: means of them differ in the last bit by the order in
+/// which they are summed.
 #[test]
 fn the_winners_colour_fills_its_cell_whatever_the_figures() {
     let (mut summary, figures) = fixture::sweep_of_two(12, 4);
