@@ -2,7 +2,7 @@
 //!
 //! A kernel stops real-time threads that leave ordinary ones too little: by default they have 950 ms of each
 //! second, and then nothing for 50 ms (sched(7), sched_rt_runtime_us). Since Linux 6.12 the fair server gives
-//! waiting ordinary threads those 50 ms (Documentation/scheduler/sched-rt-group, `fair_server`). A thread
+//! waiting ordinary threads those 50 ms (`fair_server` in kernel/sched/deadline.c). A thread
 //! that spins to its deadlines reaches that bound as soon as they are closer together than it spins. So it
 //! rests by itself: often, and each time for so short that nothing becomes late by more than a wake-up.
 //!

@@ -3,8 +3,8 @@
 //! If all are taken and one more comes, the address with the most connections loses one, drawn at random.
 //! Several addresses may have as many; then one of them, drawn at random. So a single address that opens
 //! connections without end pushes out only its own. With fewer addresses than places, whoever has a single
-//! connection keeps it; with more, everybody has the same chance, as with sshd's MaxStartups
-//! (sshd_config(5)).
+//! connection keeps it; with more, everybody but who has just come has the same chance. (sshd's MaxStartups
+//! turns away who comes, sshd_config(5).)
 
 use std::collections::BTreeMap;
 
