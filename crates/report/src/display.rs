@@ -41,8 +41,10 @@ pub(crate) enum Marker {
     Cross,
 }
 
-/// The appearance of the transport `kind`; unknown ones share the last entry.
+/// The appearance of the transport `kind`, which users write with hyphens or underscores; unknown ones share
+/// the last entry.
 pub(crate) fn display(kind: &str) -> &'static Display {
+    let kind = kind.replace('_', "-");
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
@@ -258,6 +260,7 @@ mod tests {
     fn an_unknown_transport_has_looks() {
         assert_eq!(display("carrier-pigeon").kind, "other");
         assert_eq!(display("tcp").name, "TCP");
+        assert_eq!(display("tcp_nodelay").name, "TCP_NODELAY");
     }
 
     /// WCAG 2.2, "contrast ratio".

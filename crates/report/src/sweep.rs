@@ -167,7 +167,19 @@ impl<'a> Sweep<'a> {
                 }
             })
             .collect();
-        format!("{} over {over}: {}.", self.flow, parts.join("; "))
+        format!("{} over {over}: {}.{}", self.flow, parts.join("; "), self.what_would_decide())
+    }
+
+    /// Where one repetition left the best open, how to go on.
+    fn what_would_decide(&self) -> &'static str {
+        let is_open = |verdict: &Verdict| {
+            matches!(verdict.answer.outcome, AnswerKind::Undecided) && verdict.ranking.more.is_none()
+        };
+        if self.combinations.iter().filter_map(|it| it.verdict).any(is_open) {
+            " One repetition does not tell which is best; try --repeat 20."
+        } else {
+            ""
+        }
     }
 
     /// How often each answer came out: the most frequent first, then what is no name.

@@ -352,6 +352,17 @@ mod tests {
     }
 
     #[test]
+    fn a_sweep_without_repetitions_says_how_to_get_an_answer() {
+        let hint = "One repetition does not tell which is best; try --repeat 20.";
+        let (mut summary, _) = fixture::sweep_of_two(2, 3);
+        assert!(!run_table(&summary, &WIDE).replace('\n', " ").contains(hint));
+        summary.runs.retain(|run| run.repetition == 0);
+        fixture::refresh(&mut summary);
+        let text = run_table(&summary, &WIDE).replace('\n', " ");
+        assert!(text.contains("undecided in 6") && text.contains(hint), "{text}");
+    }
+
+    #[test]
     fn a_sweep_that_fits_has_a_row_for_each_combination_and_leaves_nothing_out() {
         let (summary, _) = fixture::sweep_of_two(5, 6);
         let text = run_table(&summary, &WIDE);
