@@ -128,7 +128,7 @@ const WEEKLY: [Job; 4] = [
     },
     Job {
         name: "kernel-queues",
-        minutes: 8,
+        minutes: 25,
         what: "CoDel and FQ-CoDel against Linux 6.1's under qemu, decision by decision",
         run: queues_of_a_kernel,
     },

@@ -138,10 +138,9 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     let (samples, failure) = runner.run(&mut workers)?;
     drop(awake);
     let outcome = judge(&study, &selection, &samples);
-    conclude((&study, &outcome), args, &folder, common, terminal)?;
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
+    // Why the runs ended early says more than that their page could not be written.
+    let shown = conclude((&study, &outcome), args, &folder, common, terminal);
+    failure.map_or(shown, Err)?;
     let several = outcome.arenas.len() > 1;
     let unexpected = outcome.unexpected().map(|(claim, found)| {
         let place = if several { format!(" in {}", found.arena) } else { String::new() };
