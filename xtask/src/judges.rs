@@ -3,6 +3,7 @@
 //! - `recount.py` computes shares in time, opinion scores and winners again, from the rows and the reference
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
+//! - `browser.py` opens a report, a player and a study's page in Chromium.
 //!
 //! Their packages come from PyPI into a virtual environment, and the recordings from two packages of Debian,
 //! all under `target/judges`. What cannot be had is a reason to skip.
@@ -41,6 +42,48 @@ pub(crate) fn speech(root: &Path, deadline: Instant) -> Judged {
     }
 }
 
+/// Opens a report of a sweep, a player and a study's page in Chromium.
+pub(crate) fn browser(root: &Path, deadline: Instant) -> Judged {
+    let mut version = Command::new("chromium");
+    if done(version.arg("--version"), deadline).is_err() {
+        return Judged::Missing("no chromium: apt-get install chromium".to_owned());
+    }
+    let python = match environment(root, deadline) {
+        Ok(python) => python,
+        Err(why) => return Judged::Missing(why),
+    };
+    let pages = match pages(root, deadline) {
+        Ok(pages) => pages,
+        Err(why) => return Judged::Differs(why),
+    };
+    let mut command = Command::new(python);
+    command.arg(root.join("xtask").join("judges").join("browser.py"));
+    command.arg(root.join("target").join("judges").join("screenshots")).args(pages);
+    verdict(output(&mut command, deadline))
+}
+
+/// Makes the pages with the release build.
+fn pages(root: &Path, deadline: Instant) -> Result<Vec<PathBuf>, String> {
+    let out = root.join("target").join("judges").join("pages");
+    let _ = fs::remove_dir_all(&out);
+    let talkpath = |arguments: &[&str], name: &str| {
+        let mut run = Command::new(root.join("target").join("release").join("talkpath"));
+        run.args(arguments).arg("--out").arg(out.join(name)).arg("--quiet");
+        match exit_code_until(run.stdout(Stdio::null()), deadline)? {
+            Some(0) => only_run(&out.join(name)),
+            Some(code) => Err(format!("talkpath {}: exit code {code}", arguments.join(" "))),
+            None => Err(format!("talkpath {} did not end in time", arguments.join(" "))),
+        }
+    };
+    let scenario = root.join("xtask").join("judges").join("pages.toml");
+    let scenario = scenario.to_string_lossy();
+    let sweep = talkpath(&["run", &scenario], "sweep")?;
+    let study = talkpath(&["study", "run", "foderaro-1995", "--quick"], "study")?;
+    let mut play = Command::new(root.join("target").join("release").join("talkpath"));
+    done(play.arg("play").arg(&sweep), deadline).map_err(|why| format!("talkpath play: {why}"))?;
+    Ok(vec![sweep.join("report.html"), sweep.join("play.html"), study.join("report.html")])
+}
+
 /// Runs `scenarios` in the release build, and `script` on what they leave behind and on `inputs`.
 fn judge(root: &Path, deadline: Instant, script: &str, scenarios: &[&str], inputs: &[PathBuf]) -> Judged {
     let python = match environment(root, deadline) {
@@ -68,14 +111,19 @@ fn judge(root: &Path, deadline: Instant, script: &str, scenarios: &[&str], input
         };
     }
     command.args(inputs);
-    match output(&mut command, deadline) {
+    verdict(output(&mut command, deadline))
+}
+
+/// A script's success and last line as a verdict.
+fn verdict(ended: Result<(bool, String), String>) -> Judged {
+    match ended {
         Ok((true, closing)) => Judged::Agrees(closing),
         Ok((false, closing)) => Judged::Differs(closing),
         Err(why) => Judged::Differs(why),
     }
 }
 
-/// A Python that has the packages of both scripts.
+/// A Python that has the packages of all scripts.
 fn environment(root: &Path, deadline: Instant) -> Result<PathBuf, String> {
     let folder = root.join("target").join("judges").join("python");
     let python = folder.join("bin").join("python");
@@ -148,10 +196,11 @@ fn output(command: &mut Command, deadline: Instant) -> Result<(bool, String), St
 }
 
 /// Marks an environment that is whole; another name when a package changes.
-const READY: &str = "ready-1";
+const READY: &str = "ready-2";
 const BUILDING: [&str; 4] = ["numpy", "cython", "setuptools", "wheel"];
-/// pyarrow reads the record files; pesq wraps the reference code of ITU-T P.862.
-const PACKAGES: [&str; 2] = ["pyarrow", "pesq==0.0.4"];
+/// pyarrow reads the record files; pesq wraps the reference code of ITU-T P.862; playwright drives Chromium,
+/// and axe-playwright-python brings axe-core.
+const PACKAGES: [&str; 4] = ["pyarrow", "pesq==0.0.4", "playwright==1.65.2", "axe-playwright-python==0.1.8"];
 /// Packages of Debian, where they put their recordings, and some of these. Asterisk's prompts
 /// are by Allison Smith (CC BY-SA 3.0); the others are from LibriVox (public domain).
 const SOUNDS: [(&str, &str, &[&str]); 2] = [

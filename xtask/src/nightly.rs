@@ -37,7 +37,7 @@ enum Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 14] = [
+const NIGHTLY: [Job; 15] = [
     Job {
         name: "dependencies",
         minutes: 2,
@@ -61,6 +61,12 @@ const NIGHTLY: [Job; 14] = [
         minutes: 2,
         what: "opinion scores beside PESQ (ITU-T P.862.1) on recorded speech",
         run: |root, end| judged(root, judges::speech, end),
+    },
+    Job {
+        name: "browser",
+        minutes: 3,
+        what: "a report, a player and a study's page in Chromium, by axe-core and by use",
+        run: |root, end| judged(root, judges::browser, end),
     },
     Job {
         name: "zhang-emu",

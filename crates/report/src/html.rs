@@ -137,7 +137,7 @@ fn network(page: &Page<'_>) -> Markup {
         @if let Some(figure) = network_figure(page) { (figure.html()) }
         @if let Some(play) = page.network.and_then(|network| network.play.as_ref()) {
             p { "This writes a page on which its packets move, queues fill and drops fall:" }
-            pre { (play) }
+            pre tabindex="0" { (play) }
         }
     }
 }
@@ -499,10 +499,10 @@ fn provenance(page: &Page<'_>) -> Markup {
     html! {
         (definitions(&facts))
         p { "To repeat it:" }
-        pre { code { (page.command) } }
+        pre tabindex="0" { code { (page.command) } }
         details {
             summary { "The scenario as resolved" }
-            pre { code { (page.scenario_toml) } }
+            pre tabindex="0" { code { (page.scenario_toml) } }
         }
     }
 }

@@ -204,7 +204,7 @@ class Figure {
 
   /** Each name of the legend that has a line becomes a switch. */
   addSwitches() {
-    this.node.querySelectorAll(".legend li").forEach((item) => {
+    this.node.querySelectorAll(".legend [data-name]").forEach((item) => {
       const named = [...this.svg.querySelectorAll("[data-name]")].filter((it) => it.dataset.name === item.dataset.name);
       if (!named.length) return;
       const texts = [...this.svg.querySelectorAll("text.name")].filter((it) => it.textContent === item.dataset.name);
@@ -360,7 +360,7 @@ class Figure {
     const { width, height } = this.svg.viewBox.baseVal;
     const legend = element("g");
     let [x, row] = [72, 0];
-    this.node.querySelectorAll(".legend li:not([aria-checked=false])").forEach((item) => {
+    this.node.querySelectorAll(".legend [data-name]:not([aria-checked=false])").forEach((item) => {
       const samples = item.querySelectorAll("svg.sample");
       const text = 7.2 * item.dataset.name.length;
       if (x > 72 && x + 34 * samples.length + text > 750) [x, row] = [72, row + 1];

@@ -235,7 +235,7 @@ mod tests {
 
     /// The style of a name's sample.
     fn legend_of(page: &str, name: &str) -> String {
-        let item = page.split_once(&format!("<li data-name=\"{name}\">")).unwrap().1;
+        let item = page.split_once(&format!("<span data-name=\"{name}\">")).unwrap().1;
         item.split_once("style=\"").unwrap().1.split('"').next().unwrap().to_owned()
     }
 

@@ -166,9 +166,11 @@ fn legend(entries: &[Entry]) -> Markup {
     html! {
         ul.legend {
             @for entry in entries {
-                li data-name=(entry.name) {
-                    @for sample in &entry.samples { (sample.html()) }
-                    " " (entry.name)
+                li {
+                    span data-name=(entry.name) {
+                        @for sample in &entry.samples { (sample.html()) }
+                        " " (entry.name)
+                    }
                 }
             }
         }

@@ -36,7 +36,7 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
         }
         section {
             h2 { "How to repeat this" }
-            pre { (command) }
+            pre tabindex="0" { (command) }
         }
     };
     document(&format!("{}: {}", outcome.study, outcome.title), &about(outcome), &main, talkpath)
