@@ -19,10 +19,12 @@
 
 mod client;
 mod key;
+mod monitor;
 mod protocol;
 mod seal;
 mod server;
 
-pub use client::{LiveArena, LiveOptions};
+pub use client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
 pub use key::{Key, ShortKey};
+pub use monitor::{Happening, Measured, Monitor};
 pub use server::{Limits, ServeError, ServeOptions, Server};
