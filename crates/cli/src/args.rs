@@ -2,6 +2,7 @@
 //! flag wins.
 
 mod demand;
+mod monitor;
 mod mos;
 mod own_line;
 mod serve;
@@ -21,6 +22,7 @@ use talkpath_scenario::transport_names;
 use crate::failure::Failure;
 
 pub(crate) use self::demand::DemandArgs;
+pub(crate) use self::monitor::{Amount, MonitorArgs};
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::serve::ServeArgs;
@@ -115,6 +117,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Be the far end for `--arena live` on another host
     Serve(ServeArgs),
+    /// Measure one pair of hosts for ever: events, metrics, records that rotate
+    Monitor(Box<MonitorArgs>),
     /// Hold a publication's claims against runs of its own scenarios
     Study(StudyArgs),
     /// Write report.html again from run directories
