@@ -12,6 +12,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod stamp;
 pub(crate) mod study;
 pub(crate) mod transfer;
 

@@ -64,6 +64,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Check(args) => command::check::run(args, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
         Command::Monitor(args) => command::monitor::run(args, common, terminal),
+        Command::Stamp(args) => command::stamp::run(args, common, terminal),
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),

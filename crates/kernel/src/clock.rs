@@ -157,6 +157,11 @@ pub fn monotonic() -> i64 {
     read(ClockId::Monotonic)
 }
 
+/// CLOCK_REALTIME, ns since 1970.
+pub fn wall() -> i64 {
+    read(ClockId::Realtime)
+}
+
 fn read(clock: ClockId) -> i64 {
     let now = clock_gettime(clock);
     now.tv_sec.saturating_mul(SECOND).saturating_add(now.tv_nsec)

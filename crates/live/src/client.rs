@@ -3,7 +3,7 @@
 //! A repetition is one session with the server: handshake, clock probes, the run, both logs, clock probes
 //! again.
 
-mod address;
+pub(crate) mod address;
 mod checks;
 mod control;
 mod run;

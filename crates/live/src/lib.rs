@@ -23,6 +23,7 @@ mod monitor;
 mod protocol;
 mod seal;
 mod server;
+pub mod stamp;
 
 pub use client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
 pub use key::{Key, ShortKey};

@@ -46,9 +46,11 @@ fn sessions_follow_each_other_to_the_nanosecond_and_each_message_is_in_one() {
     undisturbed(|| {
         let server = Serving::loopback();
         let host = server.address.to_string();
-        let seen = monitor(&host, 400, &mut |happening| {
-            matches!(happening, Happening::Measured(measured) if measured.number == 3)
-        });
+        let seen = monitor(
+            &host,
+            400,
+            &mut |happening| matches!(happening, Happening::Measured(measured) if measured.number == 3),
+        );
         let sessions = sessions(&seen);
         assert_eq!(seen.len(), sessions.len(), "no outage: {seen:?}");
         assert!(sessions.len() >= 5, "the last one was cut short by the user: {}", sessions.len());
