@@ -3,6 +3,7 @@
 //! - `recount.py` computes shares in time, opinion scores and winners again, from the rows and the reference
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
+//! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
 //!
 //! Their packages come from PyPI into a virtual environment, and the recordings from two packages of Debian,
 //! all under `target/judges`. What cannot be had is a reason to skip.
@@ -39,6 +40,14 @@ pub(crate) fn speech(root: &Path, deadline: Instant) -> Judged {
         Ok(found) => judge(root, deadline, "speech", &["speech"], &found),
         Err(why) => Judged::Missing(why),
     }
+}
+
+/// Holds what runs for ever against others' programs: metrics, units, STAMP.
+pub(crate) fn operations(root: &Path, deadline: Instant) -> Judged {
+    let target = root.join("target");
+    let suite = target.join("judges").join("stamp").join("bin").join("stamp-suite");
+    let inputs = [target.join("release").join("talkpath"), root.join("packaging"), suite];
+    judge(root, deadline, "operations", &[], &inputs)
 }
 
 /// Runs `scenarios` in the release build, and `script` on what they leave behind and on `inputs`.
@@ -148,10 +157,11 @@ fn output(command: &mut Command, deadline: Instant) -> Result<(bool, String), St
 }
 
 /// Marks an environment that is whole; another name when a package changes.
-const READY: &str = "ready-1";
+const READY: &str = "ready-2";
 const BUILDING: [&str; 4] = ["numpy", "cython", "setuptools", "wheel"];
-/// pyarrow reads the record files; pesq wraps the reference code of ITU-T P.862.
-const PACKAGES: [&str; 2] = ["pyarrow", "pesq==0.0.4"];
+/// pyarrow reads the record files; pesq wraps the reference code of ITU-T P.862; prometheus-client has a
+/// parser of OpenMetrics.
+const PACKAGES: [&str; 3] = ["pyarrow", "pesq==0.0.4", "prometheus-client"];
 /// Packages of Debian, where they put their recordings, and some of these. Asterisk's prompts
 /// are by Allison Smith (CC BY-SA 3.0); the others are from LibriVox (public domain).
 const SOUNDS: [(&str, &str, &[&str]); 2] = [

@@ -37,7 +37,7 @@ enum Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 14] = [
+const NIGHTLY: [Job; 15] = [
     Job {
         name: "dependencies",
         minutes: 2,
@@ -63,6 +63,12 @@ const NIGHTLY: [Job; 14] = [
         run: |root, end| judged(root, judges::speech, end),
     },
     Job {
+        name: "operations",
+        minutes: 2,
+        what: "a monitor's metrics by promtool and an OpenMetrics parser, systemd units, STAMP by stamp-suite",
+        run: |root, end| judged(root, judges::operations, end),
+    },
+    Job {
         name: "zhang-emu",
         minutes: 5,
         what: "the 2004 study's short form in emu",
@@ -86,7 +92,7 @@ const NIGHTLY: [Job; 14] = [
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
-    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 4, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
         minutes: 13,
@@ -101,7 +107,7 @@ const NIGHTLY: [Job; 14] = [
     },
     Job {
         name: "fuzz-dccp-codec",
-        minutes: 5,
+        minutes: 4,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_codec", end),
     },

@@ -40,8 +40,8 @@ pub(crate) struct MonitorArgs {
     /// From one event to the next, at least 1 s
     #[arg(long, value_name = "TIME", default_value = "10s", env = "TALKPATH_INTERVAL", value_parser = interval)]
     pub(crate) interval: Duration,
-    /// From one session with the server to the next, at most 1 h; whole intervals. Over TCP and DCCP each opens
-    /// its connections anew (default: an interval, or as many as make 10 s)
+    /// From one session with the server to the next, at most 1 h; whole intervals. Over TCP and DCCP each
+    /// opens its connections anew (default: an interval, or as many as make 10 s)
     #[arg(long, value_name = "TIME", value_parser = session)]
     pub(crate) session: Option<Duration>,
     /// Print events, one JSON object a line: start, interval, outage, recovered, end

@@ -38,7 +38,9 @@ use crate::terminal::{self, Terminal};
 /// Measures until Ctrl-C, which is how it is meant to end.
 pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     if common.json {
-        return Err(Failure::Usage("monitor has no summary to print: --json-stream prints events".to_owned()));
+        return Err(Failure::Usage(
+            "monitor has no summary to print: --json-stream prints events".to_owned(),
+        ));
     }
     let session = session_length(args)?;
     let plan = plan(args, session)?;
@@ -247,8 +249,11 @@ impl Told<'_> {
             session_s: session.as_secs_f64(),
         };
         if let Some(recorder) = &self.recorder {
-            recorder.tidy_up()?;
             self.terminal.note(&format!("records: {}", recorder.folder().display()));
+            // What an earlier monitor left is no reason not to measure.
+            if let Err(why) = recorder.tidy_up() {
+                self.terminal.error(&format!("{why}; it is measured all the same"));
+            }
         }
         self.tell(&events::start(&begun), || format!("monitoring {}\n", self.args.to));
         self.failure.take().map_or(Ok(()), Err)
@@ -303,7 +308,13 @@ impl Told<'_> {
         let line = events::end(self.state.epoch, end_ns, &self.state.totals());
         let sum = self.state.totals().sum();
         self.tell(&line, || {
-            format!("{} sent, {} received, {} lost ({:.3} %)\n", sum.sent, sum.received, sum.lost, sum.lost_percent())
+            format!(
+                "{} sent, {} received, {} lost ({:.3} %)\n",
+                sum.sent,
+                sum.received,
+                sum.lost,
+                sum.lost_percent()
+            )
         });
         if let Some(recorder) = &mut self.recorder
             && let Err(why) = recorder.rotate()
@@ -347,7 +358,8 @@ fn for_person(at: &str, interval: &Interval) -> String {
     for flow in &interval.flows {
         let counts = &flow.counts;
         let delay = |name: &str, delays: &Option<DelayMs>| {
-            let show = |it: &DelayMs| format!(", {name} {:.3} ms (p95 {:.3}, max {:.3})", it.p50, it.p95, it.max);
+            let show =
+                |it: &DelayMs| format!(", {name} {:.3} ms (p95 {:.3}, max {:.3})", it.p50, it.p95, it.max);
             delays.as_ref().map(show).unwrap_or_default()
         };
         let figures = &flow.figures;

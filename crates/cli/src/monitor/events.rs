@@ -327,7 +327,10 @@ mod tests {
         assert_eq!(event["event"], "interval");
         let (data, stream) = (&event["data"], &event["data"]["streams"][0]);
         for span in [stream, &data["sum"]] {
-            assert_eq!((&span["start"], &span["end"], &span["seconds"]), (&1.0.into(), &2.0.into(), &1.0.into()));
+            assert_eq!(
+                (&span["start"], &span["end"], &span["seconds"]),
+                (&1.0.into(), &2.0.into(), &1.0.into())
+            );
             assert_eq!((&span["packets"], &span["lost_packets"]), (&50.into(), &5.into()));
             assert_eq!((&span["bytes"], &span["bits_per_second"]), (&7_200.into(), &57_600.0.into()));
             assert_eq!((&span["lost_percent"], &span["omitted"]), (&10.0.into(), &false.into()));

@@ -133,7 +133,9 @@ mod tests {
         assert!(plain.starts_with("HTTP/1.1 200 OK\r\n") && plain.ends_with("\r\n\r\nText\n"), "{plain}");
         let open = "GET /metrics?x=1 HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
         let open = answered(open).unwrap();
-        assert!(open.contains("Content-Type: application/openmetrics-text;") && open.ends_with("OpenMetrics\n"));
+        assert!(
+            open.contains("Content-Type: application/openmetrics-text;") && open.ends_with("OpenMetrics\n")
+        );
         let head = answered("HEAD /metrics HTTP/1.1\r\n\r\n").unwrap();
         assert!(head.contains("Content-Length: 5\r\n") && head.ends_with("\r\n\r\n"), "{head}");
     }

@@ -89,11 +89,7 @@ const fn of_flow(
 }
 
 /// A sum of messages.
-const fn count(
-    name: &'static str,
-    help: &'static str,
-    value: fn(&FlowTotals) -> Option<f64>,
-) -> Family {
+const fn count(name: &'static str, help: &'static str, value: fn(&FlowTotals) -> Option<f64>) -> Family {
     of_flow(name, Kind::Counter, help, value)
 }
 
@@ -129,9 +125,12 @@ const FAMILIES: [Family; 25] = [
     one("talkpath_outages", Kind::Counter, "Times in which nothing was measured", |shown| {
         Some(shown.totals.outages as f64)
     }),
-    one("talkpath_outage_seconds", Kind::Counter, "Length of all outages, the present one among them", |shown| {
-        Some(shown.totals.outage_s(shown.now_ns))
-    }),
+    one(
+        "talkpath_outage_seconds",
+        Kind::Counter,
+        "Length of all outages, the present one among them",
+        |shown| Some(shown.totals.outage_s(shown.now_ns)),
+    ),
     one(
         "talkpath_unrecorded_sessions",
         Kind::Counter,
@@ -195,9 +194,8 @@ const FAMILIES: [Family; 25] = [
 
 /// Bounds of the buckets, seconds (chosen: 1-2-5 from a local network to ten seconds, and G.114's 150 ms and
 /// 400 ms).
-const BOUNDS: [f64; 16] = [
-    0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.4, 1.0, 2.0, 5.0, 10.0,
-];
+const BOUNDS: [f64; 16] =
+    [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.4, 1.0, 2.0, 5.0, 10.0];
 
 /// All of it as text.
 pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {

@@ -25,7 +25,7 @@ use crate::experiment::{Experiment, Resumable, resumable};
 use crate::failure::Failure;
 use crate::part::{Kept, Part};
 use crate::run_dir::{RunDir, SCENARIO, slug};
-use crate::scenario_file::load_source;
+use crate::scenario_file::{load_source_beside, read};
 use crate::stopwatch::{Stopwatch, stamps_from};
 use crate::terminal::Terminal;
 
@@ -76,9 +76,9 @@ impl<'a> Recorder<'a> {
             let mut dir = RunDir::open(&path)?;
             // Another monitor may work on it.
             if dir.has_parts() && dir.lock().is_ok() {
-                let begun = resumable(&dir)?;
+                let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
                 let sessions = dir.parts()?.len() as u64;
-                self.close(&dir, &begun, &Stopwatch::start(), sessions)?;
+                self.close(&dir, (&begun, &resolved), &Stopwatch::start(), sessions)?;
             }
         }
         self.remove_old()
@@ -114,7 +114,7 @@ impl<'a> Recorder<'a> {
     /// Puts the open directory together and removes what is too old.
     pub(crate) fn rotate(&mut self) -> Result<(), Failure> {
         if let Some(open) = self.open.take() {
-            self.close(&open.dir, &open.begun, &open.watch, open.sessions)?;
+            self.close(&open.dir, (&open.begun, &self.plan.resolved), &open.watch, open.sessions)?;
         }
         self.remove_old()
     }
@@ -131,7 +131,9 @@ impl<'a> Recorder<'a> {
             Some(open) => open,
             None => {
                 let watch = Stopwatch::start();
-                let (dir, begun) = self.experiment(self.plan).open(&self.keeping.folder, &watch)?;
+                let Keeping { records, series, .. } = self.keeping;
+                let (dir, begun) =
+                    self.experiment(self.plan, records, series).open(&self.keeping.folder, &watch)?;
                 let path = dir.file(EVENTS);
                 let events = OpenOptions::new().create(true).append(true).open(&path);
                 let events = events.map_err(|why| Failure::write(&path, why))?;
@@ -141,10 +143,11 @@ impl<'a> Recorder<'a> {
         Ok(self.open.insert(open))
     }
 
+    /// Puts `dir` together, as it was begun.
     fn close(
         &self,
         dir: &RunDir,
-        begun: &Resumable,
+        (begun, resolved): (&Resumable, &str),
         watch: &Stopwatch,
         sessions: u64,
     ) -> Result<(), Failure> {
@@ -152,19 +155,20 @@ impl<'a> Recorder<'a> {
             // Events alone: a stretch without any session.
             return dir.remove_parts();
         }
-        let text = with_repetitions(&self.plan.resolved, sessions);
-        let plan = load_source(&Source::new(SCENARIO, text), &Options::default())?;
-        self.experiment(&plan).close(dir, begun, watch)
+        let text = with_repetitions(resolved, sessions);
+        let plan =
+            load_source_beside(&dir.file(SCENARIO), &Source::new(SCENARIO, text), &Options::default())?;
+        self.experiment(&plan, begun.records()?, begun.series()?).close(dir, begun, watch)
     }
 
-    fn experiment<'p>(&self, plan: &'p Plan) -> Experiment<'p> {
+    fn experiment<'p>(&self, plan: &'p Plan, records: Records, series: SeriesPoints) -> Experiment<'p> {
         Experiment {
             plan,
             growth: None,
             takes_turns: false,
             place: self.keeping.place.clone(),
-            records: self.keeping.records,
-            series: self.keeping.series,
+            records,
+            series,
             jobs: 1,
             terminal: self.keeping.terminal,
         }
@@ -208,8 +212,9 @@ fn beyond(closed: Vec<PathBuf>, bytes: u64) -> Vec<PathBuf> {
 fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_ours =
-        |path: &PathBuf| started(path).is_some() && path.join(EVENTS).is_file() && path.join(SCENARIO).is_file();
+    let is_ours = |path: &PathBuf| {
+        started(path).is_some() && path.join(EVENTS).is_file() && path.join(SCENARIO).is_file()
+    };
     let mut paths: Vec<PathBuf> = paths.filter(is_ours).collect();
     paths.sort();
     paths
@@ -253,6 +258,7 @@ mod tests {
     use super::*;
     use crate::args::ArenaKind;
     use crate::monitor::interval::tests::session;
+    use crate::scenario_file::load_source;
     use talkpath_scenario::Setting;
 
     fn plan() -> Plan {
@@ -296,7 +302,13 @@ mod tests {
     fn runs_in(path: &Path) -> usize {
         let text = fs::read_to_string(path.join("summary.json")).unwrap();
         let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert!(summary["warnings"].as_array().unwrap().iter().all(|it| !it.to_string().contains("missing or cut")));
+        assert!(
+            summary["warnings"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|it| !it.to_string().contains("missing or cut"))
+        );
         summary["runs"].as_array().unwrap().len()
     }
 
@@ -323,7 +335,12 @@ mod tests {
         recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
         assert!(run_dirs(folder.path())[0].join("parts").is_dir());
         drop(killed);
-        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        // The next one keeps less, and measures something else.
+        let another = Plan { resolved: "name = \"another\"".to_owned(), ..plan.clone() };
+        let mut other = recorder(folder.path(), &another, hour, None);
+        other.keeping.records = Records::Summary;
+        other.tidy_up().unwrap();
+        assert!(run_dirs(folder.path())[0].join("packets.parquet").is_file());
         let dirs = run_dirs(folder.path());
         assert_eq!((dirs.len(), runs_in(&dirs[0])), (1, 2));
     }
@@ -356,8 +373,15 @@ mod tests {
         };
         let keep = |amount| recorder(folder.path(), &plan, Amount::Bytes(1), Some(amount)).tidy_up().unwrap();
         keep(Amount::Bytes(2_500));
-        assert!(!names().contains(&"2020-01-01T00-00-00Z-a".to_owned()) && names().len() == 4, "{:?}", names());
+        assert!(
+            !names().contains(&"2020-01-01T00-00-00Z-a".to_owned()) && names().len() == 4,
+            "{:?}",
+            names()
+        );
         keep(Amount::Time(talkpath_units::Duration::from_secs(7 * 86_400)));
-        assert_eq!(names(), ["2020-01-01T00-00-00Z-somebodys".to_owned(), format!("{recent}-a"), "notes".to_owned()]);
+        assert_eq!(
+            names(),
+            ["2020-01-01T00-00-00Z-somebodys".to_owned(), format!("{recent}-a"), "notes".to_owned()]
+        );
     }
 }
