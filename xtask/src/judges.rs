@@ -4,6 +4,7 @@
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
+//! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
 //!
 //! Their packages come from PyPI into a virtual environment, and the recordings from two packages of Debian,
 //! all under `target/judges`. What cannot be had is a reason to skip.
@@ -82,6 +83,14 @@ fn pages(root: &Path, deadline: Instant) -> Result<Vec<PathBuf>, String> {
     let mut play = Command::new(root.join("target").join("release").join("talkpath"));
     done(play.arg("play").arg(&sweep), deadline).map_err(|why| format!("talkpath play: {why}"))?;
     Ok(vec![sweep.join("report.html"), sweep.join("play.html"), study.join("report.html")])
+}
+
+/// Holds what runs for ever against others' programs: metrics, units, STAMP.
+pub(crate) fn operations(root: &Path, deadline: Instant) -> Judged {
+    let target = root.join("target");
+    let suite = target.join("judges").join("stamp").join("bin").join("stamp-suite");
+    let inputs = [target.join("release").join("talkpath"), root.join("packaging"), suite];
+    judge(root, deadline, "operations", &[], &inputs)
 }
 
 /// Runs `scenarios` in the release build, and `script` on what they leave behind and on `inputs`.
@@ -199,8 +208,9 @@ fn output(command: &mut Command, deadline: Instant) -> Result<(bool, String), St
 const READY: &str = "ready-2";
 const BUILDING: [&str; 4] = ["numpy", "cython", "setuptools", "wheel"];
 /// pyarrow reads the record files; pesq wraps the reference code of ITU-T P.862; playwright drives Chromium,
-/// and axe-playwright-python brings axe-core.
-const PACKAGES: [&str; 4] = ["pyarrow", "pesq==0.0.4", "playwright==1.65.2", "axe-playwright-python==0.1.8"];
+/// and axe-playwright-python brings axe-core; prometheus-client has a parser of OpenMetrics.
+const PACKAGES: [&str; 5] =
+    ["pyarrow", "pesq==0.0.4", "playwright==1.65.2", "axe-playwright-python==0.1.8", "prometheus-client"];
 /// Packages of Debian, where they put their recordings, and some of these. Asterisk's prompts
 /// are by Allison Smith (CC BY-SA 3.0); the others are from LibriVox (public domain).
 const SOUNDS: [(&str, &str, &[&str]); 2] = [

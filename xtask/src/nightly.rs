@@ -37,7 +37,7 @@ enum Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 15] = [
+const NIGHTLY: [Job; 16] = [
     Job {
         name: "dependencies",
         minutes: 2,
@@ -69,6 +69,12 @@ const NIGHTLY: [Job; 15] = [
         run: |root, end| judged(root, judges::browser, end),
     },
     Job {
+        name: "operations",
+        minutes: 2,
+        what: "a monitor's metrics by promtool and an OpenMetrics parser, systemd units, STAMP by stamp-suite",
+        run: |root, end| judged(root, judges::operations, end),
+    },
+    Job {
         name: "zhang-emu",
         minutes: 5,
         what: "the 2004 study's short form in emu",
@@ -92,7 +98,7 @@ const NIGHTLY: [Job; 15] = [
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
-    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 4, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
         minutes: 13,
@@ -107,7 +113,7 @@ const NIGHTLY: [Job; 15] = [
     },
     Job {
         name: "fuzz-dccp-codec",
-        minutes: 5,
+        minutes: 4,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_codec", end),
     },

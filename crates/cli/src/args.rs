@@ -2,9 +2,11 @@
 //! flag wins.
 
 mod demand;
+mod monitor;
 mod mos;
 mod own_line;
 mod serve;
+mod stamp;
 mod study;
 mod transfer;
 mod wrong;
@@ -21,9 +23,11 @@ use talkpath_scenario::transport_names;
 use crate::failure::Failure;
 
 pub(crate) use self::demand::DemandArgs;
+pub(crate) use self::monitor::{Amount, MonitorArgs};
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::serve::ServeArgs;
+pub(crate) use self::stamp::StampArgs;
 pub(crate) use self::study::{StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 use self::wrong::wrong_usage;
@@ -115,6 +119,10 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Be the far end for `--arena live` on another host
     Serve(ServeArgs),
+    /// Measure one pair of hosts for ever: events, metrics, records that rotate
+    Monitor(Box<MonitorArgs>),
+    /// Measure with STAMP (RFC 8762), against any reflector, or be one
+    Stamp(Box<StampArgs>),
     /// Hold a publication's claims against runs of its own scenarios
     Study(StudyArgs),
     /// Write report.html again from run directories

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod monitor;
 pub(crate) mod mos;
 pub(crate) mod play;
 pub(crate) mod replay;
@@ -11,6 +12,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod stamp;
 pub(crate) mod study;
 pub(crate) mod transfer;
 

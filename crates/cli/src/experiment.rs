@@ -109,13 +109,27 @@ impl Experiment<'_> {
         let stop = interrupt::install()?;
         // A far end that is not there is found out before anything is written.
         let mut workers = arenas::connect(&self.place, self.jobs)?;
+        let (dir, begun) = self.open(out, &watch)?;
+        self.run_in(dir, &begun, &mut workers, &watch, &stop)
+    }
+
+    /// A new run directory under `out`, whose repetitions somebody else puts there.
+    pub(crate) fn open(&self, out: &Path, watch: &Stopwatch) -> Result<(RunDir, Resumable), Failure> {
         let mut dir = RunDir::create(out, &watch.started_for_file_name(), &self.plan.name)?;
         let begun = self.resumable(watch.started());
-        if let Err(failure) = self.begin(&mut dir, &begun) {
-            dir.discard_if_new();
-            return Err(failure);
+        match self.begin(&mut dir, &begun) {
+            Ok(()) => Ok((dir, begun)),
+            Err(failure) => {
+                dir.discard_if_new();
+                Err(failure)
+            }
         }
-        self.run_in(dir, &begun, &mut workers, &watch, &stop)
+    }
+
+    /// Puts the repetitions together that `dir` has; the plan says how many those are.
+    pub(crate) fn close(&self, dir: &RunDir, begun: &Resumable, watch: &Stopwatch) -> Result<(), Failure> {
+        write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
+        merge::finish(self, self.plan, dir, Fresh::new(), begun, watch, None).map(drop)
     }
 
     /// Runs what is missing in the run directory `dir`, which `begun` describes.

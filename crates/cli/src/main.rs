@@ -18,6 +18,7 @@ mod failure;
 mod interrupt;
 mod journal;
 mod json;
+mod monitor;
 mod part;
 mod progress;
 mod provenance;
@@ -62,6 +63,8 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Burst(args) => command::transfer::burst(args, common, terminal),
         Command::Check(args) => command::check::run(args, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
+        Command::Monitor(args) => command::monitor::run(args, common, terminal),
+        Command::Stamp(args) => command::stamp::run(args, common, terminal),
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),

@@ -40,7 +40,11 @@ impl Stopwatch {
 
 /// Writes a run's instants as dates and times, UTC, to the microsecond; the run begins now.
 pub(crate) fn stamps() -> impl Fn(Instant) -> String {
-    let base = Utc::now();
+    stamps_from(Utc::now())
+}
+
+/// As [`stamps`], of a run that began at `base`.
+pub(crate) fn stamps_from(base: DateTime<Utc>) -> impl Fn(Instant) -> String {
     move |at| {
         let since = TimeDelta::nanoseconds(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
         let at = base.checked_add_signed(since).unwrap_or(base);

@@ -31,8 +31,10 @@ pub(crate) enum ControlMessage {
     Stamp(i64),
     /// IP_PKTINFO or IPV6_PKTINFO: the address of this host that the packet came to.
     To(IpAddr),
-    /// IP_TOS or IPV6_TCLASS: the ECN field that the packet came with.
-    Ecn(Ecn),
+    /// IP_TOS or IPV6_TCLASS: the traffic class that the packet came with, its ECN field among it.
+    Class(u8),
+    /// IP_TTL or IPV6_HOPLIMIT: with how many hops left the packet came.
+    Ttl(u8),
 }
 
 impl Buffer {
@@ -60,11 +62,11 @@ impl Buffer {
         }
     }
 
-    /// The same for the message that sends a datagram as ECT(0); to an IPv6 address if `is_v6`.
-    pub(crate) fn put_ect(&mut self, at: usize, is_v6: bool) -> usize {
+    /// The same for the message that sends a datagram with this traffic class; to an IPv6 address if `is_v6`.
+    pub(crate) fn put_class(&mut self, at: usize, is_v6: bool, class: u8) -> usize {
         let (level, kind) =
             if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
-        self.put(at, level, kind, &ECT_0.to_ne_bytes())
+        self.put(at, level, kind, &c_int::from(class).to_ne_bytes())
     }
 
     fn put(&mut self, at: usize, level: c_int, kind: c_int, payload: &[u8]) -> usize {
@@ -104,11 +106,11 @@ fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
             Some(ControlMessage::To(IpAddr::V4(Ipv4Addr::from(ip))))
         }
         // A byte.
-        (libc::IPPROTO_IP, libc::IP_TOS) => Some(ControlMessage::Ecn(ecn(*payload.first()?))),
-        // An int.
-        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-            let field = c_int::from_ne_bytes(payload.get(..4)?.try_into().ok()?);
-            Some(ControlMessage::Ecn(ecn(u8::try_from(field).ok()?)))
+        (libc::IPPROTO_IP, libc::IP_TOS) => Some(ControlMessage::Class(*payload.first()?)),
+        // Ints.
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => small(payload).map(ControlMessage::Class),
+        (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+            small(payload).map(ControlMessage::Ttl)
         }
         (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
             let ip: [u8; 16] = payload.get(..16)?.try_into().ok()?;
@@ -118,8 +120,13 @@ fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
     }
 }
 
+/// An int of one byte's range.
+fn small(payload: &[u8]) -> Option<u8> {
+    u8::try_from(c_int::from_ne_bytes(payload.get(..4)?.try_into().ok()?)).ok()
+}
+
 /// The ECN field, the two lowest bits of `byte` (RFC 3168 §5).
-const fn ecn(byte: u8) -> Ecn {
+pub(crate) const fn ecn(byte: u8) -> Ecn {
     match byte & 0b11 {
         0b00 => Ecn::NotEct,
         0b01 => Ecn::Ect1,
@@ -129,7 +136,7 @@ const fn ecn(byte: u8) -> Ecn {
 }
 
 /// The codepoint ECT(0) in the byte that has the ECN field.
-pub(crate) const ECT_0: c_int = 0b10;
+pub(crate) const ECT_0: u8 = 0b10;
 
 /// A `timespec`, whose two fields are of 64 bits, or of 32 on a machine of 32 bits.
 fn nanoseconds(timespec: &[u8]) -> Option<i64> {
@@ -191,12 +198,21 @@ mod tests {
             let byte = message(libc::IPPROTO_IP, libc::IP_TOS, &[field]);
             let int = message(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &c_int::from(field).to_ne_bytes());
             for bytes in [byte, int] {
-                assert_eq!(
-                    messages(&bytes).collect::<Vec<_>>(),
-                    [ControlMessage::Ecn(expected)],
-                    "{field:#b}"
-                );
+                let found: Vec<_> = messages(&bytes).collect();
+                assert_eq!(found, [ControlMessage::Class(field)], "{field:#b}");
+                assert_eq!(ecn(field), expected, "{field:#b}");
             }
+        }
+    }
+
+    #[test]
+    fn the_hops_that_are_left_are_found_in_both_families() {
+        for (level, kind) in
+            [(libc::IPPROTO_IP, libc::IP_TTL), (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT)]
+        {
+            let found: Vec<_> = messages(&message(level, kind, &63_i32.to_ne_bytes())).collect();
+            assert_eq!(found, [ControlMessage::Ttl(63)]);
+            assert_eq!(messages(&message(level, kind, &256_i32.to_ne_bytes())).count(), 0);
         }
     }
 

@@ -63,6 +63,16 @@ impl HostClock {
         monotonic() + self.shift_ns
     }
 
+    /// What this clock shows when CLOCK_MONOTONIC shows `monotonic_ns`.
+    pub const fn at_monotonic(self, monotonic_ns: i64) -> i64 {
+        monotonic_ns + self.shift_ns
+    }
+
+    /// CLOCK_MONOTONIC when this clock shows `wall_ns`.
+    pub const fn to_monotonic(self, wall_ns: i64) -> i64 {
+        wall_ns - self.shift_ns
+    }
+
     /// The run clock whose zero is `wall_ns` on this clock.
     pub fn run_from(self, wall_ns: i64) -> RunClock {
         RunClock { epoch_ns: wall_ns - self.shift_ns, host: self }
@@ -145,6 +155,11 @@ fn both() -> (i64, i64) {
 /// CLOCK_MONOTONIC, ns.
 pub fn monotonic() -> i64 {
     read(ClockId::Monotonic)
+}
+
+/// CLOCK_REALTIME, ns since 1970.
+pub fn wall() -> i64 {
+    read(ClockId::Realtime)
 }
 
 fn read(clock: ClockId) -> i64 {

@@ -36,6 +36,15 @@ pub struct Received<'a> {
     pub payload: &'a [u8],
 }
 
+/// What a socket reports of a datagram's IP header, if it has the options set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IpHeader {
+    /// DSCP and ECN field ([`SocketSwitch::MarksV4`]).
+    pub traffic_class: Option<u8>,
+    /// TTL or hop limit with which it came ([`SocketSwitch::TtlV4`]).
+    pub ttl: Option<u8>,
+}
+
 /// Buffers for [`ReceiveBatch::receive`], allocated once.
 pub struct ReceiveBatch {
     data: Vec<u8>,
@@ -60,7 +69,23 @@ impl ReceiveBatch {
     ///
     /// # Errors
     /// The system's: `WouldBlock` if nothing waits, and ICMP errors of a connected socket.
-    pub fn receive(&mut self, socket: BorrowedFd<'_>, each: impl FnMut(Received<'_>)) -> io::Result<usize> {
+    pub fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        mut each: impl FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        self.take(socket, 0, |received, _| each(received))
+    }
+
+    /// As [`ReceiveBatch::receive`], with what the socket reports of IP headers.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn receive_with_header(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        each: impl FnMut(Received<'_>, IpHeader),
+    ) -> io::Result<usize> {
         self.take(socket, 0, each)
     }
 
@@ -72,9 +97,9 @@ impl ReceiveBatch {
     pub(crate) fn receive_sent(
         &mut self,
         socket: BorrowedFd<'_>,
-        each: impl FnMut(Received<'_>),
+        mut each: impl FnMut(Received<'_>),
     ) -> io::Result<usize> {
-        self.take(socket, libc::MSG_ERRQUEUE, each)
+        self.take(socket, libc::MSG_ERRQUEUE, |received, _| each(received))
     }
 
     /// recvmmsg(2). rustix and socket2 lack it. nix has it, but does not reset the lengths of addresses and
@@ -83,7 +108,7 @@ impl ReceiveBatch {
         &mut self,
         socket: BorrowedFd<'_>,
         flags: libc::c_int,
-        mut each: impl FnMut(Received<'_>),
+        mut each: impl FnMut(Received<'_>, IpHeader),
     ) -> io::Result<usize> {
         let mut iovecs = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: DATAGRAM }; BATCH];
         let mut headers = [libc::mmsghdr { msg_hdr: empty_header(), msg_len: 0 }; BATCH];
@@ -122,14 +147,18 @@ impl ReceiveBatch {
                 ecn: Ecn::NotEct,
                 payload: &self.data[index * DATAGRAM..index * DATAGRAM + length],
             };
+            let mut ip = IpHeader::default();
             for message in messages(filled(&self.control[index], &header.msg_hdr)) {
                 match message {
                     ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
                     ControlMessage::To(address) => received.to = Some(address),
-                    ControlMessage::Ecn(ecn) => received.ecn = ecn,
+                    ControlMessage::Class(class) => {
+                        (received.ecn, ip.traffic_class) = (ancillary::ecn(class), Some(class));
+                    }
+                    ControlMessage::Ttl(ttl) => ip.ttl = Some(ttl),
                 }
             }
-            each(received);
+            each(received, ip);
         }
         Ok(count)
     }
@@ -182,6 +211,21 @@ pub(crate) fn send_from(
     to: SocketAddr,
     is_ect: bool,
 ) -> io::Result<usize> {
+    send_with_class(socket, v6_socket, payload, from, to, is_ect.then_some(ECT_0))
+}
+
+/// As [`send_from`], with a traffic class.
+///
+/// # Errors
+/// The system's.
+pub fn send_with_class(
+    socket: BorrowedFd<'_>,
+    v6_socket: bool,
+    payload: &[u8],
+    from: IpAddr,
+    to: SocketAddr,
+    class: Option<u8>,
+) -> io::Result<usize> {
     // What goes mapped has IPv4's header.
     let has_v6_header = to.is_ipv6();
     let to = match (v6_socket, to) {
@@ -197,8 +241,8 @@ pub(crate) fn send_from(
         (true, IpAddr::V6(_)) | (false, IpAddr::V4(_)) => control.put_source(0, from),
         (false, IpAddr::V6(_)) => 0,
     };
-    if is_ect {
-        end = control.put_ect(end, has_v6_header);
+    if let Some(class) = class {
+        end = control.put_class(end, has_v6_header, class);
     }
     let buffers = [IoSlice::new(payload)];
     let header = MsgHdr::new().with_addr(&to).with_buffers(&buffers).with_control(&control.0[..end]);
@@ -229,8 +273,8 @@ pub(crate) fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Resu
     for message in messages(filled(&control, &header)) {
         match message {
             ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
-            ControlMessage::Ecn(ecn) => received.ecn = ecn,
-            ControlMessage::To(_) => {}
+            ControlMessage::Class(class) => received.ecn = ancillary::ecn(class),
+            ControlMessage::To(_) | ControlMessage::Ttl(_) => {}
         }
     }
     Ok(received)
@@ -260,6 +304,8 @@ pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()>
         SocketSwitch::PacketInfoV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
         SocketSwitch::MarksV4 => (libc::IPPROTO_IP, libc::IP_RECVTOS),
         SocketSwitch::MarksV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+        SocketSwitch::TtlV4 => (libc::IPPROTO_IP, libc::IP_RECVTTL),
+        SocketSwitch::TtlV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT),
     };
     set_option(socket, level, name, [1])
 }
@@ -270,13 +316,32 @@ pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()>
 /// # Errors
 /// The system's.
 pub fn use_ecn(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
-    let (level, name, marks) = if is_v6 {
-        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, SocketSwitch::MarksV6)
-    } else {
-        (libc::IPPROTO_IP, libc::IP_TOS, SocketSwitch::MarksV4)
+    set_class(socket, is_v6, ECT_0)?;
+    switch_on(socket, if is_v6 { SocketSwitch::MarksV6 } else { SocketSwitch::MarksV4 })
+}
+
+/// Has the datagrams of a connected `socket` leave with this traffic class: DSCP and ECN field.
+///
+/// # Errors
+/// The system's.
+pub fn set_class(socket: BorrowedFd<'_>, is_v6: bool, class: u8) -> io::Result<()> {
+    let (level, name) =
+        if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+    set_option(socket, level, name, [class.into()])
+}
+
+/// Whether the kernel's clock is synchronised to an outer source, and how far it may be off, ns (adjtimex(2):
+/// STA_UNSYNC, maxerror).
+pub fn clock_error() -> (bool, u64) {
+    // SAFETY: `timex` is plain old data, for which all zeroes is a valid value: no mode, so the call only
+    // reads the clock's state, into live memory of its type.
+    let (state, timex) = unsafe {
+        let mut timex: libc::timex = zeroed();
+        (libc::adjtimex(&raw mut timex), timex)
     };
-    set_option(socket, level, name, [ECT_0])?;
-    switch_on(socket, marks)
+    let is_synchronised = state >= 0 && state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0;
+    let max_us = if state >= 0 { u64::try_from(timex.maxerror).unwrap_or(0) } else { UNKNOWN_ERROR_US };
+    (is_synchronised, max_us.saturating_mul(1000))
 }
 
 /// Has the kernel hand back a copy of each datagram that `socket` sends, stamped when it goes to the device.
@@ -357,6 +422,10 @@ pub enum SocketSwitch {
     MarksV4,
     /// IPV6_RECVTCLASS: the same for IPv6.
     MarksV6,
+    /// IP_RECVTTL: report the TTL of datagrams with IPv4's header.
+    TtlV4,
+    /// IPV6_RECVHOPLIMIT: the hop limit of those with IPv6's.
+    TtlV6,
 }
 
 /// What the kernel's TCP lets one see of a connection (`struct tcp_info` of linux/tcp.h).
@@ -431,6 +500,8 @@ pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(figures[DROPS])
 }
 
+/// The kernel's own bound for a clock that nobody disciplines (NTP_PHASE_LIMIT of linux/timex.h: 16 s), us.
+const UNKNOWN_ERROR_US: u64 = 16_000_000;
 /// linux/tcp.h.
 const TCPI_OPT_ECN: u8 = 8;
 /// SK_MEMINFO_DROPS of linux/sock_diag.h.

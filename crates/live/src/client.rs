@@ -3,7 +3,7 @@
 //! A repetition is one session with the server: handshake, clock probes, the run, both logs, clock probes
 //! again.
 
-mod address;
+pub(crate) mod address;
 mod checks;
 mod control;
 mod run;
@@ -21,6 +21,7 @@ use crate::key::Key;
 use control::ServerControl;
 
 pub(crate) use run::enlarge_receive_buffer;
+pub use run::{BegunRun, PreparedRun};
 
 /// How to reach the server.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +66,26 @@ impl LiveArena {
         Err(far_end(refusal))
     }
 
+    /// Agrees with the server on one repetition: the flows are described, the clocks compared and the ports
+    /// open. What is left is to say when it begins. The scenario's links are ignored, with a warning.
+    ///
+    /// # Errors
+    /// [`ArenaError`]: what is missing, wrong or gone.
+    pub fn prepare<'a>(
+        &self,
+        scenario: &'a Scenario,
+        plan: RunPlan<'a>,
+    ) -> Result<PreparedRun<'a>, ArenaError> {
+        let mtu = address::path_mtu(self.address);
+        let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(ArenaError::Unsupported)?;
+        checks::ip(scenario, self.address, &self.name).map_err(ArenaError::Unsupported)?;
+        checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
+        checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
+        let warnings = checks::warnings(scenario);
+        let far = self.greet()?;
+        run::prepare(far, scenario, (session, self.options.clocks_synchronised), plan, warnings)
+    }
+
     fn greet(&self) -> Result<ServerControl, ArenaError> {
         let stream = open(self.address).map_err(|error| far_end(address::explain(&self.name, &error)))?;
         ServerControl::greet(stream, &self.name, self.options.key.as_ref()).map_err(far_end)
@@ -74,14 +95,7 @@ impl LiveArena {
 impl Arena for LiveArena {
     /// Runs one repetition over the network; the scenario's links are ignored, with a warning.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
-        let mtu = address::path_mtu(self.address);
-        let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(ArenaError::Unsupported)?;
-        checks::ip(scenario, self.address, &self.name).map_err(ArenaError::Unsupported)?;
-        checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
-        checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
-        let warnings = checks::warnings(scenario);
-        let far = self.greet()?;
-        run::run(far, scenario, (&session, self.options.clocks_synchronised), plan, warnings)
+        self.prepare(scenario, plan)?.begin(None)?.run()
     }
 }
 

@@ -19,10 +19,13 @@
 
 mod client;
 mod key;
+mod monitor;
 mod protocol;
 mod seal;
 mod server;
+pub mod stamp;
 
-pub use client::{LiveArena, LiveOptions};
+pub use client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
 pub use key::{Key, ShortKey};
+pub use monitor::{Happening, Measured, Monitor};
 pub use server::{Limits, ServeError, ServeOptions, Server};

@@ -7,6 +7,7 @@ mod far_end;
 mod files;
 mod guests;
 mod loopback;
+mod monitor;
 mod namespaces;
 mod sealed;
 mod strangers;

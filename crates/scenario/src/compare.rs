@@ -26,6 +26,12 @@ impl Compared {
         }
     }
 
+    /// The value of a scenario's `flow` that has this flow alone, without its transport.
+    pub fn flow_alone(self) -> String {
+        let flow = InlineTable::from_iter([("workload", self.workload())]);
+        InlineTable::from_iter([(self.flow(), flow)]).to_string()
+    }
+
     /// What it is, for the run's name.
     const fn noun(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ mod emu;
 mod exports;
 mod harness;
 mod live;
+mod monitor;
 mod play;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;

@@ -14,8 +14,16 @@ use talkpath_units::Bytes;
 /// # Errors
 /// What is wrong with it, in one line.
 pub(super) fn resolve(host: &str) -> Result<(String, Vec<SocketAddr>), String> {
+    resolve_at(host, DEFAULT_PORT)
+}
+
+/// The same with another port for a host without one.
+///
+/// # Errors
+/// The same.
+pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<SocketAddr>), String> {
     let host = host.trim();
-    let (name, port) = split(host)?;
+    let (name, port) = split(host, default_port)?;
     let addresses: Vec<SocketAddr> = (name, port)
         .to_socket_addrs()
         .map_err(|error| {
@@ -30,25 +38,25 @@ pub(super) fn resolve(host: &str) -> Result<(String, Vec<SocketAddr>), String> {
 }
 
 /// Name and port of `HOST`, `HOST:PORT`, an address, or `[V6]:PORT`.
-fn split(host: &str) -> Result<(&str, u16), String> {
+fn split(host: &str, default_port: u16) -> Result<(&str, u16), String> {
     if host.is_empty() {
         return Err("the host is empty; give a name or an address, as HOST or HOST:PORT".to_owned());
     }
     if host.parse::<IpAddr>().is_ok() {
-        return Ok((host, DEFAULT_PORT));
+        return Ok((host, default_port));
     }
     if let Some(rest) = host.strip_prefix('[') {
         let Some((address, rest)) = rest.split_once(']') else {
             return Err(format!("{host}: the bracket is not closed; write [ADDRESS]:PORT"));
         };
         return match rest.strip_prefix(':') {
-            None if rest.is_empty() => Ok((address, DEFAULT_PORT)),
+            None if rest.is_empty() => Ok((address, default_port)),
             None => Err(format!("{host}: after the bracket only :PORT may follow")),
             Some(port) => Ok((address, parse_port(host, port)?)),
         };
     }
     match host.rsplit_once(':') {
-        None => Ok((host, DEFAULT_PORT)),
+        None => Ok((host, default_port)),
         Some((name, _)) if name.contains(':') => {
             Err(format!("{host} is no IPv6 address; with a port, write [ADDRESS]:PORT"))
         }
@@ -95,14 +103,18 @@ pub(super) fn explain(host: &str, error: &io::Error) -> String {
 mod tests {
     use super::*;
 
+    fn at_7160(host: &str) -> Result<(&str, u16), String> {
+        split(host, DEFAULT_PORT)
+    }
+
     #[test]
     fn a_host_may_come_with_or_without_a_port() {
-        assert_eq!(split("example.net").unwrap(), ("example.net", 7160));
-        assert_eq!(split("example.net:80").unwrap(), ("example.net", 80));
-        assert_eq!(split("192.0.2.1:9").unwrap(), ("192.0.2.1", 9));
-        assert_eq!(split("2001:db8::1").unwrap(), ("2001:db8::1", 7160));
-        assert_eq!(split("[2001:db8::1]:9").unwrap(), ("2001:db8::1", 9));
-        assert_eq!(split("[2001:db8::1]").unwrap(), ("2001:db8::1", 7160));
+        assert_eq!(at_7160("example.net").unwrap(), ("example.net", 7160));
+        assert_eq!(at_7160("example.net:80").unwrap(), ("example.net", 80));
+        assert_eq!(at_7160("192.0.2.1:9").unwrap(), ("192.0.2.1", 9));
+        assert_eq!(at_7160("2001:db8::1").unwrap(), ("2001:db8::1", 7160));
+        assert_eq!(at_7160("[2001:db8::1]:9").unwrap(), ("2001:db8::1", 9));
+        assert_eq!(at_7160("[2001:db8::1]").unwrap(), ("2001:db8::1", 7160));
     }
 
     #[test]
@@ -114,7 +126,7 @@ mod tests {
             ("a:x", "1 to 65535"),
             ("[::1", "closed"),
         ] {
-            assert!(split(host).unwrap_err().contains(word), "{host}");
+            assert!(at_7160(host).unwrap_err().contains(word), "{host}");
         }
     }
 }

@@ -129,20 +129,28 @@ impl ServerControl {
         let begun = clock.now_ns();
         let mut probes = Vec::new();
         for number in 0..PROBES {
-            let sent = clock.now_ns();
-            self.control.send(&Request::Probe { number }).map_err(|error| self.lost(&error))?;
-            match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
-                Answer::Probe { number: answered, received_ns, sent_ns } if answered == number => {
-                    let received = clock.now_ns();
-                    probes.push(Probe { sent, far_received: received_ns, far_sent: sent_ns, received });
-                }
-                other => return Err(self.unexpected(other)),
-            }
+            probes.push(self.probe_once(clock, number)?);
             if probes.len() >= FEWEST_PROBES && clock.now_ns() - begun > PROBE_NS {
                 break;
             }
         }
         Ok(probes)
+    }
+
+    /// One exchange of the clocks; a sign of life, too.
+    ///
+    /// # Errors
+    /// In one line for a person.
+    pub(super) fn probe_once(&mut self, clock: HostClock, number: u32) -> Result<Probe, String> {
+        let sent = clock.now_ns();
+        self.control.send(&Request::Probe { number }).map_err(|error| self.lost(&error))?;
+        match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
+            Answer::Probe { number: answered, received_ns, sent_ns } if answered == number => {
+                let received = clock.now_ns();
+                Ok(Probe { sent, far_received: received_ns, far_sent: sent_ns, received })
+            }
+            other => Err(self.unexpected(other)),
+        }
     }
 
     /// The run begins at `start_ns` on the server's clock, or when the server then says.

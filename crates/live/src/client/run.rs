@@ -34,7 +34,7 @@ use sockets::unavailable;
 /// A session whose flows have their sockets.
 struct Session<'a> {
     scenario: &'a Scenario,
-    spec: &'a SessionSpec,
+    spec: SessionSpec,
     /// The user vouches for both clocks.
     clocks_synchronised: bool,
     plan: RunPlan<'a>,
@@ -64,24 +64,38 @@ enum RunOutcome {
     Gone(String),
 }
 
-/// Runs `scenario` with the server behind `far`.
-pub(super) fn run(
+/// A run that both hosts have agreed on and opened their ports for.
+pub struct PreparedRun<'a> {
+    far: ServerControl,
+    session: Session<'a>,
+    host: HostClock,
+    before: Vec<Probe>,
+}
+
+/// A run whose beginning both hosts have agreed on.
+pub struct BegunRun<'a> {
+    prepared: PreparedRun<'a>,
+    /// ns since 1970 on this host's clock, and on the far one.
+    start: (i64, i64),
+}
+
+/// Agrees on a run of `scenario` with the server behind `far`.
+pub(super) fn prepare<'a>(
     mut far: ServerControl,
-    scenario: &Scenario,
-    (spec, clocks_synchronised): (&SessionSpec, bool),
-    plan: RunPlan<'_>,
+    scenario: &'a Scenario,
+    (spec, clocks_synchronised): (SessionSpec, bool),
+    plan: RunPlan<'a>,
     mut warnings: Vec<String>,
-) -> Result<RunRecord, ArenaError> {
+) -> Result<PreparedRun<'a>, ArenaError> {
     let (admissions, far_warnings) =
-        far.begin(spec, &scenario.flows).map_err(far_end)?.map_err(ArenaError::Unsupported)?;
+        far.begin(&spec, &scenario.flows).map_err(far_end)?.map_err(ArenaError::Unsupported)?;
     warnings.extend(far_warnings);
     let host = HostClock::anchor();
     let before = far.probe(host).map_err(far_end)?;
-    let offset = Offset::new(&before, &[], &[])
-        .ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
     let provisional = host.run_from(host.now_ns());
     let budget = RowBudget::new(CLIENT_ROWS);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
+    let flows = spec.flows.clone();
     let mut session = Session {
         scenario,
         spec,
@@ -95,25 +109,92 @@ pub(super) fn run(
         alarm: Arc::default(),
         warnings,
     };
-    for (flow, admission) in spec.flows.iter().zip(&admissions) {
+    for (flow, admission) in flows.iter().zip(&admissions) {
         session.open(flow, admission, &far, provisional)?;
     }
     session.register(&far)?;
     session.stamp_transmissions();
-    let start = host.now_ns() + lead_ns(&before);
-    let asked = start.saturating_add(offset.at_start());
-    let far_start = far.go(asked).map_err(far_end)?;
-    if far_start.saturating_sub(asked) > latest_start_ns(&before) {
-        return Err(far_end(format!("{} would begin the run later than any server does", far.name())));
+    Ok(PreparedRun { far, session, host, before })
+}
+
+impl<'a> PreparedRun<'a> {
+    /// Agrees with the server on the beginning: `at_ns` of CLOCK_MONOTONIC, or soon if that is past or
+    /// `None`. Waits until shortly before it; the server holds a session for 30 s before it begins.
+    ///
+    /// # Errors
+    /// The far end is gone, or the user stopped it.
+    pub fn begin(mut self, at_ns: Option<i64>) -> Result<BegunRun<'a>, ArenaError> {
+        let lead = lead_ns(&self.before);
+        let at = at_ns.map(|at_ns| self.host.at_monotonic(at_ns));
+        if let Some(at) = at {
+            self.wait_until(at - lead - GO_AHEAD_NS)?;
+        }
+        let offset = Offset::new(&self.before, &[], &[])
+            .ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
+        let soonest = self.host.now_ns() + lead;
+        let start = at.map_or(soonest, |at| at.max(soonest));
+        let asked = start.saturating_add(offset.at_start());
+        let far_start = self.far.go(asked).map_err(far_end)?;
+        if far_start.saturating_sub(asked) > latest_start_ns(&self.before) {
+            return Err(far_end(format!(
+                "{} would begin the run later than any server does",
+                self.far.name()
+            )));
+        }
+        // The server may have begun later than asked; our clock then begins with it.
+        let start = if far_start > asked { start.max(offset.to_ours(far_start)) } else { start };
+        Ok(BegunRun { prepared: self, start: (start, far_start) })
     }
-    // The server may have begun later than asked; our clock then begins with it.
-    let start = start.max(offset.to_ours(far_start));
-    let clock = host.run_from(start);
-    for end in &session.ends {
-        end.lock().set_clock(clock);
+
+    /// Waits until this host's clock shows `until_ns`. The server is shown that its client lives, and the
+    /// clocks are compared anew.
+    fn wait_until(&mut self, until_ns: i64) -> Result<(), ArenaError> {
+        let mut next_probe = self.host.now_ns() + SIGN_OF_LIFE_NS;
+        let clock = self.host.run_from(self.host.now_ns());
+        while self.host.now_ns() < until_ns {
+            if self.session.plan.interrupt.load(Ordering::Relaxed) {
+                return Err(ArenaError::Interrupted { partial: None });
+            }
+            if self.host.now_ns() >= next_probe {
+                next_probe = self.host.now_ns() + SIGN_OF_LIFE_NS;
+                self.before.push(self.far.probe_once(self.host, 0).map_err(far_end)?);
+            }
+            let left = u64::try_from(until_ns - self.host.now_ns()).unwrap_or(0);
+            clock.sleep_until(Instant::MAX, Duration::from_nanos(left).min(WAIT_SLICE));
+        }
+        Ok(())
     }
-    let (watched, disturbance) = session.measure(&mut far, (host, clock));
-    session.conclude(far, watched, &before, host, (start, far_start), &disturbance)
+}
+
+impl<'a> BegunRun<'a> {
+    /// CLOCK_MONOTONIC of this host when it begins, ns.
+    pub const fn start_ns(&self) -> i64 {
+        self.prepared.host.to_monotonic(self.start.0)
+    }
+
+    /// The same run, with `progress` called now and then with its own time.
+    pub fn watched_by<'b>(self, progress: &'b (dyn Fn(Instant) + Sync)) -> BegunRun<'b>
+    where
+        'a: 'b,
+    {
+        let mut begun: BegunRun<'b> = self;
+        begun.prepared.session.plan.progress = progress;
+        begun
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// [`ArenaError`] with what was measured.
+    pub fn run(self) -> Result<RunRecord, ArenaError> {
+        let PreparedRun { mut far, session, host, before } = self.prepared;
+        let clock = host.run_from(self.start.0);
+        for end in &session.ends {
+            end.lock().set_clock(clock);
+        }
+        let (watched, disturbance) = session.measure(&mut far, (host, clock));
+        session.conclude(far, watched, &before, host, self.start, &disturbance)
+    }
 }
 
 /// What the machine did to the run.
@@ -378,6 +459,13 @@ const LEAD_NS: i64 = 100_000_000;
 const MAX_ROUND_TRIP_NS: i64 = 4_000_000_000;
 /// The same, plus the longest round trip, is what a client believes: the word itself may come late.
 const LATEST_START_NS: i64 = 5_000_000_000;
+/// How long before the beginning the word goes out, beyond what the word itself takes (chosen: two
+/// retransmissions on a path of 200 ms; a server begins at most 5 s after it).
+const GO_AHEAD_NS: i64 = 1_000_000_000;
+/// A server lets a client go that says nothing for 10 s.
+const SIGN_OF_LIFE_NS: i64 = 2_000_000_000;
+/// How often a wait looks whether it shall end.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// However slowly the far end tells of more: a run drains for at most so many times `drain` ...
 const LONGEST_DRAIN: u64 = 10;
 /// ... and a minute (chosen: as long as an outage may last).

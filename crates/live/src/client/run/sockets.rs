@@ -46,7 +46,7 @@ impl Session<'_> {
             seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
         };
         let common = EndContext { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
-        let end = Arc::new(SharedEnd::new(self.spec, flow, &place, Receiver::default(), &common));
+        let end = Arc::new(SharedEnd::new(&self.spec, flow, &place, Receiver::default(), &common));
         match flow.transport.channel_kind() {
             ChannelKind::Connection => {
                 let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })

@@ -1,0 +1,99 @@
+//! The command line of `talkpath stamp`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueHint};
+use talkpath_live::stamp::PORT;
+use talkpath_scenario::parse_duration;
+use talkpath_units::Duration;
+
+#[derive(Debug, Args)]
+pub(crate) struct StampArgs {
+    /// The host with a session-reflector; port 862 unless given
+    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "reflect")]
+    pub(crate) to: Option<String>,
+    /// Be a session-reflector, until Ctrl-C
+    #[arg(long, conflicts_with = "to")]
+    pub(crate) reflect: bool,
+    /// How many packets
+    #[arg(long, value_name = "N", default_value = "100", conflicts_with = "reflect",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) count: u32,
+    /// From one packet to the next
+    #[arg(long, value_name = "TIME", default_value = "100ms", conflicts_with = "reflect", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// UDP payload of each packet in bytes, 44 or more; what is more than its fields is Extra Padding
+    #[arg(long, value_name = "BYTES", default_value_t = 44, conflicts_with = "reflect",
+          value_parser = clap::value_parser!(u64).range(44..=65_507))]
+    pub(crate) size: u64,
+    /// DSCP of the packets, and of their answers if it is another; a Class of Service TLV asks for that
+    #[arg(long, value_name = "DSCP[/BACK]", conflicts_with = "reflect", value_parser = dscp)]
+    pub(crate) dscp: Option<(u8, u8)>,
+    /// How long to wait for answers after the last packet
+    #[arg(long, value_name = "TIME", default_value = "2s", conflicts_with = "reflect", value_parser = wait)]
+    pub(crate) wait: Duration,
+    /// Both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
+    #[arg(long, conflicts_with = "reflect", env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
+    pub(crate) clocks_synchronised: bool,
+    /// The reflector numbers each session's packets by itself; as a reflector, do so. Losses are then known
+    /// each way
+    #[arg(long)]
+    pub(crate) stateful: bool,
+    /// Address to reflect at, at port 862 unless given (default: every address)
+    #[arg(long, value_name = "ADDR[:PORT]", requires = "reflect", value_parser = socket_address)]
+    pub(crate) bind: Option<SocketAddr>,
+    /// Answer everybody who can reach this port; without it only loopback is answered
+    #[arg(long, requires = "reflect")]
+    pub(crate) open: bool,
+    /// Packets that are answered within a second; one address has half of them
+    #[arg(long, value_name = "N", default_value = "10000", requires = "reflect",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_packets: u32,
+    /// Sessions at a time of a stateful reflector
+    #[arg(long, value_name = "N", default_value = "1024", requires = "reflect",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_sessions: u32,
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let address = text.parse().or_else(|_| alone.map(|address| SocketAddr::new(address, PORT)));
+    address.map_err(|_| "expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:8620 or [::]:862".to_owned())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text, LONGEST)?;
+    if interval >= SHORTEST { Ok(interval) } else { Err("expected at least 1 ms".to_owned()) }
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    parse_duration(text, LONGEST)
+}
+
+/// A code point of six bits (RFC 2474 §3), or two.
+fn dscp(text: &str) -> Result<(u8, u8), String> {
+    let point = |text: &str| text.trim().parse::<u8>().ok().filter(|point| *point < 64);
+    let (out, back) = text.split_once('/').unwrap_or((text, text));
+    point(out)
+        .zip(point(back))
+        .ok_or_else(|| "expected a DSCP from 0 to 63, as in 46, or two, as in 46/0".to_owned())
+}
+
+/// A thousand packets a second are as many as a path should be asked for by a probe (chosen).
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Chosen.
+const LONGEST: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dscp_is_one_for_both_ways_or_one_for_each() {
+        assert_eq!((dscp("46"), dscp("46/0")), (Ok((46, 46)), Ok((46, 0))));
+        for wrong in ["", "64", "-1", "46/", "ef", "1/2/3"] {
+            assert!(dscp(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `talkpath stamp`: STAMP (RFC 8762) as a session-sender or a session-reflector.
+
+use std::net::{Ipv6Addr, SocketAddr};
+
+use serde::Serialize;
+use talkpath_live::stamp::{self, PORT, ReflectOptions, Reflector, StampOptions, StampRun};
+use talkpath_measure::metrics::delay::{sorted_delays, statistics};
+use talkpath_measure::metrics::histogram::delay_ms;
+use talkpath_measure::metrics::trip::one_way_trips;
+use talkpath_measure::summarise::summarise_flow;
+use talkpath_measure::summary::{Clock, DelayMs, IpdvMs};
+use talkpath_measure::{FlowRecord, LegRecord};
+use talkpath_units::{Bytes, Histogram};
+
+use crate::arenas;
+use crate::args::{Common, StampArgs};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::json::json;
+use crate::terminal::{self, Terminal};
+
+/// Sends or reflects.
+pub(crate) fn run(args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    match &args.to {
+        Some(to) => send(to, args, common, terminal),
+        None => reflect(args, terminal),
+    }
+}
+
+fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let least = StampOptions::min_size(args.dscp);
+    let size = match (args.size, args.dscp) {
+        // Nobody asked for a size: what is needed.
+        (44, Some(_)) => least,
+        (size, _) if size >= least => size,
+        (size, _) => {
+            return Err(Failure::Usage(format!(
+                "--size {size} has no room for a Class of Service TLV: {least} B are needed"
+            )));
+        }
+    };
+    let options = StampOptions {
+        host: to.to_owned(),
+        interval: args.interval,
+        count: args.count,
+        size: Bytes::new(size),
+        dscp: args.dscp,
+        is_stateful: args.stateful,
+        clocks_synchronised: args.clocks_synchronised,
+        wait: args.wait,
+    };
+    let stop = interrupt::install()?;
+    let run = stamp::send(&options, &stop).map_err(|why| arenas::failure(why).1)?;
+    let figures = Figures::new(to, &run).ok_or_else(|| Failure::FarEnd(format!("{to}: no record")))?;
+    for warning in &run.record.warnings {
+        terminal.warning(warning);
+    }
+    if common.json { terminal::print(&json(&figures)) } else { terminal.result(&figures.for_person()) }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Figures<'a> {
+    to: &'a str,
+    sent: u64,
+    received: u64,
+    lost: u64,
+    /// `None` if only their sum is known.
+    lost_forward: Option<u64>,
+    lost_return: Option<u64>,
+    /// Whether the reflector numbers its own packets; `None` if nothing shows it.
+    stateful: Option<bool>,
+    duplicates: u64,
+    reordered: u64,
+    round_trip_delay_ms: Option<DelayMs>,
+    one_way_delay_ms: Option<DelayMs>,
+    return_delay_ms: Option<DelayMs>,
+    turn_round_ms: Option<DelayMs>,
+    ipdv_ms: Option<IpdvMs>,
+    clock: Clock,
+    far_clock_synchronised: Option<bool>,
+    far_clock_error_ms: Option<f64>,
+    ttl: Option<(u8, u8)>,
+    class_of_service: Option<Class>,
+    odd_answers: u64,
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Class {
+    dscp_there: u8,
+    ecn_there: u8,
+    refused: bool,
+    dscp_back: Option<u8>,
+}
+
+impl<'a> Figures<'a> {
+    fn new(to: &'a str, run: &'a StampRun) -> Option<Self> {
+        let record = &run.record;
+        let flow = record.flows.first()?;
+        let echo = flow.echo.as_ref()?;
+        let window = record.window_start..record.window_end;
+        let figures = summarise_flow(flow, &window);
+        let is_trusted = flow.info.clock_trusted;
+        let back = one_way_trips(echo, &(window.start..talkpath_units::Instant::MAX));
+        Some(Self {
+            to,
+            sent: figures.sent,
+            received: figures.received,
+            lost: figures.lost,
+            lost_forward: run.lost_each_way.map(|lost| lost.0),
+            lost_return: run.lost_each_way.map(|lost| lost.1),
+            stateful: run.is_stateful,
+            duplicates: figures.duplicates,
+            reordered: figures.reordered,
+            round_trip_delay_ms: figures.round_trip_delay_ms,
+            one_way_delay_ms: figures.one_way_delay_ms,
+            return_delay_ms: statistics(&sorted_delays(&back)).filter(|_| is_trusted),
+            turn_round_ms: delay_ms(&turn_rounds(flow, echo)),
+            ipdv_ms: figures.ipdv_ms,
+            clock: Clock::from(&record.clock),
+            far_clock_synchronised: run.far_clock.map(|clock| clock.0),
+            far_clock_error_ms: run.far_clock.and_then(|clock| Some(clock.1? as f64 / 1e6)),
+            ttl: run.ttl,
+            class_of_service: run.class.map(|seen| Class {
+                dscp_there: seen.dscp_there,
+                ecn_there: seen.ecn_there,
+                refused: seen.is_refused,
+                dscp_back: seen.dscp_back,
+            }),
+            odd_answers: run.odd,
+            warnings: &record.warnings,
+        })
+    }
+
+    fn for_person(&self) -> String {
+        let each_way = match (self.lost_forward, self.lost_return) {
+            (Some(there), Some(back)) => format!(": {there} there, {back} back"),
+            _ => "; which way is not known: the reflector numbers no packets of its own, or --stateful is needed"
+                .to_owned(),
+        };
+        let mut text = format!(
+            "{}: {} sent, {} received, {} lost{}\n\n{:<14}{:>10}{:>10}{:>10}{:>10}{:>10}  ms\n",
+            self.to,
+            self.sent,
+            self.received,
+            self.lost,
+            if self.lost == 0 { String::new() } else { each_way },
+            "",
+            "min",
+            "p50",
+            "p95",
+            "p99",
+            "max"
+        );
+        let rows = [
+            ("round trip", &self.round_trip_delay_ms),
+            ("there", &self.one_way_delay_ms),
+            ("back", &self.return_delay_ms),
+            ("turn-round", &self.turn_round_ms),
+        ];
+        for (name, delays) in rows {
+            match delays {
+                Some(it) => text.push_str(&format!(
+                    "{name:<14}{:>10.3}{:>10.3}{:>10.3}{:>10.3}{:>10.3}\n",
+                    it.min, it.p50, it.p95, it.p99, it.max
+                )),
+                None => text.push_str(&format!("{name:<14}{:>10}\n", "-")),
+            }
+        }
+        text.push_str(&format!("\nClocks: {}\n", self.clock.why));
+        if let Some(class) = &self.class_of_service {
+            let back = class.dscp_back.map_or_else(|| "?".to_owned(), |dscp| dscp.to_string());
+            let refused = if class.refused { ", which was refused" } else { "" };
+            text.push_str(&format!(
+                "Class of service: DSCP {} came there, {back} came back{refused}\n",
+                class.dscp_there
+            ));
+        } else if self.odd_answers > 0 {
+            text.push_str(&format!("{} answers were none to these packets\n", self.odd_answers));
+        }
+        text
+    }
+}
+
+/// How long the reflector held each packet.
+fn turn_rounds(flow: &FlowRecord, echo: &LegRecord) -> Histogram {
+    let mut turns = Histogram::new();
+    let mut held = flow.forward.messages.iter().filter(|row| row.received.is_some());
+    for back in &echo.messages {
+        let there = held.find(|row| row.seq == back.seq).and_then(|row| row.received);
+        if let Some(there) = there {
+            turns.record_unsigned(back.due.since(there));
+        }
+    }
+    turns
+}
+
+/// Reflects until Ctrl-C, which is how it is meant to end.
+fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
+    let bind = args.bind.unwrap_or_else(|| SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)));
+    if !args.open && !bind.ip().to_canonical().is_loopback() {
+        return Err(Failure::Usage(format!(
+            "who may be answered on {bind}? Add --open for everybody who can reach the port, or --bind 127.0.0.1 for this host \
+             alone; STAMP without authentication knows no key"
+        )));
+    }
+    let stop = interrupt::install()?;
+    let options = ReflectOptions {
+        bind,
+        is_stateful: args.stateful,
+        packets_per_s: args.max_packets,
+        sessions: args.max_sessions as usize,
+    };
+    let unavailable = |why: std::io::Error| Failure::Unavailable {
+        what: format!("cannot reflect on {bind}: {why}"),
+        how: "--bind ADDR:PORT chooses another port; those below 1024 need more rights".to_owned(),
+    };
+    let mut reflector = Reflector::bind(options).map_err(unavailable)?;
+    let address = reflector.local_addr().map_err(unavailable)?;
+    terminal.result(&format!("reflecting on {address}\n"))?;
+    let done = reflector.run(&stop);
+    terminal.note(&format!(
+        "answered {} packets; {} were no test packets, {} beyond a bound",
+        done.answered, done.ignored, done.beyond
+    ));
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! What is kept of all intervals: sums and histograms of each flow, and how long nothing was measured. It
+//! does not grow with time.
+
+use std::collections::BTreeMap;
+
+use talkpath_measure::summary::FlowSummary;
+use talkpath_units::{Duration, Histogram};
+
+use super::interval::{Counts, Interval};
+
+/// Everything since the monitor began.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    /// By flow name; as many as the scenario has.
+    pub(crate) flows: BTreeMap<String, FlowTotals>,
+    pub(crate) intervals: u64,
+    /// Intervals that the machine disturbed past its stated limits, or in which nothing was measured.
+    pub(crate) invalid_intervals: u64,
+    /// Length of all intervals.
+    pub(crate) measured: Duration,
+    pub(crate) outages: u64,
+    /// Length of all outages that are over.
+    pub(crate) outage_ns: i64,
+    /// Since when nothing is measured, if nothing is: CLOCK_MONOTONIC, ns.
+    pub(crate) down_since_ns: Option<i64>,
+    /// Sessions whose records could not be written.
+    pub(crate) unrecorded: u64,
+    /// CLOCK_MONOTONIC at the end of the last interval, ns.
+    pub(crate) last_end_ns: Option<i64>,
+    /// Half the smallest round trip and what may be added to it, of the last session: ms.
+    pub(crate) clock_uncertainty_ms: Option<f64>,
+}
+
+/// One flow.
+#[derive(Debug, Default)]
+pub(crate) struct FlowTotals {
+    pub(crate) transport: String,
+    pub(crate) counts: Counts,
+    pub(crate) round_trips: Histogram,
+    pub(crate) one_way: Histogram,
+    /// The last interval that has figures.
+    pub(crate) last: FlowSummary,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        self.intervals += 1;
+        self.invalid_intervals += u64::from(!interval.valid);
+        self.measured = self.measured.saturating_add(interval.length);
+        let length_ns = i64::try_from(interval.length.as_nanos()).unwrap_or(i64::MAX);
+        self.last_end_ns = Some(interval.start_ns.saturating_add(length_ns));
+        self.clock_uncertainty_ms = interval
+            .clock
+            .as_ref()
+            .and_then(|clock| Some(clock.uncertainty_ms? + clock.change_uncertainty_ms.unwrap_or(0.0)));
+        for flow in &interval.flows {
+            let totals = self.flows.entry(flow.name.clone()).or_default();
+            totals.transport.clone_from(&flow.figures.transport);
+            totals.counts.add(&flow.counts);
+            totals.round_trips.merge(&flow.round_trips);
+            totals.one_way.merge(&flow.one_way);
+            totals.last = FlowSummary { breaks: Vec::new(), ..flow.figures.clone() };
+        }
+    }
+
+    /// Nothing is measured since `from_ns`.
+    pub(crate) fn go_down(&mut self, from_ns: i64) {
+        self.outages += 1;
+        self.down_since_ns = Some(from_ns);
+    }
+
+    /// It is measured again since `to_ns`.
+    pub(crate) fn come_up(&mut self, to_ns: i64) {
+        if let Some(from_ns) = self.down_since_ns.take() {
+            self.outage_ns += (to_ns - from_ns).max(0);
+        }
+    }
+
+    /// How long nothing was measured until `now_ns`, seconds.
+    pub(crate) fn outage_s(&self, now_ns: i64) -> f64 {
+        let open_ns = self.down_since_ns.map_or(0, |from_ns| (now_ns - from_ns).max(0));
+        (self.outage_ns + open_ns) as f64 / 1e9
+    }
+
+    /// What all flows did together.
+    pub(crate) fn sum(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.flows.values().for_each(|flow| sum.add(&flow.counts));
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::interval::split;
+    use crate::monitor::interval::tests::session;
+
+    /// Everything that a total holds beyond its own fields.
+    fn retained(totals: &Totals) -> usize {
+        let of_flow = |flow: &FlowTotals| {
+            let runs = flow.last.breaks.len() + flow.last.settling.as_ref().map_or(0, |_| 1);
+            flow.round_trips.buckets().count() + flow.one_way.buckets().count() + runs
+        };
+        totals.flows.len() + totals.flows.values().map(of_flow).sum::<usize>()
+    }
+
+    #[test]
+    fn totals_are_the_sums_of_the_intervals() {
+        let (mut totals, mut sum) = (Totals::default(), Counts::default());
+        for number in 0..3 {
+            for interval in split(&session(number, 0, 10_000, 7), Duration::from_millis(900)) {
+                sum.add(&interval.sum());
+                totals.add(&interval);
+            }
+        }
+        assert_eq!(totals.sum(), sum);
+        assert_eq!((sum.sent, totals.intervals), (1_500, 36));
+        assert_eq!(totals.measured, Duration::from_secs(30));
+        assert_eq!(totals.flows["call"].one_way.count(), sum.received);
+    }
+
+    #[test]
+    fn what_is_retained_does_not_grow_with_time() {
+        let mut totals = Totals::default();
+        let mut after = Vec::new();
+        for number in 0..200 {
+            split(&session(number, 0, 1_000, 7), Duration::from_secs(1)).iter().for_each(|it| totals.add(it));
+            after.push(retained(&totals));
+        }
+        assert_eq!(totals.sum().sent, 10_000);
+        assert_eq!((after[0], after[199]), (after[199], after[0]), "{after:?}");
+        assert!(after[0] < 10);
+    }
+
+    #[test]
+    fn an_outage_counts_while_it_lasts_and_once() {
+        let mut totals = Totals::default();
+        totals.go_down(1_000_000_000);
+        assert_eq!((totals.outages, totals.outage_s(3_000_000_000)), (1, 2.0));
+        totals.come_up(4_000_000_000);
+        totals.come_up(9_000_000_000);
+        assert_eq!((totals.outages, totals.outage_s(9_000_000_000)), (1, 3.0));
+    }
+}

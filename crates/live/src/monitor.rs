@@ -1,0 +1,390 @@
+//! One pair of hosts for ever: sessions one after the other, without a gap between them.
+//!
+//! ```text
+//!  session 0   ├── its messages are due ──┤ drain, report
+//!  session 1                 prepare, wait ├── its messages are due ──┤ drain, report
+//!  session 2                                             prepare, wait ├── its messages are due ── ...
+//! ```
+//!
+//! A session ends and the next one begins at the same nanosecond of CLOCK_MONOTONIC, while both exist. So a
+//! message is due in exactly one session, and one that is still on its way at the border is waited for. One
+//! session without an end would need a server that gives rows away during a run, and would hold one
+//! comparison of the clocks for weeks. Sessions need nothing new of the far end: its limits of rows, of time
+//! and of sessions hold, memory at both ends is that of the sessions under way, the clocks are compared anew
+//! each time, and an outage is a session that did not begin.
+//!
+//! Left out: connections that outlive a session. Over TCP and DCCP every session opens its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle, scope, sleep};
+use std::time::Duration as StdDuration;
+
+use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_kernel::clock::monotonic;
+use talkpath_kernel::random::random;
+use talkpath_measure::RunRecord;
+use talkpath_measure::series::SeriesDetail;
+use talkpath_scenario::Scenario;
+use talkpath_units::{Duration, Instant};
+
+use crate::client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
+
+/// What is measured without end.
+pub struct Monitor<'a> {
+    /// The host that runs a [`crate::Server`], as [`LiveArena::connect`] takes it. Its name is resolved anew
+    /// after each outage.
+    pub host: &'a str,
+    /// How to reach it.
+    pub options: LiveOptions,
+    /// What one session measures; its duration is the session's.
+    pub scenario: &'a Scenario,
+    /// How sessions sample state over time.
+    pub series: Option<SeriesDetail>,
+    /// Becomes true when the user wants to stop.
+    pub interrupt: &'a AtomicBool,
+    /// Until when messages are due in the session under way: ns of CLOCK_MONOTONIC, written here.
+    pub measured_until_ns: &'a AtomicI64,
+}
+
+/// What [`Monitor::run`] reports, in order of time.
+#[derive(Debug)]
+pub enum Happening {
+    /// A session is over.
+    Measured(Box<Measured>),
+    /// Nothing is measured since `from_ns`: the far end is not there, or refuses.
+    Down {
+        /// CLOCK_MONOTONIC, ns.
+        from_ns: i64,
+        /// In one line for a person.
+        why: String,
+    },
+    /// It is measured again.
+    Up {
+        /// Since when it was not: CLOCK_MONOTONIC, ns.
+        from_ns: i64,
+        /// When the next session began.
+        to_ns: i64,
+        /// Sessions that could not begin meanwhile.
+        attempts: u64,
+    },
+}
+
+/// One session that is over.
+#[derive(Debug)]
+pub struct Measured {
+    /// From 0.
+    pub number: u64,
+    /// CLOCK_MONOTONIC when it began, ns.
+    pub start_ns: i64,
+    /// Messages were due for this long: the scenario's duration unless it was cut short.
+    pub length: Duration,
+    /// What was measured; `None` if nothing was.
+    pub record: Option<RunRecord>,
+    /// Why it did not come to its end, if so.
+    pub cut: Option<String>,
+}
+
+/// What the scheduler hands on, in order.
+enum Entry<'scope> {
+    Session(ScopedJoinHandle<'scope, Measured>),
+    /// A session could not begin, and none is under way.
+    Failed(String),
+}
+
+/// How far a session is, for the scheduler.
+#[derive(Default)]
+struct Reach {
+    /// ns into the session.
+    now_ns: AtomicU64,
+    is_over: AtomicBool,
+}
+
+/// The session that began last.
+struct Current {
+    end_ns: i64,
+    length: Duration,
+    reach: Arc<Reach>,
+}
+
+impl Current {
+    /// Whether it ended before its time.
+    fn is_cut(&self) -> bool {
+        self.reach.is_over.load(Ordering::Acquire)
+            && self.reach.now_ns.load(Ordering::Relaxed) < self.length.as_nanos()
+    }
+
+    /// Whether messages of it are still due.
+    fn is_under_way(&self) -> bool {
+        !self.is_cut() && monotonic() < self.end_ns
+    }
+}
+
+impl Monitor<'_> {
+    /// Measures until the user stops it; `handle` is called in this thread, session after session.
+    ///
+    /// # Errors
+    /// [`ArenaError::Unsupported`] and [`ArenaError::Unavailable`] if the first session cannot be. Later, as
+    /// when the far end is not there, that is an outage.
+    pub fn run(&self, handle: &mut dyn FnMut(Happening)) -> Result<(), ArenaError> {
+        let mut timeline = Timeline { end_ns: monotonic(), has_begun: false, down: None, cut: None };
+        scope(|scope| {
+            let (entries, coming) = channel();
+            let scheduler = scope.spawn(move || self.schedule(scope, &entries));
+            for entry in coming {
+                match entry {
+                    Entry::Failed(why) => timeline.take_failure(why, handle),
+                    Entry::Session(thread) => {
+                        if let Ok(measured) = thread.join() {
+                            timeline.take_session(measured, handle);
+                        }
+                    }
+                }
+            }
+            scheduler.join().unwrap_or_else(|_| {
+                Err(ArenaError::FarEnd { what: "the scheduler failed".to_owned(), partial: None })
+            })
+        })
+    }
+
+    /// Begins session after session, each prepared while the one before is under way.
+    fn schedule<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        entries: &Sender<Entry<'scope>>,
+    ) -> Result<(), ArenaError> {
+        let length = self.scenario.duration;
+        let (mut arena, mut current) = (None, None::<Current>);
+        let (mut number, mut attempts) = (0, 0);
+        while !self.interrupt.load(Ordering::Relaxed) {
+            // After one that was cut short the next one begins as soon as it can.
+            let next = current.as_ref().filter(|current| !current.is_cut()).map(|current| current.end_ns);
+            match self.prepare(&mut arena, number).and_then(|prepared| prepared.begin(next)) {
+                Ok(begun) => {
+                    let end_ns = begun.start_ns().saturating_add(nanoseconds(length));
+                    let reach = Arc::<Reach>::default();
+                    let theirs = Arc::clone(&reach);
+                    let session = scope.spawn(move || measure(begun, number, length, &theirs));
+                    self.measured_until_ns.store(end_ns, Ordering::Relaxed);
+                    if entries.send(Entry::Session(session)).is_err() {
+                        return Ok(());
+                    }
+                    (number, attempts) = (number + 1, 0);
+                    let begun = current.insert(Current { end_ns, length, reach });
+                    self.wait_until(end_ns - PREPARE_AHEAD_NS, || begun.is_cut());
+                    if begun.is_cut() {
+                        self.measured_until_ns.store(0, Ordering::Relaxed);
+                    }
+                }
+                Err(ArenaError::Interrupted { .. }) => return Ok(()),
+                Err(error @ (ArenaError::Unsupported(_) | ArenaError::Unavailable { .. }))
+                    if number == 0 && attempts == 0 =>
+                {
+                    return Err(error);
+                }
+                Err(error) => {
+                    arena = None;
+                    if !current.as_ref().is_some_and(Current::is_under_way) {
+                        self.measured_until_ns.store(0, Ordering::Relaxed);
+                        if entries.send(Entry::Failed(error.to_string())).is_err() {
+                            return Ok(());
+                        }
+                    }
+                    self.wait_until(monotonic() + back_off_ns(attempts), || false);
+                    attempts += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare<'s>(
+        &'s self,
+        arena: &mut Option<LiveArena>,
+        number: u64,
+    ) -> Result<PreparedRun<'s>, ArenaError> {
+        let arena = match arena {
+            Some(arena) => arena,
+            None => arena.insert(LiveArena::connect(self.host, self.options.clone())?),
+        };
+        let plan = RunPlan {
+            cell: 0,
+            repetition: number,
+            seed: self.scenario.seed.repetition(number),
+            series: self.series,
+            rows: true,
+            interrupt: self.interrupt,
+            progress: &|_| {},
+        };
+        arena.prepare(self.scenario, plan)
+    }
+
+    /// Waits until `until_ns` of CLOCK_MONOTONIC, until `is_over`, or until the user stops it.
+    fn wait_until(&self, until_ns: i64, is_over: impl Fn() -> bool) {
+        while !self.interrupt.load(Ordering::Relaxed) && !is_over() {
+            let left = u64::try_from(until_ns - monotonic()).unwrap_or(0);
+            if left == 0 {
+                return;
+            }
+            sleep(StdDuration::from_nanos(left).min(SLICE));
+        }
+    }
+}
+
+/// Runs a session to its end, or to what ended it.
+fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) -> Measured {
+    let start_ns = begun.start_ns();
+    let progress = |now: Instant| reach.now_ns.store(now.as_nanos(), Ordering::Relaxed);
+    let (record, cut) = match begun.watched_by(&progress).run() {
+        Ok(record) => (Some(record), None),
+        Err(ArenaError::FarEnd { what, partial }) => (partial.map(|record| *record), Some(what)),
+        Err(ArenaError::Interrupted { partial }) => {
+            (partial.map(|record| *record), Some("interrupted".to_owned()))
+        }
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let reached = match &cut {
+        None => length,
+        Some(_) => length.min(reached(reach, record.as_ref())),
+    };
+    reach.now_ns.store(reached.as_nanos(), Ordering::Relaxed);
+    reach.is_over.store(true, Ordering::Release);
+    Measured { number, start_ns, length: reached, record, cut }
+}
+
+/// How far a session came that was cut short: no message of it is due later.
+fn reached(reach: &Reach, record: Option<&RunRecord>) -> Duration {
+    let messages = record.iter().flat_map(|record| &record.flows).flat_map(|flow| &flow.forward.messages);
+    let last_due = messages.map(|message| message.due.as_nanos() + 1).max().unwrap_or(0);
+    Duration::from_nanos(reach.now_ns.load(Ordering::Relaxed).max(last_due))
+}
+
+/// Puts the times without a session between the sessions.
+struct Timeline {
+    /// CLOCK_MONOTONIC until which all is told.
+    end_ns: i64,
+    has_begun: bool,
+    /// How many sessions could not begin, if one is told to be missing.
+    down: Option<u64>,
+    /// Why the last session was cut short.
+    cut: Option<String>,
+}
+
+impl Timeline {
+    fn take_failure(&mut self, why: String, handle: &mut dyn FnMut(Happening)) {
+        if self.down.is_none() {
+            handle(Happening::Down { from_ns: self.end_ns, why });
+        }
+        *self.down.get_or_insert(0) += 1;
+    }
+
+    fn take_session(&mut self, measured: Measured, handle: &mut dyn FnMut(Happening)) {
+        let (start_ns, from_ns) = (measured.start_ns, self.end_ns);
+        if self.has_begun && start_ns > from_ns && self.down.is_none() {
+            let why = self.cut.take().unwrap_or_else(|| "the next session was not ready in time".to_owned());
+            handle(Happening::Down { from_ns, why });
+            self.down = Some(0);
+        }
+        if let Some(attempts) = self.down.take() {
+            handle(Happening::Up { from_ns, to_ns: start_ns.max(from_ns), attempts });
+        }
+        self.has_begun = true;
+        self.end_ns = self.end_ns.max(start_ns.saturating_add(nanoseconds(measured.length)));
+        self.cut.clone_from(&measured.cut);
+        handle(Happening::Measured(Box::new(measured)));
+    }
+}
+
+fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// How long to wait after attempt `attempts`: twice as long each time, up to a minute, a quarter of it drawn,
+/// so that many clients of one server do not come back in step.
+fn back_off_ns(attempts: u32) -> i64 {
+    let longest = FIRST_BACK_OFF_NS.saturating_mul(1 << attempts.min(16)).min(LAST_BACK_OFF_NS);
+    // Without a random number all wait for the longest.
+    let [drawn] = random::<1>().unwrap_or([255]);
+    longest - longest / 4 * i64::from(255 - drawn) / 255
+}
+
+/// When the next session is prepared (chosen: nine round trips of a satellite, 5.4 s, and the word of its
+/// beginning 1.7 s ahead).
+const PREPARE_AHEAD_NS: i64 = 8_000_000_000;
+/// The waits between attempts (chosen: a restarted server is met soon, one that is away costs nothing).
+const FIRST_BACK_OFF_NS: i64 = 1_000_000_000;
+const LAST_BACK_OFF_NS: i64 = 60_000_000_000;
+/// How often a wait looks whether it shall end.
+const SLICE: StdDuration = StdDuration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(steps: impl IntoIterator<Item = Result<Measured, &'static str>>) -> Vec<String> {
+        let mut timeline = Timeline { end_ns: 1_000, has_begun: false, down: None, cut: None };
+        let mut lines = Vec::new();
+        let mut handle = |happening| {
+            lines.push(match happening {
+                Happening::Measured(it) => format!("{} from {}", it.number, it.start_ns),
+                Happening::Down { from_ns, why } => format!("down {from_ns} {why}"),
+                Happening::Up { from_ns, to_ns, attempts } => format!("up {from_ns} {to_ns} {attempts}"),
+            });
+        };
+        for step in steps {
+            match step {
+                Ok(measured) => timeline.take_session(measured, &mut handle),
+                Err(why) => timeline.take_failure(why.to_owned(), &mut handle),
+            }
+        }
+        lines
+    }
+
+    fn session(number: u64, start_ns: i64, length_ns: u64, cut: Option<&str>) -> Measured {
+        let length = Duration::from_nanos(length_ns);
+        Measured { number, start_ns, length, record: None, cut: cut.map(str::to_owned) }
+    }
+
+    #[test]
+    fn sessions_that_touch_have_no_outage_between_them() {
+        let lines = told([Ok(session(0, 1_500, 100, None)), Ok(session(1, 1_600, 100, None))]);
+        assert_eq!(lines, ["0 from 1500", "1 from 1600"]);
+    }
+
+    #[test]
+    fn every_moment_without_a_session_is_in_an_outage_with_its_cause() {
+        let lines = told([
+            Err("refused"),
+            Err("refused"),
+            Ok(session(0, 1_500, 40, Some("gone"))),
+            Ok(session(1, 1_600, 100, None)),
+            Ok(session(2, 1_701, 100, None)),
+            Err("silent"),
+        ]);
+        assert_eq!(
+            lines,
+            [
+                "down 1000 refused",
+                "up 1000 1500 2",
+                "0 from 1500",
+                "down 1540 gone",
+                "up 1540 1600 0",
+                "1 from 1600",
+                "down 1700 the next session was not ready in time",
+                "up 1700 1701 0",
+                "2 from 1701",
+                "down 1801 silent",
+            ]
+        );
+    }
+
+    #[test]
+    fn attempts_become_rarer_up_to_a_minute() {
+        for (attempts, longest) in [(0, 1), (1, 2), (5, 32), (6, 60), (u32::MAX, 60)] {
+            let longest = longest * 1_000_000_000;
+            let wait = back_off_ns(attempts);
+            assert!((longest / 4 * 3..=longest).contains(&wait), "{attempts}: {wait}");
+        }
+    }
+}

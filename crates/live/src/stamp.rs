@@ -1,0 +1,12 @@
+//! STAMP, the Simple Two-Way Active Measurement Protocol (RFC 8762), beside our own: for far ends that are
+//! routers or probes. Both roles, stateless and stateful, with two TLVs of RFC 8972.
+
+mod codec;
+mod reflector;
+mod sender;
+
+pub use reflector::{ReflectOptions, Reflected, Reflector};
+pub use sender::{ClassSeen, StampOptions, StampRun, send};
+
+/// The reflector's port (RFC 8762 §4.1).
+pub const PORT: u16 = 862;

@@ -1,0 +1,491 @@
+//! The session-sender of STAMP (RFC 8762 §4.2): `talkpath stamp --to HOST`.
+//!
+//! ```text
+//!      here                          reflector
+//!   T1 ────── packet k, T1 ─────────► T2          forward delay   T2 - T1, the clocks compared
+//!                                     │ turn-round T3 - T2
+//!   T4 ◄───── k, T1, T2, T3 ───────── T3          round trip      T4 - T1 without it
+//! ```
+//!
+//! Each answer is an exchange of both clocks, by which they are compared as those of a live run are
+//! (`arena::offset`). The packets become the record of one flow, so that its figures come from where those
+//! of all flows do. T1 is read just before the packet is handed over, T4 is the kernel's stamp.
+//!
+//! Left out: authenticated mode; a wall clock that is set during a run shows as a far clock that was.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use talkpath_arena::ArenaError;
+use talkpath_arena::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};
+use talkpath_kernel::clock::{HostClock, RunClock};
+use talkpath_kernel::random::random;
+use talkpath_kernel::sys::{IpHeader, ReceiveBatch, Received, clock_error, set_class};
+use talkpath_measure::{
+    Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord, Terms,
+};
+use talkpath_units::{Bytes, Duration, Histogram, Instant};
+
+use super::PORT;
+use super::codec::{
+    BASE, CLASS_OF_SERVICE, ClassOfService, EXTRA_PADDING, ErrorEstimate, ReflectorPacket, SenderPacket,
+    TLV_HEADER, Timestamp, class_of_service, put_tlv,
+};
+use super::reflector::watch_headers;
+use crate::client::address;
+
+/// What to send.
+#[derive(Clone, Debug)]
+pub struct StampOptions {
+    /// `HOST` or `HOST:PORT`; port 862 unless it is given.
+    pub host: String,
+    /// From one packet to the next.
+    pub interval: Duration,
+    /// How many.
+    pub count: u32,
+    /// UDP payload of each; at least 44 B, and enough for the TLVs. What is more is Extra Padding.
+    pub size: Bytes,
+    /// With which DSCP the packets leave, and with which the answers are to leave: then a Class of Service
+    /// TLV is sent.
+    pub dscp: Option<(u8, u8)>,
+    /// The user knows that the reflector numbers its own packets.
+    pub is_stateful: bool,
+    /// The user vouches for both clocks.
+    pub clocks_synchronised: bool,
+    /// How long to wait for answers after the last packet.
+    pub wait: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct StampRun {
+    /// One flow, called `stamp`, with an echo.
+    pub record: RunRecord,
+    /// Whether the reflector numbers its own packets; `None` if nothing shows it.
+    pub is_stateful: Option<bool>,
+    /// Packets lost on the way there and on the way back; `None` if only their sum is known.
+    pub lost_each_way: Option<(u64, u64)>,
+    /// Whether the reflector says that its clock is synchronised, and how far it may be wrong, ns.
+    pub far_clock: Option<(bool, Option<u64>)>,
+    /// TTLs or hop limits with which packets came there, the least and the largest.
+    pub ttl: Option<(u8, u8)>,
+    /// What the Class of Service TLV of the last answer said: the DSCP and the ECN field with which packets
+    /// came there, whether the answer's DSCP was refused, and the DSCP with which it came here.
+    pub class: Option<ClassSeen>,
+    /// Answers that are none: of nobody's packets, or malformed.
+    pub odd: u64,
+}
+
+/// See [`StampRun::class`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ClassSeen {
+    pub dscp_there: u8,
+    pub ecn_there: u8,
+    pub is_refused: bool,
+    pub dscp_back: Option<u8>,
+}
+
+impl StampOptions {
+    /// The least size that holds what is to be sent.
+    pub const fn min_size(dscp: Option<(u8, u8)>) -> u64 {
+        BASE as u64 + if dscp.is_some() { TLV_HEADER as u64 + 4 } else { 0 }
+    }
+
+    /// Everything behind the base of each packet.
+    fn tlvs(&self) -> Vec<u8> {
+        let mut tlvs = Vec::new();
+        if let Some((_, dscp1)) = self.dscp {
+            put_tlv(&mut tlvs, CLASS_OF_SERVICE, &ClassOfService { dscp1, ..Default::default() }.write());
+        }
+        let size = usize::try_from(self.size.get()).unwrap_or(usize::MAX);
+        let left = size.saturating_sub(BASE + tlvs.len());
+        // A TLV needs its header; less than that stays out.
+        if let Some(length) = left.checked_sub(TLV_HEADER) {
+            put_tlv(&mut tlvs, EXTRA_PADDING, &padding(length));
+        }
+        tlvs
+    }
+}
+
+/// Bytes that no link compresses (RFC 8972 §4.1: pseudo-random), the same each time.
+fn padding(length: usize) -> Vec<u8> {
+    let mut stream = talkpath_units::Seed::new(8972).stream("stamp/padding");
+    (0..length).map(|_| (stream.bits() >> 56) as u8).collect()
+}
+
+/// A packet's way there and back, on this host's run clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    sent: Option<Instant>,
+    /// The answer that came first.
+    answer: Option<Answer>,
+    copies: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    /// The reflector's number.
+    sequence: u32,
+    /// T2 and T3, ns since 1970 on the far clock.
+    received_ns: i64,
+    sent_ns: i64,
+    /// T4.
+    back: Instant,
+}
+
+/// A run under way.
+struct Sender {
+    socket: UdpSocket,
+    clock: RunClock,
+    /// On the host's clock.
+    start_ns: i64,
+    ssid: u16,
+    rows: Vec<Row>,
+    /// Numbers of packets in the order in which their answers came.
+    arrivals: Vec<u64>,
+    far_clock: Option<(bool, Option<u64>)>,
+    ttl: Option<(u8, u8)>,
+    class: Option<ClassSeen>,
+    odd: u64,
+    lateness: Histogram,
+}
+
+/// Sends the packets and waits for their answers, or until the user stops it.
+///
+/// # Errors
+/// [`ArenaError::FarEnd`] if the host has no address, or nothing came back; [`ArenaError::Unavailable`] if
+/// there is no socket.
+pub fn send(options: &StampOptions, interrupt: &AtomicBool) -> Result<StampRun, ArenaError> {
+    let far_end = |what: String| ArenaError::FarEnd { what, partial: None };
+    let (name, addresses) = address::resolve_at(&options.host, PORT).map_err(far_end)?;
+    let to = addresses.first().copied().ok_or_else(|| far_end(format!("no such host: {name}")))?;
+    let mut sender = Sender::open(to, options).map_err(|why| ArenaError::Unavailable {
+        what: format!("no socket to {to}: {why}"),
+        how: "see the route to that address, and the limit of open files (ulimit -n)".to_owned(),
+    })?;
+    sender.send_all(options, interrupt);
+    if sender.rows.iter().all(|row| row.answer.is_none()) {
+        return Err(far_end(format!(
+            "{name} answered none of {} packets; does a STAMP reflector run there (`talkpath stamp --reflect`), and does a \
+             firewall let UDP through to this port?",
+            sender.rows.len()
+        )));
+    }
+    sender.finish(options).ok_or_else(|| far_end(format!("the clocks of {name} could not be compared")))
+}
+
+impl Sender {
+    fn open(to: SocketAddr, options: &StampOptions) -> io::Result<Self> {
+        let any = if to.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(to)?;
+        socket.set_nonblocking(true)?;
+        watch_headers(&socket, to.is_ipv6())?;
+        if let Some((dscp, _)) = options.dscp {
+            set_class(socket.as_fd(), to.is_ipv6(), dscp << 2)?;
+        }
+        let host = HostClock::anchor();
+        let start_ns = host.now_ns() + LEAD_NS;
+        let ssid = u16::from_be_bytes(random::<2>()?).max(1);
+        Ok(Self {
+            socket,
+            clock: host.run_from(start_ns),
+            start_ns,
+            ssid,
+            rows: Vec::new(),
+            arrivals: Vec::new(),
+            far_clock: None,
+            ttl: None,
+            class: None,
+            odd: 0,
+            lateness: Histogram::new(),
+        })
+    }
+
+    fn send_all(&mut self, options: &StampOptions, interrupt: &AtomicBool) {
+        let mut batch = ReceiveBatch::default();
+        let tlvs = options.tlvs();
+        self.rows.reserve(options.count as usize);
+        for sequence in 0..options.count {
+            let due = Instant::ZERO.saturating_add(options.interval.saturating_mul(sequence.into()));
+            while self.clock.now().saturating_add(SPIN) < due {
+                if interrupt.load(Ordering::Relaxed) {
+                    return;
+                }
+                let left = due.since(self.clock.now().saturating_add(SPIN));
+                self.wait(&mut batch, left.min(SLICE));
+            }
+            self.clock.sleep_until(due, SLICE);
+            let sent = self.clock.now();
+            self.lateness.record_unsigned(sent.since(due));
+            self.send_one(sequence, &tlvs, sent);
+        }
+        let end = self.clock.now().saturating_add(options.wait);
+        while self.clock.now() < end
+            && !interrupt.load(Ordering::Relaxed)
+            && self.arrivals.len() < self.rows.len()
+        {
+            self.wait(&mut batch, SLICE);
+        }
+    }
+
+    /// Sends packet `sequence`. One that the socket does not take is lost here, and has no time of sending.
+    fn send_one(&mut self, sequence: u32, tlvs: &[u8], sent: Instant) {
+        let (is_synchronised, error_ns) = clock_error();
+        let packet = SenderPacket {
+            sequence,
+            timestamp: Timestamp::from_unix_ns(self.on_host(sent)),
+            error: ErrorEstimate::new(error_ns, is_synchronised),
+            ssid: self.ssid,
+        };
+        let bytes = [&packet.write()[..], tlvs].concat();
+        // ECONNREFUSED is news of an earlier packet: this one is sent a second time.
+        let taken = self.socket.send(&bytes).or_else(|_| self.socket.send(&bytes));
+        self.rows.push(Row { sent: taken.ok().map(|_| sent), ..Row::default() });
+    }
+
+    /// Takes what comes within `time`.
+    fn wait(&mut self, batch: &mut ReceiveBatch, time: Duration) {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: time.as_nanos().min(999_999_999) as i64 };
+        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
+        let Ok(socket) = self.socket.try_clone() else { return };
+        let _ = batch.receive_with_header(socket.as_fd(), |datagram, header| {
+            if self.take(&datagram, header).is_none() {
+                self.odd += 1;
+            }
+        });
+    }
+
+    /// Takes an answer; `None` if it is none to this session.
+    fn take(&mut self, datagram: &Received<'_>, header: IpHeader) -> Option<()> {
+        let packet = ReflectorPacket::parse(datagram.payload)?;
+        let back = self.clock.stamped(datagram.stamp_ns);
+        let sent = self.rows.get(packet.sender_sequence as usize)?.sent?;
+        // The reflector hands T1 back: who does not know it did not see the packet. A reflector without RFC
+        // 8972 knows no SSID, and has zeros there.
+        let is_ours = packet.sender_timestamp == Timestamp::from_unix_ns(self.on_host(sent))
+            && [0, self.ssid].contains(&packet.ssid);
+        if !is_ours {
+            return None;
+        }
+        let near_ns = self.on_host(back);
+        let answer = Answer {
+            sequence: packet.sequence,
+            received_ns: packet.received.to_unix_ns(packet.error, near_ns),
+            sent_ns: packet.timestamp.to_unix_ns(packet.error, near_ns),
+            back,
+        };
+        let row = &mut self.rows[packet.sender_sequence as usize];
+        row.copies += 1;
+        row.answer.get_or_insert(answer);
+        self.arrivals.push(packet.sender_sequence.into());
+        self.far_clock = Some((packet.error.is_synchronised(), packet.error.error_ns()));
+        let (least, most) = self.ttl.unwrap_or((u8::MAX, 0));
+        self.ttl = Some((least.min(packet.sender_ttl), most.max(packet.sender_ttl)));
+        if let Some(class) = class_of_service(&datagram.payload[BASE..]) {
+            self.class = Some(ClassSeen {
+                dscp_there: class.dscp2,
+                ecn_there: class.ecn,
+                is_refused: class.reverse_path != 0,
+                dscp_back: header.traffic_class.map(|class| class >> 2),
+            });
+        }
+        Some(())
+    }
+
+    /// ns since 1970 on this host's clock.
+    fn on_host(&self, at: Instant) -> i64 {
+        self.start_ns.saturating_add_unsigned(at.as_nanos())
+    }
+
+    fn finish(self, options: &StampOptions) -> Option<StampRun> {
+        let probes: Vec<Probe> = self.rows.iter().filter_map(|row| self.probe(row)).collect();
+        let (before, rest) = probes.split_at(probes.len().min(PROBES));
+        let (during, after) = rest.split_at(rest.len().saturating_sub(PROBES));
+        let offset = Offset::new(before, during, after)
+            .map(|offset| if options.clocks_synchronised { offset.synchronised() } else { offset })?;
+        let (is_stateful, lost_each_way) = self.losses(options.is_stateful);
+        let record = self.record(options, offset);
+        let Self { far_clock, ttl, class, odd, .. } = self;
+        Some(StampRun { record, is_stateful, lost_each_way, far_clock, ttl, class, odd })
+    }
+
+    fn probe(&self, row: &Row) -> Option<Probe> {
+        let (sent, answer) = (row.sent?, row.answer?);
+        let (far_received, far_sent) = (answer.received_ns, answer.sent_ns);
+        Some(Probe { sent: self.on_host(sent), far_received, far_sent, received: self.on_host(answer.back) })
+    }
+
+    /// Whether the reflector numbers its own packets, and what each way lost.
+    fn losses(&self, is_said_stateful: bool) -> (Option<bool>, Option<(u64, u64)>) {
+        losses(&self.rows, is_said_stateful)
+    }
+
+    fn record(&self, options: &StampOptions, offset: Offset) -> RunRecord {
+        let clock = offset.record();
+        let size = options.size;
+        let ours = |far_ns: i64| {
+            let ns = offset.to_ours(far_ns).saturating_sub(self.start_ns);
+            Instant::from_nanos(u64::try_from(ns).unwrap_or(0))
+        };
+        let (mut forward, mut echo) = (LegRecord::default(), LegRecord::default());
+        for (seq, row) in (0_u64..).zip(&self.rows) {
+            let (due, answer) = (row.sent.unwrap_or(Instant::ZERO), row.answer);
+            let missing = if row.sent.is_some() { Fate::Missing } else { Fate::Refused };
+            let there = MessageRecord {
+                seq,
+                size,
+                due,
+                sent: row.sent,
+                wire: None,
+                received: answer.map(|answer| ours(answer.received_ns)),
+                fate: if answer.is_some() { Fate::Delivered } else { missing },
+                drop_cause: None,
+                copies: u32::from(answer.is_some()),
+                transmissions: 0,
+            };
+            forward.messages.push(there);
+            let Some(answer) = answer else { continue };
+            forward.arrivals.push(seq);
+            let (due, back) = (ours(answer.sent_ns), Some(answer.back));
+            echo.messages.push(MessageRecord {
+                due,
+                sent: Some(due),
+                received: back,
+                copies: row.copies,
+                ..there
+            });
+        }
+        // Of the way there only the order of the reflector's stamps is known.
+        forward.arrivals.sort_by_key(|&seq| self.rows[seq as usize].answer.map(|it| it.received_ns));
+        echo.arrivals.clone_from(&self.arrivals);
+        let info = FlowInfo {
+            name: FLOW.to_owned(),
+            group: FLOW.to_owned(),
+            transport: "udp".to_owned(),
+            cc: None,
+            start: Instant::ZERO,
+            clocked: true,
+            bounded: false,
+            burst: false,
+            terms: Terms::default(),
+            clock_trusted: clock.trusted,
+        };
+        let counters = FlowCounters::default();
+        let flow =
+            FlowRecord { info, forward, echo: Some(echo), counters, ecn: None, file: None, tally: None };
+        let end = options.interval.saturating_mul(self.rows.len() as u64);
+        // A packet that was sent late is still one of them.
+        let last = self.rows.iter().filter_map(|row| row.sent).max().unwrap_or(Instant::ZERO);
+        let window_end = Instant::ZERO.saturating_add(end).max(last.saturating_add(Duration::from_nanos(1)));
+        let mut record = RunRecord {
+            window_end,
+            flows: vec![flow],
+            drain: options.wait,
+            clock,
+            valid: true,
+            ..RunRecord::default()
+        };
+        if let Some([p99]) = self.lateness.quantiles([0.99]).map(|[p99]| [p99.as_millis_f64()])
+            && p99 > LATE_MS
+        {
+            record.warnings.push(format!("this host sent packets late: p99 {p99:.3} ms"));
+        }
+        withdraw_trust_in_impossible_delays(&mut record);
+        record
+    }
+}
+
+/// A stateful reflector's number is below the sender's by as many as were lost on the way there, so one that
+/// is shows itself. Its highest number says how many came there. Packets behind the last answer are lost
+/// either way, which nobody can tell: they count as lost on the way there.
+fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u64)>) {
+    let sent = rows.iter().filter(|row| row.sent.is_some()).count() as u64;
+    let answered = || (0_u64..).zip(rows).filter_map(|(seq, row)| Some((seq, row.answer?)));
+    let received = answered().count() as u64;
+    let differs = answered().any(|(seq, answer)| u64::from(answer.sequence) != seq);
+    let is_stateful = match (differs || is_said_stateful, received == sent) {
+        (true, _) => Some(true),
+        (false, _) => None,
+    };
+    if received == sent {
+        return (is_stateful, Some((0, 0)));
+    }
+    let highest = answered().map(|(_, answer)| u64::from(answer.sequence)).max();
+    let there = highest.map(|highest| (highest + 1).clamp(received, sent));
+    let each_way = there.filter(|_| is_stateful == Some(true)).map(|there| (sent - there, there - received));
+    (is_stateful, each_way)
+}
+
+/// The name of the flow.
+const FLOW: &str = "stamp";
+/// For the socket and the first sleep (chosen).
+const LEAD_NS: i64 = 10_000_000;
+/// Exchanges that begin and end the comparison of the clocks, as of a live run.
+const PROBES: usize = 8;
+/// How long before a deadline the wait ends and the spin begins, as in the kernel crate's clock.
+const SPIN: Duration = Duration::from_micros(60);
+/// How often a wait looks whether it shall end.
+const SLICE: Duration = Duration::from_millis(20);
+/// A p99 above this is a warning, as of a live run.
+const LATE_MS: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of packets whose answers have these numbers, or none.
+    fn rows(answers: &[Option<u32>]) -> Vec<Row> {
+        let row = |sequence: &Option<u32>| {
+            let of = |sequence| Answer { sequence, received_ns: 0, sent_ns: 0, back: Instant::ZERO };
+            Row { sent: Some(Instant::ZERO), answer: sequence.map(of), ..Row::default() }
+        };
+        answers.iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_stateful_reflectors_numbers_say_which_way_lost_a_packet() {
+        // 1 was lost on the way there, and the answer to 3, its number 2, on the way back.
+        let mixed = rows(&[Some(0), None, Some(1), None, Some(3)]);
+        assert_eq!(losses(&mixed, false), (Some(true), Some((1, 1))));
+        // Lost on the way back alone: nothing shows that the numbers are its own.
+        let back = rows(&[Some(0), None, Some(2)]);
+        assert_eq!(losses(&back, false), (None, None));
+        assert_eq!(losses(&back, true), (Some(true), Some((0, 1))));
+        assert_eq!(losses(&rows(&[Some(0), Some(1)]), false), (None, Some((0, 0))));
+        // Behind the last answer.
+        assert_eq!(losses(&rows(&[Some(0), None, None]), true), (Some(true), Some((2, 0))));
+        // Numbers that lie do not give more losses than there are.
+        assert_eq!(losses(&rows(&[Some(9_000), None]), false), (Some(true), Some((0, 1))));
+    }
+
+    #[test]
+    fn a_packet_is_as_large_as_it_is_set_to_be() {
+        let options = |size: u64, dscp| StampOptions {
+            host: String::new(),
+            interval: Duration::ZERO,
+            count: 1,
+            size: Bytes::new(size),
+            dscp,
+            is_stateful: false,
+            clocks_synchronised: false,
+            wait: Duration::ZERO,
+        };
+        for (size, dscp, expected) in [
+            (44, None, 44),
+            (48, None, 48),
+            (1400, None, 1400),
+            (52, Some((46, 46)), 52),
+            (100, Some((0, 1)), 100),
+        ] {
+            assert_eq!(BASE + options(size, dscp).tlvs().len(), expected);
+        }
+        assert_eq!((StampOptions::min_size(None), StampOptions::min_size(Some((1, 1)))), (44, 52));
+        assert_eq!(BASE + options(46, None).tlvs().len(), 44, "less than a TLV's header stays out");
+    }
+}

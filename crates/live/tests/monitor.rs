@@ -1,0 +1,126 @@
+//! Session after session: no gap at the borders, and a far end that goes and comes back.
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration as StdDuration;
+
+use crate::support::quiet::undisturbed;
+use crate::support::{Serving, echo, scenario, voice};
+use talkpath_live::{Happening, Limits, LiveOptions, Measured, Monitor};
+use talkpath_scenario::EchoWrite;
+
+/// Monitors `host` in sessions of `ms`; `handle` says when it is enough.
+fn monitor(host: &str, ms: u64, handle: &mut dyn FnMut(&Happening) -> bool) -> Vec<Happening> {
+    let scenario = scenario(ms, vec![echo(voice("call", "udp"), EchoWrite::PerMessage)]);
+    let (interrupt, until) = (AtomicBool::new(false), AtomicI64::new(0));
+    let monitor = Monitor {
+        host,
+        options: LiveOptions::default(),
+        scenario: &scenario,
+        series: None,
+        interrupt: &interrupt,
+        measured_until_ns: &until,
+    };
+    let mut seen = Vec::new();
+    monitor
+        .run(&mut |happening| {
+            if handle(&happening) {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+            seen.push(happening);
+        })
+        .unwrap();
+    seen
+}
+
+fn sessions(seen: &[Happening]) -> Vec<&Measured> {
+    let session = seen.iter().filter_map(|happening| match happening {
+        Happening::Measured(measured) => Some(&**measured),
+        Happening::Down { .. } | Happening::Up { .. } => None,
+    });
+    session.collect()
+}
+
+#[test]
+fn sessions_follow_each_other_to_the_nanosecond_and_each_message_is_in_one() {
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let host = server.address.to_string();
+        let seen = monitor(
+            &host,
+            400,
+            &mut |happening| matches!(happening, Happening::Measured(measured) if measured.number == 3),
+        );
+        let sessions = sessions(&seen);
+        assert_eq!(seen.len(), sessions.len(), "no outage: {seen:?}");
+        assert!(sessions.len() >= 5, "the last one was cut short by the user: {}", sessions.len());
+        for pair in sessions.windows(2) {
+            let length = i64::try_from(pair[0].length.as_nanos()).unwrap();
+            assert_eq!(pair[1].start_ns, pair[0].start_ns + length, "session {}", pair[1].number);
+        }
+        // Frames stand on one grid of 20 ms, across all borders.
+        let mut due = Vec::new();
+        for session in &sessions[..4] {
+            let record = session.record.as_ref().unwrap();
+            let messages = &record.flows[0].forward.messages;
+            assert_eq!((messages.len(), &session.cut), (20, &None));
+            due.extend(messages.iter().map(|row| session.start_ns + row.due.as_nanos() as i64));
+        }
+        assert!(due.windows(2).all(|pair| pair[1] - pair[0] == 20_000_000), "{due:?}");
+    });
+}
+
+#[test]
+fn a_server_that_goes_and_comes_back_is_an_outage_with_its_ends() {
+    undisturbed(|| {
+        let mut server = Some(Serving::loopback());
+        let host = server.as_ref().unwrap().address.to_string();
+        let mut was_down = false;
+        let seen = monitor(&host, 400, &mut |happening| match happening {
+            Happening::Measured(measured) if measured.number == 1 && server.is_some() && !was_down => {
+                server.take().unwrap().kill();
+                false
+            }
+            Happening::Down { .. } if server.is_none() => {
+                was_down = true;
+                std::thread::sleep(StdDuration::from_millis(300));
+                server = Some(Serving::at(&host, None, Limits::default()));
+                false
+            }
+            Happening::Measured(measured) => was_down && measured.cut.is_none(),
+            Happening::Down { .. } | Happening::Up { .. } => false,
+        });
+        let down = seen.iter().position(|it| matches!(it, Happening::Down { .. })).unwrap();
+        let Happening::Down { from_ns: down_ns, why } = &seen[down] else { unreachable!() };
+        assert!(why.contains(&host) || why.contains("refused") || why.contains("closed"), "{why}");
+        let before = sessions(&seen[..down]);
+        let last = before.last().unwrap();
+        assert_eq!(*down_ns, last.start_ns + last.length.as_nanos() as i64);
+        let Happening::Up { from_ns, to_ns, .. } = &seen[down + 1] else { panic!("{seen:?}") };
+        let after = sessions(&seen[down..]);
+        assert_eq!((*from_ns, *to_ns), (*down_ns, after[0].start_ns));
+        assert!(to_ns > from_ns && after[0].record.is_some());
+        // Every row of a session that was cut short was due before its end.
+        for session in sessions(&seen) {
+            let rows = session.record.iter().flat_map(|record| &record.flows[0].forward.messages);
+            assert!(rows.into_iter().all(|row| row.due.as_nanos() < session.length.as_nanos()));
+        }
+    });
+}
+
+#[test]
+fn a_far_end_that_is_not_there_at_first_is_waited_for() {
+    undisturbed(|| {
+        let host = Serving::loopback().address.to_string();
+        let mut server = None;
+        let seen = monitor(&host, 400, &mut |happening| match happening {
+            Happening::Down { .. } => {
+                server = Some(Serving::at(&host, None, Limits::default()));
+                false
+            }
+            Happening::Measured(_) => true,
+            Happening::Up { .. } => false,
+        });
+        assert!(matches!(seen[..2], [Happening::Down { .. }, Happening::Up { attempts: 1, .. }]), "{seen:?}");
+    });
+}
