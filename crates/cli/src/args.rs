@@ -1,6 +1,7 @@
 //! The command line, as docs/reference/interface.md promises it. Every flag has a `TALKPATH_*` variable; the
 //! flag wins.
 
+mod campaign;
 mod demand;
 mod mos;
 mod own_line;
@@ -20,6 +21,9 @@ use talkpath_scenario::transport_names;
 
 use crate::failure::Failure;
 
+pub(crate) use self::campaign::{
+    CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs, CampaignRunArgs,
+};
 pub(crate) use self::demand::DemandArgs;
 pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
@@ -115,6 +119,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Be the far end for `--arena live` on another host
     Serve(ServeArgs),
+    /// Measure many pairs of hosts again and again for days
+    Campaign(CampaignArgs),
     /// Hold a publication's claims against runs of its own scenarios
     Study(StudyArgs),
     /// Write report.html again from run directories
@@ -278,6 +284,9 @@ pub(crate) struct RunArgs {
     /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
+    /// emu and live: in each repetition every cell has its turn, in an order drawn anew, as in `compare`
+    #[arg(long)]
+    pub(crate) rounds: bool,
     /// Continue a run that was killed or interrupted: finished repetitions are kept
     #[arg(long, value_name = "RUN_DIR")]
     pub(crate) resume: Option<PathBuf>,

@@ -12,6 +12,7 @@
 mod again;
 mod arenas;
 mod args;
+mod campaign;
 mod command;
 mod experiment;
 mod failure;
@@ -62,6 +63,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Burst(args) => command::transfer::burst(args, common, terminal),
         Command::Check(args) => command::check::run(args, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
+        Command::Campaign(args) => command::campaign::run(args, common, terminal),
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),

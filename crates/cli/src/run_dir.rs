@@ -231,7 +231,7 @@ fn remove_folder(path: &Path) -> Result<(), Failure> {
 }
 
 /// Letters, digits and single dashes, so that a shell needs no quotes.
-fn slug(name: &str) -> String {
+pub(crate) fn slug(name: &str) -> String {
     let mut slug = String::new();
     for character in name.chars().take(MAX_SLUG) {
         match character {
