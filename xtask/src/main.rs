@@ -5,6 +5,7 @@
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
 
+mod campaigns;
 mod ci;
 mod circles;
 mod citations;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see --list)
-       cargo xtask nightly [--only NAME] [--fresh]     what takes long or judges the machine, at most 90 minutes (see --list)
+       cargo xtask nightly [--only NAME] [--fresh]     what takes long or judges the machine, at most 98 minutes (see --list)
        cargo xtask weekly [--only NAME] [--fresh]      what takes longer than that
        cargo xtask docs [--check]   writes into the pages what commands print, or names where they differ
        cargo xtask tidy             borders, circles of files, unsafe code, words, file lengths, module docs

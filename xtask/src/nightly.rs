@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::campaigns::{self, Ended};
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
 use crate::{kernel_peer, kernel_queues, peers, seeds};
@@ -36,8 +37,8 @@ enum Outcome {
     Skipped(String),
 }
 
-/// At most 90 minutes together.
-const NIGHTLY: [Job; 16] = [
+/// At most 102 minutes together.
+const NIGHTLY: [Job; 17] = [
     Job {
         name: "dependencies",
         minutes: 2,
@@ -98,7 +99,13 @@ const NIGHTLY: [Job; 16] = [
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
-    Job { name: "kernel-peer", minutes: 4, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job {
+        name: "campaign",
+        minutes: 8,
+        what: "a campaign of three nodes and two days, its coordinator killed 4 times",
+        run: |root, end| campaign(root, "columbia-short", 4, 60, end),
+    },
+    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
         minutes: 13,
@@ -131,12 +138,18 @@ const NIGHTLY: [Job; 16] = [
     },
 ];
 
-const WEEKLY: [Job; 4] = [
+const WEEKLY: [Job; 5] = [
     Job {
         name: "seeds",
         minutes: 40,
         what: "compare on each path preset with twenty other seeds",
         run: other_seeds,
+    },
+    Job {
+        name: "campaign",
+        minutes: 45,
+        what: "the 2004 paper's campaign in small: eight nodes, five days of 4 min, the coordinator killed 20 times",
+        run: |root, end| campaign(root, "columbia", 20, 1_100, end),
     },
     Job {
         name: "kernel-queues",
@@ -330,6 +343,19 @@ fn run_study(root: &Path, arguments: &[&str], deadline: Instant) -> Outcome {
         // On a disturbed machine an emulated study repeats runs, so that its time has no bound of its own.
         Ok(None) => Outcome::Skipped("no verdict: it did not end within its time".to_owned()),
         Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// A campaign whose coordinator is killed within its first `seconds`.
+fn campaign(root: &Path, name: &str, kills: u32, seconds: u64, deadline: Instant) -> Outcome {
+    let build = exit_code_until(&mut cargo(root, &["build", "--release"]), deadline);
+    if let Some(outcome) = unless_success(build) {
+        return outcome;
+    }
+    match campaigns::run(root, name, kills, Duration::from_secs(seconds), deadline) {
+        Ended::Agrees(closing) => Outcome::Passed(closing),
+        Ended::Differs(closing) => Outcome::Failed(closing),
+        Ended::Missing(why) => Outcome::Skipped(why),
     }
 }
 

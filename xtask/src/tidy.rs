@@ -292,7 +292,7 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 15] = [
+const BORDERS: [(&str, &[&str]); 16] = [
     ("units", &[]),
     ("config", &["units"]),
     ("path", &["units"]),
@@ -306,7 +306,8 @@ const BORDERS: [(&str, &[&str]); 15] = [
     ("emu", &["units", "path", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
     ("live", &["units", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
     ("study", &["units", "path", "config", "scenario", "measure"]),
-    ("report", &["units", "measure", "study"]),
+    ("campaign", &["units", "path", "config", "scenario", "measure", "study"]),
+    ("report", &["units", "measure", "study", "campaign"]),
     (
         "cli",
         &[
@@ -321,6 +322,7 @@ const BORDERS: [(&str, &[&str]); 15] = [
             "emu",
             "live",
             "study",
+            "campaign",
             "report",
         ],
     ),

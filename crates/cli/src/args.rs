@@ -1,6 +1,7 @@
 //! The command line, as docs/reference/interface.md promises it. Every flag has a `TALKPATH_*` variable; the
 //! flag wins.
 
+mod campaign;
 mod demand;
 mod monitor;
 mod mos;
@@ -22,6 +23,9 @@ use talkpath_scenario::transport_names;
 
 use crate::failure::Failure;
 
+pub(crate) use self::campaign::{
+    CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs, CampaignRunArgs,
+};
 pub(crate) use self::demand::DemandArgs;
 pub(crate) use self::monitor::{Amount, MonitorArgs};
 pub(crate) use self::mos::{CodecName, MosArgs};
@@ -123,6 +127,8 @@ pub(crate) enum Command {
     Monitor(Box<MonitorArgs>),
     /// Measure with STAMP (RFC 8762), against any reflector, or be one
     Stamp(Box<StampArgs>),
+    /// Measure many pairs of hosts again and again for days
+    Campaign(CampaignArgs),
     /// Hold a publication's claims against runs of its own scenarios
     Study(StudyArgs),
     /// Write report.html again from run directories
@@ -286,6 +292,9 @@ pub(crate) struct RunArgs {
     /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
+    /// emu and live: in each repetition every cell has its turn, in an order drawn anew, as in `compare`
+    #[arg(long)]
+    pub(crate) rounds: bool,
     /// Continue a run that was killed or interrupted: finished repetitions are kept
     #[arg(long, value_name = "RUN_DIR")]
     pub(crate) resume: Option<PathBuf>,

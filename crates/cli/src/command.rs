@@ -1,5 +1,6 @@
 //! One module a command; what `compare` and `run` print at the end is here.
 
+pub(crate) mod campaign;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod doctor;

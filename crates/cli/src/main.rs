@@ -12,6 +12,7 @@
 mod again;
 mod arenas;
 mod args;
+mod campaign;
 mod command;
 mod experiment;
 mod failure;
@@ -65,6 +66,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Serve(args) => command::serve::run(args, terminal),
         Command::Monitor(args) => command::monitor::run(args, common, terminal),
         Command::Stamp(args) => command::stamp::run(args, common, terminal),
+        Command::Campaign(args) => command::campaign::run(args, common, terminal),
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
         Command::Export(args) => command::export::run(args),

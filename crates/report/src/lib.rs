@@ -12,6 +12,7 @@
 //! Names, colours, dashes and markers of transports come from one table, `display`.
 
 mod animation;
+mod campaign;
 mod details;
 mod display;
 mod figure;
@@ -36,6 +37,7 @@ mod view;
 mod fixture;
 
 pub use animation::{Animation, Place, PlayFate, PlayFlow, PlayHop, PlayLink, PlayNode};
+pub use campaign::campaign_page;
 pub use grid::Style;
 pub use html::{Network, Page, figure_files, html};
 pub use play::play_page;

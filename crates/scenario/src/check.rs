@@ -60,7 +60,7 @@ pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks
         Kind::FlagOrDefault => drop(read::flag_or_default(node, at, log)),
         Kind::DelayedAck(measures) => drop(read::delayed_ack(node, measures, at, log)),
         Kind::Start(measures) => drop(read::start(node, measures, at, log)),
-        Kind::Names => drop(read::names(node, at, log)),
+        Kind::Names(listed) => drop(read::names(node, listed, at, log)),
         Kind::Table(spec) => match node.as_table() {
             Some(inner) => table(inner, spec, &node.place, at, checks, log),
             None => log.problem(&node.place, at, wrong(node, &table_form(spec))),
@@ -303,7 +303,7 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
         Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),
         Kind::DelayedAck(measures) | Kind::Start(measures) => crate::quantity::expected(measures),
-        Kind::Names => "a list of links".to_owned(),
+        Kind::Names(listed) => format!("a list of {}", listed.many),
         Kind::Table(spec) => table_form(spec),
         Kind::Tagged(tagged) => {
             format!("{}: {}", tagged.noun, or_list(tagged.variants.iter().map(|variant| variant.name)))

@@ -41,6 +41,11 @@ impl Compared {
         }
     }
 
+    /// The workload's table, as TOML.
+    pub(crate) fn toml(self) -> String {
+        self.workload().to_string()
+    }
+
     fn workload(self) -> Value {
         let keys: &[(&str, Value)] = match self {
             Self::Voice => &[("kind", "voice".into()), ("codec", "g711".into()), ("echo", true.into())],

@@ -8,6 +8,7 @@
 //! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and
 //! [`load`] reports every mistake in it at once.
 
+pub mod campaign;
 mod check;
 mod compare;
 mod demand;
@@ -34,7 +35,7 @@ pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
 pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
-pub use keys::{key_tables, transport_names};
+pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use model::{
     Codec, Concealment, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, Judging, KernelProfile,
     LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, USUAL_MTU, WorkloadConfig,

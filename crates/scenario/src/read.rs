@@ -10,7 +10,7 @@ use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{Words, is_same_word};
+use crate::keys::{Listed, Words, is_same_word};
 use crate::quantity::{self, Amount, Measure, Problem};
 use crate::tree::{Node, Table, Value};
 
@@ -278,18 +278,24 @@ pub(crate) fn duration(node: &Node, measures: &[Measure], at: At<'_>, log: &mut 
 }
 
 /// A list of names, at least one.
-pub(crate) fn names<'a>(node: &'a Node, at: At<'_>, log: &mut Log) -> Option<Vec<(&'a str, &'a Place)>> {
-    let form = "a list of links such as [\"access1\", \"wan\"]";
+pub(crate) fn names<'a>(
+    node: &'a Node,
+    listed: &Listed,
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<Vec<(&'a str, &'a Place)>> {
+    let Listed { one, many, example, most } = listed;
+    let form = format!("a list of {many} such as {example}");
     let Value::List(list) = &node.value else {
-        log.problem(&node.place, at, wrong(node, form));
+        log.problem(&node.place, at, wrong(node, &form));
         return None;
     };
     if list.is_empty() {
         log.problem(&node.place, at, Problem::new(format!("found an empty list, expected {form}")));
         return None;
     }
-    if list.len() > LONGEST_ROUTE {
-        let message = format!("found {} links, expected at most {LONGEST_ROUTE}", list.len());
+    if list.len() > *most {
+        let message = format!("found {} {many}, expected at most {most}", list.len());
         log.problem(&node.place, at, Problem::new(message));
         return None;
     }
@@ -297,14 +303,11 @@ pub(crate) fn names<'a>(node: &'a Node, at: At<'_>, log: &mut Log) -> Option<Vec
     for item in list {
         match item.as_text() {
             Some(name) => names.push((name, &item.place)),
-            None => log.problem(&item.place, at, wrong(item, "the name of a link")),
+            None => log.problem(&item.place, at, wrong(item, one)),
         }
     }
     (names.len() == list.len()).then_some(names)
 }
-
-/// IPv4's time to live (RFC 791 §3.1) allows at most this many hops.
-const LONGEST_ROUTE: usize = 255;
 
 /// Found this, expected that.
 pub(crate) fn wrong(node: &Node, form: &str) -> Problem {

@@ -87,7 +87,7 @@ fn value(kind: &Kind, steps: bool) -> Value {
             let range = pair(&[("from", quantity(measures)), ("to", quantity(measures))]);
             any(vec![quantity(measures), range], steps, measures)
         }
-        Kind::Names => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        Kind::Names(_) => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         Kind::Table(spec) => table(spec, steps),
         Kind::Tagged(tagged) => self::tagged(tagged, steps),
         Kind::Map(spec) => {

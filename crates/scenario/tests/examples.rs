@@ -1,6 +1,7 @@
 //! Every example and every preset of the documentation loads, and its resolved form says the same.
 
 use talkpath_path::{Codel, CodelParameters, DropTail, Fq, FqCodel, QueueKind, QueueLimit};
+use talkpath_scenario::campaign::Campaign;
 use talkpath_scenario::{
     Compared, Comparison, Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, load, presets,
 };
@@ -11,6 +12,12 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("dumbbell.toml", include_str!("../../../scenarios/dumbbell.toml")),
     ("sweep.toml", include_str!("../../../scenarios/sweep.toml")),
     ("slow-receiver.toml", include_str!("../../../scenarios/slow-receiver.toml")),
+];
+
+const CAMPAIGNS: &[(&str, &str)] = &[
+    ("sites.toml", include_str!("../../../scenarios/campaigns/sites.toml")),
+    ("columbia.toml", include_str!("../../../scenarios/campaigns/columbia.toml")),
+    ("columbia-short.toml", include_str!("../../../scenarios/campaigns/columbia-short.toml")),
 ];
 
 fn plan(name: &str, text: &str) -> Plan {
@@ -38,6 +45,15 @@ fn every_example_loads_without_a_warning_and_its_resolved_form_gives_the_same_pl
         let plan = plan(name, text);
         assert_eq!(plan.warnings, [], "{name}");
         assert_resolved_form_is_equal(&plan);
+    }
+}
+
+#[test]
+fn every_campaign_loads() {
+    for (name, text) in CAMPAIGNS {
+        let campaign =
+            Campaign::load(&Source::new(*name, *text)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert!(campaign.measures.iter().all(|measure| measure.pairs.len() >= 3), "{name}");
     }
 }
 

@@ -37,14 +37,15 @@ fn fresh(
 ) -> Result<(Outcome, Place, Plan), Failure> {
     let place = Place::new(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
-    let outcome = run_plan(&plan, place.clone(), common, terminal)?;
+    let outcome = run_plan(&plan, place.clone(), args.rounds, common, terminal)?;
     Ok((outcome, place, plan))
 }
 
-/// Runs all of `plan` in a new directory.
+/// Runs all of `plan` in a new directory; each repetition's cells in an order of its own if it `takes_turns`.
 pub(super) fn run_plan(
     plan: &Plan,
     place: Place,
+    takes_turns: bool,
     common: &Common,
     terminal: Terminal,
 ) -> Result<Outcome, Failure> {
@@ -52,7 +53,7 @@ pub(super) fn run_plan(
     let experiment = Experiment {
         plan,
         growth: None,
-        takes_turns: false,
+        takes_turns,
         place,
         records: common.records,
         series: common.series,
@@ -99,7 +100,7 @@ fn resume(
     let experiment = Experiment {
         plan: &plan,
         growth: None,
-        takes_turns: false,
+        takes_turns: args.rounds,
         place,
         records,
         series,

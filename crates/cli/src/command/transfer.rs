@@ -73,7 +73,7 @@ impl Transfer {
         let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
         let options = Options { set: self.settings(args), seed: None, repeat: Some(args.repeat) };
         let plan = load_source_beside(Path::new(""), &source, &options)?;
-        let mut outcome = run_plan(&plan, place.clone(), common, terminal)?;
+        let mut outcome = run_plan(&plan, place.clone(), false, common, terminal)?;
         if self.kind == "file" {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
         }

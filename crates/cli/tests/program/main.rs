@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
 mod bad_input;
+mod campaign;
 mod capture;
 mod dccp;
 mod documentation;

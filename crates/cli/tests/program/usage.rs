@@ -11,7 +11,7 @@ fn wrong_usage_is_exit_code_2() {
     let cases: [(&[&str], &str); 27] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
-        (&["campaign"], "`campaign` is not available yet"),
+        (&["fit"], "`fit` is not available yet"),
         (&["compare", "udp", "tcp"], "--transports udp,tcp"),
         (&["compare", "--transports", "udp"], "udp alone: a comparison needs two transports"),
         (&["compare", "--workload", "bulk", "--cc", "reno"], "--cc cubic,reno"),

@@ -3,7 +3,7 @@
 //!
 //! As everywhere here, nothing is computed: medians, intervals and verdicts stand in the [`Outcome`].
 
-mod figure;
+pub(crate) mod figure;
 mod page;
 mod prose;
 mod published;

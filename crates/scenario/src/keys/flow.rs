@@ -2,7 +2,7 @@
 
 use super::transport::BUFFER;
 use super::{
-    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, LONGEST_PATH, Measure,
+    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, LONGEST_PATH, Listed, Measure,
     SOME_DURATION, TableSpec, Tagged, Variant, Words, key, measure, quantity,
 };
 
@@ -33,13 +33,13 @@ const FLOW_KEYS: &[Key] = &[
     ),
     key(
         "route",
-        Kind::Names,
+        Kind::Names(&LINKS),
         Default::Absent("the `path`'s link in the flow's direction; required with `link` tables"),
         "links from the sender to the receiver; `{n}` in a name is the copy's number",
     ),
     key(
         "return_route",
-        Kind::Names,
+        Kind::Names(&LINKS),
         Default::Absent("the `path`'s other link; required with `link` tables"),
         "links back, for acknowledgements and echoes",
     ),
@@ -63,6 +63,10 @@ const FLOW_KEYS: &[Key] = &[
     ),
     key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
 ];
+
+/// IPv4's time to live (RFC 791 §3.1) allows at most 255 hops.
+pub(crate) static LINKS: Listed =
+    Listed { one: "the name of a link", many: "links", example: "[\"access1\", \"wan\"]", most: 255 };
 
 const SERVICE_PER: Words = Words { noun: "a unit of service", known: &["message", "read"], later: &[] };
 

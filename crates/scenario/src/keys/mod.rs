@@ -4,6 +4,7 @@
 //! ([`crate::fill`]), the JSON Schema ([`crate::schema`]) and the key tables ([`key_tables`]) that
 //! docs/reference/scenario.md shows.
 
+mod campaign;
 mod flow;
 mod kernel;
 mod link;
@@ -11,11 +12,12 @@ mod root;
 mod tables;
 mod transport;
 
-pub(crate) use flow::{FLOW, RECEIVER};
+pub(crate) use campaign::CAMPAIGN;
+pub(crate) use flow::{FLOW, LINKS, RECEIVER};
 pub(crate) use kernel::KERNEL;
 pub(crate) use link::LINK;
 pub(crate) use root::{FAR_CLOCK, ROOT};
-pub use tables::{key_tables, transport_names};
+pub use tables::{campaign_key_tables, key_tables, transport_names};
 pub(crate) use transport::TRANSPORT;
 
 use crate::quantity::{Dimension, Measure};
@@ -76,8 +78,8 @@ pub(crate) enum Kind {
     DelayedAck(&'static [Measure]),
     /// A duration, or `{ from, to }`.
     Start(&'static [Measure]),
-    /// Names of links, in order.
-    Names,
+    /// A list of names, in order.
+    Names(&'static Listed),
     /// A table of its own.
     Table(&'static TableSpec),
     /// A word, or a table whose `kind` is the word and has the word's keys.
@@ -99,6 +101,19 @@ pub(crate) struct Words {
     pub(crate) noun: &'static str,
     pub(crate) known: &'static [&'static str],
     pub(crate) later: &'static [&'static str],
+}
+
+/// What a list of names holds.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// What messages call one: "a link".
+    pub(crate) one: &'static str,
+    /// What they call several: "links".
+    pub(crate) many: &'static str,
+    /// A list, as TOML.
+    pub(crate) example: &'static str,
+    /// How many a list has at most.
+    pub(crate) most: usize,
 }
 
 /// A table whose `kind` says which other keys it has.
@@ -198,5 +213,6 @@ mod tests {
             }
         }
         walk(ROOT.keys);
+        walk(CAMPAIGN.keys);
     }
 }

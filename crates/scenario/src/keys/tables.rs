@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Default, FAR_CLOCK, FLOW, Key, Kind, LINK, RECEIVER, ROOT};
+use super::{CAMPAIGN, Default, FAR_CLOCK, FLOW, Key, Kind, LINK, RECEIVER, ROOT};
 use crate::check::form;
 use crate::keys::{Tagged, Variant};
 
@@ -22,6 +22,23 @@ pub fn key_tables() -> String {
     table(&mut text, "A flow: `[flow.NAME]`", FLOW.keys);
     table(&mut text, "`receiver`", RECEIVER.keys);
     tagged_of(&mut text, FLOW.keys);
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+/// Every key of a campaign file as Markdown tables.
+pub fn campaign_key_tables() -> String {
+    let mut text = String::new();
+    table(&mut text, "At the top of the file", CAMPAIGN.keys);
+    tagged_of(&mut text, CAMPAIGN.keys);
+    for key in CAMPAIGN.keys {
+        match key.kind {
+            Kind::Map(spec) => table(&mut text, &format!("`[{}.NAME]`: {}", key.name, spec.noun), spec.keys),
+            Kind::Table(spec) => table(&mut text, &format!("`[{}]`", key.name), spec.keys),
+            _ => {}
+        }
+    }
     text.truncate(text.trim_end().len());
     text.push('\n');
     text

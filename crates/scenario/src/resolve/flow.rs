@@ -10,7 +10,7 @@ use super::workload::{FileTerms, Load};
 use super::{transport, workload};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
-use crate::keys::{FLOW, Kind, RECEIVER};
+use crate::keys::{FLOW, Kind, LINKS, RECEIVER};
 use crate::model::{Demand, Direction, Flow, LinkIndex, Receiver, WorkloadConfig};
 use crate::quantity::Problem;
 use crate::read::{self, At};
@@ -173,7 +173,7 @@ fn routes(section: &Section<'_>, links: &Links, number: u64, log: &mut Log) -> O
             }
             return None;
         };
-        let names = read::names(node, at, log)?;
+        let names = read::names(node, &LINKS, at, log)?;
         if links.is_missing() {
             return None;
         }

@@ -13,7 +13,7 @@ use crate::diagnostic::{Log, Place};
 use crate::edit::unknown_name;
 use crate::files::Contents;
 use crate::fill;
-use crate::keys::LINK;
+use crate::keys::{LINK, LINKS};
 use crate::model::{Flow, IpVersion, LinkIndex, NamedLink};
 use crate::quantity::{Amount, Dimension, Problem};
 use crate::read::{self, At, Reading};
@@ -416,7 +416,7 @@ pub(crate) fn route<'a>(
 pub(crate) fn names<'a>(table: &'a Table, key: &str) -> Vec<&'a str> {
     let node = table.get(key);
     let at = At::ROOT;
-    node.and_then(|node| read::names(node, at, &mut Log::default()))
+    node.and_then(|node| read::names(node, &LINKS, at, &mut Log::default()))
         .map(|names| names.into_iter().map(|(name, _)| name).collect())
         .unwrap_or_default()
 }

@@ -5,7 +5,7 @@
 
 mod flow;
 mod link;
-mod section;
+pub(crate) mod section;
 mod transport;
 mod workload;
 

@@ -5,7 +5,7 @@ mod lines;
 mod scatter;
 mod traces;
 
-use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Role};
+use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine, Role};
 
 use crate::display::Marker;
 use crate::figure::{Entry, Figure, Sample, marker, word};
@@ -29,6 +29,23 @@ const FILLS: [&str; 5] = ["var(--accent)", "var(--warn)", "var(--soft)", "var(--
 /// A printed figure's outline.
 const PRINTED: &str = "fill:var(--page);stroke:var(--ink);stroke-width:1.3";
 
+/// What a point of a study is.
+const OF_CELLS: &str =
+    "the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals";
+
+/// Points and the line through them, for a page that is no study's; `each` says what a point is.
+pub(crate) fn draw_points(
+    figure: &FigureOutcome,
+    (lines, fit): (&[FigureLine], Option<FittedLine>),
+    each: &str,
+) -> Figure {
+    let id = word(&figure.number);
+    let (svg, legend, caption) = scatter::draw(figure, lines, fit, each);
+    let description = format!("{} against {}.", figure.y_title, x_title(figure));
+    let svg = Some(svg.finish(&format!("svg-{id}"), &figure.title, &description));
+    Figure { id, title: figure.title.clone(), legend, svg, caption: sentences(&[&caption, &figure.note]) }
+}
+
 /// The figure, ready for the page.
 pub(super) fn draw(figure: &FigureOutcome) -> Figure {
     let title = format!("Figure {}: {}", figure.number, figure.title);
@@ -39,7 +56,7 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
         Drawing::Lines { lines } => lines::draw(figure, lines),
         Drawing::Quantiles { lines } => lines::draw_quantiles(figure, lines),
         Drawing::Groups { names, lines } => groups::draw(figure, names, lines),
-        Drawing::Scatter { lines, fit } => scatter::draw(figure, lines, *fit),
+        Drawing::Scatter { lines, fit } => scatter::draw(figure, lines, *fit, OF_CELLS),
         Drawing::Absent { why } => {
             let caption = sentences(&[&format!("Not drawn again: {why}."), &figure.note]);
             return Figure { id, title, legend: Vec::new(), svg: None, caption };

@@ -1,0 +1,511 @@
+//! The tables of a campaign's report, from the summaries of its records.
+//!
+//! Every figure is one of a repetition's summary, so all come from the analysis of any run. What is computed here
+//! is the median over repetitions with the confidence interval of `study`, and straight lines by its least
+//! squares. "Delay" is that of the round trip if the far host sends back what comes, else one way; one way it is
+//! absent where the clocks are not trusted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use talkpath_measure::summary::{DelayMs, FlowSummary, RunSummary, Summary};
+use talkpath_study::{fit, median};
+
+use crate::journal::Entry;
+use crate::plan::{Measurement, Plan};
+use crate::status::{Status, status};
+use talkpath_units::Instant;
+
+/// What `talkpath campaign report --json` prints, and the page shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// The campaign's name.
+    pub name: String,
+    /// The time zone of all local times.
+    pub zone: String,
+    /// The version of talkpath that wrote it.
+    pub talkpath: String,
+    /// Hosts in the order of the file.
+    pub hosts: Vec<String>,
+    /// Measurements in the plan.
+    pub planned: u64,
+    /// Of these, in the records.
+    pub done: u64,
+    /// One row a pair, measure and transport, over the whole campaign.
+    pub matrix: Vec<MatrixRow>,
+    /// One row a pair, measure, day and transport.
+    pub days: Vec<DayRow>,
+    /// Half the round trip against one way, a row a pair, measure, day and transport; where the clocks were
+    /// trusted.
+    pub half_trips: Vec<HalfTripRow>,
+    /// One row a measure, transport and hour of the day.
+    pub hours: Vec<HourRow>,
+    /// Excess delay against the loss rate of UDP: a point a pair, day and reliable transport.
+    pub loss: Vec<LossPoint>,
+    /// The lines through `loss`: all points, and those of each transport.
+    pub loss_lines: Vec<Line>,
+    /// Excess delay against the retransmission rate: a point a repetition.
+    pub resends: Vec<LossPoint>,
+    /// The lines through `resends`: of all, and of each pair.
+    pub resend_lines: Vec<Line>,
+    /// What was not measured.
+    pub missing: Vec<Missing>,
+}
+
+/// A median over repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The middle one, or the mean of the middle two.
+    pub median: f64,
+    /// At least 95 % confidence; `None` below 6 repetitions.
+    pub ci95: Option<(f64, f64)>,
+    /// Repetitions that have the figure.
+    pub n: u64,
+}
+
+/// Two hosts over the whole campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in summary.json")]
+pub struct MatrixRow {
+    pub near: String,
+    pub far: String,
+    pub measure: String,
+    pub transport: String,
+    /// Measurements.
+    pub measurements: u64,
+    /// Of these, with clocks by which one-way figures are shown.
+    pub clock_trusted: u64,
+    /// Why not, of the last one that was not.
+    pub clock_why: Option<String>,
+    /// Whether delay is that of the round trip.
+    pub is_round_trip: bool,
+    pub delay_ms_p50: Option<Estimate>,
+    pub delay_ms_p95: Option<Estimate>,
+    /// Of all messages of all repetitions.
+    pub loss_rate: Option<f64>,
+    pub mos: Option<Estimate>,
+    pub in_time: Option<Estimate>,
+    pub goodput_bps: Option<Estimate>,
+}
+
+/// Two hosts on one day.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in summary.json")]
+pub struct DayRow {
+    pub near: String,
+    pub far: String,
+    pub measure: String,
+    pub day: u64,
+    pub transport: String,
+    pub is_round_trip: bool,
+    pub delay_ms_p90: Option<Estimate>,
+    pub delay_ms_p95: Option<Estimate>,
+    /// Difference of consecutive delays (RFC 3393, unsigned).
+    pub ipdv_ms_p90: Option<Estimate>,
+    pub ipdv_ms_p95: Option<Estimate>,
+    pub loss_rate: Option<f64>,
+}
+
+/// Half the round trip against one way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct HalfTripRow {
+    pub near: String,
+    pub far: String,
+    pub measure: String,
+    pub day: u64,
+    pub transport: String,
+    pub half_trip_ms_mean: Estimate,
+    pub one_way_ms_mean: Estimate,
+    pub half_trip_ms_p90: Estimate,
+    pub one_way_ms_p90: Estimate,
+}
+
+/// One hour of the day, over all pairs and days.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in summary.json")]
+pub struct HourRow {
+    pub measure: String,
+    pub transport: String,
+    /// By the clocks of the campaign's zone, 0 to 23.
+    pub hour: u64,
+    /// How much more the median delay of a repetition was than the median of its pair and transport.
+    pub more_delay_ms_p50: Estimate,
+    /// The same of the 95th percentile.
+    pub more_delay_ms_p95: Estimate,
+    pub loss_rate: Option<f64>,
+}
+
+/// A loss or retransmission rate, and how much later than UDP's fastest message the slowest tenth comes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct LossPoint {
+    pub near: String,
+    pub far: String,
+    pub measure: String,
+    pub day: u64,
+    pub transport: String,
+    /// Of messages over UDP, or of data packets that were retransmissions.
+    pub rate: f64,
+    /// The 90th percentile of the delay less the smallest delay over UDP between these hosts.
+    pub excess_ms: f64,
+}
+
+/// A straight line by least squares: excess delay in ms over a rate from 0 to 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in talkpath_study::Fit")]
+pub struct Line {
+    /// Which points: `all`, a transport, or `NEAR > FAR`.
+    pub of: String,
+    pub n: u64,
+    pub slope_ms: f64,
+    pub slope_ms_ci95: Option<(f64, f64)>,
+    pub intercept_ms: f64,
+    pub r_squared: f64,
+    pub r_squared_ci95: Option<(f64, f64)>,
+}
+
+/// A measurement without records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Missing {
+    /// Which.
+    pub measurement: Measurement,
+    /// In words for a person.
+    pub why: String,
+}
+
+/// A measurement and its summary.
+#[derive(Clone, Debug)]
+pub struct Measured<'a> {
+    /// Which.
+    pub measurement: &'a Measurement,
+    /// `summary.json` of its records.
+    pub summary: &'a Summary,
+}
+
+/// One repetition of one transport.
+struct Seen<'a> {
+    of: &'a Measurement,
+    transport: String,
+    flow: &'a FlowSummary,
+    is_trusted: bool,
+    clock_why: &'a str,
+}
+
+/// The tables, from what was measured; `entries` say why the rest was not.
+pub fn findings(
+    plan: &Plan,
+    measured: &[Measured<'_>],
+    entries: &[Entry],
+    now: Instant,
+    version: &str,
+) -> Findings {
+    let seen: Vec<Seen<'_>> = measured.iter().flat_map(repetitions).collect();
+    let fastest = fastest(&seen);
+    let days = by_day(&seen);
+    let loss = loss_points(&seen, &fastest);
+    let resends = resend_points(&seen, &fastest);
+    let transport = |point: &LossPoint| point.transport.clone();
+    let pair = |point: &LossPoint| format!("{} > {}", point.near, point.far);
+    Findings {
+        name: plan.name.clone(),
+        zone: plan.zone.clone(),
+        talkpath: version.to_owned(),
+        hosts: plan.hosts.clone(),
+        planned: plan.measurements.len() as u64,
+        done: measured.len() as u64,
+        matrix: matrix(&seen, measured),
+        days,
+        half_trips: half_trips(&seen),
+        hours: hours(&seen),
+        loss_lines: lines(&loss, &transport),
+        resend_lines: lines(&resends, &pair),
+        loss,
+        resends,
+        missing: missing(plan, entries, now),
+    }
+}
+
+fn missing(plan: &Plan, entries: &[Entry], now: Instant) -> Vec<Missing> {
+    let Status { missing, .. } = status(plan, entries, now);
+    missing.into_iter().map(|it| Missing { measurement: it.measurement, why: it.why }).collect()
+}
+
+fn repetitions<'a>(measured: &Measured<'a>) -> Vec<Seen<'a>> {
+    let Measured { measurement, summary } = *measured;
+    let one = |run: &'a RunSummary| {
+        let name = main_flow(run)?;
+        let flow = run.flows.get(name)?;
+        Some(Seen {
+            of: measurement,
+            transport: transport(run, name, flow),
+            flow,
+            is_trusted: summary.clock.trusted,
+            clock_why: &summary.clock.why,
+        })
+    };
+    summary.runs.iter().filter_map(one).collect()
+}
+
+/// The flow that the run is about: whose transport is swept, else the first call, else the first.
+fn main_flow(run: &RunSummary) -> Option<&str> {
+    let swept = run.sweep.keys().find_map(|key| key.strip_prefix("flow.")?.strip_suffix(".transport"));
+    let swept = swept.and_then(|name| run.flows.keys().find(|flow| *flow == name));
+    let call = || run.flows.iter().find(|(_, flow)| flow.call.is_some()).map(|(name, _)| name);
+    swept.or_else(call).or_else(|| run.flows.keys().next()).map(String::as_str)
+}
+
+/// As the scenario has it.
+fn transport(run: &RunSummary, name: &str, flow: &FlowSummary) -> String {
+    match run.sweep.get(&format!("flow.{name}.transport")) {
+        Some(Value::String(word)) => word.clone(),
+        Some(Value::Object(keys)) => {
+            let words =
+                keys.values().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            words.collect::<Vec<_>>().join(" ")
+        }
+        _ => flow.transport.clone(),
+    }
+}
+
+impl Seen<'_> {
+    /// The round trip's delay, or one way's.
+    fn delay(&self) -> Option<&DelayMs> {
+        self.flow.round_trip_delay_ms.as_ref().or(self.flow.one_way_delay_ms.as_ref())
+    }
+
+    fn is_round_trip(&self) -> bool {
+        self.flow.round_trip_delay_ms.is_some()
+    }
+
+    fn ends(&self) -> (&str, &str, &str) {
+        (&self.of.near, &self.of.far, &self.of.measure)
+    }
+}
+
+/// `seen` in groups of one `key`, in the order of the keys.
+fn groups<'s, 'a, K: Ord>(
+    seen: &'s [Seen<'a>],
+    key: impl Fn(&'s Seen<'a>) -> K,
+) -> BTreeMap<K, Vec<&'s Seen<'a>>> {
+    let mut groups: BTreeMap<K, Vec<_>> = BTreeMap::new();
+    for one in seen {
+        groups.entry(key(one)).or_default().push(one);
+    }
+    groups
+}
+
+fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
+    let values: Vec<f64> = values.collect();
+    median(&values).map(|it| Estimate { median: it.median, ci95: it.ci95, n: it.n })
+}
+
+fn of<'s, 'a: 's>(
+    group: &'s [&'s Seen<'a>],
+    figure: impl Fn(&Seen<'a>) -> Option<f64> + 's,
+) -> Option<Estimate> {
+    estimate(group.iter().filter_map(|one| figure(one)))
+}
+
+/// Lost of sent, over all repetitions of a group.
+fn loss_rate(group: &[&Seen<'_>]) -> Option<f64> {
+    let (lost, sent) = group.iter().fold((0, 0), |(lost, sent), one| {
+        (lost + one.flow.lost, sent + one.flow.sent.saturating_sub(one.flow.unfinished))
+    });
+    (sent > 0).then(|| lost as f64 / sent as f64)
+}
+
+fn matrix(seen: &[Seen<'_>], measured: &[Measured<'_>]) -> Vec<MatrixRow> {
+    let row =
+        |(((near, far, measure), transport), group): (((&str, &str, &str), &String), Vec<&Seen<'_>>)| {
+            let runs = measured.iter().filter(|it| {
+                let of = it.measurement;
+                (of.near.as_str(), of.far.as_str(), of.measure.as_str()) == (near, far, measure)
+            });
+            let (measurements, clock_trusted) = runs
+                .fold((0, 0), |(all, trusted), it| (all + 1, trusted + u64::from(it.summary.clock.trusted)));
+            let untrusted = group.iter().rev().find(|one| !one.is_trusted);
+            MatrixRow {
+                near: near.to_owned(),
+                far: far.to_owned(),
+                measure: measure.to_owned(),
+                transport: transport.clone(),
+                measurements,
+                clock_trusted,
+                clock_why: untrusted.map(|one| one.clock_why.to_owned()),
+                is_round_trip: group.iter().any(|one| one.is_round_trip()),
+                delay_ms_p50: of(&group, |one| one.delay().map(|it| it.p50)),
+                delay_ms_p95: of(&group, |one| one.delay().map(|it| it.p95)),
+                loss_rate: loss_rate(&group),
+                mos: of(&group, |one| one.flow.call.as_ref().map(|it| it.mos)),
+                in_time: of(&group, |one| one.flow.in_time),
+                goodput_bps: of(&group, |one| one.flow.goodput_bps),
+            }
+        };
+    groups(seen, |one| (one.ends(), &one.transport)).into_iter().map(row).collect()
+}
+
+fn by_day(seen: &[Seen<'_>]) -> Vec<DayRow> {
+    let row = |(((near, far, measure), day, transport), group): (_, Vec<&Seen<'_>>)| {
+        let (near, far, measure): (&str, &str, &str) = (near, far, measure);
+        let transport: &String = transport;
+        DayRow {
+            near: near.to_owned(),
+            far: far.to_owned(),
+            measure: measure.to_owned(),
+            day,
+            transport: transport.clone(),
+            is_round_trip: group.iter().any(|one| one.is_round_trip()),
+            delay_ms_p90: of(&group, |one| one.delay().map(|it| it.p90)),
+            delay_ms_p95: of(&group, |one| one.delay().map(|it| it.p95)),
+            ipdv_ms_p90: of(&group, |one| one.flow.ipdv_ms.as_ref().map(|it| it.p90)),
+            ipdv_ms_p95: of(&group, |one| one.flow.ipdv_ms.as_ref().map(|it| it.p95)),
+            loss_rate: loss_rate(&group),
+        }
+    };
+    groups(seen, |one| (one.ends(), one.of.day, &one.transport)).into_iter().map(row).collect()
+}
+
+fn half_trips(seen: &[Seen<'_>]) -> Vec<HalfTripRow> {
+    let row = |(((near, far, measure), day, transport), group): (_, Vec<&Seen<'_>>)| {
+        let (near, far, measure): (&str, &str, &str) = (near, far, measure);
+        let transport: &String = transport;
+        let both: Vec<(&DelayMs, &DelayMs)> = group
+            .iter()
+            .filter(|one| one.is_trusted)
+            .filter_map(|one| {
+                Some((one.flow.round_trip_delay_ms.as_ref()?, one.flow.one_way_delay_ms.as_ref()?))
+            })
+            .collect();
+        let trip = |figure: fn(&DelayMs) -> f64| estimate(both.iter().map(|(trip, _)| figure(trip) / 2.0));
+        let way = |figure: fn(&DelayMs) -> f64| estimate(both.iter().map(|(_, way)| figure(way)));
+        Some(HalfTripRow {
+            near: near.to_owned(),
+            far: far.to_owned(),
+            measure: measure.to_owned(),
+            day,
+            transport: transport.clone(),
+            half_trip_ms_mean: trip(|it| it.mean)?,
+            one_way_ms_mean: way(|it| it.mean)?,
+            half_trip_ms_p90: trip(|it| it.p90)?,
+            one_way_ms_p90: way(|it| it.p90)?,
+        })
+    };
+    groups(seen, |one| (one.ends(), one.of.day, &one.transport)).into_iter().filter_map(row).collect()
+}
+
+/// Pairs differ more than hours do: each repetition is held against the median of its own pair.
+fn hours(seen: &[Seen<'_>]) -> Vec<HourRow> {
+    let usual: BTreeMap<_, _> = groups(seen, |one| (one.ends(), &one.transport))
+        .into_iter()
+        .map(|(key, group)| {
+            let p50 = of(&group, |one| one.delay().map(|it| it.p50)).map(|it| it.median);
+            let p95 = of(&group, |one| one.delay().map(|it| it.p95)).map(|it| it.median);
+            (key, (p50, p95))
+        })
+        .collect();
+    let row = |((measure, transport, hour), group): ((&String, &String, u64), Vec<&Seen<'_>>)| {
+        let more = |one: &Seen<'_>| {
+            let (p50, p95) = usual.get(&(one.ends(), &one.transport))?;
+            let delay = one.delay()?;
+            Some((delay.p50 - (*p50)?, delay.p95 - (*p95)?))
+        };
+        Some(HourRow {
+            measure: measure.clone(),
+            transport: transport.clone(),
+            hour,
+            more_delay_ms_p50: of(&group, |one| more(one).map(|it| it.0))?,
+            more_delay_ms_p95: of(&group, |one| more(one).map(|it| it.1))?,
+            loss_rate: loss_rate(&group),
+        })
+    };
+    groups(seen, |one| (&one.of.measure, &one.transport, hour(&one.of.local)))
+        .into_iter()
+        .filter_map(row)
+        .collect()
+}
+
+/// Of `2026-12-01 06:00:00`.
+fn hour(local: &str) -> u64 {
+    local.split([' ', ':']).nth(1).and_then(|hour| hour.parse().ok()).unwrap_or(0)
+}
+
+type Ends<'s> = (&'s str, &'s str, &'s str);
+
+/// The smallest delay over UDP between two hosts: their path without queues.
+fn fastest<'s>(seen: &'s [Seen<'_>]) -> BTreeMap<Ends<'s>, f64> {
+    let mut fastest = BTreeMap::new();
+    for one in seen.iter().filter(|one| is_udp(&one.transport)) {
+        let Some(delay) = one.delay() else { continue };
+        let least = fastest.entry(one.ends()).or_insert(delay.min);
+        *least = least.min(delay.min);
+    }
+    fastest
+}
+
+fn is_udp(transport: &str) -> bool {
+    transport.split(' ').next() == Some("udp")
+}
+
+/// As in the paper's §4.4: the loss rate of UDP, and how late the slowest tenth comes over what repairs losses.
+fn loss_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<LossPoint> {
+    let udp: BTreeMap<_, _> =
+        groups(seen, |one| (one.ends(), one.of.day, is_udp(&one.transport))).into_iter().collect();
+    let point = |((ends, day, transport), group): ((Ends<'_>, u64, &String), Vec<&Seen<'_>>)| {
+        if !group.iter().any(|one| one.flow.retransmit_rate.is_some()) || is_udp(transport) {
+            return None;
+        }
+        let delay = of(&group, |one| one.delay().map(|it| it.p90))?;
+        let rate = loss_rate(udp.get(&(ends, day, true))?)?;
+        let excess_ms = delay.median - fastest.get(&ends)?;
+        Some(new_point(ends, day, transport, rate, excess_ms))
+    };
+    groups(seen, |one| (one.ends(), one.of.day, &one.transport)).into_iter().filter_map(point).collect()
+}
+
+fn resend_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<LossPoint> {
+    let point = |one: &Seen<'_>| {
+        let excess_ms = one.delay()?.p90 - fastest.get(&one.ends())?;
+        let rate = one.flow.retransmit_rate?;
+        Some(new_point(one.ends(), one.of.day, &one.transport, rate, excess_ms))
+    };
+    seen.iter().filter(|one| !is_udp(&one.transport)).filter_map(point).collect()
+}
+
+fn new_point(ends: Ends<'_>, day: u64, transport: &str, rate: f64, excess_ms: f64) -> LossPoint {
+    LossPoint {
+        near: ends.0.to_owned(),
+        far: ends.1.to_owned(),
+        measure: ends.2.to_owned(),
+        day,
+        transport: transport.to_owned(),
+        rate,
+        excess_ms,
+    }
+}
+
+/// The line through all points, then those of each group; groups without one are left out.
+fn lines(points: &[LossPoint], group: &dyn Fn(&LossPoint) -> String) -> Vec<Line> {
+    let mut groups: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for point in points {
+        groups.entry(group(point)).or_default().push((point.rate, point.excess_ms));
+    }
+    let all = points.iter().map(|point| (point.rate, point.excess_ms)).collect();
+    let line = |(of, points): (String, Vec<(f64, f64)>)| {
+        let line = fit(&points).filter(|_| points.len() >= LEAST_POINTS)?;
+        Some(Line {
+            of,
+            n: points.len() as u64,
+            slope_ms: line.slope,
+            slope_ms_ci95: line.slope_ci95,
+            intercept_ms: line.intercept,
+            r_squared: line.r_squared,
+            r_squared_ci95: line.r_squared_ci95,
+        })
+    };
+    core::iter::once(("all".to_owned(), all)).chain(groups).filter_map(line).collect()
+}
+
+/// Two points are always on a line.
+const LEAST_POINTS: usize = 3;

@@ -1,0 +1,89 @@
+//! The journal: one line of JSON for each thing that became of a measurement.
+//!
+//! A line counts once its line feed is there. What a process that was killed left of its last line is cut off
+//! by the next one. Lines are only added.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When, in ms since the Unix epoch.
+    pub at_ms: u64,
+    /// Which measurement.
+    pub id: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What became of a measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// It began. Without a later line the coordinator ended before it did.
+    Begun,
+    /// Its records are there.
+    Done,
+    /// It came to nothing, and is tried again within its window.
+    Failed {
+        /// In words for a person.
+        why: String,
+        /// The host at which it failed; `None` if that is not known.
+        host: Option<String>,
+    },
+    /// It is not tried any more.
+    Abandoned {
+        /// In words for a person.
+        why: String,
+    },
+}
+
+/// What a journal's file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journal {
+    /// Every whole line.
+    pub entries: Vec<Entry>,
+    /// Bytes of the file up to the end of the last whole line; what is beyond is to be cut off.
+    pub whole: u64,
+}
+
+/// A whole line that is none of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalError {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Journal {
+    /// Reads a journal's file.
+    ///
+    /// # Errors
+    /// A line that is no entry and is not the last one: no process that was killed leaves that.
+    pub fn parse(bytes: &[u8]) -> Result<Self, JournalError> {
+        let mut journal = Self::default();
+        let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+        for (at, line) in lines.iter().enumerate() {
+            let is_last = at + 1 == lines.len();
+            match serde_json::from_slice(line) {
+                Ok(entry) if line.ends_with(b"\n") => journal.entries.push(entry),
+                _ if is_last => break,
+                Ok(_) => break,
+                Err(why) => return Err(JournalError { line: at + 1, why: why.to_string() }),
+            }
+            journal.whole += line.len() as u64;
+        }
+        Ok(journal)
+    }
+}
+
+impl Entry {
+    /// Its line, with the line feed.
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}

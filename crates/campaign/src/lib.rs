@@ -1,0 +1,31 @@
+//! Many hosts, measured again and again for days.
+//!
+//! ```text
+//! Campaign (scenario) ─► schedule ─► Plan ─► Scheduler ◄─── time, ends of measurements
+//!                                              │  ▲
+//!                                        Event ▼  │ replay
+//!                                             journal          summaries of the records ─► Findings
+//! ```
+//!
+//! The plan is made once: it follows from the file and its seed. The scheduler is a state machine that is
+//! handed the time; the journal has what became of each measurement, and the scheduler is rebuilt from it.
+//! [`Findings`] are the tables of the report. No file is read here, no clock, and nothing is started.
+
+mod findings;
+mod journal;
+mod plan;
+mod schedule;
+mod scheduler;
+mod status;
+
+pub use findings::{
+    DayRow, Estimate, Findings, HalfTripRow, HourRow, Line, LossPoint, MatrixRow, Measured, Missing, findings,
+};
+pub use journal::{Entry, Event, Journal, JournalError};
+pub use plan::{Measurement, Plan, fingerprint};
+pub use schedule::{Slot, slots};
+pub use scheduler::{Fault, Scheduler, Step};
+pub use status::{Failing, HostStatus, Status, status};
+
+#[cfg(test)]
+mod tests;

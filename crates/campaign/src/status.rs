@@ -1,0 +1,132 @@
+//! What ran, what is due, what failed and why.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use talkpath_units::Instant;
+
+use crate::journal::{Entry, Event};
+use crate::plan::{Measurement, Plan, millis};
+
+/// What `talkpath campaign status --json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The campaign's name.
+    pub name: String,
+    /// Measurements in the plan.
+    pub planned: u64,
+    /// Of these, in the records.
+    pub done: u64,
+    /// Of these, not made, with a reason.
+    pub abandoned: u64,
+    /// Of these, begun and not ended: at work now, or cut off when the coordinator ended.
+    pub begun: u64,
+    /// Of these, due by now, and not begun or to be tried again.
+    pub overdue: u64,
+    /// Of these, due later.
+    pub later: u64,
+    /// When the next one is due, by clocks of the campaign's zone, and between which hosts.
+    pub next: Option<Measurement>,
+    /// One entry a host, in the order of the file.
+    pub hosts: Vec<HostStatus>,
+    /// What failed and may be tried again, in the order of the plan.
+    pub failing: Vec<Failing>,
+    /// What was not made, in the order of the plan.
+    pub missing: Vec<Failing>,
+}
+
+/// The measurements that a host takes part in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in Status")]
+pub struct HostStatus {
+    pub host: String,
+    pub planned: u64,
+    pub done: u64,
+    pub abandoned: u64,
+    /// Attempts that failed at it.
+    pub failures: u64,
+    /// The last of these, in words.
+    pub last_failure: Option<String>,
+}
+
+/// A measurement that failed, or was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    /// Which.
+    pub measurement: Measurement,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// In words for a person.
+    pub why: String,
+}
+
+/// What became of each measurement.
+#[derive(Clone, Debug, Default)]
+struct Fate {
+    is_begun: bool,
+    is_done: bool,
+    failures: u64,
+    last: Option<String>,
+    abandoned: Option<String>,
+}
+
+/// The state of `plan` after `entries`, at `now` (ns since the Unix epoch).
+pub fn status(plan: &Plan, entries: &[Entry], now: Instant) -> Status {
+    let mut fates: BTreeMap<&str, Fate> = BTreeMap::new();
+    let mut hosts: Vec<HostStatus> =
+        plan.hosts.iter().map(|host| HostStatus { host: host.clone(), ..HostStatus::default() }).collect();
+    for entry in entries {
+        let fate = fates.entry(&entry.id).or_default();
+        fate.is_begun = entry.event == Event::Begun;
+        match &entry.event {
+            Event::Begun => {}
+            Event::Done => fate.is_done = true,
+            Event::Failed { why, host } => {
+                fate.failures += 1;
+                fate.last = Some(why.clone());
+                if let Some(host) = hosts.iter_mut().find(|it| Some(&it.host) == host.as_ref()) {
+                    host.failures += 1;
+                    host.last_failure = Some(why.clone());
+                }
+            }
+            Event::Abandoned { why } => fate.abandoned = Some(why.clone()),
+        }
+    }
+    let mut status =
+        Status { name: plan.name.clone(), planned: plan.measurements.len() as u64, ..Status::default() };
+    for measurement in &plan.measurements {
+        let fate = fates.remove(measurement.id.as_str()).unwrap_or_default();
+        count(&mut status, &fate, measurement, now);
+        for host in hosts.iter_mut().filter(|it| it.host == measurement.near || it.host == measurement.far) {
+            host.planned += 1;
+            host.done += u64::from(fate.is_done);
+            host.abandoned += u64::from(!fate.is_done && fate.abandoned.is_some());
+        }
+    }
+    status.hosts = hosts;
+    status
+}
+
+fn count(status: &mut Status, fate: &Fate, measurement: &Measurement, now: Instant) {
+    let failing = |why: &String| Failing {
+        measurement: measurement.clone(),
+        failures: fate.failures,
+        why: why.clone(),
+    };
+    match (fate.is_done, &fate.abandoned) {
+        (true, _) => status.done += 1,
+        (false, Some(why)) => {
+            status.abandoned += 1;
+            status.missing.push(failing(why));
+        }
+        (false, None) if fate.is_begun => status.begun += 1,
+        (false, None) if measurement.due_ms <= millis(now) => {
+            status.overdue += 1;
+            status.failing.extend(fate.last.as_ref().map(failing));
+        }
+        (false, None) => {
+            status.later += 1;
+            status.next.get_or_insert_with(|| measurement.clone());
+        }
+    }
+}

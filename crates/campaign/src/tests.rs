@@ -1,0 +1,363 @@
+//! A campaign in virtual time: hosts that fail, a coordinator that is killed at every line of its journal.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use talkpath_measure::summary::Summary;
+use talkpath_scenario::Source;
+use talkpath_scenario::campaign::Campaign;
+use talkpath_units::{Duration, Instant};
+
+use super::*;
+
+const FILE: &str = r#"
+between = { kind = "hub", hub = "cu" }
+[host.cu]
+local = true
+[host.hk]
+address = "192.0.2.1"
+[host.au]
+address = "192.0.2.2"
+[host.uv]
+address = "192.0.2.3"
+[measure.call]
+[schedule]
+zone = "Europe/Berlin"
+start = "2026-03-28 00:00"
+every = "6 h"
+days = 3
+start_within = "20 min"
+retry = "5 min"
+window = "3 h"
+"#;
+
+fn campaign(text: &str) -> Campaign {
+    Campaign::load(&Source::new("c.toml", text)).unwrap()
+}
+
+fn plan(text: &str) -> Plan {
+    Plan::new(&campaign(text), "0".to_owned(), "0", Instant::ZERO).unwrap()
+}
+
+#[test]
+fn times_follow_the_clocks_of_the_zone_into_summer_time() {
+    // Central European Summer Time began on 2026-03-29 at 01:00 UTC (Directive 2000/84/EC).
+    let slots = slots(&campaign(FILE).schedule, Instant::ZERO).unwrap();
+    let hours: Vec<_> = slots.iter().map(|slot| slot.local[11..13].to_owned()).collect();
+    assert_eq!(hours[..8], ["00", "06", "12", "18", "00", "06", "12", "18"]);
+    let apart = |a: usize, b: usize| (slots[b].at.as_nanos() - slots[a].at.as_nanos()) / 3_600_000_000_000;
+    assert_eq!((apart(3, 4), apart(4, 5), apart(5, 6)), (6, 5, 6));
+    assert_eq!((slots.len(), slots[4].day, slots[11].day), (12, 2, 3));
+}
+
+#[test]
+fn a_time_that_clocks_skip_is_taken_once() {
+    let text = FILE.replace("\"6 h\"", "\"1 h\"").replace("window = \"3 h\"", "");
+    let hourly = slots(&campaign(&text).schedule, Instant::ZERO).unwrap();
+    // 72 hours on the calendar, of which 02:00 is skipped and then is 03:00.
+    assert_eq!(hourly.len(), 71);
+    assert!(hourly.windows(2).all(|two| two[0].at < two[1].at));
+}
+
+#[test]
+fn a_plan_follows_from_the_file_and_its_seed() {
+    let (first, again) = (plan(FILE), plan(FILE));
+    assert_eq!(first, again);
+    assert_eq!(first.measurements.len(), 36);
+    let other = plan(&format!("seed = 2\n{FILE}"));
+    assert_ne!(first.measurements[0].due_ms, other.measurements[0].due_ms);
+    for measurement in &first.measurements {
+        let late = measurement.until_ms - measurement.due_ms;
+        assert!((160 * 60_000..=180 * 60_000).contains(&late), "{late}");
+    }
+    assert!(first.measurements.windows(2).all(|two| two[0].due_ms <= two[1].due_ms));
+}
+
+#[test]
+fn a_campaign_without_a_start_begins_when_it_is_planned() {
+    let text = FILE.replace("start = \"2026-03-28 00:00\"\n", "");
+    let made = Instant::from_nanos(1_800_000_000_500_000_000);
+    let plan = Plan::new(&campaign(&text), String::new(), "0", made).unwrap();
+    assert!(plan.measurements[0].due_ms >= 1_800_000_001_000);
+    assert!(plan.measurements[0].until_ms == 1_800_000_001_000 + 3 * 3_600_000);
+}
+
+/// What lies outside the coordinator: hosts, records, time.
+struct World<'p> {
+    plan: &'p Plan,
+    now: Instant,
+    journal: Vec<u8>,
+    /// How often each measurement's records were written.
+    records: BTreeMap<String, u64>,
+    /// Lines that may still be written; then the coordinator is killed.
+    lines: usize,
+    /// Measurements at work: place and end.
+    running: Vec<(usize, Instant)>,
+    /// Most at the same time for a host.
+    most: u64,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl<'p> World<'p> {
+    fn new(plan: &'p Plan, lines: usize) -> Self {
+        let now = plan.measurements[0].due();
+        let (journal, records, running) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { plan, now, journal, records, lines, running, most: 0 }
+    }
+
+    /// `hk` is down for the second day, `au` refuses every first attempt.
+    fn outcome(&self, at: usize, attempts: usize) -> Result<(), Fault> {
+        let Measurement { far, day, .. } = &self.plan.measurements[at];
+        let fault = |why: &str| Err(Fault { why: why.to_owned(), host: Some(far.clone()) });
+        match far.as_str() {
+            "hk" if *day == 2 => fault("hk: no answer"),
+            "au" if attempts == 0 => fault("au: busy"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a line, or is killed.
+    fn write(&mut self, at: usize, event: Event) -> Option<()> {
+        self.lines = self.lines.checked_sub(1)?;
+        let entry = Entry { at_ms: plan::millis(self.now), id: self.plan.measurements[at].id.clone(), event };
+        self.journal.extend(entry.line());
+        Some(())
+    }
+
+    /// A coordinator, until it is done or killed. Returns whether it is done.
+    fn coordinate(&mut self) -> bool {
+        self.running.clear();
+        let journal = Journal::parse(&self.journal).unwrap();
+        self.journal.truncate(usize::try_from(journal.whole).unwrap());
+        let mut entries = journal.entries;
+        // Records whose line is missing, as the program adds it when it starts.
+        for id in self.records.keys() {
+            if !entries.iter().any(|it| it.id == *id && it.event == Event::Done) {
+                let entry = Entry { at_ms: plan::millis(self.now), id: id.clone(), event: Event::Done };
+                self.journal.extend(entry.line());
+                entries.push(entry);
+            }
+        }
+        let retry = Duration::from_secs(300);
+        let mut scheduler = Scheduler::new(self.plan, &[1, 1, 1, 1], retry, &entries, self.now);
+        self.work(&mut scheduler).is_some()
+    }
+
+    fn work(&mut self, scheduler: &mut Scheduler<'_>) -> Option<()> {
+        loop {
+            match scheduler.step(self.now) {
+                Step::Finished => return Some(()),
+                Step::Begin(at) => {
+                    self.write(at, Event::Begun)?;
+                    self.running.push((at, self.now.saturating_add(MINUTE)));
+                    self.most = self.most.max(self.running.len() as u64);
+                }
+                Step::Abandon(at, why) => {
+                    self.write(at, Event::Abandoned { why })?;
+                    scheduler.abandoned(at);
+                }
+                Step::Wait(until) => {
+                    let ends = self.running.iter().map(|it| it.1).min();
+                    let next = [until, ends].into_iter().flatten().min().unwrap();
+                    assert!(next > self.now, "time goes on");
+                    self.now = next;
+                    self.end_those_that_do(scheduler)?;
+                }
+            }
+        }
+    }
+
+    fn end_those_that_do(&mut self, scheduler: &mut Scheduler<'_>) -> Option<()> {
+        let (ended, running): (Vec<_>, Vec<_>) = self.running.iter().partition(|it| it.1 <= self.now);
+        self.running = running;
+        for (at, _) in ended {
+            let id = &self.plan.measurements[at].id;
+            let failed = |it: &&Entry| it.id == *id && matches!(it.event, Event::Failed { .. });
+            let attempts = Journal::parse(&self.journal).unwrap().entries.iter().filter(failed).count();
+            let outcome = self.outcome(at, attempts);
+            if outcome.is_ok() {
+                *self.records.entry(id.clone()).or_default() += 1;
+            }
+            let event = scheduler.finish(at, outcome, self.now);
+            self.write(at, event)?;
+        }
+        Some(())
+    }
+
+    fn abandoned(&self) -> BTreeMap<String, String> {
+        let entries = Journal::parse(&self.journal).unwrap().entries;
+        let reason = |entry: Entry| match entry.event {
+            Event::Abandoned { why } => Some((entry.id, why)),
+            _ => None,
+        };
+        entries.into_iter().filter_map(reason).collect()
+    }
+
+    /// The report, with a summary that follows from each measurement alone.
+    fn report(&self) -> String {
+        let summaries: Vec<_> = self
+            .records
+            .keys()
+            .map(|id| summary(&self.plan.measurements[self.plan.position(id).unwrap()]))
+            .collect();
+        let measured: Vec<_> = self
+            .records
+            .keys()
+            .zip(&summaries)
+            .map(|(id, summary)| Measured {
+                measurement: &self.plan.measurements[self.plan.position(id).unwrap()],
+                summary,
+            })
+            .collect();
+        let entries = Journal::parse(&self.journal).unwrap().entries;
+        let mut findings = findings(self.plan, &measured, &entries, self.now, "0");
+        // How often it was tried is another matter after a kill.
+        findings.missing.iter_mut().for_each(|it| it.why.clear());
+        serde_json::to_string(&findings).unwrap()
+    }
+}
+
+fn summary(of: &Measurement) -> Summary {
+    let n = (of.seed % 1000) as f64;
+    let delay = |p: f64| json!({"min": p, "mean": p + 2.0, "p50": p + 1.0, "p90": p + 5.0 + n / 100.0, "p95": p + 6.0, "p99": p + 7.0, "p999": p + 8.0, "max": p + 9.0});
+    let flow = |transport: &str, base: f64, resent: Option<f64>| {
+        let mut flow = serde_json::to_value(talkpath_measure::summary::FlowSummary::default()).unwrap();
+        flow["transport"] = transport.into();
+        flow["sent"] = 1000.into();
+        flow["lost"] = (of.seed % 7).into();
+        flow["round_trip_delay_ms"] = delay(base);
+        flow["one_way_delay_ms"] = delay(base / 2.0);
+        flow["retransmit_rate"] = resent.into();
+        flow
+    };
+    let run = |cell: u64, transport: &str, base: f64, resent| {
+        json!({"cell": cell, "sweep": {"flow.call.transport": transport}, "repetition": 0, "seed": of.seed,
+               "flows": {"call": flow(transport, base, resent)}, "groups": {}, "links": {}})
+    };
+    serde_json::from_value(json!({
+        "talkpath": "0", "name": "call", "arena": "live", "started": "", "wall_s": 0.0, "cpu_s": 0.0, "valid": true,
+        "warnings": [], "percentiles": "exact",
+        "clock": {"offset_ms": 0.0, "skew_ppm": 0.0, "uncertainty_ms": 0.0, "trusted": of.far != "hk", "why": "drift"},
+        "runs": [run(0, "udp", 40.0, None), run(1, "tcp", 90.0, Some(0.01 + n / 1e5))], "cells": [],
+    }))
+    .unwrap()
+}
+
+fn undisturbed(plan: &Plan) -> World<'_> {
+    let mut world = World::new(plan, usize::MAX);
+    assert!(world.coordinate());
+    world
+}
+
+#[test]
+fn every_measurement_is_in_the_records_once_or_has_its_reason() {
+    let plan = plan(FILE);
+    let world = undisturbed(&plan);
+    let missing = world.abandoned();
+    // `hk` is down for a day of four times.
+    assert_eq!((world.records.len(), missing.len()), (32, 4));
+    assert!(world.records.values().all(|times| *times == 1));
+    for (id, why) in &missing {
+        assert!(id.contains(".hk.") && why.ends_with("hk: no answer"), "{id}: {why}");
+    }
+    assert_eq!(world.most, 1, "the hub takes one at a time");
+    let status = status(&plan, &Journal::parse(&world.journal).unwrap().entries, world.now);
+    assert_eq!((status.done, status.abandoned, status.planned), (32, 4, 36));
+    assert_eq!((status.overdue, status.later, status.begun), (0, 0, 0));
+    assert!(status.hosts[1].last_failure.as_deref() == Some("hk: no answer"));
+}
+
+#[test]
+fn a_coordinator_that_is_killed_at_any_line_goes_on_to_the_same_report() {
+    let plan = plan(FILE);
+    let whole = undisturbed(&plan);
+    let (report, lines) = (whole.report(), whole.journal.iter().filter(|byte| **byte == b'\n').count());
+    assert!(lines > 100);
+    for killed_at in 0..lines {
+        let mut world = World::new(&plan, killed_at);
+        assert!(!world.coordinate(), "{killed_at}");
+        // What the kill left of a line.
+        let torn = b"{\"at_ms\":1,\"id\":\"d01";
+        world.journal.extend(&torn[..killed_at % torn.len()]);
+        world.lines = usize::MAX;
+        assert!(world.coordinate());
+        assert!(world.records.values().all(|times| *times == 1), "{killed_at}: {:?}", world.records);
+        assert_eq!(world.records.len() + world.abandoned().len(), plan.measurements.len(), "{killed_at}");
+        assert_eq!(world.report(), report, "killed after {killed_at} lines");
+    }
+}
+
+#[test]
+fn what_a_coordinator_slept_through_has_its_reason() {
+    let plan = plan(FILE);
+    let mut world = World::new(&plan, 20);
+    assert!(!world.coordinate());
+    world.lines = usize::MAX;
+    world.now = world.now.saturating_add(Duration::from_secs(24 * 3600));
+    assert!(world.coordinate());
+    let slept =
+        world.abandoned().values().filter(|why| *why == "the coordinator did not run in its window").count();
+    assert!(slept >= 9, "{:?}", world.abandoned());
+    assert_eq!(world.records.len() + world.abandoned().len(), plan.measurements.len());
+}
+
+#[test]
+fn a_host_that_is_down_delays_nobody() {
+    let plan = plan(FILE);
+    let world = undisturbed(&plan);
+    let entries = Journal::parse(&world.journal).unwrap().entries;
+    for entry in entries.iter().filter(|it| it.event == Event::Done && it.id.contains(".uv.")) {
+        let due = plan.measurements[plan.position(&entry.id).unwrap()].due_ms;
+        // Its own minute, and at most one of each other pair before it.
+        assert!(entry.at_ms - due <= 4 * 60_000, "{}: {} ms", entry.id, entry.at_ms - due);
+    }
+    // A day of four windows of three hours, tried after 0, 5, 15, 35, 75 and 155 minutes at most.
+    let tried = entries
+        .iter()
+        .filter(|it| it.event == Event::Begun && it.id.contains("d02.") && it.id.contains(".hk."));
+    assert!((8..=24).contains(&tried.count()));
+}
+
+#[test]
+fn a_broken_line_in_the_middle_is_an_error_and_at_the_end_is_cut_off() {
+    let entry =
+        Entry { at_ms: 1, id: "d01".to_owned(), event: Event::Failed { why: "x".to_owned(), host: None } };
+    let mut bytes = entry.line();
+    let whole = bytes.len() as u64;
+    assert_eq!(Journal::parse(&bytes).unwrap().entries, [entry.clone()]);
+    bytes.extend(b"{\"at_ms\": 3, \"id\"");
+    let journal = Journal::parse(&bytes).unwrap();
+    assert_eq!((journal.entries.len(), journal.whole), (1, whole));
+    bytes.extend(b"\n\0\0\n");
+    assert_eq!(Journal::parse(&bytes).unwrap_err().line, 2);
+}
+
+#[test]
+fn the_tables_name_hosts_and_days() {
+    let plan = plan(FILE);
+    let world = undisturbed(&plan);
+    let findings: Findings = serde_json::from_str(&world.report()).unwrap();
+    assert_eq!(findings.matrix.len(), 6, "three pairs, two transports");
+    let hk = findings.matrix.iter().find(|row| row.far == "hk" && row.transport == "udp").unwrap();
+    assert_eq!((hk.near.as_str(), hk.measurements, hk.clock_trusted), ("cu", 8, 0));
+    assert_eq!(hk.delay_ms_p50, Some(Estimate { median: 41.0, ci95: Some((41.0, 41.0)), n: 8 }));
+    // Day 2 of `hk` is missing.
+    assert_eq!(findings.days.len(), 16);
+    let row =
+        findings.days.iter().find(|row| row.far == "uv" && row.day == 3 && row.transport == "tcp").unwrap();
+    assert_eq!(row.delay_ms_p95.unwrap().n, 4);
+    assert!(findings.half_trips.iter().all(|row| row.far != "hk"), "its clock is not trusted");
+    let half = &findings.half_trips[0];
+    assert_eq!(
+        (half.half_trip_ms_mean.median, half.one_way_ms_mean.median),
+        (46.0, 47.0),
+        "tcp: 92 / 2 and 45 + 2"
+    );
+    // The excess grows by n / 100 ms while the rate grows by n / 100,000.
+    let line = &findings.resend_lines[0];
+    assert_eq!((line.of.as_str(), line.n), ("all", 32));
+    assert!((line.slope_ms - 1000.0).abs() < 1e-6 && line.r_squared > 0.999, "{line:?}");
+    assert_eq!(findings.hours.iter().filter(|row| row.transport == "udp").count(), 4);
+    assert_eq!(findings.missing.len(), 4);
+}

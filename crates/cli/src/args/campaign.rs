@@ -1,0 +1,62 @@
+//! The flags of `talkpath campaign`.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignArgs {
+    #[command(subcommand)]
+    pub(crate) command: CampaignCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CampaignCommand {
+    /// Validate a campaign file and the scenarios it names: every mistake at once
+    Check(CampaignCheckArgs),
+    /// Measure what is planned, and go on after a kill or a reboot; ends when all is done
+    Run(CampaignRunArgs),
+    /// What ran, what is due, what failed and why
+    Status(CampaignFileArgs),
+    /// Write the report of all records
+    Report(CampaignReportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignCheckArgs {
+    /// The campaign file
+    #[arg(value_name = "FILE.toml", required_unless_present = "keys")]
+    pub(crate) file: Option<PathBuf>,
+    /// Print every key of campaign files as Markdown tables
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) keys: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignFileArgs {
+    /// The campaign file
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// The campaign's directory (default: campaign-NAME in the folder of --out)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignRunArgs {
+    #[command(flatten)]
+    pub(crate) file: CampaignFileArgs,
+    /// Exit with 1 if a measurement is missing at the end
+    #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignReportArgs {
+    #[command(flatten)]
+    pub(crate) file: CampaignFileArgs,
+    /// Where to write it (default: report.html in the campaign's directory)
+    #[arg(short, long, value_name = "FILE.html")]
+    pub(crate) output: Option<PathBuf>,
+}

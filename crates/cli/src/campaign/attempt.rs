@@ -1,0 +1,288 @@
+//! One attempt at a measurement: `talkpath run` on the near host, whose run directory comes back as a tar
+//! stream; before it, if the far host is to be given a server, `talkpath serve` there.
+//!
+//! Scenario and key travel on the command's standard input, so that neither is left on a host, and the key is
+//! seen in no list of processes.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use talkpath_campaign::Fault;
+use talkpath_measure::summary::Summary;
+use talkpath_scenario::campaign::Host;
+
+use super::child::Started;
+use super::store::sync_folder;
+use crate::part::SUMMARY;
+use crate::run_dir::read_json;
+
+/// What to do.
+pub(crate) struct Attempt {
+    pub(crate) near: Host,
+    pub(crate) far: Host,
+    /// The scenario's text.
+    pub(crate) scenario: String,
+    /// The far server's key.
+    pub(crate) key: Vec<u8>,
+    pub(crate) seed: u64,
+    /// `--records`.
+    pub(crate) records: String,
+    /// Repetitions of all cells.
+    pub(crate) repetitions: u64,
+    /// After this it is ended.
+    pub(crate) limit: Duration,
+    /// Where records are put together, and where they then are.
+    pub(crate) draft: std::path::PathBuf,
+    pub(crate) target: std::path::PathBuf,
+}
+
+impl Attempt {
+    /// Measures; at the end the records are in their place and synced. `stop` ends it early.
+    pub(crate) fn run(&self, stop: &AtomicBool) -> Result<(), Fault> {
+        let fetched = self.measure(stop).and_then(|()| self.install());
+        // A draft that cannot be removed is removed by the next process.
+        let _ = fs::remove_dir_all(&self.draft);
+        fetched
+    }
+
+    fn measure(&self, stop: &AtomicBool) -> Result<(), Fault> {
+        let _server = self.far.starts_server.then(|| self.serve(stop)).transpose()?;
+        fs::create_dir_all(&self.draft).map_err(|why| self.here("the records cannot be kept", &why))?;
+        let input = [self.scenario.clone().into_bytes(), self.key.clone()];
+        let mut client = Started::start(&self.near, CLIENT, &self.client_arguments(), &input, Stdio::piped())
+            .map_err(|why| at(&self.near, why))?;
+        let Some(stream) = client.output() else {
+            return Err(at(&self.near, "no standard output".to_owned()));
+        };
+        let mut tar = Command::new("tar")
+            .args(["--no-same-owner", "-xf", "-", "-C"])
+            .arg(&self.draft)
+            .stdin(stream)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|why| self.here("tar cannot be started", &why))?;
+        let since = Instant::now();
+        let status = loop {
+            if let Some(status) = client.ended() {
+                break status;
+            }
+            let is_over = since.elapsed() > self.limit;
+            if is_over || stop.load(Ordering::Relaxed) {
+                client.stop();
+                let _ = tar.wait();
+                let why = format!("it had not ended after {} s", since.elapsed().as_secs());
+                return Err(at(if self.near.local { &self.far } else { &self.near }, why));
+            }
+            thread::sleep(POLL);
+        };
+        // The watcher of the shell may hold the stream until its own input ends.
+        let words = client.last_words();
+        drop(client);
+        let fetched = tar.wait().map_err(|why| self.here("tar failed", &why))?;
+        match status.code() {
+            // 5: a threshold of the scenario did not hold; it was measured all the same.
+            Some(0 | 5) if fetched.success() => Ok(()),
+            Some(0 | 5) => {
+                Err(Fault { why: "the records could not be unpacked here".to_owned(), host: None })
+            }
+            Some(4) => Err(at(&self.far, words)),
+            Some(255) if self.near.ssh.is_some() => Err(at(&self.near, format!("ssh: {words}"))),
+            Some(1 | 3 | 9 | 126 | 127) => Err(at(&self.near, words)),
+            _ => Err(Fault { why: words, host: None }),
+        }
+    }
+
+    fn client_arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            self.scenario.len().to_string(),
+            self.key.len().to_string(),
+            program(&self.near),
+            "--seed".to_owned(),
+            self.seed.to_string(),
+            "--records".to_owned(),
+            self.records.clone(),
+        ];
+        match (&self.far.address, &self.far.emulated) {
+            (_, Some(_)) => arguments.extend(["--arena", "emu"].map(str::to_owned)),
+            (Some(address), None) => arguments.extend(["--to".to_owned(), address.clone()]),
+            (None, None) => {}
+        }
+        arguments
+    }
+
+    /// Starts a server on the far host; it is there when this returns.
+    fn serve(&self, stop: &AtomicBool) -> Result<Started, Fault> {
+        let bind =
+            self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
+        let arguments = [self.key.len().to_string(), program(&self.far), bind];
+        let mut server = Started::start(&self.far, SERVER, &arguments, &[self.key.clone()], Stdio::piped())
+            .map_err(|why| at(&self.far, why))?;
+        let (tell, told) = mpsc::channel();
+        if let Some(output) = server.output() {
+            // Lines after the first are read, too, so that the server never waits for its reader.
+            thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    if line.starts_with(LISTENING) {
+                        let _ = tell.send(());
+                    }
+                }
+            });
+        }
+        let since = Instant::now();
+        loop {
+            if told.try_recv().is_ok() {
+                return Ok(server);
+            }
+            if server.ended().is_some() {
+                let words = server.last_words();
+                return Err(at(&self.far, format!("the server did not start: {words}")));
+            }
+            if since.elapsed() > SERVER_START || stop.load(Ordering::Relaxed) {
+                return Err(at(&self.far, "the server did not start in time".to_owned()));
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Checks what was fetched and puts it in its place.
+    fn install(&self) -> Result<(), Fault> {
+        let folders =
+            fs::read_dir(&self.draft).map_err(|why| self.here("the records cannot be read", &why))?;
+        let runs: Vec<_> =
+            folders.flatten().map(|it| it.path()).filter(|it| it.join(SUMMARY).is_file()).collect();
+        let [run] = runs.as_slice() else {
+            return Err(at(
+                &self.near,
+                format!("found {} run directories in what came, expected 1", runs.len()),
+            ));
+        };
+        let summary: Summary =
+            read_json(&run.join(SUMMARY)).map_err(|why| at(&self.near, why.to_string()))?;
+        if (summary.runs.len() as u64) < self.repetitions {
+            let (found, expected) = (summary.runs.len(), self.repetitions);
+            return Err(at(&self.far, format!("{found} of {expected} repetitions were measured")));
+        }
+        self.keep(run).map_err(|why| self.here("the records cannot be kept", &why))
+    }
+
+    fn keep(&self, run: &Path) -> std::io::Result<()> {
+        for file in fs::read_dir(run)?.flatten().filter(|it| it.path().is_file()) {
+            fs::File::open(file.path())?.sync_all()?;
+        }
+        fs::rename(run, &self.target)?;
+        let folder = self.target.parent().unwrap_or(Path::new("."));
+        sync_folder(folder).map_err(|why| std::io::Error::other(why.to_string()))
+    }
+
+    /// A failure of this machine.
+    fn here(&self, what: &str, why: &std::io::Error) -> Fault {
+        Fault { why: format!("{what}: {why}"), host: None }
+    }
+}
+
+fn at(host: &Host, why: String) -> Fault {
+    Fault { why: format!("{}: {why}", host.name), host: Some(host.name.clone()) }
+}
+
+/// What `talkpath` is called on `host`.
+fn program(host: &Host) -> String {
+    let own = || std::env::current_exe().ok().map(|path| path.to_string_lossy().into_owned());
+    match host.local && host.program == "talkpath" {
+        true => own().unwrap_or_else(|| host.program.clone()),
+        false => host.program.clone(),
+    }
+}
+
+/// Where the server of an `address` listens: there, or at its port on every address.
+fn bind(address: &str) -> String {
+    let is_address = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    if is_address(address) {
+        return address.to_owned();
+    }
+    match address.rsplit_once(':') {
+        Some((host, _)) if is_address(host) => address.to_owned(),
+        Some((_, port)) => format!("0.0.0.0:{port}"),
+        None => "0.0.0.0".to_owned(),
+    }
+}
+
+/// Arguments: bytes of the scenario, bytes of the key, the program, then flags of `run`. The run directory
+/// goes to standard output as a tar stream. `dd` reads exactly so many bytes of a pipe (POSIX).
+const CLIENT: &str = r#"
+umask 077
+d=$(mktemp -d) || exit 9
+r=
+trap 'rm -rf "$d"' EXIT
+trap 'test -n "$r" && kill "$r" 2>/dev/null; exit 9' HUP INT TERM
+dd bs=1 count="$1" of="$d/scenario.toml" 2>/dev/null
+dd bs=1 count="$2" of="$d/key" 2>/dev/null
+k=$2 p=$3
+shift 3
+test "$k" -gt 0 && set -- "$@" --key-file "$d/key"
+mkdir "$d/out" || exit 9
+exec 3<&0
+"$p" run "$d/scenario.toml" --out "$d/out" --rounds --quiet "$@" </dev/null >/dev/null 3<&- &
+r=$!
+( cat >/dev/null; kill "$r" ) <&3 >/dev/null 2>&1 &
+w=$!
+exec 3<&-
+wait "$r"
+c=$?
+r=
+kill "$w" 2>/dev/null
+tar -C "$d/out" -cf - .
+exit "$c"
+"#;
+
+/// Arguments: bytes of the key, the program, where to listen.
+const SERVER: &str = r#"
+umask 077
+d=$(mktemp -d) || exit 9
+r=
+trap 'rm -rf "$d"' EXIT
+trap 'test -n "$r" && kill "$r" 2>/dev/null; exit 9' HUP INT TERM
+dd bs=1 count="$1" of="$d/key" 2>/dev/null
+k=$1 p=$2 b=$3
+set --
+test "$k" -gt 0 && set -- --key-file "$d/key"
+exec 3<&0
+"$p" serve --bind "$b" "$@" </dev/null 3<&- &
+r=$!
+( cat >/dev/null; kill "$r" ) <&3 >/dev/null 2>&1 &
+w=$!
+exec 3<&-
+wait "$r"
+c=$?
+r=
+kill "$w" 2>/dev/null
+exit "$c"
+"#;
+
+/// What `serve` prints first.
+const LISTENING: &str = "listening on ";
+/// Chosen: ssh's own time to connect, and some.
+const SERVER_START: Duration = Duration::from_secs(25);
+const POLL: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_listens_where_it_is_reached() {
+        assert_eq!(bind("192.0.2.1"), "192.0.2.1");
+        assert_eq!(bind("192.0.2.1:7000"), "192.0.2.1:7000");
+        assert_eq!(bind("2001:db8::1"), "2001:db8::1");
+        assert_eq!(bind("[2001:db8::1]:7000"), "[2001:db8::1]:7000");
+        assert_eq!(bind("host.example:7000"), "0.0.0.0:7000");
+        assert_eq!(bind("host.example"), "0.0.0.0");
+    }
+}

@@ -1,0 +1,181 @@
+//! What is started on a host: a shell that runs one command and stops it when its standard input ends.
+//!
+//! Its input ends when the coordinator ends, however that happens, also over ssh: nothing outlives a
+//! coordinator that is killed.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use talkpath_scenario::campaign::Host;
+
+/// A command on a host.
+pub(crate) struct Started {
+    child: Child,
+    /// Dropped to stop it.
+    input: Option<ChildStdin>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Started {
+    /// Starts `script` on `host` with `arguments`, and writes `input`. Its standard output goes to `output`.
+    pub(crate) fn start(
+        host: &Host,
+        script: &str,
+        arguments: &[String],
+        input: &[Vec<u8>],
+        output: Stdio,
+    ) -> Result<Self, String> {
+        let mut command = command(host, script, arguments);
+        command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
+        // A signal of the terminal is for the coordinator, which then stops what it started.
+        command.process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|why| format!("{} cannot be started: {why}", command.get_program().to_string_lossy()))?;
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let reader = child.stderr.take().map(|stream| keep(stream, Arc::clone(&stderr)));
+        let mut stdin = child.stdin.take();
+        for part in input {
+            // A command that has ended says why by its exit status.
+            let _ = stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(part));
+        }
+        Ok(Self { child, input: stdin, stderr, reader })
+    }
+
+    /// Its standard output, if it is a pipe.
+    pub(crate) fn output(&mut self) -> Option<std::process::ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Whether it has ended, and how.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Stops it: first by the end of its input, after `GRACE` by force.
+    pub(crate) fn stop(&mut self) {
+        drop(self.input.take());
+        let since = Instant::now();
+        while self.ended().is_none() {
+            if since.elapsed() > GRACE {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break;
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// What it said that ended it: its last `error:` line, or else its last line.
+    pub(crate) fn last_words(&mut self) -> String {
+        // Standard error may be held by what outlives the shell: what is there by now is enough.
+        let since = Instant::now();
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && since.elapsed() < A_MOMENT {
+            thread::sleep(POLL);
+        }
+        let bytes = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        last_words(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The command line: `via`, a shell, and over ssh all of it quoted.
+fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
+    let shell = ["sh", "-c", script, "talkpath"].map(str::to_owned);
+    let words: Vec<String> = host.via.iter().cloned().chain(shell).chain(arguments.iter().cloned()).collect();
+    let words: Vec<OsString> = match &host.ssh {
+        None => words.into_iter().map(OsString::from).collect(),
+        Some(name) => {
+            let quoted = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            let ssh =
+                SSH.iter().map(|word| (*word).to_owned()).chain(["--".to_owned(), name.clone(), quoted]);
+            ssh.map(OsString::from).collect()
+        }
+    };
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    // The coordinator's own settings are not those of what it starts.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TALKPATH_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// As a POSIX shell reads one word.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn keep(mut stream: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = stream.read(&mut buffer) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(&buffer[..read]);
+            let beyond = kept.len().saturating_sub(MOST_KEPT);
+            kept.drain(..beyond);
+        }
+    })
+}
+
+fn last_words(text: &str) -> String {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines().filter_map(|line| line.strip_prefix("error: ")).next_back();
+    let line = error.or_else(|| lines().next_back()).unwrap_or("it said nothing");
+    line.chars().filter(|character| !character.is_control()).take(MOST_SHOWN).collect()
+}
+
+/// Nothing is asked of a person; a host that does not answer, or no longer answers, is given up.
+const SSH: [&str; 9] = [
+    "ssh",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=15",
+    "-o",
+    "ServerAliveInterval=15",
+    "-o",
+    "ServerAliveCountMax=3",
+];
+/// How long a command has to end by itself. Chosen: a run writes down what it has.
+const GRACE: Duration = Duration::from_secs(10);
+/// Chosen: nothing here is timed to less.
+const POLL: Duration = Duration::from_millis(20);
+const A_MOMENT: Duration = Duration::from_millis(500);
+/// Bytes of standard error that are kept. Chosen.
+const MOST_KEPT: usize = 16_384;
+/// Characters of a reason. Chosen: a line of the journal.
+const MOST_SHOWN: usize = 400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_survives_a_shell() {
+        for word in ["plain", "two words", "it's", "$(rm)", "", "a\nb", "\\"] {
+            let output =
+                Command::new("sh").args(["-c", &format!("printf %s {}", quoted(word))]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), word);
+        }
+    }
+
+    #[test]
+    fn the_reason_is_the_last_error() {
+        assert_eq!(last_words("note\nerror: no such host\nhelp: x\n"), "no such host");
+        assert_eq!(last_words("bash: talkpath: not found\n\n"), "bash: talkpath: not found");
+        assert_eq!(last_words(""), "it said nothing");
+    }
+}

@@ -1,0 +1,197 @@
+//! The coordinator: one process that does what the scheduler says, until all is done or a signal comes.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use talkpath_campaign::{Entry, Event, Fault, Measurement, Plan, Scheduler, Step};
+use talkpath_units::Instant;
+
+use super::attempt::Attempt;
+use super::load::{Loaded, Prepared};
+use super::now;
+use super::store::{OpenJournal, Store};
+use crate::args::{Common, flag_word};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::terminal::Terminal;
+
+/// A coordinator at work.
+struct Coordinator<'a> {
+    loaded: &'a Loaded,
+    store: &'a Store,
+    plan: &'a Plan,
+    journal: OpenJournal,
+    records: String,
+    terminal: Terminal,
+    stop: Arc<AtomicBool>,
+    /// Set when the journal can no longer be written.
+    abort: Arc<AtomicBool>,
+    workers: Vec<JoinHandle<()>>,
+    ends: (Sender<End>, Receiver<End>),
+    /// At work now.
+    running: usize,
+}
+
+/// A measurement that has ended: its place in the plan, and how.
+type End = (usize, Result<(), Fault>);
+
+/// Does all that is planned. Returns the plan and what became of it.
+pub(crate) fn coordinate(
+    loaded: &Loaded,
+    store: &Store,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(Plan, Vec<Entry>), Failure> {
+    let stop = interrupt::install()?;
+    let (plan, journal, entries) = store.begin(loaded)?;
+    let campaign = &loaded.campaign;
+    let at_once: Vec<u64> = campaign.hosts.iter().map(|host| host.at_once).collect();
+    let mut scheduler = Scheduler::new(&plan, &at_once, campaign.schedule.retry, &entries, now());
+    let mut coordinator = Coordinator {
+        loaded,
+        store,
+        plan: &plan,
+        journal,
+        records: flag_word(&common.records),
+        terminal,
+        stop,
+        abort: Arc::new(AtomicBool::new(false)),
+        workers: Vec::new(),
+        ends: mpsc::channel(),
+        running: 0,
+    };
+    let ended = coordinator.work(&mut scheduler);
+    coordinator.abort.store(true, Ordering::Relaxed);
+    for worker in coordinator.workers.drain(..) {
+        // A worker that panicked has said so.
+        let _ = worker.join();
+    }
+    ended?;
+    drop(coordinator);
+    let entries = store.entries()?;
+    Ok((plan, entries))
+}
+
+impl Coordinator<'_> {
+    fn work(&mut self, scheduler: &mut Scheduler<'_>) -> Result<(), Failure> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                let dir = self.store.path().display();
+                return Err(Failure::Interrupted(format!(
+                    "interrupted; what was measured is in {dir}, and the same command goes on"
+                )));
+            }
+            match scheduler.step(now()) {
+                Step::Finished => return Ok(()),
+                Step::Begin(at) => {
+                    self.write(at, Event::Begun)?;
+                    self.begin(at)?;
+                }
+                Step::Abandon(at, why) => {
+                    self.terminal.warning(&format!("{}: not measured: {why}", self.named(at)));
+                    self.write(at, Event::Abandoned { why })?;
+                    scheduler.abandoned(at);
+                }
+                Step::Wait(until) => self.wait(until, scheduler)?,
+            }
+        }
+    }
+
+    /// Waits for the end of a measurement, for `until`, or a moment.
+    fn wait(&mut self, until: Option<Instant>, scheduler: &mut Scheduler<'_>) -> Result<(), Failure> {
+        let left = until.map_or(A_MOMENT, |until| Duration::from_nanos(until.since(now()).as_nanos()));
+        match self.ends.1.recv_timeout(left.clamp(Duration::from_millis(1), A_MOMENT)) {
+            Ok((at, outcome)) => {
+                self.running -= 1;
+                // One that was cut short by a signal has not failed: it is as if the process had been killed.
+                if outcome.is_err() && self.stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let event = scheduler.finish(at, outcome, now());
+                let name = self.named(at);
+                match &event {
+                    Event::Failed { why, .. } => self.terminal.warning(&format!("{name}: {why}")),
+                    _ => self.terminal.note(&format!("{name}: measured")),
+                }
+                self.write(at, event)
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, at: usize) -> Result<(), Failure> {
+        self.workers.retain(|worker| !worker.is_finished());
+        let attempt = self.attempt(&self.plan.measurements[at])?;
+        let (tell, stop, abort) = (self.ends.0.clone(), Arc::clone(&self.stop), Arc::clone(&self.abort));
+        self.running += 1;
+        self.workers.push(thread::spawn(move || {
+            let (ended, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+            let outcome = thread::scope(|scope| {
+                // One flag for both reasons to stop.
+                scope.spawn(|| {
+                    while !ended.load(Ordering::Relaxed) {
+                        if stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed) {
+                            is_over.store(true, Ordering::Relaxed);
+                        }
+                        thread::sleep(POLL);
+                    }
+                });
+                let outcome = attempt.run(&is_over);
+                ended.store(true, Ordering::Relaxed);
+                outcome
+            });
+            // A coordinator that has gone reads the records when it comes back.
+            let _ = tell.send((at, outcome));
+        }));
+        Ok(())
+    }
+
+    fn attempt(&self, measurement: &Measurement) -> Result<Attempt, Failure> {
+        let Measurement { id, near, far, measure, seed, .. } = measurement;
+        let campaign = &self.loaded.campaign;
+        let unknown =
+            || Failure::Usage(format!("{}: its plan has what the file has not", self.store.path().display()));
+        let (near, far) = (campaign.host(near).ok_or_else(unknown)?, campaign.host(far).ok_or_else(unknown)?);
+        let Prepared { text, repetitions, expected } =
+            self.loaded.prepared(measure, far).ok_or_else(unknown)?;
+        let key = match &far.key_file {
+            Some(file) => {
+                let path = self.loaded.file(file);
+                fs::read(&path).map_err(|why| Failure::read(&path, &why))?
+            }
+            None => Vec::new(),
+        };
+        Ok(Attempt {
+            near: near.clone(),
+            far: far.clone(),
+            scenario: text.clone(),
+            key,
+            seed: *seed,
+            records: self.records.clone(),
+            repetitions: *repetitions,
+            limit: Duration::from_nanos(expected.as_nanos()) + TO_SPARE,
+            draft: self.store.draft(id),
+            target: self.store.records(id),
+        })
+    }
+
+    fn write(&mut self, at: usize, event: Event) -> Result<(), Failure> {
+        let id = self.plan.measurements[at].id.clone();
+        self.journal.add(&Entry { at_ms: now().as_nanos() / 1_000_000, id, event })
+    }
+
+    fn named(&self, at: usize) -> String {
+        let Measurement { near, far, measure, day, local, .. } = &self.plan.measurements[at];
+        format!("{local}, day {day}: {near} > {far}, {measure}")
+    }
+}
+
+/// How often a signal is looked for.
+const A_MOMENT: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(50);
+/// Beyond what a measurement takes if all goes well: ssh, and the way of the records. Chosen.
+const TO_SPARE: Duration = Duration::from_secs(60);

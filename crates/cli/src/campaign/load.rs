@@ -1,0 +1,134 @@
+//! A campaign file and the scenarios that it names, checked together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use talkpath_campaign::fingerprint;
+use talkpath_scenario::campaign::{Campaign, Host, Measure, What};
+use talkpath_scenario::{Options, Plan, Source};
+use talkpath_units::Duration;
+
+use crate::failure::Failure;
+use crate::scenario_file::{load_source_beside, read, show};
+
+/// A campaign that can run.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) campaign: Campaign,
+    /// [`fingerprint`].
+    pub(crate) fingerprint: String,
+    /// The folder that files of the campaign are named from.
+    folder: PathBuf,
+    /// What runs, by measure and the file of the emulated way, if there is one.
+    scenarios: BTreeMap<(String, Option<String>), Prepared>,
+}
+
+/// What one measurement runs.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// The scenario as resolved.
+    pub(crate) text: String,
+    /// Repetitions of all cells.
+    pub(crate) repetitions: u64,
+    /// How long it takes at most if all goes well.
+    pub(crate) expected: Duration,
+}
+
+impl Loaded {
+    /// Reads the campaign file `path` and what it names.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let source = Source::new(path.display().to_string(), read(path)?);
+        let campaign = Campaign::load(&source).map_err(|found| Failure::Scenario {
+            file: source.name.clone(),
+            mistakes: found.iter().map(|mistake| show(&source, mistake)).collect(),
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let mut scenarios = BTreeMap::new();
+        let mut mistakes = Vec::new();
+        for measure in &campaign.measures {
+            for (_, far) in &measure.pairs {
+                let far = &campaign.hosts[*far];
+                let key = (measure.name.clone(), far.emulated.clone());
+                if scenarios.contains_key(&key) {
+                    continue;
+                }
+                match prepare(measure, far, &folder) {
+                    Ok(prepared) => drop(scenarios.insert(key, prepared)),
+                    Err(Failure::Scenario { mistakes: found, .. }) => {
+                        mistakes.extend(
+                            found.into_iter().filter(|it| !mistakes.contains(it)).collect::<Vec<_>>(),
+                        );
+                    }
+                    Err(other) => mistakes.push(other.to_string()),
+                }
+            }
+        }
+        for host in &campaign.hosts {
+            let missing = host.key_file.as_ref().map(|file| (file, std::fs::metadata(folder.join(file))));
+            if let Some((file, Err(why))) = missing {
+                let mistake = format!("host.{}.key_file: cannot read {file}: {why}", host.name);
+                mistakes.push(mistake);
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(Failure::Scenario { file: source.name, mistakes });
+        }
+        let texts: Vec<String> = scenarios.values().map(|it: &Prepared| it.text.clone()).collect();
+        Ok(Self { fingerprint: fingerprint(&campaign, &texts), campaign, folder, scenarios })
+    }
+
+    /// What `measure` runs towards `far`.
+    pub(crate) fn prepared(&self, measure: &str, far: &Host) -> Option<&Prepared> {
+        self.scenarios.get(&(measure.to_owned(), far.emulated.clone()))
+    }
+
+    /// A file that the campaign names.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Failure> {
+    let (path, source) = match (&measure.what, measure.source()) {
+        (What::File(file), _) => {
+            let path = folder.join(file);
+            let source = Source::new(path.display().to_string(), read(&path)?);
+            (path, source)
+        }
+        (What::Made { .. }, source) => {
+            (folder.join("campaign"), source.unwrap_or_else(|| Source::new("", "")))
+        }
+    };
+    let mut set = measure.settings();
+    if let Some(file) = &far.emulated {
+        let way = read(&folder.join(file))?;
+        let found = far.emulated_settings(&way, &source);
+        set.extend(
+            found.map_err(|why| Failure::Usage(format!("host.{}.emulated: {file}: {why}", far.name)))?,
+        );
+    }
+    let options = Options { set, ..Options::default() };
+    let plan = load_source_beside(&path, &source, &options)?;
+    if far.emulated.is_some() && plan.cells.iter().any(|cell| !cell.scenario.has_path) {
+        let file = far.emulated.as_deref().unwrap_or_default();
+        return Err(Failure::Usage(format!("host.{}.emulated: {file} has no `path`", far.name)));
+    }
+    if !plan.traces.is_empty() {
+        return Err(Failure::Usage(format!("measure.{}: a campaign cannot use traces", measure.name)));
+    }
+    let expected = expected(&plan);
+    let repetitions = plan.repeat.saturating_mul(plan.cells.len() as u64);
+    Ok(Prepared { text: plan.resolved, repetitions, expected })
+}
+
+/// Each repetition sends, drains, and takes some time to begin.
+fn expected(plan: &Plan) -> Duration {
+    let of_cells = plan.cells.iter().map(|cell| {
+        let scenario = &cell.scenario;
+        scenario.duration.saturating_add(scenario.drain).saturating_add(SET_UP)
+    });
+    of_cells.fold(Duration::ZERO, Duration::saturating_add).saturating_mul(plan.repeat)
+}
+
+/// Between two repetitions: the connection, and probes of the far clock. Chosen, far above what is seen.
+const SET_UP: Duration = Duration::from_secs(5);

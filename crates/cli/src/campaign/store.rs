@@ -1,0 +1,223 @@
+//! The directory of a campaign: all that it knows.
+//!
+//! ```text
+//! campaign-NAME/
+//!   lock               held by the coordinator
+//!   plan.json          made once
+//!   journal.jsonl      one line for each thing that became of a measurement; synced
+//!   records/ID/        a run directory a measurement
+//!   records/.ID/       one that is being fetched
+//!   report.html
+//! ```
+//!
+//! A name without a point is there only when what it names is whole. Records are renamed into place and
+//! synced before the journal says so; where a process died between the two, the next one adds the line.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use talkpath_campaign::{Entry, Event, Journal, Plan};
+
+use super::load::Loaded;
+use super::now;
+use crate::args::CampaignFileArgs;
+use crate::failure::Failure;
+use crate::json::json;
+use crate::part::SUMMARY;
+use crate::run_dir::{read_json, slug, write_bytes};
+
+/// A campaign's directory.
+#[derive(Debug)]
+pub(crate) struct Store {
+    path: PathBuf,
+}
+
+/// The journal, open for adding; only one process has it.
+#[derive(Debug)]
+pub(crate) struct OpenJournal {
+    file: File,
+    path: PathBuf,
+    /// Where the last whole line ends.
+    whole: u64,
+    _lock: File,
+}
+
+impl Store {
+    /// The directory of the campaign: that of the flags, or `campaign-NAME` under `out`.
+    pub(crate) fn new(args: &CampaignFileArgs, loaded: &Loaded, out: &Path) -> Self {
+        let named = || out.join(format!("campaign-{}", slug(&loaded.campaign.name)));
+        Self { path: args.dir.clone().unwrap_or_else(named) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The records of a measurement.
+    pub(crate) fn records(&self, id: &str) -> PathBuf {
+        self.path.join(RECORDS).join(id)
+    }
+
+    /// Where the records of a measurement are fetched to.
+    pub(crate) fn draft(&self, id: &str) -> PathBuf {
+        self.path.join(RECORDS).join(format!(".{id}"))
+    }
+
+    /// Keeps other coordinators out, and gives the plan, made now if there is none.
+    pub(crate) fn begin(&self, loaded: &Loaded) -> Result<(Plan, OpenJournal, Vec<Entry>), Failure> {
+        let records = self.file(RECORDS);
+        fs::create_dir_all(&records).map_err(|why| Failure::folder(&records, why))?;
+        let lock = self.lock()?;
+        let path = self.file(PLAN);
+        let plan = match path.exists() {
+            true => self.plan(loaded)?,
+            false => {
+                let version = env!("CARGO_PKG_VERSION");
+                let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now());
+                let plan = plan.map_err(|why| Failure::Usage(format!("schedule: {why}")))?;
+                write_bytes(&path, &json(&plan))?;
+                sync_folder(&self.path)?;
+                plan
+            }
+        };
+        let (mut journal, mut entries) = self.open_journal(lock)?;
+        self.discard_drafts()?;
+        for entry in self.unwritten(&plan, &entries)? {
+            journal.add(&entry)?;
+            entries.push(entry);
+        }
+        Ok((plan, journal, entries))
+    }
+
+    /// The plan that was made from the same file.
+    pub(crate) fn plan(&self, loaded: &Loaded) -> Result<Plan, Failure> {
+        let path = self.file(PLAN);
+        if !path.exists() {
+            return Err(Failure::Usage(format!(
+                "{}: this campaign has not begun; `talkpath campaign run` begins it",
+                self.path.display()
+            )));
+        }
+        let plan: Plan = read_json(&path)?;
+        if plan.fingerprint != loaded.fingerprint {
+            return Err(Failure::Usage(format!(
+                "{}: its plan was made from another file: names, pairs, what runs and when may not change once a campaign has begun. \
+                 Give the file as it was, or another --dir",
+                self.path.display()
+            )));
+        }
+        Ok(plan)
+    }
+
+    /// What the journal has.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, Failure> {
+        Ok(self.journal()?.entries)
+    }
+
+    /// Whether a coordinator is at work.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let file = File::open(self.file(LOCK));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    fn lock(&self) -> Result<File, Failure> {
+        let path = self.file(LOCK);
+        let options = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
+        let file = options.map_err(|why| Failure::write(&path, why))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => {
+                Err(Failure::Usage(format!("{}: another process works on it", self.path.display())))
+            }
+            Err(TryLockError::Error(why)) => Err(Failure::write(&path, why)),
+        }
+    }
+
+    fn journal(&self) -> Result<Journal, Failure> {
+        let path = self.file(JOURNAL);
+        let bytes = match fs::read(&path) {
+            Err(why) if why.kind() == ErrorKind::NotFound => Vec::new(),
+            other => other.map_err(|why| Failure::read(&path, &why))?,
+        };
+        Journal::parse(&bytes).map_err(|found| {
+            Failure::Usage(format!(
+                "{}:{}: not what talkpath writes there: {}",
+                path.display(),
+                found.line,
+                found.why
+            ))
+        })
+    }
+
+    fn open_journal(&self, lock: File) -> Result<(OpenJournal, Vec<Entry>), Failure> {
+        let path = self.file(JOURNAL);
+        let Journal { entries, whole } = self.journal()?;
+        let failed = |why| Failure::write(&path, why);
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
+        file.set_len(whole).map_err(failed)?;
+        sync_folder(&self.path)?;
+        Ok((OpenJournal { file, path, whole, _lock: lock }, entries))
+    }
+
+    /// Whole records of which the journal says nothing: their process died in between.
+    fn unwritten(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
+        let is_done = |id: &str| entries.iter().any(|entry| entry.id == id && entry.event == Event::Done);
+        let mut found = Vec::new();
+        for id in self.names()? {
+            if plan.position(&id).is_some() && self.records(&id).join(SUMMARY).is_file() && !is_done(&id) {
+                found.push(Entry { at_ms: now().as_nanos() / 1_000_000, id, event: Event::Done });
+            }
+        }
+        Ok(found)
+    }
+
+    fn discard_drafts(&self) -> Result<(), Failure> {
+        for name in self.names()?.iter().filter(|name| name.starts_with('.')) {
+            let path = self.file(RECORDS).join(name);
+            fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> Result<Vec<String>, Failure> {
+        let folder = self.file(RECORDS);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(|why| Failure::read(&folder, &why))? {
+            let entry = entry.map_err(|why| Failure::read(&folder, &why))?;
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+impl OpenJournal {
+    /// Adds a line; it is on the disk when this returns. Of a line that could not be written whole nothing
+    /// stays.
+    pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), Failure> {
+        let line = entry.line();
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        if let Err(why) = written {
+            // What cannot be cut off now is cut off by the next process.
+            let _ = self.file.set_len(self.whole);
+            return Err(Failure::write(&self.path, why));
+        }
+        self.whole += line.len() as u64;
+        Ok(())
+    }
+}
+
+/// Makes renames in `path` last.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), Failure> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(|why| Failure::write(path, why))
+}
+
+const LOCK: &str = "lock";
+const PLAN: &str = "plan.json";
+const JOURNAL: &str = "journal.jsonl";
+const RECORDS: &str = "records";

@@ -1,0 +1,166 @@
+//! `talkpath campaign`: check, run, status, report.
+
+use std::path::Path;
+
+use talkpath_campaign::{Entry, Failing, Findings, Measured, Plan, Status, findings, status};
+use talkpath_measure::summary::Summary;
+use talkpath_report::campaign_page;
+use talkpath_scenario::campaign_key_tables;
+
+use crate::args::{CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs};
+use crate::args::{CampaignRunArgs, Common};
+use crate::campaign::coordinate::coordinate;
+use crate::campaign::load::Loaded;
+use crate::campaign::now;
+use crate::campaign::store::Store;
+use crate::failure::Failure;
+use crate::json::json;
+use crate::part::{REPORT, SUMMARY};
+use crate::run_dir::{read_json, write_bytes};
+use crate::terminal::{Terminal, print};
+
+/// Does what the subcommand says.
+pub(crate) fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    match &args.command {
+        CampaignCommand::Check(args) => check(args, terminal),
+        CampaignCommand::Run(args) => begin(args, common, terminal),
+        CampaignCommand::Status(args) => tell(args, common, terminal),
+        CampaignCommand::Report(args) => report(args, common, terminal),
+    }
+}
+
+fn check(args: &CampaignCheckArgs, terminal: Terminal) -> Result<(), Failure> {
+    let Some(file) = &args.file else { return print(campaign_key_tables().as_bytes()) };
+    let loaded = Loaded::read(file)?;
+    let campaign = &loaded.campaign;
+    let plan = Plan::new(campaign, String::new(), "", now());
+    let plan = plan.map_err(|why| Failure::Usage(format!("{}: schedule: {why}", file.display())))?;
+    let seconds: u64 = campaign
+        .measures
+        .iter()
+        .flat_map(|measure| measure.pairs.iter().map(move |pair| (measure, pair)))
+        .filter_map(|(measure, pair)| loaded.prepared(&measure.name, &campaign.hosts[pair.1]))
+        .map(|prepared| prepared.expected.as_millis() / 1000)
+        .sum();
+    let ends = plan.measurements.first().zip(plan.measurements.last());
+    let when = match (campaign.schedule.start, ends) {
+        (Some(_), Some((first, last))) => format!("from {} to {}", first.local, last.local),
+        _ => "from its first run on".to_owned(),
+    };
+    terminal.result(&format!(
+        "{}: valid: \"{}\", {}, {}, {when} ({}); the measurements of one time take up to {seconds} s together\n",
+        file.display(),
+        campaign.name,
+        counted(campaign.hosts.len(), "host"),
+        counted(plan.measurements.len(), "measurement"),
+        plan.zone,
+    ))
+}
+
+fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file.file)?;
+    let store = Store::new(&args.file, &loaded, &common.out);
+    let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
+    let status = status(&plan, &entries, now());
+    let page = write_report(&store, &plan, &entries, &store.file(REPORT))?;
+    if common.json {
+        print(&json(&page))?;
+    } else {
+        terminal.result(&format!(
+            "{}\nReport: {}\n",
+            status_text(&status, &store),
+            store.file(REPORT).display()
+        ))?;
+    }
+    match (args.strict, status.abandoned) {
+        (true, missing @ 1..) => {
+            Err(Failure::NotHeld(format!("--strict: {missing} of {} were not measured", status.planned)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file)?;
+    let store = Store::new(args, &loaded, &common.out);
+    let status = status(&store.plan(&loaded)?, &store.entries()?, now());
+    if common.json { print(&json(&status)) } else { terminal.result(&status_text(&status, &store)) }
+}
+
+fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file.file)?;
+    let store = Store::new(&args.file, &loaded, &common.out);
+    let target = args.output.clone().unwrap_or_else(|| store.file(REPORT));
+    let findings = write_report(&store, &store.plan(&loaded)?, &store.entries()?, &target)?;
+    if common.json {
+        return print(&json(&findings));
+    }
+    terminal.result(&format!("Report: {}\n", target.display()))
+}
+
+/// Writes the page, and returns what it shows.
+fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
+    let mut summaries: Vec<(usize, Summary)> = Vec::new();
+    for (at, measurement) in plan.measurements.iter().enumerate() {
+        let path = store.records(&measurement.id).join(SUMMARY);
+        if path.is_file() {
+            summaries.push((at, read_json(&path)?));
+        }
+    }
+    let measured: Vec<Measured<'_>> = summaries
+        .iter()
+        .map(|(at, summary)| Measured { measurement: &plan.measurements[*at], summary })
+        .collect();
+    let findings = findings(plan, &measured, entries, now(), env!("CARGO_PKG_VERSION"));
+    write_bytes(target, campaign_page(&findings).as_bytes())?;
+    Ok(findings)
+}
+
+/// A few lines, a table of hosts, and what failed and why.
+fn status_text(status: &Status, store: &Store) -> String {
+    let Status { name, planned, done, abandoned, begun, overdue, later, .. } = status;
+    let at_work = if store.is_at_work() { "a coordinator is at work" } else { "no coordinator is at work" };
+    let mut text = format!(
+        "{name}: {done} of {planned} measured, {abandoned} not measured, {begun} begun, {overdue} due, {later} later; {at_work}\n"
+    );
+    if let Some(next) = &status.next {
+        text += &format!("Next: {}, {} > {}, {}\n", next.local, next.near, next.far, next.measure);
+    }
+    let width = status.hosts.iter().map(|host| host.host.len()).max().unwrap_or(0).max(4);
+    text += &format!("\n{:width$}  planned  measured  missing  failures\n", "host");
+    for host in &status.hosts {
+        let last = host.last_failure.as_ref().map_or(String::new(), |why| format!("  last: {why}"));
+        text += &format!(
+            "{:width$}  {:>7}  {:>8}  {:>7}  {:>8}{last}\n",
+            host.host, host.planned, host.done, host.abandoned, host.failures
+        );
+    }
+    for (title, list) in [("To be tried again", &status.failing), ("Not measured", &status.missing)] {
+        text += &failing_text(title, list);
+    }
+    text
+}
+
+fn failing_text(title: &str, list: &[Failing]) -> String {
+    if list.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{title}:\n");
+    for Failing { measurement, why, .. } in list.iter().take(MOST_SHOWN) {
+        text += &format!(
+            "  {}, {} > {}, {}: {why}\n",
+            measurement.local, measurement.near, measurement.far, measurement.measure
+        );
+    }
+    if list.len() > MOST_SHOWN {
+        text += &format!("  and {} more; --json has all\n", list.len() - MOST_SHOWN);
+    }
+    text
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Chosen: a screen.
+const MOST_SHOWN: usize = 20;

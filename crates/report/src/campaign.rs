@@ -1,0 +1,444 @@
+//! The page of a campaign: who reaches whom how well, day by day, and what loss costs.
+//!
+//! Every figure stands in the [`Findings`]; here they are chosen, formatted and drawn. Rows name hosts and
+//! days, as `hk, day 3`.
+
+use maud::{Markup, html};
+use talkpath_campaign::{Estimate, Findings, Line, LossPoint, MatrixRow};
+use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine};
+
+use crate::display::display;
+use crate::grid::{Column, Grid, Role, Row};
+use crate::html::document;
+use crate::number::{UNKNOWN, counted, decimals, fixed, percent};
+use crate::study::figure::draw_points;
+
+/// The page, self-contained.
+pub fn campaign_page(findings: &Findings) -> String {
+    let sections = [
+        ("matrix", "Host by host", matrix(findings)),
+        ("days", "Day by day", days(findings)),
+        ("half-trips", "Half the round trip against one way", half_trips(findings)),
+        ("hours", "Time of day", hours(findings)),
+        ("loss", "What loss costs", loss(findings)),
+        ("missing", "Not measured", missing(findings)),
+    ];
+    let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
+    let main = html! {
+        @if findings.done < findings.planned {
+            p.warning role="status" { (findings.planned - findings.done) " of " (findings.planned) " measurements are not in these tables." }
+        }
+        nav.contents aria-label="Contents" {
+            ul { @for (id, title, _) in &sections { li { a href={ "#" (id) } { (title) } } } }
+        }
+        @for (id, title, body) in &sections {
+            section id=(id) { h2 { (title) } (body) }
+        }
+    };
+    let about = format!(
+        "{}, {} of {}; local times are those of {}",
+        counted(findings.hosts.len() as u64, "host"),
+        findings.done,
+        counted(findings.planned, "measurement"),
+        findings.zone
+    );
+    document(&findings.name, &about, &main, &findings.talkpath)
+}
+
+/// A table a measure with a row a pair and transport, and a grid of hosts if more than one starts.
+fn matrix(findings: &Findings) -> Markup {
+    html! {
+        @for measure in measures(findings) {
+            @let rows: Vec<&MatrixRow> = findings.matrix.iter().filter(|row| row.measure == measure).collect();
+            h3 { (measure) }
+            @if is_mesh(&rows) { (square(findings, measure, &rows)) }
+            (matrix_rows(&rows).html(
+                "Medians over all repetitions of the campaign, with 95 % confidence intervals. Delay is that of the round trip unless a row says one way. \
+                 Clocks: measurements in which one-way figures could be trusted."
+            ))
+            (untrusted(&rows))
+        }
+    }
+}
+
+fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
+    let is_call = rows.iter().any(|row| row.mos.is_some());
+    let columns = vec![
+        Column::words("hosts"),
+        Column::words("transport"),
+        Column::numbers("", "n", 0),
+        Column::numbers("delay, ms", "median", 0),
+        Column::numbers("delay, ms", "p95", 0),
+        Column::numbers("loss", "%", 0),
+        if is_call { Column::numbers("", "MOS", 0) } else { Column::numbers("goodput", "Mb/s", 0) },
+        Column::numbers("", "clocks", 0),
+    ];
+    let places = places(rows.iter().flat_map(|row| [&row.delay_ms_p50, &row.delay_ms_p95]));
+    let row = |row: &&MatrixRow| {
+        let quality = match is_call {
+            true => shown(row.mos.as_ref(), 2),
+            false => shown(row.goodput_bps.map(|it| scaled(it, 1e-6)).as_ref(), 2),
+        };
+        let way = if row.is_round_trip || row.delay_ms_p50.is_none() { "" } else { ", one way" };
+        plain(
+            &row.transport,
+            vec![
+                format!("{} → {}{way}", row.near, row.far),
+                row.transport.clone(),
+                row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |it| it.n.to_string()),
+                shown(row.delay_ms_p50.as_ref(), places),
+                shown(row.delay_ms_p95.as_ref(), places),
+                percent(row.loss_rate),
+                quality,
+                format!("{} of {}", row.clock_trusted, row.measurements),
+            ],
+        )
+    };
+    Grid { columns, rows: rows.iter().map(row).collect() }
+}
+
+/// Hosts against hosts: for each pair the transport with the best opinion score, or the smallest delay.
+fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
+    let hosts: Vec<&String> = findings
+        .hosts
+        .iter()
+        .filter(|host| rows.iter().any(|row| row.near == **host || row.far == **host))
+        .collect();
+    let cell = |near: &str, far: &str| {
+        let of_pair = || {
+            let found = rows
+                .iter()
+                .filter(|row| (row.near == near && row.far == far) || (row.near == far && row.far == near));
+            found.filter(|row| row.delay_ms_p95.is_some())
+        };
+        let delay = |row: &MatrixRow| row.delay_ms_p95.map_or(f64::INFINITY, |it| it.median);
+        let best = of_pair().min_by(|a, b| {
+            let mos = |row: &MatrixRow| row.mos.map_or(0.0, |it| it.median);
+            mos(b).total_cmp(&mos(a)).then(delay(a).total_cmp(&delay(b)))
+        });
+        best.map_or_else(String::new, |row| {
+            let p95 = fixed(Some(delay(row)), decimals(delay(row)));
+            let mos = row.mos.map_or_else(String::new, |it| format!(", MOS {}", fixed(Some(it.median), 2)));
+            format!("{p95} ms{mos} ({})", row.transport)
+        })
+    };
+    let heads = hosts.iter().map(|host| Column::numbers("", host, 0));
+    let columns = core::iter::once(Column::words("host")).chain(heads).collect();
+    let rows = hosts.iter().map(|near| {
+        let cells = hosts.iter().map(|far| if near == far { String::new() } else { cell(near, far) });
+        Row {
+            cells: core::iter::once((*near).clone()).chain(cells).collect(),
+            role: Role::Plain,
+            display: None,
+        }
+    });
+    let grid = Grid { columns, rows: rows.collect() };
+    grid.html(&format!(
+        "{measure}: the 95th percentile of delay over the transport that serves each pair best."
+    ))
+}
+
+/// Whether measurements start at more than one host.
+fn is_mesh(rows: &[&MatrixRow]) -> bool {
+    rows.iter().any(|row| row.near != rows[0].near)
+}
+
+fn untrusted(rows: &[&MatrixRow]) -> Markup {
+    let mut reasons: Vec<(String, &String)> = Vec::new();
+    for row in rows {
+        let pair = format!("{} → {}", row.near, row.far);
+        if let Some(why) = &row.clock_why
+            && !reasons.iter().any(|(known, _)| *known == pair)
+        {
+            reasons.push((pair, why));
+        }
+    }
+    html! {
+        @if !reasons.is_empty() {
+            details {
+                summary { "Why clocks were not trusted" }
+                ul { @for (pair, why) in &reasons { li { (pair) ": " (why) } } }
+            }
+        }
+    }
+}
+
+/// As the paper's tables: a row a node and day, columns by transport.
+fn days(findings: &Findings) -> Markup {
+    html! {
+        @for measure in measures(findings) {
+            h3 { (measure) }
+            (days_grid(findings, measure).html(
+                "Percentiles of delay, and of the difference of consecutive delays (jitter, RFC 3393), of the repetitions of one day: medians with 95 % \
+                 confidence intervals, which need 6 repetitions."
+            ))
+        }
+    }
+}
+
+fn days_grid(findings: &Findings, measure: &str) -> Grid {
+    let of_measure = || findings.days.iter().filter(|row| row.measure == measure);
+    let mut transports: Vec<&String> = Vec::new();
+    let mut heads: Vec<(&String, &String, u64)> = Vec::new();
+    for row in of_measure() {
+        if !transports.contains(&&row.transport) {
+            transports.push(&row.transport);
+        }
+        let head = (&row.near, &row.far, row.day);
+        if !heads.contains(&head) {
+            heads.push(head);
+        }
+    }
+    let of_all = of_measure().flat_map(|row| [&row.delay_ms_p90, &row.delay_ms_p95]);
+    let places = places(of_all);
+    let mut columns = vec![Column::words("hosts and day")];
+    for group in ["delay p90, ms", "delay p95, ms", "jitter p90, ms", "jitter p95, ms"] {
+        columns.extend(transports.iter().map(|transport| Column::numbers(group, transport, 0)));
+    }
+    let row = |(near, far, day): &(&String, &String, u64)| {
+        let find = |transport: &String| {
+            of_measure()
+                .find(|row| (&row.near, &row.far, row.day, &row.transport) == (near, far, *day, transport))
+        };
+        let mut cells = vec![format!("{near} → {far}, day {day}")];
+        for figure in 0..4 {
+            cells.extend(transports.iter().map(|transport| {
+                let row = find(transport);
+                let value = row.and_then(|row| match figure {
+                    0 => row.delay_ms_p90,
+                    1 => row.delay_ms_p95,
+                    2 => row.ipdv_ms_p90,
+                    _ => row.ipdv_ms_p95,
+                });
+                shown(value.as_ref(), places)
+            }));
+        }
+        Row { cells, role: Role::Plain, display: None }
+    };
+    Grid { columns, rows: heads.iter().map(row).collect() }
+}
+
+fn half_trips(findings: &Findings) -> Markup {
+    if findings.half_trips.is_empty() {
+        return html! {};
+    }
+    let columns = vec![
+        Column::words("hosts and day"),
+        Column::words("transport"),
+        Column::numbers("mean, ms", "rt / 2", 0),
+        Column::numbers("mean, ms", "one way", 0),
+        Column::numbers("p90, ms", "rt / 2", 0),
+        Column::numbers("p90, ms", "one way", 0),
+    ];
+    let all = || findings.half_trips.iter();
+    let largest =
+        all().map(|row| row.one_way_ms_p90.median.max(row.half_trip_ms_p90.median)).fold(0.0, f64::max);
+    let places = decimals(largest);
+    let rows = all().map(|row| {
+        let figure = |it: &Estimate| shown(Some(it), places);
+        plain(
+            &row.transport,
+            vec![
+                format!("{} → {}, day {}, {}", row.near, row.far, row.day, row.measure),
+                row.transport.clone(),
+                figure(&row.half_trip_ms_mean),
+                figure(&row.one_way_ms_mean),
+                figure(&row.half_trip_ms_p90),
+                figure(&row.one_way_ms_p90),
+            ],
+        )
+    });
+    let grid = Grid { columns, rows: rows.collect() };
+    grid.html(
+        "Only where the clocks were trusted: medians over the repetitions of a day. One way is from the first host to the second, by the offset that two-way probes \
+         give: an asymmetry of the path is hidden in it unless the clocks are synchronised otherwise.",
+    )
+}
+
+fn hours(findings: &Findings) -> Markup {
+    let hours: std::collections::BTreeSet<u64> = findings.hours.iter().map(|row| row.hour).collect();
+    if hours.len() < 2 {
+        return html! {};
+    }
+    let columns = vec![
+        Column::words("hour"),
+        Column::words("measure"),
+        Column::words("transport"),
+        Column::numbers("", "n", 0),
+        Column::numbers("more delay, ms", "median", 0),
+        Column::numbers("more delay, ms", "p95", 0),
+        Column::numbers("loss", "%", 0),
+    ];
+    let rows = findings.hours.iter().map(|row| {
+        plain(
+            &row.transport,
+            vec![
+                format!("{:02}", row.hour),
+                row.measure.clone(),
+                row.transport.clone(),
+                row.more_delay_ms_p50.n.to_string(),
+                shown(Some(&row.more_delay_ms_p50), 1),
+                shown(Some(&row.more_delay_ms_p95), 1),
+                percent(row.loss_rate),
+            ],
+        )
+    });
+    let grid = Grid { columns, rows: rows.collect() };
+    grid.html("How much later than the median of its own hosts and transport a repetition of this hour was; below 0 earlier.")
+}
+
+fn loss(findings: &Findings) -> Markup {
+    let of_loss = figure(
+        ("loss", "Excess delay against the loss rate of UDP"),
+        "loss over UDP, %",
+        (&findings.loss, &|point: &LossPoint| point.transport.clone()),
+        &findings.loss_lines,
+        "a day of two hosts over a transport that repairs losses",
+    );
+    let of_resends = figure(
+        ("resends", "Excess delay against the retransmission rate"),
+        "retransmitted, %",
+        (&findings.resends, &|point: &LossPoint| format!("{} → {}", point.near, point.far)),
+        &findings.resend_lines,
+        "a repetition",
+    );
+    html! {
+        @if !findings.loss.is_empty() || !findings.resends.is_empty() {
+            p { "Excess delay is the 90th percentile less the smallest delay over UDP between the same hosts (Zhang and Schulzrinne 2004, §4.4)." }
+        }
+        (of_loss)
+        (lines("Lines through the loss rate", &findings.loss_lines))
+        (of_resends)
+        (lines("Lines through the retransmission rate", &findings.resend_lines))
+    }
+}
+
+fn figure(
+    (number, title): (&str, &str),
+    x_title: &str,
+    (points, group): (&[LossPoint], &dyn Fn(&LossPoint) -> String),
+    fitted: &[Line],
+    each: &str,
+) -> Markup {
+    if points.is_empty() {
+        return html! {};
+    }
+    let mut lines: Vec<FigureLine> = Vec::new();
+    for point in points {
+        let (label, place) = (group(point), FigurePoint::new(point.rate, point.excess_ms, None));
+        match lines.iter_mut().find(|line| line.label == label) {
+            Some(line) => line.points.push(place),
+            None => lines.push(FigureLine { label, points: vec![place] }),
+        }
+    }
+    let fit = fitted.iter().find(|line| line.of == "all").map(|line| FittedLine {
+        slope: line.slope_ms,
+        intercept: line.intercept_ms,
+        slope_ci95: line.slope_ms_ci95,
+        r_squared: line.r_squared,
+        r_squared_ci95: line.r_squared_ci95,
+    });
+    let figure = FigureOutcome {
+        number: number.to_owned(),
+        title: title.to_owned(),
+        x_title: x_title.to_owned(),
+        y_title: "excess delay, ms".to_owned(),
+        note: String::new(),
+        drawing: Drawing::Scatter { lines: Vec::new(), fit: None },
+    };
+    draw_points(&figure, (&lines, fit), each).html()
+}
+
+fn lines(caption: &str, lines: &[Line]) -> Markup {
+    if lines.is_empty() {
+        return html! {};
+    }
+    let columns = vec![
+        Column::words("points"),
+        Column::numbers("", "n", 0),
+        Column::numbers("slope", "ms for each 1 %", 0),
+        Column::numbers("at 0 %", "ms", 0),
+        Column::numbers("", "R²", 0),
+    ];
+    let interval = |value: f64, ci95: Option<(f64, f64)>, factor: f64, places: usize| {
+        let ci95 = ci95.map(|(low, high)| (low * factor, high * factor));
+        shown(Some(&Estimate { median: value * factor, ci95, n: 0 }), places)
+    };
+    let rows = lines.iter().map(|line| Row {
+        cells: vec![
+            line.of.replace(" > ", " → "),
+            line.n.to_string(),
+            interval(line.slope_ms, line.slope_ms_ci95, 0.01, 1),
+            fixed(Some(line.intercept_ms), 1),
+            interval(line.r_squared, line.r_squared_ci95, 1.0, 2),
+        ],
+        role: Role::Plain,
+        display: None,
+    });
+    Grid { columns, rows: rows.collect() }.html(caption)
+}
+
+fn missing(findings: &Findings) -> Markup {
+    if findings.missing.is_empty() {
+        return html! {};
+    }
+    let columns = vec![
+        Column::words("time"),
+        Column::words("hosts and day"),
+        Column::words("measure"),
+        Column::words("why"),
+    ];
+    let rows = findings.missing.iter().map(|missing| {
+        let of = &missing.measurement;
+        Row {
+            cells: vec![
+                of.local.clone(),
+                format!("{} → {}, day {}", of.near, of.far, of.day),
+                of.measure.clone(),
+                missing.why.clone(),
+            ],
+            role: Role::Plain,
+            display: None,
+        }
+    });
+    Grid { columns, rows: rows.collect() }
+        .html("What was planned and is not in the records, with its reason.")
+}
+
+/// Measures in the order of the tables.
+fn measures(findings: &Findings) -> Vec<&str> {
+    let mut measures: Vec<&str> = Vec::new();
+    for row in &findings.matrix {
+        if !measures.contains(&row.measure.as_str()) {
+            measures.push(&row.measure);
+        }
+    }
+    measures
+}
+
+fn plain(transport: &str, cells: Vec<String>) -> Row {
+    let kind = transport.split(' ').next().unwrap_or(transport);
+    Row { cells, role: Role::Plain, display: Some(display(kind)) }
+}
+
+fn scaled(it: Estimate, factor: f64) -> Estimate {
+    Estimate {
+        median: it.median * factor,
+        ci95: it.ci95.map(|(low, high)| (low * factor, high * factor)),
+        n: it.n,
+    }
+}
+
+fn places<'a>(estimates: impl Iterator<Item = &'a Option<Estimate>>) -> usize {
+    decimals(estimates.flatten().map(|it| it.median).fold(0.0, f64::max))
+}
+
+/// `78.1 [77.0, 79.2]`.
+fn shown(it: Option<&Estimate>, places: usize) -> String {
+    let Some(Estimate { median, ci95, .. }) = it else { return UNKNOWN.to_owned() };
+    let number = |value: f64| fixed(Some(value), places);
+    match ci95 {
+        Some((low, high)) => format!("{} [{}, {}]", number(*median), number(*low), number(*high)),
+        None => number(*median),
+    }
+}

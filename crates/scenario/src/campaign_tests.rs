@@ -1,0 +1,129 @@
+//! Campaign files: what they mean, and every mistake at once.
+
+use super::*;
+
+const WEEK: &str = r#"
+name = "a week"
+key_file = "key"
+between = { kind = "hub", hub = "here" }
+
+[host.here]
+local = true
+
+[host.tokyo]
+address = "192.0.2.7"
+ssh = "tokyo"
+server = "start"
+
+[host.lima]
+address = "lima.example:7000"
+
+[measure.call]
+transports = ["udp", "tcp-nodelay"]
+
+[schedule]
+zone = "Europe/Berlin"
+start = "2026-12-01 06:00"
+every = "6 h"
+days = 5
+start_within = "30 min"
+"#;
+
+fn mistakes(text: &str) -> Vec<String> {
+    let found = Campaign::load(&Source::new("c.toml", text)).unwrap_err();
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_hub_is_measured_with_every_other_host() {
+    let campaign = Campaign::load(&Source::new("c.toml", WEEK)).unwrap();
+    assert_eq!(campaign.measures[0].pairs, [(0, 1), (0, 2)]);
+    assert_eq!(campaign.hosts[1].key_file.as_deref(), Some("key"));
+    assert!(campaign.hosts[1].starts_server);
+    let Schedule { window, every, day, .. } = campaign.schedule;
+    assert_eq!((window, every, day), (every, Duration::from_secs(6 * 3600), Duration::from_secs(86_400)));
+}
+
+#[test]
+fn a_mesh_has_each_pair_once() {
+    let text = WEEK
+        .replace("between = { kind = \"hub\", hub = \"here\" }", "")
+        .replace("[host.tokyo]", "[host.second]\nlocal = true\naddress = \"127.0.0.2\"\n\n[host.tokyo]");
+    let campaign = Campaign::load(&Source::new("c.toml", text)).unwrap();
+    assert_eq!(campaign.measures[0].pairs.len(), 6);
+}
+
+#[test]
+fn what_is_measured_is_a_scenario() {
+    let campaign = Campaign::load(&Source::new("c.toml", WEEK)).unwrap();
+    let plan = crate::load(&campaign.measures[0].source().unwrap(), &crate::Options::default()).unwrap();
+    assert_eq!((plan.cells.len(), plan.repeat, plan.name.as_str()), (2, ROUNDS, "call"));
+    assert!(!plan.cells[0].scenario.has_path);
+}
+
+#[test]
+fn an_emulated_way_becomes_keys_of_the_scenario() {
+    let text = WEEK.replace("address = \"lima.example:7000\"", "emulated = \"lima.toml\"");
+    let campaign = Campaign::load(&Source::new("c.toml", text)).unwrap();
+    let way = "path = \"lan\"\n[far_clock]\noffset = \"1 s\"\n[flow.other]\ntransport = \"tcp\"\nworkload = { kind = \"bulk\" }\n";
+    let source = campaign.measures[0].source().unwrap();
+    let set = campaign.hosts[2].emulated_settings(way, &source).unwrap();
+    let options = crate::Options { set, ..crate::Options::default() };
+    let plan = crate::load(&source, &options).unwrap();
+    let scenario = &plan.cells[0].scenario;
+    assert!(scenario.has_path && scenario.far_clock.is_some());
+    assert_eq!(scenario.flows.len(), 2);
+    for wrong in ["duration = \"1 s\"", "path", "[flow.call]\ntransport = \"tcp\""] {
+        assert!(campaign.hosts[2].emulated_settings(wrong, &source).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn every_mistake_is_told_at_once_with_its_place() {
+    let text = WEEK
+        .replace("hub = \"here\"", "hub = \"hare\"")
+        .replace("Europe/Berlin", "Europe/Berlim")
+        .replace("\"6 h\"", "6")
+        .replace("\"tcp-nodelay\"", "\"tcp-nodelai\"")
+        .replace("ssh = \"tokyo\"\n", "sssh = \"tokyo\"\n");
+    let found = mistakes(&text);
+    let expected = [
+        "4:33: between.hub: found \"hare\", expected the name of a host (did you mean \"here\"?)",
+        "11:1: host.tokyo.sssh: unknown key of a host (did you mean `ssh`?)",
+        "12:10: host.tokyo.server: found \"start\" for a host on which nothing can be started (give `ssh = \"NAME\"`, or `local = true`)",
+        "18:22: measure.call.transports: found \"tcp-nodelai\", expected a transport: udp, tcp, tcp-nodelay",
+        "21:8: schedule.zone: found \"Europe/Berlim\", expected a zone of the IANA time zone database (did you mean \"Europe/Berlin\"?)",
+        "23:9: schedule.every: found 6, expected a duration such as \"20 ms\" (a number needs its unit: \"6 s\"?)",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+}
+
+#[test]
+fn a_pair_must_be_able_to_be_measured() {
+    let text = WEEK.replace("local = true\n", "").replace("address = \"lima.example:7000\"\n", "");
+    let found = mistakes(&text);
+    assert!(found[0].contains("host.here: measurements start here, and nothing can be started"), "{found:?}");
+    assert!(found[1].contains("host.lima: measurements come here, and it has no `address`"), "{found:?}");
+    let text = WEEK.replace("\"30 min\"", "\"7 h\"").replace("\"6 h\"", "\"1 ns\"");
+    let found = mistakes(&text);
+    assert!(found.iter().any(|it| it.contains("schedule.every: found 1 ns, expected at most")), "{found:?}");
+    let text = WEEK.replace("2026-12-01 06:00", "tomorrow").replace("hub = \"here\"", "hub = 3");
+    let found = mistakes(&text);
+    assert!(found.iter().any(|it| it.contains("expected a date and a time such as")), "{found:?}");
+}
+
+#[test]
+fn bytes_that_are_no_campaign_are_mistakes() {
+    for text in [
+        "",
+        "host = 3",
+        "[host]\n[measure]\n[schedule]\n",
+        "a = ",
+        "between = { kind = \"pairs\", pairs = [1] }",
+    ] {
+        assert!(!mistakes(text).is_empty(), "{text}");
+    }
+}

@@ -1,0 +1,65 @@
+"""Judges the campaign that rebuilds Zhang and Schulzrinne (2004) in small, from what `campaign report --json` printed.
+
+    campaign.py FINDINGS.json
+
+What must hold follows from the paths that scenarios/campaigns/columbia describes, and from the paper's text. Only Python's own
+library is used.
+"""
+
+import json
+import sys
+
+findings = json.load(open(sys.argv[1], encoding="utf-8"))
+WRONG = {"au", "hk", "cmu", "ucsb"}  # whose clocks jump
+STEADY = {"cam": 75.0, "uw": 73.6, "uv": 10.8}  # round trips of the paths, ms
+failed = []
+
+
+def hold(what, is_so):
+    if not is_so:
+        failed.append(what)
+
+
+def median(estimate):
+    return None if estimate is None else estimate["median"]
+
+
+hold(
+    f"{findings['done']} of {findings['planned']} measured and {len(findings['missing'])} with a reason",
+    findings["done"] + len(findings["missing"]) == findings["planned"],
+)
+hold("every measurement is in the records", findings["done"] == findings["planned"])
+
+p90 = {(row["far"], row["day"], row["transport"]): median(row["delay_ms_p90"]) for row in findings["days"]}
+for (node, day, transport), delay in sorted(p90.items()):
+    base = STEADY.get(node)
+    if base is None or delay is None:
+        continue
+    name = f"{node}, day {day}: p90 over {transport} is {delay:.1f} ms"
+    if transport == "udp":
+        # Three standard deviations of jitter each way, and the host's own.
+        hold(f"{name}, the path's round trip is {base}", base <= delay <= base + 12)
+    if transport == "tcp-nodelay":
+        # The paper's section 4.2: "less than 15 %" of difference on the steady paths. A lost packet costs more.
+        hold(f"{name}, over udp {p90[node, day, 'udp']:.1f}", delay <= 1.5 * p90[node, day, "udp"] + 5)
+    if transport == "tcp" and base > 50:
+        # Z1: Nagle holds a packet back for a round trip and more.
+        hold(f"{name}, over udp {p90[node, day, 'udp']:.1f}", delay >= 2 * p90[node, day, "udp"])
+
+for row in findings["matrix"]:
+    name = f"{row['far']} over {row['transport']}: clocks trusted in {row['clock_trusted']} of {row['measurements']}"
+    # One clock serves both emulated hosts unless the file makes one of them wrong: a jump is not corrected.
+    hold(name, row["clock_trusted"] == (0 if row["far"] in WRONG else row["measurements"]))
+for row in findings["half_trips"]:
+    name = f"{row['far']}, day {row['day']}, {row['transport']}: half the round trip {row['half_trip_ms_mean']['median']:.1f} ms"
+    hold(f"{name} though its clock is wrong", row["far"] not in WRONG)
+    if row["far"] in STEADY and row["transport"] == "udp":
+        # Z8: a path that is the same both ways.
+        one_way = row["one_way_ms_mean"]["median"]
+        hold(f"{name}, one way {one_way:.1f}", abs(row["half_trip_ms_mean"]["median"] - one_way) <= 2)
+
+for what in failed:
+    print(f"does not hold: {what}")
+rows = len(findings["days"])
+print(f"{findings['done']} measurements, {rows} rows of days, {len(failed)} demands do not hold")
+sys.exit(1 if failed else 0)
