@@ -8,6 +8,7 @@ mod mos;
 mod own_line;
 mod serve;
 mod stamp;
+mod shard;
 mod study;
 mod transfer;
 mod wrong;
@@ -32,6 +33,7 @@ pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::stamp::StampArgs;
+pub(crate) use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub(crate) use self::study::{StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 use self::wrong::wrong_usage;
@@ -115,6 +117,10 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     /// Run a scenario file
     Run(RunArgs),
+    /// Print what a scenario would run: cells, repetitions, seeds, about what each costs
+    Plan(PlanArgs),
+    /// Make one run of the parts that `run --shard` left on several machines
+    Merge(MergeArgs),
     /// Send a file to a host that runs `talkpath serve`; it checks what arrived
     Send(SendArgs),
     /// Send a burst of messages to a host that runs `talkpath serve`
@@ -298,6 +304,8 @@ pub(crate) struct RunArgs {
     /// Continue a run that was killed or interrupted: finished repetitions are kept
     #[arg(long, value_name = "RUN_DIR")]
     pub(crate) resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shard: ShardArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,27 +1,32 @@
-//! A plan becomes a run directory: every repetition of every cell, in any order and on any number of jobs,
-//! then one summary over all of them in the plan's order.
+//! A plan becomes a run directory: every repetition of every cell, in any order, on any number of jobs and of
+//! machines, then one summary over all of them in the plan's order.
 //!
 //! ```text
-//! Plan ─► tasks ─► workers, each with an arena ─► parts ─► merge
+//! Plan ─► shard ─► tasks ─► workers, each with an arena ─► parts in a folder ┐
+//!                                                another machine's folder ┴► merge
 //!      ─► summary.json, packets.parquet, ..., report.html
 //! ```
+//!
+//! A run of one machine has one shard, and its parts are merged at its end. Of several machines each leaves
+//! its parts, and `talkpath merge` does the same over all their folders.
 
-mod merge;
+pub(crate) mod merge;
 
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use talkpath_arena::RunPlan;
 use talkpath_kernel::keep_awake::KeepAwake;
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{Provenance, Summary};
 use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Duration;
 
+use self::merge::Merging;
 use crate::arenas::{self, Place};
 use crate::args::{ArenaKind, Records, SeriesPoints, flag_word};
 use crate::failure::Failure;
@@ -30,7 +35,9 @@ use crate::journal::{self, Journal};
 use crate::json::json;
 use crate::part::{Fresh, Kept, Part, all_parts};
 use crate::progress::Progress;
+use crate::provenance::provenance;
 use crate::run_dir::{PARTS, PLAN, PartId, RunDir, SCENARIO, read_json, write_bytes};
+use crate::shard::{Division, Shard};
 use crate::stopwatch::{Stopwatch, stamps};
 use crate::terminal::Terminal;
 
@@ -43,6 +50,8 @@ pub(crate) struct Experiment<'a> {
     /// Whether the cells take turns, repetition by repetition, in an order that is drawn anew each time: what
     /// a network does for a while then falls on all of them.
     pub(crate) takes_turns: bool,
+    /// Which part of the run it is; `None` if it is all of it.
+    pub(crate) shard: Option<Shard>,
     pub(crate) place: Place,
     pub(crate) records: Records,
     pub(crate) series: SeriesPoints,
@@ -60,8 +69,27 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<Failure>,
 }
 
-/// What `--resume` has to know, beside the scenario.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+/// What came of a part of a run, which only `merge` gives a summary.
+pub(crate) struct PartOutcome {
+    pub(crate) dir: RunDir,
+    /// Repetitions that are whole, and those that the part has.
+    pub(crate) done: (u64, u64),
+    pub(crate) wall_s: f64,
+    pub(crate) cpu_s: f64,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Where a run directory is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Folder<'a> {
+    /// In this folder, with a name after the time and the scenario.
+    Under(&'a Path),
+    /// Just there.
+    At(&'a Path),
+}
+
+/// What `--resume` and `merge` have to know, beside the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Resumable {
     /// Another version may draw other numbers.
     pub(crate) talkpath: String,
@@ -75,6 +103,12 @@ pub(crate) struct Resumable {
     records: String,
     /// `--series`.
     series: String,
+    /// `--shard`; a whole run has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shard: Option<String>,
+    /// The program and the machine that began it.
+    #[serde(default)]
+    pub(crate) provenance: Option<Provenance>,
 }
 
 impl Resumable {
@@ -100,22 +134,95 @@ impl Resumable {
     pub(crate) fn series(&self) -> Result<SeriesPoints, Failure> {
         flag_value(&self.series)
     }
+
+    /// Which part of a run it is; `None` of a whole one.
+    pub(crate) fn shard(&self) -> Result<Option<Shard>, Failure> {
+        let parse = |text: &String| text.parse().map_err(|why| Failure::Usage(format!("{PLAN}: {why}")));
+        self.shard.as_ref().map(parse).transpose()
+    }
+
+    /// The same of a run whose first part was started at `started`.
+    pub(crate) fn since(self, started: String) -> Self {
+        Self { started, ..self }
+    }
+
+    /// What must be the same of all parts of a run, each with its flag's or its own name.
+    pub(crate) fn common(&self) -> [(&'static str, &str); 5] {
+        let revision = self.provenance.as_ref().and_then(|of| of.revision.as_deref());
+        [
+            ("talkpath", self.talkpath.as_str()),
+            ("revision", revision.unwrap_or("unknown")),
+            ("--arena", self.arena.as_str()),
+            ("--records", self.records.as_str()),
+            ("--series", self.series.as_str()),
+        ]
+    }
+}
+
+/// A process at work in a run directory.
+struct Work {
+    dir: RunDir,
+    begun: Resumable,
+    workers: Vec<arenas::Worker>,
+    watch: Stopwatch,
+    stop: Arc<AtomicBool>,
+}
+
+/// What it has measured, with what was there before.
+struct Measured<'p> {
+    plan: Cow<'p, Plan>,
+    kept: Fresh,
+    failure: Option<Failure>,
 }
 
 impl Experiment<'_> {
-    /// Runs everything in a new directory under `out`.
-    pub(crate) fn run(&self, out: &Path) -> Result<Outcome, Failure> {
+    /// Runs everything in a new directory.
+    pub(crate) fn run(&self, folder: Folder<'_>) -> Result<Outcome, Failure> {
+        let work = self.start(folder)?;
+        self.run_in(work)
+    }
+
+    /// Runs what is missing in the run directory `dir`, which `begun` describes.
+    pub(crate) fn resume(&self, dir: RunDir, begun: Resumable) -> Result<Outcome, Failure> {
+        let work = self.go_on(dir, begun)?;
+        self.run_in(work)
+    }
+
+    /// Runs one part of a run in a new directory.
+    pub(crate) fn run_part(&self, folder: Folder<'_>) -> Result<PartOutcome, Failure> {
+        let work = self.start(folder)?;
+        self.run_part_in(work)
+    }
+
+    /// Runs what is missing of a part of a run.
+    pub(crate) fn resume_part(&self, dir: RunDir, begun: Resumable) -> Result<PartOutcome, Failure> {
+        let work = self.go_on(dir, begun)?;
+        self.run_part_in(work)
+    }
+
+    fn start(&self, folder: Folder<'_>) -> Result<Work, Failure> {
         let watch = Stopwatch::start();
         let stop = interrupt::install()?;
         // A far end that is not there is found out before anything is written.
-        let mut workers = arenas::connect(&self.place, self.jobs)?;
-        let (dir, begun) = self.open(out, &watch)?;
-        self.run_in(dir, &begun, &mut workers, &watch, &stop)
+        let workers = arenas::connect(&self.place, self.jobs)?;
+        let (dir, begun) = self.open(folder, &watch)?;
+        Ok(Work { dir, begun, workers, watch, stop })
     }
 
-    /// A new run directory under `out`, whose repetitions somebody else puts there.
-    pub(crate) fn open(&self, out: &Path, watch: &Stopwatch) -> Result<(RunDir, Resumable), Failure> {
-        let mut dir = RunDir::create(out, &watch.started_for_file_name(), &self.plan.name)?;
+    /// A new run directory with what describes the run, and no repetition yet.
+    pub(crate) fn open(
+        &self,
+        folder: Folder<'_>,
+        watch: &Stopwatch,
+    ) -> Result<(RunDir, Resumable), Failure> {
+        let name = match self.shard {
+            None => self.plan.name.clone(),
+            Some(shard) => format!("{} {}", self.plan.name, shard.for_file_name()),
+        };
+        let mut dir = match folder {
+            Folder::Under(out) => RunDir::create(out, &watch.started_for_file_name(), &name)?,
+            Folder::At(path) => RunDir::create_at(path)?,
+        };
         let begun = self.resumable(watch.started());
         match self.begin(&mut dir, &begun) {
             Ok(()) => Ok((dir, begun)),
@@ -126,20 +233,37 @@ impl Experiment<'_> {
         }
     }
 
-    /// Puts the repetitions together that `dir` has; the plan says how many those are.
+    /// Puts the repetitions together that somebody else put into `dir`; the plan says how many those are.
     pub(crate) fn close(&self, dir: &RunDir, begun: &Resumable, watch: &Stopwatch) -> Result<(), Failure> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
-        merge::finish(self, self.plan, dir, Fresh::new(), begun, watch, None).map(drop)
+        self.put_together(self.plan, (dir, Fresh::new()), begun, watch, None).map(drop)
     }
 
-    /// Runs what is missing in the run directory `dir`, which `begun` describes.
-    pub(crate) fn resume(&self, mut dir: RunDir, begun: &Resumable) -> Result<Outcome, Failure> {
+    /// One run of what was measured, in `dir` and in memory.
+    fn put_together(
+        &self,
+        plan: &Plan,
+        (dir, kept): (&RunDir, Fresh),
+        begun: &Resumable,
+        watch: &Stopwatch,
+        failure: Option<&Failure>,
+    ) -> Result<Summary, Failure> {
+        let (jobs, provenance) = (self.jobs, provenance());
+        let merging = Merging { plan, begun, jobs, watch, failure, provenance };
+        let (summary, is_whole) = merging.finish(dir, &[dir], kept)?;
+        if is_whole {
+            dir.remove_parts()?;
+        }
+        Ok(summary)
+    }
+
+    fn go_on(&self, mut dir: RunDir, begun: Resumable) -> Result<Work, Failure> {
         let watch = Stopwatch::start();
         let stop = interrupt::install()?;
         dir.lock()?;
         dir.discard_unfinished_parts()?;
-        let mut workers = arenas::connect(&self.place, self.jobs)?;
-        self.run_in(dir, begun, &mut workers, &watch, &stop)
+        let workers = arenas::connect(&self.place, self.jobs)?;
+        Ok(Work { dir, begun, workers, watch, stop })
     }
 
     fn begin(&self, dir: &mut RunDir, begun: &Resumable) -> Result<(), Failure> {
@@ -151,39 +275,74 @@ impl Experiment<'_> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())
     }
 
-    fn run_in(
-        &self,
-        dir: RunDir,
-        begun: &Resumable,
-        workers: &mut [arenas::Worker],
-        watch: &Stopwatch,
-        stop: &AtomicBool,
-    ) -> Result<Outcome, Failure> {
-        let mut kept = journal::read(&dir)?;
+    fn run_in(&self, mut work: Work) -> Result<Outcome, Failure> {
+        let Measured { plan, kept, failure } = self.measure(&mut work)?;
+        let Work { dir, begun, watch, .. } = work;
+        let failure = match failure {
+            Some(failure) if is_in_vain(&failure, &dir, &kept) => {
+                dir.discard_if_new();
+                return Err(failure);
+            }
+            failure => failure.map(|failure| with_way_on(&plan, failure, &dir, &kept)),
+        };
+        let summary = self.put_together(&plan, (&dir, kept), &begun, &watch, failure.as_ref());
+        match summary {
+            Ok(summary) => Ok(Outcome { dir, summary, failure }),
+            Err(why) => Err(self.graver(failure, why)),
+        }
+    }
+
+    fn run_part_in(&self, mut work: Work) -> Result<PartOutcome, Failure> {
+        let Measured { kept, failure, .. } = self.measure(&mut work)?;
+        let Work { dir, watch, .. } = work;
+        let failure = match failure {
+            Some(failure) if is_in_vain(&failure, &dir, &kept) => {
+                dir.discard_if_new();
+                return Err(failure);
+            }
+            failure => failure,
+        };
+        let done = all_parts(&dir, &kept)?.len() as u64;
+        let all = self.shard_ids(self.plan).len() as u64;
+        let failure = failure.map(|failure| match failure {
+            Failure::Interrupted(what) => Failure::Interrupted(format!(
+                "{what}; {done} of {all} repetitions are kept\nhelp: talkpath run --resume {}",
+                dir.path().display()
+            )),
+            other => other,
+        });
+        Ok(PartOutcome { dir, done: (done, all), wall_s: watch.wall_s(), cpu_s: watch.cpu_s(), failure })
+    }
+
+    /// Runs what is missing, and what the plan grows by.
+    fn measure(&self, work: &mut Work) -> Result<Measured<'_>, Failure> {
+        let Work { dir, workers, stop, .. } = work;
+        let mut kept = journal::read(dir)?;
         let mut plan = Cow::Borrowed(self.plan);
-        let failure = loop {
-            let tasks = self.tasks(&plan, &dir, &kept)?;
-            let (mut fresh, failure) = self.run_tasks(&dir, &tasks, workers, stop);
+        loop {
+            let tasks = self.tasks(&plan, dir, &kept)?;
+            let (mut fresh, failure) = self.run_tasks(dir, &tasks, workers, stop);
             kept.append(&mut fresh);
-            let (None, Some(growth)) = (&failure, self.growth) else { break failure };
+            let (None, Some(growth)) = (&failure, self.growth) else {
+                return Ok(Measured { plan, kept, failure });
+            };
             match growth(&plan, &merge::so_far(&plan, &kept))? {
                 Some(larger) => plan = Cow::Owned(larger),
-                None => break failure,
+                None => return Ok(Measured { plan, kept, failure }),
             }
             write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?;
-        };
-        let nothing_measured = kept.is_empty() && dir.parts().is_ok_and(|parts| parts.is_empty());
-        match failure {
-            Some(failure @ (Failure::Usage(_) | Failure::Unavailable { .. })) if nothing_measured => {
-                dir.discard_if_new();
-                Err(failure)
-            }
-            failure => {
-                let failure = failure.map(|failure| with_way_on(&plan, failure, &dir, &kept));
-                match merge::finish(self, &plan, &dir, kept, begun, watch, failure.as_ref()) {
-                    Ok(summary) => Ok(Outcome { dir, summary, failure }),
-                    Err(why) => Err(self.graver(failure, why)),
-                }
+        }
+    }
+
+    /// The repetitions of the part, in the plan's order.
+    fn shard_ids(&self, plan: &Plan) -> Vec<PartId> {
+        let of_cell = |cell| (0..plan.repeat).map(move |repetition| id(cell, repetition));
+        let ids = plan.cells.iter().flat_map(of_cell);
+        match self.shard.filter(|shard| !shard.is_whole()) {
+            None => ids.collect(),
+            Some(shard) => {
+                let division = Division::new(plan, shard.of);
+                ids.filter(|&id| shard.holds(division.part(id))).collect()
             }
         }
     }
@@ -198,9 +357,8 @@ impl Experiment<'_> {
     ) -> Result<Vec<(PartId, &'p Cell)>, Failure> {
         let finished = all_parts(dir, kept)?;
         let is_missing = |id: &PartId| !finished.contains(&(*id, false));
-        let of_cell = |cell| (0..plan.repeat).map(move |repetition| (id(cell, repetition), cell));
-        let tasks = plan.cells.iter().flat_map(of_cell).filter(|(id, _)| is_missing(id));
-        let mut tasks: Vec<_> = tasks.collect();
+        let ids = self.shard_ids(plan).into_iter().filter(is_missing);
+        let mut tasks: Vec<_> = ids.filter_map(|id| Some((id, cell_of(plan, id.cell)?))).collect();
         if self.takes_turns {
             let turn = |id: PartId| {
                 let mut order = plan.seed.repetition(id.repetition).stream(&format!("turn/{}", id.cell));
@@ -335,8 +493,16 @@ impl Experiment<'_> {
             to: self.place.to.clone(),
             records: flag_word(&self.records),
             series: flag_word(&self.series),
+            shard: self.shard.map(|shard| shard.to_string()),
+            provenance: Some(provenance()),
         }
     }
+}
+
+/// Whether nothing was measured, because the scenario or the arena does not allow it.
+fn is_in_vain(failure: &Failure, dir: &RunDir, kept: &Fresh) -> bool {
+    let nothing_measured = || kept.is_empty() && dir.parts().is_ok_and(|parts| parts.is_empty());
+    matches!(failure, Failure::Usage(_) | Failure::Unavailable { .. }) && nothing_measured()
 }
 
 fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh) -> Failure {
@@ -350,6 +516,11 @@ fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh) -> Fai
         Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),
         other => other,
     }
+}
+
+/// The cell of this index. Cells stand in the order of their indices, so no search is needed.
+pub(crate) fn cell_of(plan: &Plan, index: u64) -> Option<&Cell> {
+    usize::try_from(index).ok().and_then(|at| plan.cells.get(at)).filter(|cell| cell.index == index)
 }
 
 fn id(cell: &Cell, repetition: u64) -> PartId {

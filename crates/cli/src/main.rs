@@ -25,6 +25,7 @@ mod progress;
 mod provenance;
 mod run_dir;
 mod scenario_file;
+mod shard;
 mod stopwatch;
 mod summary_file;
 mod terminal;
@@ -60,6 +61,8 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     match &cli.command {
         Command::Compare(args) => command::compare::run(args, common, terminal),
         Command::Run(args) => command::run::run(args, common, terminal),
+        Command::Plan(args) => command::plan::run(args, common, terminal),
+        Command::Merge(args) => command::merge::run(args, common, terminal),
         Command::Send(args) => command::transfer::send(args, common, terminal),
         Command::Burst(args) => command::transfer::burst(args, common, terminal),
         Command::Check(args) => command::check::run(args, terminal),

@@ -63,6 +63,35 @@ impl RunDir {
         Err(Failure::write(&out.join(base), ErrorKind::AlreadyExists.into()))
     }
 
+    /// A new directory at `path`; one that is there must be empty, or hold only what a process left that died
+    /// before it had begun.
+    pub(crate) fn create_at(path: &Path) -> Result<Self, Failure> {
+        let is_new = !path.is_dir();
+        let parts = path.join(PARTS);
+        if !is_new && !parts.is_dir() && holds_something(path)? {
+            let path = path.display();
+            return Err(Failure::Usage(format!("{path}: is there already; name a directory that is not")));
+        }
+        fs::create_dir_all(&parts).map_err(|why| Failure::folder(path, why))?;
+        Ok(Self { path: path.to_path_buf(), is_new, _lock: None })
+    }
+
+    /// A new directory at `path` for what is put together from others; one that is there must be empty.
+    pub(crate) fn create_empty(path: &Path) -> Result<Self, Failure> {
+        let is_new = !path.is_dir();
+        if !is_new && holds_something(path)? {
+            let path = path.display();
+            return Err(Failure::Usage(format!("{path}: is there already; name a directory that is not")));
+        }
+        fs::create_dir_all(path).map_err(|why| Failure::folder(path, why))?;
+        Ok(Self { path: path.to_path_buf(), is_new, _lock: None })
+    }
+
+    /// Whether a process has begun to run a part in `path`.
+    pub(crate) fn is_begun(path: &Path) -> bool {
+        path.join(SCENARIO).is_file() && path.join(PARTS).join(PLAN).is_file()
+    }
+
     /// The existing run directory `path`.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         if !path.join(SCENARIO).is_file() {
@@ -155,11 +184,7 @@ impl RunDir {
 
     /// Keeps a trace under the name that scenario.toml here calls it by.
     pub(crate) fn write_trace(&self, trace: &Trace) -> Result<(), Failure> {
-        let path = self.file(&trace.name);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
-        }
-        write_bytes(&path, trace.text.as_bytes())
+        write_trace(&self.path, trace)
     }
 
     /// Takes a directory away that this process made and in which nothing was measured.
@@ -216,11 +241,24 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
 }
 
+/// Keeps a trace under the name that scenario.toml in `beside` calls it by.
+pub(crate) fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Failure> {
+    let path = beside.join(&trace.name);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
+    }
+    write_bytes(&path, trace.text.as_bytes())
+}
+
 /// A JSON file that an earlier command wrote.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let bytes = fs::read(path).map_err(|why| Failure::read(path, &why))?;
     serde_json::from_slice(&bytes)
         .map_err(|why| Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display())))
+}
+
+fn holds_something(folder: &Path) -> Result<bool, Failure> {
+    Ok(fs::read_dir(folder).map_err(|why| Failure::read(folder, &why))?.next().is_some())
 }
 
 fn remove_folder(path: &Path) -> Result<(), Failure> {

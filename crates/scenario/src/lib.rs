@@ -11,6 +11,7 @@
 pub mod campaign;
 mod check;
 mod compare;
+mod cost;
 mod demand;
 mod diagnostic;
 mod edit;
@@ -32,6 +33,7 @@ mod topology;
 mod tree;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
+pub use cost::NANOS_OF_A_HOP;
 pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};

@@ -20,9 +20,15 @@ pub(super) fn wrong_usage(error: &Error) -> Failure {
             let help = "transports stand in one list, as in `talkpath compare --transports udp,tcp`";
             Failure::Usage(format!("unexpected argument '{name}' found\nhelp: {help}"))
         }
+        (ErrorKind::UnknownArgument, _, Some("--shard")) => Failure::Usage(
+            "--shard belongs to `run`: `compare` adds repetitions and cells by what the ones before show, and a \
+             study judges all of its runs, so no machine knows its part beforehand\n\
+             help: `talkpath run --shard` a scenario with a fixed `repeat`"
+                .to_owned(),
+        ),
         _ => error.exit(),
     }
 }
 
 /// Commands that docs/reference/interface.md promises and that are not built yet.
-const LATER: [&str; 7] = ["advise", "fit", "listen", "merge", "monitor", "plan", "ui"];
+const LATER: [&str; 4] = ["advise", "fit", "listen", "ui"];

@@ -13,7 +13,7 @@ use talkpath_units::Rate;
 use super::{conclude, jobs, program};
 use crate::arenas::Place;
 use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Folder};
 use crate::failure::Failure;
 use crate::run_dir::SCENARIO;
 use crate::scenario_file::{load_source, load_source_beside, read};
@@ -37,13 +37,14 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
         plan: &plan,
         growth: Some(&growth),
         takes_turns: place.arena != ArenaKind::Sim,
+        shard: None,
         place,
         records: common.records,
         series: common.series,
         jobs: jobs(common),
         terminal,
     };
-    let outcome = experiment.run(&common.out)?;
+    let outcome = experiment.run(Folder::Under(&common.out))?;
     let way_on = way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
     let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };

@@ -1,4 +1,4 @@
-//! `talkpath run`: a scenario file, from the beginning or from where it was stopped.
+//! `talkpath run`: a scenario file, or a part of one, from the beginning or from where it was stopped.
 
 use std::path::Path;
 
@@ -7,38 +7,53 @@ use talkpath_scenario::{Options, Plan, Setting};
 
 use super::{conclude, jobs, program};
 use crate::arenas::Place;
-use crate::args::{Common, RunArgs};
-use crate::experiment::{Experiment, Outcome, resumable};
+use crate::args::{ArenaKind, Common, RunArgs};
+use crate::experiment::{Experiment, Folder, Outcome, PartOutcome, Resumable, resumable};
 use crate::failure::Failure;
+use crate::json::json;
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
+use crate::shard::Shard;
 use crate::terminal::{self, Terminal};
 use crate::thresholds::{self, Demands};
 
 /// Runs or resumes.
 pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let (outcome, place, plan) = match (&args.resume, &args.scenario) {
-        (Some(path), _) => resume(path, args, common, terminal)?,
-        (None, Some(scenario)) => fresh(scenario, args, common, terminal)?,
-        (None, None) => return Err(Failure::Usage("run needs a scenario file".to_owned())),
-    };
-    let table = run_table(&outcome.summary, &terminal::style());
-    let again =
-        format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
-    let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
-    conclude(outcome, &table, &again, &demands, common, args.place.strict, terminal)
+    match (&args.resume, &args.scenario, args.shard.shard) {
+        (Some(path), _, _) => {
+            let (dir, begun) = Begun::open(path, args)?;
+            match begun.shard {
+                Some(shard) => begun.run_part(dir, shard, common, terminal),
+                None => begun.run(dir, args, common, terminal),
+            }
+        }
+        (None, Some(scenario), None) => fresh(scenario, args, common, terminal),
+        (None, Some(scenario), Some(shard)) => part(scenario, shard, args, common, terminal),
+        (None, None, _) => Err(Failure::Usage("run needs a scenario file".to_owned())),
+    }
 }
 
-fn fresh(
-    scenario: &Path,
-    args: &RunArgs,
-    common: &Common,
-    terminal: Terminal,
-) -> Result<(Outcome, Place, Plan), Failure> {
+fn fresh(scenario: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
     let outcome = run_plan(&plan, place.clone(), args.rounds, common, terminal)?;
-    Ok((outcome, place, plan))
+    told(outcome, &place, &plan, args, common, terminal)
+}
+
+/// Prints what a whole run has shown.
+fn told(
+    outcome: Outcome,
+    place: &Place,
+    plan: &Plan,
+    args: &RunArgs,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let table = run_table(&outcome.summary, &terminal::style());
+    let again =
+        format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
+    let demands = Demands { plan, junit: args.demand.junit.as_deref() };
+    conclude(outcome, &table, &again, &demands, common, args.place.strict, terminal)
 }
 
 /// Runs all of `plan` in a new directory; each repetition's cells in an order of its own if it `takes_turns`.
@@ -50,65 +65,170 @@ pub(super) fn run_plan(
     terminal: Terminal,
 ) -> Result<Outcome, Failure> {
     thresholds::before_the_run(plan)?;
-    let experiment = Experiment {
+    let experiment = Experiment { takes_turns, ..experiment(plan, None, place, common, terminal) };
+    experiment.run(Folder::Under(&common.out))
+}
+
+fn experiment<'p>(
+    plan: &'p Plan,
+    shard: Option<Shard>,
+    place: Place,
+    common: &Common,
+    terminal: Terminal,
+) -> Experiment<'p> {
+    Experiment {
         plan,
         growth: None,
-        takes_turns,
+        takes_turns: false,
+        shard,
         place,
         records: common.records,
         series: common.series,
         jobs: jobs(common),
         terminal,
-    };
-    experiment.run(&common.out)
+    }
 }
 
-fn resume(
-    path: &Path,
+/// Runs a part, in a directory of its own or where it was begun.
+fn part(
+    scenario: &Path,
+    shard: Shard,
     args: &RunArgs,
     common: &Common,
     terminal: Terminal,
-) -> Result<(Outcome, Place, Plan), Failure> {
-    let refuse = |why: &str| Failure::Usage(format!("--resume {}: {why}", path.display()));
-    let dir = RunDir::open(path)?;
-    let recorded = dir.file(SCENARIO);
-    let plan = load_file(&recorded, &Options::default())?;
-    let asked_for = load_file(args.scenario.as_deref().unwrap_or(&recorded), &options(args))?;
-    if (&asked_for.resolved, &asked_for.traces) != (&plan.resolved, &plan.traces) {
-        return Err(refuse("it ran another scenario (or seed, or repeat) than the one asked for"));
+) -> Result<(), Failure> {
+    let place = Place::new(&args.place)?;
+    if place.arena != ArenaKind::Sim {
+        return Err(Failure::Usage(
+            "--shard belongs to --arena sim: in real time a repetition's figures depend on the machine that runs \
+             it, so one machine runs them all"
+                .to_owned(),
+        ));
     }
-    if !dir.has_parts() {
-        return Err(refuse("this run is whole, nothing is missing"));
+    if args.place.strict || args.demand.junit.is_some() {
+        return Err(Failure::Usage(
+            "--shard: a part has no figures to judge, so it takes neither --strict nor --junit; `merge` judges \
+             the scenario's thresholds"
+                .to_owned(),
+        ));
     }
-    let begun = resumable(&dir)?;
-    if begun.talkpath != env!("CARGO_PKG_VERSION") {
-        let why = format!("version {} began it, and another may draw other numbers", begun.talkpath);
-        return Err(refuse(&why));
+    if let Some(path) = args.shard.output.as_deref().filter(|path| RunDir::is_begun(path)) {
+        let (dir, begun) = Begun::open(path, args)?;
+        return match begun.shard {
+            Some(found) if found == shard => begun.run_part(dir, shard, common, terminal),
+            Some(found) => Err(Failure::Usage(format!("{}: holds part {found}, not {shard}", path.display()))),
+            None => Err(Failure::Usage(format!("{}: holds a whole run, no part", path.display()))),
+        };
     }
-    let place = Place {
-        arena: begun.arena()?,
-        to: begun.to.clone(),
-        key_file: args.place.key_file.clone(),
-        clocks_synchronised: args.place.clocks_synchronised,
-        capture: args.place.capture,
-        keep_awake: args.place.keep_awake,
+    let plan = load_file(scenario, &options(args))?;
+    thresholds::before_the_run(&plan)?;
+    let experiment = experiment(&plan, Some(shard), place, common, terminal);
+    let outcome = experiment.run_part(match &args.shard.output {
+        Some(path) => Folder::At(path),
+        None => Folder::Under(&common.out),
+    })?;
+    part_told(outcome, shard, common, terminal)
+}
+
+/// Prints what a part has done.
+fn part_told(
+    outcome: PartOutcome,
+    shard: Shard,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let PartOutcome { dir, done: (done, all), wall_s, cpu_s, failure } = outcome;
+    let path = dir.path().display();
+    let printed = match common.json {
+        true => terminal::print(&json(&serde_json::json!({
+            "dir": dir.path().to_string_lossy(),
+            "shard": shard.to_string(),
+            "repetitions": all,
+            "done": done,
+            "wall_s": wall_s,
+            "cpu_s": cpu_s,
+        }))),
+        false => terminal.result(&format!(
+            "Part {shard}: {done} of its {all} repetitions are in {path}\n\
+             When all parts are there: {} merge DIR... -o RUN\n",
+            program()
+        )),
     };
-    if args.place.arena.is_some_and(|arena| arena != place.arena) {
-        return Err(refuse("it ran in another arena"));
+    Failure::gravest([failure, printed.err()], |failure| terminal.error(&failure.to_string()))
+        .map_or(Ok(()), Err)
+}
+
+/// A run, or a part of one, that an earlier process began.
+struct Begun {
+    plan: Plan,
+    begun: Resumable,
+    /// Which part; `None` of a whole run.
+    shard: Option<Shard>,
+    place: Place,
+}
+
+impl Begun {
+    fn open(path: &Path, args: &RunArgs) -> Result<(RunDir, Self), Failure> {
+        let asked = if args.resume.is_some() { "--resume" } else { "-o" };
+        let refuse = |why: &str| Failure::Usage(format!("{asked} {}: {why}", path.display()));
+        let dir = RunDir::open(path)?;
+        let recorded = dir.file(SCENARIO);
+        let plan = load_file(&recorded, &Options::default())?;
+        let asked_for = load_file(args.scenario.as_deref().unwrap_or(&recorded), &options(args))?;
+        if (&asked_for.resolved, &asked_for.traces) != (&plan.resolved, &plan.traces) {
+            return Err(refuse("it ran another scenario (or seed, or repeat) than the one asked for"));
+        }
+        if !dir.has_parts() {
+            return Err(refuse("this run is whole, nothing is missing"));
+        }
+        let begun = resumable(&dir)?;
+        if begun.talkpath != env!("CARGO_PKG_VERSION") {
+            let why = format!("version {} began it, and another may draw other numbers", begun.talkpath);
+            return Err(refuse(&why));
+        }
+        let place = Place {
+            arena: begun.arena()?,
+            to: begun.to.clone(),
+            key_file: args.place.key_file.clone(),
+            clocks_synchronised: args.place.clocks_synchronised,
+            capture: args.place.capture,
+            keep_awake: args.place.keep_awake,
+        };
+        if args.place.arena.is_some_and(|arena| arena != place.arena) {
+            return Err(refuse("it ran in another arena"));
+        }
+        let shard = begun.shard()?;
+        Ok((dir, Self { plan, begun, shard, place }))
     }
-    let (records, series) = (begun.records()?, begun.series()?);
-    let experiment = Experiment {
-        plan: &plan,
-        growth: None,
-        takes_turns: args.rounds,
-        place,
-        records,
-        series,
-        jobs: jobs(common),
-        terminal,
-    };
-    let outcome = experiment.resume(dir, &begun)?;
-    Ok((outcome, experiment.place, plan))
+
+    fn experiment(&self, common: &Common, terminal: Terminal) -> Result<Experiment<'_>, Failure> {
+        let (records, series) = (self.begun.records()?, self.begun.series()?);
+        let experiment = experiment(&self.plan, self.shard, self.place.clone(), common, terminal);
+        Ok(Experiment { records, series, ..experiment })
+    }
+
+    fn run(
+        &self,
+        dir: RunDir,
+        args: &RunArgs,
+        common: &Common,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
+        let experiment = Experiment { takes_turns: args.rounds, ..self.experiment(common, terminal)? };
+        let outcome = experiment.resume(dir, self.begun.clone())?;
+        told(outcome, &self.place, &self.plan, args, common, terminal)
+    }
+
+    fn run_part(
+        &self,
+        dir: RunDir,
+        shard: Shard,
+        common: &Common,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
+        let outcome = self.experiment(common, terminal)?.resume_part(dir, self.begun.clone())?;
+        part_told(outcome, shard, common, terminal)
+    }
 }
 
 fn options(args: &RunArgs) -> Options {

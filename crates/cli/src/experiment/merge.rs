@@ -10,85 +10,142 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{merge_packets, merge_series};
 use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{Clock, RunSummary, Summary};
+use talkpath_measure::summary::{Clock, Provenance, RunSummary, Summary};
 use talkpath_measure::warning;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
 
-use super::{Experiment, Resumable};
+use super::{Resumable, cell_of};
 use crate::args::{ArenaKind, Records};
 use crate::command::play::page_network;
 use crate::failure::Failure;
 use crate::part::{
-    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, all_parts, unwritten,
+    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten,
 };
-use crate::provenance::provenance;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
-use crate::summary_file::summary_json;
+use crate::summary_file::write_summary;
 
-/// Puts every part of `dir` together into the run's files, in the plan's order.
-pub(super) fn finish(
-    experiment: &Experiment<'_>,
-    plan: &Plan,
-    dir: &RunDir,
-    mut fresh: Fresh,
-    begun: &Resumable,
-    watch: &Stopwatch,
-    failure: Option<&Failure>,
-) -> Result<Summary, Failure> {
-    let ids = all_parts(dir, &fresh)?;
-    let in_folders = dir.parts()?;
-    let mut parts = Vec::with_capacity(ids.len());
-    for &(id, unfinished) in &ids {
-        let read = || read_json::<Part>(&dir.part(id, unfinished).join(PART));
-        let mut part = fresh.remove(&(id, unfinished)).map_or_else(read, Ok)?;
-        // A plan that has grown may sweep more keys than the one that the repetition ran in.
-        if let Some(cell) = plan.cells.iter().find(|cell| cell.index == id.cell) {
+/// What makes one run of finished repetitions.
+pub(crate) struct Merging<'a> {
+    pub(crate) plan: &'a Plan,
+    /// How the run was started.
+    pub(crate) begun: &'a Resumable,
+    pub(crate) jobs: usize,
+    pub(crate) watch: &'a Stopwatch,
+    /// Why repetitions are missing, if one knows.
+    pub(crate) failure: Option<&'a Failure>,
+    pub(crate) provenance: Provenance,
+}
+
+impl Merging<'_> {
+    /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`, in
+    /// the plan's order. Says whether every repetition is there.
+    pub(crate) fn finish(
+        &self,
+        dir: &RunDir,
+        from: &[&RunDir],
+        mut fresh: Fresh,
+    ) -> Result<(Summary, bool), Failure> {
+        let mut folders: BTreeMap<(PartId, bool), PathBuf> = BTreeMap::new();
+        for source in from {
+            let parts = source.parts()?.into_iter();
+            folders.extend(parts.map(|(id, unfinished)| ((id, unfinished), source.part(id, unfinished))));
+        }
+        let ids: BTreeSet<_> = folders.keys().chain(fresh.keys()).copied().collect();
+        let mut parts = Vec::with_capacity(ids.len());
+        for at in &ids {
+            let part = match (fresh.remove(at), folders.get(at)) {
+                (Some(part), _) => part,
+                (None, Some(folder)) => read_json::<Part>(&folder.join(PART))?,
+                (None, None) => continue,
+            };
+            parts.push(self.placed(part));
+        }
+        let missing = missing(self.plan, &ids);
+        self.merge_records(dir, &folders)?;
+        keep_apart(dir, &folders, ARRIVALS)?;
+        keep_apart(dir, &folders, CAPTURES)?;
+        let log: String = parts.iter().map(|part| part.log.as_str()).collect();
+        let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
+        let summary = self.summary(parts, &missing)?;
+        write_bytes(&dir.file(LOG), log.as_bytes())?;
+        let path = dir.file(SUMMARY);
+        write_whole(&path, |out| {
+            write_summary(&summary, self.jobs, out).map_err(|why| Failure::write(&path, why))
+        })?;
+        let page = page_text(dir, self.plan, &summary, &drawn, self.begun);
+        write_bytes(&dir.file(REPORT), page.as_bytes())?;
+        Ok((summary, missing.is_empty()))
+    }
+
+    /// A part as a repetition of the plan: one that has grown may sweep more keys than the one it ran in.
+    fn placed(&self, mut part: Part) -> Part {
+        if let Some(cell) = cell_of(self.plan, part.summary.cell) {
             part.summary.sweep.clone_from(&cell.sweep);
             part.figures.iter_mut().for_each(|figures| figures.label.clone_from(&cell.label));
         }
-        parts.push(part);
+        part
     }
-    let missing = missing(plan, &ids);
-    let folders: Vec<PathBuf> = in_folders.iter().map(|&(id, unfinished)| dir.part(id, unfinished)).collect();
-    merge_records(dir, experiment.records, &folders)?;
-    keep_apart(dir, &in_folders, ARRIVALS)?;
-    keep_apart(dir, &in_folders, CAPTURES)?;
-    let log: String = parts.iter().map(|part| part.log.as_str()).collect();
-    let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
-    let mut summary = summary(experiment, plan, begun, watch, parts, &missing, failure);
-    write_bytes(&dir.file(LOG), log.as_bytes())?;
-    write_bytes(&dir.file(SUMMARY), &summary_json(&mut summary, experiment.jobs))?;
-    let page = page_text(dir, plan, &summary, &drawn, begun);
-    write_bytes(&dir.file(REPORT), page.as_bytes())?;
-    if missing.is_empty() {
-        dir.remove_parts()?;
-    }
-    Ok(summary)
-}
 
-fn merge_records(dir: &RunDir, records: Records, folders: &[PathBuf]) -> Result<(), Failure> {
-    let parts = |name: &'static str| folders.iter().map(move |folder| open_part(folder, name));
-    if records >= Records::All {
-        let path = dir.file(PACKETS);
-        write_whole(&path, |writer| {
-            merge_packets(parts(PACKETS), writer).map_err(|why| unwritten(&path, why))
-        })?;
+    fn merge_records(&self, dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>) -> Result<(), Failure> {
+        let records = self.begun.records()?;
+        let parts = |name: &'static str| folders.values().map(move |folder| open_part(folder, name));
+        if records >= Records::All {
+            let path = dir.file(PACKETS);
+            write_whole(&path, |writer| {
+                merge_packets(parts(PACKETS), writer).map_err(|why| unwritten(&path, why))
+            })?;
+        }
+        if records >= Records::Summary {
+            let path = dir.file(SERIES);
+            write_whole(&path, |writer| {
+                merge_series(parts(SERIES), writer).map_err(|why| unwritten(&path, why))
+            })?;
+        }
+        Ok(())
     }
-    if records >= Records::Summary {
-        let path = dir.file(SERIES);
-        write_whole(&path, |writer| {
-            merge_series(parts(SERIES), writer).map_err(|why| unwritten(&path, why))
-        })?;
+
+    fn summary(&self, parts: Vec<Part>, missing: &[PartId]) -> Result<Summary, Failure> {
+        let Self { plan, begun, watch, failure, .. } = *self;
+        let valid = parts.iter().all(|part| part.valid) && missing.is_empty() && failure.is_none();
+        let clock = worst_clock(&parts);
+        let mut warnings = warnings(plan, &parts);
+        if !missing.is_empty() {
+            warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
+        }
+        let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
+        warnings.extend(alike_warning(&runs, |cell| label(plan, cell)));
+        warning::sort(&mut warnings);
+        let mut summary = Summary {
+            talkpath: env!("CARGO_PKG_VERSION").to_owned(),
+            name: plan.name.clone(),
+            arena: begun.arena_name().to_owned(),
+            started: begun.started.clone(),
+            wall_s: watch.wall_s(),
+            cpu_s: watch.cpu_s(),
+            valid,
+            warnings,
+            percentiles: percentiles(begun)?.to_owned(),
+            clock,
+            cells: cell_summaries(&runs),
+            runs,
+            comparisons: Vec::new(),
+            provenance: Some(self.provenance.clone()),
+        };
+        summary.comparisons = comparisons(&summary);
+        Ok(summary)
     }
-    Ok(())
 }
 
 /// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
-fn keep_apart(dir: &RunDir, ids: &[(PartId, bool)], name: &str) -> Result<(), Failure> {
-    for &(id, unfinished) in ids {
-        let log = dir.part(id, unfinished).join(name);
+fn keep_apart(
+    dir: &RunDir,
+    folders: &BTreeMap<(PartId, bool), PathBuf>,
+    name: &str,
+) -> Result<(), Failure> {
+    for ((id, _), part) in folders {
+        let log = part.join(name);
         if log.is_file() {
             let folder = dir.file(name);
             fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
@@ -103,47 +160,9 @@ fn open_part(folder: &Path, name: &str) -> io::Result<File> {
     File::open(folder.join(name))
 }
 
-fn summary(
-    experiment: &Experiment<'_>,
-    plan: &Plan,
-    begun: &Resumable,
-    watch: &Stopwatch,
-    parts: Vec<Part>,
-    missing: &[PartId],
-    failure: Option<&Failure>,
-) -> Summary {
-    let valid = parts.iter().all(|part| part.valid) && missing.is_empty() && failure.is_none();
-    let clock = worst_clock(&parts);
-    let mut warnings = warnings(plan, &parts);
-    if !missing.is_empty() {
-        warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
-    }
-    let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
-    warnings.extend(alike_warning(&runs, |cell| label(plan, cell)));
-    warning::sort(&mut warnings);
-    let mut summary = Summary {
-        talkpath: env!("CARGO_PKG_VERSION").to_owned(),
-        name: plan.name.clone(),
-        arena: begun.arena_name().to_owned(),
-        started: begun.started.clone(),
-        wall_s: watch.wall_s(),
-        cpu_s: watch.cpu_s(),
-        valid,
-        warnings,
-        percentiles: percentiles(experiment).to_owned(),
-        clock,
-        cells: cell_summaries(&runs),
-        runs,
-        comparisons: Vec::new(),
-        provenance: Some(provenance()),
-    };
-    summary.comparisons = comparisons(&summary);
-    summary
-}
-
 /// The repetitions in hand as a summary, to see what they say so far.
 pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
-    let sweep = |cell: u64| plan.cells.iter().find(|it| it.index == cell).map(|cell| cell.sweep.clone());
+    let sweep = |cell: u64| cell_of(plan, cell).map(|cell| cell.sweep.clone());
     let run = |part: &Part| {
         let run = part.summary.clone();
         RunSummary { sweep: sweep(run.cell).unwrap_or_default(), ..run }
@@ -168,9 +187,9 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
 }
 
 /// If no rows are kept, the simulator keeps none in memory either; a real-time arena has them anyway.
-fn percentiles(experiment: &Experiment<'_>) -> &'static str {
-    let keeps_rows = experiment.records >= Records::All || experiment.place.arena != ArenaKind::Sim;
-    if keeps_rows { "exact" } else { histogram::PERCENTILES }
+fn percentiles(begun: &Resumable) -> Result<&'static str, Failure> {
+    let keeps_rows = begun.records()? >= Records::All || begun.arena()? != ArenaKind::Sim;
+    Ok(if keeps_rows { "exact" } else { histogram::PERCENTILES })
 }
 
 /// The file's warnings, then the repetitions'.
@@ -278,7 +297,7 @@ impl<'a> Pieces<'a> {
 
 /// What distinguishes a cell from the others; empty if there is only one cell.
 fn label(plan: &Plan, cell: u64) -> &str {
-    plan.cells.iter().find(|it| it.index == cell).map_or("", |it| it.label.as_str())
+    cell_of(plan, cell).map_or("", |it| it.label.as_str())
 }
 
 /// One run has one clock entry: an untrusted one speaks for all, else the least certain.
@@ -294,7 +313,7 @@ fn worst_clock(parts: &[Part]) -> Clock {
 }
 
 /// Repetitions that are not there whole.
-fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
+pub(crate) fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
     let of_cell = |cell: &Cell| {
         let cell = cell.index;
         (0..plan.repeat).map(move |repetition| PartId { cell, repetition })

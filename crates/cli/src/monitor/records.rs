@@ -21,7 +21,7 @@ use talkpath_scenario::{Options, Plan, Source, with_repetitions};
 
 use crate::arenas::Place;
 use crate::args::{Amount, Records, SeriesPoints};
-use crate::experiment::{Experiment, Resumable, resumable};
+use crate::experiment::{Experiment, Folder, Resumable, resumable};
 use crate::failure::Failure;
 use crate::part::{Kept, Part};
 use crate::run_dir::{RunDir, SCENARIO, slug};
@@ -132,8 +132,8 @@ impl<'a> Recorder<'a> {
             None => {
                 let watch = Stopwatch::start();
                 let Keeping { records, series, .. } = self.keeping;
-                let (dir, begun) =
-                    self.experiment(self.plan, records, series).open(&self.keeping.folder, &watch)?;
+                let experiment = self.experiment(self.plan, records, series);
+                let (dir, begun) = experiment.open(Folder::Under(&self.keeping.folder), &watch)?;
                 let path = dir.file(EVENTS);
                 let events = OpenOptions::new().create(true).append(true).open(&path);
                 let events = events.map_err(|why| Failure::write(&path, why))?;
@@ -166,6 +166,7 @@ impl<'a> Recorder<'a> {
             plan,
             growth: None,
             takes_turns: false,
+            shard: None,
             place: self.keeping.place.clone(),
             records,
             series,

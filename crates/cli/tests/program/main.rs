@@ -16,6 +16,7 @@ mod play;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;
 mod runs;
+mod shards;
 mod study;
 mod thresholds;
 mod traces;

@@ -1,0 +1,48 @@
+#!/bin/sh
+# A sweep as a Slurm job array: one task a part, and a job that merges them when all are done.
+#
+#     talkpath-sweep.sh SCENARIO.toml PARTS DIR [flags of `talkpath run`, such as --records none]
+#     SBATCH_PARTITION=short talkpath-sweep.sh grid.toml 64 /shared/grid --repeat 20
+#
+# DIR must be seen by all nodes under the same path; so must the program (TALKPATH, or the one on the PATH). A task that was killed
+# or requeued goes on where it was: its part's folder is DIR/parts/I. Called again with the same DIR, every part that
+# is whole ends at once. The run is DIR/run, byte for byte that of one machine. sbatch's own variables (SBATCH_...)
+# choose partition, account and time.
+set -eu
+
+if [ $# -lt 3 ]; then
+    sed -n '4,5s/^# *//p' "$0" >&2
+    exit 2
+fi
+scenario=$1 parts=$2 dir=$3
+shift 3
+program=${TALKPATH:-$(command -v talkpath)} || { echo "no program \`talkpath\` on the PATH: set TALKPATH" >&2; exit 2; }
+mkdir -p "$dir/parts" "$dir/log"
+dir=$(cd "$dir" && pwd)
+
+# What changes the scenario goes into the plan; the rest is for every part.
+changes= rest=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --set | --seed | --repeat)
+        quoted=$(printf '%s' "$2" | sed "s/'/'\\\\''/g")
+        changes="$changes $1 '$quoted'"
+        shift 2
+        ;;
+    *)
+        rest="$rest $1"
+        shift
+        ;;
+    esac
+done
+eval "set -- $changes"
+"$program" plan "$scenario" -o "$dir/plan" "$@"
+
+# %A is the array's job, %a the task.
+array=$(sbatch --parsable --requeue --array="1-$parts" --cpus-per-task=1 --job-name=talkpath \
+    --output="$dir/log/part-%a.log" --open-mode=append --wrap "
+    exec '$program' run '$dir/plan/scenario.toml' --shard \"\$SLURM_ARRAY_TASK_ID/$parts\" \
+        -o '$dir/parts/'\"\$SLURM_ARRAY_TASK_ID\" --jobs 1 $rest")
+merge=$(sbatch --parsable --dependency="afterany:$array" --cpus-per-task=1 --job-name=talkpath-merge \
+    --output="$dir/log/merge.log" --wrap "exec '$program' merge '$dir'/parts/* -o '$dir/run'")
+echo "array $array, then merge $merge; logs are in $dir/log, the run will be $dir/run"
