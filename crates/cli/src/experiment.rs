@@ -115,6 +115,7 @@ impl Experiment<'_> {
             dir.discard_if_new();
             return Err(failure);
         }
+        self.terminal.detail(&format!("run directory: {}", dir.path().display()));
         self.run_in(dir, &begun, &mut workers, &watch, &stop)
     }
 

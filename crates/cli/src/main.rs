@@ -60,7 +60,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Run(args) => command::run::run(args, common, terminal),
         Command::Send(args) => command::transfer::send(args, common, terminal),
         Command::Burst(args) => command::transfer::burst(args, common, terminal),
-        Command::Check(args) => command::check::run(args, terminal),
+        Command::Check(args) => command::check::run(args, common, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
