@@ -18,7 +18,10 @@ from ._errors import TalkpathError
 
 
 def binary() -> str:
-    """The program that came with this package; else the one on the PATH."""
+    """The program: what `TALKPATH_PROGRAM` names, else the one that came with this package, else that of the PATH."""
+    named = os.environ.get("TALKPATH_PROGRAM")
+    if named:
+        return named
     schemes = [sysconfig.get_path("scripts"), str(Path(sys.executable).parent)]
     user = sysconfig.get_preferred_scheme("user")
     schemes.append(sysconfig.get_path("scripts", scheme=user))

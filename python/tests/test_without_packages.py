@@ -153,6 +153,9 @@ class Runs(Folder):
             if done == 3:
                 threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 
+        # A shell starts what it runs in the background with SIGINT ignored.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with self.assertRaises(talkpath.Interrupted) as caught:
             talkpath.run({**CALL, "duration": "60 s"}, repeat=5000, records="none", progress=interrupt)
         run = caught.exception.run

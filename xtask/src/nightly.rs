@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
-use crate::{kernel_peer, kernel_queues, peers, seeds};
+use crate::{kernel_peer, kernel_queues, peers, python, seeds};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
 struct Job {
@@ -37,7 +37,7 @@ enum Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 14] = [
+const NIGHTLY: [Job; 15] = [
     Job {
         name: "dependencies",
         minutes: 2,
@@ -63,6 +63,12 @@ const NIGHTLY: [Job; 14] = [
         run: |root, end| judged(root, judges::speech, end),
     },
     Job {
+        name: "python",
+        minutes: 5,
+        what: "the wheel: its tests, types and notebooks",
+        run: |root, end| judged(root, python::nightly, end),
+    },
+    Job {
         name: "zhang-emu",
         minutes: 5,
         what: "the 2004 study's short form in emu",
@@ -70,7 +76,7 @@ const NIGHTLY: [Job; 14] = [
     },
     Job {
         name: "foderaro-emu",
-        minutes: 4,
+        minutes: 3,
         what: "the 1995 study's short form in emu",
         run: |root, end| study(root, "foderaro-1995", end),
     },
@@ -86,7 +92,7 @@ const NIGHTLY: [Job; 14] = [
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
-    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 2, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
         minutes: 13,
@@ -101,7 +107,7 @@ const NIGHTLY: [Job; 14] = [
     },
     Job {
         name: "fuzz-dccp-codec",
-        minutes: 5,
+        minutes: 4,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_codec", end),
     },

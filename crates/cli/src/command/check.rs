@@ -18,7 +18,8 @@ pub(crate) fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Resu
         let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
         return print(format!("{text}\n").as_bytes());
     };
-    let options = Options { set: args.set.iter().cloned().map(Setting::from).collect(), ..Options::default() };
+    let options =
+        Options { set: args.set.iter().cloned().map(Setting::from).collect(), ..Options::default() };
     let (source, understood) = diagnose_file(path, &options)?;
     let plan = match understood {
         Ok(plan) => plan,
