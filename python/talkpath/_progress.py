@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,10 @@ def in_notebook() -> bool:
 def _tqdm(total: int | None) -> Callable[[int], None] | None:
     """tqdm's bar, which notebooks draw as a widget; `None` if it is not installed."""
     try:
-        from tqdm.auto import tqdm  # pyright: ignore[reportMissingModuleSource]
+        with warnings.catch_warnings():
+            # Without ipywidgets it draws text, which does as well.
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm  # pyright: ignore[reportMissingModuleSource]
     except ImportError:
         return None
     bar: Any = tqdm(total=total, unit="repetition", leave=False)

@@ -136,14 +136,13 @@ def of_transport(run: Run, rows: pl.DataFrame, name: str, wanted: str) -> pl.Dat
     return rows.filter(pl.col("cell").is_in(cells))
 
 
-def label(run: Run, cell: int, name: str) -> tuple[str, str]:
-    """The transport of the flow in a cell, and the cell's name for people: the transport and what else is swept."""
+def label(run: Run, cell: int, name: str, varied: Sequence[str]) -> tuple[str, str]:
+    """The transport of the flow in a cell, and the cell's name for people: the transport, and its values of the
+    columns that are `varied`."""
     kind, text = _transport(run, cell, name)
     row = run.cells.filter(polars().col("cell") == cell).row(0, named=True)
     own = transport_columns(run, name)
-    rest = [
-        f"{_key(it)} {written(it, row[it])}{_unit(it)}" for it in run.swept if it not in own and row[it] is not None
-    ]
+    rest = [f"{_key(it)} {written(it, row[it])}{_unit(it)}" for it in varied if it not in own and row[it] is not None]
     return kind, ", ".join([text, *rest])
 
 

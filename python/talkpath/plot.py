@@ -221,8 +221,9 @@ class Plots:
         variants: dict[str, int] = {}
         lines: list[tuple[str, Look, pl.DataFrame]] = []
         cells = rows.partition_by("cell", maintain_order=True)
+        varied = [it for it in self._run.swept if rows[it].n_unique() > 1]
         for of_cell in cells[:_MAX_LINES]:
-            transport, label = _select.label(self._run, int(of_cell["cell"][0]), name)
+            transport, label = _select.label(self._run, int(of_cell["cell"][0]), name, varied)
             variant = variants.get(transport, 0)
             variants[transport] = variant + 1
             lines.append((label, look(transport, variant), of_cell))
@@ -258,7 +259,9 @@ def _finish(ax: Axes) -> Axes:
         spine.set_color(SOFT)
     handles, labels = ax.get_legend_handles_labels()
     if labels:
-        ax.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(labels), 4), frameon=False)
+        # As many beside each other as fit: about 80 characters stand in a row, and a sample is as wide as six.
+        columns = max(1, 80 // (max(len(it) for it in labels) + 6))
+        ax.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False)
     return ax
 
 

@@ -174,3 +174,14 @@ def test_a_study_has_frames() -> None:
     study = talkpath.study("sawashima-1997", claims=["S1"], quick=True, progress=False)
     assert study.claims["id"].to_list() == ["S1"]
     assert study.checks.filter(pl.col("assumption") == "base", pl.col("check") == "mean queue")["median"].len() == 1
+
+
+def test_every_block_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs/guide/from-python.md").read_text(encoding="utf-8")
+    blocks = [rest.split("```")[0] for rest in page.split("```python\n")[1:]]
+    assert len(blocks) == 6, "blocks on the page: say here how many, so that none is lost"
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, known)
+    assert known["mos"].height == 18

@@ -7,9 +7,9 @@
 //!                             └─ symbols ────► talkpath-VERSION-TARGET.debug
 //! ```
 //!
-//! All is put into `target/packages`, with the bill of materials that maturin writes into the wheel (CycloneDX)
-//! and the SHA-256 of each file. Each package is then tried in a bare root of Debian 12 ([`trial`]). The last
-//! lines say what was tried and what was not.
+//! All is put into `target/packages`, with the bill of materials that maturin writes into the wheel
+//! (CycloneDX) and the SHA-256 of each file. Each package is then tried in a bare root of Debian 12
+//! ([`trial`]). The last lines say what was tried and what was not.
 //!
 //! The Debian package is written by `dpkg-deb` from a tree and a control file: the two need no tool beside
 //! Debian's own. Units of systemd are taken from `packaging/systemd`, if there are any.

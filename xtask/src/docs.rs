@@ -300,6 +300,15 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_on_the_first_screen_is_the_one_that_compare_prints() {
+        let readme = fs::read_to_string(crate::tree::workspace_root().join("README.md")).unwrap();
+        let quoted = readme.lines().find_map(|line| line.strip_prefix("> ")).unwrap();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let printed = readme.split(BEGIN).nth(1).unwrap();
+        assert!(quoted.contains("MOS") && words(printed).contains(&words(quoted)), "{quoted}");
+    }
+
+    #[test]
     fn every_link_leads_somewhere() {
         let root = crate::tree::workspace_root();
         let found = dead_links(&root, &sources(&root).unwrap());

@@ -42,7 +42,8 @@ pub(super) fn install(root: &Path, program: &Path, tree: &Path, prefix: &Path) -
     write(&place("share/doc/talkpath/copyright")?, copyright.as_bytes())
 }
 
-/// Puts the units of systemd under `tree`, if the project has any. None is enabled: that is the administrator's.
+/// Puts the units of systemd under `tree`, if the project has any. None is enabled: that is the
+/// administrator's.
 pub(super) fn units(root: &Path, tree: &Path) -> Result<(), String> {
     let Ok(entries) = fs::read_dir(root.join("packaging").join("systemd")) else { return Ok(()) };
     let folder = tree.join("usr/lib/systemd/system");
