@@ -28,7 +28,7 @@ pub(crate) fn run(root: &Path, chosen: &[String]) -> Result<String, String> {
 
 type Step = fn(&Path) -> Result<(), String>;
 
-const STEPS: [(&str, Step); 8] = [
+const STEPS: [(&str, Step); 9] = [
     ("test", |root| cargo(root, &["test", "--workspace"])),
     ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
@@ -36,6 +36,7 @@ const STEPS: [(&str, Step); 8] = [
     ("tidy", |root| crate::tidy::run(root).map(|closing| println!("{closing}"))),
     ("citations", |root| crate::citations::run(root, &[]).map(|closing| println!("{closing}"))),
     ("smoke", smoke),
+    ("python", crate::python::smoke),
     ("pages", |root| crate::docs::run(root, &["--check".to_owned()]).map(|closing| println!("{closing}"))),
 ];
 

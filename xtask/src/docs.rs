@@ -11,7 +11,7 @@
 //! The first word is what the output calls the program. `! talkpath ...` is a command that fails, and shows
 //! its errors. Commands run in a folder for their page: it has the project's `scenarios`, and each TOML block
 //! of the page whose first line is `# NAME.toml` as a file of that name. Only the simulator's output repeats,
-//! so only that is written here.
+//! so only that is written here. The version in CITATION.cff is written, too.
 
 use std::fs;
 use std::io;
@@ -60,6 +60,13 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
             written += 1;
         }
     }
+    match citation(root)? {
+        Some(_) if is_check => findings.push("CITATION.cff: its version is not the workspace's".to_owned()),
+        Some(text) => {
+            fs::write(root.join(CITATION), text).map_err(|error| format!("{CITATION}: {error}"))?;
+        }
+        None => {}
+    }
     let hidden = hidden_commands(&output(&program, root, "talkpath --help")?, &shown);
     if !hidden.is_empty() {
         return Err(format!("docs: no page has the marker {}", hidden.join(", nor ")));
@@ -73,6 +80,18 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     } else {
         format!("docs: {count} outputs on {} pages, {written} pages written", pages.len())
     })
+}
+
+/// How others cite the program: its version is the workspace's.
+const CITATION: &str = "CITATION.cff";
+
+/// CITATION.cff with the workspace's version; `None` if it has that already.
+fn citation(root: &Path) -> Result<Option<String>, String> {
+    let text = fs::read_to_string(root.join(CITATION)).map_err(|error| format!("{CITATION}: {error}"))?;
+    let line = format!("version: {}", crate::dist::version(root)?);
+    let is_version = |line: &&str| line.starts_with("version: ");
+    let old = text.lines().find(is_version).ok_or_else(|| format!("{CITATION}: it has no version"))?;
+    Ok((old != line).then(|| text.replacen(&format!("\n{old}\n"), &format!("\n{line}\n"), 1)))
 }
 
 /// Links of pages that lead nowhere, and pages named in any file that are not there, as `PATH:LINE: what`.
@@ -278,6 +297,15 @@ mod tests {
 
     fn page(text: &str) -> Source {
         Source { path: "docs/README.md".to_owned(), text: text.to_owned(), is_test_module: false }
+    }
+
+    #[test]
+    fn the_answer_on_the_first_screen_is_the_one_that_compare_prints() {
+        let readme = fs::read_to_string(crate::tree::workspace_root().join("README.md")).unwrap();
+        let quoted = readme.lines().find_map(|line| line.strip_prefix("> ")).unwrap();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let printed = readme.split(BEGIN).nth(1).unwrap();
+        assert!(quoted.contains("MOS") && words(printed).contains(&words(quoted)), "{quoted}");
     }
 
     #[test]

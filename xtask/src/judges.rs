@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::ci::{exit_code_until, only_run};
+use crate::venv::{self, done};
 
 /// How a judge ended.
 pub(crate) enum Judged {
@@ -135,22 +136,8 @@ fn verdict(ended: Result<(bool, String), String>) -> Judged {
 /// A Python that has the packages of all scripts.
 fn environment(root: &Path, deadline: Instant) -> Result<PathBuf, String> {
     let folder = root.join("target").join("judges").join("python");
-    let python = folder.join("bin").join("python");
-    let ready = folder.join(READY);
-    if ready.exists() {
-        return Ok(python);
-    }
-    let mut make = Command::new("python3");
-    make.args(["-m", "venv"]).arg(&folder);
-    done(&mut make, deadline).map_err(|why| format!("no virtual environment of Python: {why}"))?;
     // PESQ is built from C and needs what comes before it.
-    for packages in [&BUILDING[..], &PACKAGES[..]] {
-        let mut install = Command::new(&python);
-        install.args(["-m", "pip", "install", "--quiet", "--no-build-isolation"]).args(packages);
-        done(&mut install, deadline).map_err(|why| format!("pip install {}: {why}", packages.join(" ")))?;
-    }
-    fs::write(&ready, "").map_err(|error| format!("{}: {error}", ready.display()))?;
-    Ok(python)
+    venv::environment(&folder, READY, (&["--no-build-isolation"], &[&BUILDING[..], &PACKAGES[..]]), deadline)
 }
 
 /// The recordings, from where Debian puts them, or from its packages without installing them.
@@ -179,14 +166,6 @@ fn recordings(root: &Path, deadline: Instant) -> Result<Vec<PathBuf>, String> {
         found.extend(names.iter().map(|name| place.join(name)).filter(|path| path.exists()));
     }
     Ok(found)
-}
-
-fn done(command: &mut Command, deadline: Instant) -> Result<(), String> {
-    match exit_code_until(command.stdout(Stdio::null()), deadline)? {
-        Some(0) => Ok(()),
-        Some(code) => Err(format!("exit code {code}")),
-        None => Err("it did not end in time".to_owned()),
-    }
 }
 
 /// Whether it succeeded, and the last line that it printed; all of it is printed on.

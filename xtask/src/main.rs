@@ -1,4 +1,4 @@
-//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask docs`,
+//! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask docs`, `cargo xtask dist`,
 //! `cargo xtask citations`, `cargo xtask timings`, `cargo xtask peers`, `cargo xtask kernel-peer`,
 //! `cargo xtask kernel-queues`,
 //! `cargo xtask nightly`, `cargo xtask weekly`.
@@ -10,18 +10,21 @@ mod ci;
 mod circles;
 mod citations;
 mod cpio;
+mod dist;
 mod docs;
 mod judges;
 mod kernel_peer;
 mod kernel_queues;
 mod nightly;
 mod peers;
+mod python;
 mod rules;
 mod rust;
 mod seeds;
 mod tidy;
 mod timings;
 mod tree;
+mod venv;
 
 use std::process::ExitCode;
 
@@ -29,6 +32,7 @@ const USAGE: &str = "\
 usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see --list)
        cargo xtask nightly [--only NAME] [--fresh]     what takes long or judges the machine, at most 98 minutes (see --list)
        cargo xtask weekly [--only NAME] [--fresh]      what takes longer than that
+       cargo xtask dist [--untried]     wheel, Debian package, archive, symbols, bill of materials; each tried in a bare Debian 12
        cargo xtask docs [--check]   writes into the pages what commands print, or names where they differ
        cargo xtask tidy             borders, circles of files, unsafe code, words, file lengths, module docs
        cargo xtask citations [--counts]     rule, code, test: where each rule of TCP's RFCs is followed and tested, or why it is left out
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Some("ci") => ci::run(&root, &arguments[1..]),
         Some("nightly") => nightly::nightly(&root, &arguments[1..]),
         Some("weekly") => nightly::weekly(&root, &arguments[1..]),
+        Some("dist") => dist::run(&root, &arguments[1..]),
         Some("docs") => docs::run(&root, &arguments[1..]),
         Some("tidy") => tidy::run(&root),
         Some("citations") => citations::run(&root, &arguments[1..]),

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::campaigns::{self, Ended};
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
-use crate::{kernel_peer, kernel_queues, peers, seeds};
+use crate::{kernel_peer, kernel_queues, peers, python, seeds};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
 struct Job {
@@ -37,8 +37,8 @@ enum Outcome {
     Skipped(String),
 }
 
-/// At most 102 minutes together.
-const NIGHTLY: [Job; 17] = [
+/// At most 106 minutes together.
+const NIGHTLY: [Job; 18] = [
     Job {
         name: "dependencies",
         minutes: 2,
@@ -76,6 +76,12 @@ const NIGHTLY: [Job; 17] = [
         run: |root, end| judged(root, judges::operations, end),
     },
     Job {
+        name: "python",
+        minutes: 5,
+        what: "the wheel: its tests, types and notebooks",
+        run: |root, end| judged(root, python::nightly, end),
+    },
+    Job {
         name: "zhang-emu",
         minutes: 5,
         what: "the 2004 study's short form in emu",
@@ -83,7 +89,7 @@ const NIGHTLY: [Job; 17] = [
     },
     Job {
         name: "foderaro-emu",
-        minutes: 4,
+        minutes: 3,
         what: "the 1995 study's short form in emu",
         run: |root, end| study(root, "foderaro-1995", end),
     },

@@ -313,6 +313,9 @@ pub(crate) struct CheckArgs {
     /// The scenario file
     #[arg(value_name = "SCENARIO.toml", required_unless_present_any = ["schema", "keys"])]
     pub(crate) scenario: Option<PathBuf>,
+    /// Check it with this key set, as `run` sets it; may be given again
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, requires = "scenario")]
+    pub(crate) set: Vec<(String, String)>,
     /// Print the JSON Schema of scenario files, for an editor
     #[arg(long, conflicts_with = "scenario")]
     pub(crate) schema: bool,

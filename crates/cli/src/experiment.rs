@@ -225,7 +225,10 @@ impl Experiment<'_> {
         };
         let begun = self.resumable(watch.started());
         match self.begin(&mut dir, &begun) {
-            Ok(()) => Ok((dir, begun)),
+            Ok(()) => {
+                self.terminal.detail(&format!("run directory: {}", dir.path().display()));
+                Ok((dir, begun))
+            }
             Err(failure) => {
                 dir.discard_if_new();
                 Err(failure)

@@ -65,7 +65,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Merge(args) => command::merge::run(args, common, terminal),
         Command::Send(args) => command::transfer::send(args, common, terminal),
         Command::Burst(args) => command::transfer::burst(args, common, terminal),
-        Command::Check(args) => command::check::run(args, terminal),
+        Command::Check(args) => command::check::run(args, common, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
         Command::Monitor(args) => command::monitor::run(args, common, terminal),
         Command::Stamp(args) => command::stamp::run(args, common, terminal),

@@ -15,7 +15,21 @@ use crate::failure::Failure;
 
 /// Reads and understands `path`.
 pub(crate) fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {
-    load_source_beside(path, &Source::new(path.display().to_string(), read(path)?), options)
+    let (source, understood) = diagnose_file(path, options)?;
+    understood.map_err(|diagnostics| failure(&source, &diagnostics))
+}
+
+/// The text of `path`, and what it says or its mistakes.
+///
+/// # Errors
+/// Only if the file cannot be read.
+pub(crate) fn diagnose_file(
+    path: &Path,
+    options: &Options,
+) -> Result<(Source, Result<Plan, Diagnostics>), Failure> {
+    let source = Source::new(path.display().to_string(), read(path)?);
+    let understood = load_with_files(&source, options, &beside(path));
+    Ok((source, understood))
 }
 
 /// Understands `source`, which names no files.
@@ -25,8 +39,12 @@ pub(crate) fn load_source(source: &Source, options: &Options) -> Result<Plan, Fa
 
 /// Understands `source`, which names files beside `path`.
 pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options) -> Result<Plan, Failure> {
-    let beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() };
-    understand(source, options, &beside)
+    understand(source, options, &beside(path))
+}
+
+/// The files beside the scenario file `path`.
+fn beside(path: &Path) -> Beside {
+    Beside { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() }
 }
 
 fn understand(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
@@ -121,7 +139,8 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-fn failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
+/// The failure by which a command ends on such a scenario.
+pub(crate) fn failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
     let mistakes = diagnostics.iter().map(|diagnostic| show(source, diagnostic)).collect();
     let in_options = diagnostics.iter().all(|diagnostic| diagnostic.option.is_some());
     let file = if in_options { String::new() } else { source.name.clone() };

@@ -93,6 +93,30 @@ fn all_mistakes_come_at_once() {
 }
 
 #[test]
+fn a_check_in_json_has_each_mistake_with_its_place_its_key_and_its_line() {
+    let bench = Bench::new();
+    bench.file("wrong.toml", SHORT.replace("\"2 s\"", "2"));
+    let seen = bench.run(&["check", "wrong.toml", "--json", "--set", "seed=x"]);
+    assert_eq!(seen.code, Some(2), "{}", seen.err);
+    let checked: serde_json::Value = serde_json::from_str(&seen.out).unwrap();
+    assert_eq!((&checked["file"], &checked["valid"]), (&"wrong.toml".into(), &false.into()));
+    let mistakes = checked["mistakes"].as_array().unwrap();
+    let of = |key: &str| mistakes.iter().find(|it| it["key"] == key).unwrap();
+    let duration = of("duration");
+    assert_eq!((&duration["line"], &duration["text"]), (&2.into(), &"duration = 2".into()));
+    assert!(duration["help"].as_str().unwrap().contains("2 s") && duration["option"].is_null());
+    let seed = of("seed");
+    assert_eq!(seed["option"], "--set seed=x");
+    assert!(seed["line"].is_null() && seed["text"].is_null(), "{seed}");
+
+    bench.file("right.toml", SHORT);
+    let right = bench.run(&["check", "right.toml", "--json", "--set", "repeat=3"]);
+    let checked: serde_json::Value = serde_json::from_str(&right.succeeds().out).unwrap();
+    assert_eq!((&checked["cells"], &checked["repetitions"]), (&1.into(), &3.into()));
+    assert_eq!((&checked["mistakes"], &checked["valid"]), (&serde_json::json!([]), &true.into()));
+}
+
+#[test]
 fn a_mistake_in_an_option_names_the_option() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);

@@ -61,6 +61,11 @@ impl Identity {
 }
 
 impl Folder {
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A new one under `out`.
     pub(super) fn create(out: &Path, started: &str, identity: &Identity) -> Result<Self, Failure> {
         let path = RunDir::create(out, started, &identity.title())?.path().to_path_buf();

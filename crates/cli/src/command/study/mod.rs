@@ -131,6 +131,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
         false => Folder::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
     };
     folder.keep_study(&study)?;
+    terminal.detail(&format!("run directory: {}", folder.path().display()));
     let runner = Runner { study: &study, selection: &selection, folder: &folder, terminal, stop: &stop };
     // It needs no privilege. Where there are no threads for it, the runs' lateness shows it.
     let real_time = selection.arenas.iter().any(|arena| arena.is_real_time());

@@ -1,0 +1,54 @@
+"""Which transport for calls, games and live media, on which path.
+
+    import talkpath
+    run = talkpath.compare()
+    print(run)                      # which transport is best, and why
+    run.cells                       # a Polars frame
+    run.plot.ccdf()                 # the report's figure
+
+The package is a thin layer over the program `talkpath`, which comes with it, and over the tables that it
+exports. Frames need Polars, plots matplotlib: `pip install 'talkpath[notebook]'` has both.
+"""
+
+from ._calls import compare, load, resume, run
+from ._errors import (
+    FarEndError,
+    Interrupted,
+    Mistake,
+    ScenarioError,
+    TalkpathError,
+    ThresholdError,
+    UnavailableError,
+    UsageError,
+)
+from ._program import binary
+from ._progress import Progress
+from ._run import Answer, Run
+from ._study import Study, study
+
+try:
+    from .sweep import sweep as sweep  # pyright: ignore
+except ModuleNotFoundError as _why:
+    if _why.name != f"{__name__}.sweep":
+        raise
+
+__all__ = [
+    "Answer",
+    "FarEndError",
+    "Interrupted",
+    "Mistake",
+    "Progress",
+    "Run",
+    "ScenarioError",
+    "Study",
+    "TalkpathError",
+    "ThresholdError",
+    "UnavailableError",
+    "UsageError",
+    "binary",
+    "compare",
+    "load",
+    "resume",
+    "run",
+    "study",
+]

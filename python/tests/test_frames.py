@@ -1,0 +1,187 @@
+"""Frames and plots, against the built wheel: needs the extra `notebook`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import polars as pl
+import pytest
+
+import talkpath
+from talkpath import _select
+from talkpath.looks import LOOKS
+
+mpl.use("Agg")
+
+SCENARIO: dict[str, Any] = {
+    "name": "a sweep",
+    "duration": "3 s",
+    "warm_up": "1 s",
+    "repeat": 2,
+    "path": {"up": {"rate": "1 Mbps", "delay": "20 ms"}, "down": {"rate": "8 Mbps", "delay": "15 ms"}},
+    "flow": {
+        "call": {"transport": "udp", "workload": {"kind": "voice", "echo": True}},
+        "upload": {"transport": "tcp", "workload": {"kind": "bulk"}, "start": "500 ms"},
+    },
+    "sweep": {
+        "flow.call.transport": ["udp", "tcp"],
+        "path.up.loss": [0.0, 0.05],
+        "path.up.delay": ["10 ms", "40 ms"],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[talkpath.Run]:
+    yield talkpath.run(SCENARIO, out=tmp_path_factory.mktemp("runs"), progress=False)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    from matplotlib import pyplot as plt
+
+    plt.close("all")
+
+
+def test_swept_keys_are_typed_columns_in_si_units_in_every_frame(run: talkpath.Run) -> None:
+    assert run.swept == ["flow_call_transport", "path_up_delay_s", "path_up_loss"]
+    for frame in (run.messages, run.repetitions, run.cells, run.series, run.links):
+        assert frame.schema["path_up_delay_s"] == pl.Float64
+        assert frame.schema["flow_call_transport"] == pl.String
+        assert set(frame["path_up_delay_s"].to_list()) == {0.01, 0.04}
+        assert frame["cell"].n_unique() == 8
+    assert run.messages.schema["due_ns"] == pl.Int64
+    assert run.repetitions.schema["call_mos"] == pl.Float64
+
+
+def test_figures_are_those_of_the_summary(run: talkpath.Run) -> None:
+    rows = run.repetitions.filter(pl.col("flow") == "call").sort("cell", "repetition")
+    assert rows["call_mos"].to_list() == [it["flows"]["call"]["call"]["mos"] for it in run.summary["runs"]]
+    medians = run.cells.filter(pl.col("flow") == "call", pl.col("figure") == "call.mos")["median"].to_list()
+    assert medians == [it["flows"]["call"]["call.mos"]["median"] for it in run.summary["cells"]]
+    assert run.links.height == 8 * 2 * 2
+
+
+def test_series_have_units(run: talkpath.Run) -> None:
+    kinds = dict(run.series.select("kind", "unit").unique().iter_rows())
+    assert kinds["queue_delay"] == "ms" and kinds["send_buffer"] == "bytes"
+    assert None not in kinds.values(), "a kind that the table of units does not know"
+
+
+def test_trips_have_the_summarys_percentiles(run: talkpath.Run) -> None:
+    trips = _select.trips(run, "call", {}, 0)
+    for it in run.summary["runs"]:
+        if it["repetition"] != 0:
+            continue
+        told = it["flows"]["call"]
+        of_cell = trips.filter(pl.col("cell") == it["cell"])
+        delays = of_cell["delay_ms"].drop_nulls().sort()
+        assert of_cell.height == told["sent"], "the warm-up is left out"
+        assert delays.max() == pytest.approx(told["round_trip_delay_ms"]["max"], abs=1e-6)
+        # The nearest rank, as the summary has it.
+        for share, name in ((0.5, "p50"), (0.99, "p99")):
+            at_rank = delays[math.ceil(share * delays.len()) - 1]
+            assert at_rank == pytest.approx(told["round_trip_delay_ms"][name], abs=1e-6)
+
+
+def test_a_distribution_falls_to_the_share_that_is_missing(run: talkpath.Run) -> None:
+    axes = run.plot.ccdf(where={"path.up.delay": 0.01, "loss": 0.05})
+    line = next(it for it in axes.get_lines() if str(it.get_label()).startswith("UDP"))
+    told = next(it for it in run.summary["runs"] if it["cell"] == 2 and it["repetition"] == 0)["flows"]["call"]
+    assert told["loss_rate"] > 0
+    assert list(line.get_ydata())[-1] == pytest.approx(told["loss_rate"])
+    assert line.get_color() == LOOKS["udp"].colour
+
+
+def test_a_heat_map_has_the_best_transports_mean_in_each_cell(run: talkpath.Run) -> None:
+    axes = run.plot.heatmap("loss", "rtt")
+    assert [it.get_text() for it in axes.get_xticklabels()] == ["0 %", "5 %"]
+    assert [it.get_text() for it in axes.get_yticklabels()] == ["25", "55"]
+    mos = run.cells.filter(pl.col("flow") == "call", pl.col("figure") == "call.mos")
+    best = mos.group_by("path_up_loss", "path_up_delay_s").agg(pl.col("mean").max())
+    texts = {it.get_position(): it.get_text() for it in axes.texts}
+    for loss, delay, mean in best.iter_rows():
+        text = texts[(float(loss == 0.05), float(delay == 0.04))]
+        assert text.strip("()") == f"{mean:.2f}"
+        assert text.startswith("(") == (mean < 3.1)
+    one = run.plot.heatmap("loss", "rtt", "loss_rate", transport="tcp")
+    assert len(one.texts) == 4
+
+
+def test_other_plots_draw_a_line_for_each_cell(run: talkpath.Run) -> None:
+    chosen = {"loss": 0.0, "delay": 0.01}
+    assert len(run.plot.delay(where=chosen).get_lines()) == 2
+    assert len(run.plot.series("queue_delay", "up", where=chosen).get_lines()) == 2
+    swept = run.plot.sweep("loss", where={"delay": 0.01})
+    assert [it.get_label() for it in swept.get_lines()][:2] == ["UDP", "TCP"]
+
+
+@pytest.mark.parametrize(
+    ("draw", "says"),
+    [
+        (lambda run: run.plot.heatmap("loss", "rate"), "rate: no swept key; there are"),
+        (lambda run: run.plot.sweep("loss"), "path_up_delay_s has several values"),
+        (lambda run: run.plot.heatmap("loss", "rtt", "loss_rate"), "choose a transport"),
+        (lambda run: run.plot.heatmap("loss", "loss"), "the same column"),
+        (lambda run: run.plot.heatmap("loss", "rtt", transport="sctp"), "there are udp, tcp"),
+        (lambda run: run.plot.ccdf(where={"loss": 0.3}), "path_up_loss is 0.0, 0.05"),
+        (lambda run: run.plot.ccdf(flow="video"), "there are call, upload"),
+        (lambda run: run.plot.series("window"), "no kind of series"),
+        (lambda run: run.plot.sweep("loss", "call.moss"), "call.mos"),
+    ],
+)
+def test_a_wrong_name_is_told_with_those_that_there_are(run: talkpath.Run, draw: Any, says: str) -> None:
+    with pytest.raises(talkpath.UsageError, match=says):
+        draw(run)
+
+
+def test_frames_become_pandas(run: talkpath.Run) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = run.cells.to_pandas()
+    assert frame["path_up_loss"].dtype == "float64"
+    assert len(frame) == run.cells.height
+
+
+def test_a_run_without_messages_says_how_to_get_them(tmp_path: Path) -> None:
+    bare = talkpath.run(SCENARIO | {"sweep": {}}, out=tmp_path, records="none", progress=False)
+    assert bare.cells.height > 0
+    with pytest.raises(talkpath.TalkpathError, match="records"):
+        _ = bare.messages
+    with pytest.raises(talkpath.UsageError, match="records"):
+        _ = bare.series
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    def stop(done: int, _: int | None) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(talkpath.Interrupted) as caught:
+        talkpath.run(SCENARIO, repeat=50, out=tmp_path, progress=stop)
+    partial = caught.value.run
+    assert partial is not None and not partial.complete
+    whole = talkpath.resume(partial, progress=False)
+    assert whole.complete and len(whole.summary["runs"]) == 400
+
+
+def test_a_study_has_frames() -> None:
+    study = talkpath.study("sawashima-1997", claims=["S1"], quick=True, progress=False)
+    assert study.claims["id"].to_list() == ["S1"]
+    assert study.checks.filter(pl.col("assumption") == "base", pl.col("check") == "mean queue")["median"].len() == 1
+
+
+def test_every_block_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs/guide/from-python.md").read_text(encoding="utf-8")
+    blocks = [rest.split("```")[0] for rest in page.split("```python\n")[1:]]
+    assert len(blocks) == 6, "blocks on the page: say here how many, so that none is lost"
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, known)
+    assert known["mos"].height == 18

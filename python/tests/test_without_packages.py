@@ -1,0 +1,191 @@
+"""What needs nothing but Python's own library, and the program: `cargo xtask ci python` runs these alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import tempfile
+import threading
+import tomllib
+import unittest
+from collections.abc import Generator
+from pathlib import Path
+
+import talkpath
+from talkpath import _toml
+from talkpath.looks import LOOKS, OTHER, look
+
+ROOT = Path(__file__).parents[2]
+
+CALL: dict[str, object] = {
+    "name": "a call",
+    "duration": "1 s",
+    "path": "home-adsl",
+    "flow": {"call": {"transport": "udp", "workload": {"kind": "voice", "echo": True}}},
+}
+
+
+class Folder(unittest.TestCase):
+    """Each test in a folder of its own."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, Path.cwd())
+        os.chdir(folder.name)
+
+
+class Toml(unittest.TestCase):
+    def test_a_dict_is_read_back_as_it_was(self) -> None:
+        scenario: dict[str, object] = {
+            **CALL,
+            "seed": 3,
+            "link": {"acc-{n}": {"rate": "1 Mbps"}, 'a "b"\n': {"mtu": "1500 B"}},
+            "sweep": {"path.up.loss": [0.0, 1e-9, 0.5], "flow.call.transport": [{"kind": "tcp", "cc": "reno"}, "udp"]},
+            "empty": {},
+            "flags": (True, False),
+        }
+        read = tomllib.loads(_toml.dumps(scenario))
+        self.assertEqual(read, json.loads(json.dumps(scenario)))
+
+    def test_what_has_no_form_names_its_key(self) -> None:
+        with self.assertRaisesRegex(TypeError, r"path\.up\.delay: None"):
+            _toml.dumps({"path": {"up": {"delay": None}}})
+
+
+class Looks(unittest.TestCase):
+    def test_they_are_the_reports(self) -> None:
+        source = (ROOT / "crates/report/src/display.rs").read_text(encoding="utf-8")
+        fields = r'kind: "(.*?)",\s+name: "(.*?)",.*?light: "(.*?)",.*?dash: "(.*?)",\s+marker: Marker::(\w+)'
+        letters = {"Circle": "o", "Square": "s", "Triangle": "^", "Diamond": "D", "Cross": "X"}
+        found = re.findall(fields, source, re.DOTALL)
+        theirs = {kind: (name, light, dash, letters[marker]) for kind, name, light, dash, marker in found}
+        self.assertEqual(theirs.pop("other"), tuple(OTHER))
+        self.assertEqual(theirs, {kind: tuple(it) for kind, it in LOOKS.items()})
+
+    def test_lines_of_one_transport_keep_the_colour_and_differ_in_dash(self) -> None:
+        lines = [look("tcp", variant) for variant in range(4)]
+        self.assertEqual({it.colour for it in lines}, {LOOKS["tcp"].colour})
+        self.assertEqual(len({it.dash for it in lines}), 4)
+
+
+class Errors(Folder):
+    def test_a_files_mistakes_are_those_of_the_command_line(self) -> None:
+        Path("wrong.toml").write_text('duration = 1\npath = "home-adsl"\n\n[flow.call]\ntransport = "upd"\n')
+        with self.assertRaises(talkpath.ScenarioError) as caught:
+            talkpath.run("wrong.toml")
+        mistakes = {it.key: it for it in caught.exception.mistakes}
+        transport = mistakes["flow.call.transport"]
+        self.assertEqual((transport.file, transport.line, transport.column), ("wrong.toml", 5, 13))
+        self.assertEqual((transport.text, transport.option), ('transport = "upd"', None))
+        self.assertIn('did you mean "udp"', transport.help or "")
+        self.assertIn("wrong.toml:1:12: duration: found 1", str(caught.exception))
+        self.assertIn(f"{len(mistakes)} mistakes in wrong.toml", str(caught.exception))
+        self.assertFalse(Path("talkpath-runs").exists())
+
+    def test_a_dicts_mistake_has_its_key_and_its_line(self) -> None:
+        with self.assertRaises(talkpath.ScenarioError) as caught:
+            talkpath.run({**CALL, "duratoin": "1 s"})
+        (mistake,) = caught.exception.mistakes
+        self.assertEqual((mistake.file, mistake.key, mistake.text), ("scenario", "duratoin", 'duratoin = "1 s"'))
+        self.assertEqual(list(Path().iterdir()), [], "nothing is left behind")
+
+    def test_a_sweeps_mistake_behind_a_file_keeps_the_files_lines(self) -> None:
+        Path("call.toml").write_text(_toml.dumps({name: it for name, it in CALL.items() if name != "name"}))
+        with self.assertRaises(talkpath.ScenarioError) as caught:
+            talkpath.run("call.toml", sweep={"path.up.lss": [0.0]}, set={"seed": "x"})
+        keys = {it.key for it in caught.exception.mistakes}
+        self.assertEqual(len(keys), 1, keys)
+        (option,) = {it.option for it in caught.exception.mistakes}
+        self.assertEqual(option, '--set seed="x"')
+        with self.assertRaises(talkpath.ScenarioError) as caught:
+            talkpath.run("call.toml", sweep={"path.up.lss": [0.0]})
+        self.assertIn("lss", str(caught.exception))
+        self.assertEqual(caught.exception.mistakes[0].file, "call.toml")
+
+    def test_a_file_that_is_not_there_is_wrong_usage(self) -> None:
+        with self.assertRaisesRegex(talkpath.UsageError, r"no\.toml: no such file"):
+            talkpath.run("no.toml")
+        with self.assertRaisesRegex(talkpath.UsageError, "not a run directory"):
+            talkpath.load(".")
+
+    def test_a_threshold_that_does_not_hold_has_the_run(self) -> None:
+        with self.assertRaises(talkpath.ThresholdError) as caught:
+            talkpath.run(CALL, require=["call.mos >= 4.6"])
+        self.assertIn("call.mos", str(caught.exception))
+        run = caught.exception.run
+        assert run is not None
+        self.assertTrue(run.complete)
+
+
+class Runs(Folder):
+    def test_a_dict_is_run_and_its_progress_told(self) -> None:
+        told: list[tuple[int, int | None]] = []
+        sweep = {"flow.call.transport": ["udp", "tcp"], "path.up.loss": [0.0, 0.05]}
+        run = talkpath.run(CALL, sweep=sweep, repeat=3, progress=lambda done, total: told.append((done, total)))
+        self.assertEqual(told, [(done, 12) for done in range(1, 13)])
+        self.assertEqual((run.name, run.arena, run.valid, run.complete), ("a call", "sim", True, True))
+        self.assertEqual(len(run.summary["cells"]), 4)
+        self.assertEqual([it.sweep for it in run.answers], [{"path.up.loss": 0.0}, {"path.up.loss": 0.05}])
+        self.assertEqual(run.answers[0].flow, "call")
+        self.assertEqual(talkpath.load(run.path).summary, run.summary)
+        self.assertEqual([it.name for it in Path().iterdir()], ["talkpath-runs"])
+
+    def test_a_file_with_a_sweep_is_run_under_its_own_name(self) -> None:
+        Path("mine.toml").write_text(_toml.dumps({name: it for name, it in CALL.items() if name != "name"}))
+        first = talkpath.run("mine.toml", sweep={"path.up.loss": [0.0, 0.5]}, set={"seed": 7}, out="out")
+        self.assertEqual((first.name, first.path.parent, first.scenario["seed"]), ("mine", Path("out"), 7))
+        Path("swept.toml").write_text(_toml.dumps({**CALL, "sweep": {"path.up.loss": [0.0, 0.5]}}))
+        both = talkpath.run("swept.toml", sweep={"flow.call.transport": ["udp", "tcp"]}, records="none")
+        self.assertEqual(len(both.summary["cells"]), 4)
+
+    def test_compare_answers(self) -> None:
+        run = talkpath.compare(transports=["udp", "tcp"], duration="2 s", repeat=2, set={"seed": 4}, jobs=1)
+        (answer,) = [it for it in run.answers if not it.sweep] or run.answers[:1]
+        self.assertIn(answer.line, str(run))
+        self.assertEqual(run.scenario["seed"], 4)
+
+    def test_an_interrupt_ends_the_program_and_leaves_whole_repetitions(self) -> None:
+        def interrupt(done: int, _: int | None) -> None:
+            if done == 3:
+                threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        # A shell starts what it runs in the background with SIGINT ignored.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with self.assertRaises(talkpath.Interrupted) as caught:
+            talkpath.run({**CALL, "duration": "60 s"}, repeat=5000, records="none", progress=interrupt)
+        run = caught.exception.run
+        assert run is not None
+        kept = len(run.summary["runs"])
+        self.assertTrue(3 <= kept < 5000, kept)
+        self.assertFalse(run.complete)
+        self.assertTrue(all(it["flows"]["call"]["sent"] == 3000 for it in run.summary["runs"]))
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Generator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+class Environment(Folder):
+    def test_variables_that_silence_the_program_do_not_silence_progress(self) -> None:
+        told: list[int] = []
+        with _variable("TALKPATH_QUIET", "1"), _variable("TALKPATH_JSON", "1"):
+            talkpath.run(CALL, repeat=2, progress=lambda done, _: told.append(done))
+        self.assertEqual(told, [1, 2])
+
+
+if __name__ == "__main__":
+    unittest.main()
