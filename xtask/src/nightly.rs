@@ -37,28 +37,28 @@ enum Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 14] = [
+const NIGHTLY: [Job; 20] = [
     Job {
         name: "dependencies",
-        minutes: 2,
+        minutes: 1,
         what: "licences, bans and sources by deny.toml",
         run: dependencies,
     },
     Job {
         name: "release",
-        minutes: 8,
+        minutes: 7,
         what: "README's command; record files as a debug build's",
         run: release,
     },
     Job {
         name: "recount",
-        minutes: 3,
+        minutes: 2,
         what: "shares, scores and winners of 108 cells again, in Python from their rows",
         run: |root, end| judged(root, judges::recount, end),
     },
     Job {
         name: "speech",
-        minutes: 2,
+        minutes: 1,
         what: "opinion scores beside PESQ (ITU-T P.862.1) on recorded speech",
         run: |root, end| judged(root, judges::speech, end),
     },
@@ -70,13 +70,13 @@ const NIGHTLY: [Job; 14] = [
     },
     Job {
         name: "foderaro-emu",
-        minutes: 4,
+        minutes: 2,
         what: "the 1995 study's short form in emu",
         run: |root, end| study(root, "foderaro-1995", end),
     },
     Job {
         name: "spoor-emu",
-        minutes: 4,
+        minutes: 3,
         what: "the 2014 study's short form in emu",
         run: |root, end| study(root, "spoor-2014", end),
     },
@@ -86,7 +86,7 @@ const NIGHTLY: [Job; 14] = [
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
-    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 3, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
         minutes: 13,
@@ -100,22 +100,58 @@ const NIGHTLY: [Job; 14] = [
         run: no_fast_path,
     },
     Job {
+        name: "fuzz-arrival-log",
+        minutes: 4,
+        what: "a minute of fuzzing, after all targets' build",
+        run: |root, end| fuzz(root, "arrival_log", end),
+    },
+    Job {
         name: "fuzz-dccp-codec",
-        minutes: 5,
+        minutes: 2,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_codec", end),
     },
     Job {
         name: "fuzz-dccp-connection",
-        minutes: 3,
+        minutes: 2,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_connection", end),
     },
     Job {
+        name: "fuzz-far-rows",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "far_rows", end),
+    },
+    Job {
+        name: "fuzz-live-control",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "live_control", end),
+    },
+    Job {
+        name: "fuzz-live-datagram",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "live_datagram", end),
+    },
+    Job {
+        name: "fuzz-record-files",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "record_files", end),
+    },
+    Job {
         name: "fuzz-scenario-file",
-        minutes: 3,
+        minutes: 2,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "scenario_file", end),
+    },
+    Job {
+        name: "fuzz-session-plan",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "session_plan", end),
     },
 ];
 
