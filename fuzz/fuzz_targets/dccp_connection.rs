@@ -51,7 +51,11 @@ fuzz_target!(|bytes: &[u8]| {
             peers = peers.next();
             (packet.seq, packet.ack, packet.short) = (peers, own, false);
         }
-        end.handle_packet(&Packet::Dccp(Box::new(packet)), [Ecn::Ect0, Ecn::Ce][usize::from(length & 2) / 2], now);
+        end.handle_packet(
+            &Packet::Dccp(Box::new(packet)),
+            [Ecn::Ect0, Ecn::Ce][usize::from(length & 2) / 2],
+            now,
+        );
     }
 });
 

@@ -37,29 +37,29 @@ enum Outcome {
     Skipped(String),
 }
 
-/// At most 106 minutes together.
-const NIGHTLY: [Job; 18] = [
+/// At most 113 minutes together.
+const NIGHTLY: [Job; 24] = [
     Job {
         name: "dependencies",
-        minutes: 2,
+        minutes: 1,
         what: "licences, bans and sources by deny.toml",
         run: dependencies,
     },
     Job {
         name: "release",
-        minutes: 8,
+        minutes: 7,
         what: "README's command; record files as a debug build's",
         run: release,
     },
     Job {
         name: "recount",
-        minutes: 3,
+        minutes: 2,
         what: "shares, scores and winners of 108 cells again, in Python from their rows",
         run: |root, end| judged(root, judges::recount, end),
     },
     Job {
         name: "speech",
-        minutes: 2,
+        minutes: 1,
         what: "opinion scores beside PESQ (ITU-T P.862.1) on recorded speech",
         run: |root, end| judged(root, judges::speech, end),
     },
@@ -95,7 +95,7 @@ const NIGHTLY: [Job; 18] = [
     },
     Job {
         name: "spoor-emu",
-        minutes: 4,
+        minutes: 3,
         what: "the 2014 study's short form in emu",
         run: |root, end| study(root, "spoor-2014", end),
     },
@@ -125,6 +125,12 @@ const NIGHTLY: [Job; 18] = [
         run: no_fast_path,
     },
     Job {
+        name: "fuzz-arrival-log",
+        minutes: 4,
+        what: "a minute of fuzzing, after all targets' build",
+        run: |root, end| fuzz(root, "arrival_log", end),
+    },
+    Job {
         name: "fuzz-dccp-codec",
         minutes: 4,
         what: "a minute of fuzzing",
@@ -132,15 +138,45 @@ const NIGHTLY: [Job; 18] = [
     },
     Job {
         name: "fuzz-dccp-connection",
-        minutes: 3,
+        minutes: 2,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_connection", end),
     },
     Job {
+        name: "fuzz-far-rows",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "far_rows", end),
+    },
+    Job {
+        name: "fuzz-live-control",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "live_control", end),
+    },
+    Job {
+        name: "fuzz-live-datagram",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "live_datagram", end),
+    },
+    Job {
+        name: "fuzz-record-files",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "record_files", end),
+    },
+    Job {
         name: "fuzz-scenario-file",
-        minutes: 3,
+        minutes: 2,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "scenario_file", end),
+    },
+    Job {
+        name: "fuzz-session-plan",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "session_plan", end),
     },
 ];
 

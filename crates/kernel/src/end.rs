@@ -80,7 +80,7 @@ pub struct FlowEnd {
     /// There was more to do than one turn allows, and no event will say so.
     is_unfinished: bool,
     budget: Arc<RowBudget>,
-    /// Rows of the log that the budget knows of.
+    /// Rows of the log that were taken out of the budget here.
     charged: u64,
     stop: Instant,
     /// As whom the pacer knows this end, and for when it is armed there; `None` before there is a pacer.
@@ -127,7 +127,7 @@ impl SharedEnd {
             failed_at: None,
             clock: common.clock,
             application: application.on_host(),
-            channel: AnyChannel::new(session, spec, place, bound, common.clock),
+            channel: AnyChannel::new(session, spec, place, bound, common),
             is_slow: !receiver.service.is_zero() && !place.is_sender,
             is_unfinished: false,
             budget: Arc::clone(&common.budget),
@@ -290,9 +290,10 @@ impl FlowEnd {
         }
     }
 
-    /// Takes what the log has grown by out of the budget.
+    /// Takes what the log has grown by out of the budget, but for the rows that the channel has paid.
     fn charge(&mut self) {
-        let held = self.log.held();
+        let paid = each!(&self.channel, channel => channel.paid_rows());
+        let held = self.log.held().saturating_sub(paid);
         if held > self.charged {
             self.budget.take(held - self.charged);
             self.charged = held;
@@ -622,6 +623,24 @@ mod tests {
         assert_eq!(come(0), Some(1));
         end.lock().budget.take(u64::MAX);
         assert_eq!(come(1), Some(1), "it is not even counted");
+    }
+
+    #[test]
+    fn a_datagram_makes_no_row_before_the_budget_has_paid_for_it() {
+        // A message every 20 ms: after 0.3 s, and 5 s for the far clock, no number is above 265.
+        for (seq, rows, is_spent) in
+            [(501, 0, false), (400, 0, false), (266, 0, false), (265, 0, true), (98, 100, true)]
+        {
+            let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: false });
+            let mut message = vec![0; 160];
+            crate::wire::write_header(&mut message, 7, seq);
+            let (from, to, stamp_ns, ecn) = (None, None, None, Ecn::NotEct);
+            end.handle_datagram(&Received { from, to, stamp_ns, ecn, payload: &message });
+            let end = end.lock();
+            // The budget has 100 rows. Message 98 takes 99 for the echoes up to its own, and one to arrive.
+            assert_eq!(end.log.held(), rows, "{seq}");
+            assert_eq!(end.budget.is_spent(), is_spent, "{seq}");
+        }
     }
 
     #[test]

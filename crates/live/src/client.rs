@@ -6,6 +6,8 @@
 pub(crate) mod address;
 mod checks;
 mod control;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod run;
 
 use std::net::{SocketAddr, TcpStream};

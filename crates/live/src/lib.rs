@@ -18,6 +18,8 @@
 //! TCP does not let a program set (which a run's warnings name).
 
 mod client;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod key;
 mod monitor;
 mod protocol;
@@ -29,3 +31,12 @@ pub use client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
 pub use key::{Key, ShortKey};
 pub use monitor::{Happening, Measured, Monitor};
 pub use server::{Limits, ServeError, ServeOptions, Server};
+
+/// Says stop when it goes, also if that is for a panic: a scope waits for its threads.
+struct StoresOnDrop<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for StoresOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}

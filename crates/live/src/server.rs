@@ -6,6 +6,8 @@
 
 mod bind;
 mod datagrams;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod handshake;
 mod origin;
 mod places;
@@ -25,6 +27,7 @@ use talkpath_kernel::spec::FlowSpec;
 use talkpath_kernel::threads::{Punctuality, try_real_time};
 use talkpath_kernel::wire::Secret;
 
+use crate::StoresOnDrop;
 use crate::key::Key;
 use crate::protocol::printable;
 
@@ -73,7 +76,8 @@ pub struct Limits {
     pub report_s: u64,
     /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep. A message that
     /// is sent or echoed takes some 90 B, the others up to 50 B. The default is up to 450 MB a session. An
-    /// echo has a row for each message before it, so that a single datagram may cost what is left of them.
+    /// echo has a row for each message before it: a single datagram may cost those of all messages that could
+    /// have been sent by then, and they are taken out of this number before they are made.
     pub rows: u64,
     /// Bytes of memory for files that are on their way, of all sessions together: those over UDP, and all
     /// that are kept.
@@ -174,15 +178,6 @@ struct Joinable {
     index: u64,
 }
 
-/// Says stop when it goes, also if that is for a panic: a scope waits for its threads.
-struct StoresOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StoresOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Server {
     /// Opens the ports.
     ///
@@ -237,7 +232,12 @@ impl Server {
         std::thread::scope(|scope| {
             let _stops = StoresOnDrop(&self.shared.stop);
             for socket in &self.sockets {
-                scope.spawn(|| datagrams::serve(socket, &self.shared));
+                let serve = || datagrams::serve(socket, &self.shared);
+                if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, serve) {
+                    return log(&format!(
+                        "the server ends: this host gives no thread for its datagrams: {error}"
+                    ));
+                }
             }
             let served =
                 handshake::serve_strangers(scope, &self.listeners, &self.sockets, &self.shared, stop, log);

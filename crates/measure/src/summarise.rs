@@ -17,8 +17,8 @@ use crate::metrics::settling::Seconds;
 use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, state_age, trip};
 use crate::summary::{
     BreakSummary, CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary,
-    GroupSummary, IpdvMs, LateMs, LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs, QueuePackets,
-    RunSummary, Settling, StateAgeMs, TurnRoundMs,
+    GroupSummary, IpdvMs, LateMs, LegsSummary, LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs,
+    QueuePackets, RunSummary, Settling, StateAgeMs, TurnRoundMs,
 };
 use crate::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord,
@@ -112,11 +112,21 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         window_packets: flow.counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
         ecn: flow.ecn.map(summarise_ecn),
-        legs: flow.counters.legs.clone(),
+        legs: legs(flow),
         breaks: flow.counters.breaks.iter().map(summarise_break).collect(),
         verdict,
         file: flow.file.as_ref().map(summarise_file),
     }
+}
+
+/// Its directions. Nothing is late between clocks that are not trusted: they may be found out after the count.
+fn legs(flow: &FlowRecord) -> Option<LegsSummary> {
+    let mut legs = flow.counters.legs.clone()?;
+    if !flow.info.clock_trusted {
+        legs.forward.late = None;
+        legs.back.iter_mut().for_each(|back| back.late = None);
+    }
+    Some(legs)
 }
 
 /// What the metrics say of a flow's messages, wherever they come from.

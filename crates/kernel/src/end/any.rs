@@ -2,11 +2,11 @@
 
 use talkpath_units::Duration;
 
+use super::EndContext;
 use super::dccp::DccpChannel;
 use super::place::EndPlace;
 use super::tcp::TcpChannel;
 use super::udp::UdpChannel;
-use crate::clock::RunClock;
 use crate::log::sample_interval;
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
@@ -27,15 +27,15 @@ impl AnyChannel {
         spec: &FlowSpec,
         place: &EndPlace,
         bound: u64,
-        clock: RunClock,
+        common: &EndContext,
     ) -> Self {
         match &spec.transport {
-            TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(spec, place, bound, clock))),
-            TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, clock))),
+            TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(spec, place, bound, common))),
+            TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, common.clock))),
             TransportSpec::Dccp(dccp) => {
                 let interval = sample_interval(Duration::from_nanos(session.duration_ns));
                 let timing = (interval, session.stop());
-                Self::Dccp(Box::new(DccpChannel::new((spec, dccp), place, bound, timing, clock)))
+                Self::Dccp(Box::new(DccpChannel::new((spec, dccp), place, bound, timing, common)))
             }
         }
     }

@@ -119,6 +119,11 @@ pub(super) trait HostChannel: Channel {
         None
     }
 
+    /// Rows for echoes that the budget paid for when their messages came ([`super::messages::Incoming`]).
+    fn paid_rows(&self) -> u64 {
+        0
+    }
+
     /// Writes the channel's counts into `totals`.
     fn count(&self, totals: &mut EndTotals);
 }

@@ -26,6 +26,7 @@ use talkpath_transport::{
 };
 use talkpath_units::{Bytes, Duration, Histogram, Instant, Seed};
 
+use super::EndContext;
 use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
@@ -207,15 +208,16 @@ impl HostChannel for DccpChannel {
         if (destination, source) != (self.ports.source, self.ports.destination) {
             return false;
         }
+        let stamp = self.clock.stamped(datagram.stamp_ns);
         let mut packet = decoded.packet;
         if !decoded.data.is_empty() {
-            packet.message = self.incoming.number_in(&self.spec, decoded.data).unwrap_or(UNKNOWN);
+            let number = self.incoming.number_in(&self.spec, decoded.data, stamp);
+            packet.message = number.unwrap_or(UNKNOWN);
             // What is no message of this flow is not read either.
             if wants_data && packet.message != UNKNOWN {
                 self.unread.push_back((packet.message, decoded.data.to_vec()));
             }
         }
-        let stamp = self.clock.stamped(datagram.stamp_ns);
         self.now = self.now.max(stamp);
         self.arrived = Some(stamp);
         self.machine.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
@@ -266,6 +268,10 @@ impl HostChannel for DccpChannel {
         EndProgress { is_done, sent: self.sent, received: self.incoming.unique() }
     }
 
+    fn paid_rows(&self) -> u64 {
+        self.incoming.paid_rows()
+    }
+
     fn count(&self, totals: &mut EndTotals) {
         let counters = self.machine.counters();
         totals.data_packets = Some(counters.data_packets);
@@ -307,7 +313,7 @@ impl DccpChannel {
         place: &EndPlace,
         bound: u64,
         (interval, stop): (Duration, Instant),
-        clock: RunClock,
+        common: &EndContext,
     ) -> Self {
         let role = if place.is_client { Role::Active } else { Role::Passive };
         let receive_buffer = spec.receive_buffer().filter(|_| !place.is_sender);
@@ -317,13 +323,13 @@ impl DccpChannel {
         Self {
             spec: flow.clone(),
             machine: Dccp::new(&spec.config(), role, spec.mtu(), place.seed, receive_buffer),
-            clock,
+            clock: common.clock,
             is_client: place.is_client,
             stop,
             route: None,
             ports: Ports { source, destination },
             outgoing: Outgoing::new(place),
-            incoming: Incoming::new(place, bound),
+            incoming: Incoming::new(flow, place, bound, common),
             encoded: Vec::new(),
             now: Instant::ZERO,
             is_requested: false,

@@ -1,10 +1,15 @@
 //! The messages of a datagram flow, as both of its transports carry them: filling what leaves, identifying
 //! what arrives.
 
+use std::sync::Arc;
+
 use talkpath_transport::TransportKind;
 use talkpath_transport::dccp::codec::{Carrier, decode};
+use talkpath_units::Instant;
 
+use super::EndContext;
 use super::place::EndPlace;
+use crate::log::RowBudget;
 use crate::spec::FlowSpec;
 use crate::tag::Tagger;
 use crate::wire::{FILE_HEADER, filling, read_header, write_header};
@@ -76,22 +81,41 @@ pub(super) struct Incoming {
     /// Which sequence numbers arrived, 64 a word.
     seen: Vec<u64>,
     unique: u64,
+    /// Rows for echoes; `None` at an end that sends none.
+    echoes: Option<EchoRows>,
+}
+
+/// Rows of the echoes that an end owes. They are kept by number, so a message costs a row for each before it
+/// that has none yet: the budget pays for all of them before the first is made.
+struct EchoRows {
+    budget: Arc<RowBudget>,
+    /// Numbers below this have their rows, or the budget has paid for them.
+    paid: u64,
 }
 
 impl Incoming {
-    pub(super) fn new(place: &EndPlace, bound: u64) -> Self {
+    pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         let tagger = place.tag_key.map(|key| Tagger::new(key, !place.is_client));
-        Self { token: place.token, tagger, bound, expected: 0, seen: Vec::new(), unique: 0 }
+        let echoes = (spec.echo_per_read.is_some() && !place.is_sender)
+            .then(|| EchoRows { budget: Arc::clone(&common.budget), paid: 0 });
+        Self { token: place.token, tagger, bound, expected: 0, seen: Vec::new(), unique: 0, echoes }
     }
 
-    /// The number of the message that `payload` is; `None` if it is none of this flow's.
-    pub(super) fn number_in(&self, spec: &FlowSpec, payload: &[u8]) -> Option<u64> {
+    /// The number of the message that `payload` is, which came at `now`; `None` if it is none of this flow's,
+    /// or if there is no row for its echo.
+    pub(super) fn number_in(&mut self, spec: &FlowSpec, payload: &[u8], now: Instant) -> Option<u64> {
         if self.tagger.as_ref().is_some_and(|tagger| !tagger.accepts(payload)) {
             return None;
         }
         let seq = read_header(payload, self.token, self.expected)?;
         let is_whole = spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
-        (is_whole && seq < self.bound).then_some(seq)
+        let is_payable = |echoes: &mut EchoRows| echoes.pay_for(seq, spec, now);
+        (is_whole && seq < self.bound && self.echoes.as_mut().is_none_or(is_payable)).then_some(seq)
+    }
+
+    /// Rows that the budget has paid for ahead.
+    pub(super) fn paid_rows(&self) -> u64 {
+        self.echoes.as_ref().map_or(0, |echoes| echoes.paid)
     }
 
     /// Message `seq` came: short numbers are extended to one near the next.
@@ -118,3 +142,23 @@ impl Incoming {
         self.unique
     }
 }
+
+impl EchoRows {
+    /// Whether the echo of message `seq` has its row. It has none if the message cannot be due yet: a single
+    /// datagram costs no more than all that may have come before it.
+    fn pay_for(&mut self, seq: u64, spec: &FlowSpec, now: Instant) -> bool {
+        if seq < self.paid {
+            return true;
+        }
+        let due = spec.message_bound(now.as_nanos().saturating_add(MAX_AHEAD_NS));
+        if seq >= due || !self.budget.take(seq + 1 - self.paid) {
+            return false;
+        }
+        self.paid = seq + 1;
+        true
+    }
+}
+
+/// How far the sender's clock may be ahead of this end's (chosen: both are set by round trips of at most a
+/// few seconds, and a message of the first seconds costs little).
+const MAX_AHEAD_NS: u64 = 5_000_000_000;

@@ -31,6 +31,7 @@ use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
+use super::EndContext;
 use super::channel::{HostChannel, Occasion};
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
@@ -149,7 +150,7 @@ impl Channel for UdpChannel {
         let waiting = self.received.unread.take();
         let Arrived { seq, size, at } = match waiting {
             Some(arrived) => arrived,
-            None => self.received.read_socket(&self.spec, self.route.as_ref()?)?,
+            None => self.received.read_socket(&self.spec, self.route.as_ref()?, self.clock)?,
         };
         self.received.messages.note(seq);
         // A file's bytes follow the header. In other flows there is filling, which nobody reads.
@@ -218,15 +219,15 @@ impl HostChannel for UdpChannel {
 
     fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
         let payload = datagram.payload;
-        let Some(seq) = self.received.messages.number_in(&self.spec, payload) else { return false };
+        let at = self.clock.stamped(datagram.stamp_ns);
+        let Some(seq) = self.received.messages.number_in(&self.spec, payload, at) else { return false };
         // The bytes are kept only where they are needed: for an echo, and for a file.
         if matches!(self.role, Role::Echo) || self.spec.file.is_some() {
             payload.clone_into(&mut self.received.bytes);
             self.received.message_in_bytes = Some(seq);
         }
         self.received.marked += u64::from(datagram.ecn == Ecn::Ce);
-        let at = Some(self.clock.stamped(datagram.stamp_ns));
-        self.received.unread = Some(Arrived { seq, size: payload.len(), at });
+        self.received.unread = Some(Arrived { seq, size: payload.len(), at: Some(at) });
         true
     }
 
@@ -234,7 +235,7 @@ impl HostChannel for UdpChannel {
         let mut unread = Vec::new();
         let Some(route) = &self.route else { return unread };
         // These messages were never read by the application, so they are not counted as received.
-        while let Some(arrived) = self.received.read_socket(&self.spec, route) {
+        while let Some(arrived) = self.received.read_socket(&self.spec, route, self.clock) {
             self.received.messages.expect_after(arrived.seq);
             unread.push(arrived.seq);
         }
@@ -252,6 +253,10 @@ impl HostChannel for UdpChannel {
 
     fn progress(&self, has_written: bool, _is_over: bool) -> EndProgress {
         EndProgress { is_done: has_written, sent: self.sent, received: self.received.messages.unique() }
+    }
+
+    fn paid_rows(&self) -> u64 {
+        self.received.messages.paid_rows()
     }
 
     fn count(&self, totals: &mut EndTotals) {
@@ -277,7 +282,7 @@ impl HostChannel for UdpChannel {
 
 impl UdpChannel {
     /// The channel at `place`. The messages of the flow are numbered below `bound`.
-    pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, clock: RunClock) -> Self {
+    pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         let opens_at = Some(Instant::from_nanos(spec.start_ns));
         let role = match (place.is_sender, spec.echo_per_read) {
             (true, _) => Role::Sender(SenderTimers { opens_at, retry_at: None }),
@@ -287,13 +292,13 @@ impl UdpChannel {
         Self {
             spec: spec.clone(),
             role,
-            clock,
+            clock: common.clock,
             route: None,
             outgoing: Outgoing::new(place),
             sent: 0,
             refusals: BTreeMap::new(),
             received: ReceivedDatagrams {
-                messages: Incoming::new(place, bound),
+                messages: Incoming::new(spec, place, bound, common),
                 unread: None,
                 bytes: Vec::new(),
                 message_in_bytes: None,
@@ -312,14 +317,14 @@ impl ReceivedDatagrams {
     }
 
     /// The next message that waits in the socket, if this end reads the socket by itself.
-    fn read_socket(&mut self, spec: &FlowSpec, route: &UdpRoute) -> Option<Arrived> {
+    fn read_socket(&mut self, spec: &FlowSpec, route: &UdpRoute, clock: RunClock) -> Option<Arrived> {
         if !self.reads_socket {
             return None;
         }
         loop {
             match receive_one(route.socket.as_fd(), &mut self.bytes) {
                 Ok(ReceivedOne { count: size, ecn, .. }) => {
-                    self.message_in_bytes = self.messages.number_in(spec, &self.bytes[..size]);
+                    self.message_in_bytes = self.messages.number_in(spec, &self.bytes[..size], clock.now());
                     if let Some(seq) = self.message_in_bytes {
                         self.marked += u64::from(ecn == Ecn::Ce);
                         return Some(Arrived { seq, size, at: None });
@@ -351,6 +356,7 @@ mod tests {
 
     use super::*;
     use crate::clock::HostClock;
+    use crate::log::RowBudget;
     use crate::spec::TransportSpec;
 
     /// The echoing end of a call, and the socket of the other end.
@@ -372,7 +378,9 @@ mod tests {
             seed: Seed::new(1),
         };
         let host = HostClock::anchor();
-        let mut channel = UdpChannel::new(&spec, &place, 100, host.run_from(host.now_ns()));
+        let clock = host.run_from(host.now_ns());
+        let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
+        let mut channel = UdpChannel::new(&spec, &place, 100, &common);
         let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         own.connect(peer.local_addr().unwrap()).unwrap();
         peer.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();

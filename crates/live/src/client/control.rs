@@ -358,7 +358,7 @@ const REPORT_S: u64 = 60;
 /// the control connection's segments are 0.6 s).
 const SILENT_NS: i64 = 3_000_000_000;
 /// Exchanges before and after a run.
-const PROBES: u32 = 8;
+pub(super) const PROBES: u32 = 8;
 /// The least number of exchanges, however slow the path is.
 const FEWEST_PROBES: usize = 4;
 /// After this long no further exchange begins.

@@ -1,6 +1,8 @@
 //! One session of the client, from the description of its flows to the record.
 
+mod drain;
 mod record;
+mod sender;
 mod sockets;
 
 use std::net::UdpSocket;
@@ -27,9 +29,11 @@ use talkpath_units::{Duration, Instant};
 
 use super::control::{Report, ServerControl, ServerTotals};
 use super::far_end;
+use crate::StoresOnDrop;
 use crate::protocol::{OUTAGE_S, SILENCE_S};
+use drain::{DrainDeadline, arrived_bytes};
 pub(crate) use sockets::enlarge_receive_buffer;
-use sockets::unavailable;
+use sockets::{no_thread, unavailable};
 
 /// A session whose flows have their sockets.
 struct Session<'a> {
@@ -62,6 +66,8 @@ enum RunOutcome {
     Drained,
     Interrupted,
     Gone(String),
+    /// This host gives no thread for the run.
+    NoThread(String),
 }
 
 /// A run that both hosts have agreed on and opened their ports for.
@@ -221,21 +227,33 @@ impl Session<'_> {
         let descriptors = || self.sockets.iter().map(|(socket, _)| socket.as_fd());
         let drops = DropCount::start(descriptors());
         let watched = std::thread::scope(|scope| {
-            let pacer = scope.spawn(|| pace(&self.ends, clock, &self.alarm, &stop));
-            let datagrams =
-                (!self.sockets.is_empty()).then(|| scope.spawn(|| receive_datagrams(&self.sockets, &stop)));
-            let connections = has_streams
-                .then(|| scope.spawn(|| serve_connections(&self.epoll, &self.ends, clock, interval, &stop)));
+            // However this ends, the threads end with it.
+            let stops = StoresOnDrop(&stop);
+            let thread = || std::thread::Builder::new();
+            let pacer = thread().spawn_scoped(scope, || pace(&self.ends, clock, &self.alarm, &stop));
+            let mut receivers = Vec::new();
+            if !self.sockets.is_empty() {
+                let datagrams = || receive_datagrams(&self.sockets, &stop);
+                receivers.push(thread().spawn_scoped(scope, datagrams));
+            }
+            if has_streams {
+                let connections = || serve_connections(&self.epoll, &self.ends, clock, interval, &stop);
+                receivers.push(thread().spawn_scoped(scope, connections));
+            }
+            let refused = receivers.iter().filter_map(|thread| thread.as_ref().err());
             let mut watched =
                 Watched { outcome: RunOutcome::Drained, probes: Vec::new(), silences: Vec::new() };
-            watched.outcome = self.watch(far, (host, clock), &mut watched);
+            watched.outcome = match pacer.as_ref().err().into_iter().chain(refused).next() {
+                Some(error) => RunOutcome::NoThread(error.to_string()),
+                None => self.watch(far, (host, clock), &mut watched),
+            };
             if matches!(watched.outcome, RunOutcome::Drained) {
                 close_connections(&self.ends, clock);
             }
-            stop.store(true, Ordering::Relaxed);
-            disturbance.realtime_denied =
-                pacer.join().unwrap_or_else(|_| Some("the pacer failed".to_owned()));
-            for thread in [datagrams, connections].into_iter().flatten() {
+            drop(stops);
+            disturbance.realtime_denied = pacer
+                .map_or(None, |pacer| pacer.join().unwrap_or_else(|_| Some("the pacer failed".to_owned())));
+            for thread in receivers.into_iter().flatten() {
                 match thread.join() {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {
@@ -267,7 +285,7 @@ impl Session<'_> {
         let stop = self.spec.stop();
         let drain = Duration::from_nanos(self.spec.drain_ns);
         let mut theirs = vec![EndProgress::default(); self.ends.len()];
-        let end = stop.saturating_add(drain.saturating_mul(LONGEST_DRAIN)).saturating_add(DRAIN_GRACE);
+        let mut deadline = DrainDeadline::new(stop, drain);
         let mut most_received = vec![0; self.ends.len()];
         let mut last_delivery = stop;
         let mut next_ask = Instant::ZERO;
@@ -302,11 +320,12 @@ impl Session<'_> {
                 Err(why) => return RunOutcome::Gone(why),
             }
             let mut is_drained = true;
-            let mut never_opened = 0;
+            let (mut never_opened, mut arrived) = (0, 0_u64);
             for (end, theirs) in self.ends.iter().zip(&theirs) {
                 let end = end.lock();
                 let (progress, last_arrival) = (end.progress(), end.last_arrival());
                 last_delivery = last_delivery.max(last_arrival);
+                arrived = arrived.saturating_add(arrived_bytes(&end.spec, progress, *theirs));
                 never_opened += usize::from(end.failure.is_some() && !end.was_open());
                 is_drained &= match end.failure {
                     // Nothing more will come of this flow, but its messages are due until the stop.
@@ -322,8 +341,9 @@ impl Session<'_> {
                     "this host's limit of rows is reached; make the run shorter".to_owned(),
                 );
             }
-            if clock.now() > end {
-                return RunOutcome::Gone(format!("{} did not come to an end with its run", far.name()));
+            deadline.note(arrived, clock.now());
+            if let Some(why) = deadline.overrun(clock.now()) {
+                return RunOutcome::Gone(format!("{} {why}", far.name()));
             }
             if is_drained || clock.now() > last_delivery.saturating_add(drain) {
                 return RunOutcome::Drained;
@@ -363,6 +383,7 @@ impl Session<'_> {
     ) -> Result<RunRecord, ArenaError> {
         let mut gone = match &outcome {
             RunOutcome::Gone(why) => Some(why.clone()),
+            RunOutcome::NoThread(error) => return Err(no_thread(error)),
             RunOutcome::Drained | RunOutcome::Interrupted => None,
         };
         // If one flow failed, the control connection may still report what the others did.
@@ -466,10 +487,6 @@ const GO_AHEAD_NS: i64 = 1_000_000_000;
 const SIGN_OF_LIFE_NS: i64 = 2_000_000_000;
 /// How often a wait looks whether it shall end.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// However slowly the far end tells of more: a run drains for at most so many times `drain` ...
-const LONGEST_DRAIN: u64 = 10;
-/// ... and a minute (chosen: as long as an outage may last).
-const DRAIN_GRACE: Duration = Duration::from_secs(OUTAGE_S);
 /// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty
 /// seconds.
 const KEEP_OPEN: Duration = Duration::from_secs(15);

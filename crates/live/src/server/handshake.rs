@@ -35,20 +35,20 @@ use crate::protocol::{
 use crate::seal;
 
 /// A connection that has not described a session.
-struct Stranger {
-    control: Control<Request>,
-    from: SocketAddr,
-    step: Step,
-    deadline_ns: i64,
+pub(super) struct Stranger {
+    pub(super) control: Control<Request>,
+    pub(super) from: SocketAddr,
+    pub(super) step: Step,
+    pub(super) deadline_ns: i64,
 }
 
-enum Step {
+pub(super) enum Step {
     Hello,
     Session,
 }
 
 /// What one message of a stranger leads to.
-enum Next {
+pub(super) enum Next {
     Stay(Stranger),
     Begin(Stranger, SessionSpec),
     /// A flow's data connection, with its secret.
@@ -275,7 +275,7 @@ impl Rest {
 }
 
 /// Reads what `stranger` said, message by message.
-fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
+pub(super) fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
     loop {
         let next = match stranger.control.receive() {
             Ok(None) => return Next::Stay(stranger),

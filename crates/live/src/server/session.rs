@@ -27,7 +27,8 @@ use talkpath_units::{Duration, Histogram};
 
 use super::bind::DatagramSocket;
 use super::origin::Origin;
-use super::{Joinable, Limits, Shared, StoresOnDrop};
+use super::{Joinable, Limits, Shared};
+use crate::StoresOnDrop;
 use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
@@ -97,7 +98,7 @@ impl Drop for Held<'_> {
 }
 
 /// Whether the session keeps within the limits; gives what the server cannot set.
-fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
+pub(super) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
     if spec.flows.is_empty() || spec.flows.len() > limits.flows {
         return Err(format!("{} flows; this server takes 1 to {}", spec.flows.len(), limits.flows).into());
     }
@@ -161,7 +162,7 @@ fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
 }
 
 /// Why a session is refused.
-struct Refusal {
+pub(super) struct Refusal {
     /// In words for a person.
     why: String,
     /// The flow that the refusal is about, if it is about a single flow.

@@ -1,6 +1,9 @@
 //! Each direction of a flow for itself: lost, duplicate and reordered messages, and the gaps and bursts of
 //! losses.
 //!
+//! A message is late in a direction if its delay there is longer than the flow's deadline. The deadline of a
+//! round trip is for both directions, so each has half of it. This needs two clocks that agree.
+//!
 //! Loss and reordering are counted as for the whole flow ([`super::loss`], [`super::reordering`]). Bursts are
 //! those of RFC 3611 §4.7.2: losses of which any two neighbours have less than `GMIN` received messages
 //! between them. A loss that stands alone belongs to the gap around it.
@@ -11,6 +14,7 @@ use core::ops::Range;
 
 use talkpath_units::{Duration, Instant};
 
+use super::in_time;
 use super::loss::{LossCounts, rate};
 use super::reordering::reordered;
 use super::trip::{Trip, TripOutcome, one_way_trips};
@@ -20,6 +24,8 @@ use crate::summary::{LegSummary, LegsSummary, LossBursts};
 /// The directions of `flow` over the messages due within `window`.
 pub fn of(flow: &FlowRecord, window: &Range<Instant>) -> LegsSummary {
     let out = one_way_trips(&flow.forward, window);
+    let share = if flow.echo.is_some() { 2 } else { 1 };
+    let deadline = flow.info.terms.deadline.map(|deadline| deadline / share);
     let back = flow.echo.as_ref().map(|echo| {
         let (first, last) = match (out.first(), out.last()) {
             (Some(first), Some(last)) => (first.seq, last.seq),
@@ -35,12 +41,12 @@ pub fn of(flow: &FlowRecord, window: &Range<Instant>) -> LegsSummary {
                 out.peek().filter(|there| there.seq == trip.seq).map_or(1, |there| there.copies.max(1));
             trip.copies = trip.copies.saturating_sub(came - 1);
         }
-        leg(&back, &echo.arrivals)
+        leg(&back, &echo.arrivals, deadline)
     });
-    LegsSummary { forward: leg(&out, &flow.forward.arrivals), back }
+    LegsSummary { forward: leg(&out, &flow.forward.arrivals, deadline), back }
 }
 
-fn leg(trips: &[Trip], arrivals: &[u64]) -> LegSummary {
+fn leg(trips: &[Trip], arrivals: &[u64], deadline: Option<Duration>) -> LegSummary {
     let counts = LossCounts::of(trips);
     LegSummary {
         sent: counts.sent,
@@ -48,6 +54,7 @@ fn leg(trips: &[Trip], arrivals: &[u64]) -> LegSummary {
         lost: counts.lost(),
         unfinished: counts.unfinished,
         duplicates: counts.duplicates,
+        late: deadline.map(|deadline| counts.received - in_time::count(trips, deadline)),
         reordered: reordered(trips, arrivals),
         bursts: bursts(trips),
     }
@@ -118,7 +125,8 @@ const GMIN: u64 = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::flow;
+    use crate::MessageRecord;
+    use crate::testing::{flow, leg as leg_of, message, ms};
 
     /// The bursts of a flow of messages 20 ms apart that arrive (`.`) or not (`x`).
     fn of_story(story: &str) -> LossBursts {
@@ -153,5 +161,25 @@ mod tests {
         let bursts = of_story(&story);
         assert_eq!((bursts.count, bursts.messages_mean, bursts.density), (1, Some(4.0), Some(0.75)));
         assert_eq!(bursts.gap_density, Some(1.0 / 61.0));
+    }
+
+    #[test]
+    fn each_direction_of_an_echo_is_late_beyond_half_of_the_deadline() {
+        // Out in 100, 160, 149 and 150 ms, of which 300 ms there and back give 150.
+        let mut call = flow(&[Some(100), Some(160), Some(149), Some(150), None]);
+        call.info.terms.deadline = Some(Duration::from_millis(300));
+        let one_way = of(&call, &(Instant::ZERO..Instant::MAX));
+        assert_eq!((one_way.forward.late, one_way.back), (Some(0), None), "one way it has all of it");
+        let back = |seq: u64, out: u64, delay: u64| MessageRecord {
+            due: ms(20 * seq + out),
+            received: Some(ms(20 * seq + out + delay)),
+            ..message(seq, Some(0))
+        };
+        call.echo =
+            Some(leg_of(vec![back(0, 100, 151), back(1, 160, 20), back(2, 149, 200), back(3, 150, 150)]));
+        let legs = of(&call, &(Instant::ZERO..Instant::MAX));
+        assert_eq!((legs.forward.late, legs.back.unwrap().late), (Some(1), Some(2)));
+        call.info.terms.deadline = None;
+        assert_eq!(of(&call, &(Instant::ZERO..Instant::MAX)).forward.late, None);
     }
 }

@@ -47,12 +47,13 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     /// The numbers of one direction.
     macro_rules! legs {
         ($path:literal: $leg:ident) => {
-            let LegSummary { sent, received, lost, unfinished, duplicates, reordered, bursts } = $leg;
+            let LegSummary { sent, received, lost, unfinished, duplicates, late, reordered, bursts } = $leg;
             tell(concat!($path, "sent"), *sent as f64);
             tell(concat!($path, "received"), *received as f64);
             tell(concat!($path, "lost"), *lost as f64);
             tell(concat!($path, "unfinished"), *unfinished as f64);
             tell(concat!($path, "duplicates"), *duplicates as f64);
+            late.iter().for_each(|&it| tell(concat!($path, "late"), it as f64));
             tell(concat!($path, "reordered"), *reordered as f64);
             let LossBursts { count, density, messages_mean, ms_mean, gap_density } = bursts;
             tell(concat!($path, "bursts.count"), *count as f64);
@@ -200,6 +201,7 @@ mod tests {
             lost: first + 2,
             unfinished: first + 3,
             duplicates: first + 4,
+            late: Some(first + 11),
             reordered: first + 5,
             bursts: LossBursts {
                 count: first + 6,

@@ -11,7 +11,7 @@ use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
 use talkpath_units::{Duration, Histogram, Instant};
 
-use super::{Disturbance, Session};
+use super::{Disturbance, Session, sender};
 use crate::client::control::ServerTotals;
 
 impl Session<'_> {
@@ -161,23 +161,12 @@ impl Session<'_> {
         });
         record.warnings.extend(stolen::warning(disturbance.stolen_share));
         for (place, figures) in [("this host", here), ("the far host", totals.lateness_ns)] {
-            let Some([p50, p99, max]) = figures else { continue };
-            if p99 > LATE_NS {
-                let ms = |ns: u64| ns as f64 / 1e6;
-                let hint = disturbance
-                    .realtime_denied
-                    .as_ref()
-                    .filter(|_| place == "this host")
-                    .map_or(String::new(), |why| format!("; real-time scheduling was not allowed ({why})"));
-                let line = format!(
-                    "{place} sent late: p50 {:.3} ms, p99 {:.3} ms, at most {:.3} ms{hint}",
-                    ms(p50),
-                    ms(p99),
-                    ms(max)
-                );
-                record.warnings.push(warning::invalid_unless(p99 <= INVALID_LATE_NS, line));
+            let denied = disturbance.realtime_denied.as_deref().filter(|_| place == "this host");
+            let judged = figures.and_then(|late| sender::judge(late, place, denied, || sender::trip(record)));
+            if let Some((line, is_within)) = judged {
+                record.warnings.push(warning::invalid_unless(is_within, line));
+                record.valid &= is_within;
             }
-            record.valid &= p99 <= INVALID_LATE_NS;
         }
         for (place, drops) in [("this host", Some(here_dropped)), ("the far host", totals.drops)] {
             let Some(drops) = drops else { continue };
@@ -196,9 +185,3 @@ fn late([p50, p99, max]: [u64; 3]) -> LatenessRecord {
     let [p50, p99, max] = [p50, p99, max].map(Duration::from_nanos);
     LatenessRecord { p50, p99, max }
 }
-
-/// A pacer whose p99 is later than this is worth a warning ...
-const LATE_NS: u64 = 1_000_000;
-/// ... and later than this makes the run invalid: a quarter of a codec's frame time (chosen; see
-/// docs/models/live.md).
-const INVALID_LATE_NS: u64 = 5_000_000;

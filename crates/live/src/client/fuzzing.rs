@@ -1,0 +1,61 @@
+//! What a false server says to a client.
+
+use std::net::Shutdown;
+
+use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::udp_drops::UdpDrops;
+
+use super::control::{PROBES, Report, ServerControl};
+use crate::fuzzing::{line, pair, say};
+use crate::protocol::{Answer, HELLO_SIZE};
+
+/// A client hears `said` after as many steps of an honest server as the low bits of `how` say.
+/// It leaves with a sentence, or has a report within its bounds.
+pub(crate) fn hear(how: u8, said: &[u8]) {
+    let Ok((far, near)) = pair() else { return };
+    let mut all: Vec<u8> = honest(how & 7).iter().flat_map(line).collect();
+    all.extend_from_slice(said);
+    say(&far, &all);
+    let _ = far.shutdown(Shutdown::Write);
+    if let Err(why) = talk(near) {
+        assert!(why.len() < 2 * HELLO_SIZE && !why.contains(char::is_control), "{why:?}");
+    }
+}
+
+/// A run of no flows, from hello to report.
+fn talk(near: std::net::TcpStream) -> Result<(), String> {
+    let host = HostClock::anchor();
+    let session = SessionSpec { flows: Vec::new(), warm_up_ns: 0, duration_ns: 1_000_000_000, drain_ns: 0 };
+    let mut far = ServerControl::greet(near, "fuzz", None)?;
+    let (_, warnings) = far.begin(&session, &[])??;
+    assert!(warnings.iter().all(|warning| !warning.contains(char::is_control)));
+    far.probe(host)?;
+    far.go(0)?;
+    far.ask(host)?;
+    for _ in 0..3 {
+        far.hear(0, host)?;
+    }
+    let _ = far.stop(1)?;
+    let report = Report::begin(MAX_ROWS, None);
+    assert!(far.report(0, &report)?.row_count() <= MAX_ROWS);
+    far.leave();
+    Ok(())
+}
+
+/// What an honest server says up to `step`.
+fn honest(step: u8) -> Vec<Answer> {
+    let progress = || Answer::Progress { flows: Vec::new(), received_ns: 1, sent_ns: 2, trouble: None };
+    let steps: [Vec<Answer>; 6] = [
+        vec![Answer::Welcome { answer: None }],
+        vec![Answer::Ready { flows: Vec::new(), warnings: Vec::new() }],
+        (0..PROBES).map(|number| Answer::Probe { number, received_ns: 1, sent_ns: 2 }).collect(),
+        vec![Answer::Going { start_ns: 0 }],
+        vec![progress(), progress(), progress()],
+        vec![Answer::Stopped { lateness_ns: None, drops: UdpDrops::none() }],
+    ];
+    steps.into_iter().take(step.into()).flatten().collect()
+}
+
+/// Rows of a report.
+const MAX_ROWS: u64 = 100;

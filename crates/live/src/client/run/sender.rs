@@ -1,0 +1,97 @@
+//! What is said of a host that sent late.
+//!
+//! A message's delay counts from its due time, so a late sender is in it. It must not pass for the path: past
+//! a limit the run is not valid. The limit depends on what was measured. A sender that is 3 ms late says
+//! little of a path of 40 ms, and everything of a cable.
+
+use talkpath_measure::RunRecord;
+use talkpath_measure::summarise::summarise_flow;
+use talkpath_units::Duration;
+
+/// What to say of senders at `place` that were late by these p50, p99 and maximum (ns), and whether the run's
+/// figures stand; `None` if they were prompt. `trip` is the shortest median trip, `denied` why the threads
+/// have no real-time priority.
+pub(super) fn judge(
+    [p50, p99, max]: [u64; 3],
+    place: &str,
+    denied: Option<&str>,
+    trip: impl FnOnce() -> Option<Duration>,
+) -> Option<(String, bool)> {
+    if p99 <= LATE_NS {
+        return None;
+    }
+    let share = trip().map(|trip| trip.as_nanos() / SHARE).filter(|share| *share < INVALID_LATE_NS);
+    let limit = share.map_or(INVALID_LATE_NS, |share| share.max(LATE_NS));
+    let is_within = p99 <= limit;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let why = match (is_within, share) {
+        (true, _) => String::new(),
+        (false, None) => format!(", past the limit of {:.3} ms at p99", ms(limit)),
+        (false, Some(_)) => format!(
+            ", past the limit of {:.3} ms at p99 where half of the messages took {:.3} ms or less",
+            ms(limit),
+            ms(share.unwrap_or(0) * SHARE)
+        ),
+    };
+    let hint = denied.map_or(String::new(), |why| format!("; real-time scheduling was not allowed ({why})"));
+    let [p50, p99, max] = [p50, p99, max].map(ms);
+    let line = format!("{place} sent late: p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms{why}{hint}");
+    Some((line, is_within))
+}
+
+/// The shortest median of the flows' round trips, or one way without an echo; `None` if no flow has one.
+pub(super) fn trip(record: &RunRecord) -> Option<Duration> {
+    let window = record.window_start..record.window_end;
+    let medians = record.flows.iter().filter_map(|flow| {
+        let flow = summarise_flow(flow, &window);
+        Some(flow.round_trip_delay_ms.or(flow.one_way_delay_ms)?.p50)
+    });
+    let shortest = medians.filter(|ms| ms.is_finite()).min_by(f64::total_cmp)?;
+    Some(Duration::from_nanos((shortest.max(0.0) * 1e6) as u64))
+}
+
+/// A p99 later than this is worth a warning. It makes the run invalid if the trip is short: so on a cable, of
+/// which half of the trips take less than a millisecond, one in a hundred is never 1 ms too long for the
+/// host's sake alone.
+const LATE_NS: u64 = 1_000_000;
+/// Later than this the run is invalid: a quarter of a codec's frame time (chosen; see docs/models/live.md).
+const INVALID_LATE_NS: u64 = 5_000_000;
+/// Up to that, later than this part of the trip makes it invalid (chosen: a tenth changes no conclusion).
+const SHARE: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn judged(p99_ms: u64, trip_ms: Option<u64>) -> Option<(String, bool)> {
+        judge([MS / 2, p99_ms * MS, 9 * MS], "this host", None, || trip_ms.map(Duration::from_millis))
+    }
+
+    #[test]
+    fn a_sender_that_is_late_by_more_than_its_share_of_the_trip_makes_the_run_invalid() {
+        assert_eq!(judged(1, Some(0)), None);
+        // On a cable.
+        let (line, is_valid) = judged(2, Some(0)).unwrap();
+        assert!(!is_valid && line.contains("p99 2.000 ms") && line.contains("limit of 1.000 ms"), "{line}");
+        let (line, is_valid) = judged(4, Some(20)).unwrap();
+        assert!(!is_valid && line.contains("limit of 2.000 ms at p99 where half"), "{line}");
+        // On a path of 40 ms, and where nobody knows.
+        for trip in [Some(40), None] {
+            let (line, is_valid) = judged(4, trip).unwrap();
+            assert!(is_valid && !line.contains("limit"), "{line}");
+        }
+        for trip in [Some(40), Some(400), None] {
+            let (line, is_valid) = judged(6, trip).unwrap();
+            let limit = if trip == Some(40) { "limit of 4.000 ms" } else { "limit of 5.000 ms" };
+            assert!(!is_valid && line.contains(limit), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_reason_of_a_late_host_is_named() {
+        let (line, _) = judge([0, 2 * MS, 2 * MS], "this host", Some("EPERM"), || None).unwrap();
+        assert!(line.ends_with("real-time scheduling was not allowed (EPERM)"), "{line}");
+    }
+}

@@ -1,0 +1,139 @@
+//! What anybody says to a server: a stranger, a guest after its handshake, or somebody on the path of one.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use talkpath_kernel::alarm::Alarm;
+use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd};
+use talkpath_kernel::log::RowBudget;
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
+use talkpath_kernel::threads::Punctuality;
+use talkpath_scenario::Receiver;
+use talkpath_units::Seed;
+
+use super::handshake::{Next, Step, Stranger};
+use super::origin::Seats;
+use super::{Limits, Shared, handshake, session};
+use crate::fuzzing::{heard, key, line, pair, say};
+use crate::protocol::{Answer, Control, OPENING_LIMIT, VERSION, hello};
+use crate::seal::{Opening, Seal};
+
+/// The server has a key.
+pub(crate) const KEYED: u8 = 1;
+/// A handshake went before.
+pub(crate) const INTRODUCED: u8 = 2;
+/// What is said is sealed with what the handshake gave; else it is said as it is.
+pub(crate) const GUEST: u8 = 4;
+/// It comes in pieces of this many bytes, by the two bits above.
+const PIECES: [usize; 4] = [usize::MAX, 1, 7, 100];
+
+/// A server hears `said`; returns whether a session begins. Who has not shown the key begins none, and hears
+/// no more than it said.
+pub(crate) fn hear(how: u8, said: &[u8]) -> bool {
+    let is_keyed = how & KEYED != 0;
+    let shared = server(is_keyed);
+    let Ok((far, near)) = pair() else { return false };
+    let Ok(control) = Control::new(near, OPENING_LIMIT) else { return false };
+    let from = SocketAddr::from(([127, 0, 0, 1], 1));
+    let mut stranger = Stranger { control, from, step: Step::Hello, deadline_ns: i64::MAX };
+    let mut seal = None;
+    if how & INTRODUCED != 0 {
+        let opening = is_keyed.then(|| Opening::new(key()).ok()).flatten();
+        say(&far, &line(&hello(VERSION, opening.as_ref().map_or("", Opening::word))));
+        let Next::Stay(welcomed) = handshake::hear(stranger, shared) else {
+            panic!("an honest hello is welcome")
+        };
+        stranger = welcomed;
+        seal = opening.map(|opening| finish(opening, &heard(&far)));
+    }
+    let mut wire = Vec::new();
+    match &mut seal {
+        Some(seal) if how & GUEST != 0 => seal.seal(said, &mut wire).expect("a few pieces"),
+        _ => wire.extend_from_slice(said),
+    }
+    let may_begin = !is_keyed || (how & INTRODUCED != 0 && how & GUEST != 0);
+    let (mut sent, mut answered, mut begins) = (0, 0, false);
+    for piece in wire.chunks(PIECES[usize::from(how >> 3 & 3)]) {
+        sent += say(&far, piece);
+        let next = handshake::hear(stranger, shared);
+        answered += heard(&far).len();
+        match next {
+            Next::Stay(it) => stranger = it,
+            Next::Begin(_, spec) => {
+                assert!(may_begin, "a session without the key: {spec:?}");
+                take(&spec);
+                begins = true;
+                break;
+            }
+            Next::Join(..) | Next::Gone => break,
+        }
+    }
+    assert!(answered <= sent, "{answered} B for {sent} B");
+    begins
+}
+
+/// A server with the default limits takes or refuses the session `spec`. What it takes keeps within them, and
+/// its flows have ends.
+pub(crate) fn take(spec: &SessionSpec) {
+    let limits = Limits::default();
+    if session::check(spec, &limits).is_err() {
+        return;
+    }
+    let text = serde_json::to_vec(spec).expect("a session can be written");
+    assert_eq!(serde_json::from_slice::<SessionSpec>(&text).ok().as_ref(), Some(spec), "as it was read");
+    assert!((1..=limits.flows).contains(&spec.flows.len()));
+    assert!(spec.message_bound() <= limits.rows && spec.payload_rate() <= limits.rate_bps);
+    let host = HostClock::anchor();
+    let common = EndContext {
+        clock: host.run_from(host.now_ns().saturating_sub(NOW_NS)),
+        budget: RowBudget::new(1000),
+        alarm: Arc::<Alarm>::default(),
+    };
+    for (index, flow) in spec.flows.iter().map(FlowSpec::served).enumerate() {
+        let seed = Seed::new(1);
+        let is_sender = !flow.is_up;
+        let place = EndPlace { index, is_sender, is_client: false, token: 7, tag_key: None, seed };
+        let end = SharedEnd::new(spec, &flow, &place, Receiver::default(), &common);
+        // A large file's memory is counted before, for all sessions together.
+        let end = if flow.held_bytes(false) <= MAX_FILE { end.receiving_file(false) } else { end };
+        let mut end = end.lock();
+        let _ = (end.poll_timeout(), end.progress());
+        end.finish();
+        assert!(end.log.held() <= 1 && end.log.chunks().count() == 1, "nothing came yet");
+    }
+}
+
+/// The seal of a client that was welcomed.
+fn finish(opening: Opening, answer: &[u8]) -> Seal {
+    match serde_json::from_slice(answer) {
+        Ok(Answer::Welcome { answer: Some(answer) }) => opening.finish(&answer).expect("both hold the key"),
+        other => panic!("a hello with the key is answered by {other:?}"),
+    }
+}
+
+/// A server without sockets.
+fn server(is_keyed: bool) -> &'static Arc<Shared> {
+    static SERVERS: OnceLock<[Arc<Shared>; 2]> = OnceLock::new();
+    let new = |is_keyed: bool| {
+        let limits = Limits::default();
+        Arc::new(Shared {
+            key: is_keyed.then(|| key().clone()),
+            limits,
+            keep: None,
+            punctuality: Punctuality { real_time: false, spins: false },
+            seats: Seats::new(limits.sessions),
+            held_bytes: AtomicU64::new(0),
+            kept_bytes: AtomicU64::new(0),
+            flows: Mutex::default(),
+            stop: AtomicBool::new(false),
+        })
+    };
+    &SERVERS.get_or_init(|| [new(false), new(true)])[usize::from(is_keyed)]
+}
+
+/// So long ago the run began (chosen: some messages are due).
+const NOW_NS: i64 = 1_000_000_000;
+/// The largest file that an end is made for here.
+const MAX_FILE: u64 = 1 << 16;
