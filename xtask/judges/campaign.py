@@ -43,7 +43,7 @@ for (node, day, transport), delay in sorted(p90.items()):
         # The paper's section 4.2: "less than 15 %" of difference on the steady paths. A lost packet costs more.
         hold(f"{name}, over udp {p90[node, day, 'udp']:.1f}", delay <= 1.5 * p90[node, day, "udp"] + 5)
     if transport == "tcp" and base > 50:
-        # Z1: Nagle holds a packet back for a round trip and more.
+        # Z1: Nagle holds packets back at both ends, for 2.8 round trips in all.
         hold(f"{name}, over udp {p90[node, day, 'udp']:.1f}", delay >= 2 * p90[node, day, "udp"])
 
 for row in findings["matrix"]:

@@ -285,7 +285,7 @@ const END: &str = "<!-- end -->";
 /// Our own command that a page may show.
 const COUNTS: &str = "cargo xtask citations --counts";
 /// Commands that print Markdown.
-const MARKDOWN: [&str; 2] = ["talkpath check --keys", COUNTS];
+const MARKDOWN: [&str; 3] = ["talkpath check --keys", "talkpath campaign check --keys", COUNTS];
 /// How wide `--help` may be: as wide as a page's lines.
 const COLUMNS: &str = "110";
 /// The time that pages show in the names of run directories.

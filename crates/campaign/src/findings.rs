@@ -1,9 +1,9 @@
 //! The tables of a campaign's report, from the summaries of its records.
 //!
-//! Every figure is one of a repetition's summary, so all come from the analysis of any run. What is computed here
-//! is the median over repetitions with the confidence interval of `study`, and straight lines by its least
-//! squares. "Delay" is that of the round trip if the far host sends back what comes, else one way; one way it is
-//! absent where the clocks are not trusted.
+//! Every figure is one of a repetition's summary, so all come from the analysis of any run. What is computed
+//! here is the median over repetitions with the confidence interval of `study`, and straight lines by its
+//! least squares. "Delay" is that of the round trip if the far host sends back what comes, else one way; one
+//! way it is absent where the clocks are not trusted.
 
 use std::collections::BTreeMap;
 
@@ -317,32 +317,32 @@ fn loss_rate(group: &[&Seen<'_>]) -> Option<f64> {
 }
 
 fn matrix(seen: &[Seen<'_>], measured: &[Measured<'_>]) -> Vec<MatrixRow> {
-    let row =
-        |(((near, far, measure), transport), group): (((&str, &str, &str), &String), Vec<&Seen<'_>>)| {
-            let runs = measured.iter().filter(|it| {
-                let of = it.measurement;
-                (of.near.as_str(), of.far.as_str(), of.measure.as_str()) == (near, far, measure)
-            });
-            let (measurements, clock_trusted) = runs
-                .fold((0, 0), |(all, trusted), it| (all + 1, trusted + u64::from(it.summary.clock.trusted)));
-            let untrusted = group.iter().rev().find(|one| !one.is_trusted);
-            MatrixRow {
-                near: near.to_owned(),
-                far: far.to_owned(),
-                measure: measure.to_owned(),
-                transport: transport.clone(),
-                measurements,
-                clock_trusted,
-                clock_why: untrusted.map(|one| one.clock_why.to_owned()),
-                is_round_trip: group.iter().any(|one| one.is_round_trip()),
-                delay_ms_p50: of(&group, |one| one.delay().map(|it| it.p50)),
-                delay_ms_p95: of(&group, |one| one.delay().map(|it| it.p95)),
-                loss_rate: loss_rate(&group),
-                mos: of(&group, |one| one.flow.call.as_ref().map(|it| it.mos)),
-                in_time: of(&group, |one| one.flow.in_time),
-                goodput_bps: of(&group, |one| one.flow.goodput_bps),
-            }
-        };
+    let row = |((ends, transport), group): ((Ends<'_>, &String), Vec<&Seen<'_>>)| {
+        let (near, far, measure) = ends;
+        let runs = measured.iter().filter(|it| {
+            let of = it.measurement;
+            (of.near.as_str(), of.far.as_str(), of.measure.as_str()) == (near, far, measure)
+        });
+        let (measurements, clock_trusted) =
+            runs.fold((0, 0), |(all, trusted), it| (all + 1, trusted + u64::from(it.summary.clock.trusted)));
+        let untrusted = group.iter().rev().find(|one| !one.is_trusted);
+        MatrixRow {
+            near: near.to_owned(),
+            far: far.to_owned(),
+            measure: measure.to_owned(),
+            transport: transport.clone(),
+            measurements,
+            clock_trusted,
+            clock_why: untrusted.map(|one| one.clock_why.to_owned()),
+            is_round_trip: group.iter().any(|one| one.is_round_trip()),
+            delay_ms_p50: of(&group, |one| one.delay().map(|it| it.p50)),
+            delay_ms_p95: of(&group, |one| one.delay().map(|it| it.p95)),
+            loss_rate: loss_rate(&group),
+            mos: of(&group, |one| one.flow.call.as_ref().map(|it| it.mos)),
+            in_time: of(&group, |one| one.flow.in_time),
+            goodput_bps: of(&group, |one| one.flow.goodput_bps),
+        }
+    };
     groups(seen, |one| (one.ends(), &one.transport)).into_iter().map(row).collect()
 }
 
@@ -448,7 +448,8 @@ fn is_udp(transport: &str) -> bool {
     transport.split(' ').next() == Some("udp")
 }
 
-/// As in the paper's §4.4: the loss rate of UDP, and how late the slowest tenth comes over what repairs losses.
+/// As Zhang and Schulzrinne 2004, §4.4: the loss rate of UDP, and how late the slowest tenth comes over what
+/// repairs losses.
 fn loss_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<LossPoint> {
     let udp: BTreeMap<_, _> =
         groups(seen, |one| (one.ends(), one.of.day, is_udp(&one.transport))).into_iter().collect();

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A host that fails is left alone for the back-off, so that a host that is down costs the others one attempt
-//! in that time, not one for each measurement. Of what can begin, what has failed less often comes first, then
-//! what was due earlier.
+//! in that time, not one for each measurement. Of what can begin, what has failed less often comes first,
+//! then what was due earlier.
 
 use talkpath_units::{Duration, Instant};
 

@@ -4,7 +4,7 @@
 //! days, as `hk, day 3`.
 
 use maud::{Markup, html};
-use talkpath_campaign::{Estimate, Findings, Line, LossPoint, MatrixRow};
+use talkpath_campaign::{DayRow, Estimate, Findings, Line, LossPoint, MatrixRow};
 use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine};
 
 use crate::display::display;
@@ -163,20 +163,29 @@ fn untrusted(rows: &[&MatrixRow]) -> Markup {
     }
 }
 
-/// As the paper's tables: a row a node and day, columns by transport.
+/// A row a pair and day, columns by transport (Zhang and Schulzrinne 2004, §4.2).
 fn days(findings: &Findings) -> Markup {
+    let delay: [DayColumns; 2] =
+        [("p90, ms", |row| row.delay_ms_p90.as_ref()), ("p95, ms", |row| row.delay_ms_p95.as_ref())];
+    let jitter: [DayColumns; 2] =
+        [("p90, ms", |row| row.ipdv_ms_p90.as_ref()), ("p95, ms", |row| row.ipdv_ms_p95.as_ref())];
     html! {
         @for measure in measures(findings) {
             h3 { (measure) }
-            (days_grid(findings, measure).html(
-                "Percentiles of delay, and of the difference of consecutive delays (jitter, RFC 3393), of the repetitions of one day: medians with 95 % \
-                 confidence intervals, which need 6 repetitions."
+            (days_grid(findings, measure, &delay).html(
+                "Delay: percentiles of a repetition, medians over those of one day, with 95 % confidence intervals, which need 6."
+            ))
+            (days_grid(findings, measure, &jitter).html(
+                "Jitter: the same of the difference of consecutive delays (RFC 3393, unsigned)."
             ))
         }
     }
 }
 
-fn days_grid(findings: &Findings, measure: &str) -> Grid {
+/// A group of columns, and what stands in them.
+type DayColumns = (&'static str, fn(&DayRow) -> Option<&Estimate>);
+
+fn days_grid(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid {
     let of_measure = || findings.days.iter().filter(|row| row.measure == measure);
     let mut transports: Vec<&String> = Vec::new();
     let mut heads: Vec<(&String, &String, u64)> = Vec::new();
@@ -189,31 +198,23 @@ fn days_grid(findings: &Findings, measure: &str) -> Grid {
             heads.push(head);
         }
     }
-    let of_all = of_measure().flat_map(|row| [&row.delay_ms_p90, &row.delay_ms_p95]);
-    let places = places(of_all);
-    let mut columns = vec![Column::words("hosts and day")];
-    for group in ["delay p90, ms", "delay p95, ms", "jitter p90, ms", "jitter p95, ms"] {
-        columns.extend(transports.iter().map(|transport| Column::numbers(group, transport, 0)));
-    }
+    let largest = of_measure().flat_map(|row| groups.iter().filter_map(|(_, figure)| figure(row)));
+    let places = decimals(largest.map(|it| it.median).fold(0.0, f64::max));
+    let heading = groups
+        .iter()
+        .flat_map(|(group, _)| transports.iter().map(|transport| Column::numbers(group, transport, 0)));
+    let columns = core::iter::once(Column::words("hosts and day")).chain(heading).collect();
     let row = |(near, far, day): &(&String, &String, u64)| {
         let find = |transport: &String| {
             of_measure()
                 .find(|row| (&row.near, &row.far, row.day, &row.transport) == (near, far, *day, transport))
         };
-        let mut cells = vec![format!("{near} → {far}, day {day}")];
-        for figure in 0..4 {
-            cells.extend(transports.iter().map(|transport| {
-                let row = find(transport);
-                let value = row.and_then(|row| match figure {
-                    0 => row.delay_ms_p90,
-                    1 => row.delay_ms_p95,
-                    2 => row.ipdv_ms_p90,
-                    _ => row.ipdv_ms_p95,
-                });
-                shown(value.as_ref(), places)
-            }));
-        }
-        Row { cells, role: Role::Plain, display: None }
+        let cells = groups.iter().flat_map(|&(_, figure)| {
+            let find = &find;
+            transports.iter().map(move |transport| shown(find(transport).and_then(figure), places))
+        });
+        let head = format!("{near} → {far}, day {day}");
+        Row { cells: core::iter::once(head).chain(cells).collect(), role: Role::Plain, display: None }
     };
     Grid { columns, rows: heads.iter().map(row).collect() }
 }
@@ -313,10 +314,13 @@ fn loss(findings: &Findings) -> Markup {
     }
 }
 
+/// Which series a point belongs to.
+type Group<'a> = &'a dyn Fn(&LossPoint) -> String;
+
 fn figure(
     (number, title): (&str, &str),
     x_title: &str,
-    (points, group): (&[LossPoint], &dyn Fn(&LossPoint) -> String),
+    (points, group): (&[LossPoint], Group<'_>),
     fitted: &[Line],
     each: &str,
 ) -> Markup {

@@ -196,9 +196,9 @@ impl Host {
         let name = self.emulated.as_deref().unwrap_or_default();
         let mut settings = Vec::new();
         for (key, item) in document.iter() {
-            let inline = |item: &Item| item.clone().into_value().map(|value| value.to_string());
+            let inline = |item: &Item| item.clone().into_value().ok().map(|value| value.to_string());
             let mut set = |key: String, item: &Item| -> Result<(), String> {
-                let value = inline(item).map_err(|_| format!("{key} is not a value"))?;
+                let value = inline(item).ok_or_else(|| format!("{key} is not a value"))?;
                 settings.push(Setting::by(&format!("{name}: {key}"), &key, value.trim()));
                 Ok(())
             };

@@ -57,9 +57,9 @@ impl Attempt {
         fs::create_dir_all(&self.draft).map_err(|why| self.here("the records cannot be kept", &why))?;
         let input = [self.scenario.clone().into_bytes(), self.key.clone()];
         let mut client = Started::start(&self.near, CLIENT, &self.client_arguments(), &input, Stdio::piped())
-            .map_err(|why| at(&self.near, why))?;
+            .map_err(|why| at(&self.near, &why))?;
         let Some(stream) = client.output() else {
-            return Err(at(&self.near, "no standard output".to_owned()));
+            return Err(at(&self.near, "no standard output"));
         };
         let mut tar = Command::new("tar")
             .args(["--no-same-owner", "-xf", "-", "-C"])
@@ -79,7 +79,7 @@ impl Attempt {
                 client.stop();
                 let _ = tar.wait();
                 let why = format!("it had not ended after {} s", since.elapsed().as_secs());
-                return Err(at(if self.near.local { &self.far } else { &self.near }, why));
+                return Err(at(if self.near.local { &self.far } else { &self.near }, &why));
             }
             thread::sleep(POLL);
         };
@@ -93,9 +93,9 @@ impl Attempt {
             Some(0 | 5) => {
                 Err(Fault { why: "the records could not be unpacked here".to_owned(), host: None })
             }
-            Some(4) => Err(at(&self.far, words)),
-            Some(255) if self.near.ssh.is_some() => Err(at(&self.near, format!("ssh: {words}"))),
-            Some(1 | 3 | 9 | 126 | 127) => Err(at(&self.near, words)),
+            Some(4) => Err(at(&self.far, &words)),
+            Some(255) if self.near.ssh.is_some() => Err(at(&self.near, &format!("ssh: {words}"))),
+            Some(1 | 3 | 9 | 126 | 127) => Err(at(&self.near, &words)),
             _ => Err(Fault { why: words, host: None }),
         }
     }
@@ -123,8 +123,9 @@ impl Attempt {
         let bind =
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
         let arguments = [self.key.len().to_string(), program(&self.far), bind];
-        let mut server = Started::start(&self.far, SERVER, &arguments, &[self.key.clone()], Stdio::piped())
-            .map_err(|why| at(&self.far, why))?;
+        let mut server =
+            Started::start(&self.far, SERVER, &arguments, std::slice::from_ref(&self.key), Stdio::piped())
+                .map_err(|why| at(&self.far, &why))?;
         let (tell, told) = mpsc::channel();
         if let Some(output) = server.output() {
             // Lines after the first are read, too, so that the server never waits for its reader.
@@ -143,10 +144,10 @@ impl Attempt {
             }
             if server.ended().is_some() {
                 let words = server.last_words();
-                return Err(at(&self.far, format!("the server did not start: {words}")));
+                return Err(at(&self.far, &format!("the server did not start: {words}")));
             }
             if since.elapsed() > SERVER_START || stop.load(Ordering::Relaxed) {
-                return Err(at(&self.far, "the server did not start in time".to_owned()));
+                return Err(at(&self.far, "the server did not start in time"));
             }
             thread::sleep(POLL);
         }
@@ -161,14 +162,14 @@ impl Attempt {
         let [run] = runs.as_slice() else {
             return Err(at(
                 &self.near,
-                format!("found {} run directories in what came, expected 1", runs.len()),
+                &format!("found {} run directories in what came, expected 1", runs.len()),
             ));
         };
         let summary: Summary =
-            read_json(&run.join(SUMMARY)).map_err(|why| at(&self.near, why.to_string()))?;
+            read_json(&run.join(SUMMARY)).map_err(|why| at(&self.near, &why.to_string()))?;
         if (summary.runs.len() as u64) < self.repetitions {
             let (found, expected) = (summary.runs.len(), self.repetitions);
-            return Err(at(&self.far, format!("{found} of {expected} repetitions were measured")));
+            return Err(at(&self.far, &format!("{found} of {expected} repetitions were measured")));
         }
         self.keep(run).map_err(|why| self.here("the records cannot be kept", &why))
     }
@@ -188,7 +189,7 @@ impl Attempt {
     }
 }
 
-fn at(host: &Host, why: String) -> Fault {
+fn at(host: &Host, why: &str) -> Fault {
     Fault { why: format!("{}: {why}", host.name), host: Some(host.name.clone()) }
 }
 

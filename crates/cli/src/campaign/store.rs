@@ -6,7 +6,7 @@
 //!   plan.json          made once
 //!   journal.jsonl      one line for each thing that became of a measurement; synced
 //!   records/ID/        a run directory a measurement
-//!   records/.ID/       one that is being fetched
+//!   records/.ID.NS/    one that is being fetched
 //!   report.html
 //! ```
 //!
@@ -16,6 +16,8 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use talkpath_campaign::{Entry, Event, Journal, Plan};
 
@@ -63,9 +65,10 @@ impl Store {
         self.path.join(RECORDS).join(id)
     }
 
-    /// Where the records of a measurement are fetched to.
+    /// Where the records of a measurement are fetched to, by this attempt alone: what a coordinator that was
+    /// killed had started may still be ending.
     pub(crate) fn draft(&self, id: &str) -> PathBuf {
-        self.path.join(RECORDS).join(format!(".{id}"))
+        self.path.join(RECORDS).join(format!(".{id}.{}", now().as_nanos()))
     }
 
     /// Keeps other coordinators out, and gives the plan, made now if there is none.
@@ -129,13 +132,15 @@ impl Store {
         let path = self.file(LOCK);
         let options = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
         let file = options.map_err(|why| Failure::write(&path, why))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => {
-                Err(Failure::Usage(format!("{}: another process works on it", self.path.display())))
+        // `status` looks at the lock for a moment.
+        for _ in 0..LOOKS {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => thread::sleep(A_LOOK),
+                Err(TryLockError::Error(why)) => return Err(Failure::write(&path, why)),
             }
-            Err(TryLockError::Error(why)) => Err(Failure::write(&path, why)),
         }
+        Err(Failure::Usage(format!("{}: another process works on it", self.path.display())))
     }
 
     fn journal(&self) -> Result<Journal, Failure> {
@@ -178,8 +183,8 @@ impl Store {
 
     fn discard_drafts(&self) -> Result<(), Failure> {
         for name in self.names()?.iter().filter(|name| name.starts_with('.')) {
-            let path = self.file(RECORDS).join(name);
-            fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
+            // One that somebody still writes to is removed by a later process.
+            let _ = fs::remove_dir_all(self.file(RECORDS).join(name));
         }
         Ok(())
     }
@@ -218,6 +223,9 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Failure> {
 }
 
 const LOCK: &str = "lock";
+/// How often the lock is tried, and how far apart. Chosen: a look takes microseconds.
+const LOOKS: u32 = 5;
+const A_LOOK: Duration = Duration::from_millis(50);
 const PLAN: &str = "plan.json";
 const JOURNAL: &str = "journal.jsonl";
 const RECORDS: &str = "records";

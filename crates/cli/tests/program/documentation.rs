@@ -24,6 +24,15 @@ fn every_example_scenario_is_valid() {
 }
 
 #[test]
+fn every_example_campaign_is_valid() {
+    let bench = Bench::new();
+    for name in ["columbia", "columbia-short"] {
+        let file = root().join("scenarios/campaigns").join(format!("{name}.toml"));
+        bench.run(&["campaign", "check", file.to_str().unwrap()]).succeeds();
+    }
+}
+
+#[test]
 fn every_scenario_in_the_documentation_is_valid() {
     let bench = Bench::new();
     let mut checked = 0;
