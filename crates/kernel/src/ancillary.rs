@@ -207,9 +207,7 @@ mod tests {
 
     #[test]
     fn the_hops_that_are_left_are_found_in_both_families() {
-        for (level, kind) in
-            [(libc::IPPROTO_IP, libc::IP_TTL), (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT)]
-        {
+        for (level, kind) in [(libc::IPPROTO_IP, libc::IP_TTL), (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT)] {
             let found: Vec<_> = messages(&message(level, kind, &63_i32.to_ne_bytes())).collect();
             assert_eq!(found, [ControlMessage::Ttl(63)]);
             assert_eq!(messages(&message(level, kind, &256_i32.to_ne_bytes())).count(), 0);

@@ -14,7 +14,7 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 use chrono::SecondsFormat;
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::descriptors::raise_descriptor_limit;
-use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_live::{Happening, LiveOptions, Measured, Monitor};
 use talkpath_measure::summary::DelayMs;
 use talkpath_scenario::{Compared, Options, Plan, Setting, Source};
@@ -236,7 +236,7 @@ impl Told<'_> {
     fn begin(&mut self, plan: &Plan, session: Duration) -> Result<(), Failure> {
         let scenario = &plan.cells[0].scenario;
         let spec = SessionSpec::new(scenario, scenario.seed, None).map_err(Failure::Usage)?;
-        let size = |index: usize| spec.flows.get(index).and_then(|flow| flow.constant_size());
+        let size = |index: usize| spec.flows.get(index).and_then(FlowSpec::constant_size);
         let flows = scenario.flows.iter().enumerate();
         let begun = Begun {
             epoch: self.state.epoch,
@@ -373,6 +373,9 @@ fn for_person(at: &str, interval: &Interval) -> String {
             delay("round trip", &figures.round_trip_delay_ms),
             delay("one way", &figures.one_way_delay_ms),
         ));
+    }
+    if !interval.valid && !interval.flows.is_empty() {
+        lines.push_str(&format!("{at}  not valid: a host disturbed it; --verbose says how\n"));
     }
     if let Some(why) = &interval.cut {
         lines.push_str(&format!("{at}  cut short: {why}\n"));
