@@ -292,11 +292,12 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 15] = [
+const BORDERS: [(&str, &[&str]); 16] = [
     ("units", &[]),
     ("config", &["units"]),
     ("path", &["units"]),
     ("transport", &["units", "config"]),
+    ("quic", &["units", "config", "transport"]),
     ("scenario", &["units", "path", "config"]),
     ("measure", &["units"]),
     ("flow", &["units", "transport", "scenario", "measure"]),

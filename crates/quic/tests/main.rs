@@ -1,0 +1,4 @@
+//! quinn-proto under our configurations, in virtual time over a link in memory.
+
+mod lab;
+mod repeats;
