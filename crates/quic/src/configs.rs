@@ -10,6 +10,7 @@ use rustls::server::ServerSessionMemoryCache;
 use talkpath_units::Seed;
 
 use crate::certificate::Certificate;
+use crate::plain::Plain;
 use crate::seeded::{ConnectionIds, FixedTime, Octets, UsedTokens, provider};
 
 /// What protects the packets.
@@ -17,7 +18,8 @@ use crate::seeded::{ConnectionIds, FixedTime, Octets, UsedTokens, provider};
 pub enum Protection {
     /// TLS 1.3 and AES-128-GCM (RFC 9001).
     Encrypted,
-    /// The sizes and flights of [`Protection::Encrypted`], without its arithmetic. For simulations alone.
+    /// The sizes and flights of [`Protection::Encrypted`]; packets are neither encrypted nor authenticated.
+    /// For simulations alone: it is cheaper.
     SizesOnly,
 }
 
@@ -49,9 +51,6 @@ pub enum ConfigError {
     /// AES-128-GCM, which protects Initial packets, is missing.
     #[error("the cipher suite of Initial packets is missing: {0}")]
     InitialSuite(#[from] quinn_proto::crypto::rustls::NoInitialCipherSuite),
-    /// The mode is not there.
-    #[error("{0:?} is not available yet")]
-    Unavailable(Protection),
 }
 
 /// The server's name in certificates and in the client's TLS extension.
@@ -59,17 +58,14 @@ pub const SERVER_NAME: &str = "talkpath";
 
 /// The configurations that follow from `seed`.
 pub fn configs(seed: u64, protection: Protection) -> Result<Configs, ConfigError> {
-    if protection == Protection::SizesOnly {
-        return Err(ConfigError::Unavailable(protection));
-    }
     let seed = Seed::new(seed);
     let keys = Octets::new(seed, "quic/keys");
     let certificate = Certificate::from_secret(&keys.array())?;
     Ok(Configs {
         endpoint_client: endpoint(seed, "quic/client"),
         endpoint_server: endpoint(seed, "quic/server"),
-        client: client(seed, &certificate)?,
-        server: server(seed, &keys, certificate)?,
+        client: client(seed, protection, &certificate)?,
+        server: server(seed, protection, &keys, certificate)?,
     })
 }
 
@@ -83,27 +79,40 @@ fn endpoint(seed: Seed, name: &str) -> EndpointConfig {
     config
 }
 
-fn client(seed: Seed, certificate: &Certificate) -> Result<ClientConfig, ConfigError> {
-    let octets: &'static Octets = Box::leak(Box::new(Octets::new(seed, "quic/client/tls")));
+fn client(
+    seed: Seed,
+    protection: Protection,
+    certificate: &Certificate,
+) -> Result<ClientConfig, ConfigError> {
+    let (provider, time) = provider(seed.stream("quic/client/tls"));
     let mut roots = RootCertStore::empty();
     roots.add(certificate.certificate.clone())?;
-    let mut tls = rustls::ClientConfig::builder_with_details(provider(octets), Arc::new(FixedTime))
+    let mut tls = rustls::ClientConfig::builder_with_details(provider, time)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.to_vec()];
     tls.enable_early_data = true;
     tls.resumption = Resumption::in_memory_sessions(SESSIONS);
-    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+    let tls = Arc::new(QuicClientConfig::try_from(tls)?);
+    let mut config = ClientConfig::new(match protection {
+        Protection::Encrypted => tls,
+        Protection::SizesOnly => Arc::new(Plain(tls)),
+    });
     let ids = Octets::new(seed, "quic/client/initial ids");
     // 20 octets, as quinn-proto's default (`config/mod.rs`): RFC 9000 §7.2 asks for 8 at least.
     config.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&ids.array::<20>())));
     Ok(config)
 }
 
-fn server(seed: Seed, keys: &Octets, certificate: Certificate) -> Result<ServerConfig, ConfigError> {
-    let octets: &'static Octets = Box::leak(Box::new(Octets::new(seed, "quic/server/tls")));
-    let mut tls = rustls::ServerConfig::builder_with_details(provider(octets), Arc::new(FixedTime))
+fn server(
+    seed: Seed,
+    protection: Protection,
+    keys: &Octets,
+    certificate: Certificate,
+) -> Result<ServerConfig, ConfigError> {
+    let (provider, time) = provider(seed.stream("quic/server/tls"));
+    let mut tls = rustls::ServerConfig::builder_with_details(provider, time)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(vec![certificate.certificate], certificate.key)?;
@@ -113,7 +122,12 @@ fn server(seed: Seed, keys: &Octets, certificate: Certificate) -> Result<ServerC
     tls.session_storage = ServerSessionMemoryCache::new(SESSIONS);
     let salt = ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]);
     let token_key = salt.extract(&keys.array::<64>());
-    let mut config = ServerConfig::new(Arc::new(QuicServerConfig::try_from(tls)?), Arc::new(token_key));
+    let tls: Arc<dyn quinn_proto::crypto::ServerConfig> = match (protection, QuicServerConfig::try_from(tls)?)
+    {
+        (Protection::Encrypted, tls) => Arc::new(tls),
+        (Protection::SizesOnly, tls) => Arc::new(Plain(Arc::new(tls))),
+    };
+    let mut config = ServerConfig::new(tls, Arc::new(token_key));
     let mut tokens = ValidationTokenConfig::default();
     // 2 as quinn-proto sends with its default features (`config/mod.rs`).
     tokens.log(Arc::new(UsedTokens::default())).sent(2);

@@ -6,6 +6,7 @@
 
 mod certificate;
 mod configs;
+mod plain;
 mod seeded;
 
 pub use configs::{ConfigError, Configs, Protection, SERVER_NAME, configs};

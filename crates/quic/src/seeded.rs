@@ -82,28 +82,55 @@ impl ActiveKeyExchange for X25519 {
     }
 }
 
-/// What TLS draws from: *ring*'s AES-128-GCM, and the random numbers of `octets`.
-pub(crate) fn provider(octets: &'static Octets) -> Arc<CryptoProvider> {
-    let ring = rustls::crypto::ring::default_provider();
-    Arc::new(CryptoProvider {
+/// *ring*'s AES-128-GCM, and random numbers and keys from `stream`; the clock that stands.
+pub(crate) fn provider(stream: Stream) -> (Arc<CryptoProvider>, Arc<dyn TimeProvider>) {
+    let lease = Lease::new(stream);
+    let provider = CryptoProvider {
         // RFC 9001 §5.2: Initial packets have it anyway, so that all packets have one tag and one sample.
         cipher_suites: vec![rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
-        kx_groups: vec![octets],
-        secure_random: octets,
-        ..ring
-    })
+        kx_groups: vec![lease.0],
+        secure_random: lease.0,
+        ..rustls::crypto::ring::default_provider()
+    };
+    (Arc::new(provider), Arc::new(lease))
 }
 
-/// A clock that stands: certificates, session tickets and address validation tokens are judged by it.
-/// None of them runs out during a simulated run.
+/// A source for one rustls configuration, which wants it `'static`. The configuration owns the lease as its
+/// clock and drops it with itself. The next configuration uses the source again, so that a million runs
+/// take no more memory than the configurations that there are at one time.
 #[derive(Debug)]
-pub(crate) struct FixedTime;
+struct Lease(&'static Octets);
 
-impl TimeProvider for FixedTime {
+/// Sources that no configuration has.
+static IDLE: Mutex<Vec<&'static Octets>> = Mutex::new(Vec::new());
+
+impl Lease {
+    fn new(stream: Stream) -> Self {
+        match IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            Some(octets) => {
+                *octets.0.lock().unwrap_or_else(PoisonError::into_inner) = stream;
+                Self(octets)
+            }
+            None => Self(Box::leak(Box::new(Octets(Mutex::new(stream))))),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+    }
+}
+
+impl TimeProvider for Lease {
     fn current_time(&self) -> Option<UnixTime> {
         Some(UnixTime::since_unix_epoch(FIXED_TIME))
     }
 }
+
+/// The engine's clock, which stands: address validation tokens are judged by it, and certificates and session
+/// tickets by the same instant. None of them runs out during a run.
+pub(crate) struct FixedTime;
 
 impl TimeSource for FixedTime {
     fn now(&self) -> SystemTime {

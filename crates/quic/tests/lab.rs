@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
-    Connection, ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, StreamEvent, Transmit,
+    Connection, ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event,
+    StreamEvent, Transmit,
 };
 use talkpath_quic::{Configs, SERVER_NAME};
 use talkpath_units::{Seed, Stream};
@@ -45,6 +46,10 @@ pub(crate) struct Lab {
     ends: [End; 2],
     client: quinn_proto::ClientConfig,
     link: Link,
+    /// True if the server wants a token before it opens a connection (RFC 9000 §8.1.2).
+    pub(crate) retry: bool,
+    /// Why the client's connection was lost, if it was.
+    pub(crate) lost: Option<ConnectionError>,
     pub(crate) packets: Vec<Packet>,
     /// Octets that the server's application has read, from streams and datagrams.
     pub(crate) received: usize,
@@ -68,19 +73,27 @@ struct Link {
 }
 
 impl Lab {
+    /// An empty link that loses this share of its packets.
     pub(crate) fn new(configs: Configs, loss: f64, link_seed: u64) -> Self {
+        Self::at(Duration::ZERO, configs, loss, link_seed)
+    }
+
+    /// Virtual time begins this much later than the system's clock stands.
+    pub(crate) fn at(shift: Duration, configs: Configs, loss: f64, link_seed: u64) -> Self {
         let client_end = Endpoint::new(Arc::new(configs.endpoint_client), None, true, None);
         let server = Some(Arc::new(configs.server));
         let server_end = Endpoint::new(Arc::new(configs.endpoint_server), server, true, None);
         let draws = Seed::new(link_seed).stream("lab/link");
         #[expect(clippy::disallowed_methods, reason = "the origin of virtual time")]
-        let epoch = Instant::now();
+        let epoch = Instant::now() + shift;
         Self {
             epoch,
             now: Duration::ZERO,
             ends: [client_end, server_end].map(|endpoint| End { endpoint, connections: BTreeMap::new() }),
             client: configs.client,
             link: Link { loss, draws, free: [Duration::ZERO; 2], flight: BTreeMap::new(), count: 0 },
+            retry: false,
+            lost: None,
             packets: Vec::new(),
             received: 0,
             messages: 0,
@@ -159,9 +172,21 @@ impl Lab {
                     end.connections.get_mut(&handle.0).unwrap().1.push_back(event);
                 }
                 Some(DatagramEvent::NewConnection(incoming)) => {
-                    let accepted = end.endpoint.accept(incoming, now, &mut buffer, None);
-                    let (handle, connection) = accepted.ok().unwrap();
-                    end.connections.insert(handle.0, (connection, VecDeque::new()));
+                    let answer = if self.retry && !incoming.remote_address_validated() {
+                        Some(end.endpoint.retry(incoming, &mut buffer).ok().unwrap())
+                    } else {
+                        match end.endpoint.accept(incoming, now, &mut buffer, None) {
+                            Ok((handle, connection)) => {
+                                end.connections.insert(handle.0, (connection, VecDeque::new()));
+                                None
+                            }
+                            Err(error) => error.response,
+                        }
+                    };
+                    if let Some(transmit) = answer {
+                        let bytes = buffer[..transmit.size].to_vec();
+                        self.send(side, transmit, bytes);
+                    }
                 }
                 Some(DatagramEvent::Response(transmit)) => {
                     let bytes = buffer[..transmit.size].to_vec();
@@ -188,6 +213,8 @@ impl Lab {
                 if side == SERVER {
                     let (octets, messages) = read(connection, &event);
                     (self.received, self.messages) = (self.received + octets, self.messages + messages);
+                } else if let Event::ConnectionLost { reason } = event {
+                    self.lost = Some(reason);
                 } else if matches!(event, Event::Connected) && workload.due.is_none() {
                     workload.due = Some(self.now);
                     workload.advance(connection, self.now);

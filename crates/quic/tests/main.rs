@@ -2,3 +2,4 @@
 
 mod lab;
 mod repeats;
+mod sizes;
