@@ -12,6 +12,7 @@ use talkpath_units::Seed;
 use crate::certificate::Certificate;
 use crate::plain::Plain;
 use crate::seeded::{ConnectionIds, FixedTime, Octets, UsedTokens, provider};
+use crate::watch::Watch;
 
 /// What protects the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +59,19 @@ pub const SERVER_NAME: &str = "talkpath";
 
 /// The configurations that follow from `seed`.
 pub fn configs(seed: u64, protection: Protection) -> Result<Configs, ConfigError> {
+    watched(seed, protection, &Watch::default())
+}
+
+/// The same, whose packets `watch` sees.
+pub(crate) fn watched(seed: u64, protection: Protection, watch: &Watch) -> Result<Configs, ConfigError> {
     let seed = Seed::new(seed);
     let keys = Octets::new(seed, "quic/keys");
     let certificate = Certificate::from_secret(&keys.array())?;
     Ok(Configs {
         endpoint_client: endpoint(seed, "quic/client"),
         endpoint_server: endpoint(seed, "quic/server"),
-        client: client(seed, protection, &certificate)?,
-        server: server(seed, protection, &keys, certificate)?,
+        client: client(seed, protection, &certificate, watch)?,
+        server: server(seed, protection, &keys, certificate, watch)?,
     })
 }
 
@@ -83,6 +89,7 @@ fn client(
     seed: Seed,
     protection: Protection,
     certificate: &Certificate,
+    watch: &Watch,
 ) -> Result<ClientConfig, ConfigError> {
     let (provider, time) = provider(seed.stream("quic/client/tls"));
     let mut roots = RootCertStore::empty();
@@ -95,10 +102,10 @@ fn client(
     tls.enable_early_data = true;
     tls.resumption = Resumption::in_memory_sessions(SESSIONS);
     let tls = Arc::new(QuicClientConfig::try_from(tls)?);
-    let mut config = ClientConfig::new(match protection {
+    let mut config = ClientConfig::new(watch.of_client(match protection {
         Protection::Encrypted => tls,
         Protection::SizesOnly => Arc::new(Plain(tls)),
-    });
+    }));
     let ids = Octets::new(seed, "quic/client/initial ids");
     // 20 octets, as quinn-proto's default (`config/mod.rs`): RFC 9000 §7.2 asks for 8 at least.
     config.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&ids.array::<20>())));
@@ -110,6 +117,7 @@ fn server(
     protection: Protection,
     keys: &Octets,
     certificate: Certificate,
+    watch: &Watch,
 ) -> Result<ServerConfig, ConfigError> {
     let (provider, time) = provider(seed.stream("quic/server/tls"));
     let mut tls = rustls::ServerConfig::builder_with_details(provider, time)
@@ -127,7 +135,7 @@ fn server(
         (Protection::Encrypted, tls) => Arc::new(tls),
         (Protection::SizesOnly, tls) => Arc::new(Plain(Arc::new(tls))),
     };
-    let mut config = ServerConfig::new(tls, Arc::new(token_key));
+    let mut config = ServerConfig::new(watch.of_server(tls), Arc::new(token_key));
     let mut tokens = ValidationTokenConfig::default();
     // 2 as quinn-proto sends with its default features (`config/mod.rs`).
     tokens.log(Arc::new(UsedTokens::default())).sent(2);
