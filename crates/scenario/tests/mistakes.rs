@@ -268,7 +268,7 @@ fn mistakes_of_quic_name_what_is_right() {
     check(
         &with("kind = \"quic\", carry = \"stream\", expire = \"150 ms\""),
         &[
-            "4:55: flow.call.transport.expire: found 150 ms with one stream for all messages, expected \"never\"",
+            "4:57: flow.call.transport.expire: found 150 ms with one stream for all messages, expected \"never\"",
         ],
     );
     check(
@@ -288,7 +288,9 @@ fn mistakes_of_quic_name_what_is_right() {
     let large = GOOD.replace("\"voice\"", "{ kind = \"cbr\", size = \"1500 B\", rate = \"1 Mbps\" }");
     check(
         &large.replace("\"udp\"", "\"quic-datagram\""),
-        &["flow.call.workload: found messages of 1500 B, expected at most 1414 B, which one DATAGRAM frame"],
+        &[
+            "5:12: flow.call.workload: found messages of 1500 B, expected at most 1414 B, which one DATAGRAM frame",
+        ],
     );
 }
 
@@ -302,10 +304,10 @@ fn flows_of_one_connection_agree_on_what_it_has_once() {
     };
     check(
         &two("cc = \"newreno\""),
-        &["flow.other.transport: found the connection \"one\" of the flow call with another `cc`"],
+        &["6:7: flow.other.transport: found the connection \"one\" of the flow call with another `cc`"],
     );
-    check(&two("zero_rtt = true"), &["another `zero_rtt`"]);
-    check(&two("encryption = false"), &["another `encryption`"]);
+    check(&two("zero_rtt = true"), &["6:7: flow.other.transport: another `zero_rtt`"]);
+    check(&two("encryption = false"), &["6:7: flow.other.transport: another `encryption`"]);
 }
 
 #[test]
