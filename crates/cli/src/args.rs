@@ -220,7 +220,8 @@ pub(crate) struct CompareArgs {
     pub(crate) place: Place,
     #[command(flatten)]
     pub(crate) demand: DemandArgs,
-    /// Transports to compare (default: udp,tcp,tcp-nodelay; for `bulk` tcp), or `all`, which adds DCCP
+    /// Transports to compare (default: udp,tcp,tcp-nodelay and in sim the three of QUIC; for `bulk` tcp), or
+    /// `all`, which adds DCCP
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub(crate) transports: Vec<String>,
     /// What is carried
@@ -261,6 +262,10 @@ pub(crate) struct CompareArgs {
 /// The preset that `compare` takes by itself.
 pub(crate) const HOME: &str = "home-adsl";
 
+/// What `compare` compares by itself.
+const DEPLOYED: [&str; 6] =
+    ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
+
 /// What `compare` carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
@@ -274,15 +279,19 @@ pub(crate) enum Workload {
 }
 
 impl CompareArgs {
-    /// The transports that the user chose, or those that anybody can deploy.
-    pub(crate) fn transports(&self) -> Vec<String> {
+    /// The transports that the user chose, or those that anybody can deploy, as far as `arena` has them.
+    pub(crate) fn transports(&self, arena: ArenaKind) -> Vec<String> {
         let chosen: &[&str] = match (self.transports.as_slice(), self.workload) {
             ([], Workload::Bulk) => &["tcp"],
-            ([], Workload::Voice | Workload::Game) => &["udp", "tcp", "tcp-nodelay"],
-            ([all], _) if all == "all" => &transport_names(),
+            ([], Workload::Voice | Workload::Game) => &DEPLOYED,
+            // `quic` is one of those that name what carries a message.
+            ([all], _) if all == "all" => {
+                &transport_names().into_iter().filter(|&name| name != "quic").collect::<Vec<_>>()
+            }
             (chosen, _) => return chosen.iter().map(|name| name.trim().to_owned()).collect(),
         };
-        chosen.iter().map(|&name| name.to_owned()).collect()
+        let is_there = |name: &&str| arena == ArenaKind::Sim || !name.starts_with("quic");
+        chosen.iter().copied().filter(is_there).map(str::to_owned).collect()
     }
 }
 

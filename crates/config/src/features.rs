@@ -5,11 +5,14 @@
 //! | UDP | yes | no | no | yes |
 //! | TCP | no | yes | yes | no |
 //! | DCCP | yes | no | yes | no |
+//! | QUIC, datagrams | yes | no | yes | no |
+//! | QUIC, a stream | no | yes | yes | no |
+//! | QUIC, a stream a message | yes | yes | yes | no |
 //!
 //! Order is not in the table. Bytes of a stream come in order, or they would not be a stream; a message
 //! carries its number, and is counted alike whether it comes in order or not.
 
-use crate::{TcpConfig, TransportConfig};
+use crate::{Carry, QuicConfig, TcpConfig, TransportConfig};
 
 /// Every transport, without its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub enum TransportKind {
     Tcp,
     /// DCCP (RFC 4340).
     Dccp,
+    /// QUIC (RFC 9000, RFC 9221), which carries messages so.
+    Quic(Carry),
 }
 
 /// What a transport provides.
@@ -61,6 +66,12 @@ impl TransportKind {
                 is_acknowledged: true,
                 is_fragmented: false,
             },
+            Self::Quic(carry) => Features {
+                keeps_messages: !matches!(carry, Carry::Stream),
+                is_reliable: !matches!(carry, Carry::Datagram),
+                is_acknowledged: true,
+                is_fragmented: false,
+            },
         }
     }
 }
@@ -72,6 +83,7 @@ impl TransportConfig {
             Self::Udp(_) => TransportKind::Udp,
             Self::Tcp(_) => TransportKind::Tcp,
             Self::Dccp(_) => TransportKind::Dccp,
+            Self::Quic(config) => TransportKind::Quic(config.carry),
         }
     }
 
@@ -79,7 +91,15 @@ impl TransportConfig {
     pub const fn as_tcp(&self) -> Option<&TcpConfig> {
         match self {
             Self::Tcp(config) => Some(config),
-            Self::Udp(_) | Self::Dccp(_) => None,
+            Self::Udp(_) | Self::Dccp(_) | Self::Quic(_) => None,
+        }
+    }
+
+    /// QUIC's options, if it is QUIC.
+    pub const fn as_quic(&self) -> Option<&QuicConfig> {
+        match self {
+            Self::Quic(config) => Some(config),
+            Self::Udp(_) | Self::Tcp(_) | Self::Dccp(_) => None,
         }
     }
 }

@@ -4,9 +4,11 @@
 //! compile them again.
 
 mod features;
+mod quic;
 mod size;
 
 pub use features::{Features, TransportKind};
+pub use quic::{Carry, QuicConfig, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
 pub use size::{CACHE_LINE, SHARED_INFO, largest_dccp_message, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
@@ -20,6 +22,8 @@ pub enum TransportConfig {
     Tcp(TcpConfig),
     /// DCCP (RFC 4340).
     Dccp(DccpConfig),
+    /// QUIC (RFC 9000, RFC 9221).
+    Quic(QuicConfig),
 }
 
 /// Which side of a connection a transport is.
@@ -112,6 +116,8 @@ impl TransportConfig {
             Self::Udp(config) => config.ecn,
             Self::Tcp(config) => config.ecn,
             Self::Dccp(config) => config.ecn,
+            // RFC 9000 §13.4: its packets always do until the path proves that it does not carry marks.
+            Self::Quic(_) => true,
         }
     }
 

@@ -99,7 +99,7 @@ impl Interface {
     pub(super) const fn of(is_far: bool, transport: TransportKind) -> Self {
         let is_dccp = match transport {
             TransportKind::Dccp => true,
-            TransportKind::Udp | TransportKind::Tcp => false,
+            TransportKind::Udp | TransportKind::Tcp | TransportKind::Quic(_) => false,
         };
         Self { is_far, is_dccp }
     }

@@ -2,7 +2,7 @@
 //!
 //! | arena | channel |
 //! | --- | --- |
-//! | the simulator | one of our transports, by [`Endpoint`] |
+//! | the simulator | one of our transports, or a QUIC connection, by [`Endpoint`] |
 //! | real sockets | the kernel's TCP or UDP, or a transport of ours over UDP: in the crate `kernel` |
 
 mod application;
@@ -11,6 +11,7 @@ pub mod file;
 mod info;
 mod late;
 mod lateness;
+mod quic;
 mod simulated;
 mod taps;
 mod turn_round;
@@ -20,7 +21,8 @@ pub use application::{Application, HostMeter};
 pub use channel::{Channel, FlowId, Read, Write, WriteOutcome};
 pub use info::flow_info;
 pub use lateness::lateness_ns;
-pub use simulated::{Endpoint, Exchange};
+pub use quic::Member;
+pub use simulated::{Carrier, Endpoint, Exchange};
 pub use taps::{FlowTaps, Side};
 pub use turn_round::{TurnRound, TurnRounds};
 pub use workload::{AnyWorkload, Workload};

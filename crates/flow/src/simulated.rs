@@ -9,13 +9,14 @@
 use talkpath_measure::DropCause;
 use talkpath_scenario::{EchoWrite, Receiver};
 use talkpath_transport::{
-    AnyTransport, Counters, Ecn, Levels, Observation, Outlet, Packet, PayloadRange, Refused, Transmit,
-    Transport,
+    AnyTransport, Counters, Ecn, Features, Levels, Observation, Outlet, Packet, PayloadRange, Refused,
+    Transmit, Transport,
 };
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::application::Application;
 use crate::channel::{Channel, FlowId, Read, Write, WriteOutcome};
+use crate::quic::{self, Member};
 use crate::taps::{FlowTaps, Side};
 use crate::workload::{AnyWorkload, Workload as _};
 
@@ -32,28 +33,68 @@ pub trait Exchange: Outlet {
 #[repr(C)]
 pub struct Endpoint {
     application: Application,
-    transport: AnyTransport,
+    carrier: Carrier,
+}
+
+/// What carries the messages of an end.
+#[expect(clippy::large_enum_variant, reason = "as AnyTransport: a box would cost each call")]
+pub enum Carrier {
+    /// A transport of its own.
+    Own(AnyTransport),
+    /// A QUIC connection, which it may share.
+    Quic(Member),
+}
+
+impl Carrier {
+    fn features(&self) -> Features {
+        match self {
+            Self::Own(transport) => transport.kind().features(),
+            Self::Quic(member) => member.features(),
+        }
+    }
+
+    fn largest_message(&self) -> Option<Bytes> {
+        match self {
+            Self::Own(transport) => transport.largest_message(),
+            Self::Quic(member) => member.largest_message(),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Own(transport) => transport.poll_timeout(),
+            Self::Quic(member) => member.end().poll_timeout(),
+        }
+    }
+
+    /// `application` as it writes to this.
+    fn carry(&self, application: Application) -> Application {
+        match self {
+            Self::Own(_) => application,
+            Self::Quic(member) => member.carry(application),
+        }
+    }
 }
 
 impl Endpoint {
     /// The end that sends: its workload begins when the transport is open.
-    pub fn near(transport: AnyTransport, mut workload: AnyWorkload, window: (Instant, Instant)) -> Self {
-        if let Some(size) = transport.largest_message() {
+    pub fn near(carrier: Carrier, mut workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+        if let Some(size) = carrier.largest_message() {
             workload.limit_messages(size);
         }
-        let application = Application::near(transport.kind().features(), workload, window);
-        Self { transport, application }
+        let application = carrier.carry(Application::near(carrier.features(), workload, window));
+        Self { carrier, application }
     }
 
     /// The end that reads, and writes everything back if the flow has an `echo`.
     pub fn far(
-        transport: AnyTransport,
+        carrier: Carrier,
         echo: Option<EchoWrite>,
         receiver: Receiver,
         window: (Instant, Instant),
     ) -> Self {
-        let application = Application::far(transport.kind().features(), echo, receiver, window);
-        Self { transport, application }
+        let application = carrier.carry(Application::far(carrier.features(), echo, receiver, window));
+        Self { carrier, application }
     }
 
     /// The same, with an application that wakes up a time uniform in [0, `max`) after something came, and
@@ -74,19 +115,25 @@ impl Endpoint {
 
     /// Begins to connect.
     pub fn open(&mut self, now: Instant) {
-        self.transport.open(now);
+        match &mut self.carrier {
+            Carrier::Own(transport) => transport.open(now),
+            Carrier::Quic(member) => member.end().open(now),
+        }
     }
 
     /// When [`Endpoint::handle_timeout`] wants to be called; [`Instant::MAX`] is never.
     #[inline]
     pub fn poll_timeout(&self) -> Instant {
-        self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX))
+        self.application.next().min(self.carrier.poll_timeout().unwrap_or(Instant::MAX))
     }
 
     /// The deadline has come; call [`Endpoint::step`] after it.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
-            self.transport.handle_timeout(now);
+        if self.carrier.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            match &mut self.carrier {
+                Carrier::Own(transport) => transport.handle_timeout(now),
+                Carrier::Quic(member) => member.end().handle_timeout(now),
+            }
         }
     }
 
@@ -104,40 +151,58 @@ impl Endpoint {
     ) -> Instant {
         let application = &mut self.application;
         // One match for the whole step.
-        match &mut self.transport {
-            AnyTransport::Tcp(tcp) => step(application, tcp, side, taps, now, exchange),
-            AnyTransport::Udp(udp) => step(application, udp, side, taps, now, exchange),
-            AnyTransport::Dccp(dccp) => step(application, &mut **dccp, side, taps, now, exchange),
+        match &mut self.carrier {
+            Carrier::Own(AnyTransport::Tcp(tcp)) => step(application, tcp, side, taps, now, exchange),
+            Carrier::Own(AnyTransport::Udp(udp)) => step(application, udp, side, taps, now, exchange),
+            Carrier::Own(AnyTransport::Dccp(dccp)) => {
+                step(application, &mut **dccp, side, taps, now, exchange)
+            }
+            Carrier::Quic(member) => quic::step(application, member, side, taps, now, exchange),
         }
     }
 
     /// The part of the transport's state that is averaged.
     #[inline]
     pub fn levels(&self) -> Levels {
-        self.transport.levels()
+        match &self.carrier {
+            Carrier::Own(transport) => transport.levels(),
+            Carrier::Quic(member) => member.end().levels(),
+        }
     }
 
     /// What two of [`Endpoint::levels`] follow from ([`Transport::windows_key`]).
     #[inline]
     pub fn windows_key(&self) -> (u64, u64) {
-        self.transport.windows_key()
+        match &self.carrier {
+            Carrier::Own(transport) => transport.windows_key(),
+            Carrier::Quic(member) => member.end().windows_key(),
+        }
     }
 
     /// The third of [`Endpoint::levels`].
     #[inline]
     pub fn send_buffer(&self) -> Bytes {
-        self.transport.send_buffer()
+        match &self.carrier {
+            Carrier::Own(transport) => transport.send_buffer(),
+            Carrier::Quic(member) => member.end().send_buffer(),
+        }
     }
 
     /// The transport's state, for the series.
     #[inline]
     pub fn observe(&self) -> Observation {
-        self.transport.observe()
+        match &self.carrier {
+            Carrier::Own(transport) => transport.observe(),
+            Carrier::Quic(member) => member.end().observe(),
+        }
     }
 
     /// What the transport counted.
     pub fn counters(&self) -> Counters {
-        self.transport.counters()
+        match &self.carrier {
+            Carrier::Own(transport) => transport.counters(),
+            Carrier::Quic(member) => member.end().counters(),
+        }
     }
 
     /// Time inside the window during which the application had a message and the transport no room, up to

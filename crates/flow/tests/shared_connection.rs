@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
-use talkpath_measure::{DropCause, Ending, Fate, LegRecord, MessageRecord};
+use talkpath_measure::{Ending, Fate, LegRecord, MessageRecord};
 use talkpath_scenario::Receiver;
 use talkpath_transport::{Delivery, Features, Message, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -175,7 +175,7 @@ fn messages_that_expire_are_dropped_before_they_leave_and_the_other_flow_loses_n
         call.messages.iter().partition(|row| row.fate == Fate::Delivered);
     assert!(delivered.len() > 20 && expired.len() > 20, "{} and {}", delivered.len(), expired.len());
     for row in &expired {
-        assert_eq!((row.fate, row.drop_cause), (Fate::Missing, Some(DropCause::SendQueue)));
+        assert_eq!((row.fate, row.drop_cause), (Fate::Expired, None));
         assert_eq!((row.wire, row.received), (None, None));
     }
     for row in &delivered {

@@ -98,7 +98,7 @@ impl FlowSpec {
             _ => None,
         };
         let spec = Self {
-            transport: TransportSpec::new(flow, mtu),
+            transport: TransportSpec::new(flow, mtu).map_err(|why| format!("flow {}: {why}", flow.name))?,
             workload: flow.workload.clone(),
             echo_per_read: flow.echo.map(|write| write == EchoWrite::PerRead),
             is_up: flow.direction == Direction::Up,

@@ -126,6 +126,9 @@ pub enum Fate {
     Unfinished,
     /// The transport would not take it.
     Refused,
+    /// It was of no use any more before it had left, or before all of it had arrived, and the sender gave it
+    /// up.
+    Expired,
 }
 
 /// Where a message was dropped or lost.
@@ -162,12 +165,13 @@ impl Fate {
             Self::Missing => "missing",
             Self::Unfinished => "unfinished",
             Self::Refused => "refused",
+            Self::Expired => "expired",
         }
     }
 
     /// The fate of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Delivered, Self::Missing, Self::Unfinished, Self::Refused]
+        [Self::Delivered, Self::Missing, Self::Unfinished, Self::Refused, Self::Expired]
             .into_iter()
             .find(|it| it.name() == name)
     }

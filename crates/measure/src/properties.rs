@@ -33,6 +33,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         2 => Just(Fate::Missing),
         1 => Just(Fate::Unfinished),
         1 => Just(Fate::Refused),
+        1 => Just(Fate::Expired),
     ]
 }
 

@@ -82,6 +82,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         reordered: figures.reordered,
         unfinished: counts.unfinished,
         refused: counts.refused,
+        expired: counts.expired,
         loss_runs: figures.loss_runs,
         in_time: in_time::share(figures.in_time, &counts).filter(|_| is_timed),
         deadline_ms: terms.deadline.map(Duration::as_millis_f64),

@@ -278,6 +278,9 @@ pub struct FlowSummary {
     pub unfinished: u64,
     /// Messages that the transport would not take.
     pub refused: u64,
+    /// Of those missing, given up by their sender because they were older than the transport's `expire`.
+    #[serde(default)]
+    pub expired: u64,
     /// Runs of consecutive missing messages.
     pub loss_runs: LossRuns,
     /// The exact share of the messages that came within the flow's deadline; what was lost, refused or

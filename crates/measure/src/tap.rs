@@ -319,13 +319,13 @@ impl LegTap {
         }
     }
 
-    /// Message `seq` expired before it left the host, taken or not: a queue of the sender's own dropped it.
+    /// Message `seq` expired, taken or not, and the sender gave it up.
     pub fn on_expired(&mut self, seq: u64) {
-        self.on_dropped(seq, DropCause::SendQueue);
         if let Some(row) = self.row(seq)
-            && row.drop_cause.is_some()
+            && is_pending(row)
         {
-            row.fate = Fate::Missing;
+            row.fate = Fate::Expired;
+            self.pending -= 1;
         }
     }
 
@@ -650,9 +650,8 @@ mod tests {
         tap.on_expired(2);
         let leg = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: true });
         let fates: Vec<_> = leg.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
-        let queue = Some(DropCause::SendQueue);
-        use Fate::{Missing, Unfinished};
-        assert_eq!(fates, [(Missing, None), (Missing, None), (Missing, queue), (Unfinished, None)]);
+        use Fate::{Expired, Missing, Unfinished};
+        assert_eq!(fates, [(Missing, None), (Missing, None), (Expired, None), (Unfinished, None)]);
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Display> {
 }
 
 /// Known transports, in the order in which variants take their dashes and markers.
-static TRANSPORTS: [Display; 10] = [
+static TRANSPORTS: [Display; 11] = [
     Display {
         kind: "udp",
         name: "UDP",
@@ -163,7 +163,7 @@ static TRANSPORTS: [Display; 10] = [
     Display {
         kind: "quic-datagram",
         name: "QUIC datagrams",
-        about: "",
+        about: "no retransmission",
         light: "#00788c",
         dark: "#55d3e6",
         ansi: 37,
@@ -173,12 +173,22 @@ static TRANSPORTS: [Display; 10] = [
     Display {
         kind: "quic-stream",
         name: "QUIC stream",
-        about: "",
+        about: "one stream for all messages",
         light: "#8a3f1d",
         dark: "#d9a383",
         ansi: 137,
         dash: "10 2 2 2",
         marker: Marker::Triangle,
+    },
+    Display {
+        kind: "quic-stream-per-message",
+        name: "QUIC streams",
+        about: "a stream a message",
+        light: "#3d7a1f",
+        dark: "#8fd06a",
+        ansi: 70,
+        dash: "2 3 8 3",
+        marker: Marker::Circle,
     },
     Display {
         kind: "sctp",

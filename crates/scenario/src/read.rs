@@ -177,7 +177,12 @@ pub(crate) fn text<'a>(node: &'a Node, longest: usize, at: At<'_>, log: &mut Log
 /// One of the words, as the table spells it.
 pub(crate) fn choice(node: &Node, words: &Words, at: At<'_>, log: &mut Log) -> Option<&'static str> {
     let word = one_of(node, words.noun, words.known.iter().copied(), words.later);
-    word.map_err(|problem| log.problem(&node.place, at, problem)).ok()
+    let is_later = node.as_text().is_some_and(|text| words.later.iter().any(|word| is_same_word(word, text)));
+    let explain = |problem: Problem| match is_later && !words.why.is_empty() {
+        true => problem.with_help(words.why),
+        false => problem,
+    };
+    word.map_err(|problem| log.problem(&node.place, at, explain(problem))).ok()
 }
 
 /// One of `known`; those of `later` are not available yet.

@@ -210,7 +210,7 @@ return_route = ["l{n}"]
 
 #[test]
 fn what_does_not_exist_yet_says_so_and_names_what_does() {
-    for kind in ["quic", "quic-datagram", "quic-stream", "quic-stream-per-message", "sctp", "webrtc"] {
+    for kind in ["sctp", "webrtc"] {
         let text = GOOD.replace("\"udp\"", &format!("\"{kind}\""));
         check(
             &text,
@@ -254,6 +254,60 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
         &GOOD.replace("\"udp\"", "{ kind = \"tcp\", cc = \"cubik\" }"),
         &["4:34: flow.call.transport.cc: found \"cubik\" | did you mean \"cubic\"?"],
     );
+}
+
+#[test]
+fn mistakes_of_quic_name_what_is_right() {
+    let with = |keys: &str| GOOD.replace("\"udp\"", &format!("{{ {keys} }}"));
+    check(
+        &with("kind = \"quic\", cc = \"bbr\""),
+        &[
+            "4:35: flow.call.transport.cc: \"bbr\" is not available yet; available: cubic or newreno | no seed sets",
+        ],
+    );
+    check(
+        &with("kind = \"quic\", carry = \"stream\", expire = \"150 ms\""),
+        &[
+            "4:57: flow.call.transport.expire: found 150 ms with one stream for all messages, expected \"never\"",
+        ],
+    );
+    check(
+        &with("kind = \"quic-stream\", expire = \"150 ms\""),
+        &[
+            "4:46: flow.call.transport.expire: found 150 ms with one stream for all messages, expected \"never\"",
+        ],
+    );
+    check(
+        &with("kind = \"quic-stream\", carry = \"datagram\""),
+        &["4:37: flow.call.transport.carry: unknown key"],
+    );
+    check(
+        &with("kind = \"quic\", carry = \"streams\""),
+        &["4:38: flow.call.transport.carry: found \"streams\", expected what carries a message: datagram"],
+    );
+    let large = GOOD.replace("\"voice\"", "{ kind = \"cbr\", size = \"1500 B\", rate = \"1 Mbps\" }");
+    check(
+        &large.replace("\"udp\"", "\"quic-datagram\""),
+        &[
+            "5:12: flow.call.workload: found messages of 1500 B, expected at most 1414 B, which one DATAGRAM frame",
+        ],
+    );
+}
+
+#[test]
+fn flows_of_one_connection_agree_on_what_it_has_once() {
+    let two = |second: &str| {
+        format!(
+            "{}[flow.other]\ntransport = {{ kind = \"quic\", connection = \"one\", {second} }}\nworkload = \"bulk\"\n",
+            GOOD.replace("\"udp\"", "{ kind = \"quic\", connection = \"one\" }")
+        )
+    };
+    check(
+        &two("cc = \"newreno\""),
+        &["6:7: flow.other.transport: found the connection \"one\" of the flow call with another `cc`"],
+    );
+    check(&two("zero_rtt = true"), &["6:7: flow.other.transport: another `zero_rtt`"]);
+    check(&two("encryption = false"), &["6:7: flow.other.transport: another `encryption`"]);
 }
 
 #[test]

@@ -21,7 +21,9 @@ fn plan(text: &str, set: &[(&str, &str)]) -> Plan {
 fn tcp(plan: &Plan, cell: usize) -> &TcpConfig {
     match &plan.cells[cell].scenario.flows[0].transport {
         TransportConfig::Tcp(tcp) => tcp,
-        TransportConfig::Udp(_) | TransportConfig::Dccp(_) => panic!("the flow is TCP"),
+        TransportConfig::Udp(_) | TransportConfig::Dccp(_) | TransportConfig::Quic(_) => {
+            panic!("the flow is TCP")
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 
 use talkpath_arena::RunPlan;
 use talkpath_arena::links::{self, QueueSeries};
-use talkpath_flow::{AnyWorkload, Endpoint, FlowTaps, flow_info};
+use talkpath_flow::{AnyWorkload, Carrier, Endpoint, FlowTaps, flow_info};
 use talkpath_measure::FlowTally;
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
 use talkpath_units::Instant;
 
+use crate::connections::Connections;
 use crate::flow::{FlowMeter, SimFlow};
 use crate::packets::SimPackets;
 use crate::simulation::{Simulation, timers};
@@ -16,9 +17,14 @@ use crate::simulation::{Simulation, timers};
 /// The simulation of `scenario`.
 pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     let window = (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration);
-    let flows = scenario.flows.iter().map(|flow| {
+    let connections = Connections::new(scenario, plan.seed);
+    let flows = scenario.flows.iter().enumerate().map(|(index, flow)| {
         let transport = simulated_transport(flow);
-        build_flow(scenario, flow, &transport, window, plan)
+        let (carriers, members) = match connections.carriers(index, flow) {
+            Some((carriers, members)) => (carriers, members),
+            None => (carriers(scenario, flow, &transport, plan), Box::default()),
+        };
+        SimFlow { members, ..build_flow(flow, &transport, carriers, window, plan) }
     });
     let timers = timers(scenario.flows.len());
     Simulation {
@@ -37,18 +43,17 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
 }
 
 fn build_flow(
-    scenario: &Scenario,
     flow: &Flow,
     transport: &TransportConfig,
+    [near, far]: [Carrier; 2],
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
-    let mtu = scenario.path_mtu(flow);
-    let end = |role, buffer| AnyTransport::new(transport, role, mtu, flow.transport_seed(plan.seed), buffer);
     let workload = AnyWorkload::new(&flow.workload, window.1);
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
-    let cc = transport.as_tcp().and_then(|config| config.cc).map(|cc| cc.name().to_owned());
+    let of_tcp = transport.as_tcp().and_then(|config| config.cc);
+    let cc = of_tcp.or(transport.as_quic().map(|config| config.cc)).map(|cc| cc.name().to_owned());
     let info = flow_info(flow, cc, start, true);
     let features = transport.kind().features();
     let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
@@ -59,11 +64,12 @@ fn build_flow(
         info,
         features,
         wants_ecn: transport.wants_ecn(),
-        near: Endpoint::near(end(Role::Active, None), workload, window)
+        near: Endpoint::near(near, workload, window)
             .waking_up_within(flow.wake_up, sleep("near"))
             .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
-        far: Endpoint::far(end(Role::Passive, flow.receiver.socket_buffer), flow.echo, flow.receiver, window)
+        far: Endpoint::far(far, flow.echo, flow.receiver, window)
             .waking_up_within(flow.wake_up, sleep("far")),
+        members: Box::default(),
         taps: FlowTaps::shared(flow.echo.is_some()),
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
@@ -72,6 +78,18 @@ fn build_flow(
         opened: false,
         meter: FlowMeter::new(&flow.name, window, plan.series),
     }
+}
+
+/// Both ends of a transport of the flow's own.
+fn carriers(
+    scenario: &Scenario,
+    flow: &Flow,
+    transport: &TransportConfig,
+    plan: &RunPlan<'_>,
+) -> [Carrier; 2] {
+    let (mtu, seed) = (scenario.path_mtu(flow), flow.transport_seed(plan.seed));
+    let end = |role, buffer| Carrier::Own(AnyTransport::new(transport, role, mtu, seed, buffer));
+    [end(Role::Active, None), end(Role::Passive, flow.receiver.socket_buffer)]
 }
 
 /// The transport as the simulator has it. What says nothing of its congestion control gets a Linux host's

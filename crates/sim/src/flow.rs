@@ -20,6 +20,9 @@ pub(crate) struct SimFlow {
     pub(crate) taps: FlowTaps,
     pub(crate) meter: FlowMeter,
     pub(crate) opened: bool,
+    /// The flows that share its connection, itself among them; its packets are the first one's. Empty for a
+    /// flow alone.
+    pub(crate) members: Box<[u32]>,
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
@@ -153,14 +156,14 @@ impl SimFlow {
             let echoing = self.far.counters();
             counted.data_packets += echoing.data_packets;
             counted.retransmissions += echoing.retransmissions;
-            counted.timeouts += echoing.timeouts;
+            counted.timeouts = counted.timeouts.zip(echoing.timeouts).map(|(near, far)| near + far);
         }
         let ecn = self.ecn();
         let send_buffer = self.meter.send_buffer.finish(now);
         let counters = FlowCounters {
             data_packets: Some(counted.data_packets),
             retransmissions: self.features.is_reliable.then_some(counted.retransmissions),
-            timeouts: self.features.is_acknowledged.then_some(counted.timeouts),
+            timeouts: counted.timeouts.filter(|_| self.features.is_acknowledged),
             cwnd_packets_mean: self.meter.cwnd.finish(now).mean,
             window_packets_mean: self.meter.window.finish(now).mean,
             send_buffer_mean: send_buffer.mean,

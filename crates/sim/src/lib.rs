@@ -6,6 +6,7 @@
 
 mod build;
 pub mod capture;
+mod connections;
 mod flow;
 pub mod journey;
 mod packets;

@@ -256,11 +256,13 @@ impl Simulation {
         let deadline = endpoint.poll_timeout();
         // Most deadlines have moved to a later time by now. Then nothing is due, and the timer is armed
         // again.
-        if deadline > now && flow.opened {
+        let is_waiting = side == Side::Near && !flow.opened;
+        if deadline > now && !is_waiting {
             return self.network.arm_timer(timer, deadline);
         }
         endpoint.handle_timeout(now);
-        if !flow.opened {
+        // The far end of a flow that shares its connection may have a timer before the flow begins.
+        if is_waiting {
             flow.opened = true;
             endpoint.open(now);
         }
@@ -303,8 +305,38 @@ impl Simulation {
     }
 
     /// Lets the endpoint of a flow at `side` do everything that it can do now, and arms its timer. If a
-    /// packet has `arrived`, the endpoint takes it first.
+    /// packet has `arrived`, the endpoint takes it first. If the flow shares its connection, so do the others:
+    /// what the connection took or sent may be theirs.
     fn step(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
+        if self.flows[index as usize].members.is_empty() {
+            self.step_flow(index, side, arrived, now);
+        } else {
+            self.step_members(index, side, arrived, now);
+        }
+    }
+
+    /// Lets the flows of a connection do what they can do now, the flow `index` first, but for those that
+    /// have not begun.
+    #[cold]
+    fn step_members(
+        &mut self,
+        index: u32,
+        side: Side,
+        mut arrived: Option<(PacketHandle, Ecn)>,
+        now: Instant,
+    ) {
+        let members = self.flows[index as usize].members.clone();
+        let others = members.iter().copied().filter(|other| *other != index);
+        for member in core::iter::once(index).chain(others) {
+            if side == Side::Far || self.flows[member as usize].opened {
+                self.step_flow(member, side, arrived.take(), now);
+            }
+        }
+    }
+
+    fn step_flow(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
+        // The packets of a connection are those of its first flow.
+        let leader = self.flows[index as usize].members.first().copied().unwrap_or(index);
         let flow = &mut self.flows[index as usize];
         if let (Some(tap), Some((handle, ecn))) = (&mut self.tap, arrived) {
             tap.on_arrival(self.packets.get(handle), (index, direction_to(side), ecn), now);
@@ -317,7 +349,7 @@ impl Simulation {
             arrived,
             identification: &mut flow.identifications[direction as usize],
             extra_header: self.extra_header,
-            flow: index,
+            flow: leader,
             direction,
             now,
         };
@@ -356,13 +388,29 @@ impl Simulation {
     /// is lost, and its message with it. A lost TCP segment is sent again, so no message is lost.
     #[cold]
     fn record_drop(&mut self, dropped: PathPacket<PacketHandle>, cause: DropCause) {
-        let seq = self.packets.get(dropped.tag).packet.message();
-        self.take_off_path(dropped);
-        let Some(seq) = seq else { return };
-        let taps = &mut self.flows[dropped.flow() as usize].taps;
-        let before = taps.pending();
         let cause = if dropped.part().is_whole() { cause } else { DropCause::Fragment };
-        match dropped.direction() {
+        let (leader, direction) = (dropped.flow(), dropped.direction());
+        match &self.packets.get(dropped.tag).packet {
+            Packet::Quic(packet) => {
+                let members = self.flows[leader as usize].members.clone();
+                for (flow, seq) in packet.messages().collect::<Vec<_>>() {
+                    let index = members.get(flow as usize).copied().unwrap_or(leader);
+                    self.record_dropped_message((index, direction), seq, cause);
+                }
+            }
+            other => {
+                if let Some(seq) = other.message() {
+                    self.record_dropped_message((leader, direction), seq, cause);
+                }
+            }
+        }
+        self.take_off_path(dropped);
+    }
+
+    fn record_dropped_message(&mut self, way: (u32, Direction), seq: u64, cause: DropCause) {
+        let taps = &mut self.flows[way.0 as usize].taps;
+        let before = taps.pending();
+        match way.1 {
             Direction::Out => taps.forward.on_dropped(seq, cause),
             Direction::Back => {
                 if let Some(tap) = &mut taps.echo {

@@ -7,6 +7,7 @@ mod common;
 mod dccp_voice;
 mod judged;
 mod queues;
+mod quic;
 mod voice_echo;
 mod whole_runs;
 mod without_rows;

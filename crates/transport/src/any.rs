@@ -32,6 +32,9 @@ impl AnyTransport {
     /// largest message and UDP what a datagram's fragments take; `seed` is the flow's own and draws the
     /// initial sequence numbers; `receive_buffer` takes the place of the config's `socket_buffer` (UDP, DCCP)
     /// or `rwnd` (TCP) at this end.
+    ///
+    /// # Panics
+    /// Of QUIC, which is a connection of the crate `quic`: it may carry several flows.
     pub fn new(
         config: &TransportConfig,
         role: Role,
@@ -45,6 +48,7 @@ impl AnyTransport {
             TransportConfig::Dccp(config) => {
                 Self::Dccp(Box::new(Dccp::new(config, role, path_mtu, seed, receive_buffer)))
             }
+            TransportConfig::Quic(_) => panic!("a QUIC connection is no transport of one flow"),
         }
     }
 

@@ -21,10 +21,10 @@ pub mod tfrc;
 pub mod udp;
 
 pub use any::AnyTransport;
-pub use packet::{Datagram, Flags, Packet, SackBlock, Segment, SegmentOptions};
+pub use packet::{Datagram, Flags, Packet, QuicPacket, QuicPiece, SackBlock, Segment, SegmentOptions};
 pub use talkpath_config::{
-    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, Features, NagleKind, QueuePolicy, Role, Stack,
-    TcpConfig, Ticks, TransportConfig, TransportKind, UdpConfig,
+    Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, Features, NagleKind, QueuePolicy,
+    QuicConfig, Role, Stack, TcpConfig, Ticks, TransportConfig, TransportKind, UdpConfig,
 };
 pub use talkpath_units::Ecn;
 
@@ -151,8 +151,8 @@ pub struct Counters {
     pub data_packets: u64,
     /// Of these, how many carried data that was sent before.
     pub retransmissions: u64,
-    /// Retransmission timeouts that fired.
-    pub timeouts: u64,
+    /// Retransmission timeouts that fired; `None` if the protocol does not say.
+    pub timeouts: Option<u64>,
     /// Entries into fast recovery.
     pub fast_retransmits: u64,
     /// Datagrams that the receiving socket's buffer had no room for.

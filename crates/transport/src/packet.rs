@@ -13,6 +13,28 @@ pub enum Packet {
     Tcp(Segment),
     /// A DCCP packet. In a box, so that other packets do not grow by the room of its options.
     Dccp(Box<DccpPacket>),
+    /// A UDP datagram with QUIC packets. In a box, as DCCP.
+    Quic(Box<QuicPacket>),
+}
+
+/// A UDP datagram with QUIC packets (RFC 9000 §12.2), as its bytes: a library of its own makes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuicPacket {
+    /// The payload of the UDP datagram.
+    pub bytes: Vec<u8>,
+    /// What it carries of messages. As of other transports here, the number of a message is not on the wire.
+    pub pieces: Vec<QuicPiece>,
+}
+
+/// A frame with application data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuicPiece {
+    /// Which flow of the connection.
+    pub flow: u32,
+    /// The stream that it is of; `None` is a DATAGRAM frame.
+    pub stream: Option<u64>,
+    /// The message: 0 of a stream that carries all messages.
+    pub seq: u64,
 }
 
 /// A UDP datagram (RFC 768).
@@ -151,6 +173,7 @@ impl Packet {
             Self::Udp(datagram) => Bytes::new(datagram.payload as u64),
             Self::Tcp(segment) => Bytes::new(segment.payload as u64),
             Self::Dccp(packet) => Bytes::new(packet.payload as u64),
+            Self::Quic(packet) => Bytes::new(packet.bytes.len() as u64),
         }
     }
 
@@ -163,6 +186,7 @@ impl Packet {
             Self::Dccp(packet) => {
                 Bytes::new(IPV4_HEADER + packet.header_size() as u64 + packet.payload as u64)
             }
+            Self::Quic(packet) => Bytes::new(IPV4_HEADER + UDP_HEADER + packet.bytes.len() as u64),
         }
     }
 
@@ -172,6 +196,7 @@ impl Packet {
             Self::Udp(_) => true,
             Self::Tcp(segment) => segment.payload > 0,
             Self::Dccp(packet) => packet.payload > 0,
+            Self::Quic(packet) => !packet.pieces.is_empty(),
         }
     }
 
@@ -180,8 +205,16 @@ impl Packet {
         match self {
             Self::Udp(datagram) => Some(datagram.seq),
             Self::Dccp(packet) if packet.payload > 0 => Some(packet.message),
-            Self::Dccp(_) | Self::Tcp(_) => None,
+            // It may carry several: see [`QuicPacket::messages`].
+            Self::Dccp(_) | Self::Tcp(_) | Self::Quic(_) => None,
         }
+    }
+}
+
+impl QuicPacket {
+    /// The messages that are lost for good if this is lost: the flow of the connection, and the number.
+    pub fn messages(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.pieces.iter().filter(|piece| piece.stream.is_none()).map(|piece| (piece.flow, piece.seq))
     }
 }
 

@@ -295,7 +295,7 @@ impl Script {
                 "srtt" => ms(seen.srtt),
                 "send_buffer" => seen.send_buffer.get() as f64,
                 "writable" => self.dccp().writable().get() as f64,
-                "timeouts" => self.dccp().counters().timeouts as f64,
+                "timeouts" => self.dccp().counters().timeouts.unwrap_or(0) as f64,
                 "discarded" => self.dccp().poll_discarded().map_or(f64::NAN, |seq| seq as f64),
                 other => return Err(format!("expect {other}?")),
             };

@@ -380,7 +380,7 @@ impl Script {
                 "srtt" => ms(seen.srtt),
                 "send_buffer" => seen.send_buffer.get() as f64,
                 "writable" => self.tcp().writable().get() as f64,
-                "timeouts" => counters.timeouts as f64,
+                "timeouts" => counters.timeouts.unwrap_or(0) as f64,
                 "fast_retransmits" => counters.fast_retransmits as f64,
                 other => return Err(format!("expect {other}?")),
             };

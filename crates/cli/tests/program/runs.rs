@@ -293,7 +293,15 @@ fn resuming_refuses_another_scenario_a_whole_run_and_company() {
 fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
     let bench = Bench::new();
     let seen = bench.run(&["compare"]);
-    for text in ["UDP", "TCP_NODELAY", "MOS", "Report: talkpath-runs/", "compare --to HOST"] {
+    for text in [
+        "UDP",
+        "TCP_NODELAY",
+        "QUIC datagrams",
+        "QUIC streams",
+        "MOS",
+        "Report: talkpath-runs/",
+        "compare --to HOST",
+    ] {
         assert!(seen.succeeds().out.contains(text), "no {text} in: {}", seen.out);
     }
     assert!(!seen.err.contains("repetitions are the same"), "{}", seen.err);
@@ -302,8 +310,9 @@ fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
     let runs = summary["runs"].as_array().unwrap();
     let firsts = runs.iter().filter(|run| run["repetition"] == 0);
     let transports: Vec<_> = firsts.map(|run| &run["flows"]["call"]["transport"]).collect();
-    assert_eq!(transports, ["udp", "tcp", "tcp-nodelay", "udp", "tcp", "tcp-nodelay"]);
-    assert_eq!(runs.len() as u64, 6 * summary["cells"][0]["n"].as_u64().unwrap());
+    let deployed = ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
+    assert_eq!(transports, [deployed, deployed].concat());
+    assert_eq!(runs.len() as u64, 12 * summary["cells"][0]["n"].as_u64().unwrap());
     let answer = &summary["comparisons"][0]["answer"];
     assert_eq!(answer["outcome"], "unusable", "64 kB at 1 Mbps hold 512 ms: {answer}");
     assert_eq!(answer["cure"]["change"]["path.up.queue"], "fq_codel");
@@ -334,7 +343,8 @@ fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
 fn repetitions_are_added_until_the_answer_is_settled_and_a_fixed_number_stays() {
     let bench = Bench::new();
     let of = |arguments: &[&str]| {
-        let quick = ["compare", "--path", "starlink", "--records", "none", "--json", "--quiet"];
+        let few = ["compare", "--transports", "udp,tcp,tcp-nodelay", "--path", "starlink"];
+        let quick = [&few[..], &["--records", "none", "--json", "--quiet"]].concat();
         let seen = bench.run(&[&quick[..], arguments].concat());
         serde_json::from_str::<Value>(&seen.succeeds().out).unwrap()
     };
@@ -354,7 +364,8 @@ fn other_seeds_give_the_same_answer() {
     let bench = Bench::new();
     for path in ["home-adsl-fq", "starlink"] {
         let answers = ["2", "3", "4"].map(|seed| {
-            let seen = bench.run(&["compare", "--path", path, "--seed", seed, "--records", "none", "--json"]);
+            let few = ["compare", "--transports", "udp,tcp,tcp-nodelay", "--path", path, "--seed", seed];
+            let seen = bench.run(&[&few[..], &["--records", "none", "--json"]].concat());
             let summary: Value = serde_json::from_str(&seen.succeeds().out).unwrap();
             let answer = &summary["comparisons"][0]["answer"];
             (answer["best"].clone(), answer["outcome"].clone())

@@ -16,10 +16,10 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--transports", "udp"], "udp alone: a comparison needs two transports"),
         (&["compare", "--workload", "bulk", "--cc", "reno"], "--cc cubic,reno"),
         (
-            &["compare", "--transports", "quic"],
-            "--transports quic: flow.call.transport: \"quic\" is not available yet",
+            &["compare", "--transports", "udp,sctp"],
+            "--transports udp,sctp: flow.call.transport: \"sctp\" is not available yet",
         ),
-        (&["compare", "--transports", "udp,quic"], "1 mistake in the options"),
+        (&["compare", "--transports", "udp,webrtc"], "1 mistake in the options"),
         (&["man", "juggle"], "there is no such command"),
         (&["replay", "x"], "not a run directory"),
         (&["compare", "--no-such-flag"], "unexpected argument"),

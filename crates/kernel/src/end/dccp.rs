@@ -275,7 +275,7 @@ impl HostChannel for DccpChannel {
     fn count(&self, totals: &mut EndTotals) {
         let counters = self.machine.counters();
         totals.data_packets = Some(counters.data_packets);
-        totals.timeouts = Some(counters.timeouts);
+        totals.timeouts = counters.timeouts;
         // See the module's head.
         totals.takes_marks = Some(false);
         totals.refusals.clone_from(&self.refusals);

@@ -20,7 +20,7 @@ pub fn message_in(transport: TransportKind, datagram: &[u8]) -> Option<&[u8]> {
     match transport {
         TransportKind::Udp => Some(datagram),
         TransportKind::Dccp => decode(datagram, Carrier::Udp).ok().map(|decoded| decoded.data),
-        TransportKind::Tcp => None,
+        TransportKind::Tcp | TransportKind::Quic(_) => None,
     }
 }
 

@@ -72,9 +72,12 @@ impl ChannelKind {
 
 impl TransportSpec {
     /// That of `flow`, on a path of this MTU.
-    pub(super) fn new(flow: &Flow, mtu: Bytes) -> Self {
+    ///
+    /// # Errors
+    /// What real sockets do not carry yet.
+    pub(super) fn new(flow: &Flow, mtu: Bytes) -> Result<Self, String> {
         let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
-        match &flow.transport {
+        Ok(match &flow.transport {
             // A prompt reader's socket has room for the machine's own delays.
             TransportConfig::Udp(config) => Self::Udp {
                 receive_buffer: receive_buffer
@@ -91,7 +94,13 @@ impl TransportSpec {
                 send_buffer: config.send_buffer.map(Bytes::get),
                 receive_buffer,
             },
-        }
+            TransportConfig::Quic(_) => {
+                return Err(format!(
+                    "{} is not available yet over real sockets; the simulator has it (--arena sim)",
+                    flow.transport_name
+                ));
+            }
+        })
     }
 
     /// Which transport it is.

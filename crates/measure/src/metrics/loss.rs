@@ -25,6 +25,8 @@ pub struct LossCounts {
     pub refused: u64,
     /// Copies beyond the first.
     pub duplicates: u64,
+    /// Of those missing either way, given up by their sender as too old.
+    pub expired: u64,
 }
 
 impl LossCounts {
@@ -49,6 +51,7 @@ impl LossCounts {
             TripOutcome::Refused => &mut self.refused,
         };
         *count += 1;
+        self.expired += u64::from(trip.is_expired);
         self.sent += u64::from(trip.outcome != TripOutcome::Refused);
     }
 

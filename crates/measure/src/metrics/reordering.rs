@@ -38,6 +38,7 @@ mod tests {
                 outcome: TripOutcome::Received(Instant::ZERO),
                 turn_round: Duration::ZERO,
                 copies: 1,
+                is_expired: false,
             })
             .collect();
         reordered(&trips, arrivals)

@@ -33,6 +33,8 @@ pub struct Trip {
     pub turn_round: Duration,
     /// How many copies came to the end of the trip.
     pub copies: u32,
+    /// Whether it is missing because its sender, or its echo's, gave it up.
+    pub is_expired: bool,
 }
 
 /// How a trip ended.
@@ -84,14 +86,18 @@ pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
 /// The way out of one message.
 #[inline]
 pub(crate) fn one_way_trip(row: &MessageRecord) -> Trip {
-    Trip { outcome: one_way_outcome(row), copies: row.copies, ..untold(row) }
+    let is_expired = row.fate == Fate::Expired;
+    Trip { outcome: one_way_outcome(row), copies: row.copies, is_expired, ..untold(row) }
 }
 
 /// The way of one message there and, if its echo was written, back.
 pub(crate) fn round_trip(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip {
     let copies = back.map_or(0, |back| back.copies);
     let turn_round = back.map_or(Duration::ZERO, |back| turn_round(row, back));
-    Trip { outcome: round_trip_outcome(row, back), turn_round, copies, ..untold(row) }
+    let outcome = round_trip_outcome(row, back);
+    let gave_up = back.map_or(row.fate, |back| back.fate);
+    let is_expired = gave_up == Fate::Expired && !matches!(outcome, TripOutcome::Received(_));
+    Trip { outcome, turn_round, copies, is_expired, ..untold(row) }
 }
 
 /// How long the far host held the message `row` before it offered its echo `back`; both stamps are of its own
@@ -135,7 +141,7 @@ fn in_window<'a>(
 fn untold(row: &MessageRecord) -> Trip {
     let MessageRecord { seq, size, due, sent, .. } = *row;
     let (outcome, turn_round) = (TripOutcome::Unfinished, Duration::ZERO);
-    Trip { seq, size, due, sent, outcome, turn_round, copies: 0 }
+    Trip { seq, size, due, sent, outcome, turn_round, copies: 0, is_expired: false }
 }
 
 #[inline]
@@ -144,7 +150,7 @@ fn one_way_outcome(row: &MessageRecord) -> TripOutcome {
         (Fate::Delivered, Some(at)) => TripOutcome::Received(at),
         // Delivered without a stamp says that the far end kept no time: nothing can be computed from it.
         (Fate::Delivered, None) | (Fate::Unfinished, _) => TripOutcome::Unfinished,
-        (Fate::Missing, _) => TripOutcome::MissingForward,
+        (Fate::Missing | Fate::Expired, _) => TripOutcome::MissingForward,
         (Fate::Refused, _) => TripOutcome::Refused,
     }
 }
@@ -153,10 +159,12 @@ fn round_trip_outcome(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip
     match (row.fate, back.map(|back| (back.fate, back.received))) {
         (Fate::Refused, _) => TripOutcome::Refused,
         (_, Some((Fate::Delivered, Some(at)))) => TripOutcome::Received(at),
-        (Fate::Missing, _) => TripOutcome::MissingForward,
+        (Fate::Missing | Fate::Expired, _) => TripOutcome::MissingForward,
         (Fate::Unfinished, _) => TripOutcome::Unfinished,
         // The far application had the message; a transport that refused its echo lost it on the way back.
-        (Fate::Delivered, Some((Fate::Missing | Fate::Refused, _))) => TripOutcome::MissingReturn,
+        (Fate::Delivered, Some((Fate::Missing | Fate::Refused | Fate::Expired, _))) => {
+            TripOutcome::MissingReturn
+        }
         // Read by the far application, and the run ended before it wrote the echo or before the echo arrived.
         (Fate::Delivered, Some((Fate::Unfinished | Fate::Delivered, _)) | None) => TripOutcome::Unfinished,
     }

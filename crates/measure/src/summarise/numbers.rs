@@ -65,7 +65,7 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     }
     counts!(sent, received, lost);
     known!(lost_forward, lost_return, loss_rate);
-    counts!(duplicates, reordered, unfinished, refused);
+    counts!(duplicates, reordered, unfinished, refused, expired);
     let LossRuns { max, mean, histogram: _ } = &flow.loss_runs;
     tell("loss_runs.max", *max as f64);
     mean.iter().for_each(|&mean| tell("loss_runs.mean", mean));
@@ -289,6 +289,7 @@ mod tests {
             reordered: 116,
             unfinished: 117,
             refused: 118,
+            expired: 123,
             rtp_jitter_ms: Some(next()),
             goodput_bps: Some(next()),
             net_rate_pps: Some(next()),

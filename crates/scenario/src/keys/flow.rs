@@ -68,9 +68,10 @@ const FLOW_KEYS: &[Key] = &[
 pub(crate) static LINKS: Listed =
     Listed { one: "the name of a link", many: "links", example: "[\"access1\", \"wan\"]", most: 255 };
 
-const SERVICE_PER: Words = Words { noun: "a unit of service", known: &["message", "read"], later: &[] };
+const SERVICE_PER: Words =
+    Words { noun: "a unit of service", known: &["message", "read"], later: &[], why: "" };
 
-const DIRECTION: Words = Words { noun: "a direction", known: &["up", "down", "both"], later: &[] };
+const DIRECTION: Words = Words { noun: "a direction", known: &["up", "down", "both"], later: &[], why: "" };
 
 /// The receiving host.
 pub(crate) static RECEIVER: TableSpec = TableSpec {
@@ -103,9 +104,11 @@ const MESSAGE: &[Measure] = &[measure(Dimension::Size, 1, 1_000_000_000)];
 /// What G.711 and receivers in general can do: RFC 3551 §4.2 has receivers accept 0 to 200 ms.
 const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)];
 
-const CODEC: Words = Words { noun: "a codec", known: &["g711"], later: &["g729", "g726", "amr-wb", "opus"] };
+const CODEC: Words =
+    Words { noun: "a codec", known: &["g711"], later: &["g729", "g726", "amr-wb", "opus"], why: "" };
 
-const ECHO_WRITE: Words = Words { noun: "a write pattern", known: &["per-read", "per-message"], later: &[] };
+const ECHO_WRITE: Words =
+    Words { noun: "a write pattern", known: &["per-read", "per-message"], later: &[], why: "" };
 
 const ECHO: Key =
     key("echo", Kind::Flag, Default::Is("false"), "whether the far application sends every message back");
@@ -118,7 +121,8 @@ const ECHO_WRITE_KEY: Key = key(
 );
 
 /// What a receiver of speech plays where a frame is missing.
-const CONCEALMENT: Words = Words { noun: "a concealment", known: &["none", "g711-appendix-i"], later: &[] };
+const CONCEALMENT: Words =
+    Words { noun: "a concealment", known: &["none", "g711-appendix-i"], later: &[], why: "" };
 
 /// When the receiver of a call plays its frames.
 static PLAYOUT: Tagged = Tagged {

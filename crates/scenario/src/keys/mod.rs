@@ -101,6 +101,8 @@ pub(crate) struct Words {
     pub(crate) noun: &'static str,
     pub(crate) known: &'static [&'static str],
     pub(crate) later: &'static [&'static str],
+    /// Why those of `later` are not there; empty if there is no more to say.
+    pub(crate) why: &'static str,
 }
 
 /// What a list of names holds.

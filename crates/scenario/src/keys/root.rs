@@ -92,7 +92,7 @@ const ROOT_KEYS: &[Key] = &[
 ];
 
 /// RFC 791, RFC 8200.
-static IP: Words = Words { noun: "a version of IP", known: &["ipv4", "ipv6"], later: &[] };
+static IP: Words = Words { noun: "a version of IP", known: &["ipv4", "ipv6"], later: &[], why: "" };
 
 /// The second host's clock.
 pub(crate) static FAR_CLOCK: TableSpec = TableSpec {

@@ -1,8 +1,8 @@
 //! The keys of a transport.
 
 use super::{
-    ANY_DURATION, Default, Dimension, Key, Kind, LARGEST_SIZE, Measure, Tagged, Variant, Words, key, measure,
-    quantity,
+    ANY_DURATION, Default, Dimension, Key, Kind, LARGEST_SIZE, LONGEST_NS, Measure, Tagged, Variant, Words,
+    key, measure, quantity,
 };
 
 /// A transport.
@@ -63,10 +63,99 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
             doc: "DCCP (RFC 4340) with TCP-friendly rate control for small packets (RFC 5622)",
             keys: TFRC_KEYS,
         },
+        Variant {
+            name: "quic",
+            doc: "QUIC (RFC 9000); `carry` says what carries a message. The simulator alone has it",
+            keys: QUIC_KEYS,
+        },
+        Variant {
+            name: "quic-datagram",
+            doc: "QUIC whose messages are DATAGRAM frames (RFC 9221), which are not sent again",
+            keys: QUIC_CARRY_KEYS,
+        },
+        Variant {
+            name: "quic-stream",
+            doc: "QUIC with one stream for all messages, in order",
+            keys: QUIC_CARRY_KEYS,
+        },
+        Variant {
+            name: "quic-stream-per-message",
+            doc: "QUIC with a stream for each message, so that a lost message delays no other",
+            keys: QUIC_CARRY_KEYS,
+        },
     ],
-    later: &["quic", "quic-datagram", "quic-stream", "quic-stream-per-message", "sctp", "webrtc"],
+    later: &["sctp", "webrtc"],
     number: None,
 };
+
+const QUIC_KEYS: &[Key] = &[
+    key("carry", Kind::Choice(&CARRY), Default::Is("\"datagram\""), "what carries a message"),
+    QUIC_CC_KEY,
+    EXPIRE,
+    PRIORITY,
+    ZERO_RTT,
+    CONNECTION,
+    ENCRYPTION,
+];
+
+/// Those of the names that say what carries a message.
+const QUIC_CARRY_KEYS: &[Key] = &[QUIC_CC_KEY, EXPIRE, PRIORITY, ZERO_RTT, CONNECTION, ENCRYPTION];
+
+const CARRY: Words = Words {
+    noun: "what carries a message",
+    known: &["datagram", "stream", "stream-per-message"],
+    later: &[],
+    why: "",
+};
+
+const QUIC_CC_KEY: Key =
+    key("cc", Kind::Choice(&QUIC_CC), Default::Is("\"cubic\""), "congestion control of both ends");
+
+const QUIC_CC: Words = Words {
+    noun: "a congestion control of QUIC",
+    known: &["cubic", "newreno"],
+    later: &["bbr"],
+    why: "quinn's BBR draws random numbers that no seed sets, so a run would not repeat",
+};
+
+const EXPIRE: Key = key(
+    "expire",
+    Kind::Quantity { measures: EXPIRY, words: &["never"] },
+    Default::Is("\"never\""),
+    "a message that is older than this is not put into a packet: a datagram is dropped (RFC 9221 §5.4), a stream that carries one \
+     message is reset. With one stream for all messages it is an error",
+);
+
+const PRIORITY: Key = key(
+    "priority",
+    Kind::Count { least: 0, most: 255 },
+    Default::Is("0"),
+    "of the flows of one connection, data with a higher priority leaves first. DATAGRAM frames leave before streams whatever it says",
+);
+
+const ZERO_RTT: Key = key(
+    "zero_rtt",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether the client sends messages in its first flight (RFC 9001 §4.6), with the ticket of an earlier connection",
+);
+
+const CONNECTION: Key = key(
+    "connection",
+    Kind::Text { longest: 64 },
+    Default::Absent("a connection of its own"),
+    "flows with the same name share one connection. They have the same routes; copies share it number by number",
+);
+
+const ENCRYPTION: Key = key(
+    "encryption",
+    Kind::Flag,
+    Default::Is("true"),
+    "`false` saves the arithmetic of AES-GCM in large sweeps: packets keep their sizes, and every figure stays",
+);
+
+/// From a millisecond to what any run lasts.
+const EXPIRY: &[Measure] = &[measure(Dimension::Duration, 1_000_000, LONGEST_NS)];
 
 const CCID2_KEYS: &[Key] = &[
     key(
@@ -141,9 +230,9 @@ const TFRC_KEYS: &[Key] = &[
     DATA_CHECKSUM,
 ];
 
-const CCID2_GROWTH: Words = Words { noun: "a growth", known: &["half", "each-packet"], later: &[] };
+const CCID2_GROWTH: Words = Words { noun: "a growth", known: &["half", "each-packet"], later: &[], why: "" };
 
-const TFRC: Words = Words { noun: "a specification", known: &["rfc5348", "rfc3448"], later: &[] };
+const TFRC: Words = Words { noun: "a specification", known: &["rfc5348", "rfc3448"], later: &[], why: "" };
 
 const SEND_QUEUE: Key = key(
     "send_queue",
@@ -210,7 +299,7 @@ const DATA_CHECKSUM: Key = key(
 );
 
 const QUEUE_POLICY: Words =
-    Words { noun: "a queue policy", known: &["drop-newest", "drop-oldest"], later: &[] };
+    Words { noun: "a queue policy", known: &["drop-newest", "drop-oldest"], later: &[], why: "" };
 
 /// The largest payload of an IPv4 packet (RFC 791 §3.1) with a DCCP header (RFC 4340 §5.1).
 const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, 65_499)];
@@ -370,22 +459,27 @@ const TCP_KEYS: &[Key] = &[
 ];
 
 const GROWTH: Words =
-    Words { noun: "a way to open the window", known: &["counted", "each-ack", "bsd"], later: &[] };
+    Words { noun: "a way to open the window", known: &["counted", "each-ack", "bsd"], later: &[], why: "" };
 
-const TICKS: Words = Words { noun: "whose ticks", known: &["own", "common"], later: &[] };
+const TICKS: Words = Words { noun: "whose ticks", known: &["own", "common"], later: &[], why: "" };
 
-const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[] };
+const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[], why: "" };
 
-const UDP_STACK: Words = Words { noun: "a stack", known: &["linux", "rfc"], later: &[] };
+const UDP_STACK: Words = Words { noun: "a stack", known: &["linux", "rfc"], later: &[], why: "" };
 
 const CC: Words = Words {
     noun: "a congestion control",
     known: &["default", "tahoe", "reno", "newreno", "cubic", "bbr"],
     later: &["vegas", "westwood", "dctcp", "tfrc"],
+    why: "",
 };
 
-const NAGLE: Words =
-    Words { noun: "a form of Nagle's algorithm", known: &["off", "classic", "minshall"], later: &[] };
+const NAGLE: Words = Words {
+    noun: "a form of Nagle's algorithm",
+    known: &["off", "classic", "minshall"],
+    later: &[],
+    why: "",
+};
 
 /// From what Linux takes at least (TCP_MIN_MSS is 48) to the largest IPv4 packet less two headers.
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];

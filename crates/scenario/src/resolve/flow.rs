@@ -1,7 +1,7 @@
 //! Flows: copies, directions, routes, and what a workload needs of its transport.
 
-use talkpath_config::largest_dccp_message;
-use talkpath_config::{Stack, TransportConfig};
+use talkpath_config::{Carry, largest_dccp_message, largest_quic_datagram};
+use talkpath_config::{QuicConfig, Stack, TransportConfig};
 use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
@@ -99,7 +99,41 @@ pub(crate) fn flows(
         log.mistake(place, &at.to_string(), message, None);
         return None;
     }
-    Some(flows)
+    let mut fits = true;
+    for spec in specs {
+        fits &= shares_its_connection(spec, &flows, at, log);
+    }
+    fits.then_some(flows)
+}
+
+/// Whether the flows of `spec` agree with the first flow of their connection: there is one of each thing that
+/// a connection has.
+fn shares_its_connection(spec: &FlowTable<'_>, flows: &[Flow], at: At<'_>, log: &mut Log) -> bool {
+    for flow in flows.iter().filter(|flow| flow.group == spec.name) {
+        let Some(quic) = flow.transport.as_quic() else { continue };
+        let is_same = |it: &&Flow| it.transport.as_quic().is_some_and(|it| it.connection == quic.connection);
+        let (Some(name), Some(first)) = (&quic.connection, flows.iter().find(is_same)) else { continue };
+        let Some(other) = first.transport.as_quic() else { continue };
+        let differs = if (&flow.route, &flow.return_route) != (&first.route, &first.return_route) {
+            "routes"
+        } else if quic.cc != other.cc {
+            "`cc`"
+        } else if quic.zero_rtt != other.zero_rtt {
+            "`zero_rtt`"
+        } else if quic.encryption != other.encryption {
+            "`encryption`"
+        } else {
+            continue;
+        };
+        let message = format!(
+            "found the connection {name:?} of the flow {} with another {differs}: flows of one connection agree on it",
+            first.name
+        );
+        let at = at.key(spec.name);
+        log.mistake(spec.place, &at.key("transport").to_string(), message, None);
+        return false;
+    }
+    true
 }
 
 fn copies_of(
@@ -131,7 +165,12 @@ fn copies_of(
         let flow = shared.clone()?;
         let (route, return_route, direction) = routes?;
         let name = if spec.count == 1 { spec.name.to_owned() } else { format!("{}-{number}", spec.name) };
-        let up = Flow { name, route, return_route, direction, ..flow };
+        let mut up = Flow { name, route, return_route, direction, ..flow };
+        if let TransportConfig::Quic(QuicConfig { connection: Some(connection), .. }) = &mut up.transport
+            && spec.count > 1
+        {
+            connection.push_str(&format!("-{number}"));
+        }
         if both {
             flows.push(Flow { name: format!("{}-up", up.name), direction: Direction::Up, ..up.clone() });
             flows.push(Flow {
@@ -197,6 +236,10 @@ fn one(
     let largest = |mtu: Bytes| match transport.as_ref()?.config {
         TransportConfig::Udp(_) => Some(mtu.saturating_sub(UDP_HEADERS)),
         TransportConfig::Dccp(_) => Some(largest_dccp_message(mtu)),
+        TransportConfig::Quic(ref quic) => match quic.carry {
+            Carry::Datagram => Some(largest_quic_datagram(mtu)),
+            Carry::Stream | Carry::StreamPerMessage => None,
+        },
         TransportConfig::Tcp(_) => None,
     };
     let message = match mtu.and_then(largest) {
@@ -314,8 +357,17 @@ fn fit(
                 flow.problem("workload", Problem::new(message), log);
             }
         }
+        TransportConfig::Quic(quic) if quic.carry == Carry::Datagram => {
+            let limit = mtu.map_or(Bytes::MAX, largest_quic_datagram);
+            if let Some(size) = size.filter(|size| *size > limit && !is_greedy) {
+                let message = format!(
+                    "found messages of {size}, expected at most {limit}, which one DATAGRAM frame can hold on this path"
+                );
+                flow.problem("workload", Problem::new(message), log);
+            }
+        }
         // A stream takes a message of any size, part by part.
-        TransportConfig::Tcp(_) => {}
+        TransportConfig::Tcp(_) | TransportConfig::Quic(_) => {}
     }
 }
 

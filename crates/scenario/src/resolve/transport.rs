@@ -3,8 +3,8 @@
 use talkpath_config::Growth;
 use talkpath_config::Revision;
 use talkpath_config::{
-    CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, Stack, TcpConfig, Ticks,
-    TransportConfig, UdpConfig,
+    Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, QuicConfig,
+    SMALLEST_QUIC_MTU, Stack, TcpConfig, Ticks, TransportConfig, UdpConfig,
 };
 use talkpath_units::Bytes;
 
@@ -41,6 +41,11 @@ pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> 
         let config = if ccid == CcidKind::Ccid2 { ccid2(&section, log) } else { tfrc(ccid, &section, log) };
         let config = TransportConfig::Dccp(config?);
         return Some(Transport { config, name, asked_for: Vec::new() });
+    }
+    if name.starts_with("quic") {
+        let config = quic(name, &section, mtu, log)?;
+        let name = config.carry.transport_name();
+        return Some(Transport { config: TransportConfig::Quic(config), name, asked_for: Vec::new() });
     }
     let mut asked_for = Vec::new();
     let config = tcp(name, &section, mtu, &mut asked_for, log)?;
@@ -176,6 +181,50 @@ fn dccp(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConf
         segment_size: segment_size?,
         socket_buffer: socket_buffer?,
         ..DccpConfig::new(ccid)
+    })
+}
+
+fn quic(name: &str, section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QuicConfig> {
+    let carry = match name {
+        "quic" => section.choice("carry", log)?,
+        name => name.strip_prefix("quic-")?,
+    };
+    let carry = Carry::ALL.into_iter().find(|it| it.name() == carry)?;
+    let cc = section.choice("cc", log).and_then(congestion_control);
+    let expire = section.duration_or_word("expire", log);
+    let priority = section.count("priority", log);
+    let zero_rtt = section.flag("zero_rtt", log);
+    let encryption = section.flag("encryption", log);
+    let connection = section.node("connection").is_some().then(|| section.text("connection", log));
+    if let (Some(Some(expire)), Carry::Stream) = (expire, carry) {
+        let problem = Problem::new(format!(
+            "found {expire} with one stream for all messages, expected \"never\": a stream has no gaps"
+        ));
+        let problem =
+            problem.with_help("`carry = \"datagram\"` or `\"stream-per-message\"` can leave a message out");
+        section.problem("expire", problem, log);
+        return None;
+    }
+    if let Some(mtu) = mtu.filter(|mtu| *mtu < SMALLEST_QUIC_MTU) {
+        let message = format!(
+            "found an mtu of {mtu} on its routes, expected {SMALLEST_QUIC_MTU} or more: QUIC's packets have up to 1200 B \
+             (RFC 9000 §14)"
+        );
+        log.problem(section.place, section.at, Problem::new(message));
+        return None;
+    }
+    let connection = match connection {
+        Some(name) => Some(name?.to_owned()),
+        None => None,
+    };
+    Some(QuicConfig {
+        carry,
+        cc: cc?,
+        expire: expire?,
+        priority: u8::try_from(priority?).ok()?,
+        zero_rtt: zero_rtt?,
+        connection,
+        encryption: encryption?,
     })
 }
 

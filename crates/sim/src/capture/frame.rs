@@ -28,6 +28,9 @@ pub(super) struct Envelope {
 pub(super) fn frame(packet: &Packet, envelope: &Envelope) -> Vec<u8> {
     match packet {
         Packet::Udp(datagram) => udp_frame(datagram, envelope),
+        Packet::Quic(packet) => {
+            ip(envelope, PROTOCOL_UDP, false, |pseudo| udp(ports(envelope, PORT_QUIC), &packet.bytes, pseudo))
+        }
         Packet::Tcp(segment) => ip(envelope, PROTOCOL_TCP, true, |pseudo| tcp(segment, envelope, pseudo)),
         Packet::Dccp(packet) if envelope.encapsulated => ip(envelope, PROTOCOL_UDP, true, |pseudo| {
             udp((PORT_DCCP_UDP, PORT_DCCP_UDP), &dccp(packet, envelope, Carrier::Udp), pseudo)
@@ -204,6 +207,8 @@ const PROTOCOL_DCCP: u8 = 33;
 const PORT_DCCP_UDP: u16 = 6511;
 /// RFC 3551 §8.
 const PORT_RTP: u16 = 5004;
+/// HTTP/3's, by which decoders know QUIC (RFC 9114 §3.1).
+const PORT_QUIC: u16 = 443;
 /// Of a server that has none of its own: talkpath's default.
 const PORT_DATA: u16 = 7160;
 /// RFC 6335 §6: dynamic ports.

@@ -442,7 +442,7 @@ impl Transport for Dccp {
         Counters {
             data_packets: self.data_packets,
             retransmissions: 0,
-            timeouts: counted.timeouts,
+            timeouts: Some(counted.timeouts),
             fast_retransmits: 0,
             socket_buffer_drops: self.inbox.drops,
             send_queue_drops: self.queue.drops,

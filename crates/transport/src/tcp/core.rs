@@ -286,7 +286,7 @@ impl Core {
         Counters {
             data_packets,
             retransmissions,
-            timeouts,
+            timeouts: Some(timeouts),
             fast_retransmits,
             socket_buffer_drops: 0,
             send_queue_drops: 0,

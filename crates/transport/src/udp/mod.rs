@@ -74,7 +74,7 @@ impl Udp {
             counters: Counters {
                 data_packets: 0,
                 retransmissions: 0,
-                timeouts: 0,
+                timeouts: Some(0),
                 fast_retransmits: 0,
                 socket_buffer_drops: 0,
                 send_queue_drops: 0,

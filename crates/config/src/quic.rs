@@ -1,0 +1,98 @@
+//! QUIC's options (RFC 9000, RFC 9221), and what of the path's MTU is left to a message.
+
+use talkpath_units::{Bytes, Duration};
+
+use crate::CongestionControlKind;
+
+/// QUIC's options, the same at both ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuicConfig {
+    /// What carries a message.
+    pub carry: Carry,
+    /// Congestion control of both ends.
+    pub cc: CongestionControlKind,
+    /// A message that has waited longer than this is not put into a packet any more; `None` never expires.
+    pub expire: Option<Duration>,
+    /// Data of a higher priority leaves first, among the flows of one connection.
+    pub priority: u8,
+    /// Whether the client sends data in its first flight, with the ticket of an earlier connection.
+    pub zero_rtt: bool,
+    /// The connection that the flow shares with others of the same name; `None` is one of its own.
+    pub connection: Option<String>,
+    /// Whether packets are encrypted. Without it they keep their sizes, and the simulator saves the
+    /// arithmetic.
+    pub encryption: bool,
+}
+
+/// What carries a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// A DATAGRAM frame (RFC 9221): unreliable.
+    Datagram,
+    /// One stream for all messages of the flow, in order.
+    Stream,
+    /// A stream of its own, so that a lost message delays no other.
+    StreamPerMessage,
+}
+
+impl Carry {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Datagram, Self::Stream, Self::StreamPerMessage];
+
+    /// The word in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Datagram => "datagram",
+            Self::Stream => "stream",
+            Self::StreamPerMessage => "stream-per-message",
+        }
+    }
+
+    /// The transport's name in records: `quic-` and the word.
+    pub const fn transport_name(self) -> &'static str {
+        match self {
+            Self::Datagram => "quic-datagram",
+            Self::Stream => "quic-stream",
+            Self::StreamPerMessage => "quic-stream-per-message",
+        }
+    }
+}
+
+impl QuicConfig {
+    /// What `carry` does if the scenario says nothing.
+    pub const fn new(carry: Carry) -> Self {
+        Self {
+            carry,
+            // quinn's default, and Linux's of TCP.
+            cc: CongestionControlKind::Cubic,
+            expire: None,
+            priority: 0,
+            zero_rtt: false,
+            connection: None,
+            encryption: true,
+        }
+    }
+}
+
+/// The UDP payload of a full packet on a path of this MTU.
+pub fn quic_packet_size(mtu: Bytes) -> Bytes {
+    mtu.saturating_sub(UDP_HEADERS).min(LARGEST_PACKET)
+}
+
+/// The largest message that a DATAGRAM frame carries on a path of this MTU.
+pub fn largest_quic_datagram(mtu: Bytes) -> Bytes {
+    quic_packet_size(mtu).saturating_sub(DATAGRAM_OVERHEAD)
+}
+
+/// The smallest MTU of a path that carries QUIC: UDP payloads of 1200 B (RFC 9000 §14).
+pub const SMALLEST_QUIC_MTU: Bytes = Bytes::new(1200 + 28);
+
+/// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
+const UDP_HEADERS: Bytes = Bytes::new(28);
+
+/// What quinn searches up to (`MtuDiscoveryConfig::upper_bound`): Ethernet with IPv6 and UDP.
+const LARGEST_PACKET: Bytes = Bytes::new(1452);
+
+/// A short header with a connection ID of 8 B and a packet number of 4 B, AES-GCM's tag of 16 B, and what
+/// quinn reserves for the frame's type and length (9 B).
+const DATAGRAM_OVERHEAD: Bytes = Bytes::new(1 + 8 + 4 + 16 + 9);

@@ -1,0 +1,135 @@
+//! A flow's end on a simulated QUIC connection, which several flows may share.
+
+use core::cell::{RefCell, RefMut};
+use std::rc::Rc;
+
+use talkpath_quic::{End, Note};
+use talkpath_transport::{
+    Carry, Features, Observation, Outlet, Packet, PayloadRange, Refused, TransportKind,
+};
+use talkpath_units::{Bytes, Duration, Instant};
+
+use crate::application::Application;
+use crate::channel::{Channel, FlowId, Read, Write, WriteOutcome};
+use crate::simulated::Exchange;
+use crate::taps::{FlowTaps, Side};
+
+/// One flow of one end of a connection.
+pub struct Member {
+    connection: Rc<RefCell<End>>,
+    flow: FlowId,
+    carry: Carry,
+    expire: Option<Duration>,
+}
+
+impl Member {
+    /// Flow `flow` of an end, whose messages are carried so and are of no use `expire` after they were due.
+    pub fn new(connection: Rc<RefCell<End>>, flow: FlowId, carry: Carry, expire: Option<Duration>) -> Self {
+        Self { connection, flow, carry, expire }
+    }
+
+    pub(crate) fn features(&self) -> Features {
+        TransportKind::Quic(self.carry).features()
+    }
+
+    /// The end of the connection. Nobody holds it from one call to the next.
+    pub(crate) fn end(&self) -> RefMut<'_, End> {
+        self.connection.borrow_mut()
+    }
+
+    pub(crate) fn largest_message(&self) -> Option<Bytes> {
+        self.end().largest_message(self.flow.0 as usize)
+    }
+
+    /// `application` as one of this connection.
+    pub(crate) fn carry(&self, application: Application) -> Application {
+        let application = application.as_flow(self.flow);
+        match self.expire {
+            Some(lifetime) => application.expiring_after(lifetime),
+            None => application,
+        }
+    }
+}
+
+/// As [`crate::Endpoint::step`], for one flow of a connection.
+pub(crate) fn step(
+    application: &mut Application,
+    member: &Member,
+    side: Side,
+    taps: &mut FlowTaps,
+    now: Instant,
+    exchange: &mut impl Exchange,
+) -> Instant {
+    let mut end = member.end();
+    if let Some((packet, ecn)) = exchange.arrived() {
+        if let Packet::Quic(packet) = packet {
+            end.handle_packet(packet, ecn, now);
+        }
+        exchange.release();
+    }
+    if application.has_to_wake_up() && end.is_readable(member.flow.0 as usize) {
+        application.on_arrival(now);
+    }
+    let mut channel = OnConnection { end: &mut end, out: exchange };
+    application.advance(&mut channel, side, taps, now);
+    application.next().min(channel.poll_timeout())
+}
+
+/// An end of a connection as a channel, for one step of one of its flows.
+struct OnConnection<'a, O> {
+    end: &'a mut End,
+    /// Where packets leave to.
+    out: &'a mut O,
+}
+
+impl<O: Outlet> Channel for OnConnection<'_, O> {
+    fn is_open(&self) -> bool {
+        self.end.is_open()
+    }
+
+    fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
+        if write.expires.is_some_and(|expires| expires <= now) {
+            return WriteOutcome::Expired;
+        }
+        match self.end.write(write.flow.0 as usize, write.message, write.expires) {
+            Ok(bytes) => WriteOutcome::Taken(bytes),
+            Err(Refused::NoRoom) => WriteOutcome::NoRoom,
+            Err(_) => WriteOutcome::Refused,
+        }
+    }
+
+    fn read(&mut self, flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
+        let delivery = self.end.read(flow.0 as usize, limit)?;
+        Some(Read { delivery, came_at: None, held_since: None, data: &[] })
+    }
+
+    fn writable(&mut self, flow: FlowId) -> Bytes {
+        self.end.writable(flow.0 as usize)
+    }
+
+    fn flush(&mut self, flow: FlowId, side: Side, taps: &mut FlowTaps, now: Instant) {
+        while let Some(transmit) = self.end.poll_transmit(now) {
+            self.out.take(transmit);
+        }
+        while let Some(note) = self.end.poll_note(flow.0 as usize) {
+            let Some(tap) = taps.written_by(side) else { continue };
+            match note {
+                Note::Left(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
+                Note::Left(PayloadRange::Stream { start, end }) => tap.on_wire_stream(start, end, now),
+                Note::Expired { seq } => tap.on_expired(seq),
+            }
+        }
+    }
+
+    fn poll_dropped(&mut self, flow: FlowId) -> Option<u64> {
+        self.end.poll_dropped(flow.0 as usize)
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        self.end.poll_timeout().unwrap_or(Instant::MAX)
+    }
+
+    fn observe(&self) -> Observation {
+        self.end.observe()
+    }
+}

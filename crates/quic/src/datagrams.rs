@@ -1,0 +1,178 @@
+//! Messages that wait to leave as DATAGRAM frames.
+//!
+//! The engine sends the datagrams of its own queue in order and forgets none of them. Here messages expire
+//! and have priorities, so they wait outside, and the engine's queue holds what fits one packet. What may not
+//! leave any more is taken back from there: the queue takes a new datagram in the place of old ones if it has
+//! no room (`Datagrams::send` with `drop`), and has room for one full datagram.
+//!
+//! ```text
+//!  waiting (by priority, then in order) ─► inside (the engine's queue, one packet's) ─► a packet
+//!      ▲                                      │
+//!      └────── taken back: one expired ◄──────┘
+//! ```
+
+use std::collections::{BTreeSet, VecDeque};
+
+use quinn_proto::Connection;
+use talkpath_units::{Bytes, Instant};
+
+/// A message that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// Its flow, by number.
+    pub(crate) flow: usize,
+    /// Its number within the flow.
+    pub(crate) seq: u64,
+    /// Bytes.
+    pub(crate) size: Bytes,
+    /// It is of no use from then on.
+    pub(crate) expires: Option<Instant>,
+    /// The higher leaves first.
+    pub(crate) priority: u8,
+}
+
+/// All messages of a connection that wait to leave as datagrams.
+#[derive(Debug)]
+pub(crate) struct DatagramQueue {
+    /// The largest message.
+    largest: usize,
+    waiting: VecDeque<Waiting>,
+    inside: VecDeque<Waiting>,
+    /// True if an empty datagram stands in the engine's queue, where nothing could take an old one's place.
+    is_filled: bool,
+    /// When those that expire do, with flow and number.
+    expiries: BTreeSet<(Instant, usize, u64)>,
+}
+
+impl DatagramQueue {
+    pub(crate) fn new(largest: Bytes) -> Self {
+        Self {
+            largest: usize::try_from(largest.get()).unwrap_or(usize::MAX),
+            waiting: VecDeque::new(),
+            inside: VecDeque::new(),
+            is_filled: false,
+            expiries: BTreeSet::new(),
+        }
+    }
+
+    /// The room of the engine's own queue: a full datagram.
+    pub(crate) fn engine_room(&self) -> usize {
+        self.largest + OVERHEAD
+    }
+
+    pub(crate) fn largest(&self) -> Bytes {
+        Bytes::new(self.largest as u64)
+    }
+
+    /// Takes a message for which there is room.
+    pub(crate) fn push(&mut self, message: Waiting) {
+        if let Some(expires) = message.expires {
+            self.expiries.insert((expires, message.flow, message.seq));
+        }
+        insert(&mut self.waiting, message);
+    }
+
+    /// When the next message expires.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.expiries.first().map(|first| first.0)
+    }
+
+    /// Gives to `expired` what has expired by `now`, and puts into the engine's queue what fits the next
+    /// packet.
+    pub(crate) fn refill(
+        &mut self,
+        connection: &mut Connection,
+        now: Instant,
+        mut expired: impl FnMut(&Waiting),
+    ) {
+        let is_expired = |message: &Waiting| message.expires.is_some_and(|expires| expires <= now);
+        if self.next_expiry().is_some_and(|expires| expires <= now) {
+            if self.inside.iter().any(is_expired) {
+                self.take_back(connection);
+            }
+            for message in self.waiting.iter().filter(|message| is_expired(message)) {
+                expired(message);
+            }
+            self.waiting.retain(|message| !is_expired(message));
+            self.expiries = self.expiries.split_off(&(now, usize::MAX, u64::MAX));
+        }
+        let overtakes =
+            |inside: &Waiting| self.waiting.front().is_some_and(|it| it.priority > inside.priority);
+        if self.inside.back().is_some_and(overtakes) {
+            self.take_back(connection);
+        }
+        if self.is_filled && !self.waiting.is_empty() {
+            self.displace(connection, self.largest);
+            self.is_filled = !self.give_next(connection, true);
+            if self.is_filled {
+                self.displace(connection, 0);
+            }
+        }
+        while self.give_next(connection, false) {}
+    }
+
+    /// Empties the engine's queue but for an empty datagram.
+    fn take_back(&mut self, connection: &mut Connection) {
+        for message in core::mem::take(&mut self.inside).into_iter().rev() {
+            let place = self.waiting.partition_point(|other| other.priority > message.priority);
+            self.waiting.insert(place, message);
+        }
+        self.displace(connection, self.largest);
+        self.displace(connection, 0);
+        self.is_filled = true;
+    }
+
+    /// Puts `size` bytes of filling in the place of all that is there.
+    fn displace(&self, connection: &mut Connection, size: usize) {
+        // With 0-RTT the far end's connection ID is longer at first.
+        let size = size.min(connection.datagrams().max_size().unwrap_or(0));
+        let sent = connection.datagrams().send(filling(size), true);
+        debug_assert!(sent.is_ok(), "a datagram of {size} B fits: {sent:?}");
+    }
+
+    /// Gives the engine the next message, in the place of what it has or beside it; false if none fits.
+    fn give_next(&mut self, connection: &mut Connection, displaces: bool) -> bool {
+        let Some(message) = self.waiting.front().copied() else { return false };
+        let size = message.size.get() as usize;
+        let mut datagrams = connection.datagrams();
+        if !displaces && datagrams.send_buffer_space() < size {
+            return false;
+        }
+        if datagrams.send(filling(size), displaces).is_err() {
+            return false;
+        }
+        self.waiting.pop_front();
+        self.inside.push_back(message);
+        true
+    }
+
+    /// A DATAGRAM frame of `size` bytes left: which message it was; `None` if none.
+    pub(crate) fn on_sent(&mut self, size: u64) -> Option<Waiting> {
+        if size == 0 && self.is_filled {
+            self.is_filled = false;
+            return None;
+        }
+        let message = self.inside.pop_front()?;
+        debug_assert_eq!(message.size.get(), size, "datagrams leave in order");
+        if let Some(expires) = message.expires {
+            self.expiries.remove(&(expires, message.flow, message.seq));
+        }
+        Some(message)
+    }
+}
+
+/// Behind all of its priority.
+fn insert(queue: &mut VecDeque<Waiting>, message: Waiting) {
+    let place = queue.partition_point(|other| other.priority >= message.priority);
+    queue.insert(place, message);
+}
+
+/// Zeros: no application here looks at its data.
+pub(crate) fn filling(size: usize) -> bytes::Bytes {
+    bytes::Bytes::from_static(&ZEROS[..size.min(ZEROS.len())])
+}
+
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+/// What the engine's queue takes for a datagram besides its data.
+const OVERHEAD: usize = size_of::<quinn_proto::Datagram>();

@@ -1,0 +1,430 @@
+//! One end of a QUIC connection that carries one flow or several, as a sans-IO machine of ours.
+//!
+//! ```text
+//!  write ─► datagrams, streams ─► engine ─► poll_transmit     what left: poll_note, a flow at a time
+//!  read  ◄─ inboxes, streams  ◄── engine ◄─ handle_packet
+//! ```
+//!
+//! The engine is quinn-proto. Here is what it leaves to its user: messages in datagrams and streams, which of
+//! them expire, which flow each belongs to, and when each left.
+//!
+//! As of other transports of the simulator, the number of a message is not on the wire: [`QuicPacket::pieces`]
+//! has it. The bytes of messages are zeros.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, Event,
+    StreamEvent,
+};
+use talkpath_config::{Carry, largest_quic_datagram, quic_packet_size};
+use talkpath_transport::{
+    Counters, Delivery, Ecn, EcnCounters, Levels, Message, Observation, Packet, PayloadRange, QuicPacket,
+    QuicPiece, Refused, Transmit,
+};
+use talkpath_units::{Bytes, Duration, Instant};
+
+use crate::clock::{engine_time, virtual_time};
+use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
+use crate::datagrams::{DatagramQueue, Waiting};
+use crate::frames::DataFrame;
+use crate::receiving::Receiving;
+use crate::rtt::RttVariance;
+use crate::sending::Sending;
+use crate::setup::{Setup, engine_config};
+use crate::watch::{SentFrames, Watch};
+
+/// One end of a connection.
+pub struct End {
+    endpoint: Endpoint,
+    /// The client's, to connect with.
+    dial: Option<ClientConfig>,
+    link: Option<(ConnectionHandle, Connection)>,
+    /// Packets that the endpoint answers with by itself.
+    answers: VecDeque<Vec<u8>>,
+    sent_frames: SentFrames,
+    /// Room for the frames of a packet.
+    frames: Vec<DataFrame>,
+    /// Room for a packet.
+    buffer: Vec<u8>,
+    datagrams: DatagramQueue,
+    sending: Sending,
+    receiving: Receiving,
+    notes: Vec<VecDeque<Note>>,
+    is_open: bool,
+    deadline: Option<Instant>,
+    /// UDP payload of a full packet.
+    packet_size: f64,
+    variance: RttVariance,
+    counters: Counters,
+}
+
+/// What became of a message that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It left, or these bytes of the flow's stream did, for the first time or again.
+    Left(PayloadRange),
+    /// It expired before it left, or before all of it was acknowledged.
+    Expired {
+        /// [`Message::seq`].
+        seq: u64,
+    },
+}
+
+impl End {
+    /// The client's end and the server's.
+    ///
+    /// # Errors
+    /// Why there is no such connection.
+    pub fn pair(setup: &Setup) -> Result<(Self, Self), ConfigError> {
+        let protection = match setup.config.encryption {
+            true => Protection::Encrypted,
+            false => Protection::SizesOnly,
+        };
+        let watch = Watch::default();
+        let configs = watched(setup.seed.get(), protection, &watch)?;
+        let room = DatagramQueue::new(largest_quic_datagram(setup.path_mtu)).engine_room();
+        let engine = engine_config(setup, room);
+        let (mut client, mut server) = (configs.client, configs.server);
+        client.transport_config(engine.clone());
+        server.transport_config(engine);
+        let server = Arc::new(server);
+        let (of_client, of_server) = (configs.endpoint_client.into(), configs.endpoint_server.into());
+        let make = |dial: Option<ClientConfig>| {
+            let (sent_frames, endpoint) = match dial {
+                Some(_) => (watch.client.clone(), Endpoint::new(Arc::clone(&of_client), None, false, None)),
+                None => (
+                    watch.server.clone(),
+                    Endpoint::new(Arc::clone(&of_server), Some(server.clone()), false, None),
+                ),
+            };
+            Self::new(endpoint, dial, sent_frames, setup)
+        };
+        if setup.config.zero_rtt {
+            crate::ticket::fetch(make(Some(client.clone())), make(None));
+        }
+        Ok((make(Some(client)), make(None)))
+    }
+
+    fn new(endpoint: Endpoint, dial: Option<ClientConfig>, sent_frames: SentFrames, setup: &Setup) -> Self {
+        Self {
+            endpoint,
+            dial,
+            link: None,
+            answers: VecDeque::new(),
+            sent_frames,
+            frames: Vec::new(),
+            buffer: Vec::new(),
+            datagrams: DatagramQueue::new(largest_quic_datagram(setup.path_mtu)),
+            sending: Sending::new(&setup.flows),
+            receiving: Receiving::new(&setup.flows),
+            notes: vec![VecDeque::new(); setup.flows.len()],
+            is_open: false,
+            deadline: None,
+            packet_size: quic_packet_size(setup.path_mtu).get() as f64,
+            variance: RttVariance::default(),
+            counters: Counters {
+                ecn: EcnCounters { capable: true, ..EcnCounters::default() },
+                ..Counters::default()
+            },
+        }
+    }
+
+    /// The largest message of a flow, if the path bounds it.
+    pub fn largest_message(&self, flow: usize) -> Option<Bytes> {
+        (self.sending.carry(flow) == Carry::Datagram).then(|| self.datagrams.largest())
+    }
+
+    /// Begins to connect, if it is the client and has not begun.
+    pub fn open(&mut self, now: Instant) {
+        if self.link.is_some() {
+            return;
+        }
+        let Some(config) = self.dial.clone() else { return };
+        let Ok((handle, connection)) = self.endpoint.connect(engine_time(now), config, FAR, SERVER_NAME)
+        else {
+            return;
+        };
+        // With a ticket, messages are taken at once.
+        self.is_open = connection.has_0rtt();
+        self.link = Some((handle, connection));
+        self.settle();
+    }
+
+    /// Whether messages are taken.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Takes `message` of `flow`, or of a flow on one stream a part of it.
+    ///
+    /// # Errors
+    /// Why it takes nothing.
+    pub fn write(
+        &mut self,
+        flow: usize,
+        message: Message,
+        expires: Option<Instant>,
+    ) -> Result<Bytes, Refused> {
+        let Some((_, connection)) = self.link.as_mut().filter(|_| self.is_open) else {
+            return Err(Refused::NotOpen);
+        };
+        match self.sending.carry(flow) {
+            Carry::Datagram => {
+                let limit = self.datagrams.largest();
+                if message.size > limit {
+                    return Err(Refused::TooLarge { limit });
+                }
+                if self.sending.datagram_room(flow, limit) < message.size {
+                    return Err(Refused::NoRoom);
+                }
+                let priority = self.sending.priority(flow);
+                self.sending.on_queued(flow, message.size);
+                self.datagrams.push(Waiting {
+                    flow,
+                    seq: message.seq,
+                    size: message.size,
+                    expires,
+                    priority,
+                });
+                Ok(message.size)
+            }
+            Carry::Stream => self.sending.write_stream(connection, flow, message.size),
+            Carry::StreamPerMessage => self.sending.write_message(connection, flow, message, expires),
+        }
+    }
+
+    /// Room for the next message of `flow`; zero while it is not open.
+    pub fn writable(&self, flow: usize) -> Bytes {
+        match self.sending.carry(flow) {
+            _ if !self.is_open => Bytes::ZERO,
+            Carry::Datagram => self.sending.datagram_room(flow, self.datagrams.largest()),
+            Carry::Stream | Carry::StreamPerMessage => self.sending.writable(flow),
+        }
+    }
+
+    /// One read of at most `limit` bytes of `flow` (a message counts as a whole).
+    pub fn read(&mut self, flow: usize, limit: Bytes) -> Option<Delivery> {
+        let (_, connection) = self.link.as_mut()?;
+        self.receiving.read(connection, flow, limit)
+    }
+
+    /// Whether `flow` may have something to read.
+    pub fn is_readable(&self, flow: usize) -> bool {
+        self.receiving.is_readable(flow)
+    }
+
+    /// The number of a message of `flow` that found no room to wait to be read, one a call.
+    pub fn poll_dropped(&mut self, flow: usize) -> Option<u64> {
+        self.receiving.poll_dropped(flow)
+    }
+
+    /// Takes one packet from the network.
+    pub fn handle_packet(&mut self, packet: &QuicPacket, ecn: Ecn, now: Instant) {
+        self.counters.ecn.marked += u64::from(ecn == Ecn::Ce);
+        self.receiving.learn(&packet.pieces);
+        self.buffer.clear();
+        let (at, data) = (engine_time(now), BytesMut::from(packet.bytes.as_slice()));
+        match self.endpoint.handle(at, FAR, None, codepoint(ecn), data, &mut self.buffer) {
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut self.link {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                if self.link.is_none()
+                    && let Ok(accepted) = self.endpoint.accept(incoming, at, &mut self.buffer, None)
+                {
+                    self.link = Some(accepted);
+                }
+            }
+            Some(DatagramEvent::Response(transmit)) => {
+                self.answers.push_back(self.buffer[..transmit.size].to_vec());
+            }
+            None => {}
+        }
+        self.settle();
+        if let Some((_, connection)) = &mut self.link {
+            self.receiving.take_datagrams(connection, &packet.pieces);
+            self.variance.on_rtt(connection.rtt().into());
+        }
+    }
+
+    /// The deadline that `poll_timeout` gave has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some((_, connection)) = &mut self.link {
+            connection.handle_timeout(engine_time(now));
+        }
+        self.settle();
+    }
+
+    /// When `handle_timeout` wants to be called, or a message expires.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let expiry = [self.datagrams.next_expiry(), self.sending.next_expiry()].into_iter().flatten().min();
+        self.deadline.into_iter().chain(expiry).min()
+    }
+
+    /// The next packet to put on the wire.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(bytes) = self.answers.pop_front() {
+            return Some(transmit(QuicPacket { bytes, pieces: Vec::new() }, Ecn::NotEct, false));
+        }
+        let (_, connection) = self.link.as_mut()?;
+        let (notes, sending) = (&mut self.notes, &mut self.sending);
+        if self.is_open {
+            sending.reset_expired(connection, now, |flow, seq| notes[flow].push_back(Note::Expired { seq }));
+            self.datagrams.refill(connection, now, |message| {
+                sending.on_unqueued(message.flow, message.size);
+                notes[message.flow].push_back(Note::Expired { seq: message.seq });
+            });
+            sending.write_rest(connection);
+        }
+        self.buffer.clear();
+        let sent = connection.poll_transmit(engine_time(now), 1, &mut self.buffer);
+        // A pacer that waits for less than a nanosecond waits for one.
+        let later = now + Duration::from_nanos(1);
+        self.deadline = connection.poll_timeout().map(|at| virtual_time(at).max(later));
+        let sent = sent?;
+        self.frames.clear();
+        self.sent_frames.take(&mut self.frames);
+        let (pieces, is_again) = self.note_frames();
+        let packet = QuicPacket { bytes: self.buffer[..sent.size].to_vec(), pieces };
+        self.counters.data_packets += u64::from(!packet.pieces.is_empty());
+        self.counters.retransmissions += u64::from(is_again);
+        Some(transmit(packet, field(sent.ecn), is_again))
+    }
+
+    /// What became of a message of `flow`, one a call, until `None`.
+    pub fn poll_note(&mut self, flow: usize) -> Option<Note> {
+        self.notes[flow].pop_front()
+    }
+
+    /// The state to plot. A full packet is the segment that `cwnd` counts in.
+    pub fn observe(&self) -> Observation {
+        let Levels { cwnd, window, send_buffer } = self.levels();
+        let Some((_, connection)) = &self.link else {
+            return Observation { send_buffer, ..Observation::default() };
+        };
+        let metrics = connection.congestion_state().metrics();
+        let ssthresh = metrics.ssthresh.map(|bytes| match bytes {
+            u64::MAX => f64::INFINITY,
+            bytes => bytes as f64 / self.packet_size,
+        });
+        let srtt = self.variance.is_known().then(|| Duration::from(connection.rtt()));
+        // RFC 9002 §6.2.1.
+        let rto = srtt.map(|srtt| srtt + self.variance.allowance() + MAX_ACK_DELAY);
+        Observation { cwnd, window, ssthresh, srtt, rto, send_buffer, ..Observation::default() }
+    }
+
+    /// The part of the state that is averaged.
+    pub fn levels(&self) -> Levels {
+        let window = self.link.as_ref().map(|(_, connection)| connection.congestion_state().window());
+        let cwnd = window.map(|bytes| bytes as f64 / self.packet_size);
+        Levels { cwnd, window: cwnd, send_buffer: self.sending.unsent() }
+    }
+
+    /// What [`Levels::cwnd`] follows from.
+    pub fn windows_key(&self) -> (u64, u64) {
+        let window = self.link.as_ref().map_or(0, |(_, connection)| connection.congestion_state().window());
+        (window, 0)
+    }
+
+    /// [`Levels::send_buffer`]: bytes that were taken and have not left yet.
+    pub fn send_buffer(&self) -> Bytes {
+        self.sending.unsent()
+    }
+
+    /// The counts since the beginning. The engine does not say how often its probe timeout fired.
+    pub fn counters(&self) -> Counters {
+        let events = self.link.as_ref().map_or(0, |(_, it)| it.stats().path.congestion_events);
+        Counters { fast_retransmits: events, ..self.counters }
+    }
+
+    /// Notes what the frames of a packet carried; gives them as pieces, and whether any of it was sent
+    /// before.
+    fn note_frames(&mut self) -> (Vec<QuicPiece>, bool) {
+        let mut is_again = false;
+        let mut pieces = Vec::with_capacity(self.frames.len());
+        for &frame in &self.frames {
+            match frame {
+                DataFrame::Datagram { size } => {
+                    let Some(message) = self.datagrams.on_sent(size) else { continue };
+                    self.sending.on_unqueued(message.flow, message.size);
+                    let Waiting { flow, seq, .. } = message;
+                    self.notes[flow].push_back(Note::Left(PayloadRange::Message { seq }));
+                    pieces.push(QuicPiece { flow: flow as u32, stream: None, seq });
+                }
+                DataFrame::Stream { id, start, end } => {
+                    let Some(sent) = self.sending.on_sent(id, start, end) else { continue };
+                    is_again |= sent.is_again;
+                    self.notes[sent.flow].extend(sent.range.map(Note::Left));
+                    pieces.push(QuicPiece { flow: sent.flow as u32, stream: Some(id), seq: sent.seq });
+                }
+            }
+        }
+        (pieces, is_again)
+    }
+
+    /// Takes what the engine has to say, until it has no more.
+    fn settle(&mut self) {
+        let Some((handle, connection)) = &mut self.link else { return };
+        loop {
+            while let Some(event) = connection.poll_endpoint_events() {
+                if let Some(answer) = self.endpoint.handle_event(*handle, event) {
+                    connection.handle_event(answer);
+                }
+            }
+            let Some(event) = connection.poll() else { break };
+            match event {
+                Event::Connected => self.is_open = true,
+                Event::ConnectionLost { .. } => self.is_open = false,
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.receiving.accept(connection),
+                Event::Stream(StreamEvent::Readable { id }) => {
+                    self.receiving.on_readable(connection, id.into());
+                }
+                Event::Stream(StreamEvent::Writable { id }) => self.sending.on_writable(id.into()),
+                Event::Stream(StreamEvent::Finished { id }) => self.sending.on_acknowledged(id.into()),
+                Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => self.sending.on_stream_available(),
+                Event::Stream(_)
+                | Event::HandshakeDataReady
+                | Event::DatagramReceived
+                | Event::DatagramsUnblocked => {}
+            }
+        }
+        self.deadline = connection.poll_timeout().map(virtual_time);
+    }
+}
+
+fn transmit(packet: QuicPacket, ecn: Ecn, retransmission: bool) -> Transmit {
+    let packet = Packet::Quic(Box::new(packet));
+    let wire_size = packet.wire_size().get() as u32;
+    // What it carries is in its pieces, and noted by flow.
+    Transmit { packet, ecn, payload: None, retransmission, wire_size }
+}
+
+fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}
+
+fn field(codepoint: Option<EcnCodepoint>) -> Ecn {
+    match codepoint {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+/// The other end, as this one calls it: nobody routes by it.
+const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
+
+/// How long an end waits at most before it acknowledges (RFC 9000 §18.2), quinn's and ours.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);

@@ -1,0 +1,24 @@
+//! QUIC (RFC 9000, RFC 9001, RFC 9002, RFC 9221) from a kept sans-IO library, quinn-proto.
+//!
+//! The library is a state machine as ours are: it takes datagrams and the time, and gives datagrams, events
+//! and its next deadline. What it draws at random or reads from a clock comes from [`configs`], so that a
+//! seed gives the same bytes each time. [`End`] is one end of a connection of one flow or of several.
+
+mod certificate;
+mod clock;
+mod configs;
+mod datagrams;
+mod end;
+mod frames;
+mod plain;
+mod receiving;
+mod rtt;
+mod seeded;
+mod sending;
+mod setup;
+mod ticket;
+mod watch;
+
+pub use configs::{ConfigError, Configs, Protection, SERVER_NAME, configs};
+pub use end::{End, Note};
+pub use setup::{FlowSetup, Setup};

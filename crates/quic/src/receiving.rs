@@ -1,0 +1,206 @@
+//! What came for the flows of an end, until their applications read it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use quinn_proto::{Connection, Dir, ReadError, StreamId, VarInt};
+use talkpath_config::Carry;
+use talkpath_transport::{Delivery, QuicPiece};
+use talkpath_units::Bytes;
+
+use crate::setup::FlowSetup;
+
+/// The flows as they receive, and the far end's streams.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    flows: Vec<FlowState>,
+    /// By ID: those that are not read whole.
+    streams: BTreeMap<u64, ReceivedStream>,
+}
+
+#[derive(Debug)]
+struct FlowState {
+    carry: Carry,
+    /// Datagrams that came and were not read.
+    inbox: VecDeque<(u64, Bytes)>,
+    held: Bytes,
+    room: Bytes,
+    dropped: VecDeque<u64>,
+    /// Streams that may have something to read, each once.
+    readable: VecDeque<u64>,
+}
+
+#[derive(Debug)]
+struct ReceivedStream {
+    flow: usize,
+    seq: u64,
+    /// What of a message was read from the engine.
+    read: u64,
+    is_listed: bool,
+}
+
+impl Receiving {
+    pub(crate) fn new(flows: &[FlowSetup]) -> Self {
+        let state = |flow: &FlowSetup| FlowState {
+            carry: flow.carry,
+            inbox: VecDeque::new(),
+            held: Bytes::ZERO,
+            room: flow.receive_buffer.unwrap_or(ROOM),
+            dropped: VecDeque::new(),
+            readable: VecDeque::new(),
+        };
+        Self { flows: flows.iter().map(state).collect(), streams: BTreeMap::new() }
+    }
+
+    /// A packet with these pieces is coming: which streams are whose.
+    pub(crate) fn learn(&mut self, pieces: &[QuicPiece]) {
+        for piece in pieces {
+            let flow = piece.flow as usize;
+            if let Some(id) = piece.stream
+                && flow < self.flows.len()
+            {
+                let stream = ReceivedStream { flow, seq: piece.seq, read: 0, is_listed: false };
+                self.streams.entry(id).or_insert(stream);
+            }
+        }
+    }
+
+    /// Takes the datagrams of the packet with these pieces out of the engine. They are none if the engine did
+    /// not take the packet.
+    pub(crate) fn take_datagrams(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
+        let mut numbers = pieces.iter().filter(|piece| piece.stream.is_none());
+        while let Some(data) = connection.datagrams().recv() {
+            // An empty one is the sender's filling.
+            if data.is_empty() {
+                continue;
+            }
+            let Some(flow) =
+                numbers.next().and_then(|piece| Some((self.flows.get_mut(piece.flow as usize)?, piece.seq)))
+            else {
+                continue;
+            };
+            flow.0.take_datagram(flow.1, Bytes::new(data.len() as u64));
+        }
+    }
+
+    /// The far end opened streams.
+    pub(crate) fn accept(&mut self, connection: &mut Connection) {
+        while let Some(id) = connection.streams().accept(Dir::Uni) {
+            self.on_readable(connection, id.into());
+        }
+    }
+
+    /// A stream has something to read, or was reset.
+    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64) {
+        match self.streams.get_mut(&id) {
+            Some(stream) if stream.is_listed => {}
+            Some(stream) => {
+                stream.is_listed = true;
+                self.flows[stream.flow].readable.push_back(id);
+            }
+            // It was reset before any of its data came. To read that lets the far end open another.
+            None => drop(read_stream(connection, id, u64::MAX)),
+        }
+    }
+
+    /// Whether a flow may have something to read.
+    pub(crate) fn is_readable(&self, flow: usize) -> bool {
+        !self.flows[flow].inbox.is_empty() || !self.flows[flow].readable.is_empty()
+    }
+
+    /// See [`crate::End::poll_dropped`].
+    pub(crate) fn poll_dropped(&mut self, flow: usize) -> Option<u64> {
+        self.flows[flow].dropped.pop_front()
+    }
+
+    /// One read of a flow.
+    pub(crate) fn read(
+        &mut self,
+        connection: &mut Connection,
+        flow: usize,
+        limit: Bytes,
+    ) -> Option<Delivery> {
+        if self.flows[flow].carry == Carry::Datagram {
+            let (seq, size) = self.flows[flow].inbox.pop_front()?;
+            self.flows[flow].held -= size;
+            return Some(Delivery::Message { seq, size });
+        }
+        let is_whole = self.flows[flow].carry == Carry::StreamPerMessage;
+        while let Some(&id) = self.flows[flow].readable.front() {
+            let limit = if is_whole { u64::MAX } else { limit.get() };
+            let (bytes, end) = read_stream(connection, id, limit);
+            let Some(stream) = self.streams.get_mut(&id) else {
+                self.flows[flow].readable.pop_front();
+                continue;
+            };
+            stream.read += bytes;
+            let (seq, size) = (stream.seq, Bytes::new(stream.read));
+            // A limit leaves the rest for the next read.
+            if end != End::Limit {
+                stream.is_listed = false;
+                self.flows[flow].readable.pop_front();
+            }
+            if matches!(end, End::Finished | End::Reset) {
+                self.streams.remove(&id);
+            }
+            if is_whole && end == End::Finished {
+                return Some(Delivery::Message { seq, size });
+            }
+            if !is_whole && bytes > 0 {
+                return Some(Delivery::Stream { bytes: Bytes::new(bytes) });
+            }
+        }
+        None
+    }
+}
+
+impl FlowState {
+    /// Keeps a datagram. As quinn does, the oldest ones give way if there is no room.
+    fn take_datagram(&mut self, seq: u64, size: Bytes) {
+        while self.held + size > self.room
+            && let Some((oldest, gone)) = self.inbox.pop_front()
+        {
+            self.held -= gone;
+            self.dropped.push_back(oldest);
+        }
+        self.held += size;
+        self.inbox.push_back((seq, size));
+    }
+}
+
+/// How a read of a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// There may be more.
+    Limit,
+    /// More may come.
+    Blocked,
+    Finished,
+    /// The sender gave it up.
+    Reset,
+}
+
+/// Reads up to `limit` bytes.
+fn read_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, End) {
+    let id = StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX));
+    let mut stream = connection.recv_stream(id);
+    // It is closed: a packet came again whose stream was read whole.
+    let Ok(mut chunks) = stream.read(true) else { return (0, End::Reset) };
+    let mut read = 0;
+    let end = loop {
+        if read == limit {
+            break End::Limit;
+        }
+        match chunks.next(usize::try_from(limit - read).unwrap_or(usize::MAX)) {
+            Ok(Some(chunk)) => read += chunk.bytes.len() as u64,
+            Ok(None) => break End::Finished,
+            Err(ReadError::Blocked) => break End::Blocked,
+            Err(ReadError::Reset(_)) => break End::Reset,
+        }
+    };
+    // Its word whether a packet is due is the engine's own to keep: `poll_transmit` asks it.
+    let _transmits = chunks.finalize();
+    (read, end)
+}
+
+/// quinn's `datagram_receive_buffer_size`.
+const ROOM: Bytes = Bytes::new(1_250_000);

@@ -1,0 +1,287 @@
+//! What the flows of an end send on streams: one stream a flow, or one a message.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quinn_proto::{Connection, Dir, StreamId, VarInt};
+use talkpath_config::Carry;
+use talkpath_transport::{Message, PayloadRange, Refused};
+use talkpath_units::{Bytes, Instant};
+
+use crate::datagrams::filling;
+use crate::setup::FlowSetup;
+
+/// The flows as they send, and their streams.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    flows: Vec<FlowState>,
+    /// By ID: all that the far end has not acknowledged whole.
+    streams: BTreeMap<u64, SentStream>,
+    /// When the messages of `streams` expire.
+    expiries: BTreeSet<(Instant, u64)>,
+    /// Bytes that were taken and have not left yet, of all flows.
+    unsent: u64,
+}
+
+#[derive(Debug)]
+struct FlowState {
+    carry: Carry,
+    priority: u8,
+    /// The stream of all messages, once it is open.
+    stream: Option<StreamId>,
+    /// The last message's stream and what is still to be written on it.
+    rest: Option<(StreamId, u64)>,
+    /// True while the engine takes no more of it.
+    is_blocked: bool,
+    unsent: u64,
+}
+
+#[derive(Debug)]
+struct SentStream {
+    flow: usize,
+    /// The message; 0 of a stream that carries all.
+    seq: u64,
+    /// Its size, if it carries one message.
+    size: Option<u64>,
+    expires: Option<Instant>,
+    /// One past the last byte that left.
+    left: u64,
+}
+
+/// What left on a stream.
+pub(crate) struct Sent {
+    pub(crate) flow: usize,
+    pub(crate) seq: u64,
+    /// What of it the records count; `None` without the first byte of a message, or without any.
+    pub(crate) range: Option<PayloadRange>,
+    /// Whether any of it was sent before.
+    pub(crate) is_again: bool,
+}
+
+impl Sending {
+    pub(crate) fn new(flows: &[FlowSetup]) -> Self {
+        let state = |flow: &FlowSetup| FlowState {
+            carry: flow.carry,
+            priority: flow.priority,
+            stream: None,
+            rest: None,
+            is_blocked: false,
+            unsent: 0,
+        };
+        Self {
+            flows: flows.iter().map(state).collect(),
+            streams: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            unsent: 0,
+        }
+    }
+
+    pub(crate) fn carry(&self, flow: usize) -> Carry {
+        self.flows[flow].carry
+    }
+
+    pub(crate) fn priority(&self, flow: usize) -> u8 {
+        self.flows[flow].priority
+    }
+
+    /// Bytes of all flows that were taken and have not left yet.
+    pub(crate) fn unsent(&self) -> Bytes {
+        Bytes::new(self.unsent)
+    }
+
+    /// When the next message on a stream expires.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.expiries.first().map(|first| first.0)
+    }
+
+    /// Room for the next message of a flow on streams.
+    pub(crate) fn writable(&self, flow: usize) -> Bytes {
+        let flow = &self.flows[flow];
+        let is_full = flow.is_blocked || flow.rest.is_some() || flow.unsent >= UNSENT;
+        if is_full { Bytes::ZERO } else { Bytes::new(UNSENT) }
+    }
+
+    /// Room for the next message of a flow on datagrams, of which none is larger than `largest`.
+    pub(crate) fn datagram_room(&self, flow: usize, largest: Bytes) -> Bytes {
+        Bytes::new(DATAGRAMS.saturating_sub(self.flows[flow].unsent)).min(largest)
+    }
+
+    /// A message of `flow` waits to leave as a datagram.
+    pub(crate) fn on_queued(&mut self, flow: usize, size: Bytes) {
+        self.flows[flow].unsent += size.get();
+        self.unsent += size.get();
+    }
+
+    /// It waits no longer.
+    pub(crate) fn on_unqueued(&mut self, flow: usize, size: Bytes) {
+        self.flows[flow].unsent -= size.get();
+        self.unsent -= size.get();
+    }
+
+    /// Writes what there is room for of `size` bytes on the stream of `flow`.
+    pub(crate) fn write_stream(
+        &mut self,
+        connection: &mut Connection,
+        flow: usize,
+        size: Bytes,
+    ) -> Result<Bytes, Refused> {
+        let state = &mut self.flows[flow];
+        let id = match state.stream {
+            Some(id) => id,
+            None => {
+                let Some(id) = open(connection, state.priority) else {
+                    state.is_blocked = true;
+                    return Err(Refused::NoRoom);
+                };
+                let all = SentStream { flow, seq: 0, size: None, expires: None, left: 0 };
+                self.streams.insert(id.into(), all);
+                *state.stream.insert(id)
+            }
+        };
+        let written = write(connection, id, size.get());
+        state.is_blocked = written < size.get();
+        if written == 0 {
+            return Err(Refused::NoRoom);
+        }
+        self.on_queued(flow, Bytes::new(written));
+        Ok(Bytes::new(written))
+    }
+
+    /// Takes a whole message, on a stream of its own.
+    pub(crate) fn write_message(
+        &mut self,
+        connection: &mut Connection,
+        flow: usize,
+        message: Message,
+        expires: Option<Instant>,
+    ) -> Result<Bytes, Refused> {
+        let state = &mut self.flows[flow];
+        if state.rest.is_some() {
+            return Err(Refused::NoRoom);
+        }
+        let Some(id) = open(connection, state.priority) else {
+            state.is_blocked = true;
+            return Err(Refused::NoRoom);
+        };
+        let size = message.size.get();
+        let stream = SentStream { flow, seq: message.seq, size: Some(size), expires, left: 0 };
+        self.streams.insert(id.into(), stream);
+        self.expiries.extend(expires.map(|expires| (expires, id.into())));
+        state.rest = Some((id, size));
+        write_rest(connection, state);
+        self.on_queued(flow, message.size);
+        Ok(message.size)
+    }
+
+    /// Writes what is left of messages that were taken.
+    pub(crate) fn write_rest(&mut self, connection: &mut Connection) {
+        self.flows.iter_mut().for_each(|flow| write_rest(connection, flow));
+    }
+
+    /// Resets the streams of messages that have expired by `now`, and gives their flows and numbers to
+    /// `expired`.
+    pub(crate) fn reset_expired(
+        &mut self,
+        connection: &mut Connection,
+        now: Instant,
+        mut expired: impl FnMut(usize, u64),
+    ) {
+        while let Some((_, id)) = self.expiries.pop_first_if_before(now) {
+            let Some(stream) = self.streams.remove(&id) else { continue };
+            let stream_id = StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX));
+            // It is closed already if all of it was acknowledged, and then not among `streams`.
+            let _closed = connection.send_stream(stream_id).reset(EXPIRED);
+            let flow = &mut self.flows[stream.flow];
+            flow.rest = flow.rest.filter(|(rest, _)| *rest != stream_id);
+            self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
+            expired(stream.flow, stream.seq);
+        }
+    }
+
+    /// Bytes `start..end` of a stream left.
+    pub(crate) fn on_sent(&mut self, id: u64, start: u64, end: u64) -> Option<Sent> {
+        let stream = self.streams.get_mut(&id)?;
+        let fresh = end.saturating_sub(stream.left.max(start));
+        let is_again = start < stream.left.min(end);
+        stream.left = stream.left.max(end);
+        let (flow, seq) = (stream.flow, stream.seq);
+        let range = match stream.size {
+            _ if start == end => None,
+            Some(_) => (start == 0).then_some(PayloadRange::Message { seq }),
+            None => Some(PayloadRange::Stream { start, end }),
+        };
+        self.on_unqueued(flow, Bytes::new(fresh));
+        Some(Sent { flow, seq, range, is_again })
+    }
+
+    /// The far end has all of a stream.
+    pub(crate) fn on_acknowledged(&mut self, id: u64) {
+        if let Some(stream) = self.streams.remove(&id)
+            && let Some(expires) = stream.expires
+        {
+            self.expiries.remove(&(expires, id));
+        }
+    }
+
+    /// A stream takes data again.
+    pub(crate) fn on_writable(&mut self, id: u64) {
+        if let Some(stream) = self.streams.get(&id) {
+            self.flows[stream.flow].is_blocked = false;
+        }
+    }
+
+    /// Streams may be opened again.
+    pub(crate) fn on_stream_available(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.is_blocked = false);
+    }
+}
+
+/// Takes what is due from the front.
+trait PopBefore {
+    fn pop_first_if_before(&mut self, now: Instant) -> Option<(Instant, u64)>;
+}
+
+impl PopBefore for BTreeSet<(Instant, u64)> {
+    fn pop_first_if_before(&mut self, now: Instant) -> Option<(Instant, u64)> {
+        if self.first()?.0 <= now { self.pop_first() } else { None }
+    }
+}
+
+fn open(connection: &mut Connection, priority: u8) -> Option<StreamId> {
+    let id = connection.streams().open(Dir::Uni)?;
+    // It was opened just now.
+    let _open = connection.send_stream(id).set_priority(i32::from(priority));
+    Some(id)
+}
+
+fn write_rest(connection: &mut Connection, flow: &mut FlowState) {
+    let Some((id, size)) = flow.rest else { return };
+    let left = size - write(connection, id, size);
+    flow.rest = (left > 0).then_some((id, left));
+    if left == 0 {
+        // The far end never stops a stream here.
+        let _finished = connection.send_stream(id).finish();
+    }
+}
+
+/// Writes up to `size` bytes; returns how many were taken.
+fn write(connection: &mut Connection, id: StreamId, size: u64) -> u64 {
+    let mut written = 0;
+    while written < size {
+        let mut chunk = [filling(usize::try_from(size - written).unwrap_or(usize::MAX))];
+        match connection.send_stream(id).write_chunks(&mut chunk) {
+            Ok(taken) if taken.bytes > 0 => written += taken.bytes as u64,
+            _ => break,
+        }
+    }
+    written
+}
+
+/// What an application's message says to the far end when it is given up: ours.
+const EXPIRED: VarInt = VarInt::from_u32(1);
+
+/// Unsent bytes of a flow on datagrams: quinn's `datagram_send_buffer_size`, a flow of the connection.
+const DATAGRAMS: u64 = 1 << 20;
+
+/// Unsent bytes of a flow up to which it has room for more. Chosen, twice the largest message of `bulk`: the
+/// engine would take megabytes ahead, which only wait.
+const UNSENT: u64 = 128 << 10;
