@@ -210,11 +210,7 @@ impl Experiment<'_> {
     }
 
     /// A new run directory with what describes the run, and no repetition yet.
-    pub(crate) fn open(
-        &self,
-        folder: Folder<'_>,
-        watch: &Stopwatch,
-    ) -> Result<(RunDir, Resumable), Failure> {
+    pub(crate) fn open(&self, folder: Folder<'_>, watch: &Stopwatch) -> Result<(RunDir, Resumable), Failure> {
         let name = match self.shard {
             None => self.plan.name.clone(),
             Some(shard) => format!("{} {}", self.plan.name, shard.for_file_name()),

@@ -19,9 +19,7 @@ use super::{Resumable, cell_of};
 use crate::args::{ArenaKind, Records};
 use crate::command::play::page_network;
 use crate::failure::Failure;
-use crate::part::{
-    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten,
-};
+use crate::part::{ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten};
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
 use crate::summary_file::write_summary;
@@ -88,7 +86,11 @@ impl Merging<'_> {
         part
     }
 
-    fn merge_records(&self, dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>) -> Result<(), Failure> {
+    fn merge_records(
+        &self,
+        dir: &RunDir,
+        folders: &BTreeMap<(PartId, bool), PathBuf>,
+    ) -> Result<(), Failure> {
         let records = self.begun.records()?;
         let parts = |name: &'static str| folders.values().map(move |folder| open_part(folder, name));
         if records >= Records::All {
@@ -139,11 +141,7 @@ impl Merging<'_> {
 }
 
 /// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
-fn keep_apart(
-    dir: &RunDir,
-    folders: &BTreeMap<(PartId, bool), PathBuf>,
-    name: &str,
-) -> Result<(), Failure> {
+fn keep_apart(dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>, name: &str) -> Result<(), Failure> {
     for ((id, _), part) in folders {
         let log = part.join(name);
         if log.is_file() {

@@ -194,7 +194,11 @@ fn a_plan_has_every_cell_with_its_keys_the_seeds_and_a_cost() {
     let all: f64 = cells.iter().map(cost).sum::<f64>() * 3.0;
     assert!(cells.iter().all(|cell| cost(cell) > 0.0) && (all - cost(&plan)).abs() < 1e-6, "{plan}");
     let told = bench.run(&["plan", "parts.toml", "-o", "given"]);
-    assert!(told.succeeds().out.contains("18 repetitions in all: 6 cells, 3 repetitions of each"), "{}", told.out);
+    assert!(
+        told.succeeds().out.contains("18 repetitions in all: 6 cells, 3 repetitions of each"),
+        "{}",
+        told.out
+    );
     // What is written is what a machine without the user's file runs its part of.
     part(&bench, "given/scenario.toml", "1/2", "one", &[]);
     part(&bench, "parts.toml", "2/2", "two", &[]);

@@ -133,7 +133,7 @@ static HOST: TableSpec = TableSpec {
 static WORDS: Listed =
     Listed { one: "a word", many: "words", example: "[\"ip\", \"netns\", \"exec\", \"lab\"]", most: 100 };
 
-static SERVER: Words = Words { noun: "a kind of server", known: &["standing", "start"], later: &[] };
+static SERVER: Words = Words { noun: "a kind of server", known: &["standing", "start"], later: &[], why: "" };
 
 /// What runs between two hosts.
 static MEASURE: TableSpec = TableSpec {
@@ -191,7 +191,8 @@ static TRANSPORTS: Listed = Listed {
     most: 20,
 };
 
-static WORKLOAD: Words = Words { noun: "a workload", known: &["voice", "bulk", "game-60hz"], later: &[] };
+static WORKLOAD: Words =
+    Words { noun: "a workload", known: &["voice", "bulk", "game-60hz"], later: &[], why: "" };
 
 /// When it runs.
 static SCHEDULE: TableSpec = TableSpec {

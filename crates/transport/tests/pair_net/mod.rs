@@ -204,7 +204,7 @@ impl Pair {
     fn watch_transmit(&mut self, at: usize, transmit: &Transmit) {
         let Packet::Tcp(segment) = &transmit.packet else { return };
         let counters = self.ends[at].counters();
-        let (timeouts, recoveries) = (counters.timeouts, counters.fast_retransmits);
+        let (timeouts, recoveries) = (counters.timeouts.unwrap_or(0), counters.fast_retransmits);
         let cwnd = self.ends[at].observe().cwnd.unwrap_or(f64::INFINITY);
         let (watch, smss) = (&mut self.watches[at], self.smss as f64);
         if segment.flags.contains(Flags::SYN) {
