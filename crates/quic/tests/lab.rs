@@ -313,7 +313,7 @@ struct Workload {
 }
 
 impl Workload {
-    /// Gives the connection what is due; a full stream waits 1 ms.
+    /// Gives the connection what is due. A stream is written in parts, one each millisecond.
     fn advance(&mut self, connection: &mut Connection, now: Duration) {
         if self.due.is_none_or(|due| due > now) {
             return;
@@ -333,7 +333,7 @@ impl Workload {
             }
             Carry::Stream(octets) | Carry::EarlyStream(octets) => {
                 let id = *self.stream.get_or_insert_with(|| connection.streams().open(Dir::Uni).unwrap());
-                let data = vec![7; octets - self.sent];
+                let data = vec![7; WRITE.min(octets - self.sent)];
                 let mut stream = connection.send_stream(id);
                 self.sent += stream.write(&data).unwrap_or(0);
                 self.due = Some(now + Duration::from_millis(1)).filter(|_| self.sent < octets);
@@ -355,7 +355,7 @@ impl Workload {
 }
 
 impl Carry {
-    fn octets(self) -> usize {
+    pub(crate) fn octets(self) -> usize {
         match self {
             // Some may be lost: the run ends at its limit then.
             Self::Datagrams(count) | Self::StreamPerMessage(count) => count as usize * MESSAGE,
@@ -369,6 +369,8 @@ fn address(side: usize) -> SocketAddr {
 }
 
 const MESSAGE: usize = 160;
+/// Twice and more what the link carries in a millisecond.
+const WRITE: usize = 3_000;
 /// 10 Mb/s, and 20 ms one way.
 const RATE: u64 = 10_000_000;
 const DELAY: Duration = Duration::from_millis(20);
