@@ -16,8 +16,10 @@ mod lab;
 
 use lab::{Carry, Lab};
 
-/// Name, and the carry of a count of packets or so.
-const CARRIES: [(&str, fn(u32) -> Carry); 3] = [
+/// The carry of a count of packets or so.
+type Make = fn(u32) -> Carry;
+
+const CARRIES: [(&str, Make); 3] = [
     ("datagrams of 160 B", Carry::Datagrams),
     ("one stream", |count| Carry::Stream(count as usize * 1_000)),
     ("a stream for each 160 B", Carry::StreamPerMessage),
@@ -59,7 +61,7 @@ fn main() {
 fn packets(carry: Carry, protection: Protection) -> usize {
     let mut lab = Lab::new(configs(1, protection).expect("configurations"), 0.0, 1);
     lab.run(carry, Duration::from_secs(3_600));
-    assert_eq!(lab.received, carry.octets(), "all has arrived");
+    assert_eq!(lab.messages, carry.messages(), "all has arrived");
     lab.packets.len()
 }
 

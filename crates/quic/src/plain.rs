@@ -155,7 +155,7 @@ impl HeaderKey for NoKey {
 
     fn decrypt(&self, _pn_offset: usize, _packet: &mut [u8]) {}
 
-    /// RFC 9001 §5.4.3. Small packets are padded until a sample fits.
+    /// RFC 9001 §5.4.3.
     fn sample_size(&self) -> usize {
         16
     }

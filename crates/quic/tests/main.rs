@@ -1,5 +1,6 @@
 //! quinn-proto under our configurations, in virtual time over a link in memory.
 
+mod engine;
 mod lab;
 mod repeats;
 mod sizes;

@@ -7,7 +7,7 @@ use talkpath_quic::{Protection, configs};
 use crate::lab::{Carry, Lab, Packet};
 
 fn run(seed: u64, carries: &[Carry], loss: f64) -> Lab {
-    let mut lab = Lab::new(configs(seed, Protection::Encrypted).unwrap(), loss, 1);
+    let mut lab = Lab::new(configs(seed, Protection::Encrypted).expect("configurations"), loss, 1);
     for &carry in carries {
         lab.run(carry, Duration::from_secs(30));
     }
