@@ -118,7 +118,8 @@ fn os_access(source: &Source, found: &mut Vec<String>) {
         if line.trim_start().starts_with("//") {
             continue;
         }
-        for module in OS_MODULES.iter().filter(|module| line.contains(*module)) {
+        let is_engine = |module: &&&str| name == ENGINE_CRATE && ENGINE_TYPES.contains(*module);
+        for module in OS_MODULES.iter().filter(|module| line.contains(*module)).filter(|it| !is_engine(it)) {
             found.push(format!(
                 "{}:{number}: `{module}`: only {} touch the OS",
                 source.path,
@@ -278,6 +279,10 @@ const MAX_UNSAFE: usize = 25;
 
 const OS_MODULES: [&str; 6] =
     ["std::net", "std::fs", "std::env::", "std::process", "std::time::", "std::thread::sleep"];
+
+/// The crate whose library counts time and names hosts in std's types, which are values.
+const ENGINE_CRATE: &str = "quic";
+const ENGINE_TYPES: [&str; 2] = ["std::net", "std::time::"];
 
 /// Split, so that this file passes its own check.
 const FORBIDDEN_WORDS: [&str; 5] = [

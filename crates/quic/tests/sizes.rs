@@ -24,7 +24,7 @@ fn sizes_and_times_are_those_of_encrypted_packets() {
         &[Carry::Datagrams(300)],
         // Packets that are padded until a stateless reset could be one of them (RFC 9000 §10.3).
         &[Carry::EmptyDatagrams(20)],
-        // Past 1000 packets the keys have been updated (`key_phase_size` in quinn-proto's `connection/mod.rs`).
+        // Past 1000 packets the keys have been updated (`key_phase_size`, quinn-proto's `connection/mod.rs`).
         &[Carry::Stream(3_000_000)],
         &[Carry::StreamPerMessage(300)],
         &[Carry::Datagrams(5), Carry::EarlyStream(50_000)],
