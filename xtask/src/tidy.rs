@@ -297,7 +297,7 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 16] = [
+const BORDERS: [(&str, &[&str]); 17] = [
     ("units", &[]),
     ("config", &["units"]),
     ("path", &["units"]),
