@@ -334,7 +334,7 @@ mod tests {
             let told = estimate.error_ns().unwrap();
             // Rounded up by one part in 128, and down by 1 ns when it is read.
             assert!(
-                told + 1 >= error_ns && told as f64 <= error_ns as f64 * 1.008 + 1.0,
+                told.saturating_add(1) >= error_ns && told as f64 <= error_ns as f64 * 1.008 + 1.0,
                 "{error_ns}: {told}"
             );
         }
