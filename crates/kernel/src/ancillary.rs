@@ -31,8 +31,10 @@ pub(crate) enum ControlMessage {
     Stamp(i64),
     /// IP_PKTINFO or IPV6_PKTINFO: the address of this host that the packet came to.
     To(IpAddr),
-    /// IP_TOS or IPV6_TCLASS: the ECN field that the packet came with.
-    Ecn(Ecn),
+    /// IP_TOS or IPV6_TCLASS: the byte with DSCP and ECN field that the packet came with.
+    Tos(u8),
+    /// IP_TTL or IPV6_HOPLIMIT: how many hops the packet had left.
+    Ttl(u8),
 }
 
 impl Buffer {
@@ -60,11 +62,17 @@ impl Buffer {
         }
     }
 
-    /// The same for the message that sends a datagram as ECT(0); to an IPv6 address if `is_v6`.
-    pub(crate) fn put_ect(&mut self, at: usize, is_v6: bool) -> usize {
+    /// The same for the message that sends a datagram with the byte `tos` (DSCP and ECN field); to an IPv6
+    /// address if `is_v6`.
+    pub(crate) fn put_tos(&mut self, at: usize, is_v6: bool, tos: u8) -> usize {
         let (level, kind) =
             if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
-        self.put(at, level, kind, &ECT_0.to_ne_bytes())
+        self.put(at, level, kind, &c_int::from(tos).to_ne_bytes())
+    }
+
+    /// The same for the message that has the kernel cut a payload into datagrams of `size` bytes.
+    pub(crate) fn put_segment(&mut self, at: usize, size: u16) -> usize {
+        self.put(at, libc::SOL_UDP, libc::UDP_SEGMENT, &size.to_ne_bytes())
     }
 
     fn put(&mut self, at: usize, level: c_int, kind: c_int, payload: &[u8]) -> usize {
@@ -104,11 +112,11 @@ fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
             Some(ControlMessage::To(IpAddr::V4(Ipv4Addr::from(ip))))
         }
         // A byte.
-        (libc::IPPROTO_IP, libc::IP_TOS) => Some(ControlMessage::Ecn(ecn(*payload.first()?))),
+        (libc::IPPROTO_IP, libc::IP_TOS) => Some(ControlMessage::Tos(*payload.first()?)),
         // An int.
-        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-            let field = c_int::from_ne_bytes(payload.get(..4)?.try_into().ok()?);
-            Some(ControlMessage::Ecn(ecn(u8::try_from(field).ok()?)))
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => low_byte(payload).map(ControlMessage::Tos),
+        (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+            low_byte(payload).map(ControlMessage::Ttl)
         }
         (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
             let ip: [u8; 16] = payload.get(..16)?.try_into().ok()?;
@@ -118,8 +126,13 @@ fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
     }
 }
 
+/// An int that holds a byte.
+fn low_byte(payload: &[u8]) -> Option<u8> {
+    u8::try_from(c_int::from_ne_bytes(payload.get(..4)?.try_into().ok()?)).ok()
+}
+
 /// The ECN field, the two lowest bits of `byte` (RFC 3168 §5).
-const fn ecn(byte: u8) -> Ecn {
+pub(crate) const fn ecn(byte: u8) -> Ecn {
     match byte & 0b11 {
         0b00 => Ecn::NotEct,
         0b01 => Ecn::Ect1,
@@ -184,18 +197,20 @@ mod tests {
     }
 
     #[test]
-    fn the_ecn_field_is_found_in_ipv4s_byte_and_in_ipv6s_int() {
+    fn dscp_ecn_and_ttl_are_found_in_ipv4s_byte_and_in_ipv6s_int() {
         for (field, expected) in
             [(0b00, Ecn::NotEct), (0b01, Ecn::Ect1), (0b10, Ecn::Ect0), (0b11, Ecn::Ce), (0xbb, Ecn::Ce)]
         {
-            let byte = message(libc::IPPROTO_IP, libc::IP_TOS, &[field]);
-            let int = message(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &c_int::from(field).to_ne_bytes());
-            for bytes in [byte, int] {
-                assert_eq!(
-                    messages(&bytes).collect::<Vec<_>>(),
-                    [ControlMessage::Ecn(expected)],
-                    "{field:#b}"
-                );
+            assert_eq!(ecn(field), expected);
+            let int = c_int::from(field).to_ne_bytes();
+            for (level, kind, payload, found) in [
+                (libc::IPPROTO_IP, libc::IP_TOS, &[field][..], ControlMessage::Tos(field)),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &int, ControlMessage::Tos(field)),
+                (libc::IPPROTO_IP, libc::IP_TTL, &int, ControlMessage::Ttl(field)),
+                (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, &int, ControlMessage::Ttl(field)),
+            ] {
+                let bytes = message(level, kind, payload);
+                assert_eq!(messages(&bytes).collect::<Vec<_>>(), [found], "{field:#b}");
             }
         }
     }
