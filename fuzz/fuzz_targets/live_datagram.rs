@@ -18,7 +18,7 @@ use talkpath_kernel::sys::Received;
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::wire::read_registration;
 use talkpath_scenario::Receiver;
-use talkpath_units::{Ecn, Seed};
+use talkpath_units::Seed;
 
 /// Flows whose messages are large enough for a tag come first.
 static SESSION: LazyLock<SessionSpec> = LazyLock::new(|| session(FLOWS).1);
@@ -36,7 +36,15 @@ fuzz_target!(|bytes: &[u8]| {
         alarm: Arc::default(),
     };
     let tag_key = is_keyed.then_some(TagKey([7; 32]));
-    let place = EndPlace { index, is_sender, is_client: false, token: TOKEN, tag_key, seed: Seed::new(1) };
+    let place = EndPlace {
+        index,
+        is_sender,
+        is_client: false,
+        token: TOKEN,
+        tag_key,
+        has_trains: true,
+        seed: Seed::new(1),
+    };
     let end = SharedEnd::new(&SESSION, &flow, &place, Receiver::default(), &common).receiving_file(false);
     let size = usize::try_from(flow.constant_size().unwrap_or(160)).unwrap_or(160);
     while let Some((&length, more)) = rest.split_first() {
@@ -50,9 +58,8 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         let _ = read_registration(&datagram);
-        let ecn = if length & 2 == 0 { Ecn::NotEct } else { Ecn::Ce };
-        let (from, to) = (None, None);
-        end.handle_datagram(&Received { from, to, stamp_ns: None, ecn, payload: &datagram });
+        let (from, to, tos, ttl) = (None, None, Some(length), Some(length));
+        end.handle_datagram(&Received { from, to, stamp_ns: None, tos, ttl, payload: &datagram });
     }
     let mut end = end.lock();
     end.finish();

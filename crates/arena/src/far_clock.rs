@@ -46,6 +46,7 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
         clock_jitter: Duration::ZERO,
+        dscp: None,
         receiver: Receiver::default(),
     });
     Some(probed)

@@ -159,6 +159,7 @@ fn through(
         flow: 0,
         host: if is_sender { Host::First } else { Host::Second },
         transport: &transport,
+        tos: None,
         is_sender,
         path_mtu: None,
         window_clamp: None,
@@ -248,6 +249,7 @@ fn flood() -> Scenario {
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
         clock_jitter: Duration::ZERO,
+        dscp: None,
         receiver: Receiver::default(),
     };
     Scenario {

@@ -32,6 +32,7 @@ pub(super) fn socket_plans<'a>(
                 flow: index,
                 host,
                 transport,
+                tos: flow_spec.tos(),
                 is_sender,
                 path_mtu,
                 window_clamp,

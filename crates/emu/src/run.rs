@@ -178,6 +178,7 @@ impl Ends {
                     is_client: is_sender,
                     token: token(index),
                     tag_key: None,
+                    has_trains: false,
                     seed,
                 };
                 SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)

@@ -10,10 +10,12 @@ mod any;
 mod channel;
 mod dccp;
 mod dial;
+mod headers;
 mod messages;
 mod place;
 mod route;
 mod tcp;
+mod train;
 mod udp;
 
 use std::net::TcpStream;
@@ -274,7 +276,10 @@ impl FlowEnd {
         }
         let side = self.side();
         let taps = &mut self.log.taps;
-        each!(&mut self.channel, channel => self.application.advance(&mut **channel, side, taps, now));
+        each!(&mut self.channel, channel => {
+            self.application.advance(&mut **channel, side, taps, now);
+            channel.depart(taps.written_by(side));
+        });
         self.is_unfinished = self.application.is_unfinished();
         let (has_read_all, is_finished) = (!self.is_slow, self.is_workload_finished());
         each!(&mut self.channel, channel => channel.finish_turn(has_read_all, is_finished));
@@ -442,7 +447,7 @@ const GREEDY_MESSAGE: Bytes = Bytes::new(64 * 1024);
 mod tests {
     use talkpath_measure::{Fate, MessageRecord};
     use talkpath_scenario::WorkloadConfig;
-    use talkpath_units::{Duration, Ecn, Seed};
+    use talkpath_units::{Duration, Seed};
 
     use std::os::fd::AsFd as _;
 
@@ -459,6 +464,7 @@ mod tests {
             is_up: true,
             start_ns,
             file: None,
+            dscp_byte: None,
         };
         let session =
             SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
@@ -470,6 +476,7 @@ mod tests {
             is_client: true,
             token: 7,
             tag_key: None,
+            has_trains: false,
             seed: Seed::new(1),
         };
         let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
@@ -503,6 +510,7 @@ mod tests {
             is_up: true,
             start_ns: 0,
             file: None,
+            dscp_byte: None,
         };
         let session = SessionSpec {
             flows: vec![flow.clone()],
@@ -518,6 +526,7 @@ mod tests {
             is_client: false,
             token: 7,
             tag_key: None,
+            has_trains: false,
             seed: Seed::new(1),
         };
         let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
@@ -548,7 +557,8 @@ mod tests {
             from: None,
             to: None,
             stamp_ns,
-            ecn: Ecn::NotEct,
+            tos: None,
+            ttl: None,
             payload: &message,
         });
         assert_eq!(peer.recv(&mut [0; 200]).unwrap(), 160, "it is echoed");
@@ -614,8 +624,8 @@ mod tests {
         let come = |seq: u64| {
             let mut message = vec![0; 160];
             crate::wire::write_header(&mut message, 7, seq);
-            let (from, to, stamp_ns, ecn) = (None, None, None, Ecn::Ce);
-            end.handle_datagram(&Received { from, to, stamp_ns, ecn, payload: &message });
+            let (from, to, stamp_ns, tos, ttl) = (None, None, None, Some(0b11), None);
+            end.handle_datagram(&Received { from, to, stamp_ns, tos, ttl, payload: &message });
             let mut end = end.lock();
             end.finish();
             end.log.totals.marked
@@ -634,8 +644,8 @@ mod tests {
             let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: false });
             let mut message = vec![0; 160];
             crate::wire::write_header(&mut message, 7, seq);
-            let (from, to, stamp_ns, ecn) = (None, None, None, Ecn::NotEct);
-            end.handle_datagram(&Received { from, to, stamp_ns, ecn, payload: &message });
+            let (from, to, stamp_ns, tos, ttl) = (None, None, None, None, None);
+            end.handle_datagram(&Received { from, to, stamp_ns, tos, ttl, payload: &message });
             let end = end.lock();
             // The budget has 100 rows. Message 98 takes 99 for the echoes up to its own, and one to arrive.
             assert_eq!(end.log.held(), rows, "{seq}");

@@ -4,6 +4,8 @@
 //! that every arena uses joins them ([`LegTap::join`]). If the far end's log is missing (it went away), an
 //! echoing flow still knows its round trips, and what no end knows stays unfinished.
 
+mod ip;
+
 use talkpath_flow::file::MAX_RANGES;
 use talkpath_flow::flow_info;
 use talkpath_measure::breaks::outages;
@@ -18,6 +20,8 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::log::{EndLog, EndTotals, StateSample};
 use crate::spec::FlowSpec;
+
+pub use ip::dscp_warnings;
 
 /// How a run ended, as far as fates depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,7 @@ pub fn flow_record(
     if receiver.is_some() || record.echo.is_some() {
         record.counters.breaks = breaks(&record, spec, (sender, receiver), window.1, end);
     }
+    record.counters.ip = Some(ip::of(flow, spec, sender, receiver));
     if sender.is_some() && receiver.is_some() {
         record.counters.legs = Some(legs::of(&record, &(window.0..window.1)));
     }
@@ -352,6 +357,7 @@ fn counters(
         blocked: Some(Duration::from_nanos(sender.totals.blocked_ns)),
         breaks: Vec::new(),
         legs: None,
+        ip: None,
     }
 }
 

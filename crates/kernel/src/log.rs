@@ -71,6 +71,9 @@ pub struct EndTotals {
     /// Segments of this end that were delivered as acknowledgements with an echo of a mark said.
     #[serde(default)]
     pub echoed: Option<u64>,
+    /// What was in the headers of what came to this end, and the MTU of the path that it sends over.
+    #[serde(default)]
+    pub headers: Headers,
     /// ns between warm-up and duration during which a message waited for room.
     pub(crate) blocked_ns: u64,
     /// Why messages were refused: the system's words, and how many each.
@@ -88,6 +91,18 @@ pub struct EndTotals {
     pub failed_ns: Option<u64>,
     /// What came of the file that this end received.
     pub file: Option<FileOutcome>,
+}
+
+/// What was in the IP headers of the datagrams that came to an end, and the path that it sends over. Of a
+/// stream the kernel shows no headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Headers {
+    /// Datagrams by the byte with DSCP and ECN field.
+    pub tos: std::collections::BTreeMap<u8, u64>,
+    /// The fewest and the most hops that a datagram had left (TTL, hop limit).
+    pub ttl: Option<(u8, u8)>,
+    /// The MTU of the path as this end's kernel knows it, B; `None` for a socket that is not connected.
+    pub path_mtu: Option<u32>,
 }
 
 /// Part of a flow's log; the totals come with the last one.
@@ -385,6 +400,7 @@ mod tests {
             is_up: true,
             start_ns: 0,
             file: None,
+            dscp_byte: None,
         };
         let copy = EndLog::from_rows(&copy, (Side::Near, &spec), 2500, &ours);
         assert_eq!(written(&copy.taps.forward), written(&log.taps.forward));

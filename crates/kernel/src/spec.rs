@@ -6,13 +6,14 @@ mod workload;
 
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
-use talkpath_scenario::{Demand, Direction, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_scenario::{Demand, Direction, Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 pub use dccp::DccpSpec;
 pub use transport::{ChannelKind, TransportSpec};
 
+use crate::ancillary::ECT_0;
 use crate::file::FileSpec;
 use crate::wire::FILE_HEADER;
 
@@ -46,6 +47,9 @@ pub struct FlowSpec {
     pub start_ns: u64,
     /// What a `file` workload sends.
     pub file: Option<FileSpec>,
+    /// The byte with the DSCP of its packets, both ways (the ECN field is zero); `None` leaves the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp_byte: Option<u8>,
 }
 
 impl SessionSpec {
@@ -104,6 +108,7 @@ impl FlowSpec {
             is_up: flow.direction == Direction::Up,
             start_ns: start.as_nanos(),
             file,
+            dscp_byte: flow.dscp.map(Dscp::byte),
         };
         spec.check().map_err(|why| format!("flow {}: {why}", flow.name))?;
         Ok(spec)
@@ -156,6 +161,14 @@ impl FlowSpec {
             return Err(format!("a message of {size} B does not fit: at least 1 B, at most {largest} B"));
         }
         Ok(())
+    }
+
+    /// The byte of the IP header that its packets leave with, where it is set by us: DSCP and ECN field. A
+    /// kernel's TCP sets the ECN field by itself.
+    pub fn tos(&self) -> Option<u8> {
+        let dscp = self.dscp_byte.map(|byte| byte & !ECN_MASK);
+        let ect = self.transport.sets_ect().then_some(ECT_0 as u8);
+        (dscp.is_some() || ect.is_some()).then(|| dscp.unwrap_or(0) | ect.unwrap_or(0))
     }
 
     /// Whether messages come on a clock.
@@ -286,6 +299,8 @@ impl FlowSpec {
     }
 }
 
+/// The ECN field of the byte that the DSCP is in (RFC 3168 §5).
+const ECN_MASK: u8 = 0b11;
 const SECOND_NS: u128 = 1_000_000_000;
 /// The largest message of a greedy workload: 64 KiB (docs/reference/scenario.md).
 const MAX_GREEDY_MESSAGE: u64 = 64 * 1024;
@@ -298,7 +313,15 @@ mod tests {
     use super::*;
 
     fn flow(transport: TransportSpec, workload: WorkloadConfig) -> FlowSpec {
-        FlowSpec { transport, workload, echo_per_read: None, is_up: true, start_ns: 0, file: None }
+        FlowSpec {
+            transport,
+            workload,
+            echo_per_read: None,
+            is_up: true,
+            start_ns: 0,
+            file: None,
+            dscp_byte: None,
+        }
     }
 
     fn cbr(rate_bps: u64, size: u64) -> WorkloadConfig {

@@ -16,7 +16,7 @@ use rustix::net::sockopt;
 use socket2::{MsgHdr, SockAddr, SockAddrStorage, SockRef};
 use talkpath_units::Ecn;
 
-use crate::ancillary::{self, ControlMessage, ECT_0, messages};
+use crate::ancillary::{self, ControlMessage, ecn, messages};
 
 /// Datagrams taken with one system call.
 const BATCH: usize = 32;
@@ -30,19 +30,13 @@ pub struct Received<'a> {
     pub to: Option<IpAddr>,
     /// CLOCK_REALTIME at which the kernel took it from the device, ns since 1970.
     pub stamp_ns: Option<i64>,
-    /// Its ECN field, if the socket reports that ([`SocketSwitch::MarksV4`]); else not ECN-capable.
-    pub ecn: Ecn,
+    /// The byte of its header with DSCP and ECN field, and how many hops it had left, if the socket reports
+    /// them ([`report_headers`]).
+    pub tos: Option<u8>,
+    /// See `tos`.
+    pub ttl: Option<u8>,
     /// The payload.
     pub payload: &'a [u8],
-}
-
-/// What a socket reports of a datagram's IP header, if it has the options set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IpHeader {
-    /// DSCP and ECN field ([`SocketSwitch::MarksV4`]).
-    pub traffic_class: Option<u8>,
-    /// TTL or hop limit with which it came ([`SocketSwitch::TtlV4`]).
-    pub ttl: Option<u8>,
 }
 
 /// Buffers for [`ReceiveBatch::receive`], allocated once.
@@ -63,29 +57,20 @@ impl Default for ReceiveBatch {
     }
 }
 
+impl Received<'_> {
+    /// Its ECN field, if the socket reports that; else not ECN-capable.
+    pub fn ecn(&self) -> Ecn {
+        self.tos.map_or(Ecn::NotEct, ecn)
+    }
+}
+
 impl ReceiveBatch {
     /// Takes what waits in the socket, at most one batch, without blocking; returns how many datagrams there
     /// were.
     ///
     /// # Errors
     /// The system's: `WouldBlock` if nothing waits, and ICMP errors of a connected socket.
-    pub fn receive(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        mut each: impl FnMut(Received<'_>),
-    ) -> io::Result<usize> {
-        self.take(socket, 0, |received, _| each(received))
-    }
-
-    /// As [`ReceiveBatch::receive`], with what the socket reports of IP headers.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn receive_with_header(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        each: impl FnMut(Received<'_>, IpHeader),
-    ) -> io::Result<usize> {
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, each: impl FnMut(Received<'_>)) -> io::Result<usize> {
         self.take(socket, 0, each)
     }
 
@@ -97,9 +82,9 @@ impl ReceiveBatch {
     pub(crate) fn receive_sent(
         &mut self,
         socket: BorrowedFd<'_>,
-        mut each: impl FnMut(Received<'_>),
+        each: impl FnMut(Received<'_>),
     ) -> io::Result<usize> {
-        self.take(socket, libc::MSG_ERRQUEUE, |received, _| each(received))
+        self.take(socket, libc::MSG_ERRQUEUE, each)
     }
 
     /// recvmmsg(2). rustix and socket2 lack it. nix has it, but does not reset the lengths of addresses and
@@ -108,7 +93,7 @@ impl ReceiveBatch {
         &mut self,
         socket: BorrowedFd<'_>,
         flags: libc::c_int,
-        mut each: impl FnMut(Received<'_>, IpHeader),
+        mut each: impl FnMut(Received<'_>),
     ) -> io::Result<usize> {
         let mut iovecs = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: DATAGRAM }; BATCH];
         let mut headers = [libc::mmsghdr { msg_hdr: empty_header(), msg_len: 0 }; BATCH];
@@ -144,21 +129,19 @@ impl ReceiveBatch {
                 from: address(name, header.msg_hdr.msg_namelen),
                 to: None,
                 stamp_ns: None,
-                ecn: Ecn::NotEct,
+                tos: None,
+                ttl: None,
                 payload: &self.data[index * DATAGRAM..index * DATAGRAM + length],
             };
-            let mut ip = IpHeader::default();
             for message in messages(filled(&self.control[index], &header.msg_hdr)) {
                 match message {
                     ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
                     ControlMessage::To(address) => received.to = Some(address),
-                    ControlMessage::Class(class) => {
-                        (received.ecn, ip.traffic_class) = (ancillary::ecn(class), Some(class));
-                    }
-                    ControlMessage::Ttl(ttl) => ip.ttl = Some(ttl),
+                    ControlMessage::Tos(tos) => received.tos = Some(tos),
+                    ControlMessage::Ttl(ttl) => received.ttl = Some(ttl),
                 }
             }
-            each(received, ip);
+            each(received);
         }
         Ok(count)
     }
@@ -197,55 +180,60 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Sends one datagram from `from` (one of this host's addresses, so that the answer of a host with many comes
-/// from the one that was asked) to `to`. `v6_socket` says which family the socket is of: IPv4 then goes
-/// mapped. It leaves with ECT(0) if `is_ect`.
-///
-/// # Errors
-/// The system's.
-pub(crate) fn send_from(
-    socket: BorrowedFd<'_>,
-    v6_socket: bool,
-    payload: &[u8],
-    from: IpAddr,
-    to: SocketAddr,
-    is_ect: bool,
-) -> io::Result<usize> {
-    send_with_class(socket, v6_socket, payload, from, to, is_ect.then_some(ECT_0))
+/// What a socket that is not connected needs for each datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Unconnected {
+    /// From which of our addresses, so that the answer of a host with many comes from the one that was asked.
+    pub from: IpAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// Whether the socket is IPv6: IPv4 then goes mapped.
+    pub is_v6: bool,
+    /// The byte with DSCP and ECN field that it leaves with, if the flow has its own. A connected socket has
+    /// that set on it ([`set_tos`]).
+    pub tos: Option<u8>,
 }
 
-/// As [`send_from`], with a traffic class.
+/// Sends `payload` as one datagram, or cut into datagrams of `size` bytes (UDP_SEGMENT of udp(7)). `to` says
+/// where, if the socket is not connected.
 ///
 /// # Errors
 /// The system's.
-pub fn send_with_class(
+pub fn send_with(
     socket: BorrowedFd<'_>,
-    v6_socket: bool,
     payload: &[u8],
-    from: IpAddr,
-    to: SocketAddr,
-    class: Option<u8>,
+    to: Option<Unconnected>,
+    size: Option<u16>,
 ) -> io::Result<usize> {
-    // What goes mapped has IPv4's header.
-    let has_v6_header = to.is_ipv6();
-    let to = match (v6_socket, to) {
-        (true, SocketAddr::V4(v4)) => {
-            SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0))
-        }
-        (_, other) => other,
-    };
-    let to = SockAddr::from(to);
     let mut control = ancillary::Buffer::new();
-    let mut end = match (v6_socket, from) {
-        (true, IpAddr::V4(ip)) => control.put_source(0, IpAddr::V6(ip.to_ipv6_mapped())),
-        (true, IpAddr::V6(_)) | (false, IpAddr::V4(_)) => control.put_source(0, from),
-        (false, IpAddr::V6(_)) => 0,
-    };
-    if let Some(class) = class {
-        end = control.put_class(end, has_v6_header, class);
+    let mut end = 0;
+    let mut address = None;
+    if let Some(Unconnected { from, to, is_v6, tos }) = to {
+        let mapped = match (is_v6, to) {
+            (true, SocketAddr::V4(v4)) => {
+                SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0))
+            }
+            (_, other) => other,
+        };
+        address = Some(SockAddr::from(mapped));
+        end = match (is_v6, from) {
+            (true, IpAddr::V4(ip)) => control.put_source(0, IpAddr::V6(ip.to_ipv6_mapped())),
+            (true, IpAddr::V6(_)) | (false, IpAddr::V4(_)) => control.put_source(0, from),
+            (false, IpAddr::V6(_)) => 0,
+        };
+        if let Some(tos) = tos {
+            // What goes mapped has IPv4's header.
+            end = control.put_tos(end, to.is_ipv6(), tos);
+        }
+    }
+    if let Some(size) = size {
+        end = control.put_segment(end, size);
     }
     let buffers = [IoSlice::new(payload)];
-    let header = MsgHdr::new().with_addr(&to).with_buffers(&buffers).with_control(&control.0[..end]);
+    let mut header = MsgHdr::new().with_buffers(&buffers).with_control(&control.0[..end]);
+    if let Some(address) = &address {
+        header = header.with_addr(address);
+    }
     SockRef::from(&socket).sendmsg(&header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
 }
 
@@ -269,12 +257,13 @@ pub(crate) fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Resu
     // here until the call returns.
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    let mut received = ReceivedOne { count, stamp_ns: None, ecn: Ecn::NotEct };
+    let mut received = ReceivedOne { count, stamp_ns: None, tos: None, ttl: None };
     for message in messages(filled(&control, &header)) {
         match message {
             ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
-            ControlMessage::Class(class) => received.ecn = ancillary::ecn(class),
-            ControlMessage::To(_) | ControlMessage::Ttl(_) => {}
+            ControlMessage::Tos(tos) => received.tos = Some(tos),
+            ControlMessage::Ttl(ttl) => received.ttl = Some(ttl),
+            ControlMessage::To(_) => {}
         }
     }
     Ok(received)
@@ -289,8 +278,10 @@ pub(crate) struct ReceivedOne {
     /// (ns since 1970, CLOCK_REALTIME). Segments that wait are merged, and then share the stamp of the one
     /// merged last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
     pub(crate) stamp_ns: Option<i64>,
-    /// See [`Received::ecn`].
-    pub(crate) ecn: Ecn,
+    /// See [`Received::tos`].
+    pub(crate) tos: Option<u8>,
+    /// See [`Received::tos`].
+    pub(crate) ttl: Option<u8>,
 }
 
 /// Switches an integer socket option on.
@@ -310,24 +301,32 @@ pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()>
     set_option(socket, level, name, [1])
 }
 
-/// Has the datagrams of a connected `socket` leave with ECT(0) (RFC 3168 §5), and marks of those that come
-/// reported.
+/// Has the packets of `socket` leave with the byte `tos` of the header (DSCP and ECN field; of a stream the
+/// kernel sets the latter).
 ///
 /// # Errors
 /// The system's.
-pub fn use_ecn(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
-    set_class(socket, is_v6, ECT_0)?;
-    switch_on(socket, if is_v6 { SocketSwitch::MarksV6 } else { SocketSwitch::MarksV4 })
+pub fn set_tos(socket: BorrowedFd<'_>, is_v6: bool, tos: u8) -> io::Result<()> {
+    if is_v6 {
+        set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, [libc::c_int::from(tos)])?;
+    }
+    // An IPv6 socket sends IPv4, too.
+    set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, [libc::c_int::from(tos)])
 }
 
-/// Has the datagrams of a connected `socket` leave with this traffic class: DSCP and ECN field.
+/// Has the kernel report DSCP, ECN field and TTL of each datagram that `socket` receives.
 ///
 /// # Errors
 /// The system's.
-pub fn set_class(socket: BorrowedFd<'_>, is_v6: bool, class: u8) -> io::Result<()> {
-    let (level, name) =
-        if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
-    set_option(socket, level, name, [class.into()])
+pub fn report_headers(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
+    // An IPv6 socket takes IPv4, too.
+    switch_on(socket, SocketSwitch::MarksV4)?;
+    switch_on(socket, SocketSwitch::TtlV4)?;
+    if is_v6 {
+        switch_on(socket, SocketSwitch::MarksV6)?;
+        switch_on(socket, SocketSwitch::TtlV6)?;
+    }
+    Ok(())
 }
 
 /// Whether the kernel's clock is synchronised to an outer source, and how far it may be off, ns (adjtimex(2):
@@ -418,13 +417,13 @@ pub enum SocketSwitch {
     PacketInfoV4,
     /// IPV6_RECVPKTINFO: the same for IPv6.
     PacketInfoV6,
-    /// IP_RECVTOS: report marks of datagrams with IPv4's header.
+    /// IP_RECVTOS: report DSCP and ECN field of datagrams with IPv4's header.
     MarksV4,
     /// IPV6_RECVTCLASS: the same for IPv6.
     MarksV6,
-    /// IP_RECVTTL: report the TTL of datagrams with IPv4's header.
+    /// IP_RECVTTL: report how many hops datagrams with IPv4's header had left.
     TtlV4,
-    /// IPV6_RECVHOPLIMIT: the hop limit of those with IPv6's.
+    /// IPV6_RECVHOPLIMIT: the same for IPv6.
     TtlV6,
 }
 
@@ -500,8 +499,6 @@ pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(figures[DROPS])
 }
 
-/// The kernel's own bound for a clock that nobody disciplines (NTP_PHASE_LIMIT of linux/timex.h: 16 s), us.
-const UNKNOWN_ERROR_US: u64 = 16_000_000;
 /// linux/tcp.h.
 const TCPI_OPT_ECN: u8 = 8;
 /// SK_MEMINFO_DROPS of linux/sock_diag.h.
@@ -563,6 +560,9 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The kernel's own bound for a clock that nobody disciplines (NTP_PHASE_LIMIT of linux/timex.h: 16 s), us.
+const UNKNOWN_ERROR_US: u64 = 16_000_000;
+
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
@@ -571,60 +571,65 @@ mod tests {
 
     use super::*;
 
-    /// The ECN field with which a datagram comes that `send` gave to a socket of this address.
-    fn came_with(socket: &UdpSocket, send: impl Fn(SocketAddr) -> io::Result<usize>) -> Ecn {
+    /// ECN field, DSCP byte and TTL with which a datagram comes that `send` gave to a socket of this address.
+    fn came_with(
+        socket: &UdpSocket,
+        send: impl Fn(SocketAddr) -> io::Result<usize>,
+    ) -> (Ecn, u8, Option<u8>) {
         let to = socket.local_addr().unwrap();
         assert_eq!(send(to).unwrap(), 4);
         std::thread::sleep(Duration::from_millis(20));
         let mut found = None;
-        ReceiveBatch::default().receive(socket.as_fd(), |datagram| found = Some(datagram.ecn)).unwrap();
+        let mut take = |datagram: Received<'_>| {
+            found = Some((datagram.ecn(), datagram.tos.unwrap_or(0) & !0b11, datagram.ttl));
+        };
+        ReceiveBatch::default().receive(socket.as_fd(), &mut take).unwrap();
         found.unwrap()
     }
 
-    /// RFC 3168 §5, over IPv4, IPv6, and IPv4 through a socket of IPv6 as a server's is.
+    /// RFC 3168 §5 and RFC 2474, over IPv4, IPv6, and IPv4 through a socket of IPv6 as a server's is.
     #[test]
-    fn datagrams_leave_with_the_codepoint_and_their_marks_are_read() {
+    fn datagrams_leave_with_dscp_and_codepoint_and_what_came_is_read() {
+        // Of a host's own packets no hop is taken (net.ipv4.ip_default_ttl).
+        let ttl = Some(64);
         for (near, far, is_v6) in [("127.0.0.1:0", "127.0.0.1:0", false), ("[::1]:0", "[::1]:0", true)] {
             let (near, far) = (UdpSocket::bind(near).unwrap(), UdpSocket::bind(far).unwrap());
-            let marks = if is_v6 { SocketSwitch::MarksV6 } else { SocketSwitch::MarksV4 };
-            switch_on(far.as_fd(), marks).unwrap();
-            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::NotEct);
-            use_ecn(near.as_fd(), is_v6).unwrap();
-            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::Ect0);
+            report_headers(far.as_fd(), is_v6).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::NotEct, 0, ttl));
+            set_tos(near.as_fd(), is_v6, EF | 0b10).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::Ect0, EF, ttl));
             // What a router would write.
-            let (level, name) = if is_v6 {
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
-            } else {
-                (libc::IPPROTO_IP, libc::IP_TOS)
-            };
-            set_option(near.as_fd(), level, name, [0b11]).unwrap();
-            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), Ecn::Ce);
+            set_tos(near.as_fd(), is_v6, EF | 0b11).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::Ce, EF, ttl));
             let mut buffer = [0; 8];
             near.send_to(b"data", far.local_addr().unwrap()).unwrap();
             std::thread::sleep(Duration::from_millis(20));
             let one = receive_one(far.as_fd(), &mut buffer).unwrap();
-            assert_eq!((one.count, one.ecn), (4, Ecn::Ce));
+            assert_eq!((one.count, one.tos, one.ttl), (4, Some(EF | 0b11), ttl));
         }
         let server = UdpSocket::bind("[::]:0").unwrap();
-        for (client, marks, from) in
-            [("127.0.0.1:0", SocketSwitch::MarksV4, "127.0.0.1"), ("[::1]:0", SocketSwitch::MarksV6, "::1")]
-        {
+        report_headers(server.as_fd(), true).unwrap();
+        for (client, is_v6, from) in [("127.0.0.1:0", false, "127.0.0.1"), ("[::1]:0", true, "::1")] {
             let client = UdpSocket::bind(client).unwrap();
-            switch_on(client.as_fd(), marks).unwrap();
-            for (is_ect, expected) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
+            report_headers(client.as_fd(), is_v6).unwrap();
+            for (tos, expected) in [
+                (None, (Ecn::NotEct, 0, ttl)),
+                (Some(2), (Ecn::Ect0, 0, ttl)),
+                (Some(EF), (Ecn::NotEct, EF, ttl)),
+            ] {
                 let from = from.parse().unwrap();
-                let send = |to| send_from(server.as_fd(), true, b"data", from, to, is_ect);
+                let send = |to| {
+                    send_with(server.as_fd(), b"data", Some(Unconnected { from, to, is_v6: true, tos }), None)
+                };
                 assert_eq!(came_with(&client, send), expected);
             }
-            switch_on(server.as_fd(), SocketSwitch::MarksV4).unwrap();
-            switch_on(server.as_fd(), SocketSwitch::MarksV6).unwrap();
-            use_ecn(client.as_fd(), matches!(marks, SocketSwitch::MarksV6)).unwrap();
+            set_tos(client.as_fd(), is_v6, EF | 0b10).unwrap();
             let port = server.local_addr().unwrap().port();
-            client.send_to(b"data", SocketAddr::new(from.parse().unwrap(), port)).unwrap();
-            std::thread::sleep(Duration::from_millis(20));
-            let mut found = None;
-            ReceiveBatch::default().receive(server.as_fd(), |datagram| found = Some(datagram.ecn)).unwrap();
-            assert_eq!(found, Some(Ecn::Ect0), "{from}");
+            let to = SocketAddr::new(from.parse().unwrap(), port);
+            assert_eq!(came_with(&server, |_| client.send_to(b"data", to)), (Ecn::Ect0, EF, ttl), "{from}");
         }
     }
+
+    /// RFC 3246.
+    const EF: u8 = 46 << 2;
 }

@@ -288,6 +288,64 @@ mod tests {
         }
     }
 
+    /// How many messages of a burst leave a second, by one call each and in trains, in turns.
+    #[test]
+    #[ignore = "it measures this machine"]
+    fn burst_cost() {
+        const COUNT: u64 = 300_000;
+        for turn in 0..10 {
+            let has_trains = turn % 2 == 1;
+            let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(sink.local_addr().unwrap()).unwrap();
+            let host = HostClock::anchor();
+            let clock = host.run_from(host.now_ns());
+            let common = EndContext { clock, budget: RowBudget::new(50_000_000), alarm: Arc::default() };
+            let flow = FlowSpec {
+                transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
+                workload: WorkloadConfig::Burst {
+                    count: COUNT,
+                    size: Bytes::new(128),
+                    repeat: 1,
+                    gap: Duration::ZERO,
+                },
+                echo_per_read: None,
+                is_up: true,
+                start_ns: 0,
+                file: None,
+                dscp_byte: None,
+            };
+            let (flows, duration_ns) = (vec![flow.clone()], 60_000_000_000);
+            let session = SessionSpec { flows, warm_up_ns: 0, duration_ns, drain_ns: 0 };
+            let place = EndPlace {
+                index: 0,
+                is_sender: true,
+                is_client: true,
+                token: 7,
+                tag_key: None,
+                has_trains,
+                seed: Seed::new(1),
+            };
+            let end = SharedEnd::new(&session, &flow, &place, Receiver::default(), &common);
+            end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
+            let processor = || {
+                let time = clock_gettime(ClockId::ThreadCPUTime);
+                time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+            };
+            let begun = processor();
+            while !end.lock().progress().is_done {
+                end.lock().handle_timeout(clock.now());
+            }
+            let spent = processor() - begun;
+            let sent = end.lock().progress().sent;
+            println!(
+                "trains {has_trains}: {sent} sent, {:.0} a second of processor, {:.2} us a message",
+                sent as f64 / spent,
+                spent / sent as f64 * 1e6
+            );
+        }
+    }
+
     /// Flows, the messages a second of each, and their size.
     const LOADS: [(u64, u64, u64); 10] = [
         (1, 1000, 1),
@@ -334,6 +392,7 @@ mod tests {
                     // Spread over a message's time, as calls are.
                     start_ns: 1_000_000_000 / rate * index / flows,
                     file: None,
+                    dscp_byte: None,
                 };
                 let session =
                     SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 };
@@ -343,6 +402,7 @@ mod tests {
                     is_client: false,
                     token: 7,
                     tag_key: None,
+                    has_trains: true,
                     seed: Seed::new(index + 1),
                 };
                 let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));

@@ -273,8 +273,8 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// The pacer takes 62 us of a processor for each message that it hands over alone: 60 us of spinning to its
-/// deadline and the system call (measured: `cargo test -p talkpath-kernel --lib pacer_cost -- --ignored
-/// --nocapture`). This many take 62 % of a processor; from 16,000 on they would take one whole, and a session
-/// in real time would be halted by the kernel for 50 ms of every second (sched(7), sched_rt_runtime_us).
+/// The pacer takes 60 to 70 us of a processor for each message that it hands over alone: 60 us of spinning to
+/// its deadline and the system call (measured again since it rests: `cargo test -p talkpath-kernel --lib
+/// pacer_cost -- --ignored --nocapture`). This many take two thirds of a processor; with more it rests, and
+/// never takes a whole one.
 const MESSAGES_PER_S: u64 = 10_000;

@@ -3,8 +3,10 @@
 
 use crate::support::quiet::undisturbed;
 use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
+use talkpath_measure::summarise::summarise_flow;
+use talkpath_measure::summary::IpSeen;
 use talkpath_measure::{Fate, FlowRecord, RunRecord};
-use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_scenario::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// Every message of every flow arrived, and its echo, in order, no earlier than it was sent.
@@ -102,6 +104,65 @@ fn a_datagram_of_this_host_is_stamped_when_it_leaves() {
             "the far host does not tell"
         );
     });
+}
+
+#[test]
+fn dscp_ttl_and_path_mtu_are_seen_in_both_directions() {
+    let server = Serving::loopback();
+    let marked = |name: &str, dscp: &str| Flow { dscp: Dscp::named(dscp), ..voice(name, name) };
+    let flows = vec![
+        echo(marked("udp", "EF"), EchoWrite::PerMessage),
+        down(echo(marked("dccp-ccid2", "AF41"), EchoWrite::PerMessage)),
+        echo(marked("tcp", "CS5"), EchoWrite::PerMessage),
+        voice("plain", "udp"),
+    ];
+    let record = run(server.address, &scenario(300, flows)).unwrap();
+    let ip = |flow: usize| record.flows[flow].counters.ip.clone().unwrap();
+    let names = |seen: &IpSeen| seen.dscp.keys().cloned().collect::<Vec<_>>();
+    for (flow, dscp) in [(0, "EF"), (1, "AF41")] {
+        let (ip, all) = (ip(flow), record.flows[flow].forward.messages.len() as u64);
+        let back = ip.back.as_ref().unwrap();
+        assert_eq!(
+            (ip.dscp.as_deref(), names(&ip.forward), names(back)),
+            (Some(dscp), vec![dscp.into()], vec![dscp.into()])
+        );
+        assert!(ip.forward.dscp[dscp] >= all && back.dscp[dscp] >= all, "{ip:?} of {all}");
+        assert!(ip.forward.ecn["not-ect"] >= all);
+        // Of a host's own packets no hop is taken.
+        assert_eq!((back.ttl_min, back.ttl_max), (Some(64), Some(64)));
+    }
+    // The loopback device takes 64 KiB, an IPv4 packet has a byte less at most; who is connected knows it.
+    let mtus =
+        |flow: usize| (ip(flow).forward.path_mtu_bytes, ip(flow).back.and_then(|back| back.path_mtu_bytes));
+    assert_eq!(
+        (mtus(0), mtus(1), mtus(2)),
+        ((Some(65_535), None), (None, Some(65_535)), (Some(65_535), Some(65_535)))
+    );
+    assert!(ip(2).forward.dscp.is_empty(), "a stream shows no headers");
+    assert_eq!((ip(3).dscp, names(&ip(3).forward)), (None, vec!["CS0".to_owned()]));
+    assert!(!record.warnings.iter().any(|line| line.contains("DSCP")), "{:?}", record.warnings);
+}
+
+/// A host that stands still for 4 ms again and again sends late, and finds late what came. What it took for
+/// its echoes is no part of the round trip. What its sender took is, so then the run must not be valid.
+#[test]
+fn a_host_that_is_late_does_not_pass_for_the_path() {
+    let server = Serving::loopback();
+    let scenario = scenario(1000, vec![echo(voice("call", "udp"), EchoWrite::PerMessage)]);
+    let mut was_late = false;
+    for _ in 0..3 {
+        let pulses =
+            "sleep 0.3; for i in $(seq 50); do kill -STOP $0; sleep 0.004; kill -CONT $0; sleep 0.01; done";
+        let own = std::process::id().to_string();
+        let mut stopper = std::process::Command::new("sh").args(["-c", pulses, &own]).spawn().unwrap();
+        let record = run(server.address, &scenario).unwrap();
+        stopper.wait().unwrap();
+        let summary = summarise_flow(&record.flows[0], &(record.window_start..record.window_end));
+        let p99 = summary.round_trip_delay_ms.unwrap().p99;
+        assert!(p99 < 1.0 || !record.valid, "p99 of {p99} ms, {:?}", record.warnings);
+        was_late |= record.machine.unwrap().senders_late.unwrap().p99 > Duration::from_millis(1);
+    }
+    assert!(was_late, "it was to be late by some milliseconds");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, one_way_trips, round_trips};
-use crate::summary::{LegsSummary, Settling};
+use crate::summary::{IpSummary, LegsSummary, Settling};
 use crate::{FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
@@ -244,6 +244,8 @@ pub struct FlowCounters {
     pub breaks: Vec<BreakRecord>,
     /// What became of the messages of the window in each direction, over real sockets.
     pub legs: Option<LegsSummary>,
+    /// What the packets' IP headers carried, over real sockets.
+    pub ip: Option<IpSummary>,
 }
 
 /// A time in which a flow delivered nothing although it should have.

@@ -113,6 +113,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         window_packets: flow.counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
         ecn: flow.ecn.map(summarise_ecn),
+        ip: flow.counters.ip.clone(),
         legs: legs(flow),
         breaks: flow.counters.breaks.iter().map(summarise_break).collect(),
         verdict,

@@ -3,6 +3,7 @@
 //! keys come in the order of the fields here; flows, groups and links in the order of their names. JSON has
 //! no NaN and no infinity: they would become `null` (RFC 8259 §6), and no metric makes them.
 
+mod ip;
 mod legs;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
+pub use ip::{IpSeen, IpSummary};
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 
 /// `summary.json`, whole.
@@ -352,6 +354,9 @@ pub struct FlowSummary {
     /// themselves.
     #[serde(default)]
     pub ecn: Option<EcnSummary>,
+    /// What its packets' IP headers carried, and the path's MTU; `None` in `sim`.
+    #[serde(default)]
+    pub ip: Option<IpSummary>,
     /// Each direction for itself; `None` in `sim`, and if the far end's records are missing.
     #[serde(default)]
     pub legs: Option<LegsSummary>,

@@ -199,6 +199,14 @@ impl LegTap {
         }
     }
 
+    /// The transport took message `seq`, and gave it back: it would not take it after all.
+    pub fn on_given_back(&mut self, seq: u64) {
+        if let Some(row) = self.row(seq) {
+            row.sent = None;
+        }
+        self.on_refused(seq);
+    }
+
     /// This host's kernel would not take the packet of message `seq`, of which nothing else will come.
     pub fn on_unsent(&mut self, seq: u64) {
         if let Some(row) = self.row(seq)
@@ -652,6 +660,17 @@ mod tests {
         let fates: Vec<_> = leg.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
         use Fate::{Expired, Missing, Unfinished};
         assert_eq!(fates, [(Missing, None), (Missing, None), (Expired, None), (Unfinished, None)]);
+    }
+
+    #[test]
+    fn a_message_that_is_given_back_was_refused_and_never_sent() {
+        let mut tap = LegTap::new();
+        tap.on_due(0, FRAME, Instant::ZERO);
+        tap.on_sent(0, Instant::ZERO);
+        tap.on_given_back(0);
+        assert_eq!(tap.pending(), 0);
+        let row = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: false }).messages[0];
+        assert_eq!((row.fate, row.sent), (Fate::Refused, None));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Every figure of every flow of one repetition: flows across, figures down. For the page, if there is room.
 
+use std::collections::BTreeMap;
+
 use talkpath_measure::summary::{
-    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpdvMs, MinMeanMax, RtpStream,
+    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpSeen, IpdvMs, MinMeanMax, RtpStream,
     RunSummary, TurnRoundMs,
 };
 
@@ -25,7 +27,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 73] = [
+const FIGURES: [FigureText; 80] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -100,6 +102,19 @@ const FIGURES: [FigureText; 73] = [
     ("marked on the way back, packets", |f| marks(f, |ecn| ecn.marked_return)),
     ("delivered under an echoed mark, out, packets", |f| marks(f, |ecn| ecn.echoed_forward)),
     ("delivered under an echoed mark, back, packets", |f| marks(f, |ecn| ecn.echoed_return)),
+    ("DSCP asked for", |f| f.ip.as_ref().and_then(|ip| ip.dscp.clone()).unwrap_or_default()),
+    ("DSCP seen on the way out, datagrams", |f| seen(f.ip.as_ref().map(|ip| &ip.forward), by_dscp)),
+    ("DSCP seen on the way back, datagrams", |f| {
+        seen(f.ip.as_ref().and_then(|ip| ip.back.as_ref()), by_dscp)
+    }),
+    ("ECN field seen on the way out, datagrams", |f| seen(f.ip.as_ref().map(|ip| &ip.forward), by_ecn)),
+    ("ECN field seen on the way back, datagrams", |f| {
+        seen(f.ip.as_ref().and_then(|ip| ip.back.as_ref()), by_ecn)
+    }),
+    ("hops left (TTL) out, back", |f| both_ways(f, hops)),
+    ("path MTU out, back, B", |f| {
+        both_ways(f, |way| way.path_mtu_bytes.map_or_else(unknown, |bytes| count(bytes.into())))
+    }),
     ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
     ("in words (Foderaro 1995)", |f| f.verdict.as_deref().map_or_else(unknown, printable)),
     ("file bytes received", |f| {
@@ -134,6 +149,41 @@ fn basis(call: &CallSummary) -> String {
 
 fn marks(flow: &FlowSummary, pick: fn(&EcnSummary) -> Option<u64>) -> String {
     flow.ecn.as_ref().and_then(pick).map_or_else(unknown, count)
+}
+
+/// What `write` makes of one direction's headers.
+fn seen(way: Option<&IpSeen>, write: fn(&IpSeen) -> String) -> String {
+    way.map(write).filter(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn by_dscp(way: &IpSeen) -> String {
+    counts(&way.dscp)
+}
+
+fn by_ecn(way: &IpSeen) -> String {
+    counts(&way.ecn)
+}
+
+/// Names and their counts, the first few of them.
+fn counts(of: &BTreeMap<String, u64>) -> String {
+    let each =
+        of.iter().take(HISTOGRAM).map(|(name, number)| format!("{} {}", printable(name), count(*number)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn hops(way: &IpSeen) -> String {
+    match (way.ttl_min, way.ttl_max) {
+        (Some(least), Some(most)) if least == most => least.to_string(),
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        _ => unknown(),
+    }
+}
+
+/// What `write` makes of each direction; empty if nothing is known.
+fn both_ways(flow: &FlowSummary, write: fn(&IpSeen) -> String) -> String {
+    let Some(ip) = &flow.ip else { return String::new() };
+    let ways: Vec<_> = core::iter::once(&ip.forward).chain(&ip.back).map(write).collect();
+    if ways.iter().all(|way| *way == unknown()) { String::new() } else { ways.join(", ") }
 }
 
 fn rtt(flow: &FlowSummary, pick: fn(&DelayMs) -> f64) -> String {

@@ -39,8 +39,9 @@ pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use model::{
-    Codec, Concealment, Demand, Direction, EchoWrite, FarClock, Flow, IpVersion, Judging, KernelProfile,
-    LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, USUAL_MTU, WorkloadConfig,
+    Codec, Concealment, DSCP_NAMES, Demand, Direction, Dscp, EchoWrite, FarClock, Flow, IpVersion, Judging,
+    KernelProfile, LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, USUAL_MTU,
+    WorkloadConfig,
 };
 pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
 pub use preset::{Preset, preset, presets};

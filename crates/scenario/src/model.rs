@@ -1,6 +1,7 @@
 //! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links
 //! have indices.
 
+mod dscp;
 mod judging;
 mod kernel;
 mod workload;
@@ -9,6 +10,7 @@ use talkpath_config::TransportConfig;
 use talkpath_path::LinkConfig;
 use talkpath_units::{Bytes, Duration, Seed};
 
+pub use dscp::{DSCP_NAMES, Dscp};
 pub use judging::{Concealment, Judging, Playout};
 pub use kernel::KernelProfile;
 pub use workload::{Codec, Demand, WorkloadConfig};
@@ -159,6 +161,8 @@ pub struct Flow {
     pub wake_up: Duration,
     /// How late at most the sender's application is to its own clock, uniform; the simulator's hosts alone.
     pub clock_jitter: Duration,
+    /// The DSCP of its packets, both ways, over real sockets; `None` leaves the system's.
+    pub dscp: Option<Dscp>,
     /// How the receiving application reads.
     pub receiver: Receiver,
 }

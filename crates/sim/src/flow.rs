@@ -171,6 +171,7 @@ impl SimFlow {
             blocked: Some(self.near.blocked(now)),
             breaks: Vec::new(),
             legs: None,
+            ip: None,
         };
         if let Some(lines) = self.meter.series {
             let lines = [

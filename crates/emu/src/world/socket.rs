@@ -7,7 +7,7 @@ use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
 use talkpath_kernel::spec::{ChannelKind, TransportSpec};
-use talkpath_kernel::sys::{SocketSwitch, set_option, switch_on, use_ecn};
+use talkpath_kernel::sys::{SocketSwitch, report_headers, set_option, set_tos, switch_on};
 use talkpath_scenario::IpVersion;
 
 use super::endpoint;
@@ -19,6 +19,8 @@ pub(crate) struct SocketPlan<'a> {
     pub(crate) flow: usize,
     pub(crate) host: Host,
     pub(crate) transport: &'a TransportSpec,
+    /// The byte of the IP header with the DSCP, and of datagrams with the ECN field, if the flow has its own.
+    pub(crate) tos: Option<u8>,
     /// Whether this end sends: it dials, the other listens.
     pub(crate) is_sender: bool,
     /// What full segments must fit in, if that is less than the device's MTU.
@@ -55,8 +57,9 @@ fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<
     socket.bind(&endpoint(plan.host, ip, plan.flow).into())?;
     socket.connect(&endpoint(plan.host.other(), ip, plan.flow).into())?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    if plan.transport.sets_ect() {
-        use_ecn(socket.as_fd(), ip == IpVersion::V6)?;
+    report_headers(socket.as_fd(), ip == IpVersion::V6)?;
+    if let Some(tos) = plan.tos {
+        set_tos(socket.as_fd(), ip == IpVersion::V6, tos)?;
     }
     match receive_buffer.filter(|_| !plan.is_sender) {
         Some(bytes) => socket.set_recv_buffer_size(usize::try_from(bytes).unwrap_or(usize::MAX))?,
@@ -73,7 +76,7 @@ fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<
 
 fn stream_socket(plan: &SocketPlan<'_>, ip: IpVersion, mss: Option<u32>) -> io::Result<OwnedFd> {
     let socket = Socket::new(domain(ip), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-    apply_options(&socket, plan.transport, plan.is_sender)?;
+    apply_options(&socket, (plan.transport, plan.tos), plan.is_sender)?;
     // Closed with data in it, a socket would go on retransmitting for minutes and keep its namespace; an
     // accepted one inherits this.
     socket.set_linger(Some(core::time::Duration::ZERO))?;

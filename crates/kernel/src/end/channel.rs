@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
 use talkpath_flow::Channel;
+use talkpath_measure::LegTap;
 use talkpath_units::{Histogram, Instant};
 
 use super::dial::Dial;
@@ -67,6 +68,9 @@ pub(super) trait HostChannel: Channel {
 
     /// Reads and throws away the data that arrived, at an end that reads no messages.
     fn discard(&mut self) {}
+
+    /// Lets leave what the application wrote in its turn, and notes in `tap` what the kernel would not take.
+    fn depart(&mut self, _tap: Option<&mut LegTap>) {}
 
     /// Takes note that the application's turn is over. `has_read_all` is true unless the application lets
     /// messages wait. `is_finished` is true if the application will write nothing further.

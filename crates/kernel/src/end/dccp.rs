@@ -28,6 +28,7 @@ use talkpath_units::{Bytes, Duration, Histogram, Instant, Seed};
 
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};
+use super::headers::HeaderCount;
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
 use super::route::UdpRoute;
@@ -51,6 +52,7 @@ pub(super) struct DccpChannel {
     ports: Ports,
     outgoing: Outgoing,
     incoming: Incoming,
+    headers: HeaderCount,
     encoded: Vec<u8>,
     /// The machine's time: it never goes back, though a receive stamp may lie before a timer that has fired.
     now: Instant,
@@ -209,6 +211,7 @@ impl HostChannel for DccpChannel {
             return false;
         }
         let stamp = self.clock.stamped(datagram.stamp_ns);
+        self.headers.note_datagram(datagram);
         let mut packet = decoded.packet;
         if !decoded.data.is_empty() {
             let number = self.incoming.number_in(&self.spec, decoded.data, stamp);
@@ -278,6 +281,7 @@ impl HostChannel for DccpChannel {
         totals.timeouts = counters.timeouts;
         // See the module's head.
         totals.takes_marks = Some(false);
+        totals.headers = self.headers.figures(self.route.as_ref().and_then(UdpRoute::path_mtu));
         totals.refusals.clone_from(&self.refusals);
         totals.unsent.clone_from(&self.unsent);
     }
@@ -330,6 +334,7 @@ impl DccpChannel {
             ports: Ports { source, destination },
             outgoing: Outgoing::new(place),
             incoming: Incoming::new(flow, place, bound, common),
+            headers: HeaderCount::new(),
             encoded: Vec::new(),
             now: Instant::ZERO,
             is_requested: false,

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::epoll;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::spec::{FlowSpec, TransportSpec};
+use crate::sys::set_tos;
 
 /// How a client reaches the server's data port.
 pub struct Dial {
@@ -30,7 +31,7 @@ impl Dial {
     pub(super) fn connect(&self, spec: &FlowSpec, is_sender: bool) -> io::Result<TcpStream> {
         let socket =
             Socket::new(Domain::for_address(self.to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-        apply_options(&socket, &spec.transport, is_sender)?;
+        apply_options(&socket, (&spec.transport, spec.tos()), is_sender)?;
         match socket.connect(&self.to.into()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
@@ -46,10 +47,17 @@ impl Dial {
 ///
 /// # Errors
 /// The system's; `NotFound` if the kernel lacks the congestion control.
-pub fn apply_options(socket: &Socket, transport: &TransportSpec, is_sender: bool) -> io::Result<()> {
+pub fn apply_options(
+    socket: &Socket,
+    (transport, tos): (&TransportSpec, Option<u8>),
+    is_sender: bool,
+) -> io::Result<()> {
     let TransportSpec::Tcp { nodelay, cc, mss, send_buffer, receive_buffer } = transport else {
         return Ok(());
     };
+    if let Some(tos) = tos {
+        set_tos(socket.as_fd(), socket.domain()? == Domain::IPV6, tos)?;
+    }
     socket.set_tcp_nodelay(*nodelay)?;
     SockRef::from(socket).set_tcp_congestion(cc.as_bytes())?;
     if let Some(mss) = mss {

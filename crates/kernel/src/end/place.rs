@@ -17,6 +17,8 @@ pub struct EndPlace {
     pub token: u32,
     /// With what they are tagged, if they are.
     pub tag_key: Option<TagKey>,
+    /// Whether datagrams of a burst or a bulk transfer may leave by one call.
+    pub has_trains: bool,
     /// Draws what our own transports draw.
     pub seed: Seed,
 }

@@ -1,14 +1,15 @@
 //! Where a flow's datagrams are sent: a socket and, if the socket is not connected, the addresses.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use crate::sys::send_from;
+pub use crate::sys::Unconnected;
+use crate::sys::{path_mtu, send_with};
 
 /// The destination of a flow's datagrams.
 #[derive(Clone)]
@@ -17,19 +18,6 @@ pub struct UdpRoute {
     pub socket: Arc<UdpSocket>,
     /// Where they go, if the socket is not connected.
     pub unconnected: Option<Unconnected>,
-}
-
-/// What a socket that is not connected needs for each datagram.
-#[derive(Clone, Copy, Debug)]
-pub struct Unconnected {
-    /// From which of our addresses.
-    pub from: IpAddr,
-    /// To whom.
-    pub to: SocketAddr,
-    /// Whether the socket is IPv6.
-    pub is_v6: bool,
-    /// Whether it leaves with ECT(0). A connected socket has that set on it ([`crate::sys::use_ecn`]).
-    pub is_ect: bool,
 }
 
 impl UdpRoute {
@@ -42,14 +30,35 @@ impl UdpRoute {
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
         let send = || match self.unconnected {
             None => self.socket.send(payload),
-            Some(Unconnected { from, to, is_v6, is_ect }) => {
-                send_from(self.socket.as_fd(), is_v6, payload, from, to, is_ect)
-            }
+            Some(_) => self.send_as(payload, None),
         };
         match send() {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send().map(drop),
             result => result.map(drop),
         }
+    }
+
+    /// Sends `payload`, cut into datagrams of `size` bytes (the last may have less), by one call.
+    ///
+    /// # Errors
+    /// As [`UdpRoute::send`], and those of a kernel or a device that does not cut.
+    pub(super) fn send_train(&self, payload: &[u8], size: usize) -> io::Result<()> {
+        let size = u16::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let send = || self.send_as(payload, Some(size));
+        match send() {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send().map(drop),
+            result => result.map(drop),
+        }
+    }
+
+    fn send_as(&self, payload: &[u8], size: Option<u16>) -> io::Result<usize> {
+        send_with(self.socket.as_fd(), payload, self.unconnected, size)
+    }
+
+    /// The MTU of the path, as far as the kernel knows it: of a connected socket.
+    pub(super) fn path_mtu(&self) -> Option<u32> {
+        let is_v6 = self.socket.local_addr().ok()?.is_ipv6();
+        path_mtu(self.socket.as_fd(), is_v6).ok().filter(|_| self.unconnected.is_none())
     }
 
     /// True if the socket's send buffer has room for a datagram.

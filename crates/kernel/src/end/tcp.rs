@@ -33,7 +33,9 @@ use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, TransportSpec};
-use crate::sys::{ReceivedOne, SocketSwitch, TcpInfo, receive_one, send_queue, switch_on, tcp_info};
+use crate::sys::{
+    ReceivedOne, SocketSwitch, TcpInfo, path_mtu, receive_one, send_queue, switch_on, tcp_info,
+};
 use crate::wire::filling;
 
 /// A TCP flow's channel.
@@ -248,6 +250,8 @@ impl HostChannel for TcpChannel {
         let Some(socket) = &self.socket else { return };
         let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
         totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
+        let is_v6 = socket.local_addr().is_ok_and(|address| address.is_ipv6());
+        totals.headers.path_mtu = path_mtu(socket.as_fd(), is_v6).ok();
         if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
             let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
             totals.data_packets = Some(since(info.data_segs_out, self.at_open.data_segs_out));

@@ -16,7 +16,7 @@
 //!
 //! **Refusals.** The kernel refuses a datagram by an error of the send call: EAGAIN or ENOBUFS if it has no
 //! room, EMSGSIZE if the datagram is too large. The message is then refused for good, and the error's text is
-//! counted. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier datagram's
+//! counted. So is each of a train ([`super::train`]), of which the kernel takes all or none. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier datagram's
 //! ICMP error.
 //!
 //! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
@@ -28,14 +28,18 @@ use std::io;
 use std::os::fd::AsFd;
 
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
+use talkpath_measure::LegTap;
 use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};
+use super::headers::HeaderCount;
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
 use super::route::UdpRoute;
+use super::train::Train;
+use crate::ancillary::ecn;
 use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
@@ -56,6 +60,8 @@ pub(super) struct UdpChannel {
     sent: u64,
     /// The number of messages that the kernel refused, by the error's text.
     refusals: BTreeMap<String, u64>,
+    /// What leaves together.
+    train: Train,
     received: ReceivedDatagrams,
 }
 
@@ -91,6 +97,7 @@ struct ReceivedDatagrams {
     reads_socket: bool,
     /// The number of datagrams that arrived marked.
     marked: u64,
+    headers: HeaderCount,
 }
 
 /// A message that has arrived.
@@ -131,6 +138,10 @@ impl Channel for UdpChannel {
             None => self.outgoing.fill(&self.spec, message.size.get(), message.seq),
         };
         let result = match &self.route {
+            Some(route) if self.train.takes(payload.len() as u64) => {
+                self.train.push(message.seq, payload, route);
+                Ok(())
+            }
             Some(route) => route.send(payload),
             None => Err(io::ErrorKind::NotConnected.into()),
         };
@@ -226,9 +237,20 @@ impl HostChannel for UdpChannel {
             payload.clone_into(&mut self.received.bytes);
             self.received.message_in_bytes = Some(seq);
         }
-        self.received.marked += u64::from(datagram.ecn == Ecn::Ce);
+        self.received.marked += u64::from(datagram.ecn() == Ecn::Ce);
+        self.received.headers.note_datagram(datagram);
         self.received.unread = Some(Arrived { seq, size: payload.len(), at: Some(at) });
         true
+    }
+
+    fn depart(&mut self, tap: Option<&mut LegTap>) {
+        let (Some(route), Some(tap)) = (&self.route, tap) else { return };
+        self.train.leave(route);
+        for (seq, why) in self.train.take_refused() {
+            self.sent -= 1;
+            *self.refusals.entry(why).or_default() += 1;
+            tap.on_given_back(seq);
+        }
     }
 
     fn drain_socket(&mut self) -> Vec<u64> {
@@ -265,6 +287,8 @@ impl HostChannel for UdpChannel {
         let takes_marks = self.spec.transport.sets_ect();
         totals.takes_marks = Some(takes_marks);
         totals.marked = takes_marks.then_some(self.received.marked);
+        let path_mtu = self.route.as_ref().and_then(UdpRoute::path_mtu);
+        totals.headers = self.received.headers.figures(path_mtu);
     }
 
     /// A socket without connections does not close, so it was open if it is.
@@ -297,6 +321,8 @@ impl UdpChannel {
             outgoing: Outgoing::new(place),
             sent: 0,
             refusals: BTreeMap::new(),
+            // The emulator takes packets one by one, as they leave a host.
+            train: Train::new(place.is_sender && place.has_trains && !spec.is_clocked()),
             received: ReceivedDatagrams {
                 messages: Incoming::new(spec, place, bound, common),
                 unread: None,
@@ -304,6 +330,7 @@ impl UdpChannel {
                 message_in_bytes: None,
                 reads_socket: false,
                 marked: 0,
+                headers: HeaderCount::new(),
             },
         }
     }
@@ -323,10 +350,11 @@ impl ReceivedDatagrams {
         }
         loop {
             match receive_one(route.socket.as_fd(), &mut self.bytes) {
-                Ok(ReceivedOne { count: size, ecn, .. }) => {
+                Ok(ReceivedOne { count: size, tos, ttl, .. }) => {
                     self.message_in_bytes = self.messages.number_in(spec, &self.bytes[..size], clock.now());
                     if let Some(seq) = self.message_in_bytes {
-                        self.marked += u64::from(ecn == Ecn::Ce);
+                        self.marked += u64::from(tos.map(ecn) == Some(Ecn::Ce));
+                        self.headers.note(tos, ttl);
                         return Some(Arrived { seq, size, at: None });
                     }
                 }
@@ -368,6 +396,7 @@ mod tests {
             is_up: true,
             start_ns: 0,
             file: None,
+            dscp_byte: None,
         };
         let place = EndPlace {
             index: 0,
@@ -375,6 +404,7 @@ mod tests {
             is_client: false,
             token: 7,
             tag_key: None,
+            has_trains: false,
             seed: Seed::new(1),
         };
         let host = HostClock::anchor();
@@ -414,7 +444,7 @@ mod tests {
             crate::wire::write_header(&mut payload, 7, seq);
             payload[159] = seq as u8;
             let datagram =
-                Received { from: None, to: None, stamp_ns: None, ecn: Ecn::NotEct, payload: &payload };
+                Received { from: None, to: None, stamp_ns: None, tos: None, ttl: None, payload: &payload };
             assert!(channel.handle_datagram(&datagram, false));
             if seq == 3 {
                 channel.read(FlowId::default(), Bytes::MAX, Instant::ZERO).unwrap();

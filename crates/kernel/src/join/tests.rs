@@ -23,6 +23,7 @@ fn flow() -> Flow {
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
         clock_jitter: Duration::ZERO,
+        dscp: None,
         receiver: Receiver::default(),
     }
 }
@@ -35,6 +36,7 @@ fn spec() -> FlowSpec {
         is_up: true,
         start_ns: 0,
         file: None,
+        dscp_byte: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use talkpath_kernel::sys::{SocketSwitch, switch_on};
+use talkpath_kernel::sys::{SocketSwitch, report_headers, switch_on};
 use talkpath_kernel::wire::DEFAULT_PORT;
 
 use super::ServeError;
@@ -81,11 +81,7 @@ fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
     let info = if address.is_ipv6() { SocketSwitch::PacketInfoV6 } else { SocketSwitch::PacketInfoV4 };
     switch_on(socket.as_fd(), info)?;
-    // An IPv6 socket takes IPv4, too.
-    switch_on(socket.as_fd(), SocketSwitch::MarksV4)?;
-    if address.is_ipv6() {
-        switch_on(socket.as_fd(), SocketSwitch::MarksV6)?;
-    }
+    report_headers(socket.as_fd(), address.is_ipv6())?;
     enlarge_receive_buffer(&socket);
     Ok(DatagramSocket { socket: std::sync::Arc::new(socket), is_v6: address.is_ipv6() })
 }

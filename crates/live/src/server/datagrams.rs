@@ -52,7 +52,7 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
             from: datagram.to.unwrap_or(flow.local),
             to: from,
             is_v6: socket.is_v6,
-            is_ect: flow.spec.transport.sets_ect(),
+            tos: flow.spec.tos(),
         }),
     };
     let answer = registered(flow.token);

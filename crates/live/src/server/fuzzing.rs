@@ -46,7 +46,8 @@ pub(crate) fn hear(how: u8, said: &[u8]) -> bool {
             panic!("an honest hello is welcome")
         };
         stranger = welcomed;
-        seal = opening.map(|opening| finish(opening, &heard(&far)));
+        let welcome = heard(&far);
+        seal = opening.map(|opening| finish(opening, &welcome));
     }
     let mut wire = Vec::new();
     match &mut seal {
@@ -94,7 +95,8 @@ pub(crate) fn take(spec: &SessionSpec) {
     for (index, flow) in spec.flows.iter().map(FlowSpec::served).enumerate() {
         let seed = Seed::new(1);
         let is_sender = !flow.is_up;
-        let place = EndPlace { index, is_sender, is_client: false, token: 7, tag_key: None, seed };
+        let place =
+            EndPlace { index, is_sender, is_client: false, token: 7, tag_key: None, has_trains: true, seed };
         let end = SharedEnd::new(spec, &flow, &place, Receiver::default(), &common);
         // A large file's memory is counted before, for all sessions together.
         let end = if flow.held_bytes(false) <= MAX_FILE { end.receiving_file(false) } else { end };

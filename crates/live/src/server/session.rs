@@ -263,7 +263,15 @@ impl<'a> Session<'a> {
             let token = random_token()?;
             let seed = unforeseen_seed()?;
             let tag_key = if shared.key.is_some() { Some(TagKey(random::<32>()?)) } else { None };
-            let place = EndPlace { index, is_sender: !flow.is_up, is_client: false, token, tag_key, seed };
+            let place = EndPlace {
+                index,
+                is_sender: !flow.is_up,
+                is_client: false,
+                token,
+                tag_key,
+                has_trains: true,
+                seed,
+            };
             let end = SharedEnd::new(&session.spec, &flow, &place, Receiver::default(), &common);
             let end = Arc::new(end.receiving_file(shared.keep.is_some()));
             admissions.push(Admission {
@@ -537,7 +545,7 @@ impl Drop for Session<'_> {
 pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]) {
     flow.end.work(|end| {
         let socket = Socket::from(stream);
-        if apply_options(&socket, &flow.spec.transport, end.is_sender).is_ok() {
+        if apply_options(&socket, (&flow.spec.transport, flow.spec.tos()), end.is_sender).is_ok() {
             let _ = end.adopt((socket.into(), unread), &flow.epoll, flow.index);
         }
     });

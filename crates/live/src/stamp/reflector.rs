@@ -18,7 +18,7 @@ use rustix::time::Timespec;
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::clock::{monotonic, wall};
 use talkpath_kernel::sys::{
-    IpHeader, ReceiveBatch, Received, SocketSwitch, clock_error, send_with_class, switch_on,
+    ReceiveBatch, Received, SocketSwitch, Unconnected, clock_error, report_headers, send_with, switch_on,
 };
 
 use super::PORT;
@@ -101,12 +101,13 @@ impl Reflector {
             let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
             let (socket, is_v6, port, rules) = (&self.socket, self.is_v6, self.port, &mut self.rules);
             // What fails here is news of something sent before: it says nothing of what arrives.
-            let _ = batch.receive_with_header(socket.as_fd(), |datagram, header| {
-                match reflect(&datagram, header, port, rules) {
+            let _ = batch.receive(socket.as_fd(), |datagram| {
+                match reflect(&datagram, port, rules) {
                     Ok((answer, class, to)) => {
-                        let here = datagram.to.unwrap_or(unspecified(is_v6));
+                        let from = datagram.to.unwrap_or(unspecified(is_v6));
+                        let to = Unconnected { from, to, is_v6, tos: Some(class) };
                         // An answer that the socket does not take is lost, as on the path.
-                        let _ = send_with_class(socket.as_fd(), is_v6, &answer, here, to, Some(class));
+                        let _ = send_with(socket.as_fd(), &answer, Some(to), None);
                         done.answered += 1;
                     }
                     Err(Refusal::Ignored) => done.ignored += 1,
@@ -128,7 +129,6 @@ enum Refusal {
 /// The answer, with which traffic class it leaves, and to whom.
 fn reflect(
     datagram: &Received<'_>,
-    header: IpHeader,
     own_port: u16,
     rules: &mut Rules,
 ) -> Result<(Vec<u8>, u8, SocketAddr), Refusal> {
@@ -139,7 +139,7 @@ fn reflect(
     }
     let now_ns = monotonic();
     let sequence = rules.admit(from, packet, now_ns).ok_or(Refusal::Beyond)?;
-    let came = header.traffic_class.unwrap_or(0);
+    let came = datagram.tos.unwrap_or(0);
     // The sender's own, unless it asks for another (RFC 8972 §4.4). An answer is not ECN-capable.
     let mut class = came & !ECN_MASK;
     let mut answer = vec![0; datagram.payload.len()];
@@ -161,7 +161,7 @@ fn reflect(
         sender_timestamp: packet.timestamp,
         sender_error: packet.error,
         // 255 if it is not known, as RFC 5357 §4.2.1 has it.
-        sender_ttl: header.ttl.unwrap_or(u8::MAX),
+        sender_ttl: datagram.ttl.unwrap_or(u8::MAX),
     };
     answer[..BASE].copy_from_slice(&reply.write());
     Ok((answer, class, from))
@@ -243,14 +243,7 @@ fn address_of(from: SocketAddr) -> IpAddr {
 /// The system's.
 pub(super) fn watch_headers(socket: &UdpSocket, is_v6: bool) -> io::Result<()> {
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    // An IPv6 socket takes IPv4, too.
-    switch_on(socket.as_fd(), SocketSwitch::MarksV4)?;
-    switch_on(socket.as_fd(), SocketSwitch::TtlV4)?;
-    if is_v6 {
-        switch_on(socket.as_fd(), SocketSwitch::MarksV6)?;
-        switch_on(socket.as_fd(), SocketSwitch::TtlV6)?;
-    }
-    Ok(())
+    report_headers(socket.as_fd(), is_v6)
 }
 
 const fn unspecified(is_v6: bool) -> IpAddr {
@@ -267,7 +260,6 @@ const REFWAIT_NS: i64 = 900 * SECOND_NS;
 mod tests {
     use super::*;
     use crate::stamp::codec::put_tlv;
-    use talkpath_units::Ecn;
 
     fn options(is_stateful: bool) -> ReflectOptions {
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -275,10 +267,8 @@ mod tests {
     }
 
     fn datagram<'a>(from: &str, payload: &'a [u8]) -> Received<'a> {
-        Received { from: Some(from.parse().unwrap()), to: None, stamp_ns: Some(7), ecn: Ecn::NotEct, payload }
+        Received { from: Some(from.parse().unwrap()), to: None, stamp_ns: Some(7), tos: Some(46 << 2 | 1), ttl: Some(63), payload }
     }
-
-    const HEADER: IpHeader = IpHeader { traffic_class: Some(46 << 2 | 1), ttl: Some(63) };
 
     #[test]
     fn an_answer_is_as_long_as_its_question_and_has_its_fields() {
@@ -289,7 +279,7 @@ mod tests {
         put_tlv(&mut question, super::super::codec::EXTRA_PADDING, &[1; 100]);
         let mut rules = Rules::new(options(false));
         let datagram = datagram("192.0.2.1:5000", &question);
-        let (answer, class, to) = reflect(&datagram, HEADER, 999, &mut rules).unwrap();
+        let (answer, class, to) = reflect(&datagram, 999, &mut rules).unwrap();
         assert_eq!((answer.len(), class, to.port()), (question.len(), 10 << 2, 5000));
         let reply = ReflectorPacket::parse(&answer).unwrap();
         assert_eq!((reply.sequence, reply.sender_sequence, reply.ssid, reply.sender_ttl), (9, 9, 3, 63));
@@ -304,7 +294,7 @@ mod tests {
         let packet = SenderPacket::default().write();
         let mut rules = Rules::new(options(false));
         let mut refused = |from: &str, payload: &[u8]| {
-            reflect(&datagram(from, payload), HEADER, 999, &mut rules).unwrap_err()
+            reflect(&datagram(from, payload), 999, &mut rules).unwrap_err()
         };
         assert_eq!(refused("192.0.2.1:5000", &packet[..43]), Refusal::Ignored, "too short");
         assert_eq!(refused("192.0.2.1:862", &packet), Refusal::Ignored, "another reflector");

@@ -24,7 +24,7 @@ use talkpath_arena::ArenaError;
 use talkpath_arena::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::random::random;
-use talkpath_kernel::sys::{IpHeader, ReceiveBatch, Received, clock_error, set_class};
+use talkpath_kernel::sys::{ReceiveBatch, Received, clock_error, set_tos};
 use talkpath_measure::{
     Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord, Terms,
 };
@@ -187,7 +187,7 @@ impl Sender {
         socket.set_nonblocking(true)?;
         watch_headers(&socket, to.is_ipv6())?;
         if let Some((dscp, _)) = options.dscp {
-            set_class(socket.as_fd(), to.is_ipv6(), dscp << 2)?;
+            set_tos(socket.as_fd(), to.is_ipv6(), dscp << 2)?;
         }
         let host = HostClock::anchor();
         let start_ns = host.now_ns() + LEAD_NS;
@@ -254,15 +254,15 @@ impl Sender {
         let timeout = Timespec { tv_sec: 0, tv_nsec: time.as_nanos().min(999_999_999) as i64 };
         let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
         let Ok(socket) = self.socket.try_clone() else { return };
-        let _ = batch.receive_with_header(socket.as_fd(), |datagram, header| {
-            if self.take(&datagram, header).is_none() {
+        let _ = batch.receive(socket.as_fd(), |datagram| {
+            if self.take(&datagram).is_none() {
                 self.odd += 1;
             }
         });
     }
 
     /// Takes an answer; `None` if it is none to this session.
-    fn take(&mut self, datagram: &Received<'_>, header: IpHeader) -> Option<()> {
+    fn take(&mut self, datagram: &Received<'_>) -> Option<()> {
         let packet = ReflectorPacket::parse(datagram.payload)?;
         let back = self.clock.stamped(datagram.stamp_ns);
         let sent = self.rows.get(packet.sender_sequence as usize)?.sent?;
@@ -292,7 +292,7 @@ impl Sender {
                 dscp_there: class.dscp2,
                 ecn_there: class.ecn,
                 is_refused: class.reverse_path != 0,
-                dscp_back: header.traffic_class.map(|class| class >> 2),
+                dscp_back: datagram.tos.map(|class| class >> 2),
             });
         }
         Some(())

@@ -66,6 +66,7 @@ pub fn voice(name: &str, transport: &str) -> Flow {
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
         clock_jitter: Duration::ZERO,
+        dscp: None,
         receiver: Receiver::default(),
     }
 }

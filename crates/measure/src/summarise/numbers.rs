@@ -4,8 +4,9 @@
 //! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
 use crate::summary::{
-    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpdvMs, LegSummary, LegsSummary, LossBursts,
-    LossRuns, MeanMax, MinMeanMax, MouthToEarMs, RtpStream, Settling, StateAgeMs, TurnRoundMs,
+    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpSeen, IpSummary, IpdvMs, LegSummary,
+    LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs, RtpStream, Settling, StateAgeMs,
+    TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
@@ -125,6 +126,21 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
             packets.iter().for_each(|&packets| tell(path, packets as f64));
         }
     }
+    /// What came in one direction, but for the counts by name.
+    macro_rules! headers {
+        ($path:literal: $way:ident) => {
+            let IpSeen { dscp: _, ecn: _, ttl_min, ttl_max, path_mtu_bytes } = $way;
+            ttl_min.iter().for_each(|&it| tell(concat!($path, "ttl_min"), it.into()));
+            ttl_max.iter().for_each(|&it| tell(concat!($path, "ttl_max"), it.into()));
+            path_mtu_bytes.iter().for_each(|&it| tell(concat!($path, "path_mtu_bytes"), it.into()));
+        };
+    }
+    if let Some(IpSummary { dscp: _, forward, back }) = &flow.ip {
+        headers!("ip.forward.": forward);
+        if let Some(back) = back {
+            headers!("ip.return.": back);
+        }
+    }
     if let Some(LegsSummary { forward, back }) = &flow.legs {
         legs!("legs.forward.": forward);
         if let Some(back) = back {
@@ -213,6 +229,16 @@ mod tests {
         }
     }
 
+    /// One direction's headers; counts by name are no figures.
+    fn way(first: u8) -> IpSeen {
+        IpSeen {
+            ttl_min: Some(first + 200),
+            ttl_max: Some(first + 201),
+            path_mtu_bytes: Some(u32::from(first) + 1000),
+            ..IpSeen::default()
+        }
+    }
+
     /// A summary in which everything is known, each number another one.
     fn all_known() -> FlowSummary {
         let mut number = 0.0;
@@ -262,6 +288,7 @@ mod tests {
                 echoed_forward: Some(125),
                 echoed_return: Some(126),
             }),
+            ip: Some(IpSummary { dscp: Some("EF".to_owned()), forward: way(30), back: Some(way(40)) }),
             legs: Some(LegsSummary { forward: leg(130), back: Some(leg(150)) }),
             breaks: Vec::new(),
             loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },

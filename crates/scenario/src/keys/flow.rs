@@ -61,6 +61,12 @@ const FLOW_KEYS: &[Key] = &[
         Default::Is("\"0 s\""),
         "how late the sender's application is to its own clock, uniform from 0 to this; real hosts have their own lateness",
     ),
+    key(
+        "dscp",
+        Kind::Choice(&DSCP),
+        Default::Is("\"default\""),
+        "which treatment its packets ask of routers, both ways (RFC 2474); `\"default\"` is the system's. Links treat all packets alike",
+    ),
     key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
 ];
 
@@ -72,6 +78,17 @@ const SERVICE_PER: Words =
     Words { noun: "a unit of service", known: &["message", "read"], later: &[], why: "" };
 
 const DIRECTION: Words = Words { noun: "a direction", known: &["up", "down", "both"], later: &[], why: "" };
+/// The names of [`crate::DSCP_NAMES`].
+const DSCP: Words = Words {
+    noun: "a DSCP",
+    known: &[
+        "default", "CS0", "LE", "CS1", "AF11", "AF12", "AF13", "CS2", "AF21", "AF22", "AF23", "CS3", "AF31",
+        "AF32", "AF33", "CS4", "AF41", "AF42", "AF43", "CS5", "VA", "EF", "CS6", "CS7",
+    ],
+    later: &[],
+    why: "",
+};
+
 
 /// The receiving host.
 pub(crate) static RECEIVER: TableSpec = TableSpec {
@@ -300,3 +317,14 @@ const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, 64 * 1024)];
 const MESSAGE_RATE: &[Measure] = &[measure(Dimension::Frequency, 1, 1_000_000_000_000)];
 
 const BULK_BYTES: &[Measure] = &[measure(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dscp_is_any_that_has_a_name_or_the_systems() {
+        let names = crate::DSCP_NAMES.iter().map(|(name, _)| *name);
+        assert!(core::iter::once("default").chain(names).eq(DSCP.known.iter().copied()));
+    }
+}

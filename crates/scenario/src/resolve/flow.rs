@@ -11,7 +11,7 @@ use super::{transport, workload};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FLOW, Kind, LINKS, RECEIVER};
-use crate::model::{Demand, Direction, Flow, LinkIndex, Receiver, WorkloadConfig};
+use crate::model::{Demand, Direction, Dscp, Flow, LinkIndex, Receiver, WorkloadConfig};
 use crate::quantity::Problem;
 use crate::read::{self, At};
 use crate::tree::Table;
@@ -253,6 +253,7 @@ fn one(
     let send_jitter = section.duration("send_jitter", log);
     let wake_up = section.duration("wake_up", log);
     let clock_jitter = section.duration("clock_jitter", log);
+    let dscp = section.choice("dscp", log);
     let receiver = receiver(section, log);
     if let (Some(transport), Some(load)) = (&transport, &load) {
         fit(section, &transport.config, &load.workload, receiver, mtu, log);
@@ -274,6 +275,8 @@ fn one(
         send_jitter: send_jitter?,
         wake_up: wake_up?,
         clock_jitter: clock_jitter?,
+        // `default` is no name.
+        dscp: Dscp::named(dscp?),
         receiver: receiver?,
     })
 }

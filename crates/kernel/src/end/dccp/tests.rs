@@ -15,7 +15,7 @@ use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
 /// A datagram as it comes without a stamp.
 fn datagram(payload: &[u8]) -> Received<'_> {
-    Received { from: None, to: None, stamp_ns: None, ecn: Ecn::NotEct, payload }
+    Received { from: None, to: None, stamp_ns: None, tos: None, ttl: None, payload }
 }
 
 /// Both ends of one flow, over two sockets on loopback, driven by one thread.
@@ -40,6 +40,7 @@ fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
         is_up: true,
         start_ns: 0,
         file: None,
+        dscp_byte: None,
     };
     let duration_ns = ms * 1_000_000;
     SessionSpec { flows: vec![flow], warm_up_ns: 0, duration_ns, drain_ns: 0 }
@@ -52,8 +53,15 @@ impl Pair {
         let common = EndContext { clock, budget: RowBudget::new(1 << 16), alarm: Arc::default() };
         let ends = [true, false].map(|is_near| {
             let seed = Seed::new(u64::from(is_near));
-            let place =
-                EndPlace { index: 0, is_sender: is_near, is_client: is_near, token: 7, tag_key: None, seed };
+            let place = EndPlace {
+                index: 0,
+                is_sender: is_near,
+                is_client: is_near,
+                token: 7,
+                tag_key: None,
+                has_trains: false,
+                seed,
+            };
             SharedEnd::new(session, &session.flows[0], &place, Receiver::default(), &common)
         });
         let sockets = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));

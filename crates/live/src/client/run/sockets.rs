@@ -13,7 +13,9 @@ use talkpath_kernel::clock::{RunClock, monotonic};
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
-use talkpath_kernel::sys::{ReceiveBatch, SocketSwitch, stamp_transmissions, switch_on, use_ecn};
+use talkpath_kernel::sys::{
+    ReceiveBatch, SocketSwitch, report_headers, set_tos, stamp_transmissions, switch_on,
+};
 use talkpath_kernel::wire::{Secret, registered, registration};
 use talkpath_scenario::Receiver;
 
@@ -43,6 +45,7 @@ impl Session<'_> {
             tag_key: admission.tag_key(far.is_sealed()).ok_or_else(|| {
                 far_end(format!("{} broke the protocol: a flow has no key for its datagrams", far.name()))
             })?,
+            has_trains: true,
             seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
         };
         let common = EndContext { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
@@ -127,8 +130,9 @@ fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> std::io::Result<UdpSocket
     socket.connect(far.address())?;
     socket.set_nonblocking(true)?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    if flow.transport.sets_ect() {
-        use_ecn(socket.as_fd(), far.address().is_ipv6())?;
+    report_headers(socket.as_fd(), far.address().is_ipv6())?;
+    if let Some(tos) = flow.tos() {
+        set_tos(socket.as_fd(), far.address().is_ipv6(), tos)?;
     }
     if flow.transport.channel_kind().runs_here() {
         return Ok(socket);

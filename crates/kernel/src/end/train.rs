@@ -1,0 +1,174 @@
+//! Datagrams of one size to one peer that leave by one system call (UDP_SEGMENT of udp(7)). The kernel cuts
+//! them apart, at the latest before the device.
+//!
+//! A burst or a bulk transfer gives many messages in one turn. One call for each costs more than all else that
+//! is done for it. Messages of a clock leave by themselves: they are due one by one.
+
+use std::io;
+
+use super::route::UdpRoute;
+
+/// Messages that leave when the turn ends, or when there are [`MAX_MESSAGES`].
+pub(super) struct Train {
+    /// Whether there are trains for this flow: neither its workload nor the kernel is against it.
+    is_on: bool,
+    /// The messages' bytes, one after the other.
+    bytes: Vec<u8>,
+    /// Bytes of each message but the last, which may have less.
+    size: usize,
+    seqs: Vec<u64>,
+    /// What the kernel would not take, with the system's words.
+    refused: Vec<(u64, String)>,
+}
+
+impl Train {
+    /// Trains, unless `is_on` is false.
+    pub(super) const fn new(is_on: bool) -> Self {
+        Self { is_on, bytes: Vec::new(), size: 0, seqs: Vec::new(), refused: Vec::new() }
+    }
+
+    /// Whether a message of `size` bytes leaves with others.
+    pub(super) fn takes(&self, size: u64) -> bool {
+        self.is_on && (1..=MAX_SIZE).contains(&size)
+    }
+
+    /// Message `seq` leaves with the train over `route`.
+    pub(super) fn push(&mut self, seq: u64, message: &[u8], route: &UdpRoute) {
+        let is_shorter = self.bytes.len() != self.seqs.len() * self.size;
+        let has_room = self.seqs.len() < MAX_MESSAGES && self.bytes.len() + message.len() <= MAX_BYTES;
+        if !self.seqs.is_empty() && (is_shorter || message.len() > self.size || !has_room) {
+            self.leave(route);
+        }
+        if self.seqs.is_empty() {
+            self.size = message.len();
+        }
+        self.bytes.extend_from_slice(message);
+        self.seqs.push(seq);
+    }
+
+    /// All that waits leaves.
+    pub(super) fn leave(&mut self, route: &UdpRoute) {
+        if self.seqs.len() > 1 {
+            match route.send_train(&self.bytes, self.size) {
+                Err(error) if is_against_trains(&error) => {
+                    self.is_on = false;
+                    self.leave_one_by_one(route);
+                }
+                Err(error) => {
+                    let words = error.to_string();
+                    self.refused.extend(self.seqs.iter().map(|&seq| (seq, words.clone())));
+                }
+                Ok(()) => {}
+            }
+        } else {
+            self.leave_one_by_one(route);
+        }
+        self.seqs.clear();
+        self.bytes.clear();
+    }
+
+    /// What the kernel would not take since the last time.
+    pub(super) fn take_refused(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.refused)
+    }
+
+    fn leave_one_by_one(&mut self, route: &UdpRoute) {
+        for (&seq, message) in self.seqs.iter().zip(self.bytes.chunks(self.size.max(1))) {
+            if let Err(error) = route.send(message) {
+                self.refused.push((seq, error.to_string()));
+            }
+        }
+    }
+}
+
+/// Whether it is the train that the kernel does not take, and not what is in it (`udp_send_skb` and
+/// `udp_sendmsg` of net/ipv4/udp.c): a device without checksums, messages that do not fit the path's MTU, a
+/// kernel before 4.18.
+fn is_against_trains(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
+}
+
+/// UDP_MAX_SEGMENTS of linux/udp.h, before Linux 6.9 doubled it.
+const MAX_MESSAGES: usize = 64;
+/// The largest UDP payload over IPv4, which a train is to the kernel's front door.
+const MAX_BYTES: usize = 65_507;
+/// A train of messages that fragment makes no sense, and the kernel refuses it: the payload of an Ethernet
+/// packet over IPv6.
+const MAX_SIZE: u64 = 1500 - 40 - 8;
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd as _;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::end::Unconnected;
+
+    /// A way to `peer`, connected or not.
+    fn route(peer: &UdpSocket, is_connected: bool) -> UdpRoute {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = peer.local_addr().unwrap();
+        if is_connected {
+            socket.connect(to).unwrap();
+        }
+        let from = "127.0.0.1".parse().unwrap();
+        let unconnected = (!is_connected).then_some(Unconnected { from, to, is_v6: false, tos: Some(0b10) });
+        UdpRoute { socket: Arc::new(socket), unconnected }
+    }
+
+    #[test]
+    fn what_leaves_together_arrives_apart_in_order_and_whole() {
+        for is_connected in [true, false] {
+            let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+            peer.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            let route = route(&peer, is_connected);
+            let mut train = Train::new(true);
+            // A shorter one ends a train, and a longer one begins another.
+            let sizes: Vec<usize> =
+                std::iter::repeat_n(128, 100).chain([60, 128, 200, 200, 1, 1, 7]).collect();
+            for (seq, &size) in (0..).zip(&sizes) {
+                train.push(seq, &vec![seq as u8; size], &route);
+            }
+            train.leave(&route);
+            assert!(train.is_on && train.take_refused().is_empty());
+            let mut buffer = [0; 2000];
+            for (seq, &size) in (0..).zip(&sizes) {
+                assert_eq!(peer.recv(&mut buffer).unwrap(), size, "message {seq}");
+                assert!(buffer[..size].iter().all(|&byte| byte == seq as u8));
+            }
+        }
+    }
+
+    #[test]
+    fn where_the_kernel_takes_no_train_messages_leave_one_by_one() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        peer.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        let route = route(&peer, true);
+        // No checksums, no segmentation (EINVAL of udp_send_skb).
+        crate::sys::set_option(route.socket.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, [1]).unwrap();
+        let mut train = Train::new(true);
+        (0..3).for_each(|seq| train.push(seq, &[seq as u8; 50], &route));
+        train.leave(&route);
+        assert!(!train.is_on && !train.takes(50) && train.take_refused().is_empty());
+        let mut buffer = [0; 100];
+        for seq in 0..3 {
+            assert_eq!((peer.recv(&mut buffer).unwrap(), buffer[0]), (50, seq));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_take_is_refused_message_by_message() {
+        let nowhere = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = "192.0.2.1:9".parse().unwrap();
+        let from = "127.0.0.1".parse().unwrap();
+        // From loopback nothing leaves the host (EINVAL), so each is tried by itself and refused by itself.
+        let unconnected = Some(Unconnected { from, to, is_v6: false, tos: None });
+        let route = UdpRoute { socket: Arc::new(nowhere), unconnected };
+        let mut train = Train::new(true);
+        (5..8).for_each(|seq| train.push(seq, &[0; 50], &route));
+        train.leave(&route);
+        let refused: Vec<u64> = train.take_refused().into_iter().map(|(seq, _)| seq).collect();
+        assert_eq!(refused, [5, 6, 7]);
+    }
+}

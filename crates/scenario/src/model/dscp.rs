@@ -1,0 +1,80 @@
+//! The DSCP of the IP header: which treatment a packet asks of the routers on its way.
+
+use core::fmt;
+
+/// A differentiated services codepoint (RFC 2474 §3), six bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dscp(u8);
+
+impl Dscp {
+    /// The codepoint in the byte of an IP header that also has the ECN field (RFC 3168 §5).
+    pub const fn of_byte(byte: u8) -> Self {
+        Self(byte >> 2)
+    }
+
+    /// The codepoint of this name, as [`DSCP_NAMES`] spells it.
+    pub fn named(name: &str) -> Option<Self> {
+        DSCP_NAMES.iter().find(|(it, _)| *it == name).map(|&(_, value)| Self(value))
+    }
+
+    /// The six bits, in the place that they have in the header's byte; the ECN field is zero.
+    pub const fn byte(self) -> u8 {
+        self.0 << 2
+    }
+}
+
+/// The name, or the number of a codepoint without one.
+impl fmt::Display for Dscp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DSCP_NAMES.iter().find(|(_, value)| *value == self.0) {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// The names of codepoints: class selectors (RFC 2474 §4.2.2), assured forwarding (RFC 2597 §6), expedited
+/// forwarding (RFC 3246 §2.7), voice-admit (RFC 5865 §2.3), lower effort (RFC 8622 §3).
+pub const DSCP_NAMES: [(&str, u8); 23] = [
+    ("CS0", 0),
+    ("LE", 1),
+    ("CS1", 8),
+    ("AF11", 10),
+    ("AF12", 12),
+    ("AF13", 14),
+    ("CS2", 16),
+    ("AF21", 18),
+    ("AF22", 20),
+    ("AF23", 22),
+    ("CS3", 24),
+    ("AF31", 26),
+    ("AF32", 28),
+    ("AF33", 30),
+    ("CS4", 32),
+    ("AF41", 34),
+    ("AF42", 36),
+    ("AF43", 38),
+    ("CS5", 40),
+    ("VA", 44),
+    ("EF", 46),
+    ("CS6", 48),
+    ("CS7", 56),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_codepoint_has_the_bits_of_its_document_and_its_name_back() {
+        // RFC 3246 §2.7 and RFC 2597 §6, as bits.
+        for (name, bits) in [("EF", 0b10_1110), ("AF11", 0b00_1010), ("AF43", 0b10_0110), ("CS5", 0b10_1000)]
+        {
+            let dscp = Dscp::named(name).unwrap();
+            assert_eq!((dscp.byte(), dscp.to_string().as_str()), (bits << 2, name));
+            assert_eq!(Dscp::of_byte(dscp.byte() | 0b11), dscp, "whatever the ECN field is");
+        }
+        assert_eq!(Dscp::named("ef"), None);
+        assert_eq!(Dscp::of_byte(0xff).to_string(), "63");
+    }
+}
