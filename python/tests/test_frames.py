@@ -109,7 +109,8 @@ def test_a_distribution_falls_to_the_share_that_is_missing(run: talkpath.Run) ->
     line = next(it for it in axes.get_lines() if str(it.get_label()).startswith("UDP"))
     told = next(it for it in run.summary["runs"] if it["cell"] == 2 and it["repetition"] == 0)["flows"]["call"]
     assert told["loss_rate"] > 0
-    assert list(line.get_ydata())[-1] == pytest.approx(told["loss_rate"])
+    last: Any = line.get_ydata()
+    assert last[-1] == pytest.approx(told["loss_rate"])
     assert line.get_color() == LOOKS["udp"].colour
 
 
