@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ def checked(
     sweep: Mapping[str, Sequence[Any]] | None,
     settings: Mapping[str, Any],
     repeat: int | None,
-) -> Iterator[Checked]:
+) -> Generator[Checked]:
     """The scenario's file, as long as the context lasts. `repeat` is only counted with.
 
     Raises:
@@ -73,7 +73,7 @@ def _with_sweep(scenario: Mapping[str, Any], sweep: Mapping[str, Sequence[Any]] 
 
 
 @contextmanager
-def _written(folder: Path, text: str) -> Iterator[Path]:
+def _written(folder: Path, text: str) -> Generator[Path]:
     """A file with `text` in `folder`: what a scenario names is looked for beside it."""
     number, name = tempfile.mkstemp(prefix=".talkpath-", suffix=".toml", dir=folder)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,21 @@ SCENARIO: dict[str, Any] = {
         "path.up.delay": ["10 ms", "40 ms"],
     },
 }
+
+
+Draw = Callable[[talkpath.Run], object]
+
+WRONG: list[tuple[Draw, str]] = [
+    (lambda run: run.plot.heatmap("loss", "rate"), "rate: no swept key; there are"),
+    (lambda run: run.plot.sweep("loss"), "path_up_delay_s has several values"),
+    (lambda run: run.plot.heatmap("loss", "rtt", "loss_rate"), "choose a transport"),
+    (lambda run: run.plot.heatmap("loss", "loss"), "the same column"),
+    (lambda run: run.plot.heatmap("loss", "rtt", transport="sctp"), "there are udp, tcp"),
+    (lambda run: run.plot.ccdf(where={"loss": 0.3}), "path_up_loss is 0.0, 0.05"),
+    (lambda run: run.plot.ccdf(flow="video"), "there are call, upload"),
+    (lambda run: run.plot.series("window"), "no kind of series"),
+    (lambda run: run.plot.sweep("loss", "call.moss"), "call.mos"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +109,8 @@ def test_a_distribution_falls_to_the_share_that_is_missing(run: talkpath.Run) ->
     line = next(it for it in axes.get_lines() if str(it.get_label()).startswith("UDP"))
     told = next(it for it in run.summary["runs"] if it["cell"] == 2 and it["repetition"] == 0)["flows"]["call"]
     assert told["loss_rate"] > 0
-    assert list(line.get_ydata())[-1] == pytest.approx(told["loss_rate"])
+    last: Any = line.get_ydata()
+    assert last[-1] == pytest.approx(told["loss_rate"])
     assert line.get_color() == LOOKS["udp"].colour
 
 
@@ -121,21 +137,8 @@ def test_other_plots_draw_a_line_for_each_cell(run: talkpath.Run) -> None:
     assert [it.get_label() for it in swept.get_lines()][:2] == ["UDP", "TCP"]
 
 
-@pytest.mark.parametrize(
-    ("draw", "says"),
-    [
-        (lambda run: run.plot.heatmap("loss", "rate"), "rate: no swept key; there are"),
-        (lambda run: run.plot.sweep("loss"), "path_up_delay_s has several values"),
-        (lambda run: run.plot.heatmap("loss", "rtt", "loss_rate"), "choose a transport"),
-        (lambda run: run.plot.heatmap("loss", "loss"), "the same column"),
-        (lambda run: run.plot.heatmap("loss", "rtt", transport="sctp"), "there are udp, tcp"),
-        (lambda run: run.plot.ccdf(where={"loss": 0.3}), "path_up_loss is 0.0, 0.05"),
-        (lambda run: run.plot.ccdf(flow="video"), "there are call, upload"),
-        (lambda run: run.plot.series("window"), "no kind of series"),
-        (lambda run: run.plot.sweep("loss", "call.moss"), "call.mos"),
-    ],
-)
-def test_a_wrong_name_is_told_with_those_that_there_are(run: talkpath.Run, draw: Any, says: str) -> None:
+@pytest.mark.parametrize(("draw", "says"), WRONG)
+def test_a_wrong_name_is_told_with_those_that_there_are(run: talkpath.Run, draw: Draw, says: str) -> None:
     with pytest.raises(talkpath.UsageError, match=says):
         draw(run)
 
@@ -143,7 +146,7 @@ def test_a_wrong_name_is_told_with_those_that_there_are(run: talkpath.Run, draw:
 def test_frames_become_pandas(run: talkpath.Run) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    frame = run.cells.to_pandas()
+    frame: Any = run.cells.to_pandas()
     assert frame["path_up_loss"].dtype == "float64"
     assert len(frame) == run.cells.height
 
