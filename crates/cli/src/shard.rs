@@ -161,9 +161,14 @@ mod tests {
         let plan = plan(8);
         let division = Division::new(&plan, 4);
         for part in 1..=4 {
-            let mut losses: Vec<_> = plan.cells.iter().filter(|cell| {
-                (0..8).any(|repetition| division.part(PartId { cell: cell.index, repetition }) == part)
-            }).map(|cell| cell.index % 4).collect();
+            let mut losses: Vec<_> = plan
+                .cells
+                .iter()
+                .filter(|cell| {
+                    (0..8).any(|repetition| division.part(PartId { cell: cell.index, repetition }) == part)
+                })
+                .map(|cell| cell.index % 4)
+                .collect();
             losses.sort_unstable();
             losses.dedup();
             assert_eq!(losses, [0, 1, 2, 3], "part {part}");

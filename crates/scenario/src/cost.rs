@@ -39,12 +39,15 @@ impl Scenario {
             let all = messages.saturating_mul(each.into());
             // What begins later has less time on its clock, and as many bursts.
             return match demand {
-                Demand::Clocked { .. } => all.saturating_mul(nanos) / u128::from(self.duration.as_nanos()).max(1),
+                Demand::Clocked { .. } => {
+                    all.saturating_mul(nanos) / u128::from(self.duration.as_nanos()).max(1)
+                }
                 Demand::Bursts { .. } | Demand::Greedy { .. } => all,
             };
         }
         let rate = flow.route.iter().filter_map(|link| self.share(*link)).min().unwrap_or(GUESSED_RATE);
-        let fits = u128::from(rate.as_bps()).saturating_mul(nanos) / BIT_NANOS_OF_A_BYTE / u128::from(payload);
+        let fits =
+            u128::from(rate.as_bps()).saturating_mul(nanos) / BIT_NANOS_OF_A_BYTE / u128::from(payload);
         let wanted = flow.workload.transfer_size().map(|bytes| u128::from(bytes.get().div_ceil(payload)));
         wanted.map_or(fits, |wanted| wanted.min(fits))
     }
@@ -100,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_transfer_costs_what_the_bottleneck_lets_through() {
-        let bulk = |name: &str| format!("[flow.{name}]\ntransport = \"tcp\"\nworkload = {{ kind = \"bulk\" }}\n");
+        let bulk =
+            |name: &str| format!("[flow.{name}]\ntransport = \"tcp\"\nworkload = {{ kind = \"bulk\" }}\n");
         // 12 Mb/s for 10 s in packets of 1448 B, and an acknowledgement for two of them.
         let (packets, alone) = (15_000_000 / 1_448, hops(&bulk("a")));
         assert_eq!(alone, packets + packets / 2);

@@ -25,7 +25,8 @@ use crate::thresholds::Demands;
 /// Merges.
 pub(crate) fn run(args: &MergeArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let watch = Stopwatch::start();
-    let mut folders: Vec<Folder> = args.parts.iter().map(|path| Folder::open(path)).collect::<Result<_, _>>()?;
+    let mut folders: Vec<Folder> =
+        args.parts.iter().map(|path| Folder::open(path)).collect::<Result<_, _>>()?;
     let Some(first) = folders.first() else {
         return Err(Failure::Usage("merge needs the directories of parts".to_owned()));
     };
@@ -97,7 +98,9 @@ impl Folder {
         let mut dir = RunDir::open(path)?;
         let begun = resumable(&dir)?;
         let Some(shard) = begun.shard()? else {
-            return refuse("a run that was interrupted, no part of one: `talkpath run --resume` continues it");
+            return refuse(
+                "a run that was interrupted, no part of one: `talkpath run --resume` continues it",
+            );
         };
         // The lock is let go at once, because a process may not hold a file open for each of many parts. Whoever
         // goes on with a part meanwhile adds whole repetitions and changes none.
@@ -114,7 +117,9 @@ impl Folder {
         let first = self.path.display();
         for ((name, ours), (_, theirs)) in self.begun.common().into_iter().zip(other.begun.common()) {
             if ours != theirs {
-                return refuse(format!("{name} {theirs}, but {first} has {name} {ours}: not parts of one run"));
+                return refuse(format!(
+                    "{name} {theirs}, but {first} has {name} {ours}: not parts of one run"
+                ));
             }
         }
         if self.shard.of != other.shard.of {
@@ -133,7 +138,8 @@ impl Folder {
         if found.resolved != plan.resolved {
             let differs = |(ours, theirs): &(&str, &str)| ours != theirs;
             let line = plan.resolved.lines().zip(found.resolved.lines()).find(differs);
-            let line = line.map_or(String::new(), |(ours, theirs)| format!(": `{theirs}` here, `{ours}` there"));
+            let line =
+                line.map_or(String::new(), |(ours, theirs)| format!(": `{theirs}` here, `{ours}` there"));
             return refuse(format!("part of another scenario than {first}{line}"));
         }
         if found.traces != plan.traces {
@@ -234,7 +240,9 @@ fn made_by(folders: &[Folder]) -> Provenance {
     };
     match of.first() {
         None => provenance(),
-        Some(first) => Provenance { kernel: all(|it| &it.kernel), host: all(|it| &it.host), ..(*first).clone() },
+        Some(first) => {
+            Provenance { kernel: all(|it| &it.kernel), host: all(|it| &it.host), ..(*first).clone() }
+        }
     }
 }
 

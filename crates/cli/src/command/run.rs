@@ -114,7 +114,9 @@ fn part(
         let (dir, begun) = Begun::open(path, args)?;
         return match begun.shard {
             Some(found) if found == shard => begun.run_part(dir, shard, common, terminal),
-            Some(found) => Err(Failure::Usage(format!("{}: holds part {found}, not {shard}", path.display()))),
+            Some(found) => {
+                Err(Failure::Usage(format!("{}: holds part {found}, not {shard}", path.display())))
+            }
             None => Err(Failure::Usage(format!("{}: holds a whole run, no part", path.display()))),
         };
     }
@@ -129,12 +131,7 @@ fn part(
 }
 
 /// Prints what a part has done.
-fn part_told(
-    outcome: PartOutcome,
-    shard: Shard,
-    common: &Common,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+fn part_told(outcome: PartOutcome, shard: Shard, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let PartOutcome { dir, done: (done, all), wall_s, cpu_s, failure } = outcome;
     let path = dir.path().display();
     let printed = match common.json {
@@ -205,13 +202,7 @@ impl Begun {
         Ok(Experiment { records, series, ..experiment })
     }
 
-    fn run(
-        &self,
-        dir: RunDir,
-        args: &RunArgs,
-        common: &Common,
-        terminal: Terminal,
-    ) -> Result<(), Failure> {
+    fn run(&self, dir: RunDir, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
         let outcome = self.experiment(common, terminal)?.resume(dir, self.begun.clone())?;
         told(outcome, &self.place, &self.plan, args, common, terminal)
     }

@@ -10,7 +10,7 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{merge_packets, merge_series};
 use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{Clock, Provenance, RunSummary, Summary};
+use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary};
 use talkpath_measure::warning;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
@@ -19,9 +19,7 @@ use super::{Resumable, cell_of};
 use crate::args::{ArenaKind, Records};
 use crate::command::play::page_network;
 use crate::failure::Failure;
-use crate::part::{
-    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten,
-};
+use crate::part::{ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten};
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
 use crate::summary_file::write_summary;
@@ -88,7 +86,11 @@ impl Merging<'_> {
         part
     }
 
-    fn merge_records(&self, dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>) -> Result<(), Failure> {
+    fn merge_records(
+        &self,
+        dir: &RunDir,
+        folders: &BTreeMap<(PartId, bool), PathBuf>,
+    ) -> Result<(), Failure> {
         let records = self.begun.records()?;
         let parts = |name: &'static str| folders.values().map(move |folder| open_part(folder, name));
         if records >= Records::All {
@@ -118,6 +120,7 @@ impl Merging<'_> {
         warnings.extend(alike_warning(&runs, |cell| label(plan, cell)));
         warning::sort(&mut warnings);
         let mut summary = Summary {
+            format: SUMMARY_FORMAT,
             talkpath: env!("CARGO_PKG_VERSION").to_owned(),
             name: plan.name.clone(),
             arena: begun.arena_name().to_owned(),
@@ -139,11 +142,7 @@ impl Merging<'_> {
 }
 
 /// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
-fn keep_apart(
-    dir: &RunDir,
-    folders: &BTreeMap<(PartId, bool), PathBuf>,
-    name: &str,
-) -> Result<(), Failure> {
+fn keep_apart(dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>, name: &str) -> Result<(), Failure> {
     for ((id, _), part) in folders {
         let log = part.join(name);
         if log.is_file() {
@@ -169,6 +168,7 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
     };
     let runs: Vec<RunSummary> = kept.values().map(run).collect();
     Summary {
+        format: SUMMARY_FORMAT,
         talkpath: String::new(),
         name: plan.name.clone(),
         arena: String::new(),
