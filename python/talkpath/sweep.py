@@ -183,6 +183,9 @@ class _Work:
     tell: Callable[[int, int], None]
     done: int = 0
     seconds: float = 0.0
+    """In the program, once it has read the scenario."""
+    starts: float = 0.0
+    """Until then."""
     parts: int = 0
     log: list[Done] = field(default_factory=list[Done])
 
@@ -235,7 +238,8 @@ class _Work:
     def _count(self, task: tuple[int, int], result: Done) -> None:
         told = json.loads(result["out"])
         self.done += told["repetitions"]
-        self.seconds += result["seconds"]
+        self.seconds += told["wall_s"]
+        self.starts += result["seconds"] - told["wall_s"]
         self.parts += task[1] - task[0] + 1
         self.log.append(
             {
@@ -256,7 +260,9 @@ class _Work:
         if not self.parts:
             return 1
         each = max(self.seconds / self.parts, 1e-6)
-        return max(1, min(int(self.seconds_a_task / each), fair))
+        # The program reads the whole plan before it begins, which takes seconds if it has 100,000 cells.
+        wanted = max(self.seconds_a_task, _STARTS_A_TASK * self.starts / len(self.log))
+        return max(1, min(int(wanted / each), fair))
 
     def _log(self) -> None:
         (self.into / "tasks.json").write_text(json.dumps(self.log, indent=1))
@@ -506,6 +512,9 @@ _PARTS_A_SLOT = 16
 
 _MOST_PARTS = 4096
 """Chosen: as many folders as a shared file system lists without pain, and arguments as a command takes."""
+
+_STARTS_A_TASK = 10
+"""Chosen: a task takes this many times as long as it takes to begin one."""
 
 _AHEAD = 2
 """Chosen: tasks that wait at an engine, so that a worker that ends one has the next at once."""

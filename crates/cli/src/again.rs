@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::part::SUMMARY;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json};
 use crate::scenario_file::load_file;
+use crate::summary_file::has_summary;
 
 /// One repetition of one cell of a simulated run.
 pub(crate) struct Again {
@@ -26,6 +27,7 @@ impl Again {
     /// That of `dir`, which the user named `path`.
     pub(crate) fn load(dir: &RunDir, path: &Path, id: PartId) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+        has_summary(dir)?;
         let summary: Summary = read_json(&dir.file(SUMMARY))?;
         if summary.arena != "sim" {
             let arena = &summary.arena;

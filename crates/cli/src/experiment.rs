@@ -171,7 +171,10 @@ struct Work {
 /// What it has measured, with what was there before.
 struct Measured<'p> {
     plan: Cow<'p, Plan>,
+    /// What need not be read from folders; of a part nothing, because only `merge` takes its figures.
     kept: Fresh,
+    /// Repetitions that are whole, and those that were to be.
+    done: (u64, u64),
     failure: Option<Failure>,
 }
 
@@ -275,7 +278,7 @@ impl Experiment<'_> {
     }
 
     fn run_in(&self, mut work: Work) -> Result<Outcome, Failure> {
-        let Measured { plan, kept, failure } = self.measure(&mut work)?;
+        let Measured { plan, kept, failure, .. } = self.measure(&mut work)?;
         let Work { dir, begun, watch, .. } = work;
         let failure = match failure {
             Some(failure) if is_in_vain(&failure, &dir, &kept) => {
@@ -292,25 +295,22 @@ impl Experiment<'_> {
     }
 
     fn run_part_in(&self, mut work: Work) -> Result<PartOutcome, Failure> {
-        let Measured { kept, failure, .. } = self.measure(&mut work)?;
+        let Measured { kept, done, failure, .. } = self.measure(&mut work)?;
         let Work { dir, watch, .. } = work;
         let failure = match failure {
-            Some(failure) if is_in_vain(&failure, &dir, &kept) => {
+            Some(failure) if done.0 == 0 && is_in_vain(&failure, &dir, &kept) => {
                 dir.discard_if_new();
                 return Err(failure);
             }
+            Some(Failure::Interrupted(what)) => Some(Failure::Interrupted(format!(
+                "{what}; {} of {} repetitions are kept\nhelp: talkpath run --resume {}",
+                done.0,
+                done.1,
+                dir.path().display()
+            ))),
             failure => failure,
         };
-        let done = all_parts(&dir, &kept)?.len() as u64;
-        let all = self.shard_ids(self.plan).len() as u64;
-        let failure = failure.map(|failure| match failure {
-            Failure::Interrupted(what) => Failure::Interrupted(format!(
-                "{what}; {done} of {all} repetitions are kept\nhelp: talkpath run --resume {}",
-                dir.path().display()
-            )),
-            other => other,
-        });
-        Ok(PartOutcome { dir, done: (done, all), wall_s: watch.wall_s(), cpu_s: watch.cpu_s(), failure })
+        Ok(PartOutcome { dir, done, wall_s: watch.wall_s(), cpu_s: watch.cpu_s(), failure })
     }
 
     /// Runs what is missing, and what the plan grows by.
@@ -319,15 +319,19 @@ impl Experiment<'_> {
         let mut kept = journal::read(dir)?;
         let mut plan = Cow::Borrowed(self.plan);
         loop {
-            let tasks = self.tasks(&plan, dir, &kept)?;
-            let (mut fresh, failure) = self.run_tasks(dir, &tasks, workers, stop);
+            let (tasks, all) = self.tasks(&plan, dir, &kept)?;
+            if self.shard.is_some() {
+                kept = Fresh::new();
+            }
+            let (mut fresh, finished, failure) = self.run_tasks(dir, &tasks, workers, stop);
             kept.append(&mut fresh);
+            let done = (all - (tasks.len() as u64).saturating_sub(finished), all);
             let (None, Some(growth)) = (&failure, self.growth) else {
-                return Ok(Measured { plan, kept, failure });
+                return Ok(Measured { plan, kept, done, failure });
             };
             match growth(&plan, &merge::so_far(&plan, &kept))? {
                 Some(larger) => plan = Cow::Owned(larger),
-                None => return Ok(Measured { plan, kept, failure }),
+                None => return Ok(Measured { plan, kept, done, failure }),
             }
             write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?;
         }
@@ -347,16 +351,18 @@ impl Experiment<'_> {
     }
 
     /// Every repetition of every cell that neither `dir` holds yet nor is among the `kept`, in the plan's
-    /// order, or taking turns.
+    /// order, or taking turns; and how many there are with those.
     fn tasks<'p>(
         &self,
         plan: &'p Plan,
         dir: &RunDir,
         kept: &Fresh,
-    ) -> Result<Vec<(PartId, &'p Cell)>, Failure> {
+    ) -> Result<(Vec<(PartId, &'p Cell)>, u64), Failure> {
         let finished = all_parts(dir, kept)?;
         let is_missing = |id: &PartId| !finished.contains(&(*id, false));
-        let ids = self.shard_ids(plan).into_iter().filter(is_missing);
+        let ids = self.shard_ids(plan);
+        let all = ids.len() as u64;
+        let ids = ids.into_iter().filter(is_missing);
         let mut tasks: Vec<_> = ids.filter_map(|id| Some((id, cell_of(plan, id.cell)?))).collect();
         if self.takes_turns {
             let turn = |id: PartId| {
@@ -365,18 +371,18 @@ impl Experiment<'_> {
             };
             tasks.sort_by_cached_key(|(id, _)| turn(*id));
         }
-        Ok(tasks)
+        Ok((tasks, all))
     }
 
     /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way.
-    /// Returns what was kept.
+    /// Returns what was kept, and how many repetitions it is.
     fn run_tasks(
         &self,
         dir: &RunDir,
         tasks: &[(PartId, &Cell)],
         workers: &mut [arenas::Worker],
         stop: &AtomicBool,
-    ) -> (Fresh, Option<Failure>) {
+    ) -> (Fresh, u64, Option<Failure>) {
         let whole =
             tasks.iter().fold(Duration::ZERO, |sum, (_, cell)| sum.saturating_add(cell.scenario.duration));
         let progress = Progress::new(self.terminal, tasks.len() as u64, whole);
@@ -389,6 +395,7 @@ impl Experiment<'_> {
         let failure = Mutex::new(None);
         let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = Mutex::new(Fresh::new());
+        let finished = AtomicUsize::new(0);
         let work = |worker: &mut arenas::Worker| {
             let mut journal = Journal::default();
             while first_failure().is_none() {
@@ -397,7 +404,9 @@ impl Experiment<'_> {
                     true => (None, Some(arenas::interrupted())),
                     false => self.run_task((dir, &mut journal), id, cell, worker, &progress, stop),
                 };
-                if let Some(part) = part {
+                finished.fetch_add(usize::from(part.is_some() && why.is_none()), Ordering::Relaxed);
+                // The figures of a part are on disk; many small cells of them need not fit in memory here.
+                if let Some(part) = part.filter(|_| self.shard.is_none()) {
                     let mut fresh = fresh.lock().unwrap_or_else(PoisonError::into_inner);
                     fresh.insert((id, why.is_some()), part);
                 }
@@ -414,7 +423,8 @@ impl Experiment<'_> {
         drop(awake);
         progress.finish();
         let failure = first_failure().take();
-        (fresh.into_inner().unwrap_or_else(PoisonError::into_inner), failure)
+        let fresh = fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (fresh, finished.into_inner() as u64, failure)
     }
 
     /// Runs one repetition; returns what is kept of it, and why it ended early if it did.

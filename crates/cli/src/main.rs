@@ -72,7 +72,7 @@ fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Campaign(args) => command::campaign::run(args, common, terminal),
         Command::Study(args) => command::study::run(args, common, terminal),
         Command::Report(args) => command::report::run(args, terminal),
-        Command::Export(args) => command::export::run(args),
+        Command::Export(args) => command::export::run(args, terminal),
         Command::Play(args) => command::play::run(args, terminal),
         Command::Replay(args) => command::replay::run(args, terminal),
         Command::Mos(args) => command::mos::run(args, common, terminal),

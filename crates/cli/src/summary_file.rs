@@ -9,9 +9,52 @@ use std::io::{self, Write};
 use std::thread;
 
 use serde::Serialize;
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
 
+use crate::experiment::resumable;
+use crate::failure::Failure;
 use crate::json::json;
+use crate::part::SUMMARY;
+use crate::run_dir::{RunDir, read_json};
+use crate::terminal::Terminal;
+
+/// The summary of the run in `dir`; says what one of an older format lacks.
+pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, Failure> {
+    has_summary(dir)?;
+    let summary: Summary = read_json(&dir.file(SUMMARY))?;
+    match summary.format {
+        SUMMARY_FORMAT => {}
+        1 => terminal.warning(&format!(
+            "{}: talkpath {} made it, in format 1: it may lack opinion scores, states, losses of each direction, \
+             queue delays and provenance, which are left out",
+            dir.path().display(),
+            summary.talkpath
+        )),
+        format => {
+            return Err(Failure::Usage(format!(
+                "{}: format {format}, made by talkpath {}; this talkpath reads formats 1 and {SUMMARY_FORMAT}",
+                dir.file(SUMMARY).display(),
+                summary.talkpath
+            )));
+        }
+    }
+    Ok(summary)
+}
+
+/// Whether the run in `dir` is whole; if not, what makes it so.
+pub(crate) fn has_summary(dir: &RunDir) -> Result<(), Failure> {
+    let path = dir.path();
+    if dir.file(SUMMARY).is_file() || !RunDir::is_begun(path) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Failure::Usage(match resumable(dir)?.shard()? {
+        Some(shard) => {
+            format!("{path}: part {shard} of a run; `talkpath merge DIR... -o RUN` makes a run of all parts")
+        }
+        None => format!("{path}: the run has not ended; `talkpath run --resume {path}` goes on with it"),
+    }))
+}
 
 /// Writes `summary` as its file has it, by up to `jobs` threads; the bytes do not depend on how many.
 pub(crate) fn write_summary(summary: &Summary, jobs: usize, out: &mut impl Write) -> io::Result<()> {
@@ -28,6 +71,7 @@ fn around(summary: &Summary) -> io::Result<(Vec<u8>, Vec<u8>, Vec<u8>)> {
     let text = json(&Summary {
         runs: Vec::new(),
         cells: Vec::new(),
+        format: SUMMARY_FORMAT,
         talkpath: summary.talkpath.clone(),
         name: summary.name.clone(),
         arena: summary.arena.clone(),
@@ -131,6 +175,7 @@ mod tests {
     fn any_number_of_threads_writes_what_one_would_write_at_once() {
         for runs in [0, 1, 2, 3, 7, 300] {
             let summary = Summary {
+                format: SUMMARY_FORMAT,
                 talkpath: "0".to_owned(),
                 name: "\n  \"runs\": [] ]".to_owned(),
                 arena: "sim".to_owned(),

@@ -17,6 +17,9 @@ pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 /// `summary.json`, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// The version of this format: [`SUMMARY_FORMAT`]. A file that does not say has format 1.
+    #[serde(default = "first_format")]
+    pub format: u32,
     /// The version that wrote it.
     pub talkpath: String,
     /// The scenario's name.
@@ -47,6 +50,15 @@ pub struct Summary {
     /// What made it and where; `None` in summaries of versions that did not say.
     #[serde(default)]
     pub provenance: Option<Provenance>,
+}
+
+/// The format of the summaries that this version writes. Raised if a key goes, or changes its type, unit or
+/// meaning; the reader of the format before, and samples of it, stay. docs/reference/format.md has its history.
+pub const SUMMARY_FORMAT: u32 = 2;
+
+/// That of talkpath 0.2.0, which has no key for it.
+const fn first_format() -> u32 {
+    1
 }
 
 /// The program and the machine of a run.

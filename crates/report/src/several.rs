@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use talkpath_measure::figures::CellFigures;
-use talkpath_measure::summary::{Clock, Summary};
+use talkpath_measure::summary::{Clock, SUMMARY_FORMAT, Summary};
 use talkpath_measure::warning;
 
 use crate::view::RUN_KEY;
@@ -93,6 +93,7 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         },
     };
     Some(Summary {
+        format: SUMMARY_FORMAT,
         talkpath: joined(&|summary| &summary.talkpath),
         name: joined(&|summary| &summary.name),
         arena: joined(&|summary| &summary.arena),

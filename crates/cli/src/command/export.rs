@@ -21,11 +21,13 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::part::{CAPTURES, LOG, SUMMARY, unwritten};
 use crate::run_dir::{PartId, RunDir, read_json, write_whole};
-use crate::terminal::output_failure;
+use crate::summary_file::has_summary;
+use crate::terminal::{Terminal, output_failure};
 
 /// Writes to a file, or to standard output.
-pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ExportArgs, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
+    has_summary(&dir)?;
     let has_tables = matches!(args.format, ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Parquet);
     if args.table.is_some() && !has_tables {
         return Err(Failure::Usage(format!(
@@ -35,11 +37,11 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
     match &args.output {
         Some(path) => write_whole(path, |writer| {
-            export(&dir, args, writer, |why| unwritten(path, RecordError::Io(why)))
+            export(&dir, args, terminal, writer, |why| unwritten(path, RecordError::Io(why)))
         }),
         None => {
             let mut output = BufWriter::new(io::stdout());
-            export(&dir, args, &mut output, output_failure)?;
+            export(&dir, args, terminal, &mut output, output_failure)?;
             output.flush().map_err(output_failure)
         }
     }
@@ -112,6 +114,7 @@ fn nam_again(
 fn export(
     dir: &RunDir,
     args: &ExportArgs,
+    terminal: Terminal,
     writer: &mut (impl Write + Send),
     unwritten: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
@@ -132,5 +135,6 @@ fn export(
         ExportFormat::Jsonl => TableFormat::Jsonl,
         _ => TableFormat::Parquet,
     };
-    tables::write(dir, args.table.unwrap_or(ExportTable::Messages), format, writer, unwritten)
+    let table = args.table.unwrap_or(ExportTable::Messages);
+    tables::write((dir, terminal), table, format, writer, unwritten)
 }

@@ -19,9 +19,10 @@ use talkpath_units::Instant;
 use crate::args::ReportArgs;
 use crate::command::play::page_network;
 use crate::failure::Failure;
-use crate::part::{PACKETS, REPORT, SERIES, SUMMARY, is_drawn};
-use crate::run_dir::{RunDir, SCENARIO, read_json, write_bytes};
+use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
+use crate::run_dir::{RunDir, SCENARIO, write_bytes};
 use crate::scenario_file::load_file;
+use crate::summary_file::read_summary;
 use crate::terminal::Terminal;
 
 /// Writes one page a run directory, or with `-o` one page that lays them all side by side.
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> 
         )));
     }
     if let (Some(target), 2..) = (&args.output, dirs.len()) {
-        return several(&dirs)?.write(target, args.figures.as_deref(), terminal);
+        return several(&dirs, terminal)?.write(target, args.figures.as_deref(), terminal);
     }
     if let (Some(folder), 2..) = (&args.figures, dirs.len()) {
         return Err(Failure::Usage(format!(
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> 
         )));
     }
     for dir in &dirs {
-        let told = Told::read(dir)?;
+        let told = Told::read(dir, terminal)?;
         let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
         told.write(&target, args.figures.as_deref(), terminal)?;
     }
@@ -64,8 +65,8 @@ struct Told {
 }
 
 impl Told {
-    fn read(dir: &RunDir) -> Result<Self, Failure> {
-        let summary: Summary = read_json(&dir.file(SUMMARY))?;
+    fn read(dir: &RunDir, terminal: Terminal) -> Result<Self, Failure> {
+        let summary = read_summary(dir, terminal)?;
         let scenario = dir.file(SCENARIO);
         let plan = load_file(&scenario, &Options::default())?;
         let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
@@ -98,8 +99,8 @@ impl Told {
 
 /// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both;
 /// else the part of the directory's name that the others do not share.
-fn several(dirs: &[RunDir]) -> Result<Told, Failure> {
-    let told: Vec<Told> = dirs.iter().map(Told::read).collect::<Result<_, _>>()?;
+fn several(dirs: &[RunDir], terminal: Terminal) -> Result<Told, Failure> {
+    let told: Vec<Told> = dirs.iter().map(|dir| Told::read(dir, terminal)).collect::<Result<_, _>>()?;
     let labels = labels(&told, dirs);
     let parts = told.iter().zip(labels).map(|(told, label)| RunPart {
         label,

@@ -10,7 +10,7 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{merge_packets, merge_series};
 use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{Clock, Provenance, RunSummary, Summary};
+use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary};
 use talkpath_measure::warning;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
@@ -120,6 +120,7 @@ impl Merging<'_> {
         warnings.extend(alike_warning(&runs, |cell| label(plan, cell)));
         warning::sort(&mut warnings);
         let mut summary = Summary {
+            format: SUMMARY_FORMAT,
             talkpath: env!("CARGO_PKG_VERSION").to_owned(),
             name: plan.name.clone(),
             arena: begun.arena_name().to_owned(),
@@ -167,6 +168,7 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
     };
     let runs: Vec<RunSummary> = kept.values().map(run).collect();
     Summary {
+        format: SUMMARY_FORMAT,
         talkpath: String::new(),
         name: plan.name.clone(),
         arena: String::new(),

@@ -9,6 +9,7 @@ mod dccp;
 mod documentation;
 mod emu;
 mod exports;
+mod formats;
 mod harness;
 mod live;
 mod monitor;

@@ -126,7 +126,7 @@ fn parts_that_do_not_make_one_run_are_refused_by_name() {
     part(&bench, "parts.toml", "3/4", "of-four", &none);
     part(&bench, "parts.toml", "3/3", "seed", &with(&["--seed", "9"]));
     part(&bench, "parts.toml", "3/3", "repeat", &with(&["--repeat", "2"]));
-    part(&bench, "parts.toml", "3/3", "scenario", &with(&["--set", "duration=1 s"]));
+    part(&bench, "parts.toml", "3/3", "scenario", &with(&["--set", "duration=3 s"]));
     part(&bench, "parts.toml", "3/3", "rows", &["--records", "summary"]);
     part(&bench, "parts.toml", "3/3", "version", &none);
     let plan = bench.path("version/parts/plan.json");
@@ -143,7 +143,7 @@ fn parts_that_do_not_make_one_run_are_refused_by_name() {
         ("of-four", "of-four: part 3/4, but a is part 1/3"),
         ("seed", "seed: seed 9, but a has seed 1"),
         ("repeat", "repeat: 2 repetitions, but a has 3"),
-        ("scenario", "scenario: part of another scenario than a: `duration = \"1 s\"` here"),
+        ("scenario", "scenario: part of another scenario than a: `duration = \"3 s\"` here"),
         ("rows", "rows: --records summary, but a has --records none"),
         ("version", "version: talkpath 9."),
         ("foreign", "foreign: holds cell "),

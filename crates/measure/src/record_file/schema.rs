@@ -19,11 +19,17 @@ pub(super) const VERSION_KEY: &str = "talkpath.record_version";
 /// The metadata key that holds the table's name.
 pub(super) const TABLE_KEY: &str = "talkpath.table";
 
+/// What the metadata keys begin with that hold units: `talkpath.unit.due_ns` is `ns`.
+pub(super) const UNIT_KEY: &str = "talkpath.unit.";
+
 /// A table of the record.
 pub(super) struct Table {
     /// The name in the metadata.
     pub(super) name: &'static str,
     schema: &'static str,
+    /// Of each column that has one its unit; of `value`, which depends on the row's `kind`, of
+    /// each kind.
+    pub(super) units: &'static [(&'static str, &'static str)],
 }
 
 /// `packets.parquet`.
@@ -45,6 +51,7 @@ pub(super) const PACKETS: Table = Table {
         REQUIRED INT64 copies;
         REQUIRED INT64 transmissions;
     }",
+    units: &[("size", "B"), ("due_ns", "ns"), ("sent_ns", "ns"), ("wire_ns", "ns"), ("received_ns", "ns")],
 };
 
 /// `series.parquet`.
@@ -58,6 +65,18 @@ pub(super) const SERIES: Table = Table {
         REQUIRED INT64 time_ns;
         REQUIRED DOUBLE value;
     }",
+    units: &[
+        ("time_ns", "ns"),
+        ("value.cwnd", "packets"),
+        ("value.ssthresh", "packets"),
+        ("value.srtt", "ms"),
+        ("value.rto", "ms"),
+        ("value.queue", "packets"),
+        ("value.queue_delay", "ms"),
+        ("value.send_buffer", "B"),
+        ("value.pacing_rate", "bit/s"),
+        ("value.bottleneck_rate", "bit/s"),
+    ],
 };
 
 impl Table {
@@ -72,10 +91,16 @@ impl Table {
         let entry = |key: &str, value: String| KeyValue { key: key.to_owned(), value: Some(value) };
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("talkpath version ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_key_value_metadata(Some(vec![
-                entry(VERSION_KEY, RECORD_VERSION.to_string()),
-                entry(TABLE_KEY, self.name.to_owned()),
-            ]))
+            .set_key_value_metadata(Some(
+                [entry(VERSION_KEY, RECORD_VERSION.to_string()), entry(TABLE_KEY, self.name.to_owned())]
+                    .into_iter()
+                    .chain(
+                        self.units
+                            .iter()
+                            .map(|(of, unit)| entry(&format!("{UNIT_KEY}{of}"), (*unit).to_owned())),
+                    )
+                    .collect(),
+            ))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true);
         for column in schema.get_fields() {

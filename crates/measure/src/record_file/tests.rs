@@ -250,3 +250,22 @@ fn runs_are_restored_as_far_as_the_files_hold_them() {
     let backwards = packet_rows(&record).collect::<Vec<_>>().into_iter().rev().map(Ok);
     assert!(matches!(restore_runs(backwards, []), Err(RecordError::Inconsistent { .. })));
 }
+
+#[test]
+fn every_column_with_a_unit_exists_and_every_kind_of_series_has_one() {
+    use super::schema::{PACKETS, SERIES};
+    use crate::SeriesKind;
+
+    for table in [&PACKETS, &SERIES] {
+        let schema = table.schema().unwrap();
+        for (of, _) in table.units {
+            let column = of.split('.').next().unwrap();
+            assert!(schema.get_fields().iter().any(|field| field.name() == column), "{of}");
+            let kind = of.strip_prefix("value.");
+            assert!(kind.is_none_or(|kind| SeriesKind::from_name(kind).is_some()), "{of}");
+        }
+    }
+    let kinds = SERIES.units.iter().filter(|(of, _)| of.starts_with("value.")).count();
+    // `from_name` lists them all.
+    assert_eq!(kinds, 9);
+}

@@ -1,7 +1,7 @@
 use talkpath_units::Bytes;
 
 use super::*;
-use crate::summary::{Basis, Summary};
+use crate::summary::{Basis, SUMMARY_FORMAT, Summary};
 use crate::testing::{flow, leg, message, ms, run};
 use crate::{CallTerms, PlayoutRule, Terms};
 
@@ -219,6 +219,7 @@ fn cells_show_each_metric_over_their_repetitions() {
 fn summary() -> Summary {
     let runs = vec![run_with_copies(0, 0, 30)];
     Summary {
+        format: SUMMARY_FORMAT,
         talkpath: "0.2.0".to_owned(),
         name: "voice".to_owned(),
         arena: "sim".to_owned(),

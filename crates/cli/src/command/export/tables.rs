@@ -18,27 +18,26 @@ use super::swept::{Swept, common, kind_of, of_number};
 use crate::args::ExportTable;
 use crate::failure::Failure;
 use crate::part::{PACKETS, SUMMARY};
-use crate::run_dir::{RunDir, read_json};
+use crate::run_dir::RunDir;
+use crate::summary_file::read_summary;
+use crate::terminal::Terminal;
 
 /// Writes `table` of the run in `dir`; `unwritten` says what a failure of `out` means.
 pub(super) fn write(
-    dir: &RunDir,
+    (dir, terminal): (&RunDir, Terminal),
     table: ExportTable,
     format: TableFormat,
     out: impl Write + Send,
     unwritten: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
+    let summary = || read_summary(dir, terminal);
     let result = match table {
         ExportTable::Messages => return messages(dir, format, out, unwritten),
-        ExportTable::Repetitions => repetitions(&summary(dir)?, format, out, "flow", |run| &run.flows),
-        ExportTable::Links => repetitions(&summary(dir)?, format, out, "link", |run| &run.links),
-        ExportTable::Cells => cells(&summary(dir)?, format, out),
+        ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| &run.flows),
+        ExportTable::Links => repetitions(&summary()?, format, out, "link", |run| &run.links),
+        ExportTable::Cells => cells(&summary()?, format, out),
     };
     result.map_err(|why| failed(why, unwritten))
-}
-
-fn summary(dir: &RunDir) -> Result<Summary, Failure> {
-    read_json(&dir.file(SUMMARY))
 }
 
 fn failed(why: RecordError, unwritten: impl Fn(io::Error) -> Failure) -> Failure {
