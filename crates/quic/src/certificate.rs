@@ -3,10 +3,12 @@
 //! It is written here, field by field, and not taken from a file, so that its key can follow from a run's
 //! seed. Its size does not depend on the key: 238 B. A chain that a public server sends is larger, 1 to 4 kB.
 
+use ring::error::KeyRejected;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use crate::configs::{ConfigError, SERVER_NAME};
+/// The server's name in certificates and in the client's TLS extension.
+pub const SERVER_NAME: &str = "talkpath";
 
 /// A certificate for [`SERVER_NAME`] and the private key to it.
 pub(crate) struct Certificate {
@@ -16,8 +18,8 @@ pub(crate) struct Certificate {
 
 impl Certificate {
     /// The certificate of the key that `secret` stands for (RFC 8032 §5.1.5).
-    pub(crate) fn from_secret(secret: &[u8; 32]) -> Result<Self, ConfigError> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(secret).map_err(|_| ConfigError::CertificateKey)?;
+    pub(crate) fn from_secret(secret: &[u8; 32]) -> Result<Self, KeyRejected> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(secret)?;
         let content = to_be_signed(pair.public_key().as_ref());
         let signature = pair.sign(&content);
         let certificate = sequence(&[&content, &algorithm(), &bit_string(signature.as_ref())]);

@@ -10,6 +10,7 @@ use rustls::server::ServerSessionMemoryCache;
 use talkpath_units::Seed;
 
 use crate::certificate::Certificate;
+pub use crate::certificate::SERVER_NAME;
 use crate::plain::Plain;
 use crate::seeded::{ConnectionIds, FixedTime, Octets, UsedTokens, provider};
 use crate::watch::Watch;
@@ -44,8 +45,8 @@ pub struct Configs {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The secret is no Ed25519 key.
-    #[error("the secret of the server's certificate is no Ed25519 key")]
-    CertificateKey,
+    #[error("the secret of the server's certificate is no Ed25519 key: {0}")]
+    CertificateKey(ring::error::KeyRejected),
     /// TLS refused the configuration.
     #[error("TLS refused the configuration: {0}")]
     Tls(#[from] rustls::Error),
@@ -53,9 +54,6 @@ pub enum ConfigError {
     #[error("the cipher suite of Initial packets is missing: {0}")]
     InitialSuite(#[from] quinn_proto::crypto::rustls::NoInitialCipherSuite),
 }
-
-/// The server's name in certificates and in the client's TLS extension.
-pub const SERVER_NAME: &str = "talkpath";
 
 /// The configurations that follow from `seed`.
 pub fn configs(seed: u64, protection: Protection) -> Result<Configs, ConfigError> {
@@ -66,7 +64,7 @@ pub fn configs(seed: u64, protection: Protection) -> Result<Configs, ConfigError
 pub(crate) fn watched(seed: u64, protection: Protection, watch: &Watch) -> Result<Configs, ConfigError> {
     let seed = Seed::new(seed);
     let keys = Octets::new(seed, "quic/keys");
-    let certificate = Certificate::from_secret(&keys.array())?;
+    let certificate = Certificate::from_secret(&keys.array()).map_err(ConfigError::CertificateKey)?;
     Ok(Configs {
         endpoint_client: endpoint(seed, "quic/client"),
         endpoint_server: endpoint(seed, "quic/server"),

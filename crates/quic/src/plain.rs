@@ -1,9 +1,9 @@
 //! Packets without encryption, of the sizes and in the flights of AES-128-GCM, for simulations.
 //!
-//! The handshake is the real one, once a connection: rustls writes and reads the messages of RFC 8446, so
-//! that flights, session tickets, 0-RTT and refusals are those of [`Protection::Encrypted`]. Only the packets'
-//! keys are other ones: their tag has AES-128-GCM's 16 octets (RFC 5116 §5.1) and a fixed content, and headers
-//! stay readable. What depends on a key's limits, the key updates, stays as well (RFC 9001 §6.6).
+//! The handshake is the real one, once a connection: rustls writes and reads the messages of RFC 8446. So
+//! flights, session tickets, 0-RTT and refusals are those of [`Protection::Encrypted`]. Only the keys of
+//! packets are other ones: their tag has AES-128-GCM's 16 octets (RFC 5116 §5.1) and a fixed content, and
+//! headers stay readable. What depends on a key's limits, the key updates, stays as well (RFC 9001 §6.6).
 //!
 //! It protects nothing, and it finds no error: a path that damages packets is not for it.
 //!
@@ -155,7 +155,7 @@ impl HeaderKey for NoKey {
 
     fn decrypt(&self, _pn_offset: usize, _packet: &mut [u8]) {}
 
-    /// RFC 9001 §5.4.3. Small packets are padded until a sample fits.
+    /// RFC 9001 §5.4.3.
     fn sample_size(&self) -> usize {
         16
     }

@@ -27,6 +27,8 @@ pub(crate) struct Packet {
 pub(crate) enum Carry {
     /// A datagram of 160 B each 20 ms.
     Datagrams(u32),
+    /// An empty datagram each 20 ms: the smallest packets that there are.
+    EmptyDatagrams(u32),
     /// One stream of this many octets, closed after them.
     Stream(usize),
     /// A stream for each message of 160 B, one each 20 ms.
@@ -48,6 +50,8 @@ pub(crate) struct Lab {
     link: Link,
     /// True if the server wants a token before it opens a connection (RFC 9000 §8.1.2).
     pub(crate) retry: bool,
+    /// The client's congestion window when all had arrived.
+    pub(crate) window: u64,
     /// Why the client's connection was lost, if it was.
     pub(crate) lost: Option<ConnectionError>,
     pub(crate) packets: Vec<Packet>,
@@ -93,6 +97,7 @@ impl Lab {
             client: configs.client,
             link: Link { loss, draws, free: [Duration::ZERO; 2], flight: BTreeMap::new(), count: 0 },
             retry: false,
+            window: 0,
             lost: None,
             packets: Vec::new(),
             received: 0,
@@ -110,24 +115,25 @@ impl Lab {
             address,
             SERVER_NAME,
         );
-        let (handle, connection) = opened.unwrap();
+        let (handle, connection) = opened.expect("a connection");
         let early = connection.has_0rtt();
         self.ends[CLIENT].connections.insert(handle.0, (connection, VecDeque::new()));
         let mut workload = Workload { carry, sent: 0, due: None, stream: None };
         if let Carry::EarlyStream(_) = carry {
             workload.due = Some(self.now);
         }
-        let (end, goal) = (self.now + limit, self.received + carry.octets());
+        let (end, goal) = (self.now + limit, self.messages + carry.messages());
         let mut closed = false;
         loop {
             self.exchange(handle, &mut workload);
-            if !closed && self.received >= goal && self.link.flight.is_empty() {
+            if !closed && self.messages >= goal && self.link.flight.is_empty() {
                 closed = true;
                 let now = self.epoch + self.now;
                 let connection = self.connection(handle);
                 let accepted = early && connection.accepted_0rtt();
+                let window = connection.congestion_state().window();
                 connection.close(now, 0_u32.into(), Bytes::new());
-                self.early_accepted |= accepted;
+                (self.early_accepted, self.window) = (self.early_accepted | accepted, window);
                 continue;
             }
             match self.next(workload.due) {
@@ -141,7 +147,7 @@ impl Lab {
     }
 
     fn connection(&mut self, handle: ConnectionHandle) -> &mut Connection {
-        &mut self.ends[CLIENT].connections.get_mut(&handle.0).unwrap().0
+        &mut self.ends[CLIENT].connections.get_mut(&handle.0).expect("the client's connection").0
     }
 
     /// Everything that happens at this instant.
@@ -169,11 +175,11 @@ impl Lab {
             match end.endpoint.handle(now, from, None, transmit.ecn, bytes, &mut buffer) {
                 None => {}
                 Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                    end.connections.get_mut(&handle.0).unwrap().1.push_back(event);
+                    end.connections.get_mut(&handle.0).expect("a connection").1.push_back(event);
                 }
                 Some(DatagramEvent::NewConnection(incoming)) => {
                     let answer = if self.retry && !incoming.remote_address_validated() {
-                        Some(end.endpoint.retry(incoming, &mut buffer).ok().unwrap())
+                        end.endpoint.retry(incoming, &mut buffer).ok()
                     } else {
                         match end.endpoint.accept(incoming, now, &mut buffer, None) {
                             Ok((handle, connection)) => {
@@ -313,32 +319,35 @@ struct Workload {
 }
 
 impl Workload {
-    /// Gives the connection what is due; a full stream waits 1 ms.
+    /// Gives the connection what is due. A stream is written in parts, one each millisecond.
     fn advance(&mut self, connection: &mut Connection, now: Duration) {
         if self.due.is_none_or(|due| due > now) {
             return;
         }
         match self.carry {
-            Carry::Datagrams(count) => {
-                let data = Bytes::from(vec![self.sent as u8; MESSAGE]);
-                connection.datagrams().send(data, true).unwrap();
+            Carry::Datagrams(count) | Carry::EmptyDatagrams(count) => {
+                let size = if let Carry::Datagrams(_) = self.carry { MESSAGE } else { 0 };
+                let data = Bytes::from(vec![self.sent as u8; size]);
+                connection.datagrams().send(data, true).expect("datagrams are allowed");
                 self.next_message(now, count);
             }
             Carry::StreamPerMessage(count) => {
-                let id = connection.streams().open(Dir::Uni).unwrap();
+                let id = connection.streams().open(Dir::Uni).expect("a stream is allowed");
                 let mut stream = connection.send_stream(id);
                 assert_eq!(stream.write(&[self.sent as u8; MESSAGE]), Ok(MESSAGE));
-                stream.finish().unwrap();
+                stream.finish().expect("an open stream");
                 self.next_message(now, count);
             }
             Carry::Stream(octets) | Carry::EarlyStream(octets) => {
-                let id = *self.stream.get_or_insert_with(|| connection.streams().open(Dir::Uni).unwrap());
-                let data = vec![7; octets - self.sent];
+                let id = *self
+                    .stream
+                    .get_or_insert_with(|| connection.streams().open(Dir::Uni).expect("a stream is allowed"));
+                let data = vec![7; WRITE.min(octets - self.sent)];
                 let mut stream = connection.send_stream(id);
                 self.sent += stream.write(&data).unwrap_or(0);
                 self.due = Some(now + Duration::from_millis(1)).filter(|_| self.sent < octets);
                 if self.due.is_none() {
-                    stream.finish().unwrap();
+                    stream.finish().expect("an open stream");
                 }
             }
         }
@@ -355,11 +364,13 @@ impl Workload {
 }
 
 impl Carry {
-    fn octets(self) -> usize {
+    pub(crate) fn messages(self) -> usize {
         match self {
-            // Some may be lost: the run ends at its limit then.
-            Self::Datagrams(count) | Self::StreamPerMessage(count) => count as usize * MESSAGE,
-            Self::Stream(octets) | Self::EarlyStream(octets) => octets,
+            // Some datagrams may be lost: the run ends at its limit then.
+            Self::Datagrams(count) | Self::EmptyDatagrams(count) | Self::StreamPerMessage(count) => {
+                count as usize
+            }
+            Self::Stream(_) | Self::EarlyStream(_) => 1,
         }
     }
 }
@@ -369,6 +380,8 @@ fn address(side: usize) -> SocketAddr {
 }
 
 const MESSAGE: usize = 160;
+/// Twice and more what the link carries in a millisecond.
+const WRITE: usize = 3_000;
 /// 10 Mb/s, and 20 ms one way.
 const RATE: u64 = 10_000_000;
 const DELAY: Duration = Duration::from_millis(20);
