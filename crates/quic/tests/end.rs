@@ -43,7 +43,7 @@ fn run(carries: [Carry; 2], size: u64, expire: Option<Duration>, path: Path, see
     let config = QuicConfig { encryption: false, ..QuicConfig::new(carries[0]) };
     let flows = carries.map(|carry| FlowSetup { carry, priority: 0, receive_buffer: None });
     let setup = Setup { config, flows: flows.into(), path_mtu: Bytes::new(1500), seed: Seed::new(seed) };
-    let (client, server) = End::pair(&setup).unwrap();
+    let (client, server) = End::pair(&setup).expect("the configurations are our own");
     let mut ends = [client, server];
     let line = |name: &str| Line {
         nanos_a_byte: 8_000_000 / path.kbps,
@@ -61,7 +61,7 @@ fn run(carries: [Carry; 2], size: u64, expire: Option<Duration>, path: Path, see
     loop {
         for side in 0..2 {
             while lines[side].under_way.front().is_some_and(|packet| packet.0 <= now) {
-                let (_, packet, ecn) = lines[side].under_way.pop_front().unwrap();
+                let (_, packet, ecn) = lines[side].under_way.pop_front().expect("it is there");
                 ends[1 - side].handle_packet(&packet, ecn, now);
             }
             if ends[side].poll_timeout().is_some_and(|deadline| deadline <= now) {

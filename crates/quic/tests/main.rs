@@ -1,4 +1,4 @@
-//! quinn-proto under our configurations, in virtual time over a link in memory.
+//! quinn-proto under our configurations, in virtual time over a link in memory; and our ends over it.
 
 mod end;
 mod engine;
