@@ -267,7 +267,14 @@ mod tests {
     }
 
     fn datagram<'a>(from: &str, payload: &'a [u8]) -> Received<'a> {
-        Received { from: Some(from.parse().unwrap()), to: None, stamp_ns: Some(7), tos: Some(46 << 2 | 1), ttl: Some(63), payload }
+        Received {
+            from: Some(from.parse().unwrap()),
+            to: None,
+            stamp_ns: Some(7),
+            tos: Some(46 << 2 | 1),
+            ttl: Some(63),
+            payload,
+        }
     }
 
     #[test]
@@ -293,9 +300,8 @@ mod tests {
     fn what_is_no_question_has_no_answer() {
         let packet = SenderPacket::default().write();
         let mut rules = Rules::new(options(false));
-        let mut refused = |from: &str, payload: &[u8]| {
-            reflect(&datagram(from, payload), 999, &mut rules).unwrap_err()
-        };
+        let mut refused =
+            |from: &str, payload: &[u8]| reflect(&datagram(from, payload), 999, &mut rules).unwrap_err();
         assert_eq!(refused("192.0.2.1:5000", &packet[..43]), Refusal::Ignored, "too short");
         assert_eq!(refused("192.0.2.1:862", &packet), Refusal::Ignored, "another reflector");
         assert_eq!(refused("192.0.2.1:999", &packet), Refusal::Ignored, "one like this");

@@ -89,7 +89,6 @@ const DSCP: Words = Words {
     why: "",
 };
 
-
 /// The receiving host.
 pub(crate) static RECEIVER: TableSpec = TableSpec {
     noun: "a receiver",
