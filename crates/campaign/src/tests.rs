@@ -325,7 +325,7 @@ fn a_broken_line_in_the_middle_is_an_error_and_at_the_end_is_cut_off() {
         Entry { at_ms: 1, id: "d01".to_owned(), event: Event::Failed { why: "x".to_owned(), host: None } };
     let mut bytes = entry.line();
     let whole = bytes.len() as u64;
-    assert_eq!(Journal::parse(&bytes).unwrap().entries, [entry.clone()]);
+    assert_eq!(Journal::parse(&bytes).unwrap().entries, std::slice::from_ref(&entry));
     bytes.extend(b"{\"at_ms\": 3, \"id\"");
     let journal = Journal::parse(&bytes).unwrap();
     assert_eq!((journal.entries.len(), journal.whole), (1, whole));

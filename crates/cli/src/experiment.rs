@@ -18,11 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use talkpath_arena::RunPlan;
 use talkpath_kernel::keep_awake::KeepAwake;
-use talkpath_measure::summary::{Provenance, Summary};
+use talkpath_measure::summary::Summary;
 use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Duration;
 
@@ -36,7 +34,8 @@ use crate::json::json;
 use crate::part::{Fresh, Kept, Part, all_parts};
 use crate::progress::Progress;
 use crate::provenance::provenance;
-use crate::run_dir::{PARTS, PLAN, PartId, RunDir, SCENARIO, read_json, write_bytes};
+use crate::resumable::{Resumable, plan_file};
+use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
 use crate::shard::{Division, Shard};
 use crate::stopwatch::{Stopwatch, stamps};
 use crate::terminal::Terminal;
@@ -88,76 +87,8 @@ pub(crate) enum Folder<'a> {
     At(&'a Path),
 }
 
-/// What `--resume` and `merge` have to know, beside the scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Resumable {
-    /// Another version may draw other numbers.
-    pub(crate) talkpath: String,
-    /// RFC 3339, UTC.
-    pub(crate) started: String,
-    /// `--arena`.
-    arena: String,
-    /// `--to`.
-    pub(crate) to: Option<String>,
-    /// `--records`.
-    records: String,
-    /// `--series`.
-    series: String,
-    /// `--shard`; a whole run has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    shard: Option<String>,
-    /// The program and the machine that began it.
-    #[serde(default)]
-    pub(crate) provenance: Option<Provenance>,
-}
-
-impl Resumable {
-    /// The arena's name, as summary.json has it.
-    pub(crate) fn arena_name(&self) -> &str {
-        &self.arena
-    }
-
-    /// What runs `scenario` in the same place again.
-    pub(crate) fn command(&self, scenario: &Path) -> String {
-        let to = self.to.as_ref().map_or(String::new(), |to| format!(" --to {to}"));
-        format!("talkpath run {} --arena {}{to}", scenario.display(), self.arena)
-    }
-
-    pub(crate) fn arena(&self) -> Result<ArenaKind, Failure> {
-        flag_value(&self.arena)
-    }
-
-    pub(crate) fn records(&self) -> Result<Records, Failure> {
-        flag_value(&self.records)
-    }
-
-    pub(crate) fn series(&self) -> Result<SeriesPoints, Failure> {
-        flag_value(&self.series)
-    }
-
-    /// Which part of a run it is; `None` of a whole one.
-    pub(crate) fn shard(&self) -> Result<Option<Shard>, Failure> {
-        let parse = |text: &String| text.parse().map_err(|why| Failure::Usage(format!("{PLAN}: {why}")));
-        self.shard.as_ref().map(parse).transpose()
-    }
-
-    /// The same of a run whose first part was started at `started`.
-    pub(crate) fn since(self, started: String) -> Self {
-        Self { started, ..self }
-    }
-
-    /// What must be the same of all parts of a run, each with its flag's or its own name.
-    pub(crate) fn common(&self) -> [(&'static str, &str); 5] {
-        let revision = self.provenance.as_ref().and_then(|of| of.revision.as_deref());
-        [
-            ("talkpath", self.talkpath.as_str()),
-            ("revision", revision.unwrap_or("unknown")),
-            ("--arena", self.arena.as_str()),
-            ("--records", self.records.as_str()),
-            ("--series", self.series.as_str()),
-        ]
-    }
-}
+/// A repetition to run, and its cell.
+type Task<'p> = (PartId, &'p Cell);
 
 /// A process at work in a run directory.
 struct Work {
@@ -352,12 +283,7 @@ impl Experiment<'_> {
 
     /// Every repetition of every cell that neither `dir` holds yet nor is among the `kept`, in the plan's
     /// order, or taking turns; and how many there are with those.
-    fn tasks<'p>(
-        &self,
-        plan: &'p Plan,
-        dir: &RunDir,
-        kept: &Fresh,
-    ) -> Result<(Vec<(PartId, &'p Cell)>, u64), Failure> {
+    fn tasks<'p>(&self, plan: &'p Plan, dir: &RunDir, kept: &Fresh) -> Result<(Vec<Task<'p>>, u64), Failure> {
         let finished = all_parts(dir, kept)?;
         let is_missing = |id: &PartId| !finished.contains(&(*id, false));
         let ids = self.shard_ids(plan);
@@ -534,17 +460,4 @@ pub(crate) fn cell_of(plan: &Plan, index: u64) -> Option<&Cell> {
 
 fn id(cell: &Cell, repetition: u64) -> PartId {
     PartId { cell: cell.index, repetition }
-}
-
-fn flag_value<T: ValueEnum>(word: &str) -> Result<T, Failure> {
-    T::from_str(word, false).map_err(|why| Failure::Usage(format!("{PLAN}: {why}")))
-}
-
-/// How the run in `dir` was started.
-pub(crate) fn resumable(dir: &RunDir) -> Result<Resumable, Failure> {
-    read_json(&dir.file(&plan_file()))
-}
-
-fn plan_file() -> String {
-    format!("{PARTS}/{PLAN}")
 }

@@ -23,6 +23,7 @@ mod monitor;
 mod part;
 mod progress;
 mod provenance;
+mod resumable;
 mod run_dir;
 mod scenario_file;
 mod shard;

@@ -11,10 +11,10 @@ use std::thread;
 use serde::Serialize;
 use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
 
-use crate::experiment::resumable;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
+use crate::resumable::resumable;
 use crate::run_dir::{RunDir, read_json};
 use crate::terminal::Terminal;
 

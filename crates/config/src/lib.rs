@@ -3,10 +3,12 @@
 //! Scenarios, studies and reports need these types and not the protocols, so a change in a protocol does not
 //! compile them again.
 
+mod congestion;
 mod features;
 mod quic;
 mod size;
 
+pub use congestion::CongestionControlKind;
 pub use features::{Features, TransportKind};
 pub use quic::{Carry, QuicConfig, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
 pub use size::{CACHE_LINE, SHARED_INFO, largest_dccp_message, small_head};
@@ -480,34 +482,6 @@ pub enum Growth {
     /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
     /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
     Bsd,
-}
-
-/// A congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionControlKind {
-    /// 4.3BSD-Tahoe: fast retransmit, then slow start.
-    Tahoe,
-    /// RFC 5681 with Reno's fast recovery: one fast retransmit a window.
-    Reno,
-    /// RFC 6582.
-    NewReno,
-    /// RFC 9438.
-    Cubic,
-    /// draft-cardwell-iccrg-bbr-congestion-control-00: BBR version 1, as Linux has it.
-    Bbr,
-}
-
-impl CongestionControlKind {
-    /// The name that scenarios and summaries use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tahoe => "tahoe",
-            Self::Reno => "reno",
-            Self::NewReno => "newreno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use talkpath_units::{Bytes, Duration};
 
-use crate::CongestionControlKind;
+use crate::congestion::CongestionControlKind;
 
 /// QUIC's options, the same at both ends.
 #[derive(Clone, Debug, PartialEq)]

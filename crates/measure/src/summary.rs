@@ -3,16 +3,20 @@
 //! keys come in the order of the fields here; flows, groups and links in the order of their names. JSON has
 //! no NaN and no infinity: they would become `null` (RFC 8259 §6), and no metric makes them.
 
+mod answer;
 mod ip;
 mod legs;
+mod link;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
+pub use answer::{Answer, AnswerKind, Comparison, Cure};
 pub use ip::{IpSeen, IpSummary};
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
+pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
 
 /// `summary.json`, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,7 +57,8 @@ pub struct Summary {
 }
 
 /// The format of the summaries that this version writes. Raised if a key goes, or changes its type, unit or
-/// meaning; the reader of the format before, and samples of it, stay. docs/reference/format.md has its history.
+/// meaning; the reader of the format before, and samples of it, stay. docs/reference/format.md has its
+/// history.
 pub const SUMMARY_FORMAT: u32 = 2;
 
 /// That of talkpath 0.2.0, which has no key for it.
@@ -93,72 +98,6 @@ impl Summary {
     pub fn read_json(from: impl Read) -> io::Result<Self> {
         Ok(serde_json::from_reader(io::BufReader::new(from))?)
     }
-}
-
-/// One flow over the transports of some cells, and the answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// The flow, by the scenario's name.
-    pub flow: String,
-    /// The sweep's other keys and values, which the cells have in common.
-    pub sweep: BTreeMap<String, serde_json::Value>,
-    /// The cells that were compared, by index.
-    pub cells: Vec<u64>,
-    /// What came out.
-    pub answer: Answer,
-}
-
-/// Which transport is best.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// Transports as the scenario has them; more than one if they serve alike, or if the repetitions do not
-    /// decide; of an unusable flow the least bad.
-    pub best: Vec<String>,
-    /// How sure that is.
-    pub outcome: AnswerKind,
-    /// The answer in one line.
-    pub line: String,
-    /// Why, in one line.
-    #[serde(default)]
-    pub why: String,
-    /// What the flows beside it got, in one line; `None` if there are none.
-    #[serde(default)]
-    pub neighbours: Option<String>,
-    /// About how many more repetitions would decide, if it is undecided.
-    #[serde(default)]
-    pub more: Option<u64>,
-    /// What makes it usable, if it is not and the same run tried it.
-    #[serde(default)]
-    pub cure: Option<Cure>,
-}
-
-/// How sure an answer is (`ranking`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AnswerKind {
-    /// One is best.
-    Distinct,
-    /// Several are best, and differ by no more than the tolerance.
-    Alike,
-    /// The repetitions do not decide which of several is best, or there was but one repetition.
-    Undecided,
-    /// Even the best is below the floor.
-    Unusable,
-}
-
-/// A change of the scenario that makes a flow usable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cure {
-    /// The scenario's keys and their values.
-    pub change: BTreeMap<String, serde_json::Value>,
-    /// The transports that are then best.
-    pub best: Vec<String>,
-    /// The mean opinion score of the best of them, if the flow is judged by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mos: Option<f64>,
-    /// Its share of messages in time, if the flow is judged by that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_time: Option<f64>,
 }
 
 /// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.
@@ -632,62 +571,6 @@ pub struct GroupSummary {
     /// What the flow is judged by; `None` if a copy's figure is not known.
     #[serde(default)]
     pub judged: Option<Judged>,
-}
-
-/// One link in one repetition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LinkSummary {
-    /// The discipline of the queue, as the scenario calls it: `drop-tail`, `fq_codel`.
-    #[serde(default)]
-    pub discipline: String,
-    /// Waiting packets, weighted by time.
-    pub queue_packets: QueuePackets,
-    /// How long packets waited, from their entry into the queue to the begin of their service; absent in
-    /// summaries of versions that did not measure it.
-    #[serde(default)]
-    pub queue_delay_ms: Option<QueueDelayMs>,
-    /// Arrived at the far end.
-    pub forwarded: u64,
-    /// Dropped by the queue, for any cause.
-    pub dropped: u64,
-    /// The same, by cause.
-    #[serde(default)]
-    pub dropped_by: DropsByCause,
-    /// Marked by the queue (RFC 3168 §5).
-    #[serde(default)]
-    pub marked: u64,
-    /// Eaten by the wire.
-    pub lost: u64,
-    /// Busy share of the serialiser, 0 to 1.
-    pub utilisation: f64,
-}
-
-/// Waiting packets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct QueuePackets {
-    pub mean: f64,
-    pub p99: u64,
-    pub max: u64,
-}
-
-/// Queueing delays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct QueueDelayMs {
-    pub mean: f64,
-    pub p50: f64,
-    pub p95: f64,
-    pub p99: f64,
-}
-
-/// Why a queue dropped packets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DropsByCause {
-    /// There was no room.
-    pub full: u64,
-    /// The discipline signalled congestion (active queue management): CoDel's drops.
-    pub aqm: u64,
 }
 
 /// One cell over its repetitions.

@@ -15,11 +15,12 @@ use talkpath_measure::warning;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
 
-use super::{Resumable, cell_of};
+use super::cell_of;
 use crate::args::{ArenaKind, Records};
 use crate::command::play::page_network;
 use crate::failure::Failure;
 use crate::part::{ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten};
+use crate::resumable::Resumable;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
 use crate::summary_file::write_summary;
@@ -37,8 +38,8 @@ pub(crate) struct Merging<'a> {
 }
 
 impl Merging<'_> {
-    /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`, in
-    /// the plan's order. Says whether every repetition is there.
+    /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`,
+    /// in the plan's order. Says whether every repetition is there.
     pub(crate) fn finish(
         &self,
         dir: &RunDir,

@@ -21,9 +21,10 @@ use talkpath_scenario::{Options, Plan, Source, with_repetitions};
 
 use crate::arenas::Place;
 use crate::args::{Amount, Records, SeriesPoints};
-use crate::experiment::{Experiment, Folder, Resumable, resumable};
+use crate::experiment::{Experiment, Folder};
 use crate::failure::Failure;
 use crate::part::{Kept, Part};
+use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO, slug};
 use crate::scenario_file::{load_source_beside, read};
 use crate::stopwatch::{Stopwatch, stamps_from};

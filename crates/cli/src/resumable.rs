@@ -1,0 +1,97 @@
+//! How a run was started, which its directory keeps as long as the run has parts.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use talkpath_measure::summary::Provenance;
+
+use crate::args::{ArenaKind, Records, SeriesPoints};
+use crate::failure::Failure;
+use crate::run_dir::{PARTS, PLAN, RunDir, read_json};
+use crate::shard::Shard;
+
+/// What `--resume` and `merge` have to know, beside the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Resumable {
+    /// Another version may draw other numbers.
+    pub(crate) talkpath: String,
+    /// RFC 3339, UTC.
+    pub(crate) started: String,
+    /// `--arena`.
+    pub(crate) arena: String,
+    /// `--to`.
+    pub(crate) to: Option<String>,
+    /// `--records`.
+    pub(crate) records: String,
+    /// `--series`.
+    pub(crate) series: String,
+    /// `--shard`; a whole run has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shard: Option<String>,
+    /// The program and the machine that began it.
+    #[serde(default)]
+    pub(crate) provenance: Option<Provenance>,
+}
+
+impl Resumable {
+    /// The arena's name, as summary.json has it.
+    pub(crate) fn arena_name(&self) -> &str {
+        &self.arena
+    }
+
+    /// What runs `scenario` in the same place again.
+    pub(crate) fn command(&self, scenario: &Path) -> String {
+        let to = self.to.as_ref().map_or(String::new(), |to| format!(" --to {to}"));
+        format!("talkpath run {} --arena {}{to}", scenario.display(), self.arena)
+    }
+
+    pub(crate) fn arena(&self) -> Result<ArenaKind, Failure> {
+        flag_value(&self.arena)
+    }
+
+    pub(crate) fn records(&self) -> Result<Records, Failure> {
+        flag_value(&self.records)
+    }
+
+    pub(crate) fn series(&self) -> Result<SeriesPoints, Failure> {
+        flag_value(&self.series)
+    }
+
+    /// Which part of a run it is; `None` of a whole one.
+    pub(crate) fn shard(&self) -> Result<Option<Shard>, Failure> {
+        let parse = |text: &String| text.parse().map_err(|why| Failure::Usage(format!("{PLAN}: {why}")));
+        self.shard.as_ref().map(parse).transpose()
+    }
+
+    /// The same of a run whose first part was started at `started`.
+    pub(crate) fn since(self, started: String) -> Self {
+        Self { started, ..self }
+    }
+
+    /// What must be the same of all parts of a run, each with its flag's or its own name.
+    pub(crate) fn common(&self) -> [(&'static str, &str); 5] {
+        let revision = self.provenance.as_ref().and_then(|of| of.revision.as_deref());
+        [
+            ("talkpath", self.talkpath.as_str()),
+            ("revision", revision.unwrap_or("unknown")),
+            ("--arena", self.arena.as_str()),
+            ("--records", self.records.as_str()),
+            ("--series", self.series.as_str()),
+        ]
+    }
+}
+
+fn flag_value<T: ValueEnum>(word: &str) -> Result<T, Failure> {
+    T::from_str(word, false).map_err(|why| Failure::Usage(format!("{PLAN}: {why}")))
+}
+
+/// How the run in `dir` was started.
+pub(crate) fn resumable(dir: &RunDir) -> Result<Resumable, Failure> {
+    read_json(&dir.file(&plan_file()))
+}
+
+/// Where it stands in a run directory.
+pub(crate) fn plan_file() -> String {
+    format!("{PARTS}/{PLAN}")
+}

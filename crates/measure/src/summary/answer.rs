@@ -1,0 +1,71 @@
+//! Which transport is best for a flow, as summary.json has it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One flow over the transports of some cells, and the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The flow, by the scenario's name.
+    pub flow: String,
+    /// The sweep's other keys and values, which the cells have in common.
+    pub sweep: BTreeMap<String, serde_json::Value>,
+    /// The cells that were compared, by index.
+    pub cells: Vec<u64>,
+    /// What came out.
+    pub answer: Answer,
+}
+
+/// Which transport is best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Transports as the scenario has them; more than one if they serve alike, or if the repetitions do not
+    /// decide; of an unusable flow the least bad.
+    pub best: Vec<String>,
+    /// How sure that is.
+    pub outcome: AnswerKind,
+    /// The answer in one line.
+    pub line: String,
+    /// Why, in one line.
+    #[serde(default)]
+    pub why: String,
+    /// What the flows beside it got, in one line; `None` if there are none.
+    #[serde(default)]
+    pub neighbours: Option<String>,
+    /// About how many more repetitions would decide, if it is undecided.
+    #[serde(default)]
+    pub more: Option<u64>,
+    /// What makes it usable, if it is not and the same run tried it.
+    #[serde(default)]
+    pub cure: Option<Cure>,
+}
+
+/// How sure an answer is (`ranking`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerKind {
+    /// One is best.
+    Distinct,
+    /// Several are best, and differ by no more than the tolerance.
+    Alike,
+    /// The repetitions do not decide which of several is best, or there was but one repetition.
+    Undecided,
+    /// Even the best is below the floor.
+    Unusable,
+}
+
+/// A change of the scenario that makes a flow usable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cure {
+    /// The scenario's keys and their values.
+    pub change: BTreeMap<String, serde_json::Value>,
+    /// The transports that are then best.
+    pub best: Vec<String>,
+    /// The mean opinion score of the best of them, if the flow is judged by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mos: Option<f64>,
+    /// Its share of messages in time, if the flow is judged by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_time: Option<f64>,
+}
