@@ -51,7 +51,8 @@ pub struct Summary {
 }
 
 /// The format of the summaries that this version writes. Raised if a key goes, or changes its type, unit or
-/// meaning; the reader of the format before, and samples of it, stay. docs/reference/format.md has its history.
+/// meaning; the reader of the format before, and samples of it, stay. docs/reference/format.md has its
+/// history.
 pub const SUMMARY_FORMAT: u32 = 2;
 
 /// That of talkpath 0.2.0, which has no key for it.

@@ -37,8 +37,8 @@ pub(crate) struct Merging<'a> {
 }
 
 impl Merging<'_> {
-    /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`, in
-    /// the plan's order. Says whether every repetition is there.
+    /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`,
+    /// in the plan's order. Says whether every repetition is there.
     pub(crate) fn finish(
         &self,
         dir: &RunDir,
