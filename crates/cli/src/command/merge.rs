@@ -103,8 +103,8 @@ impl Folder {
                 "a run that was interrupted, no part of one: `talkpath run --resume` continues it",
             );
         };
-        // The lock is let go at once, because a process may not hold a file open for each of many parts.
-        // Whoever goes on with a part meanwhile adds whole repetitions and changes none.
+        // The lock is let go at once: a process cannot hold a file open for each of many parts. Whoever goes
+        // on with a part meanwhile adds whole repetitions and changes none.
         dir.lock()?;
         let dir = RunDir::open(path)?;
         let fresh = journal::read(&dir)?;
@@ -186,8 +186,7 @@ fn foreign(folders: &[Folder], plan: &Plan, division: &Division) -> Result<(), F
     Ok(())
 }
 
-/// Every repetition must be there; the error names the parts in which some are missing, or that are not
-/// there.
+/// Every repetition must be there; the error names parts in which some are missing, or that are not there.
 fn complete(folders: &[Folder], plan: &Plan, division: &Division) -> Result<(), Failure> {
     let there = folders.iter().flat_map(|folder| &folder.ids).copied().collect();
     let mut by_part: BTreeMap<u64, u64> = BTreeMap::new();

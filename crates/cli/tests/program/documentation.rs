@@ -223,6 +223,11 @@ fn every_command_of_the_guide_to_sweeps_works() {
 }
 
 #[test]
+fn every_command_of_the_guide_to_sweeps_on_several_machines_works() {
+    try_guide("sweep-on-several-machines.md", 4);
+}
+
+#[test]
 fn every_command_of_the_guide_to_studies_works() {
     try_guide("run-a-study.md", 9);
 }
