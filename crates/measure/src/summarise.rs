@@ -120,7 +120,8 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
     }
 }
 
-/// Its directions. Nothing is late between clocks that are not trusted: they may be found out after the count.
+/// Its directions. Nothing is late between clocks that are not trusted: that may be found out after the
+/// count.
 fn legs(flow: &FlowRecord) -> Option<LegsSummary> {
     let mut legs = flow.counters.legs.clone()?;
     if !flow.info.clock_trusted {

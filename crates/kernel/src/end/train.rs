@@ -1,8 +1,8 @@
 //! Datagrams of one size to one peer that leave by one system call (UDP_SEGMENT of udp(7)). The kernel cuts
 //! them apart, at the latest before the device.
 //!
-//! A burst or a bulk transfer gives many messages in one turn. One call for each costs more than all else that
-//! is done for it. Messages of a clock leave by themselves: they are due one by one.
+//! A burst or a bulk transfer gives many messages in one turn. One call for each costs more than all else
+//! that is done for it. Messages of a clock leave by themselves: they are due one by one.
 
 use std::io;
 

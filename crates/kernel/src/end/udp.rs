@@ -16,8 +16,8 @@
 //!
 //! **Refusals.** The kernel refuses a datagram by an error of the send call: EAGAIN or ENOBUFS if it has no
 //! room, EMSGSIZE if the datagram is too large. The message is then refused for good, and the error's text is
-//! counted. So is each of a train ([`super::train`]), of which the kernel takes all or none. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier datagram's
-//! ICMP error.
+//! counted. So is each of a train ([`super::train`]), of which the kernel takes all or none. ECONNREFUSED is
+//! an exception, which [`UdpRoute::send`] treats: it reports an earlier datagram's ICMP error.
 //!
 //! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
 //! slow receiver has a socket of its own and reads it when its application is ready. Until then the datagrams

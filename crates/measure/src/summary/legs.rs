@@ -25,8 +25,8 @@ pub struct LegSummary {
     pub unfinished: u64,
     /// Extra copies that arrived; of echoes, beyond those that the echoing host sent.
     pub duplicates: u64,
-    /// Of those delivered, the ones whose delay in this direction was longer than the flow's deadline; with an
-    /// echo, than half of it. `None` without a deadline, and between clocks that are not trusted.
+    /// Of those delivered, the ones whose delay in this direction was longer than the flow's deadline; with
+    /// an echo, than half of it. `None` without a deadline, and between clocks that are not trusted.
     #[serde(default)]
     pub late: Option<u64>,
     /// First copies whose sequence number is below one that came before (RFC 4737 §3).
