@@ -1,7 +1,7 @@
 //! What the fuzz targets of `fuzz/` call: bytes as one host says them to the other. Each function asserts
 //! what must hold. The tests here run the committed corpora through them.
 
-pub(crate) mod ends;
+pub(crate) mod wire;
 
 use talkpath_kernel::spec::SessionSpec;
 
@@ -25,7 +25,7 @@ pub fn session_plan(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::ends::line;
+    use super::wire::line;
     use super::*;
 
     /// What `fuzz/corpus` has for `target`.

@@ -7,7 +7,7 @@ use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
 
 use super::control::{PROBES, Report, ServerControl};
-use crate::fuzzing::ends::{line, pair, say};
+use crate::fuzzing::wire::{line, pair, say};
 use crate::protocol::{Answer, HELLO_SIZE};
 
 /// A client hears `said` after as many steps of an honest server as the low bits of `how` say.

@@ -16,7 +16,7 @@ use talkpath_units::Seed;
 use super::handshake::{Next, Step, Stranger};
 use super::origin::Seats;
 use super::{Limits, Shared, handshake, session};
-use crate::fuzzing::ends::{heard, key, line, pair, say};
+use crate::fuzzing::wire::{heard, key, line, pair, say};
 use crate::protocol::{Answer, Control, OPENING_LIMIT, VERSION, hello};
 use crate::seal::{Opening, Seal};
 

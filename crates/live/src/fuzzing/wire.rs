@@ -1,4 +1,4 @@
-//! A connection whose one end a target writes to and reads from, and what it says there.
+//! A connection between a fuzzer and an end of ours.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
