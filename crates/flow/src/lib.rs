@@ -7,6 +7,7 @@
 
 mod application;
 mod channel;
+mod exchange;
 pub mod file;
 mod info;
 mod late;
@@ -19,10 +20,11 @@ pub mod workload;
 
 pub use application::{Application, HostMeter};
 pub use channel::{Channel, FlowId, Read, Write, WriteOutcome};
+pub use exchange::Exchange;
 pub use info::flow_info;
 pub use lateness::lateness_ns;
 pub use quic::Member;
-pub use simulated::{Carrier, Endpoint, Exchange};
+pub use simulated::{Carrier, Endpoint};
 pub use taps::{FlowTaps, Side};
 pub use turn_round::{TurnRound, TurnRounds};
 pub use workload::{AnyWorkload, Workload};

@@ -11,7 +11,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::application::Application;
 use crate::channel::{Channel, FlowId, Read, Write, WriteOutcome};
-use crate::simulated::Exchange;
+use crate::exchange::Exchange;
 use crate::taps::{FlowTaps, Side};
 
 /// One flow of one end of a connection.

@@ -9,25 +9,16 @@
 use talkpath_measure::DropCause;
 use talkpath_scenario::{EchoWrite, Receiver};
 use talkpath_transport::{
-    AnyTransport, Counters, Ecn, Features, Levels, Observation, Outlet, Packet, PayloadRange, Refused,
-    Transmit, Transport,
+    AnyTransport, Counters, Features, Levels, Observation, Outlet, PayloadRange, Refused, Transmit, Transport,
 };
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
 use crate::application::Application;
 use crate::channel::{Channel, FlowId, Read, Write, WriteOutcome};
+use crate::exchange::Exchange;
 use crate::quic::{self, Member};
 use crate::taps::{FlowTaps, Side};
 use crate::workload::{AnyWorkload, Workload as _};
-
-/// What a step of an end exchanges with the network: the packet that has arrived, if one has, and those that
-/// leave.
-pub trait Exchange: Outlet {
-    /// The packet that has arrived and was not taken in yet.
-    fn arrived(&self) -> Option<(&Packet, Ecn)>;
-    /// It was taken in, and is no longer needed.
-    fn release(&mut self);
-}
 
 /// An application on a transport.
 #[repr(C)]

@@ -16,7 +16,6 @@ mod rtt;
 mod seeded;
 mod sending;
 mod setup;
-mod ticket;
 mod watch;
 
 pub use configs::{ConfigError, Configs, Protection, SERVER_NAME, configs};
