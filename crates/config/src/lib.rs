@@ -10,7 +10,7 @@ mod size;
 
 pub use congestion::CongestionControlKind;
 pub use features::{Features, TransportKind};
-pub use quic::{Carry, QuicConfig, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
+pub use quic::{Carry, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
 pub use size::{CACHE_LINE, SHARED_INFO, largest_dccp_message, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
@@ -283,6 +283,42 @@ const INITIAL_RWND: Bytes = Bytes::new(64 << 10);
 const SEND_BUFFER_MAX: Bytes = Bytes::new(4 << 20);
 /// MAX_TCP_HEADER with wireless networks or tunnels.
 const HEADER_ROOM: Bytes = Bytes::new(320);
+
+/// QUIC's options, the same at both ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuicConfig {
+    /// What carries a message.
+    pub carry: Carry,
+    /// Congestion control of both ends.
+    pub cc: CongestionControlKind,
+    /// A message that has waited longer than this is not put into a packet any more; `None` never expires.
+    pub expire: Option<Duration>,
+    /// Data of a higher priority leaves first, among the flows of one connection.
+    pub priority: u8,
+    /// Whether the client sends data in its first flight, with the ticket of an earlier connection.
+    pub zero_rtt: bool,
+    /// The connection that the flow shares with others of the same name; `None` is one of its own.
+    pub connection: Option<String>,
+    /// Whether packets are encrypted. Without it they keep their sizes, and the simulator saves the
+    /// arithmetic.
+    pub encryption: bool,
+}
+
+impl QuicConfig {
+    /// What `carry` does if the scenario says nothing.
+    pub const fn new(carry: Carry) -> Self {
+        Self {
+            carry,
+            // quinn's default, and Linux's of TCP.
+            cc: CongestionControlKind::Cubic,
+            expire: None,
+            priority: 0,
+            zero_rtt: false,
+            connection: None,
+            encryption: true,
+        }
+    }
+}
 
 /// DCCP's options, the same at both ends.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,28 +1,6 @@
-//! QUIC's options (RFC 9000, RFC 9221), and what of the path's MTU is left to a message.
+//! What carries a message over QUIC (RFC 9000, RFC 9221), and what of the path's MTU is left to it.
 
-use talkpath_units::{Bytes, Duration};
-
-use crate::congestion::CongestionControlKind;
-
-/// QUIC's options, the same at both ends.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QuicConfig {
-    /// What carries a message.
-    pub carry: Carry,
-    /// Congestion control of both ends.
-    pub cc: CongestionControlKind,
-    /// A message that has waited longer than this is not put into a packet any more; `None` never expires.
-    pub expire: Option<Duration>,
-    /// Data of a higher priority leaves first, among the flows of one connection.
-    pub priority: u8,
-    /// Whether the client sends data in its first flight, with the ticket of an earlier connection.
-    pub zero_rtt: bool,
-    /// The connection that the flow shares with others of the same name; `None` is one of its own.
-    pub connection: Option<String>,
-    /// Whether packets are encrypted. Without it they keep their sizes, and the simulator saves the
-    /// arithmetic.
-    pub encryption: bool,
-}
+use talkpath_units::Bytes;
 
 /// What carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,22 +32,6 @@ impl Carry {
             Self::Datagram => "quic-datagram",
             Self::Stream => "quic-stream",
             Self::StreamPerMessage => "quic-stream-per-message",
-        }
-    }
-}
-
-impl QuicConfig {
-    /// What `carry` does if the scenario says nothing.
-    pub const fn new(carry: Carry) -> Self {
-        Self {
-            carry,
-            // quinn's default, and Linux's of TCP.
-            cc: CongestionControlKind::Cubic,
-            expire: None,
-            priority: 0,
-            zero_rtt: false,
-            connection: None,
-            encryption: true,
         }
     }
 }

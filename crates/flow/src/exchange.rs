@@ -1,4 +1,4 @@
-//! What an end of a simulated flow and the network hand each other.
+//! What the ends of a simulated flow exchange with the network.
 
 use talkpath_transport::{Ecn, Outlet, Packet};
 

@@ -398,6 +398,31 @@ impl End {
     }
 }
 
+/// Fetches the ticket for 0-RTT (RFC 9001 §4.6) by an earlier connection of the same run, before its time
+/// begins, over a path without loss or delay: the client's configuration keeps it.
+fn fetch_ticket(mut client: End, mut server: End) {
+    let now = Instant::ZERO;
+    client.open(now);
+    for _ in 0..ROUNDS {
+        let moved = pass(&mut client, &mut server, now) | pass(&mut server, &mut client, now);
+        if !moved {
+            return;
+        }
+    }
+}
+
+/// Carries what `from` sends to `to`; returns whether it sent anything.
+fn pass(from: &mut End, to: &mut End, now: Instant) -> bool {
+    let mut any = false;
+    while let Some(transmit) = from.poll_transmit(now) {
+        any = true;
+        if let Packet::Quic(packet) = &transmit.packet {
+            to.handle_packet(packet, transmit.ecn, now);
+        }
+    }
+    any
+}
+
 fn transmit(packet: QuicPacket, ecn: Ecn, retransmission: bool) -> Transmit {
     let packet = Packet::Quic(Box::new(packet));
     let wire_size = packet.wire_size().get() as u32;
@@ -428,31 +453,6 @@ const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
 
 /// How long an end waits at most before it acknowledges (RFC 9000 §18.2), quinn's and ours.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
-
-/// Runs a connection between both ends until neither sends, before the run's time begins and over a path
-/// without loss or delay. With it the client's configuration has a ticket for 0-RTT (RFC 9001 §4.6).
-fn fetch_ticket(mut client: End, mut server: End) {
-    let now = Instant::ZERO;
-    client.open(now);
-    for _ in 0..ROUNDS {
-        let moved = pass(&mut client, &mut server, now) | pass(&mut server, &mut client, now);
-        if !moved {
-            return;
-        }
-    }
-}
-
-/// Carries what `from` sends to `to`; returns whether it sent anything.
-fn pass(from: &mut End, to: &mut End, now: Instant) -> bool {
-    let mut any = false;
-    while let Some(transmit) = from.poll_transmit(now) {
-        any = true;
-        if let Packet::Quic(packet) = &transmit.packet {
-            to.handle_packet(packet, transmit.ecn, now);
-        }
-    }
-    any
-}
 
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;

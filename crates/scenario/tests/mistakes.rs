@@ -306,8 +306,11 @@ fn flows_of_one_connection_agree_on_what_it_has_once() {
         &two("cc = \"newreno\""),
         &["6:7: flow.other.transport: found the connection \"one\" of the flow call with another `cc`"],
     );
-    check(&two("zero_rtt = true"), &["6:7: flow.other.transport: another `zero_rtt`"]);
-    check(&two("encryption = false"), &["6:7: flow.other.transport: another `encryption`"]);
+    check(&two("zero_rtt = true"), &["6:7: flow.other.transport: found the connection | another `zero_rtt`"]);
+    check(
+        &two("encryption = false"),
+        &["6:7: flow.other.transport: found the connection | another `encryption`"],
+    );
 }
 
 #[test]

@@ -305,8 +305,8 @@ impl Simulation {
     }
 
     /// Lets the endpoint of a flow at `side` do everything that it can do now, and arms its timer. If a
-    /// packet has `arrived`, the endpoint takes it first. If the flow shares its connection, so do the
-    /// others: what the connection took or sent may be theirs.
+    /// packet has `arrived`, the endpoint takes it first. If its connection is shared, the others do the
+    /// same: what the connection took or sent may be theirs.
     fn step(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
         if self.flows[index as usize].members.is_empty() {
             self.step_flow(index, side, arrived, now);
