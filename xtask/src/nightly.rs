@@ -37,7 +37,7 @@ enum Outcome {
     Skipped(String),
 }
 
-/// At most 113 minutes together.
+/// At most 90 minutes together.
 const NIGHTLY: [Job; 24] = [
     Job {
         name: "dependencies",
@@ -65,7 +65,7 @@ const NIGHTLY: [Job; 24] = [
     },
     Job {
         name: "browser",
-        minutes: 3,
+        minutes: 2,
         what: "a report, a player and a study's page in Chromium, by axe-core and by use",
         run: |root, end| judged(root, judges::browser, end),
     },
@@ -77,19 +77,19 @@ const NIGHTLY: [Job; 24] = [
     },
     Job {
         name: "python",
-        minutes: 5,
+        minutes: 4,
         what: "the wheel: its tests, types and notebooks",
         run: |root, end| judged(root, python::nightly, end),
     },
     Job {
         name: "zhang-emu",
-        minutes: 5,
+        minutes: 2,
         what: "the 2004 study's short form in emu",
         run: |root, end| study(root, "zhang-schulzrinne-2004", end),
     },
     Job {
         name: "foderaro-emu",
-        minutes: 3,
+        minutes: 2,
         what: "the 1995 study's short form in emu",
         run: |root, end| study(root, "foderaro-1995", end),
     },
@@ -101,38 +101,38 @@ const NIGHTLY: [Job; 24] = [
     },
     Job {
         name: "conformance",
-        minutes: 25,
+        minutes: 18,
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
     Job {
         name: "campaign",
-        minutes: 8,
+        minutes: 6,
         what: "a campaign of three nodes and two days, its coordinator killed 4 times",
         run: |root, end| campaign(root, "columbia-short", 4, 60, end),
     },
     Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "peers",
-        minutes: 13,
+        minutes: 12,
         what: "the 1997 dumbbell in ns-2 and ns-3, CoDel in ns-3, ten seeds",
         run: other_simulators,
     },
     Job {
         name: "no-fast-path",
-        minutes: 8,
+        minutes: 4,
         what: "the digests of TCP without its fast path",
         run: no_fast_path,
     },
     Job {
         name: "fuzz-arrival-log",
-        minutes: 4,
+        minutes: 3,
         what: "a minute of fuzzing, after all targets' build",
         run: |root, end| fuzz(root, "arrival_log", end),
     },
     Job {
         name: "fuzz-dccp-codec",
-        minutes: 4,
+        minutes: 2,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "dccp_codec", end),
     },

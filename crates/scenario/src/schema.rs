@@ -165,7 +165,18 @@ mod tests {
         let transports = &flow["properties"]["transport"]["anyOf"];
         assert_eq!(
             transports[0]["enum"],
-            json!(["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"])
+            json!([
+                "udp",
+                "tcp",
+                "tcp-nodelay",
+                "dccp-ccid2",
+                "dccp-ccid3",
+                "dccp-ccid4",
+                "quic",
+                "quic-datagram",
+                "quic-stream",
+                "quic-stream-per-message"
+            ])
         );
         assert_eq!(transports[2]["properties"]["kind"]["const"], "tcp");
         assert_eq!(schema["properties"]["drain"]["default"], "5 s");

@@ -1,8 +1,8 @@
 //! Which paths a run's summary has, taken from its types, so that a misspelt metric is found before anything
 //! runs.
 //!
-//! [`Whole`] is a serde source in which every field, every optional value and one entry of every list and map
-//! are present. What a type reads from it shows all its paths.
+//! [`Whole`] is a serde source in which every field, every optional value and one entry of every list are
+//! present. What a type reads from it shows all its paths.
 
 use core::fmt;
 
@@ -90,6 +90,14 @@ impl<'de> Deserializer<'de> for Whole {
         visitor.visit_bool(false)
     }
 
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unknown> {
+        visitor.visit_u8(0)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unknown> {
+        visitor.visit_u32(0)
+    }
+
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unknown> {
         visitor.visit_u64(0)
     }
@@ -118,6 +126,11 @@ impl<'de> Deserializer<'de> for Whole {
         visitor.visit_seq(Values(len))
     }
 
+    /// Which keys a map has, its type does not say.
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unknown> {
+        visitor.visit_map(Fields(&[]))
+    }
+
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -137,7 +150,7 @@ impl<'de> Deserializer<'de> for Whole {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 char bytes byte_buf unit unit_struct newtype_struct tuple_struct map
+        i8 i16 i32 i64 i128 u16 u128 f32 char bytes byte_buf unit unit_struct newtype_struct tuple_struct
         identifier ignored_any
     }
 }

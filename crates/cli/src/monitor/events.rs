@@ -176,8 +176,9 @@ pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8
         cut: Option<&'a str>,
     }
     let seconds = interval.length.as_secs_f64();
-    let start = epoch.seconds(interval.start_ns);
-    let span = (start, start + seconds);
+    // Counted from one zero, so that an interval ends on the very number on which the next begins.
+    let end_ns = interval.start_ns.saturating_add_unsigned(interval.length.as_nanos());
+    let span = (epoch.seconds(interval.start_ns), epoch.seconds(end_ns));
     let streams = interval.flows.iter().enumerate().map(|(index, flow)| Stream {
         socket: index + 1,
         flow: &flow.name,

@@ -255,7 +255,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     };
     assert_eq!(
         keys(&value),
-        "talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons provenance"
+        "format talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons provenance"
     );
     assert_eq!(
         keys(&value["clock"]),

@@ -149,7 +149,7 @@ static MEASURE: TableSpec = TableSpec {
             "workload",
             Kind::Choice(&WORKLOAD),
             Default::Absent("`voice`"),
-            "what `talkpath compare --workload` takes",
+            "the workloads that `talkpath compare` knows",
         ),
         key(
             "transports",
