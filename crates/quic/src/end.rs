@@ -217,7 +217,8 @@ impl End {
         self.receiving.is_readable(flow)
     }
 
-    /// The number of a message of `flow` that found no room to wait to be read, one a call.
+    /// The number of a message of `flow` that came and nobody will read, one a call: it found no room to wait,
+    /// or the engine discarded its packet.
     pub fn poll_dropped(&mut self, flow: usize) -> Option<u64> {
         self.receiving.poll_dropped(flow)
     }
@@ -247,8 +248,9 @@ impl End {
             None => {}
         }
         self.settle();
-        if let Some((_, connection)) = &mut self.link {
-            self.receiving.take_datagrams(connection, &packet.pieces);
+        let mut connection = self.link.as_mut().map(|(_, connection)| connection);
+        self.receiving.take_datagrams(connection.as_deref_mut(), &packet.pieces);
+        if let Some(connection) = connection {
             self.variance.on_rtt(connection.rtt().into());
         }
     }

@@ -64,11 +64,11 @@ impl Receiving {
         }
     }
 
-    /// Takes the datagrams of the packet with these pieces out of the engine. They are none if the engine did
-    /// not take the packet.
-    pub(crate) fn take_datagrams(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
+    /// Takes the datagrams of the packet with these pieces out of the engine. What the engine did not take is
+    /// dropped: nobody sends it again. That is a packet that it cannot read yet, or that came before.
+    pub(crate) fn take_datagrams(&mut self, mut connection: Option<&mut Connection>, pieces: &[QuicPiece]) {
         let mut numbers = pieces.iter().filter(|piece| piece.stream.is_none());
-        while let Some(data) = connection.datagrams().recv() {
+        while let Some(data) = connection.as_mut().and_then(|connection| connection.datagrams().recv()) {
             // An empty one is the sender's filling.
             if data.is_empty() {
                 continue;
@@ -79,6 +79,13 @@ impl Receiving {
                 continue;
             };
             flow.0.take_datagram(flow.1, Bytes::new(data.len() as u64));
+        }
+        for piece in numbers {
+            if let Some(flow) = self.flows.get_mut(piece.flow as usize)
+                && !flow.inbox.iter().any(|(seq, _)| *seq == piece.seq)
+            {
+                flow.dropped.push_back(piece.seq);
+            }
         }
     }
 
