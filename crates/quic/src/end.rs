@@ -67,7 +67,7 @@ pub struct End {
 pub enum Note {
     /// It left, or these bytes of the flow's stream did, for the first time or again.
     Left(PayloadRange),
-    /// It expired before it left, or before all of it was acknowledged.
+    /// It expired before all of it had left, and will not arrive.
     Expired {
         /// [`Message::seq`].
         seq: u64,

@@ -248,3 +248,29 @@ fn a_datagram_that_the_engine_discards_is_missing() {
         }
     }
 }
+
+#[test]
+fn what_expires_under_way_arrives_with_rows_and_without() {
+    // The path takes longer than messages last, and what left in time is not given up on its way.
+    for carry in ["datagram", "stream-per-message"] {
+        let scenario = format!(
+            r#"
+            name = "call"
+            duration = "10 s"
+            [path]
+            up = {{ rate = "2 Mbps", delay = "120 ms", loss = 0.01 }}
+            down = {{ rate = "2 Mbps", delay = "120 ms", loss = 0.01 }}
+            [flow.call]
+            transport = {{ kind = "quic", carry = "{carry}", expire = "60 ms" }}
+            workload = {{ kind = "voice", codec = "g711" }}
+            "#
+        );
+        let (rows, none) = (common::run(&scenario), common::run_without_rows(&scenario));
+        let [rows, none] = [rows, none].map(|record| {
+            let flow = summarise(&record, &Default::default()).flows.remove("call").unwrap();
+            (flow.sent, flow.received, flow.expired, flow.unfinished, flow.lost)
+        });
+        assert_eq!(rows, none, "{carry}");
+        assert!(rows.1 > 400, "{carry}: {rows:?}");
+    }
+}
