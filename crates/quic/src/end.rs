@@ -251,6 +251,7 @@ impl End {
         let mut connection = self.link.as_mut().map(|(_, connection)| connection);
         self.receiving.take_datagrams(connection.as_deref_mut(), &packet.pieces);
         if let Some(connection) = connection {
+            self.receiving.forget_closed(connection, &packet.pieces);
             self.variance.on_rtt(connection.rtt().into());
         }
     }
@@ -458,3 +459,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;
+
+#[cfg(test)]
+#[path = "end_tests.rs"]
+mod tests;

@@ -1,0 +1,44 @@
+use talkpath_config::QuicConfig;
+use talkpath_units::Seed;
+
+use super::*;
+use crate::setup::FlowSetup;
+
+/// Both ends of a connection of flows that are carried so, open.
+fn connected(carries: &[Carry]) -> (End, End) {
+    let flow = |carry: &Carry| FlowSetup { carry: *carry, priority: 0, receive_buffer: None };
+    let setup = Setup {
+        config: QuicConfig { encryption: false, ..QuicConfig::new(carries[0]) },
+        flows: carries.iter().map(flow).collect(),
+        path_mtu: Bytes::new(1500),
+        seed: Seed::new(1),
+    };
+    let (mut client, mut server) = End::pair(&setup).expect("the configurations are our own");
+    client.open(Instant::ZERO);
+    while pass(&mut client, &mut server, Instant::ZERO) | pass(&mut server, &mut client, Instant::ZERO) {}
+    assert!(client.is_open() && server.is_open());
+    (client, server)
+}
+
+fn message(seq: u64) -> Message {
+    Message { seq, size: Bytes::new(160), due: Instant::ZERO }
+}
+
+#[test]
+fn a_stream_that_comes_again_is_forgotten_again() {
+    let (mut client, mut server) = connected(&[Carry::StreamPerMessage]);
+    let now = Instant::from_millis(1);
+    for seq in 0..5 {
+        client.write(0, message(seq), None).expect("there is room");
+    }
+    let mut packets = Vec::new();
+    while let Some(sent) = client.poll_transmit(now) {
+        let Packet::Quic(packet) = sent.packet else { panic!("QUIC alone") };
+        packets.push((packet, sent.ecn));
+    }
+    for copy in 0..3 {
+        packets.iter().for_each(|(packet, ecn)| server.handle_packet(packet, *ecn, now));
+        let read = core::iter::from_fn(|| server.read(0, Bytes::MAX)).count();
+        assert_eq!((read, server.receiving.streams()), (if copy == 0 { 5 } else { 0 }, 0), "copy {copy}");
+    }
+}
