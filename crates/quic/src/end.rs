@@ -67,7 +67,7 @@ pub struct End {
 pub enum Note {
     /// It left, or these bytes of the flow's stream did, for the first time or again.
     Left(PayloadRange),
-    /// It expired before all of it had left, and will not arrive.
+    /// It expired before all of it had left, or would have after the connection was lost. It will not arrive.
     Expired {
         /// [`Message::seq`].
         seq: u64,
@@ -266,7 +266,9 @@ impl End {
 
     /// When `handle_timeout` wants to be called, or a message expires.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let expiry = [self.datagrams.next_expiry(), self.sending.next_expiry()].into_iter().flatten().min();
+        let expiries = [self.datagrams.next_expiry(), self.sending.next_expiry()];
+        // Only while it is open are they taken away.
+        let expiry = expiries.into_iter().flatten().min().filter(|_| self.is_open);
         self.deadline.into_iter().chain(expiry).min()
     }
 
@@ -383,7 +385,15 @@ impl End {
             let Some(event) = connection.poll() else { break };
             match event {
                 Event::Connected => self.is_open = true,
-                Event::ConnectionLost { .. } => self.is_open = false,
+                Event::ConnectionLost { .. } => {
+                    self.is_open = false;
+                    let (notes, sending) = (&mut self.notes, &mut self.sending);
+                    sending.give_up(|flow, seq| notes[flow].push_back(Note::Expired { seq }));
+                    for message in self.datagrams.give_up() {
+                        sending.on_unqueued(message.flow, message.size);
+                        notes[message.flow].push_back(Note::Expired { seq: message.seq });
+                    }
+                }
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.receiving.accept(connection),
                 Event::Stream(StreamEvent::Readable { id }) => {
                     self.receiving.on_readable(connection, id.into());

@@ -42,3 +42,27 @@ fn a_stream_that_comes_again_is_forgotten_again() {
         assert_eq!((read, server.receiving.streams()), (if copy == 0 { 5 } else { 0 }, 0), "copy {copy}");
     }
 }
+
+#[test]
+fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
+    let (mut client, mut server) = connected(&[Carry::Datagram, Carry::StreamPerMessage, Carry::Datagram]);
+    let now = Instant::from_millis(1);
+    let expires = Instant::from_millis(2);
+    for flow in 0..2 {
+        for seq in 0..3 {
+            client.write(flow, message(seq), Some(expires)).expect("there is room");
+        }
+    }
+    client.write(2, message(0), None).expect("there is room");
+    let (_, connection) = server.link.as_mut().expect("it is connected");
+    connection.close(engine_time(now), quinn_proto::VarInt::from_u32(0), bytes::Bytes::new());
+    pass(&mut server, &mut client, now);
+    assert!(!client.is_open());
+    assert!(client.poll_timeout().is_none_or(|at| at > expires), "{:?}", client.poll_timeout());
+    for flow in 0..2 {
+        let notes: Vec<_> = core::iter::from_fn(|| client.poll_note(flow)).collect();
+        assert_eq!(notes, [0, 1, 2].map(|seq| Note::Expired { seq }), "flow {flow}");
+    }
+    assert_eq!(client.poll_note(2), None);
+    assert_eq!(client.sending.unsent(), Bytes::new(160));
+}

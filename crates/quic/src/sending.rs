@@ -187,15 +187,26 @@ impl Sending {
         mut expired: impl FnMut(usize, u64),
     ) {
         while let Some((_, id)) = self.expiries.pop_first_if_before(now) {
-            let Some(stream) = self.streams.remove(&id) else { continue };
             let stream_id = StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX));
             // Not all of it has left, so it is not closed.
             let _reset = connection.send_stream(stream_id).reset(EXPIRED);
-            let flow = &mut self.flows[stream.flow];
-            flow.rest = flow.rest.filter(|(rest, _)| *rest != stream_id);
-            self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
-            expired(stream.flow, stream.seq);
+            self.forget(id, &mut expired);
         }
+    }
+
+    /// Nothing leaves any more: gives the flows and numbers of the messages that would expire to `expired`.
+    pub(crate) fn give_up(&mut self, mut expired: impl FnMut(usize, u64)) {
+        while let Some((_, id)) = self.expiries.pop_first() {
+            self.forget(id, &mut expired);
+        }
+    }
+
+    fn forget(&mut self, id: u64, expired: &mut impl FnMut(usize, u64)) {
+        let Some(stream) = self.streams.remove(&id) else { return };
+        let flow = &mut self.flows[stream.flow];
+        flow.rest = flow.rest.filter(|(rest, _)| u64::from(*rest) != id);
+        self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
+        expired(stream.flow, stream.seq);
     }
 
     /// Bytes `start..end` of a stream left.
