@@ -307,9 +307,9 @@ impl End {
         self.notes[flow].pop_front()
     }
 
-    /// The state to plot. A full packet is the segment that `cwnd` counts in.
-    pub fn observe(&self) -> Observation {
-        let Levels { cwnd, window, send_buffer } = self.levels();
+    /// The state to plot, with the send buffer of `flow`. A full packet is the segment that `cwnd` counts in.
+    pub fn observe(&self, flow: usize) -> Observation {
+        let Levels { cwnd, window, send_buffer } = self.levels(flow);
         let Some((_, connection)) = &self.link else {
             return Observation { send_buffer, ..Observation::default() };
         };
@@ -324,11 +324,11 @@ impl End {
         Observation { cwnd, window, ssthresh, srtt, rto, send_buffer, ..Observation::default() }
     }
 
-    /// The part of the state that is averaged.
-    pub fn levels(&self) -> Levels {
+    /// The part of the state that is averaged, with the send buffer of `flow`.
+    pub fn levels(&self, flow: usize) -> Levels {
         let window = self.link.as_ref().map(|(_, connection)| connection.congestion_state().window());
         let cwnd = window.map(|bytes| bytes as f64 / self.packet_size);
-        Levels { cwnd, window: cwnd, send_buffer: self.sending.unsent() }
+        Levels { cwnd, window: cwnd, send_buffer: self.send_buffer(flow) }
     }
 
     /// What [`Levels::cwnd`] follows from.
@@ -337,9 +337,9 @@ impl End {
         (window, 0)
     }
 
-    /// [`Levels::send_buffer`]: bytes that were taken and have not left yet.
-    pub fn send_buffer(&self) -> Bytes {
-        self.sending.unsent()
+    /// [`Levels::send_buffer`]: bytes of `flow` that were taken and have not left yet.
+    pub fn send_buffer(&self, flow: usize) -> Bytes {
+        self.sending.unsent(flow)
     }
 
     /// The counts since the beginning. The engine does not say how often its probe timeout fired.

@@ -44,6 +44,18 @@ fn a_stream_that_comes_again_is_forgotten_again() {
 }
 
 #[test]
+fn each_flow_of_a_connection_has_a_send_buffer_of_its_own() {
+    let (mut client, _) = connected(&[Carry::Datagram, Carry::Stream, Carry::StreamPerMessage]);
+    for flow in [0, 1, 1] {
+        client.write(flow, message(0), None).expect("there is room");
+    }
+    let held = [0, 1, 2].map(|flow| client.send_buffer(flow).get());
+    assert_eq!(held, [160, 320, 0]);
+    let plotted = [0, 1, 2].map(|flow| client.observe(flow).send_buffer.get());
+    assert_eq!((plotted, client.levels(1).send_buffer.get()), (held, 320));
+}
+
+#[test]
 fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
     let (mut client, mut server) = connected(&[Carry::Datagram, Carry::StreamPerMessage, Carry::Datagram]);
     let now = Instant::from_millis(1);
@@ -64,5 +76,5 @@ fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
         assert_eq!(notes, [0, 1, 2].map(|seq| Note::Expired { seq }), "flow {flow}");
     }
     assert_eq!(client.poll_note(2), None);
-    assert_eq!(client.sending.unsent(), Bytes::new(160));
+    assert_eq!(client.send_buffer(2), Bytes::new(160));
 }

@@ -18,8 +18,6 @@ pub(crate) struct Sending {
     streams: BTreeMap<u64, SentStream>,
     /// When the messages of `streams` expire that have not left whole.
     expiries: BTreeSet<(Instant, u64)>,
-    /// Bytes that were taken and have not left yet, of all flows.
-    unsent: u64,
 }
 
 #[derive(Debug)]
@@ -32,6 +30,7 @@ struct FlowState {
     rest: Option<(StreamId, u64)>,
     /// True while the engine takes no more of it.
     is_blocked: bool,
+    /// Bytes that were taken and have not left yet.
     unsent: u64,
 }
 
@@ -68,12 +67,7 @@ impl Sending {
             is_blocked: false,
             unsent: 0,
         };
-        Self {
-            flows: flows.iter().map(state).collect(),
-            streams: BTreeMap::new(),
-            expiries: BTreeSet::new(),
-            unsent: 0,
-        }
+        Self { flows: flows.iter().map(state).collect(), streams: BTreeMap::new(), expiries: BTreeSet::new() }
     }
 
     pub(crate) fn carry(&self, flow: usize) -> Carry {
@@ -84,9 +78,9 @@ impl Sending {
         self.flows[flow].priority
     }
 
-    /// Bytes of all flows that were taken and have not left yet.
-    pub(crate) fn unsent(&self) -> Bytes {
-        Bytes::new(self.unsent)
+    /// Bytes of a flow that were taken and have not left yet.
+    pub(crate) fn unsent(&self, flow: usize) -> Bytes {
+        Bytes::new(self.flows[flow].unsent)
     }
 
     /// When the next message on a stream expires.
@@ -109,13 +103,11 @@ impl Sending {
     /// A message of `flow` waits to leave as a datagram.
     pub(crate) fn on_queued(&mut self, flow: usize, size: Bytes) {
         self.flows[flow].unsent += size.get();
-        self.unsent += size.get();
     }
 
     /// It waits no longer.
     pub(crate) fn on_unqueued(&mut self, flow: usize, size: Bytes) {
         self.flows[flow].unsent -= size.get();
-        self.unsent -= size.get();
     }
 
     /// Writes what there is room for of `size` bytes on the stream of `flow`.
