@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use talkpath_quic::{End, Note};
 use talkpath_transport::{
-    Carry, Features, Observation, Outlet, Packet, PayloadRange, Refused, TransportKind,
+    Carry, Features, Levels, Observation, Outlet, Packet, PayloadRange, Refused, TransportKind,
 };
 use talkpath_units::{Bytes, Duration, Instant};
 
@@ -38,7 +38,24 @@ impl Member {
     }
 
     pub(crate) fn largest_message(&self) -> Option<Bytes> {
-        self.end().largest_message(self.flow.0 as usize)
+        self.end().largest_message(self.index())
+    }
+
+    /// The flow as the end counts it.
+    fn index(&self) -> usize {
+        self.flow.0 as usize
+    }
+
+    pub(crate) fn levels(&self) -> Levels {
+        self.end().levels(self.index())
+    }
+
+    pub(crate) fn send_buffer(&self) -> Bytes {
+        self.end().send_buffer(self.index())
+    }
+
+    pub(crate) fn observe(&self) -> Observation {
+        self.end().observe(self.index())
     }
 
     /// `application` as one of this connection.
@@ -67,10 +84,10 @@ pub(crate) fn step(
         }
         exchange.release();
     }
-    if application.has_to_wake_up() && end.is_readable(member.flow.0 as usize) {
+    if application.has_to_wake_up() && end.is_readable(member.index()) {
         application.on_arrival(now);
     }
-    let mut channel = OnConnection { end: &mut end, out: exchange };
+    let mut channel = OnConnection { end: &mut end, flow: member.index(), out: exchange };
     application.advance(&mut channel, side, taps, now);
     application.next().min(channel.poll_timeout())
 }
@@ -78,6 +95,7 @@ pub(crate) fn step(
 /// An end of a connection as a channel, for one step of one of its flows.
 struct OnConnection<'a, O> {
     end: &'a mut End,
+    flow: usize,
     /// Where packets leave to.
     out: &'a mut O,
 }
@@ -130,6 +148,6 @@ impl<O: Outlet> Channel for OnConnection<'_, O> {
     }
 
     fn observe(&self) -> Observation {
-        self.end.observe()
+        self.end.observe(self.flow)
     }
 }

@@ -157,7 +157,7 @@ impl Endpoint {
     pub fn levels(&self) -> Levels {
         match &self.carrier {
             Carrier::Own(transport) => transport.levels(),
-            Carrier::Quic(member) => member.end().levels(),
+            Carrier::Quic(member) => member.levels(),
         }
     }
 
@@ -175,7 +175,7 @@ impl Endpoint {
     pub fn send_buffer(&self) -> Bytes {
         match &self.carrier {
             Carrier::Own(transport) => transport.send_buffer(),
-            Carrier::Quic(member) => member.end().send_buffer(),
+            Carrier::Quic(member) => member.send_buffer(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Endpoint {
     pub fn observe(&self) -> Observation {
         match &self.carrier {
             Carrier::Own(transport) => transport.observe(),
-            Carrier::Quic(member) => member.end().observe(),
+            Carrier::Quic(member) => member.observe(),
         }
     }
 

@@ -142,7 +142,7 @@ pub enum DropCause {
     Loss,
     /// Another fragment of it was dropped or lost, so it could not be put together.
     Fragment,
-    /// The receiving socket's buffer had no room.
+    /// The receiving socket's buffer had no room, or the receiving QUIC end could not read the packet yet.
     SocketBuffer,
     /// The sender's own queue had no room for it any more.
     SendQueue,

@@ -111,6 +111,15 @@ impl DatagramQueue {
         while self.give_next(connection, false) {}
     }
 
+    /// Nothing leaves any more: takes out the messages that would expire.
+    pub(crate) fn give_up(&mut self) -> VecDeque<Waiting> {
+        self.expiries.clear();
+        let all = self.inside.drain(..).chain(self.waiting.drain(..));
+        let (expiring, rest): (VecDeque<_>, VecDeque<_>) = all.partition(|message| message.expires.is_some());
+        self.waiting = rest;
+        expiring
+    }
+
     /// Empties the engine's queue but for an empty datagram.
     fn take_back(&mut self, connection: &mut Connection) {
         for message in core::mem::take(&mut self.inside).into_iter().rev() {

@@ -67,7 +67,7 @@ pub struct End {
 pub enum Note {
     /// It left, or these bytes of the flow's stream did, for the first time or again.
     Left(PayloadRange),
-    /// It expired before it left, or before all of it was acknowledged.
+    /// It expired before all of it had left, or would have after the connection was lost. It will not arrive.
     Expired {
         /// [`Message::seq`].
         seq: u64,
@@ -217,7 +217,8 @@ impl End {
         self.receiving.is_readable(flow)
     }
 
-    /// The number of a message of `flow` that found no room to wait to be read, one a call.
+    /// The number of a message of `flow` that came and nobody will read, one a call: it found no room to wait,
+    /// or the engine discarded its packet.
     pub fn poll_dropped(&mut self, flow: usize) -> Option<u64> {
         self.receiving.poll_dropped(flow)
     }
@@ -247,8 +248,10 @@ impl End {
             None => {}
         }
         self.settle();
-        if let Some((_, connection)) = &mut self.link {
-            self.receiving.take_datagrams(connection, &packet.pieces);
+        let mut connection = self.link.as_mut().map(|(_, connection)| connection);
+        self.receiving.take_datagrams(connection.as_deref_mut(), &packet.pieces);
+        if let Some(connection) = connection {
+            self.receiving.forget_closed(connection, &packet.pieces);
             self.variance.on_rtt(connection.rtt().into());
         }
     }
@@ -263,7 +266,9 @@ impl End {
 
     /// When `handle_timeout` wants to be called, or a message expires.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let expiry = [self.datagrams.next_expiry(), self.sending.next_expiry()].into_iter().flatten().min();
+        let expiries = [self.datagrams.next_expiry(), self.sending.next_expiry()];
+        // Only while it is open are they taken away.
+        let expiry = expiries.into_iter().flatten().min().filter(|_| self.is_open);
         self.deadline.into_iter().chain(expiry).min()
     }
 
@@ -302,9 +307,9 @@ impl End {
         self.notes[flow].pop_front()
     }
 
-    /// The state to plot. A full packet is the segment that `cwnd` counts in.
-    pub fn observe(&self) -> Observation {
-        let Levels { cwnd, window, send_buffer } = self.levels();
+    /// The state to plot, with the send buffer of `flow`. A full packet is the segment that `cwnd` counts in.
+    pub fn observe(&self, flow: usize) -> Observation {
+        let Levels { cwnd, window, send_buffer } = self.levels(flow);
         let Some((_, connection)) = &self.link else {
             return Observation { send_buffer, ..Observation::default() };
         };
@@ -319,11 +324,11 @@ impl End {
         Observation { cwnd, window, ssthresh, srtt, rto, send_buffer, ..Observation::default() }
     }
 
-    /// The part of the state that is averaged.
-    pub fn levels(&self) -> Levels {
+    /// The part of the state that is averaged, with the send buffer of `flow`.
+    pub fn levels(&self, flow: usize) -> Levels {
         let window = self.link.as_ref().map(|(_, connection)| connection.congestion_state().window());
         let cwnd = window.map(|bytes| bytes as f64 / self.packet_size);
-        Levels { cwnd, window: cwnd, send_buffer: self.sending.unsent() }
+        Levels { cwnd, window: cwnd, send_buffer: self.send_buffer(flow) }
     }
 
     /// What [`Levels::cwnd`] follows from.
@@ -332,9 +337,9 @@ impl End {
         (window, 0)
     }
 
-    /// [`Levels::send_buffer`]: bytes that were taken and have not left yet.
-    pub fn send_buffer(&self) -> Bytes {
-        self.sending.unsent()
+    /// [`Levels::send_buffer`]: bytes of `flow` that were taken and have not left yet.
+    pub fn send_buffer(&self, flow: usize) -> Bytes {
+        self.sending.unsent(flow)
     }
 
     /// The counts since the beginning. The engine does not say how often its probe timeout fired.
@@ -380,7 +385,15 @@ impl End {
             let Some(event) = connection.poll() else { break };
             match event {
                 Event::Connected => self.is_open = true,
-                Event::ConnectionLost { .. } => self.is_open = false,
+                Event::ConnectionLost { .. } => {
+                    self.is_open = false;
+                    let (notes, sending) = (&mut self.notes, &mut self.sending);
+                    sending.give_up(|flow, seq| notes[flow].push_back(Note::Expired { seq }));
+                    for message in self.datagrams.give_up() {
+                        sending.on_unqueued(message.flow, message.size);
+                        notes[message.flow].push_back(Note::Expired { seq: message.seq });
+                    }
+                }
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.receiving.accept(connection),
                 Event::Stream(StreamEvent::Readable { id }) => {
                     self.receiving.on_readable(connection, id.into());
@@ -456,3 +469,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;
+
+#[cfg(test)]
+#[path = "end_tests.rs"]
+mod tests;

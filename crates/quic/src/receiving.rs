@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use quinn_proto::{Connection, Dir, ReadError, StreamId, VarInt};
+use quinn_proto::{Connection, Dir, ReadError, ReadableError, StreamId, VarInt};
 use talkpath_config::Carry;
 use talkpath_transport::{Delivery, QuicPiece};
 use talkpath_units::Bytes;
@@ -64,11 +64,22 @@ impl Receiving {
         }
     }
 
-    /// Takes the datagrams of the packet with these pieces out of the engine. They are none if the engine did
-    /// not take the packet.
-    pub(crate) fn take_datagrams(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
+    /// A packet with these pieces was handled: forgets the streams in it that were closed before, of which
+    /// nothing more will be read.
+    pub(crate) fn forget_closed(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
+        for id in pieces.iter().filter_map(|piece| piece.stream) {
+            let is_unread = self.streams.get(&id).is_some_and(|stream| !stream.is_listed && stream.read == 0);
+            if is_unread && is_closed(connection, id) {
+                self.streams.remove(&id);
+            }
+        }
+    }
+
+    /// Takes the datagrams of the packet with these pieces out of the engine. What the engine did not take is
+    /// dropped: nobody sends it again. That is a packet that it cannot read yet, or that came before.
+    pub(crate) fn take_datagrams(&mut self, mut connection: Option<&mut Connection>, pieces: &[QuicPiece]) {
         let mut numbers = pieces.iter().filter(|piece| piece.stream.is_none());
-        while let Some(data) = connection.datagrams().recv() {
+        while let Some(data) = connection.as_mut().and_then(|connection| connection.datagrams().recv()) {
             // An empty one is the sender's filling.
             if data.is_empty() {
                 continue;
@@ -80,6 +91,19 @@ impl Receiving {
             };
             flow.0.take_datagram(flow.1, Bytes::new(data.len() as u64));
         }
+        for piece in numbers {
+            if let Some(flow) = self.flows.get_mut(piece.flow as usize)
+                && !flow.inbox.iter().any(|(seq, _)| *seq == piece.seq)
+            {
+                flow.dropped.push_back(piece.seq);
+            }
+        }
+    }
+
+    /// How many streams it remembers.
+    #[cfg(test)]
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.len()
     }
 
     /// The far end opened streams.
@@ -181,8 +205,7 @@ enum End {
 
 /// Reads up to `limit` bytes.
 fn read_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, End) {
-    let id = StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX));
-    let mut stream = connection.recv_stream(id);
+    let mut stream = connection.recv_stream(stream_id(id));
     // It is closed: a packet came again whose stream was read whole.
     let Ok(mut chunks) = stream.read(true) else { return (0, End::Reset) };
     let mut read = 0;
@@ -200,6 +223,16 @@ fn read_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, End) {
     // Its word whether a packet is due is the engine's own to keep: `poll_transmit` asks it.
     let _transmits = chunks.finalize();
     (read, end)
+}
+
+/// Whether the engine has forgotten a stream, because it was read whole or reset.
+fn is_closed(connection: &mut Connection, id: u64) -> bool {
+    let mut stream = connection.recv_stream(stream_id(id));
+    stream.read(true).is_err_and(|error| error == ReadableError::ClosedStream)
+}
+
+fn stream_id(id: u64) -> StreamId {
+    StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX))
 }
 
 /// quinn's `datagram_receive_buffer_size`.

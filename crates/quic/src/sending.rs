@@ -16,10 +16,8 @@ pub(crate) struct Sending {
     flows: Vec<FlowState>,
     /// By ID: all that the far end has not acknowledged whole.
     streams: BTreeMap<u64, SentStream>,
-    /// When the messages of `streams` expire.
+    /// When the messages of `streams` expire that have not left whole.
     expiries: BTreeSet<(Instant, u64)>,
-    /// Bytes that were taken and have not left yet, of all flows.
-    unsent: u64,
 }
 
 #[derive(Debug)]
@@ -32,6 +30,7 @@ struct FlowState {
     rest: Option<(StreamId, u64)>,
     /// True while the engine takes no more of it.
     is_blocked: bool,
+    /// Bytes that were taken and have not left yet.
     unsent: u64,
 }
 
@@ -42,6 +41,7 @@ struct SentStream {
     seq: u64,
     /// Its size, if it carries one message.
     size: Option<u64>,
+    /// It is given up then; `None` once all of it has left.
     expires: Option<Instant>,
     /// One past the last byte that left.
     left: u64,
@@ -67,12 +67,7 @@ impl Sending {
             is_blocked: false,
             unsent: 0,
         };
-        Self {
-            flows: flows.iter().map(state).collect(),
-            streams: BTreeMap::new(),
-            expiries: BTreeSet::new(),
-            unsent: 0,
-        }
+        Self { flows: flows.iter().map(state).collect(), streams: BTreeMap::new(), expiries: BTreeSet::new() }
     }
 
     pub(crate) fn carry(&self, flow: usize) -> Carry {
@@ -83,9 +78,9 @@ impl Sending {
         self.flows[flow].priority
     }
 
-    /// Bytes of all flows that were taken and have not left yet.
-    pub(crate) fn unsent(&self) -> Bytes {
-        Bytes::new(self.unsent)
+    /// Bytes of a flow that were taken and have not left yet.
+    pub(crate) fn unsent(&self, flow: usize) -> Bytes {
+        Bytes::new(self.flows[flow].unsent)
     }
 
     /// When the next message on a stream expires.
@@ -108,13 +103,11 @@ impl Sending {
     /// A message of `flow` waits to leave as a datagram.
     pub(crate) fn on_queued(&mut self, flow: usize, size: Bytes) {
         self.flows[flow].unsent += size.get();
-        self.unsent += size.get();
     }
 
     /// It waits no longer.
     pub(crate) fn on_unqueued(&mut self, flow: usize, size: Bytes) {
         self.flows[flow].unsent -= size.get();
-        self.unsent -= size.get();
     }
 
     /// Writes what there is room for of `size` bytes on the stream of `flow`.
@@ -177,8 +170,8 @@ impl Sending {
         self.flows.iter_mut().for_each(|flow| write_rest(connection, flow));
     }
 
-    /// Resets the streams of messages that have expired by `now`, and gives their flows and numbers to
-    /// `expired`.
+    /// Resets the streams of messages that have expired by `now` and have not left whole, and gives their flows
+    /// and numbers to `expired`. What has left whole may arrive at any moment, so it is no longer given up.
     pub(crate) fn reset_expired(
         &mut self,
         connection: &mut Connection,
@@ -186,15 +179,26 @@ impl Sending {
         mut expired: impl FnMut(usize, u64),
     ) {
         while let Some((_, id)) = self.expiries.pop_first_if_before(now) {
-            let Some(stream) = self.streams.remove(&id) else { continue };
             let stream_id = StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX));
-            // It is closed already if all of it was acknowledged, and then not among `streams`.
-            let _closed = connection.send_stream(stream_id).reset(EXPIRED);
-            let flow = &mut self.flows[stream.flow];
-            flow.rest = flow.rest.filter(|(rest, _)| *rest != stream_id);
-            self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
-            expired(stream.flow, stream.seq);
+            // Not all of it has left, so it is not closed.
+            let _reset = connection.send_stream(stream_id).reset(EXPIRED);
+            self.forget(id, &mut expired);
         }
+    }
+
+    /// Nothing leaves any more: gives the flows and numbers of the messages that would expire to `expired`.
+    pub(crate) fn give_up(&mut self, mut expired: impl FnMut(usize, u64)) {
+        while let Some((_, id)) = self.expiries.pop_first() {
+            self.forget(id, &mut expired);
+        }
+    }
+
+    fn forget(&mut self, id: u64, expired: &mut impl FnMut(usize, u64)) {
+        let Some(stream) = self.streams.remove(&id) else { return };
+        let flow = &mut self.flows[stream.flow];
+        flow.rest = flow.rest.filter(|(rest, _)| u64::from(*rest) != id);
+        self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
+        expired(stream.flow, stream.seq);
     }
 
     /// Bytes `start..end` of a stream left.
@@ -203,6 +207,11 @@ impl Sending {
         let fresh = end.saturating_sub(stream.left.max(start));
         let is_again = start < stream.left.min(end);
         stream.left = stream.left.max(end);
+        if stream.size.is_some_and(|size| size <= stream.left)
+            && let Some(expires) = stream.expires.take()
+        {
+            self.expiries.remove(&(expires, id));
+        }
         let (flow, seq) = (stream.flow, stream.seq);
         let range = match stream.size {
             _ if start == end => None,
@@ -215,11 +224,7 @@ impl Sending {
 
     /// The far end has all of a stream.
     pub(crate) fn on_acknowledged(&mut self, id: u64) {
-        if let Some(stream) = self.streams.remove(&id)
-            && let Some(expires) = stream.expires
-        {
-            self.expiries.remove(&(expires, id));
-        }
+        self.streams.remove(&id);
     }
 
     /// A stream takes data again.

@@ -285,6 +285,15 @@ fn mistakes_of_quic_name_what_is_right() {
         &with("kind = \"quic\", carry = \"streams\""),
         &["4:38: flow.call.transport.carry: found \"streams\", expected what carries a message: datagram"],
     );
+    for transport in ["quic-stream", "quic-stream-per-message"] {
+        let slow = format!("{}receiver = {{ socket_buffer = \"64 kB\" }}\n", GOOD.replace("udp", transport));
+        check(
+            &slow,
+            &[
+                "6:12: flow.call.receiver: found a `socket_buffer` of 64000 B over a QUIC stream | expected \"default\"",
+            ],
+        );
+    }
     let large = GOOD.replace("\"voice\"", "{ kind = \"cbr\", size = \"1500 B\", rate = \"1 Mbps\" }");
     check(
         &large.replace("\"udp\"", "\"quic-datagram\""),

@@ -109,7 +109,7 @@ pub(crate) static RECEIVER: TableSpec = TableSpec {
             "socket_buffer",
             Kind::Quantity { measures: BUFFER, words: &["default"] },
             Default::Is("\"default\""),
-            "room of the receiving socket; `\"default\"` is the transport's `socket_buffer` or `rwnd`",
+            "room of the receiving socket; `\"default\"` is the transport's `socket_buffer` or `rwnd`. Over QUIC only datagrams have one",
         ),
     ],
 };

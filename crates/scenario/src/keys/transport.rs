@@ -122,8 +122,8 @@ const EXPIRE: Key = key(
     "expire",
     Kind::Quantity { measures: EXPIRY, words: &["never"] },
     Default::Is("\"never\""),
-    "a message that is older than this is not put into a packet: a datagram is dropped (RFC 9221 §5.4), a stream that carries one \
-     message is reset. With one stream for all messages it is an error",
+    "a message that is older than this is not put into a packet: a datagram is dropped (RFC 9221 §5.4), a stream whose one \
+     message has not left whole is reset. With one stream for all messages it is an error",
 );
 
 const PRIORITY: Key = key(

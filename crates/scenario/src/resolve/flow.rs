@@ -369,8 +369,16 @@ fn fit(
                 flow.problem("workload", Problem::new(message), log);
             }
         }
+        TransportConfig::Quic(_) => {
+            if let Some(room) = receiver.and_then(|receiver| receiver.socket_buffer) {
+                let message = format!(
+                    "found a `socket_buffer` of {room} over a QUIC stream, which has no socket of its own; expected \"default\""
+                );
+                flow.problem("receiver", Problem::new(message), log);
+            }
+        }
         // A stream takes a message of any size, part by part.
-        TransportConfig::Tcp(_) | TransportConfig::Quic(_) => {}
+        TransportConfig::Tcp(_) => {}
     }
 }
 

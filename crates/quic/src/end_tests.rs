@@ -1,0 +1,80 @@
+use talkpath_config::QuicConfig;
+use talkpath_units::Seed;
+
+use super::*;
+use crate::setup::FlowSetup;
+
+/// Both ends of a connection of flows that are carried so, open.
+fn connected(carries: &[Carry]) -> (End, End) {
+    let flow = |carry: &Carry| FlowSetup { carry: *carry, priority: 0, receive_buffer: None };
+    let setup = Setup {
+        config: QuicConfig { encryption: false, ..QuicConfig::new(carries[0]) },
+        flows: carries.iter().map(flow).collect(),
+        path_mtu: Bytes::new(1500),
+        seed: Seed::new(1),
+    };
+    let (mut client, mut server) = End::pair(&setup).expect("the configurations are our own");
+    client.open(Instant::ZERO);
+    while pass(&mut client, &mut server, Instant::ZERO) | pass(&mut server, &mut client, Instant::ZERO) {}
+    assert!(client.is_open() && server.is_open());
+    (client, server)
+}
+
+fn message(seq: u64) -> Message {
+    Message { seq, size: Bytes::new(160), due: Instant::ZERO }
+}
+
+#[test]
+fn a_stream_that_comes_again_is_forgotten_again() {
+    let (mut client, mut server) = connected(&[Carry::StreamPerMessage]);
+    let now = Instant::from_millis(1);
+    for seq in 0..5 {
+        client.write(0, message(seq), None).expect("there is room");
+    }
+    let mut packets = Vec::new();
+    while let Some(sent) = client.poll_transmit(now) {
+        let Packet::Quic(packet) = sent.packet else { panic!("QUIC alone") };
+        packets.push((packet, sent.ecn));
+    }
+    for copy in 0..3 {
+        packets.iter().for_each(|(packet, ecn)| server.handle_packet(packet, *ecn, now));
+        let read = core::iter::from_fn(|| server.read(0, Bytes::MAX)).count();
+        assert_eq!((read, server.receiving.streams()), (if copy == 0 { 5 } else { 0 }, 0), "copy {copy}");
+    }
+}
+
+#[test]
+fn each_flow_of_a_connection_has_a_send_buffer_of_its_own() {
+    let (mut client, _) = connected(&[Carry::Datagram, Carry::Stream, Carry::StreamPerMessage]);
+    for flow in [0, 1, 1] {
+        client.write(flow, message(0), None).expect("there is room");
+    }
+    let held = [0, 1, 2].map(|flow| client.send_buffer(flow).get());
+    assert_eq!(held, [160, 320, 0]);
+    let plotted = [0, 1, 2].map(|flow| client.observe(flow).send_buffer.get());
+    assert_eq!((plotted, client.levels(1).send_buffer.get()), (held, 320));
+}
+
+#[test]
+fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
+    let (mut client, mut server) = connected(&[Carry::Datagram, Carry::StreamPerMessage, Carry::Datagram]);
+    let now = Instant::from_millis(1);
+    let expires = Instant::from_millis(2);
+    for flow in 0..2 {
+        for seq in 0..3 {
+            client.write(flow, message(seq), Some(expires)).expect("there is room");
+        }
+    }
+    client.write(2, message(0), None).expect("there is room");
+    let (_, connection) = server.link.as_mut().expect("it is connected");
+    connection.close(engine_time(now), quinn_proto::VarInt::from_u32(0), bytes::Bytes::new());
+    pass(&mut server, &mut client, now);
+    assert!(!client.is_open());
+    assert!(client.poll_timeout().is_none_or(|at| at > expires), "{:?}", client.poll_timeout());
+    for flow in 0..2 {
+        let notes: Vec<_> = core::iter::from_fn(|| client.poll_note(flow)).collect();
+        assert_eq!(notes, [0, 1, 2].map(|seq| Note::Expired { seq }), "flow {flow}");
+    }
+    assert_eq!(client.poll_note(2), None);
+    assert_eq!(client.send_buffer(2), Bytes::new(160));
+}
