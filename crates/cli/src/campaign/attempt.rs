@@ -19,9 +19,8 @@ use talkpath_measure::summary::Summary;
 use talkpath_scenario::campaign::Host;
 
 use super::child::Started;
-use super::store::sync_folder;
 use crate::part::SUMMARY;
-use crate::run_dir::read_json;
+use crate::run_dir::{read_json, sync_folder};
 
 /// What to do.
 pub(crate) struct Attempt {

@@ -27,7 +27,7 @@ use crate::args::CampaignFileArgs;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
-use crate::run_dir::{read_json, slug, write_bytes};
+use crate::run_dir::{read_json, slug, sync_folder, write_lasting};
 
 /// A campaign's directory.
 #[derive(Debug)]
@@ -75,6 +75,7 @@ impl Store {
     pub(crate) fn begin(&self, loaded: &Loaded) -> Result<(Plan, OpenJournal, Vec<Entry>), Failure> {
         let records = self.file(RECORDS);
         fs::create_dir_all(&records).map_err(|why| Failure::folder(&records, why))?;
+        sync_folder(self.path.parent().unwrap_or(Path::new("")))?;
         let lock = self.lock()?;
         let path = self.file(PLAN);
         let plan = match path.exists() {
@@ -83,8 +84,7 @@ impl Store {
                 let version = env!("CARGO_PKG_VERSION");
                 let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now());
                 let plan = plan.map_err(|why| Failure::Usage(format!("schedule: {why}")))?;
-                write_bytes(&path, &json(&plan))?;
-                sync_folder(&self.path)?;
+                write_lasting(&path, &json(&plan))?;
                 plan
             }
         };
@@ -215,11 +215,6 @@ impl OpenJournal {
         self.whole += line.len() as u64;
         Ok(())
     }
-}
-
-/// Makes renames in `path` last.
-pub(crate) fn sync_folder(path: &Path) -> Result<(), Failure> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(|why| Failure::write(path, why))
 }
 
 const LOCK: &str = "lock";
