@@ -174,9 +174,7 @@ impl Attempt {
     }
 
     fn keep(&self, run: &Path) -> std::io::Result<()> {
-        for file in fs::read_dir(run)?.flatten().filter(|it| it.path().is_file()) {
-            fs::File::open(file.path())?.sync_all()?;
-        }
+        sync_tree(run)?;
         fs::rename(run, &self.target)?;
         let folder = self.target.parent().unwrap_or(Path::new("."));
         sync_folder(folder).map_err(|why| std::io::Error::other(why.to_string()))
@@ -186,6 +184,20 @@ impl Attempt {
     fn here(&self, what: &str, why: &std::io::Error) -> Fault {
         Fault { why: format!("{what}: {why}"), host: None }
     }
+}
+
+/// Makes a folder and all that is below it last.
+fn sync_tree(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        match kind.is_dir() {
+            true => sync_tree(&entry.path())?,
+            false if kind.is_file() => fs::File::open(entry.path())?.sync_all()?,
+            false => {}
+        }
+    }
+    fs::File::open(folder)?.sync_all()
 }
 
 fn at(host: &Host, why: &str) -> Fault {

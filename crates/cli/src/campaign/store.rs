@@ -89,7 +89,7 @@ impl Store {
             }
         };
         let (mut journal, mut entries) = self.open_journal(lock)?;
-        self.discard_drafts()?;
+        self.discard_what_is_not_whole(&plan, &entries)?;
         for entry in self.unwritten(&plan, &entries)? {
             journal.add(&entry)?;
             entries.push(entry);
@@ -171,20 +171,32 @@ impl Store {
 
     /// Whole records of which the journal says nothing: their process died in between.
     fn unwritten(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
-        let is_done = |id: &str| entries.iter().any(|entry| entry.id == id && entry.event == Event::Done);
         let mut found = Vec::new();
         for id in self.names()? {
-            if plan.position(&id).is_some() && self.records(&id).join(SUMMARY).is_file() && !is_done(&id) {
+            if plan.position(&id).is_some()
+                && self.records(&id).join(SUMMARY).is_file()
+                && !is_done(entries, &id)
+            {
                 found.push(Entry { at_ms: now().as_nanos() / 1_000_000, id, event: Event::Done });
             }
         }
         Ok(found)
     }
 
-    fn discard_drafts(&self) -> Result<(), Failure> {
-        for name in self.names()?.iter().filter(|name| name.starts_with('.')) {
-            // One that somebody still writes to is removed by a later process.
-            let _ = fs::remove_dir_all(self.file(RECORDS).join(name));
+    /// Removes drafts, and records without a summary that nobody calls done: a power cut left their name and
+    /// not what is in them, and another attempt could not take that name.
+    fn discard_what_is_not_whole(&self, plan: &Plan, entries: &[Entry]) -> Result<(), Failure> {
+        for name in self.names()? {
+            let path = self.records(&name);
+            if name.starts_with('.') {
+                // One that somebody still writes to is removed by a later process.
+                let _ = fs::remove_dir_all(path);
+            } else if plan.position(&name).is_some()
+                && !path.join(SUMMARY).is_file()
+                && !is_done(entries, &name)
+            {
+                fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
+            }
         }
         Ok(())
     }
@@ -217,6 +229,10 @@ impl OpenJournal {
     }
 }
 
+fn is_done(entries: &[Entry], id: &str) -> bool {
+    entries.iter().any(|entry| entry.id == id && entry.event == Event::Done)
+}
+
 const LOCK: &str = "lock";
 /// How often the lock is tried, and how far apart. Chosen: a look takes microseconds.
 const LOOKS: u32 = 5;
@@ -224,3 +240,46 @@ const A_LOOK: Duration = Duration::from_millis(50);
 const PLAN: &str = "plan.json";
 const JOURNAL: &str = "journal.jsonl";
 const RECORDS: &str = "records";
+
+#[cfg(test)]
+mod tests {
+    use talkpath_campaign::Measurement;
+
+    use super::*;
+
+    #[test]
+    fn records_that_a_power_cut_left_without_a_summary_make_room_unless_they_are_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store { path: folder.path().to_path_buf() };
+        let measurement = |id: &str| Measurement {
+            id: id.to_owned(),
+            near: String::new(),
+            far: String::new(),
+            measure: String::new(),
+            day: 1,
+            local: String::new(),
+            due_ms: 0,
+            until_ms: 0,
+            seed: 0,
+        };
+        let plan = Plan {
+            talkpath: String::new(),
+            name: String::new(),
+            fingerprint: String::new(),
+            made_ms: 0,
+            zone: String::new(),
+            hosts: Vec::new(),
+            measurements: ["empty", "whole", "done"].map(measurement).to_vec(),
+        };
+        for name in ["empty", "whole", "done", "strange", ".empty.1"] {
+            fs::create_dir_all(store.records(name)).unwrap();
+            fs::write(store.records(name).join("scenario.toml"), "").unwrap();
+        }
+        fs::write(store.records("whole").join(SUMMARY), "{}").unwrap();
+        let done = Entry { at_ms: 0, id: "done".to_owned(), event: Event::Done };
+        store.discard_what_is_not_whole(&plan, std::slice::from_ref(&done)).unwrap();
+        assert_eq!(store.names().unwrap(), ["done", "strange", "whole"]);
+        let unwritten = store.unwritten(&plan, &[done]).unwrap();
+        assert_eq!(unwritten.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), ["whole"]);
+    }
+}
