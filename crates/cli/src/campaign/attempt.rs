@@ -18,7 +18,7 @@ use talkpath_campaign::Fault;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::campaign::Host;
 
-use super::child::Started;
+use super::child::{Started, wait_at_most};
 use crate::part::SUMMARY;
 use crate::run_dir::{read_json, sync_folder};
 
@@ -54,8 +54,9 @@ impl Attempt {
     fn measure(&self, stop: &AtomicBool) -> Result<(), Fault> {
         let _server = self.far.starts_server.then(|| self.serve(stop)).transpose()?;
         fs::create_dir_all(&self.draft).map_err(|why| self.here("the records cannot be kept", &why))?;
-        let input = [self.scenario.clone().into_bytes(), self.key.clone()];
-        let mut client = Started::start(&self.near, CLIENT, &self.client_arguments(), &input, Stdio::piped())
+        let input = vec![self.scenario.clone().into_bytes(), self.key.clone()];
+        let since = Instant::now();
+        let mut client = Started::start(&self.near, CLIENT, &self.client_arguments(), input, Stdio::piped())
             .map_err(|why| at(&self.near, &why))?;
         let Some(stream) = client.output() else {
             return Err(at(&self.near, "no standard output"));
@@ -68,7 +69,6 @@ impl Attempt {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|why| self.here("tar cannot be started", &why))?;
-        let since = Instant::now();
         let status = loop {
             if let Some(status) = client.ended() {
                 break status;
@@ -76,7 +76,7 @@ impl Attempt {
             let is_over = since.elapsed() > self.limit;
             if is_over || stop.load(Ordering::Relaxed) {
                 client.stop();
-                let _ = tar.wait();
+                let _ = wait_at_most(&mut tar, UNPACK);
                 let why = format!("it had not ended after {} s", since.elapsed().as_secs());
                 return Err(at(if self.near.local { &self.far } else { &self.near }, &why));
             }
@@ -85,7 +85,10 @@ impl Attempt {
         // The watcher of the shell may hold the stream until its own input ends.
         let words = client.last_words();
         drop(client);
-        let fetched = tar.wait().map_err(|why| self.here("tar failed", &why))?;
+        let fetched = wait_at_most(&mut tar, UNPACK).map_err(|why| self.here("tar failed", &why))?;
+        let Some(fetched) = fetched else {
+            return Err(at(&self.near, "its records did not end"));
+        };
         match status.code() {
             // 5: a threshold of the scenario did not hold; it was measured all the same.
             Some(0 | 5) if fetched.success() => Ok(()),
@@ -123,7 +126,7 @@ impl Attempt {
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
         let arguments = [self.key.len().to_string(), program(&self.far), bind];
         let mut server =
-            Started::start(&self.far, SERVER, &arguments, std::slice::from_ref(&self.key), Stdio::piped())
+            Started::start(&self.far, SERVER, &arguments, vec![self.key.clone()], Stdio::piped())
                 .map_err(|why| at(&self.far, &why))?;
         let (tell, told) = mpsc::channel();
         if let Some(output) = server.output() {
@@ -282,6 +285,9 @@ exit "$c"
 const LISTENING: &str = "listening on ";
 /// Chosen: ssh's own time to connect, and some.
 const SERVER_START: Duration = Duration::from_secs(25);
+/// How long what has come is still unpacked once its command has ended. Chosen: a disk that is slow, and not a
+/// stream that never ends.
+const UNPACK: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

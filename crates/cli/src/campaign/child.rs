@@ -3,10 +3,12 @@
 //! Its input ends when the coordinator ends, however that happens, also over ssh: nothing outlives a
 //! coordinator that is killed.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -16,19 +18,20 @@ use talkpath_scenario::campaign::Host;
 /// A command on a host.
 pub(crate) struct Started {
     child: Child,
-    /// Dropped to stop it.
-    input: Option<ChildStdin>,
+    /// Dropped to end its input, which stops it.
+    input: Option<Sender<Infallible>>,
     stderr: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl Started {
-    /// Starts `script` on `host` with `arguments`, and writes `input`. Its standard output goes to `output`.
+    /// Starts `script` on `host` with `arguments`, and has `input` written to it meanwhile: a host that does
+    /// not read keeps nobody. Its standard output goes to `output`.
     pub(crate) fn start(
         host: &Host,
         script: &str,
         arguments: &[String],
-        input: &[Vec<u8>],
+        input: Vec<Vec<u8>>,
         output: Stdio,
     ) -> Result<Self, String> {
         let mut command = command(host, script, arguments);
@@ -40,12 +43,16 @@ impl Started {
             .map_err(|why| format!("{} cannot be started: {why}", command.get_program().to_string_lossy()))?;
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let reader = child.stderr.take().map(|stream| keep(stream, Arc::clone(&stderr)));
-        let mut stdin = child.stdin.take();
-        for part in input {
-            // A command that has ended says why by its exit status.
-            let _ = stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(part));
+        let (hold, held) = mpsc::channel::<Infallible>();
+        if let Some(mut stdin) = child.stdin.take() {
+            thread::spawn(move || {
+                // A command that has ended says why by its exit status.
+                let _ = input.iter().try_for_each(|part| stdin.write_all(part));
+                // Until `hold` is dropped.
+                let _ = held.recv();
+            });
         }
-        Ok(Self { child, input: stdin, stderr, reader })
+        Ok(Self { child, input: Some(hold), stderr, reader })
     }
 
     /// Its standard output, if it is a pipe.
@@ -87,6 +94,22 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Waits for `child`, which is killed after `most`: `None` then.
+pub(crate) fn wait_at_most(child: &mut Child, most: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let since = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if since.elapsed() > most {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(POLL);
     }
 }
 
@@ -161,7 +184,16 @@ const MOST_SHOWN: usize = 400;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_scenario::Source;
+    use talkpath_scenario::campaign::Campaign;
+
     use super::*;
+
+    fn local() -> Host {
+        let text = "[host.a]\nlocal = true\n[host.b]\naddress = \"192.0.2.1\"\n[measure.m]\n\
+                    [schedule]\nevery = \"1 s\"\ndays = 1\n";
+        Campaign::load(&Source::new("c.toml", text)).unwrap().hosts.remove(0)
+    }
 
     #[test]
     fn a_word_survives_a_shell() {
@@ -170,6 +202,21 @@ mod tests {
                 Command::new("sh").args(["-c", &format!("printf %s {}", quoted(word))]).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&output.stdout), word);
         }
+    }
+
+    #[test]
+    fn what_does_not_end_is_killed_and_what_is_not_read_keeps_nobody() {
+        let since = Instant::now();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert_eq!(wait_at_most(&mut child, Duration::from_millis(100)).unwrap(), None);
+        let mut child = Command::new("true").spawn().unwrap();
+        assert!(wait_at_most(&mut child, Duration::from_secs(30)).unwrap().unwrap().success());
+        // More than a pipe holds, and nobody reads it.
+        let host = local();
+        let input = vec![vec![0; 1 << 20]];
+        let mut started = Started::start(&host, "exec sleep 5", &[], input, Stdio::null()).unwrap();
+        assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+        assert!(started.ended().is_none());
     }
 
     #[test]
