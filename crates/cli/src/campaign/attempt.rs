@@ -56,8 +56,9 @@ impl Attempt {
         fs::create_dir_all(&self.draft).map_err(|why| self.here("the records cannot be kept", &why))?;
         let input = vec![self.scenario.clone().into_bytes(), self.key.clone()];
         let since = Instant::now();
-        let mut client = Started::start(&self.near, CLIENT, &self.client_arguments(), input, Stdio::piped())
-            .map_err(|why| at(&self.near, &why))?;
+        let mut client =
+            Started::start(&self.near, CLIENT, self.limit, &self.client_arguments(), input, Stdio::piped())
+                .map_err(|why| at(&self.near, &why))?;
         let Some(stream) = client.output() else {
             return Err(at(&self.near, "no standard output"));
         };
@@ -125,9 +126,15 @@ impl Attempt {
         let bind =
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
         let arguments = [self.key.len().to_string(), program(&self.far), bind];
-        let mut server =
-            Started::start(&self.far, SERVER, &arguments, vec![self.key.clone()], Stdio::piped())
-                .map_err(|why| at(&self.far, &why))?;
+        let mut server = Started::start(
+            &self.far,
+            SERVER,
+            self.limit + BESIDE,
+            &arguments,
+            vec![self.key.clone()],
+            Stdio::piped(),
+        )
+        .map_err(|why| at(&self.far, &why))?;
         let (tell, told) = mpsc::channel();
         if let Some(output) = server.output() {
             // Lines after the first are read, too, so that the server never waits for its reader.
@@ -229,62 +236,37 @@ fn bind(address: &str) -> String {
     }
 }
 
-/// Arguments: bytes of the scenario, bytes of the key, the program, then flags of `run`. The run directory
-/// goes to standard output as a tar stream. `dd` reads exactly so many bytes of a pipe (POSIX).
+/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the scenario, bytes of the key, the program, then
+/// flags of `run`. The run directory goes to standard output as a tar stream.
 const CLIENT: &str = r#"
-umask 077
-d=$(mktemp -d) || exit 9
-r=
-trap 'rm -rf "$d"' EXIT
-trap 'test -n "$r" && kill "$r" 2>/dev/null; exit 9' HUP INT TERM
-dd bs=1 count="$1" of="$d/scenario.toml" 2>/dev/null
-dd bs=1 count="$2" of="$d/key" 2>/dev/null
+read_file "$1" "$d/scenario.toml"
+read_file "$2" "$d/key"
 k=$2 p=$3
 shift 3
 test "$k" -gt 0 && set -- "$@" --key-file "$d/key"
 mkdir "$d/out" || exit 9
-exec 3<&0
-"$p" run "$d/scenario.toml" --out "$d/out" --rounds --quiet "$@" </dev/null >/dev/null 3<&- &
-r=$!
-( cat >/dev/null; kill "$r" ) <&3 >/dev/null 2>&1 &
-w=$!
-exec 3<&-
-wait "$r"
-c=$?
-r=
-kill "$w" 2>/dev/null
-tar -C "$d/out" -cf - .
-exit "$c"
+run "$p" run "$d/scenario.toml" --out "$d/out" --rounds --quiet "$@" >/dev/null
+e=$?
+tar -C "$d/out" -cf - . &
+wait_for "$!"
+exit "$e"
 "#;
 
-/// Arguments: bytes of the key, the program, where to listen.
+/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the key, the program, where to listen.
 const SERVER: &str = r#"
-umask 077
-d=$(mktemp -d) || exit 9
-r=
-trap 'rm -rf "$d"' EXIT
-trap 'test -n "$r" && kill "$r" 2>/dev/null; exit 9' HUP INT TERM
-dd bs=1 count="$1" of="$d/key" 2>/dev/null
+read_file "$1" "$d/key"
 k=$1 p=$2 b=$3
 set --
 test "$k" -gt 0 && set -- --key-file "$d/key"
-exec 3<&0
-"$p" serve --bind "$b" "$@" </dev/null 3<&- &
-r=$!
-( cat >/dev/null; kill "$r" ) <&3 >/dev/null 2>&1 &
-w=$!
-exec 3<&-
-wait "$r"
-c=$?
-r=
-kill "$w" 2>/dev/null
-exit "$c"
+run "$p" serve --bind "$b" "$@"
 "#;
 
 /// What `serve` prints first.
 const LISTENING: &str = "listening on ";
 /// Chosen: ssh's own time to connect, and some.
 const SERVER_START: Duration = Duration::from_secs(25);
+/// How much longer a server may take than the run that it is for: its own start, and the run's end. Chosen.
+const BESIDE: Duration = Duration::from_secs(120);
 /// How long what has come is still unpacked once its command has ended. Chosen: a disk that is slow, and not a
 /// stream that never ends.
 const UNPACK: Duration = Duration::from_secs(30);
