@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +54,10 @@ impl Attempt {
 
     fn measure(&self, stop: &AtomicBool) -> Result<(), Fault> {
         let _server = self.far.starts_server.then(|| self.serve(stop)).transpose()?;
-        fs::create_dir_all(&self.draft).map_err(|why| self.here("the records cannot be kept", &why))?;
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&self.draft)
+            .map_err(|why| self.here("the records cannot be kept", &why))?;
         let input = vec![self.scenario.clone().into_bytes(), self.key.clone()];
         let since = Instant::now();
         let mut client =
@@ -62,12 +66,8 @@ impl Attempt {
         let Some(stream) = client.output() else {
             return Err(at(&self.near, "no standard output"));
         };
-        let mut tar = Command::new("tar")
-            .args(["--no-same-owner", "-xf", "-", "-C"])
-            .arg(&self.draft)
+        let mut tar = unpack(&self.draft)
             .stdin(stream)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .spawn()
             .map_err(|why| self.here("tar cannot be started", &why))?;
         let status = loop {
@@ -196,6 +196,14 @@ impl Attempt {
     }
 }
 
+/// Unpacks its standard input to `folder`. For root, tar would keep owners and setuid bits.
+fn unpack(folder: &Path) -> Command {
+    let mut tar = Command::new("tar");
+    tar.args(["--no-same-owner", "--no-same-permissions", "-xf", "-", "-C"]).arg(folder);
+    tar.stdout(Stdio::null()).stderr(Stdio::null());
+    tar
+}
+
 /// Makes a folder and all that is below it last.
 fn sync_tree(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
@@ -274,7 +282,26 @@ const POLL: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn what_a_host_sends_keeps_no_setuid_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        for it in [&from, &to] {
+            fs::create_dir(it).unwrap();
+        }
+        fs::write(from.join("file"), "").unwrap();
+        fs::set_permissions(from.join("file"), fs::Permissions::from_mode(0o6755)).unwrap();
+        let mut pack = Command::new("tar");
+        pack.arg("-C").arg(&from).args(["-cf", "-", "."]).stdout(Stdio::piped());
+        let mut pack = pack.spawn().unwrap();
+        assert!(unpack(&to).stdin(pack.stdout.take().unwrap()).status().unwrap().success());
+        assert!(pack.wait().unwrap().success());
+        assert_eq!(fs::metadata(to.join("file")).unwrap().permissions().mode() & 0o7000, 0);
+    }
 
     #[test]
     fn a_server_listens_where_it_is_reached() {
