@@ -320,12 +320,16 @@ fn a_host_that_is_down_delays_nobody() {
 }
 
 #[test]
-fn a_broken_line_in_the_middle_is_an_error_and_at_the_end_is_cut_off() {
+fn a_line_that_is_not_whole_is_cut_off_and_one_that_nobody_knows_is_an_error() {
     let entry =
         Entry { at_ms: 1, id: "d01".to_owned(), event: Event::Failed { why: "x".to_owned(), host: None } };
     let mut bytes = entry.line();
     let whole = bytes.len() as u64;
     assert_eq!(Journal::parse(&bytes).unwrap().entries, std::slice::from_ref(&entry));
+    let unknown = [entry.line(), b"{\"at_ms\":2,\"id\":\"d01\",\"event\":\"paused\"}\n".to_vec()].concat();
+    let found = Journal::parse(&unknown).unwrap_err();
+    assert_eq!(found.line, 2);
+    assert!(found.why.contains("paused"), "{}", found.why);
     bytes.extend(b"{\"at_ms\": 3, \"id\"");
     let journal = Journal::parse(&bytes).unwrap();
     assert_eq!((journal.entries.len(), journal.whole), (1, whole));

@@ -151,9 +151,10 @@ impl Store {
         };
         Journal::parse(&bytes).map_err(|found| {
             Failure::Usage(format!(
-                "{}:{}: not what talkpath writes there: {}",
+                "{}:{}: not what this talkpath ({}) writes there: {}; a newer one may have written it: go on with that one",
                 path.display(),
                 found.line,
+                env!("CARGO_PKG_VERSION"),
                 found.why
             ))
         })
