@@ -29,8 +29,8 @@ pub(crate) struct Attempt {
     pub(crate) far: Host,
     /// The scenario's text.
     pub(crate) scenario: String,
-    /// The far server's key.
-    pub(crate) key: Vec<u8>,
+    /// The far server's key: read for each attempt.
+    pub(crate) key_file: Option<std::path::PathBuf>,
     pub(crate) seed: u64,
     /// `--records`.
     pub(crate) records: String,
@@ -53,16 +53,17 @@ impl Attempt {
     }
 
     fn measure(&self, stop: &AtomicBool) -> Result<(), Fault> {
-        let _server = self.far.starts_server.then(|| self.serve(stop)).transpose()?;
+        let key = self.key()?;
+        let _server = self.far.starts_server.then(|| self.serve(&key, stop)).transpose()?;
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&self.draft)
             .map_err(|why| self.here("the records cannot be kept", &why))?;
-        let input = vec![self.scenario.clone().into_bytes(), self.key.clone()];
+        let arguments = self.client_arguments(&key);
+        let input = vec![self.scenario.clone().into_bytes(), key];
         let since = Instant::now();
-        let mut client =
-            Started::start(&self.near, CLIENT, self.limit, &self.client_arguments(), input, Stdio::piped())
-                .map_err(|why| at(&self.near, &why))?;
+        let mut client = Started::start(&self.near, CLIENT, self.limit, &arguments, input, Stdio::piped())
+            .map_err(|why| at(&self.near, &why))?;
         let Some(stream) = client.output() else {
             return Err(at(&self.near, "no standard output"));
         };
@@ -103,10 +104,16 @@ impl Attempt {
         }
     }
 
-    fn client_arguments(&self) -> Vec<String> {
+    /// Empty without a file. One that cannot be read just now is no reason to end a campaign.
+    fn key(&self) -> Result<Vec<u8>, Fault> {
+        let Some(path) = &self.key_file else { return Ok(Vec::new()) };
+        fs::read(path).map_err(|why| at(&self.far, &format!("its key_file {}: {why}", path.display())))
+    }
+
+    fn client_arguments(&self, key: &[u8]) -> Vec<String> {
         let mut arguments = vec![
             self.scenario.len().to_string(),
-            self.key.len().to_string(),
+            key.len().to_string(),
             program(&self.near),
             "--seed".to_owned(),
             self.seed.to_string(),
@@ -122,16 +129,16 @@ impl Attempt {
     }
 
     /// Starts a server on the far host; it is there when this returns.
-    fn serve(&self, stop: &AtomicBool) -> Result<Started, Fault> {
+    fn serve(&self, key: &[u8], stop: &AtomicBool) -> Result<Started, Fault> {
         let bind =
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
-        let arguments = [self.key.len().to_string(), program(&self.far), bind];
+        let arguments = [key.len().to_string(), program(&self.far), bind];
         let mut server = Started::start(
             &self.far,
             SERVER,
             self.limit + BESIDE,
             &arguments,
-            vec![self.key.clone()],
+            vec![key.to_vec()],
             Stdio::piped(),
         )
         .map_err(|why| at(&self.far, &why))?;
@@ -284,6 +291,9 @@ const POLL: Duration = Duration::from_millis(20);
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use talkpath_scenario::Source;
+    use talkpath_scenario::campaign::Campaign;
+
     use super::*;
 
     #[test]
@@ -301,6 +311,29 @@ mod tests {
         assert!(unpack(&to).stdin(pack.stdout.take().unwrap()).status().unwrap().success());
         assert!(pack.wait().unwrap().success());
         assert_eq!(fs::metadata(to.join("file")).unwrap().permissions().mode() & 0o7000, 0);
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_a_fault_of_the_far_host() {
+        let text = "[host.a]\nlocal = true\n[host.b]\naddress = \"192.0.2.1\"\n[measure.m]\n\
+                    [schedule]\nevery = \"1 s\"\ndays = 1\n";
+        let [near, far] = Campaign::load(&Source::new("c.toml", text)).unwrap().hosts.try_into().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let attempt = Attempt {
+            near,
+            far,
+            scenario: String::new(),
+            key_file: Some(folder.path().join("key")),
+            seed: 1,
+            records: String::new(),
+            repetitions: 1,
+            limit: Duration::from_secs(1),
+            draft: folder.path().join("draft"),
+            target: folder.path().join("target"),
+        };
+        let fault = attempt.run(&AtomicBool::new(false)).unwrap_err();
+        assert_eq!(fault.host.as_deref(), Some("b"));
+        assert!(fault.why.contains("key_file") && fault.why.contains("No such file"), "{}", fault.why);
     }
 
     #[test]
