@@ -74,6 +74,21 @@ fn a_plan_follows_from_the_file_and_its_seed() {
 }
 
 #[test]
+fn a_fingerprint_is_of_names_pairs_what_runs_and_when() {
+    let of = |text: &str, scenario: &str| fingerprint(&campaign(text), &[scenario.to_owned()]);
+    let own = of(FILE, "a scenario");
+    // A campaign that has begun ends with the version that gives another one.
+    assert_eq!(own, "e849d5bbd63a3563");
+    assert_eq!(of(&FILE.replace("192.0.2.3", "192.0.2.4"), "a scenario"), own);
+    assert_ne!(of(FILE, "another"), own);
+    for (from, to) in
+        [("uv", "vu"), ("6 h", "8 h"), ("5 min", "6 min"), ("Berlin", "Paris"), ("03-28", "03-27")]
+    {
+        assert_ne!(of(&FILE.replace(from, to), "a scenario"), own, "{from}");
+    }
+}
+
+#[test]
 fn a_campaign_without_a_start_begins_when_it_is_planned() {
     let text = FILE.replace("start = \"2026-03-28 00:00\"\n", "");
     let made = Instant::from_nanos(1_800_000_000_500_000_000);

@@ -109,9 +109,11 @@ impl Store {
         let plan: Plan = read_json(&path)?;
         if plan.fingerprint != loaded.fingerprint {
             return Err(Failure::Usage(format!(
-                "{}: its plan was made from another file: names, pairs, what runs and when may not change once a campaign has begun. \
-                 Give the file as it was, or another --dir",
-                self.path.display()
+                "{}: its plan was made from another file, by talkpath {} (this is {}): names, pairs, what runs and when may not \
+                 change once a campaign has begun. Give the file as it was, that version if the file is the same, or another --dir",
+                self.path.display(),
+                plan.talkpath,
+                env!("CARGO_PKG_VERSION")
             )));
         }
         Ok(plan)
