@@ -1,15 +1,18 @@
-"""Judges the campaign that rebuilds Zhang and Schulzrinne (2004) in small, from what `campaign report --json` printed.
+"""Judges the campaign that rebuilds Zhang and Schulzrinne (2004) in small, from what `campaign report --json` printed
+and from its journal.
 
-    campaign.py FINDINGS.json
+    campaign.py FINDINGS.json JOURNAL.jsonl
 
 What must hold follows from the paths that scenarios/campaigns/columbia describes, and from the paper's text. Only Python's own
 library is used.
 """
 
+import collections
 import json
 import sys
 
 findings = json.load(open(sys.argv[1], encoding="utf-8"))
+entries = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
 WRONG = {"au", "hk", "cmu", "ucsb"}  # whose clocks jump
 STEADY = {"cam": 75.0, "uw": 73.6, "uv": 10.8}  # round trips of the paths, ms
 failed = []
@@ -29,6 +32,11 @@ hold(
     findings["done"] + len(findings["missing"]) == findings["planned"],
 )
 hold("every measurement is in the records", findings["done"] == findings["planned"])
+
+ends = collections.Counter(entry["id"] for entry in entries if entry["event"] in ("done", "abandoned"))
+for name, times in sorted(ends.items()):
+    hold(f"{name} has ended {times} times in the journal", times == 1)
+hold(f"{len(ends)} of {findings['planned']} have an end in the journal", len(ends) == findings["planned"])
 
 p90 = {(row["far"], row["day"], row["transport"]): median(row["delay_ms_p90"]) for row in findings["days"]}
 for (node, day, transport), delay in sorted(p90.items()):

@@ -1,7 +1,8 @@
 //! The campaign of scenarios/campaigns/columbia, with a coordinator that is killed again and again: a job of
 //! `cargo xtask nightly` (its short form) and of `cargo xtask weekly`.
 //!
-//! What comes out is judged by `xtask/judges/campaign.py` from what the report prints.
+//! What comes out is judged by `xtask/judges/campaign.py` from what the report prints and from the
+//! journal.
 
 use std::fs;
 use std::path::Path;
@@ -35,14 +36,16 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
     };
     // Intervals that differ, from a sequence that is the same each time: an LCG's high bits (Knuth, MMIX).
     let mut state = 2004_u64;
-    for _ in 0..kills {
+    for made in 0..kills {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let share = (state >> 33) as f64 / f64::from(1_u32 << 31);
         // Between nothing and twice the mean.
         let until = Instant::now() + within.mul_f64(2.0 * share / f64::from(kills));
         match lives(campaign("run").stdout(Stdio::null()).spawn(), until) {
             Ok(None) => {}
-            Ok(Some(0)) => break,
+            Ok(Some(0)) => {
+                return Ended::Differs(format!("it ended after {made} of {kills} kills: more are to hit it"));
+            }
             Ok(Some(code)) => return Ended::Differs(format!("campaign run: exit code {code}")),
             Err(why) => return Ended::Differs(format!("campaign run: {why}")),
         }
@@ -64,7 +67,7 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
         return Ended::Differs(format!("{}: {why}", path.display()));
     }
     let judge = root.join("xtask").join("judges").join("campaign.py");
-    match Command::new("python3").arg(judge).arg(&path).output() {
+    match Command::new("python3").arg(judge).arg(&path).arg(dir.join("journal.jsonl")).output() {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             println!("{text}");

@@ -58,21 +58,18 @@ pub struct JournalError {
 }
 
 impl Journal {
-    /// Reads a journal's file.
+    /// Reads a journal's file. What stands after the last line feed is no line yet.
     ///
     /// # Errors
-    /// A line that is no entry and is not the last one: no process that was killed leaves that.
+    /// A whole line that is no entry: no process that was killed leaves that.
     pub fn parse(bytes: &[u8]) -> Result<Self, JournalError> {
         let mut journal = Self::default();
-        let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-        for (at, line) in lines.iter().enumerate() {
-            let is_last = at + 1 == lines.len();
-            match serde_json::from_slice(line) {
-                Ok(entry) if line.ends_with(b"\n") => journal.entries.push(entry),
-                _ if is_last => break,
-                Ok(_) => break,
-                Err(why) => return Err(JournalError { line: at + 1, why: why.to_string() }),
+        for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            if !line.ends_with(b"\n") {
+                break;
             }
+            let entry = serde_json::from_slice(line);
+            journal.entries.push(entry.map_err(|why| JournalError { line: at + 1, why: why.to_string() })?);
             journal.whole += line.len() as u64;
         }
         Ok(journal)

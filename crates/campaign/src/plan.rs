@@ -1,7 +1,8 @@
 //! Everything that a campaign will measure, in the order in which it is due.
 
 use serde::{Deserialize, Serialize};
-use talkpath_scenario::campaign::Campaign;
+use serde_json::json;
+use talkpath_scenario::campaign::{Campaign, Schedule};
 use talkpath_units::{Duration, Instant, Seed};
 
 use crate::schedule::slots;
@@ -116,12 +117,17 @@ impl Measurement {
     }
 }
 
-/// What the plan and its measurements follow from. Addresses, keys and the way to a host may change while a
-/// campaign runs; names, pairs, what runs and when may not.
+/// What the plan and its measurements follow from: `scenarios` are the texts of what runs. Addresses, keys and
+/// the way to a host may change while a campaign runs; names, pairs, what runs and when may not.
 pub fn fingerprint(campaign: &Campaign, scenarios: &[String]) -> String {
     let hosts: Vec<_> = campaign.hosts.iter().map(|host| (&host.name, &host.emulated)).collect();
-    let Campaign { name, seed, measures, schedule, .. } = campaign;
-    let text = format!("{name:?} {seed} {hosts:?} {measures:?} {schedule:?} {scenarios:?}");
+    let measures: Vec<_> = campaign.measures.iter().map(|measure| (&measure.name, &measure.pairs)).collect();
+    let Schedule { zone, start, every, days, day, start_within, window, retry } = &campaign.schedule;
+    let start = start.map(|start| start.to_string());
+    let times = [every, day, start_within, window, retry].map(|time| time.as_nanos());
+    // Only what the file says, so that another version of talkpath gives the same.
+    let Campaign { name, seed, .. } = campaign;
+    let text = json!([name, seed, hosts, measures, zone, start, days, times, scenarios]).to_string();
     // FNV-1a (Fowler, Noll and Vo), 64 bits: different texts need different fingerprints, and nothing more.
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -74,6 +74,21 @@ fn a_plan_follows_from_the_file_and_its_seed() {
 }
 
 #[test]
+fn a_fingerprint_is_of_names_pairs_what_runs_and_when() {
+    let of = |text: &str, scenario: &str| fingerprint(&campaign(text), &[scenario.to_owned()]);
+    let own = of(FILE, "a scenario");
+    // A campaign that has begun ends with the version that gives another one.
+    assert_eq!(own, "e849d5bbd63a3563");
+    assert_eq!(of(&FILE.replace("192.0.2.3", "192.0.2.4"), "a scenario"), own);
+    assert_ne!(of(FILE, "another"), own);
+    for (from, to) in
+        [("uv", "vu"), ("6 h", "8 h"), ("5 min", "6 min"), ("Berlin", "Paris"), ("03-28", "03-27")]
+    {
+        assert_ne!(of(&FILE.replace(from, to), "a scenario"), own, "{from}");
+    }
+}
+
+#[test]
 fn a_campaign_without_a_start_begins_when_it_is_planned() {
     let text = FILE.replace("start = \"2026-03-28 00:00\"\n", "");
     let made = Instant::from_nanos(1_800_000_000_500_000_000);
@@ -320,12 +335,16 @@ fn a_host_that_is_down_delays_nobody() {
 }
 
 #[test]
-fn a_broken_line_in_the_middle_is_an_error_and_at_the_end_is_cut_off() {
+fn a_line_that_is_not_whole_is_cut_off_and_one_that_nobody_knows_is_an_error() {
     let entry =
         Entry { at_ms: 1, id: "d01".to_owned(), event: Event::Failed { why: "x".to_owned(), host: None } };
     let mut bytes = entry.line();
     let whole = bytes.len() as u64;
     assert_eq!(Journal::parse(&bytes).unwrap().entries, std::slice::from_ref(&entry));
+    let unknown = [entry.line(), b"{\"at_ms\":2,\"id\":\"d01\",\"event\":\"paused\"}\n".to_vec()].concat();
+    let found = Journal::parse(&unknown).unwrap_err();
+    assert_eq!(found.line, 2);
+    assert!(found.why.contains("paused"), "{}", found.why);
     bytes.extend(b"{\"at_ms\": 3, \"id\"");
     let journal = Journal::parse(&bytes).unwrap();
     assert_eq!((journal.entries.len(), journal.whole), (1, whole));

@@ -241,6 +241,22 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
 }
 
+/// Writes `bytes` to `path`, whole or not at all; they are on the disk when this returns.
+pub(crate) fn write_lasting(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, |writer| {
+        let written = writer.write_all(bytes).and_then(|()| writer.flush());
+        written.and_then(|()| writer.get_ref().sync_all()).map_err(|why| Failure::write(path, why))
+    })?;
+    sync_folder(path.parent().unwrap_or(Path::new("")))
+}
+
+/// Makes names in `folder` last.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), Failure> {
+    // The parent of a plain name is empty.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder).and_then(|open| open.sync_all()).map_err(|why| Failure::write(folder, why))
+}
+
 /// Keeps a trace under the name that scenario.toml in `beside` calls it by.
 pub(crate) fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Failure> {
     let path = beside.join(&trace.name);

@@ -42,15 +42,21 @@ pub(super) fn install(root: &Path, program: &Path, tree: &Path, prefix: &Path) -
     write(&place("share/doc/talkpath/copyright")?, copyright.as_bytes())
 }
 
-/// Puts the units of systemd under `tree`, if the project has any. None is enabled: that is the
-/// administrator's.
+/// Puts the units of systemd and their users under `tree`, if the project has any. None is enabled: that is
+/// the administrator's.
 pub(super) fn units(root: &Path, tree: &Path) -> Result<(), String> {
-    let Ok(entries) = fs::read_dir(root.join("packaging").join("systemd")) else { return Ok(()) };
-    let folder = tree.join("usr/lib/systemd/system");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let systemd = root.join("packaging").join("systemd");
+    put(&systemd, "service", &tree.join("usr/lib/systemd/system"))?;
+    put(&systemd.join("sysusers"), "conf", &tree.join("usr/lib/sysusers.d"))
+}
+
+/// Copies the files of `from`, if it is there, that are called `*.extension`.
+fn put(from: &Path, extension: &str, folder: &Path) -> Result<(), String> {
+    let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for path in entries.flatten().map(|entry| entry.path()) {
-        if let (Some("service"), Some(name)) = (path.extension().and_then(|it| it.to_str()), path.file_name())
-        {
+        let Some(name) = path.file_name() else { continue };
+        if path.extension().is_some_and(|it| it == extension) {
             copy(&path, &folder.join(name))?;
         }
     }

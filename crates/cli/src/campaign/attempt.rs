@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +19,9 @@ use talkpath_campaign::Fault;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::campaign::Host;
 
-use super::child::Started;
-use super::store::sync_folder;
+use super::child::{Started, wait_at_most};
 use crate::part::SUMMARY;
-use crate::run_dir::read_json;
+use crate::run_dir::{read_json, sync_folder};
 
 /// What to do.
 pub(crate) struct Attempt {
@@ -29,8 +29,8 @@ pub(crate) struct Attempt {
     pub(crate) far: Host,
     /// The scenario's text.
     pub(crate) scenario: String,
-    /// The far server's key.
-    pub(crate) key: Vec<u8>,
+    /// The far server's key: read for each attempt.
+    pub(crate) key_file: Option<std::path::PathBuf>,
     pub(crate) seed: u64,
     /// `--records`.
     pub(crate) records: String,
@@ -53,23 +53,24 @@ impl Attempt {
     }
 
     fn measure(&self, stop: &AtomicBool) -> Result<(), Fault> {
-        let _server = self.far.starts_server.then(|| self.serve(stop)).transpose()?;
-        fs::create_dir_all(&self.draft).map_err(|why| self.here("the records cannot be kept", &why))?;
-        let input = [self.scenario.clone().into_bytes(), self.key.clone()];
-        let mut client = Started::start(&self.near, CLIENT, &self.client_arguments(), &input, Stdio::piped())
+        let key = self.key()?;
+        let _server = self.far.starts_server.then(|| self.serve(&key, stop)).transpose()?;
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&self.draft)
+            .map_err(|why| self.here("the records cannot be kept", &why))?;
+        let arguments = self.client_arguments(&key);
+        let input = vec![self.scenario.clone().into_bytes(), key];
+        let since = Instant::now();
+        let mut client = Started::start(&self.near, CLIENT, self.limit, &arguments, input, Stdio::piped())
             .map_err(|why| at(&self.near, &why))?;
         let Some(stream) = client.output() else {
             return Err(at(&self.near, "no standard output"));
         };
-        let mut tar = Command::new("tar")
-            .args(["--no-same-owner", "-xf", "-", "-C"])
-            .arg(&self.draft)
+        let mut tar = unpack(&self.draft)
             .stdin(stream)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .spawn()
             .map_err(|why| self.here("tar cannot be started", &why))?;
-        let since = Instant::now();
         let status = loop {
             if let Some(status) = client.ended() {
                 break status;
@@ -77,7 +78,7 @@ impl Attempt {
             let is_over = since.elapsed() > self.limit;
             if is_over || stop.load(Ordering::Relaxed) {
                 client.stop();
-                let _ = tar.wait();
+                let _ = wait_at_most(&mut tar, UNPACK);
                 let why = format!("it had not ended after {} s", since.elapsed().as_secs());
                 return Err(at(if self.near.local { &self.far } else { &self.near }, &why));
             }
@@ -86,7 +87,10 @@ impl Attempt {
         // The watcher of the shell may hold the stream until its own input ends.
         let words = client.last_words();
         drop(client);
-        let fetched = tar.wait().map_err(|why| self.here("tar failed", &why))?;
+        let fetched = wait_at_most(&mut tar, UNPACK).map_err(|why| self.here("tar failed", &why))?;
+        let Some(fetched) = fetched else {
+            return Err(at(&self.near, "its records did not end"));
+        };
         match status.code() {
             // 5: a threshold of the scenario did not hold; it was measured all the same.
             Some(0 | 5) if fetched.success() => Ok(()),
@@ -100,10 +104,16 @@ impl Attempt {
         }
     }
 
-    fn client_arguments(&self) -> Vec<String> {
+    /// Empty without a file. One that cannot be read just now is no reason to end a campaign.
+    fn key(&self) -> Result<Vec<u8>, Fault> {
+        let Some(path) = &self.key_file else { return Ok(Vec::new()) };
+        fs::read(path).map_err(|why| at(&self.far, &format!("its key_file {}: {why}", path.display())))
+    }
+
+    fn client_arguments(&self, key: &[u8]) -> Vec<String> {
         let mut arguments = vec![
             self.scenario.len().to_string(),
-            self.key.len().to_string(),
+            key.len().to_string(),
             program(&self.near),
             "--seed".to_owned(),
             self.seed.to_string(),
@@ -119,13 +129,19 @@ impl Attempt {
     }
 
     /// Starts a server on the far host; it is there when this returns.
-    fn serve(&self, stop: &AtomicBool) -> Result<Started, Fault> {
+    fn serve(&self, key: &[u8], stop: &AtomicBool) -> Result<Started, Fault> {
         let bind =
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
-        let arguments = [self.key.len().to_string(), program(&self.far), bind];
-        let mut server =
-            Started::start(&self.far, SERVER, &arguments, std::slice::from_ref(&self.key), Stdio::piped())
-                .map_err(|why| at(&self.far, &why))?;
+        let arguments = [key.len().to_string(), program(&self.far), bind];
+        let mut server = Started::start(
+            &self.far,
+            SERVER,
+            self.limit + BESIDE,
+            &arguments,
+            vec![key.to_vec()],
+            Stdio::piped(),
+        )
+        .map_err(|why| at(&self.far, &why))?;
         let (tell, told) = mpsc::channel();
         if let Some(output) = server.output() {
             // Lines after the first are read, too, so that the server never waits for its reader.
@@ -175,9 +191,7 @@ impl Attempt {
     }
 
     fn keep(&self, run: &Path) -> std::io::Result<()> {
-        for file in fs::read_dir(run)?.flatten().filter(|it| it.path().is_file()) {
-            fs::File::open(file.path())?.sync_all()?;
-        }
+        sync_tree(run)?;
         fs::rename(run, &self.target)?;
         let folder = self.target.parent().unwrap_or(Path::new("."));
         sync_folder(folder).map_err(|why| std::io::Error::other(why.to_string()))
@@ -187,6 +201,28 @@ impl Attempt {
     fn here(&self, what: &str, why: &std::io::Error) -> Fault {
         Fault { why: format!("{what}: {why}"), host: None }
     }
+}
+
+/// Unpacks its standard input to `folder`. For root, tar would keep owners and setuid bits.
+fn unpack(folder: &Path) -> Command {
+    let mut tar = Command::new("tar");
+    tar.args(["--no-same-owner", "--no-same-permissions", "-xf", "-", "-C"]).arg(folder);
+    tar.stdout(Stdio::null()).stderr(Stdio::null());
+    tar
+}
+
+/// Makes a folder and all that is below it last.
+fn sync_tree(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        match kind.is_dir() {
+            true => sync_tree(&entry.path())?,
+            false if kind.is_file() => fs::File::open(entry.path())?.sync_all()?,
+            false => {}
+        }
+    }
+    fs::File::open(folder)?.sync_all()
 }
 
 fn at(host: &Host, why: &str) -> Fault {
@@ -215,67 +251,90 @@ fn bind(address: &str) -> String {
     }
 }
 
-/// Arguments: bytes of the scenario, bytes of the key, the program, then flags of `run`. The run directory
-/// goes to standard output as a tar stream. `dd` reads exactly so many bytes of a pipe (POSIX).
+/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the scenario, bytes of the key, the program, then
+/// flags of `run`. The run directory goes to standard output as a tar stream.
 const CLIENT: &str = r#"
-umask 077
-d=$(mktemp -d) || exit 9
-r=
-trap 'rm -rf "$d"' EXIT
-trap 'test -n "$r" && kill "$r" 2>/dev/null; exit 9' HUP INT TERM
-dd bs=1 count="$1" of="$d/scenario.toml" 2>/dev/null
-dd bs=1 count="$2" of="$d/key" 2>/dev/null
+read_file "$1" "$d/scenario.toml"
+read_file "$2" "$d/key"
 k=$2 p=$3
 shift 3
 test "$k" -gt 0 && set -- "$@" --key-file "$d/key"
 mkdir "$d/out" || exit 9
-exec 3<&0
-"$p" run "$d/scenario.toml" --out "$d/out" --rounds --quiet "$@" </dev/null >/dev/null 3<&- &
-r=$!
-( cat >/dev/null; kill "$r" ) <&3 >/dev/null 2>&1 &
-w=$!
-exec 3<&-
-wait "$r"
-c=$?
-r=
-kill "$w" 2>/dev/null
-tar -C "$d/out" -cf - .
-exit "$c"
+run "$p" run "$d/scenario.toml" --out "$d/out" --rounds --quiet "$@" >/dev/null
+e=$?
+tar -C "$d/out" -cf - . &
+wait_for "$!"
+exit "$e"
 "#;
 
-/// Arguments: bytes of the key, the program, where to listen.
+/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the key, the program, where to listen.
 const SERVER: &str = r#"
-umask 077
-d=$(mktemp -d) || exit 9
-r=
-trap 'rm -rf "$d"' EXIT
-trap 'test -n "$r" && kill "$r" 2>/dev/null; exit 9' HUP INT TERM
-dd bs=1 count="$1" of="$d/key" 2>/dev/null
+read_file "$1" "$d/key"
 k=$1 p=$2 b=$3
 set --
 test "$k" -gt 0 && set -- --key-file "$d/key"
-exec 3<&0
-"$p" serve --bind "$b" "$@" </dev/null 3<&- &
-r=$!
-( cat >/dev/null; kill "$r" ) <&3 >/dev/null 2>&1 &
-w=$!
-exec 3<&-
-wait "$r"
-c=$?
-r=
-kill "$w" 2>/dev/null
-exit "$c"
+run "$p" serve --bind "$b" "$@"
 "#;
 
 /// What `serve` prints first.
 const LISTENING: &str = "listening on ";
 /// Chosen: ssh's own time to connect, and some.
 const SERVER_START: Duration = Duration::from_secs(25);
+/// How much longer a server may take than the run that it is for: its own start, and the run's end. Chosen.
+const BESIDE: Duration = Duration::from_secs(120);
+/// How long what has come is still unpacked once its command has ended. Chosen: a disk that is slow, and not a
+/// stream that never ends.
+const UNPACK: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use talkpath_scenario::Source;
+    use talkpath_scenario::campaign::Campaign;
+
     use super::*;
+
+    #[test]
+    fn what_a_host_sends_keeps_no_setuid_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        for it in [&from, &to] {
+            fs::create_dir(it).unwrap();
+        }
+        fs::write(from.join("file"), "").unwrap();
+        fs::set_permissions(from.join("file"), fs::Permissions::from_mode(0o6755)).unwrap();
+        let mut pack = Command::new("tar");
+        pack.arg("-C").arg(&from).args(["-cf", "-", "."]).stdout(Stdio::piped());
+        let mut pack = pack.spawn().unwrap();
+        assert!(unpack(&to).stdin(pack.stdout.take().unwrap()).status().unwrap().success());
+        assert!(pack.wait().unwrap().success());
+        assert_eq!(fs::metadata(to.join("file")).unwrap().permissions().mode() & 0o7000, 0);
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_a_fault_of_the_far_host() {
+        let text = "[host.a]\nlocal = true\n[host.b]\naddress = \"192.0.2.1\"\n[measure.m]\n\
+                    [schedule]\nevery = \"1 s\"\ndays = 1\n";
+        let [near, far] = Campaign::load(&Source::new("c.toml", text)).unwrap().hosts.try_into().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let attempt = Attempt {
+            near,
+            far,
+            scenario: String::new(),
+            key_file: Some(folder.path().join("key")),
+            seed: 1,
+            records: String::new(),
+            repetitions: 1,
+            limit: Duration::from_secs(1),
+            draft: folder.path().join("draft"),
+            target: folder.path().join("target"),
+        };
+        let fault = attempt.run(&AtomicBool::new(false)).unwrap_err();
+        assert_eq!(fault.host.as_deref(), Some("b"));
+        assert!(fault.why.contains("key_file") && fault.why.contains("No such file"), "{}", fault.why);
+    }
 
     #[test]
     fn a_server_listens_where_it_is_reached() {

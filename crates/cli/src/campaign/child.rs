@@ -1,37 +1,46 @@
-//! What is started on a host: a shell that runs one command and stops it when its standard input ends.
+//! What is started on a host: a shell that runs one command, and stops it when its standard input ends or its
+//! time is over.
 //!
 //! Its input ends when the coordinator ends, however that happens, also over ssh: nothing outlives a
-//! coordinator that is killed.
+//! coordinator that is killed. A host that is cut off from the coordinator may not see that end for hours, so
+//! it has the time, too.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use talkpath_scenario::campaign::Host;
 
 /// A command on a host.
 pub(crate) struct Started {
     child: Child,
-    /// Dropped to stop it.
-    input: Option<ChildStdin>,
+    /// Dropped to end its input, which stops it.
+    input: Option<Sender<Infallible>>,
     stderr: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl Started {
-    /// Starts `script` on `host` with `arguments`, and writes `input`. Its standard output goes to `output`.
+    /// Starts `script`, after [`SHELL`], on `host` with `arguments`, ends it there after `limit`, and has `input` written to it meanwhile: a host that does
+    /// not read keeps nobody. Its standard output goes to `output`.
     pub(crate) fn start(
         host: &Host,
         script: &str,
+        limit: Duration,
         arguments: &[String],
-        input: &[Vec<u8>],
+        input: Vec<Vec<u8>>,
         output: Stdio,
     ) -> Result<Self, String> {
-        let mut command = command(host, script, arguments);
+        let times = [limit.as_secs() + 1, GRACE.as_secs()].map(|it| it.to_string());
+        let arguments: Vec<String> = times.into_iter().chain(arguments.iter().cloned()).collect();
+        let mut command = command(host, &format!("{SHELL}{script}"), &arguments);
         command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
         // A signal of the terminal is for the coordinator, which then stops what it started.
         command.process_group(0);
@@ -40,12 +49,16 @@ impl Started {
             .map_err(|why| format!("{} cannot be started: {why}", command.get_program().to_string_lossy()))?;
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let reader = child.stderr.take().map(|stream| keep(stream, Arc::clone(&stderr)));
-        let mut stdin = child.stdin.take();
-        for part in input {
-            // A command that has ended says why by its exit status.
-            let _ = stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(part));
+        let (hold, held) = mpsc::channel::<Infallible>();
+        if let Some(mut stdin) = child.stdin.take() {
+            thread::spawn(move || {
+                // A command that has ended says why by its exit status.
+                let _ = input.iter().try_for_each(|part| stdin.write_all(part));
+                // Until `hold` is dropped.
+                let _ = held.recv();
+            });
         }
-        Ok(Self { child, input: stdin, stderr, reader })
+        Ok(Self { child, input: Some(hold), stderr, reader })
     }
 
     /// Its standard output, if it is a pipe.
@@ -58,18 +71,23 @@ impl Started {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Stops it: first by the end of its input, after `GRACE` by force.
+    /// Stops it: first by the end of its input, by which its shell stops what it runs and removes its folder;
+    /// if the shell hangs, by a signal that has the same effect; at last by force, with all that it started.
     pub(crate) fn stop(&mut self) {
         drop(self.input.take());
-        let since = Instant::now();
-        while self.ended().is_none() {
-            if since.elapsed() > GRACE {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                break;
+        let group = Pid::from_child(&self.child);
+        for (wait, signal) in [(GRACE + A_FEW_SECONDS, Signal::TERM), (A_FEW_SECONDS, Signal::KILL)] {
+            let since = Instant::now();
+            while since.elapsed() < wait {
+                if self.ended().is_some() {
+                    return;
+                }
+                thread::sleep(POLL);
             }
-            thread::sleep(POLL);
+            // It has not been waited for, so its number is still its own.
+            let _ = kill_process_group(group, signal);
         }
+        let _ = self.child.wait();
     }
 
     /// What it said that ended it: its last `error:` line, or else its last line.
@@ -87,6 +105,22 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Waits for `child`, which is killed after `most`: `None` then.
+pub(crate) fn wait_at_most(child: &mut Child, most: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let since = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if since.elapsed() > most {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(POLL);
     }
 }
 
@@ -147,10 +181,48 @@ const SSH: [&str; 9] = [
     "-o",
     "ServerAliveInterval=15",
     "-o",
-    "ServerAliveCountMax=3",
+    "ServerAliveCountMax=4",
 ];
-/// How long a command has to end by itself. Chosen: a run writes down what it has.
-const GRACE: Duration = Duration::from_secs(10);
+/// What every script begins with. Arguments: the seconds after which it is ended, the seconds that what it runs
+/// then has, and the script's own. It has an empty folder `$d`; while it waits for a process, `$r` is that
+/// process, and 3 is its standard input. `read_file BYTES FILE` reads exactly so much (`dd` of POSIX, by bytes),
+/// `run COMMAND...` runs a command until the input ends and gives its exit code.
+pub(crate) const SHELL: &str = r#"
+umask 077
+t=$1 g=$2 r= v= w=
+shift 2
+d=$(mktemp -d) || exit 9
+trap 'kill $v $w 2>/dev/null; rm -rf "$d"' EXIT
+halt() {
+  trap : HUP INT TERM
+  if test -n "$r"; then
+    ( kill "$r"; sleep "$g"; kill -9 "$r" ) </dev/null >/dev/null 2>&1 3<&- &
+    k=$!
+    wait "$r"
+    kill "$k" 2>/dev/null
+  fi
+  exit 9
+}
+trap halt HUP INT TERM
+( s=; trap 'kill $s; exit' TERM; sleep "$t" & s=$!; wait "$s"; kill "$$" ) </dev/null >/dev/null 2>&1 &
+v=$!
+exec 3<&0
+wait_for() { r=$1; wait "$1"; c=$?; r=; return "$c"; }
+read_file() { dd bs=1 count="$1" of="$2" <&3 2>/dev/null & wait_for "$!"; }
+run() {
+  "$@" </dev/null 3<&- &
+  r=$!
+  ( cat >/dev/null; kill "$$" ) <&3 >/dev/null 2>&1 3<&- &
+  w=$!
+  exec 3<&-
+  wait_for "$r"
+}
+"#;
+/// How long what runs has to end by itself; then its shell kills it. A run waits 10 s for a far end that is
+/// silent, and writes down what it has.
+const GRACE: Duration = Duration::from_secs(30);
+/// Chosen: what a shell needs to notice, and to remove a folder.
+const A_FEW_SECONDS: Duration = Duration::from_secs(5);
 /// Chosen: nothing here is timed to less.
 const POLL: Duration = Duration::from_millis(20);
 const A_MOMENT: Duration = Duration::from_millis(500);
@@ -161,7 +233,18 @@ const MOST_SHOWN: usize = 400;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_scenario::Source;
+    use talkpath_scenario::campaign::Campaign;
+
     use super::*;
+
+    const A_MINUTE: Duration = Duration::from_secs(60);
+
+    fn local() -> Host {
+        let text = "[host.a]\nlocal = true\n[host.b]\naddress = \"192.0.2.1\"\n[measure.m]\n\
+                    [schedule]\nevery = \"1 s\"\ndays = 1\n";
+        Campaign::load(&Source::new("c.toml", text)).unwrap().hosts.remove(0)
+    }
 
     #[test]
     fn a_word_survives_a_shell() {
@@ -170,6 +253,50 @@ mod tests {
                 Command::new("sh").args(["-c", &format!("printf %s {}", quoted(word))]).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&output.stdout), word);
         }
+    }
+
+    #[test]
+    fn what_does_not_end_is_killed_and_what_is_not_read_keeps_nobody() {
+        let since = Instant::now();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert_eq!(wait_at_most(&mut child, Duration::from_millis(100)).unwrap(), None);
+        let mut child = Command::new("true").spawn().unwrap();
+        assert!(wait_at_most(&mut child, Duration::from_secs(30)).unwrap().unwrap().success());
+        // More than a pipe holds, and nobody reads it.
+        let host = local();
+        let input = vec![vec![0; 1 << 20]];
+        let mut started = Started::start(&host, "run sleep 5", A_MINUTE, &[], input, Stdio::null()).unwrap();
+        assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+        assert!(started.ended().is_none());
+    }
+
+    /// How `body` ends after [`SHELL`], with a time and a grace of a second, and whether its folder is left.
+    fn ended(body: &str, limit: &str) -> (Option<i32>, usize, Duration) {
+        let folder = tempfile::tempdir().unwrap();
+        let since = Instant::now();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{SHELL}{body}"), "talkpath", limit, "1"]).env("TMPDIR", folder.path());
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = shell.spawn().unwrap();
+        // Its input never ends by itself.
+        let input = child.stdin.take();
+        let status = wait_at_most(&mut child, Duration::from_secs(20)).unwrap();
+        drop(input);
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        (status.and_then(|status| status.code()), left, since.elapsed())
+    }
+
+    #[test]
+    fn a_host_that_is_cut_off_ends_what_it_runs_and_removes_its_folder() {
+        assert_eq!(ended("run sh -c 'exit 4'", "60").0, Some(4));
+        for body in ["run sleep 60", "read_file 9 \"$d/key\"", "yes & wait_for \"$!\""] {
+            let (code, left, _) = ended(body, "1");
+            assert_eq!((code, left), (Some(9), 0), "{body}");
+        }
+        // One that heeds no signal.
+        let (code, left, took) = ended("run sh -c 'trap : TERM; while :; do sleep 1; done'", "1");
+        assert_eq!((code, left), (Some(9), 0));
+        assert!(took >= Duration::from_secs(2), "{took:?}");
     }
 
     #[test]

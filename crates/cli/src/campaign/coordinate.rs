@@ -1,6 +1,5 @@
 //! The coordinator: one process that does what the scheduler says, until all is done or a signal comes.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -158,18 +157,11 @@ impl Coordinator<'_> {
         let (near, far) = (campaign.host(near).ok_or_else(unknown)?, campaign.host(far).ok_or_else(unknown)?);
         let Prepared { text, repetitions, expected } =
             self.loaded.prepared(measure, far).ok_or_else(unknown)?;
-        let key = match &far.key_file {
-            Some(file) => {
-                let path = self.loaded.file(file);
-                fs::read(&path).map_err(|why| Failure::read(&path, &why))?
-            }
-            None => Vec::new(),
-        };
         Ok(Attempt {
             near: near.clone(),
             far: far.clone(),
             scenario: text.clone(),
-            key,
+            key_file: far.key_file.as_ref().map(|file| self.loaded.file(file)),
             seed: *seed,
             records: self.records.clone(),
             repetitions: *repetitions,

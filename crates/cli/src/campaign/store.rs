@@ -27,7 +27,7 @@ use crate::args::CampaignFileArgs;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
-use crate::run_dir::{read_json, slug, write_bytes};
+use crate::run_dir::{read_json, slug, sync_folder, write_lasting};
 
 /// A campaign's directory.
 #[derive(Debug)]
@@ -75,6 +75,7 @@ impl Store {
     pub(crate) fn begin(&self, loaded: &Loaded) -> Result<(Plan, OpenJournal, Vec<Entry>), Failure> {
         let records = self.file(RECORDS);
         fs::create_dir_all(&records).map_err(|why| Failure::folder(&records, why))?;
+        sync_folder(self.path.parent().unwrap_or(Path::new("")))?;
         let lock = self.lock()?;
         let path = self.file(PLAN);
         let plan = match path.exists() {
@@ -83,13 +84,12 @@ impl Store {
                 let version = env!("CARGO_PKG_VERSION");
                 let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now());
                 let plan = plan.map_err(|why| Failure::Usage(format!("schedule: {why}")))?;
-                write_bytes(&path, &json(&plan))?;
-                sync_folder(&self.path)?;
+                write_lasting(&path, &json(&plan))?;
                 plan
             }
         };
         let (mut journal, mut entries) = self.open_journal(lock)?;
-        self.discard_drafts()?;
+        self.discard_what_is_not_whole(&plan, &entries)?;
         for entry in self.unwritten(&plan, &entries)? {
             journal.add(&entry)?;
             entries.push(entry);
@@ -109,9 +109,11 @@ impl Store {
         let plan: Plan = read_json(&path)?;
         if plan.fingerprint != loaded.fingerprint {
             return Err(Failure::Usage(format!(
-                "{}: its plan was made from another file: names, pairs, what runs and when may not change once a campaign has begun. \
-                 Give the file as it was, or another --dir",
-                self.path.display()
+                "{}: its plan was made from another file, by talkpath {} (this is {}): names, pairs, what runs and when may not \
+                 change once a campaign has begun. Give the file as it was, that version if the file is the same, or another --dir",
+                self.path.display(),
+                plan.talkpath,
+                env!("CARGO_PKG_VERSION")
             )));
         }
         Ok(plan)
@@ -151,9 +153,10 @@ impl Store {
         };
         Journal::parse(&bytes).map_err(|found| {
             Failure::Usage(format!(
-                "{}:{}: not what talkpath writes there: {}",
+                "{}:{}: not what this talkpath ({}) writes there: {}; a newer one may have written it: go on with that one",
                 path.display(),
                 found.line,
+                env!("CARGO_PKG_VERSION"),
                 found.why
             ))
         })
@@ -171,20 +174,32 @@ impl Store {
 
     /// Whole records of which the journal says nothing: their process died in between.
     fn unwritten(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
-        let is_done = |id: &str| entries.iter().any(|entry| entry.id == id && entry.event == Event::Done);
         let mut found = Vec::new();
         for id in self.names()? {
-            if plan.position(&id).is_some() && self.records(&id).join(SUMMARY).is_file() && !is_done(&id) {
+            if plan.position(&id).is_some()
+                && self.records(&id).join(SUMMARY).is_file()
+                && !is_done(entries, &id)
+            {
                 found.push(Entry { at_ms: now().as_nanos() / 1_000_000, id, event: Event::Done });
             }
         }
         Ok(found)
     }
 
-    fn discard_drafts(&self) -> Result<(), Failure> {
-        for name in self.names()?.iter().filter(|name| name.starts_with('.')) {
-            // One that somebody still writes to is removed by a later process.
-            let _ = fs::remove_dir_all(self.file(RECORDS).join(name));
+    /// Removes drafts, and records without a summary that nobody calls done: a power cut left their name and
+    /// not what is in them, and another attempt could not take that name.
+    fn discard_what_is_not_whole(&self, plan: &Plan, entries: &[Entry]) -> Result<(), Failure> {
+        for name in self.names()? {
+            let path = self.records(&name);
+            if name.starts_with('.') {
+                // One that somebody still writes to is removed by a later process.
+                let _ = fs::remove_dir_all(path);
+            } else if plan.position(&name).is_some()
+                && !path.join(SUMMARY).is_file()
+                && !is_done(entries, &name)
+            {
+                fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
+            }
         }
         Ok(())
     }
@@ -217,9 +232,8 @@ impl OpenJournal {
     }
 }
 
-/// Makes renames in `path` last.
-pub(crate) fn sync_folder(path: &Path) -> Result<(), Failure> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(|why| Failure::write(path, why))
+fn is_done(entries: &[Entry], id: &str) -> bool {
+    entries.iter().any(|entry| entry.id == id && entry.event == Event::Done)
 }
 
 const LOCK: &str = "lock";
@@ -229,3 +243,46 @@ const A_LOOK: Duration = Duration::from_millis(50);
 const PLAN: &str = "plan.json";
 const JOURNAL: &str = "journal.jsonl";
 const RECORDS: &str = "records";
+
+#[cfg(test)]
+mod tests {
+    use talkpath_campaign::Measurement;
+
+    use super::*;
+
+    #[test]
+    fn records_that_a_power_cut_left_without_a_summary_make_room_unless_they_are_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store { path: folder.path().to_path_buf() };
+        let measurement = |id: &str| Measurement {
+            id: id.to_owned(),
+            near: String::new(),
+            far: String::new(),
+            measure: String::new(),
+            day: 1,
+            local: String::new(),
+            due_ms: 0,
+            until_ms: 0,
+            seed: 0,
+        };
+        let plan = Plan {
+            talkpath: String::new(),
+            name: String::new(),
+            fingerprint: String::new(),
+            made_ms: 0,
+            zone: String::new(),
+            hosts: Vec::new(),
+            measurements: ["empty", "whole", "done"].map(measurement).to_vec(),
+        };
+        for name in ["empty", "whole", "done", "strange", ".empty.1"] {
+            fs::create_dir_all(store.records(name)).unwrap();
+            fs::write(store.records(name).join("scenario.toml"), "").unwrap();
+        }
+        fs::write(store.records("whole").join(SUMMARY), "{}").unwrap();
+        let done = Entry { at_ms: 0, id: "done".to_owned(), event: Event::Done };
+        store.discard_what_is_not_whole(&plan, std::slice::from_ref(&done)).unwrap();
+        assert_eq!(store.names().unwrap(), ["done", "strange", "whole"]);
+        let unwritten = store.unwritten(&plan, &[done]).unwrap();
+        assert_eq!(unwritten.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), ["whole"]);
+    }
+}
