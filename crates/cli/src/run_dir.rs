@@ -100,6 +100,8 @@ impl RunDir {
                 path.display()
             )));
         }
+        // What a process left that was killed while it removed parts. Whoever only reads may not be allowed to.
+        let _ = remove_folder(&path.join(DEAD));
         Ok(Self { path: path.to_path_buf(), is_new: false, _lock: None })
     }
 
@@ -178,8 +180,16 @@ impl RunDir {
     }
 
     /// The run is whole: its parts are in the merged files now.
+    ///
+    /// They go all at once, by another name: a process that is killed here leaves no half of them, which the
+    /// next one would take for the whole.
     pub(crate) fn remove_parts(&self) -> Result<(), Failure> {
-        remove_folder(&self.path.join(PARTS))
+        let (parts, dead) = (self.path.join(PARTS), self.path.join(DEAD));
+        remove_folder(&dead)?;
+        match fs::rename(&parts, &dead) {
+            Err(why) if why.kind() != ErrorKind::NotFound => Err(Failure::write(&parts, why)),
+            _ => remove_folder(&dead),
+        }
     }
 
     /// Keeps a trace under the name that scenario.toml here calls it by.
@@ -307,6 +317,8 @@ pub(crate) const PLAN: &str = "plan.json";
 /// Where finished repetitions wait.
 pub(crate) const PARTS: &str = "parts";
 const UNFINISHED: &str = "-unfinished";
+/// What parts are called while they are removed.
+const DEAD: &str = ".parts.dead";
 
 /// Chosen: keeps a directory's name well under the 255 bytes that file systems allow.
 const MAX_SLUG: usize = 60;
@@ -353,6 +365,22 @@ mod tests {
         assert_eq!(dir.parts().unwrap(), expected);
         dir.discard_unfinished_parts().unwrap();
         assert_eq!(dir.parts().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn parts_that_were_half_removed_are_no_parts_and_go_when_the_directory_is_opened() {
+        let out = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
+        write_bytes(&dir.file(SCENARIO), b"").unwrap();
+        let left = dir.file(DEAD).join("0-0");
+        fs::create_dir_all(&left).unwrap();
+        dir.save_part(PartId { cell: 0, repetition: 1 }, false, |_| Ok(())).unwrap();
+        dir.remove_parts().unwrap();
+        assert!(!dir.has_parts() && !dir.file(DEAD).is_dir());
+        dir.remove_parts().unwrap();
+        fs::create_dir_all(&left).unwrap();
+        let opened = RunDir::open(dir.path()).unwrap();
+        assert!(!opened.has_parts() && !opened.file(DEAD).is_dir());
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //!
 //! Left out: connections that outlive a session. Over TCP and DCCP every session opens its own.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -165,7 +166,12 @@ impl Monitor<'_> {
                     let end_ns = begun.start_ns().saturating_add(nanoseconds(length));
                     let reach = Arc::<Reach>::default();
                     let theirs = Arc::clone(&reach);
-                    let session = scope.spawn(move || measure(begun, number, length, &theirs));
+                    let session = scope.spawn(move || {
+                        let start_ns = begun.start_ns();
+                        whatever_comes(number, start_ns, length, &theirs, || {
+                            measure(begun, number, length, &theirs)
+                        })
+                    });
                     self.measured_until_ns.store(end_ns, Ordering::Relaxed);
                     if entries.send(Entry::Session(session)).is_err() {
                         return Ok(());
@@ -230,6 +236,22 @@ impl Monitor<'_> {
             sleep(StdDuration::from_nanos(left).min(SLICE));
         }
     }
+}
+
+/// What `session` gives; if it panics, one that was cut short there: its time was spent, and is told.
+fn whatever_comes(
+    number: u64,
+    start_ns: i64,
+    length: Duration,
+    reach: &Reach,
+    session: impl FnOnce() -> Measured,
+) -> Measured {
+    catch_unwind(AssertUnwindSafe(session)).unwrap_or_else(|_| {
+        let length = length.min(reached(reach, None));
+        reach.is_over.store(true, Ordering::Release);
+        let cut = Some("a fault of talkpath ended the session; its message is on standard error".to_owned());
+        Measured { number, start_ns, length, record: None, cut }
+    })
 }
 
 /// Runs a session to its end, or to what ended it.
@@ -344,6 +366,19 @@ mod tests {
     fn session(number: u64, start_ns: i64, length_ns: u64, cut: Option<&str>) -> Measured {
         let length = Duration::from_nanos(length_ns);
         Measured { number, start_ns, length, record: None, cut: cut.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_session_that_panics_is_one_that_was_cut_short_there() {
+        let reach = Arc::<Reach>::default();
+        let current = Current { end_ns: 1_600, length: Duration::from_nanos(100), reach: Arc::clone(&reach) };
+        let measured = whatever_comes(3, 1_500, current.length, &reach, || {
+            reach.now_ns.store(40, Ordering::Relaxed);
+            panic!("as a fault would");
+        });
+        assert!(current.is_cut(), "the next one begins as soon as it can");
+        assert_eq!((measured.number, measured.length), (3, Duration::from_nanos(40)));
+        assert!(measured.record.is_none() && measured.cut.is_some());
     }
 
     #[test]

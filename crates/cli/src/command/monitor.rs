@@ -5,6 +5,9 @@
 //!                                          HTTP thread ◄── totals ──► textfile thread
 //! ```
 
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,7 +34,7 @@ use crate::monitor::records::{Keeping, Recorder, folder};
 use crate::monitor::totals::Totals;
 use crate::monitor::{Epoch, http};
 use crate::provenance::provenance;
-use crate::run_dir::write_bytes;
+use crate::run_dir::write_whole;
 use crate::scenario_file::{load_file, load_source};
 use crate::terminal::{self, Terminal};
 
@@ -202,7 +205,7 @@ fn keep_textfile(path: &Path, state: &State<'_>, terminal: Terminal) {
     let mut has_failed = false;
     loop {
         let is_last = state.is_over.load(Ordering::Relaxed);
-        match write_bytes(path, state.render(Format::Text).as_bytes()) {
+        match write_for_everybody(path, state.render(Format::Text).as_bytes()) {
             Ok(()) => has_failed = false,
             Err(_) if has_failed => {}
             Err(why) => {
@@ -218,6 +221,15 @@ fn keep_textfile(path: &Path, state: &State<'_>, terminal: Terminal) {
             thread::sleep(LOOK);
         }
     }
+}
+
+/// The collector is another user, whatever this process' umask is.
+fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, |writer| {
+        let readable = Permissions::from_mode(0o644);
+        let set = writer.get_ref().set_permissions(readable);
+        set.and_then(|()| writer.write_all(bytes)).map_err(|why| Failure::write(path, why))
+    })
 }
 
 /// Tells what happens: on standard output, in the totals, in the records.
@@ -389,3 +401,22 @@ const SHORTEST_SESSION: Duration = Duration::from_secs(10);
 const TEXTFILE_EVERY: StdDuration = StdDuration::from_secs(10);
 /// How often a wait looks whether it shall end.
 const LOOK: StdDuration = StdDuration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_can_read_the_textfile() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("talkpath.prom");
+        // A file of an earlier version, which only its user could read.
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        write_for_everybody(&path, b"new").unwrap();
+        rustix::process::umask(before);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+}

@@ -1,6 +1,7 @@
 //! Metrics over HTTP/1.1: one page, GET and HEAD, one request a connection, one connection at a time.
 //!
-//! It is meant for one scraper on the same host. A request has a second to come whole and 8 KiB at most;
+//! It is meant for one scraper on the same host. A request has a second to come whole and 8 KiB at most, and
+//! its answer a second to go;
 //! nothing that it says but method, path and `Accept` is looked at. The head is read by `httparse`, the
 //! parser of hyper: what is not our field is not written here.
 
@@ -43,7 +44,6 @@ pub(crate) fn serve(listener: &TcpListener, stop: &AtomicBool, render: &dyn Fn(F
 
 fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     let deadline = Instant::now() + PATIENCE;
     let mut head = Vec::new();
     let reply = loop {
@@ -63,7 +63,26 @@ fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Resul
             Err(why) => return Err(why),
         }
     };
-    stream.write_all(&reply)
+    write_by(&mut stream, &reply, Instant::now() + PATIENCE)
+}
+
+/// Writes all until `deadline`. A time limit for each write alone would let who reads a little of it now and
+/// then hold up everybody else.
+fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
 }
 
 /// The answer to the request that `head` begins with; `None` if it is not whole yet.
@@ -157,6 +176,30 @@ mod tests {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {answer}");
             assert!(!answer.ends_with("Text\n"));
         }
+    }
+
+    #[test]
+    fn who_reads_slowly_is_left_after_a_second() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut scraper = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        scraper.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let is_over = AtomicBool::new(false);
+        let took = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // 256 KiB each 50 ms, so that some of it always goes: 13 s for the whole.
+                let mut some = vec![0; 256 << 10];
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = scraper.read(&mut some);
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+            let begun = Instant::now();
+            assert!(answer(stream, &|_| "x".repeat(64 << 20)).is_err());
+            is_over.store(true, Ordering::Relaxed);
+            begun.elapsed()
+        });
+        assert!(took < PATIENCE * 5, "{took:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use core::ops::Range;
 use serde::Serialize;
 use talkpath_live::Measured;
 use talkpath_measure::metrics::histogram::delay_ms;
-use talkpath_measure::metrics::trip::{Trip, one_way_trips};
+use talkpath_measure::metrics::trip::{Trip, first_arrivals, one_way_trips};
 use talkpath_measure::summarise::{summarise, summarise_flow};
 use talkpath_measure::summary::{Clock, DelayMs, FlowSummary};
 use talkpath_measure::{FlowRecord, RunRecord};
@@ -136,8 +136,9 @@ impl FlowInterval {
         Self { name: flow.info.name.clone(), counts, figures, round_trips, one_way }
     }
 
-    fn of_part(flow: &FlowRecord, window: &Range<Instant>) -> Self {
+    fn of_part(flow: &FlowRecord, overtaken: &[Instant], window: &Range<Instant>) -> Self {
         let mut figures = summarise_flow(flow, window);
+        figures.reordered = overtaken.iter().filter(|due| window.contains(due)).count() as u64;
         // What the transport counted is of the whole session.
         (figures.retransmissions, figures.retransmit_rate, figures.timeouts) = (None, None, None);
         (figures.cwnd_packets, figures.window_packets, figures.send_buffer_bytes) = (None, None, None);
@@ -151,6 +152,7 @@ impl FlowInterval {
 pub(crate) fn split(measured: &Measured, length: Duration) -> Vec<Interval> {
     let (whole, step) = (measured.length.as_nanos(), length.as_nanos().max(1));
     let record = measured.record.as_ref();
+    let overtaken: Vec<_> = record.iter().flat_map(|record| &record.flows).map(overtaken).collect();
     let mut intervals: Vec<Interval> = (0..whole.div_ceil(step))
         .map(|number| {
             let from = number * step;
@@ -158,7 +160,7 @@ pub(crate) fn split(measured: &Measured, length: Duration) -> Vec<Interval> {
             Interval {
                 start_ns: measured.start_ns + i64::try_from(from).unwrap_or(0),
                 length: Duration::from_nanos(to - from),
-                flows: record.map(|record| flows(record, from, to, whole)).unwrap_or_default(),
+                flows: record.map(|record| flows(record, &overtaken, from..to, whole)).unwrap_or_default(),
                 valid: record.is_some_and(|record| record.valid),
                 clock: record.map(|record| Clock::from(&record.clock)),
                 warnings: Vec::new(),
@@ -175,10 +177,30 @@ pub(crate) fn split(measured: &Measured, length: Duration) -> Vec<Interval> {
     intervals
 }
 
-fn flows(record: &RunRecord, from: u64, to: u64, whole: u64) -> Vec<FlowInterval> {
-    let window = Instant::from_nanos(from)..Instant::from_nanos(to);
-    if (from, to) != (0, whole) {
-        return record.flows.iter().map(|flow| FlowInterval::of_part(flow, &window)).collect();
+/// When the messages were due that arrived behind later ones (RFC 4737 §3). They may have been overtaken by
+/// those of the next interval, so no interval knows its own alone.
+fn overtaken(flow: &FlowRecord) -> Vec<Instant> {
+    let trips = flow.trips(&(Instant::ZERO..Instant::from_nanos(u64::MAX)));
+    let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
+    let mut next_expected = 0;
+    let mut is_behind = |seq: u64| {
+        let is_behind = seq < next_expected;
+        next_expected = next_expected.max(seq.saturating_add(1));
+        is_behind
+    };
+    first_arrivals(&trips, arrivals).filter(|trip| is_behind(trip.seq)).map(|trip| trip.due).collect()
+}
+
+fn flows(
+    record: &RunRecord,
+    overtaken: &[Vec<Instant>],
+    within: Range<u64>,
+    whole: u64,
+) -> Vec<FlowInterval> {
+    let window = Instant::from_nanos(within.start)..Instant::from_nanos(within.end);
+    if within != (0..whole) {
+        let flows = record.flows.iter().zip(overtaken);
+        return flows.map(|(flow, overtaken)| FlowInterval::of_part(flow, overtaken, &window)).collect();
     }
     let mut summary = summarise(record, &Default::default());
     let of_flow = |flow: &FlowRecord| {
@@ -275,6 +297,18 @@ pub(crate) mod tests {
             let whole = summarise_flow(&record.flows[0], &(Instant::ZERO..record.window_end));
             assert_eq!((sum.sent, sum.lost, sum.received), (whole.sent, whole.lost, whole.received));
         }
+    }
+
+    #[test]
+    fn a_message_that_one_of_the_next_interval_overtook_is_reordered() {
+        let mut session = session(0, 0, 2_000, 1_000);
+        // 49 is the last of the first second.
+        session.record.as_mut().unwrap().flows[0].forward.arrivals.swap(49, 50);
+        let reordered = |length: u64| -> Vec<u64> {
+            let intervals = split(&session, Duration::from_secs(length));
+            intervals.iter().map(|interval| interval.sum().reordered).collect()
+        };
+        assert_eq!((reordered(1), reordered(2)), (vec![1, 0], vec![1]));
     }
 
     #[test]

@@ -74,15 +74,23 @@ impl<'a> Recorder<'a> {
     /// Puts together what a killed monitor left open, and removes what is too old.
     pub(crate) fn tidy_up(&self) -> Result<(), Failure> {
         for path in run_dirs(&self.keeping.folder) {
-            let mut dir = RunDir::open(&path)?;
-            // Another monitor may work on it.
-            if dir.has_parts() && dir.lock().is_ok() {
-                let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
-                let sessions = dir.parts()?.len() as u64;
-                self.close(&dir, (&begun, &resolved), &Stopwatch::start(), sessions)?;
+            // One that cannot be put together is no reason to leave the others.
+            if let Err(why) = self.close_left_open(&path) {
+                self.keeping.terminal.warning(&format!("{why}; {} stays as it is", path.display()));
             }
         }
         self.remove_old()
+    }
+
+    fn close_left_open(&self, path: &Path) -> Result<(), Failure> {
+        let mut dir = RunDir::open(path)?;
+        // Another monitor may work on it.
+        if !dir.has_parts() || dir.lock().is_err() {
+            return Ok(());
+        }
+        let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
+        let sessions = dir.parts()?.len() as u64;
+        self.close(&dir, (&begun, &resolved), &Stopwatch::start(), sessions)
     }
 
     /// Puts the open directory together if it is full, before a session and its events come.
@@ -114,10 +122,12 @@ impl<'a> Recorder<'a> {
 
     /// Puts the open directory together and removes what is too old.
     pub(crate) fn rotate(&mut self) -> Result<(), Failure> {
-        if let Some(open) = self.open.take() {
-            self.close(&open.dir, (&open.begun, &self.plan.resolved), &open.watch, open.sessions)?;
-        }
-        self.remove_old()
+        // First: on a full disk there is no room to put anything together.
+        let room = self.remove_old();
+        let closed = self.open.take().map_or(Ok(()), |open| {
+            self.close(&open.dir, (&open.begun, &self.plan.resolved), &open.watch, open.sessions)
+        });
+        closed.and(self.remove_old()).and(room)
     }
 
     fn is_full(&self, open: &Open) -> bool {
@@ -345,6 +355,41 @@ mod tests {
         assert!(run_dirs(folder.path())[0].join("packets.parquet").is_file());
         let dirs = run_dirs(folder.path());
         assert_eq!((dirs.len(), runs_in(&dirs[0])), (1, 2));
+    }
+
+    #[test]
+    fn one_broken_directory_leaves_the_others_to_be_put_together() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
+        let broken = folder.path().join("2020-01-01T00-00-00Z-a");
+        fs::create_dir_all(broken.join("parts")).unwrap();
+        for name in [SCENARIO, EVENTS, "parts/plan.json"] {
+            fs::write(broken.join(name), "{").unwrap();
+        }
+        fill(&mut recorder(folder.path(), &plan, hour, None), 2);
+        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        let dirs = run_dirs(folder.path());
+        assert_eq!((dirs.len(), runs_in(&dirs[1])), (2, 2));
+        assert!(broken.join("parts").is_dir(), "what it holds is not thrown away");
+    }
+
+    #[test]
+    fn what_is_old_goes_although_the_open_directory_cannot_be_put_together() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let day = Amount::Time(talkpath_units::Duration::from_secs(86_400));
+        let mut recorder = recorder(folder.path(), &plan, day, Some(day));
+        fill(&mut recorder, 1);
+        let open = run_dirs(folder.path())[0].clone();
+        // As on a full disk: scenario.toml cannot be written.
+        fs::remove_file(open.join(SCENARIO)).unwrap();
+        fs::create_dir_all(open.join(SCENARIO).join("in the way")).unwrap();
+        let old = folder.path().join("2020-01-01T00-00-00Z-a");
+        fs::create_dir(&old).unwrap();
+        for name in [SCENARIO, EVENTS] {
+            fs::write(old.join(name), "").unwrap();
+        }
+        assert!(recorder.rotate().is_err());
+        assert!(!old.exists() && open.join("parts").is_dir());
     }
 
     #[test]

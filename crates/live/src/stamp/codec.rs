@@ -122,10 +122,11 @@ impl SenderPacket {
         bytes
     }
 
-    /// `None` if it is too short.
+    /// `None` if it is too short, or has anything where only a reflector's packet has T2 and what the sender
+    /// sent; a sender's has zeros there.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<BASE>()?;
-        Some(Self {
+        (at::<20>(bytes, 16) == [0; 20]).then(|| Self {
             sequence: u32::from_be_bytes(at(bytes, 0)),
             timestamp: Timestamp(u64::from_be_bytes(at(bytes, 4))),
             error: ErrorEstimate(u16::from_be_bytes(at(bytes, 12))),

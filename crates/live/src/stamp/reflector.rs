@@ -2,10 +2,11 @@
 //!
 //! It promises what `serve` promises strangers: no answer is longer than what it answers, nobody is answered
 //! who did not ask, and there is a bound for what all together may have answered within a second, and one
-//! address half of that. Packets from the ports of reflectors are not answered, so that two of them cannot be
-//! made to answer each other for ever. A stateful reflector has a bound for sessions, too.
+//! address half of that. The packet of a reflector is never answered, so that two of them cannot be made to
+//! answer each other for ever: a sender's has zeros where a reflector's has stamps. A stateful reflector has a
+//! bound for sessions, too, and one address half of that.
 //!
-//! Left out: authenticated mode. Who may reach the port is a firewall's affair.
+//! Left out: authenticated mode; TWAMP Light senders that fill those zeros with padding (RFC 8762 §4.6). Who may reach the port is a firewall's affair.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,8 +38,8 @@ pub struct ReflectOptions {
     pub is_stateful: bool,
     /// Packets that are answered within a second; one address has half of them.
     pub packets_per_s: u32,
-    /// Sessions of a stateful reflector at a time: an address, a port and an SSID. One that was silent for
-    /// 15 min makes room.
+    /// Sessions of a stateful reflector at a time: an address, a port and an SSID. One address has half of
+    /// them. One that was silent for 15 min makes room.
     pub sessions: usize,
 }
 
@@ -47,7 +48,7 @@ pub struct ReflectOptions {
 pub struct Reflected {
     /// Packets answered.
     pub answered: u64,
-    /// Packets that are no test packets, or come from a reflector's port.
+    /// Packets that are no sender's, or come from a port where something answers.
     pub ignored: u64,
     /// Packets beyond a bound.
     pub beyond: u64,
@@ -134,7 +135,7 @@ fn reflect(
 ) -> Result<(Vec<u8>, u8, SocketAddr), Refusal> {
     let from = datagram.from.ok_or(Refusal::Ignored)?;
     let packet = SenderPacket::parse(datagram.payload).ok_or(Refusal::Ignored)?;
-    if [0, PORT, own_port].contains(&from.port()) {
+    if UNANSWERED.contains(&from.port()) || from.port() == own_port {
         return Err(Refusal::Ignored);
     }
     let now_ns = monotonic();
@@ -170,12 +171,16 @@ fn reflect(
 /// Who is answered, and with which number.
 struct Rules {
     options: ReflectOptions,
-    /// CLOCK_MONOTONIC at the beginning of the present second, ns, and what was answered in it: in all, and
-    /// by address. So it has no more entries than packets are answered in a second.
+    /// CLOCK_MONOTONIC at the beginning of the present second, ns, and what was answered in it, or refused
+    /// for want of a session: in all, and by address. So it has no more entries than the bound.
     second_ns: i64,
     answered: u32,
     by_address: BTreeMap<IpAddr, u32>,
     sessions: BTreeMap<(SocketAddr, u16), Session>,
+    /// How many of `sessions` an address has.
+    held: BTreeMap<IpAddr, usize>,
+    /// When sessions that are over were last taken away, ns of CLOCK_MONOTONIC.
+    swept_ns: i64,
 }
 
 /// A session of a stateful reflector.
@@ -187,8 +192,9 @@ struct Session {
 
 impl Rules {
     fn new(options: ReflectOptions) -> Self {
-        let (by_address, sessions) = (BTreeMap::new(), BTreeMap::new());
-        Self { options, second_ns: i64::MIN / 2, answered: 0, by_address, sessions }
+        let (by_address, sessions, held) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let never_ns = i64::MIN / 2;
+        Self { options, second_ns: never_ns, answered: 0, by_address, sessions, held, swept_ns: never_ns }
     }
 
     /// The number of the answer to `packet`; `None` if that is beyond a bound.
@@ -202,22 +208,25 @@ impl Rules {
         {
             return None;
         }
-        let sequence = match self.options.is_stateful {
-            true => self.number(from, packet.ssid, now_ns)?,
-            false => packet.sequence,
-        };
+        // What is refused below costs its work, too.
         self.answered += 1;
         self.by_address.insert(address_of(from), of_address + 1);
-        Some(sequence)
+        match self.options.is_stateful {
+            true => self.number(from, packet.ssid, now_ns),
+            false => Some(packet.sequence),
+        }
     }
 
     fn number(&mut self, from: SocketAddr, ssid: u16, now_ns: i64) -> Option<u32> {
         let key = (from, ssid);
-        if !self.sessions.contains_key(&key) && self.sessions.len() >= self.options.sessions {
-            self.sessions.retain(|_, session| now_ns - session.heard_ns < REFWAIT_NS);
-            if self.sessions.len() >= self.options.sessions {
+        if !self.sessions.contains_key(&key) {
+            if !self.has_room(from) {
+                self.sweep(now_ns);
+            }
+            if !self.has_room(from) {
                 return None;
             }
+            *self.held.entry(address_of(from)).or_insert(0) += 1;
         }
         let session = self.sessions.entry(key).or_insert(Session { next: 0, heard_ns: now_ns });
         if now_ns - session.heard_ns >= REFWAIT_NS {
@@ -226,6 +235,25 @@ impl Rules {
         let sequence = session.next;
         *session = Session { next: sequence.wrapping_add(1), heard_ns: now_ns };
         Some(sequence)
+    }
+
+    /// Whether one more session of `from` is within the bounds.
+    fn has_room(&self, from: SocketAddr) -> bool {
+        let of_address = self.held.get(&address_of(from)).copied().unwrap_or(0);
+        self.sessions.len() < self.options.sessions && of_address < self.options.sessions.div_ceil(2)
+    }
+
+    /// Takes sessions away that are over: it looks at all, so not more often than once a second.
+    fn sweep(&mut self, now_ns: i64) {
+        if now_ns - self.swept_ns < SECOND_NS {
+            return;
+        }
+        self.swept_ns = now_ns;
+        self.sessions.retain(|_, session| now_ns - session.heard_ns < REFWAIT_NS);
+        self.held.clear();
+        for (from, _) in self.sessions.keys() {
+            *self.held.entry(address_of(*from)).or_insert(0) += 1;
+        }
     }
 }
 
@@ -250,6 +278,9 @@ const fn unspecified(is_v6: bool) -> IpAddr {
     if is_v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED) }
 }
 
+/// Source ports that no sender has: none at all, reflectors, and services that answer whatever comes (echo,
+/// RFC 862; chargen, RFC 864).
+const UNANSWERED: [u16; 4] = [0, 7, 19, PORT];
 /// RFC 3168 §5.
 const ECN_MASK: u8 = 0b11;
 const SECOND_NS: i64 = 1_000_000_000;
@@ -306,6 +337,26 @@ mod tests {
         assert_eq!(refused("192.0.2.1:862", &packet), Refusal::Ignored, "another reflector");
         assert_eq!(refused("192.0.2.1:999", &packet), Refusal::Ignored, "one like this");
         assert_eq!(refused("192.0.2.1:0", &packet), Refusal::Ignored, "no answer can come there");
+        assert_eq!(refused("192.0.2.1:7", &packet), Refusal::Ignored, "an echo service");
+        assert_eq!(refused("192.0.2.1:19", &packet), Refusal::Ignored, "a chargen service");
+    }
+
+    #[test]
+    fn two_reflectors_do_not_answer_each_other_whatever_their_ports_are() {
+        let mut pair = [options(false), options(true)].map(|options| Reflector::bind(options).unwrap());
+        // As if the first one had asked: what a false sender's address does.
+        let to = pair[1].local_addr().unwrap();
+        pair[0].socket.send_to(&SenderPacket::default().write(), to).unwrap();
+        let stop = AtomicBool::new(false);
+        let done = std::thread::scope(|scope| {
+            let stop = &stop;
+            let running = pair.each_mut().map(|one| scope.spawn(move || one.run(stop)));
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+            running.map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(done[1], Reflected { answered: 1, ..Reflected::default() });
+        assert_eq!(done[0], Reflected { ignored: 1, ..Reflected::default() });
     }
 
     #[test]
@@ -326,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_stateful_reflector_numbers_each_sessions_packets_and_holds_few_sessions() {
-        let mut rules = Rules::new(options(true));
+        let mut rules = Rules::new(ReflectOptions { sessions: 3, ..options(true) });
         let mut numbered = |port: u16, sequence: u32, ssid: u16, now_ns: i64| {
             let from = SocketAddr::from(([192, 0, 2, 1], port));
             rules.admit(from, SenderPacket { sequence, ssid, ..SenderPacket::default() }, now_ns)
@@ -337,5 +388,21 @@ mod tests {
         assert_eq!(numbered(2, 0, 0, 3), None, "there is no room for a third");
         assert_eq!(numbered(2, 0, 0, REFWAIT_NS + 2), Some(0), "until one was silent for long");
         assert_eq!(numbered(1, 9, 0, REFWAIT_NS + 3), Some(0), "which begins anew");
+    }
+
+    #[test]
+    fn one_address_has_half_of_the_sessions_and_refusals_count() {
+        let bounds = ReflectOptions { sessions: 4, packets_per_s: 20, ..options(true) };
+        let mut rules = Rules::new(bounds);
+        let mut begun = |host: u8, now_ns: i64| {
+            let ports = 1_000..1_020;
+            let from = |port| SocketAddr::from(([192, 0, 2, host], port));
+            ports.filter(|&port| rules.admit(from(port), SenderPacket::default(), now_ns).is_some()).count()
+        };
+        assert_eq!(begun(1, 0), 2, "half of the table");
+        assert_eq!(begun(2, 1), 2, "the other half");
+        assert_eq!(begun(3, 2), 0, "the second is spent by what was refused");
+        assert_eq!((rules.answered, rules.sessions.len()), (20, 4));
+        assert_eq!(rules.swept_ns, 0, "all sessions are looked at once a second at most");
     }
 }

@@ -146,8 +146,10 @@ struct Sender {
     start_ns: i64,
     ssid: u16,
     rows: Vec<Row>,
-    /// Numbers of packets in the order in which their answers came.
+    /// Numbers of packets in the order in which their answers came, and further copies of them.
     arrivals: Vec<u64>,
+    /// Rows with an answer.
+    answered: usize,
     far_clock: Option<(bool, Option<u64>)>,
     ttl: Option<(u8, u8)>,
     class: Option<ClassSeen>,
@@ -199,6 +201,7 @@ impl Sender {
             ssid,
             rows: Vec::new(),
             arrivals: Vec::new(),
+            answered: 0,
             far_clock: None,
             ttl: None,
             class: None,
@@ -226,9 +229,7 @@ impl Sender {
             self.send_one(sequence, &tlvs, sent);
         }
         let end = self.clock.now().saturating_add(options.wait);
-        while self.clock.now() < end
-            && !interrupt.load(Ordering::Relaxed)
-            && self.arrivals.len() < self.rows.len()
+        while self.clock.now() < end && !interrupt.load(Ordering::Relaxed) && self.answered < self.rows.len()
         {
             self.wait(&mut batch, SLICE);
         }
@@ -281,6 +282,7 @@ impl Sender {
             back,
         };
         let row = &mut self.rows[packet.sender_sequence as usize];
+        self.answered += usize::from(row.answer.is_none());
         row.copies += 1;
         row.answer.get_or_insert(answer);
         self.arrivals.push(packet.sender_sequence.into());
@@ -402,7 +404,8 @@ impl Sender {
 }
 
 /// A stateful reflector's number is below the sender's by as many as were lost on the way there, so one that
-/// is shows itself. Its highest number says how many came there. Packets behind the last answer are lost
+/// is shows itself. Its highest number says how many came there, unless one came twice: it numbers copies that
+/// the way there made, and who sees a second answer does not know which way made it. Packets behind the last answer are lost
 /// either way, which nobody can tell: they count as lost on the way there.
 fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u64)>) {
     let sent = rows.iter().filter(|row| row.sent.is_some()).count() as u64;
@@ -418,7 +421,8 @@ fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u
     }
     let highest = answered().map(|(_, answer)| u64::from(answer.sequence)).max();
     let there = highest.map(|highest| (highest + 1).clamp(received, sent));
-    let each_way = there.filter(|_| is_stateful == Some(true)).map(|there| (sent - there, there - received));
+    let is_counted = is_stateful == Some(true) && rows.iter().all(|row| row.copies < 2);
+    let each_way = there.filter(|_| is_counted).map(|there| (sent - there, there - received));
     (is_stateful, each_way)
 }
 
@@ -465,8 +469,16 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_as_large_as_it_is_set_to_be() {
-        let options = |size: u64, dscp| StampOptions {
+    fn with_duplicates_a_stateful_reflectors_numbers_say_nothing() {
+        // 0 came there twice, and 1 was lost on the way there.
+        let mut twice = rows(&[Some(0), None, Some(2)]);
+        twice[0].copies = 2;
+        assert_eq!(losses(&twice, true), (Some(true), None));
+        assert_eq!(losses(&twice[..1], true), (Some(true), Some((0, 0))), "nothing is lost");
+    }
+
+    fn options(size: u64, dscp: Option<(u8, u8)>) -> StampOptions {
+        StampOptions {
             host: String::new(),
             interval: Duration::ZERO,
             count: 1,
@@ -475,7 +487,44 @@ mod tests {
             is_stateful: false,
             clocks_synchronised: false,
             wait: Duration::ZERO,
-        };
+        }
+    }
+
+    #[test]
+    fn an_answer_that_came_twice_does_not_end_the_wait_for_another() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let host = far.local_addr().unwrap().to_string();
+        let asked = StampOptions { host, count: 2, wait: Duration::from_secs(5), ..options(44, None) };
+        let run = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for late_ms in [0, 300] {
+                    let mut question = [0; BASE];
+                    let (_, from) = far.recv_from(&mut question).unwrap();
+                    let packet = SenderPacket::parse(&question).unwrap();
+                    let answer = ReflectorPacket {
+                        sequence: packet.sequence,
+                        timestamp: packet.timestamp,
+                        error: packet.error,
+                        received: packet.timestamp,
+                        sender_sequence: packet.sequence,
+                        sender_timestamp: packet.timestamp,
+                        ..ReflectorPacket::default()
+                    };
+                    std::thread::sleep(std::time::Duration::from_millis(late_ms));
+                    for _ in 0..2 {
+                        far.send_to(&answer.write(), from).unwrap();
+                    }
+                }
+            });
+            send(&asked, &AtomicBool::new(false)).unwrap()
+        });
+        let forward = &run.record.flows[0].forward.messages;
+        assert!(forward.iter().all(|message| message.fate == Fate::Delivered), "{forward:?}");
+        assert_eq!(run.lost_each_way, Some((0, 0)));
+    }
+
+    #[test]
+    fn a_packet_is_as_large_as_it_is_set_to_be() {
         for (size, dscp, expected) in [
             (44, None, 44),
             (48, None, 48),
