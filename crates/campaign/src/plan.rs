@@ -117,8 +117,8 @@ impl Measurement {
     }
 }
 
-/// What the plan and its measurements follow from: `scenarios` are the texts of what runs. Addresses, keys and
-/// the way to a host may change while a campaign runs; names, pairs, what runs and when may not.
+/// What the plan and its measurements follow from: `scenarios` are the texts of what runs. Addresses, keys
+/// and the way to a host may change while a campaign runs; names, pairs, what runs and when may not.
 pub fn fingerprint(campaign: &Campaign, scenarios: &[String]) -> String {
     let hosts: Vec<_> = campaign.hosts.iter().map(|host| (&host.name, &host.emulated)).collect();
     let measures: Vec<_> = campaign.measures.iter().map(|measure| (&measure.name, &measure.pairs)).collect();

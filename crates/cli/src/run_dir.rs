@@ -100,7 +100,8 @@ impl RunDir {
                 path.display()
             )));
         }
-        // What a process left that was killed while it removed parts. Whoever only reads may not be allowed to.
+        // What a process left that was killed while it removed parts. Whoever only reads may not be allowed
+        // to.
         let _ = remove_folder(&path.join(DEAD));
         Ok(Self { path: path.to_path_buf(), is_new: false, _lock: None })
     }

@@ -1,3 +1,5 @@
+//! An end of a connection beside its other end, over links of a test.
+
 use talkpath_config::QuicConfig;
 use talkpath_units::Seed;
 

@@ -251,8 +251,8 @@ fn bind(address: &str) -> String {
     }
 }
 
-/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the scenario, bytes of the key, the program, then
-/// flags of `run`. The run directory goes to standard output as a tar stream.
+/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the scenario, bytes of the key, the program,
+/// then flags of `run`. The run directory goes to standard output as a tar stream.
 const CLIENT: &str = r#"
 read_file "$1" "$d/scenario.toml"
 read_file "$2" "$d/key"
@@ -282,8 +282,8 @@ const LISTENING: &str = "listening on ";
 const SERVER_START: Duration = Duration::from_secs(25);
 /// How much longer a server may take than the run that it is for: its own start, and the run's end. Chosen.
 const BESIDE: Duration = Duration::from_secs(120);
-/// How long what has come is still unpacked once its command has ended. Chosen: a disk that is slow, and not a
-/// stream that never ends.
+/// How long what has come is still unpacked once its command has ended. Chosen: a disk that is slow, and not
+/// a stream that never ends.
 const UNPACK: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 

@@ -28,8 +28,9 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Starts `script`, after [`SHELL`], on `host` with `arguments`, ends it there after `limit`, and has `input` written to it meanwhile: a host that does
-    /// not read keeps nobody. Its standard output goes to `output`.
+    /// Starts `script`, after [`SHELL`], on `host` with `arguments`, ends it there after `limit`, and has
+    /// `input` written to it meanwhile: a host that does not read keeps nobody. Its standard output goes to
+    /// `output`.
     pub(crate) fn start(
         host: &Host,
         script: &str,
@@ -183,10 +184,10 @@ const SSH: [&str; 9] = [
     "-o",
     "ServerAliveCountMax=4",
 ];
-/// What every script begins with. Arguments: the seconds after which it is ended, the seconds that what it runs
-/// then has, and the script's own. It has an empty folder `$d`; while it waits for a process, `$r` is that
-/// process, and 3 is its standard input. `read_file BYTES FILE` reads exactly so much (`dd` of POSIX, by bytes),
-/// `run COMMAND...` runs a command until the input ends and gives its exit code.
+/// What every script begins with. Arguments: the seconds after which it is ended, the seconds that what it
+/// runs then has, and the script's own. It has an empty folder `$d`; while it waits for a process, `$r` is
+/// that process, and 3 is its standard input. `read_file BYTES FILE` reads exactly so much (`dd` of POSIX, by
+/// bytes), `run COMMAND...` runs a command until the input ends and gives its exit code.
 pub(crate) const SHELL: &str = r#"
 umask 077
 t=$1 g=$2 r= v= w=

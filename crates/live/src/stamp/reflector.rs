@@ -3,10 +3,11 @@
 //! It promises what `serve` promises strangers: no answer is longer than what it answers, nobody is answered
 //! who did not ask, and there is a bound for what all together may have answered within a second, and one
 //! address half of that. The packet of a reflector is never answered, so that two of them cannot be made to
-//! answer each other for ever: a sender's has zeros where a reflector's has stamps. A stateful reflector has a
-//! bound for sessions, too, and one address half of that.
+//! answer each other for ever: a sender's has zeros where a reflector's has stamps. A stateful reflector has
+//! a bound for sessions, too, and one address half of that.
 //!
-//! Left out: authenticated mode; TWAMP Light senders that fill those zeros with padding (RFC 8762 §4.6). Who may reach the port is a firewall's affair.
+//! Left out: authenticated mode; TWAMP Light senders that fill those zeros with padding (RFC 8762 §4.6). Who
+//! may reach the port is a firewall's affair.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -404,9 +404,9 @@ impl Sender {
 }
 
 /// A stateful reflector's number is below the sender's by as many as were lost on the way there, so one that
-/// is shows itself. Its highest number says how many came there, unless one came twice: it numbers copies that
-/// the way there made, and who sees a second answer does not know which way made it. Packets behind the last answer are lost
-/// either way, which nobody can tell: they count as lost on the way there.
+/// is shows itself. Its highest number says how many came there, unless one came twice: it numbers copies
+/// that the way there made, and who sees a second answer does not know which way made it. Packets behind the
+/// last answer are lost either way, which nobody can tell: they count as lost on the way there.
 fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u64)>) {
     let sent = rows.iter().filter(|row| row.sent.is_some()).count() as u64;
     let answered = || (0_u64..).zip(rows).filter_map(|(seq, row)| Some((seq, row.answer?)));
