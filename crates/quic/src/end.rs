@@ -217,8 +217,8 @@ impl End {
         self.receiving.is_readable(flow)
     }
 
-    /// The number of a message of `flow` that came and nobody will read, one a call: it found no room to wait,
-    /// or the engine discarded its packet.
+    /// The number of a message of `flow` that came and nobody will read, one a call: it found no room to
+    /// wait, or the engine discarded its packet.
     pub fn poll_dropped(&mut self, flow: usize) -> Option<u64> {
         self.receiving.poll_dropped(flow)
     }

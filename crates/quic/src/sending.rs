@@ -170,8 +170,8 @@ impl Sending {
         self.flows.iter_mut().for_each(|flow| write_rest(connection, flow));
     }
 
-    /// Resets the streams of messages that have expired by `now` and have not left whole, and gives their flows
-    /// and numbers to `expired`. What has left whole may arrive at any moment, so it is no longer given up.
+    /// Resets the streams of messages that have expired by `now` and have not left whole, and gives their
+    /// flows and numbers to `expired`. What has left whole may arrive at any moment, so it stays.
     pub(crate) fn reset_expired(
         &mut self,
         connection: &mut Connection,
