@@ -84,9 +84,9 @@ impl Dist<'_> {
     /// Builds the program, and puts its symbols apart.
     fn program(&self) -> Result<PathBuf, String> {
         let mut build = Command::new("cargo");
-        build.current_dir(self.root).args(["build", "--release", "--locked", "-p", "talkpath"]);
+        build.current_dir(self.root).args(["build", "--profile", "dist", "--locked", "-p", "talkpath"]);
         self.must(&mut build)?;
-        let whole = self.root.join("target").join("release").join("talkpath");
+        let whole = self.root.join("target").join("dist").join("talkpath");
         let program = self.packages.join("talkpath");
         let symbols = self.made.join(format!("talkpath-{}-{TARGET}.debug", self.version));
         let mut split = Command::new("objcopy");
@@ -111,7 +111,10 @@ impl Dist<'_> {
         let python =
             venv::environment(&self.packages.join("python"), READY, (&[], &[&PACKAGES[..]]), self.deadline)?;
         let mut build = Command::new(&python);
-        build.current_dir(self.root).args(["-m", "maturin", "build", "--release", "--out"]).arg(&folder);
+        build
+            .current_dir(self.root)
+            .args(["-m", "maturin", "build", "--profile", "dist", "--out"])
+            .arg(&folder);
         self.must(&mut build)?;
         let built = only(&folder, "whl")?;
         let mut unpack = Command::new(&python);

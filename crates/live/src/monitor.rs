@@ -137,7 +137,11 @@ impl Monitor<'_> {
                 match entry {
                     Entry::Failed(why) => timeline.take_failure(why, handle),
                     Entry::Session(thread) => {
-                        if let Ok(measured) = thread.join() {
+                        // What the user's stop kept from beginning is no outage.
+                        let is_told = |it: &Measured| {
+                            it.length != Duration::ZERO || !self.interrupt.load(Ordering::Relaxed)
+                        };
+                        if let Some(measured) = thread.join().ok().filter(is_told) {
                             timeline.take_session(measured, handle);
                         }
                     }
