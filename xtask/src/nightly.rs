@@ -521,6 +521,7 @@ mod tests {
     fn the_nightly_jobs_take_at_most_90_minutes_together() {
         let minutes: u64 = NIGHTLY.iter().map(|job| job.minutes).sum();
         assert!(minutes <= 90, "{minutes} minutes");
+        assert!(crate::USAGE.contains(&format!("at most {minutes} minutes")), "what the usage says");
     }
 
     #[test]

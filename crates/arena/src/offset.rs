@@ -263,7 +263,7 @@ const SYNCHRONISED_MS: f64 = 1.0;
 #[cfg(test)]
 mod tests {
     use talkpath_measure::tap::Ending;
-    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegTap, Terms};
+    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegTap};
     use talkpath_units::Bytes;
 
     use super::*;
@@ -346,18 +346,7 @@ mod tests {
             tap.on_sent(0, Instant::from_secs(1));
             tap.on_received(0, Instant::from_millis(received_ms));
             let forward = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: false });
-            let info = FlowInfo {
-                name: "call".to_owned(),
-                group: "call".to_owned(),
-                transport: "udp".to_owned(),
-                cc: None,
-                start: Instant::ZERO,
-                clocked: true,
-                bounded: false,
-                burst: false,
-                terms: Terms::default(),
-                clock_trusted: true,
-            };
+            let info = FlowInfo::on_a_clock("call");
             let counters = FlowCounters::default();
             let flows =
                 vec![FlowRecord { info, forward, echo: None, counters, ecn: None, file: None, tally: None }];

@@ -339,7 +339,8 @@ pub fn clock_error() -> (bool, u64) {
         (libc::adjtimex(&raw mut timex), timex)
     };
     let is_synchronised = state >= 0 && state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0;
-    let max_us = if state >= 0 { u64::try_from(timex.maxerror).unwrap_or(0) } else { UNKNOWN_ERROR_US };
+    let max_us =
+        if state >= 0 { u64::try_from(timex.maxerror).unwrap_or(UNKNOWN_ERROR_US) } else { UNKNOWN_ERROR_US };
     (is_synchronised, max_us.saturating_mul(1000))
 }
 

@@ -28,6 +28,25 @@ pub struct FlowInfo {
     pub clock_trusted: bool,
 }
 
+impl FlowInfo {
+    /// A flow of UDP of this name whose messages come on a clock, without an end; judged by nothing. Its
+    /// one-way figures can be trusted.
+    pub fn on_a_clock(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            group: name.to_owned(),
+            transport: "udp".to_owned(),
+            cc: None,
+            start: Instant::ZERO,
+            clocked: true,
+            bounded: false,
+            burst: false,
+            terms: Terms::default(),
+            clock_trusted: true,
+        }
+    }
+}
+
 /// What a flow is judged by, as its scenario has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Terms {

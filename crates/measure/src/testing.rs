@@ -48,16 +48,8 @@ pub(crate) fn flow(delays_ms: &[Option<u64>]) -> FlowRecord {
 pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
     FlowRecord {
         info: FlowInfo {
-            name: "call".to_owned(),
-            group: "call".to_owned(),
-            transport: "udp".to_owned(),
-            cc: None,
-            start: Instant::ZERO,
-            clocked: true,
-            bounded: false,
-            burst: false,
             terms: Terms { deadline: Some(in_time::limit(false)), ..Terms::default() },
-            clock_trusted: true,
+            ..FlowInfo::on_a_clock("call")
         },
         forward,
         echo: None,

@@ -31,8 +31,6 @@ struct Coordinator<'a> {
     abort: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
     ends: (Sender<End>, Receiver<End>),
-    /// At work now.
-    running: usize,
 }
 
 /// A measurement that has ended: its place in the plan, and how.
@@ -61,7 +59,6 @@ pub(crate) fn coordinate(
         abort: Arc::new(AtomicBool::new(false)),
         workers: Vec::new(),
         ends: mpsc::channel(),
-        running: 0,
     };
     let ended = coordinator.work(&mut scheduler);
     coordinator.abort.store(true, Ordering::Relaxed);
@@ -105,7 +102,6 @@ impl Coordinator<'_> {
         let left = until.map_or(A_MOMENT, |until| Duration::from_nanos(until.since(now()).as_nanos()));
         match self.ends.1.recv_timeout(left.clamp(Duration::from_millis(1), A_MOMENT)) {
             Ok((at, outcome)) => {
-                self.running -= 1;
                 // One that was cut short by a signal has not failed: it is as if the process had been killed.
                 if outcome.is_err() && self.stop.load(Ordering::Relaxed) {
                     return Ok(());
@@ -126,7 +122,6 @@ impl Coordinator<'_> {
         self.workers.retain(|worker| !worker.is_finished());
         let attempt = self.attempt(&self.plan.measurements[at])?;
         let (tell, stop, abort) = (self.ends.0.clone(), Arc::clone(&self.stop), Arc::clone(&self.abort));
-        self.running += 1;
         self.workers.push(thread::spawn(move || {
             let (ended, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
             let outcome = thread::scope(|scope| {

@@ -217,7 +217,7 @@ pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use talkpath_measure::{Fate, FlowCounters, FlowInfo, LegRecord, MessageRecord, Terms};
+    use talkpath_measure::{Fate, FlowCounters, FlowInfo, LegRecord, MessageRecord};
     use talkpath_units::Bytes;
 
     use super::*;
@@ -243,18 +243,7 @@ pub(crate) mod tests {
         let messages: Vec<_> = (0..ms.div_ceil(20)).map(message).collect();
         let arrivals = messages.iter().filter(|row| row.copies > 0).map(|row| row.seq).collect();
         let flow = FlowRecord {
-            info: FlowInfo {
-                name: "call".to_owned(),
-                group: "call".to_owned(),
-                transport: "udp".to_owned(),
-                cc: None,
-                start: Instant::ZERO,
-                clocked: true,
-                bounded: false,
-                burst: false,
-                terms: Terms::default(),
-                clock_trusted: true,
-            },
+            info: FlowInfo::on_a_clock("call"),
             forward: LegRecord { messages, arrivals, ..LegRecord::default() },
             echo: None,
             counters: FlowCounters::default(),

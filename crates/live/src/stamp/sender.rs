@@ -25,9 +25,7 @@ use talkpath_arena::offset::{Offset, Probe, withdraw_trust_in_impossible_delays}
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::random::random;
 use talkpath_kernel::sys::{ReceiveBatch, Received, clock_error, set_tos};
-use talkpath_measure::{
-    Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord, Terms,
-};
+use talkpath_measure::{Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
 use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
 use super::PORT;
@@ -366,18 +364,7 @@ impl Sender {
         // Of the way there only the order of the reflector's stamps is known.
         forward.arrivals.sort_by_key(|&seq| self.rows[seq as usize].answer.map(|it| it.received_ns));
         echo.arrivals.clone_from(&self.arrivals);
-        let info = FlowInfo {
-            name: FLOW.to_owned(),
-            group: FLOW.to_owned(),
-            transport: "udp".to_owned(),
-            cc: None,
-            start: Instant::ZERO,
-            clocked: true,
-            bounded: false,
-            burst: false,
-            terms: Terms::default(),
-            clock_trusted: clock.trusted,
-        };
+        let info = FlowInfo { clock_trusted: clock.trusted, ..FlowInfo::on_a_clock(FLOW) };
         let counters = FlowCounters::default();
         let flow =
             FlowRecord { info, forward, echo: Some(echo), counters, ecn: None, file: None, tally: None };
