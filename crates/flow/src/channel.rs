@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | what leaves, and when it left | [`Channel::flush`]: ours emit packets there, a kernel by itself |
 //! | what the time is within a turn | [`Channel::now`]: virtual time stands still, real time does not |
+//! | when a flow's clock begins | [`Channel::opened_at`]: at a handshake's end, or at a set time |
 //! | when a message came to the host | [`Read::came_at`]: a kernel stamps packets |
 //! | how much a turn may do | [`Channel::MAX_TURN`]: other flows wait for the same thread |
 
@@ -82,6 +83,11 @@ pub trait Channel {
     }
     /// Whether messages are taken.
     fn is_open(&self) -> bool;
+    /// Since when they are, asked in the first turn that finds the channel open. A channel that opens at a set
+    /// time says that time: what a late host misses was due all the same.
+    fn opened_at(&self, now: Instant) -> Instant {
+        now
+    }
     /// Takes a message, or a part of it. What was taken leaves by [`Channel::flush`].
     fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome;
     /// One read of at most `limit` bytes (a datagram counts as a whole).

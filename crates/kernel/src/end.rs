@@ -495,6 +495,16 @@ mod tests {
     }
 
     #[test]
+    fn a_first_message_is_due_at_the_flows_start_however_late_its_host_wakes_up() {
+        let end = late_end(30_000_000);
+        let mut end = end.lock();
+        // The clock says 300 ms by now, and the stop was at 100.
+        end.handle_timeout(Instant::from_millis(75));
+        let dues: Vec<_> = end.log.taps.forward.rows().map(|row| row.due).collect();
+        assert_eq!(dues, [30, 50, 70, 90].map(Instant::from_millis));
+    }
+
+    #[test]
     fn a_flow_that_starts_after_the_stop_is_done() {
         let end = late_end(100_000_000);
         assert!(end.lock().progress().is_done);

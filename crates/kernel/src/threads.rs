@@ -45,10 +45,10 @@ pub fn pace_as(
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
     let denied = if punctuality.real_time { become_real_time().err() } else { None };
-    // The clock reads zero until the run begins: what starts at zero would start now.
-    clock.sleep_until(Instant::ZERO, MAX_LEAD);
     let mut calendar = Calendar::new(ends);
     let mut rest = if punctuality.spins { Rest::new() } else { Rest::without_spinning() };
+    // The clock reads zero until the run begins: what starts at zero would start now.
+    clock.sleep_until(Instant::ZERO, MAX_LEAD);
     while !stop.load(Ordering::Relaxed) {
         let next = calendar.serve(ends, clock, alarm);
         alarm.sleep_until(clock, next, SLICE, &mut rest);

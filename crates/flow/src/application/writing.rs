@@ -22,7 +22,7 @@ impl Application {
         }
         let Some(workload) = &mut self.workload else { return };
         if !self.workload_open {
-            workload.open(now);
+            workload.open(channel.opened_at(now));
             self.workload_open = true;
         }
         let mut left = C::MAX_TURN;

@@ -126,6 +126,11 @@ impl Channel for UdpChannel {
         }
     }
 
+    /// The flow's start, however late this host wakes up for it.
+    fn opened_at(&self, now: Instant) -> Instant {
+        now.min(Instant::from_nanos(self.spec.start_ns))
+    }
+
     /// Sends the message as one datagram. An echo carries the bytes of the message that it answers.
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
         let message = write.message;
