@@ -13,6 +13,7 @@ use talkpath_kernel::descriptors;
 use talkpath_live::{Key, Limits};
 
 use crate::support::flood::{attacker, flood};
+use crate::support::quiet::skip;
 use crate::support::raw::{RawClient, flow, voice};
 use crate::support::way::{Passing, way};
 use crate::support::{self, Serving, run, run_with, scenario};
@@ -27,7 +28,7 @@ fn one_call() -> talkpath_scenario::Scenario {
 fn a_key_holder_gets_in_beside_1500_connections_from_one_address_and_from_a_thousand() {
     descriptors::raise_to(20_000);
     if descriptors::limit() < 8192 {
-        eprintln!("SKIPPED: this user may have only {} descriptors", descriptors::limit());
+        skip(format_args!("this user may have only {} descriptors", descriptors::limit()));
         return;
     }
     for addresses in [1, 1000] {

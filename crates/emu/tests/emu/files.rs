@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::support::alone;
-use crate::support::quiet::undisturbed;
+use crate::support::quiet::{skip, undisturbed};
 use crate::support::shared::{Folder, found, plan};
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, replay};
@@ -37,7 +37,7 @@ fn emulate(text: &str) -> Option<RunRecord> {
     let mut arena = match EmuArena::open() {
         Ok(arena) => arena,
         Err(why @ ArenaError::Unavailable { .. }) => {
-            eprintln!("SKIPPED: {why}");
+            skip(why);
             return None;
         }
         Err(why) => panic!("{why}"),

@@ -8,7 +8,7 @@ use talkpath_emu::{EmuArena, probe, replay};
 use talkpath_measure::Fate;
 use talkpath_units::{Duration, Instant, Seed};
 
-use super::support::quiet::undisturbed;
+use super::support::quiet::{skip, undisturbed};
 use super::support::shared::plan;
 use super::support::{alone, count, run, scenario};
 
@@ -17,7 +17,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
     undisturbed(|| {
         let _alone = alone();
         let Ok(mut arena) = EmuArena::open() else {
-            eprintln!("SKIPPED: {:?}", probe().emulation);
+            skip(format_args!("{:?}", probe().emulation));
             return;
         };
         let scenario = scenario(VICTIM);
@@ -43,7 +43,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
 fn a_killed_run_leaves_no_process_device_or_namespace() {
     let _alone = alone();
     if let Err(why) = EmuArena::open() {
-        eprintln!("SKIPPED: {why}");
+        skip(why);
         return;
     }
     let before = devices();
@@ -88,7 +88,7 @@ fn a_victim() {
 fn without_root_a_user_namespace_does() {
     let _alone = alone();
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: the tests run without root already");
+        skip("the tests run without root already");
         return;
     }
     let status = Command::new("setpriv")
@@ -97,14 +97,14 @@ fn without_root_a_user_namespace_does() {
         .args(["--exact", "life::a_guest", "--ignored", "--nocapture"])
         .output();
     let Ok(output) = status else {
-        eprintln!("SKIPPED: no setpriv here to give up root with");
+        skip("no setpriv here to give up root with");
         return;
     };
     let text =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     eprintln!("{text}");
     if text.contains("SKIPPED") || !text.contains("running 1 test") {
-        eprintln!("SKIPPED: as above");
+        skip("as above");
         return;
     }
     assert!(output.status.success());

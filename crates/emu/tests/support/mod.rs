@@ -16,6 +16,7 @@ use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_measure::{DropCause, Fate, FlowRecord, LegRecord, LinkRecord, RunRecord};
 use talkpath_scenario::{Options, Scenario, Source, load};
 
+use quiet::skip;
 use shared::plan;
 
 /// What a run leaves.
@@ -61,7 +62,7 @@ pub fn run(text: &str) -> Option<Ran> {
     let mut arena = match EmuArena::open() {
         Ok(arena) => arena,
         Err(why @ ArenaError::Unavailable { .. }) => {
-            eprintln!("SKIPPED: {why}");
+            skip(why);
             return None;
         }
         Err(why) => panic!("{why}"),

@@ -2,6 +2,9 @@
 
 #![allow(unreachable_pub, reason = "a module of several test programs")]
 
+use std::any::Any;
+use std::fmt::Display;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,15 +18,34 @@ const ATTEMPTS: u32 = 5;
 /// has failed. Where it fails and that thread woke late, the attempt says nothing, and the next one judges.
 /// After [`ATTEMPTS`] of those it is skipped, with the reason.
 pub fn undisturbed(test: impl Fn()) {
+    let mut last = String::new();
     for attempt in 1..=ATTEMPTS {
         let (result, beats) = with_heartbeat(&test);
         let Err(failure) = result else { return };
         if beats.are_in_time() {
             resume_unwind(failure);
         }
+        last = message(&*failure);
         eprintln!("attempt {attempt} says nothing, the machine did not let it run: {beats:?}");
     }
-    eprintln!("SKIPPED: this machine did not let the test run in {ATTEMPTS} attempts");
+    skip(format_args!(
+        "this machine did not let it run in {ATTEMPTS} attempts, of which the last said: {last}"
+    ));
+}
+
+/// Says that the running test judged nothing, and why. It is written past the test program's capture, which
+/// swallows what a test that passes prints.
+pub fn skip(why: impl Display) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED: {}: {why}\n", thread.name().unwrap_or("a test"));
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// The beginning of what a test that failed said.
+fn message(failure: &(dyn Any + Send)) -> String {
+    let text = failure.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| failure.downcast_ref::<&str>().copied()).unwrap_or("nothing");
+    text.chars().take(200).collect()
 }
 
 /// The wake-ups of a thread that slept two milliseconds at a time beside a test.
