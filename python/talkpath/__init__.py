@@ -25,12 +25,7 @@ from ._program import binary
 from ._progress import Progress
 from ._run import Answer, Run
 from ._study import Study, study
-
-try:
-    from .sweep import sweep as sweep  # pyright: ignore
-except ModuleNotFoundError as _why:
-    if _why.name != f"{__name__}.sweep":
-        raise
+from .sweep import SweepError, sweep
 
 __all__ = [
     "Answer",
@@ -41,6 +36,7 @@ __all__ = [
     "Run",
     "ScenarioError",
     "Study",
+    "SweepError",
     "TalkpathError",
     "ThresholdError",
     "UnavailableError",
@@ -51,4 +47,5 @@ __all__ = [
     "resume",
     "run",
     "study",
+    "sweep",
 ]

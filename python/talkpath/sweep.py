@@ -19,13 +19,18 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from ._calls import load
+from ._program import binary as own_program
+from ._progress import Progress, teller
+from ._run import Run
+from ._scenario import Scenario, checked
 
 Engine = Literal["local", "ray", "dask"]
 File = str | os.PathLike[str]
@@ -41,7 +46,7 @@ class SweepError(RuntimeError):
 
 
 def sweep(
-    scenario: File | Mapping[str, Any],
+    scenario: Scenario,
     *,
     sweep: Mapping[str, Sequence[Any]] | None = None,
     set: Mapping[str, Any] | None = None,
@@ -55,13 +60,13 @@ def sweep(
     series: Literal["sampled", "full"] = "sampled",
     seconds_a_task: float = 20.0,
     retries: int = 3,
-    progress: Callable[[int, int], None] | bool | None = None,
-) -> Any:
+    progress: Progress = None,
+) -> Run:
     """Runs a simulated scenario on the workers of an engine, and merges what they leave.
 
     Args:
         scenario: the path of a scenario file, or a dict with its keys.
-        sweep: keys, each with its values; they take the place of the scenario's own sweep.
+        sweep: keys, each with its values; they join those that the scenario sweeps, as in `talkpath.run`.
         set: keys and their values: `{"path.up.rate": "2 Mbps"}`.
         repeat: how many repetitions of each cell.
         seed: that of the first repetition.
@@ -75,34 +80,31 @@ def sweep(
         series: how many points of each line are kept.
         seconds_a_task: about how long a task is to take, by what the ones before it took.
         retries: how often a task is tried again after its worker died.
-        progress: called with the number of finished repetitions, and of all; `True` writes a line to standard
-            error, which `None` does on a terminal alone.
-
-    Returns:
-        The run (`talkpath.load`), or the path of its directory if the package is not there.
+        progress: as of `talkpath.run`.
 
     Raises:
-        SweepError: the program refused the scenario or a part, or a task's workers died too often.
+        ScenarioError: with every mistake of the scenario.
+        SweepError: the program refused a part, or a task's workers died too often.
     """
-    program = str(binary) if binary is not None else _program()
+    program = str(binary) if binary is not None else str(Path(own_program()).resolve())
     into = Path(directory) if directory is not None else _new_directory()
     into.mkdir(parents=True, exist_ok=True)
     into = into.resolve()
-    changes = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
-    if sweep is not None:
-        inner = ", ".join(f"{_toml(key)} = {_toml(list(values))}" for key, values in sweep.items())
-        changes.append(f"sweep={{ {inner} }}")
-    flags = [word for change in changes for word in ("--set", change)]
-    flags += [
+    flags = [
         word for name, it in (("repeat", repeat), ("seed", seed)) if it is not None for word in (f"--{name}", str(it))
     ]
-    plan = _plan(program, scenario, flags, into)
+    with checked(scenario, sweep, set or {}, repeat) as ready:
+        plan = _plan(program, ready.file, [*ready.settings, *flags], into)
     carrier = _carrier(engine, dict(engine_options or {}))
     try:
         division = _Division.made(plan, into, carrier.slots())
+        tell = teller(progress, division.repetitions)
         common = ["--records", records, "--series", series, "--jobs", "1", "--json", "--quiet"]
-        work = _Work(program, into, division, common, seconds_a_task, retries, _teller(progress))
-        work.carry_out(carrier)
+        work = _Work(program, into, division, common, seconds_a_task, retries, tell)
+        try:
+            work.carry_out(carrier)
+        finally:
+            tell(-1)
     finally:
         carrier.close()
     return _merged(program, into)
@@ -180,7 +182,7 @@ class _Work:
     common: Sequence[str]
     seconds_a_task: float
     retries: int
-    tell: Callable[[int, int], None]
+    tell: Callable[[int], None]
     done: int = 0
     seconds: float = 0.0
     """In the program, once it has read the scenario."""
@@ -251,7 +253,7 @@ class _Work:
                 "host": result["host"],
             }
         )
-        self.tell(self.done, self.division.repetitions)
+        self.tell(self.done)
 
     def _size(self, slots: int) -> int:
         """How many parts a task gets: as many as take the time that it is to take, and at the end so few that
@@ -393,18 +395,12 @@ def _no_more(options: Mapping[str, Any], engine: str) -> None:
         raise ValueError(f"engine_options: {engine} has no {', '.join(options)}")
 
 
-def _plan(program: str, scenario: File | Mapping[str, Any], flags: Sequence[str], into: Path) -> dict[str, Any]:
+def _plan(program: str, scenario: Path, flags: Sequence[str], into: Path) -> dict[str, Any]:
     """The scenario's plan, written where every worker finds it; that of the directory, if it is the same."""
     (into / "parts").mkdir(exist_ok=True)
     new = into / f".plan-{os.getpid()}"
     try:
-        if isinstance(scenario, Mapping):
-            # Files that it names are looked for beside it.
-            given = Path(f".talkpath-{os.getpid()}.toml")
-            given.write_text(_toml_file({"name": "scenario", **scenario}))
-        else:
-            given = Path(scenario)
-        ended = _ask([program, "plan", str(given), "--json", "-o", str(new), *flags], into)
+        ended = _ask([program, "plan", str(scenario), "--json", "-o", str(new), *flags], into)
         there = into / "plan"
         if there.is_dir():
             old, fresh = ((it / "scenario.toml").read_text() for it in (there, new))
@@ -417,21 +413,15 @@ def _plan(program: str, scenario: File | Mapping[str, Any], flags: Sequence[str]
         return json.loads(ended)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-        if isinstance(scenario, Mapping):
-            Path(f".talkpath-{os.getpid()}.toml").unlink(missing_ok=True)
 
 
-def _merged(program: str, into: Path) -> Any:
+def _merged(program: str, into: Path) -> Run:
     run = into / "run"
     if not (run / "summary.json").is_file():
         shutil.rmtree(run, ignore_errors=True)
         parts = sorted(str(it) for it in (into / "parts").iterdir() if it.is_dir())
         _ask([program, "merge", *parts, "-o", str(run), "--quiet"], into, may_fail=5)
-    try:
-        from . import load  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
-    except ImportError:
-        return run
-    return load(run)  # pyright: ignore[reportUnknownVariableType]
+    return load(run)
 
 
 def _ask(command: Sequence[str], into: Path, may_fail: int = 0) -> str:
@@ -439,17 +429,6 @@ def _ask(command: Sequence[str], into: Path, may_fail: int = 0) -> str:
     if ended.returncode not in (0, may_fail):
         raise SweepError(ended.stderr.strip() or f"{command[0]} ended with {ended.returncode}", into)
     return ended.stdout
-
-
-def _program() -> str:
-    try:
-        from ._program import binary  # pyright: ignore
-    except ImportError:
-        found = shutil.which("talkpath")
-        if found is None:
-            raise FileNotFoundError("no program `talkpath` on the PATH: give binary=") from None
-        return str(Path(found).resolve())
-    return str(binary())  # pyright: ignore
 
 
 def _new_directory() -> Path:
@@ -468,40 +447,6 @@ def _new_directory() -> Path:
 def _range(name: str) -> tuple[int, int]:
     first, last = name.split("-")
     return int(first), int(last)
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        return json.dumps(value)
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_toml(it)}" for key, it in value.items()) + " }"  # pyright: ignore
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(_toml(it) for it in value) + "]"  # pyright: ignore
-    raise TypeError(f"{value!r}: a scenario has numbers, words, lists and tables")
-
-
-def _toml_file(table: Mapping[str, Any]) -> str:
-    return "".join(f"{json.dumps(str(key))} = {_toml(value)}\n" for key, value in table.items())
-
-
-def _teller(progress: Callable[[int, int], None] | bool | None) -> Callable[[int, int], None]:
-    if callable(progress):
-        return progress
-    if progress is None:
-        progress = sys.stderr.isatty()
-    if not progress:
-        return lambda *_: None
-
-    def tell(done: int, all: int) -> None:
-        end = "\n" if done == all else ""
-        print(f"\r{done} of {all} repetitions", end=end, file=sys.stderr, flush=True)
-
-    return tell
 
 
 _SECONDS_A_PART = 0.5
