@@ -83,8 +83,8 @@ pub trait Channel {
     }
     /// Whether messages are taken.
     fn is_open(&self) -> bool;
-    /// Since when they are, asked in the first turn that finds the channel open. A channel that opens at a set
-    /// time says that time: what a late host misses was due all the same.
+    /// Since when they are, asked in the first turn that finds the channel open. A channel that opens at a
+    /// set time says that time: what a late host misses was due all the same.
     fn opened_at(&self, now: Instant) -> Instant {
         now
     }
