@@ -108,7 +108,7 @@ def units():
         return
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(PACKAGING, "systemd")
-        for name in sorted(os.listdir(source)):
+        for name in sorted(it for it in os.listdir(source) if it.endswith(".service")):
             with open(os.path.join(source, name)) as file:
                 text = file.read().replace("/usr/bin/talkpath", TALKPATH)
             unit = os.path.join(folder, name.replace("@.", "@nightly."))
