@@ -48,6 +48,11 @@ pub(crate) fn display(kind: &str) -> &'static Display {
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
+/// The appearance of the transport that people call `name`.
+pub(crate) fn named(name: &str) -> Option<&'static Display> {
+    TRANSPORTS.iter().find(|display| display.name == name)
+}
+
 /// The name of a queue's discipline for people; an unknown one keeps its word.
 pub(crate) fn discipline(word: &str) -> &str {
     DISCIPLINES.iter().find(|(known, _)| *known == word).map_or(word, |(_, name)| name)

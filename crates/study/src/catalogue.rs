@@ -53,6 +53,7 @@ const STUDIES: &[Embedded] = &[
     ),
     study!("spoor-2014", ["transfer.toml", "paper.csv"]),
     study!("dccp-friendliness", ["pairs.toml"]),
+    study!("quic-media", ["call.toml", "beside.toml", "shared.toml", "first.toml"]),
     study!(
         "zhang-schulzrinne-2004",
         [

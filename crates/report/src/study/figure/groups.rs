@@ -3,7 +3,7 @@
 
 use talkpath_study::{FigureLine, FigureOutcome};
 
-use super::{FILLS, HEIGHT, TOP, about_printed, draw_printed, printed_entries, scale, sentences, values};
+use super::{HEIGHT, TOP, about_printed, draw_printed, fill, printed_entries, scale, sentences, values};
 use crate::display::Marker;
 use crate::figure::{Entry, Sample, extent, marker};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
@@ -51,7 +51,7 @@ pub(super) fn draw(
             if is_log && point.median <= 0.0 {
                 continue;
             }
-            draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, FILLS[index % FILLS.len()]));
+            draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, &fill(&line.label, index)));
             if let Some((low, high)) = point.ci95 {
                 let x = bar.0 + bar.1 / 2.0;
                 svg.line("axis", (x, y.at(low * scale)), (x, y.at(high * scale)));
@@ -81,8 +81,8 @@ fn names_of(lines: &[FigureLine], is_log: bool) -> Vec<Entry> {
     let shape =
         if is_log { marker(Marker::Circle, 14.0, 7.0) } else { format!("M{} 1h12v12h-12Z", unit(8.0)) };
     let own = lines.iter().enumerate().map(|(at, line)| {
-        let fill = format!("fill:{}", FILLS[at % FILLS.len()]);
-        Entry::new(&line.label, Sample::shape(fill, shape.clone()))
+        let colour = format!("fill:{}", fill(&line.label, at));
+        Entry::new(&line.label, Sample::shape(colour, shape.clone()))
     });
     own.chain(printed_entries(lines)).collect()
 }

@@ -7,8 +7,8 @@ mod traces;
 
 use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine, Role};
 
-use crate::display::Marker;
-use crate::figure::{Entry, Figure, Sample, marker, word};
+use crate::display::{Marker, named};
+use crate::figure::{Entry, Figure, Sample, colour, marker, stroke, word};
 use crate::plot::panel::Panel;
 use crate::plot::svg::Svg;
 
@@ -32,6 +32,16 @@ const PRINTED: &str = "fill:var(--page);stroke:var(--ink);stroke-width:1.3";
 /// What a point of a study is.
 const OF_CELLS: &str =
     "the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals";
+
+/// The style of the line `label`, the `at`-th: its transport's if it is called as one, as in every output.
+fn line_style(label: &str, at: usize) -> String {
+    named(label).map_or_else(|| STYLES[at % STYLES.len()].to_owned(), |display| stroke(display.into()))
+}
+
+/// The colour of the bars or points `label`, the `at`-th, as for lines.
+fn fill(label: &str, at: usize) -> String {
+    named(label).map_or_else(|| FILLS[at % FILLS.len()].to_owned(), |display| colour(display.into()))
+}
 
 /// Points and the line through them, for a page that is no study's; `each` says what a point is.
 pub(crate) fn draw_points(
@@ -127,7 +137,7 @@ fn printed_entries(lines: &[FigureLine]) -> Vec<Entry> {
 
 /// A legend of line styles, and of printed figures if there are any; none for one line alone.
 fn line_legend(names: &[&str], lines: &[FigureLine]) -> Vec<Entry> {
-    let styled = names.iter().enumerate().map(|(at, name)| Entry::line(name, STYLES[at % STYLES.len()]));
+    let styled = names.iter().enumerate().map(|(at, name)| Entry::line(name, line_style(name, at)));
     let entries: Vec<_> = styled.chain(printed_entries(lines)).collect();
     if entries.len() > 1 { entries } else { Vec::new() }
 }
@@ -139,5 +149,17 @@ fn about_printed(lines: &[FigureLine]) -> &'static str {
         "Hollow markers are the publication's printed figures, each of its measurements by itself"
     } else {
         ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_as_a_transport_has_its_colour_wherever_it_stands() {
+        assert_eq!(line_style("UDP", 3), "stroke:var(--t-udp);stroke-dasharray:none");
+        assert_eq!(fill("QUIC datagrams", 0), "var(--t-quic-datagram)");
+        assert_eq!((line_style("1 Mb/s, no loss", 1).as_str(), fill("1 Mb/s", 1).as_str()), (STYLES[1], FILLS[1]));
     }
 }

@@ -2,7 +2,7 @@
 
 use talkpath_study::{FigureOutcome, Level, TracePanel};
 
-use super::{HEIGHT, STYLES, TOP, line_legend, sentences};
+use super::{HEIGHT, TOP, line_legend, line_style, sentences};
 use crate::figure::{Entry, extent};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
@@ -78,7 +78,7 @@ fn highest(panels: &[TracePanel], levels: &[Level]) -> f64 {
 
 fn draw_panel(svg: &mut Svg, panel: &Panel, shown: &TracePanel, end: f64) {
     for (at, line) in shown.steps.iter().enumerate() {
-        svg.path("state", STYLES[at % STYLES.len()], &steps(&line.points, panel, end));
+        svg.path("state", &line_style(&line.entity, at), &steps(&line.points, panel, end));
     }
     for run in &shown.loss_runs {
         svg.line("lost", panel.at((run.at_s, 0.0)), panel.at((run.at_s, run.length as f64)));
