@@ -1,7 +1,8 @@
 //! The pages of studies: their marked figures are written from the committed runs in `studies/NAME/results/`,
 //! and where they say what came out no figure stands that nothing writes.
 //!
-//! A run in full is taken if it is committed, else the short one. A study without a committed run is left out.
+//! A run in full is taken if it is committed, else the short one. A study without a committed run is left
+//! out.
 
 use std::path::Path;
 use std::process::Command;
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     fn page(text: &str) -> Source {
-        Source { path: "docs/studies/x.md".to_owned(), text: text.to_owned(), is_test_module: false }
+        Source { path: "docs/README.md".to_owned(), text: text.to_owned(), is_test_module: false }
     }
 
     #[test]
@@ -139,7 +140,7 @@ mod tests {
                     - 4.3BSD, ns-2: 1.9 s.\n\n**What to try next**\n\n    run 9\n";
         let found = by_hand(&page(text));
         let named: Vec<_> = found.iter().filter_map(|it| it.split(" was").next()).collect();
-        assert_eq!(named, ["docs/studies/x.md:3: `7.5`", "docs/studies/x.md:8: `1.9`"]);
+        assert_eq!(named, ["docs/README.md:3: `7.5`", "docs/README.md:8: `1.9`"]);
     }
 
     #[test]

@@ -72,8 +72,8 @@ impl Outcome {
             .map(|claim| claim.id.as_str())
     }
 
-    /// Adds what runs with other seeds found. A verdict that one of them contradicts, or finds less than robust,
-    /// is not robust.
+    /// Adds what runs with other seeds found. A verdict that one of them contradicts, or finds less than
+    /// robust, is not robust.
     ///
     /// # Errors
     /// If one of them differs in more than its seed.
