@@ -11,7 +11,8 @@
 //! The first word is what the output calls the program. `! talkpath ...` is a command that fails, and shows
 //! its errors. Commands run in a folder for their page: it has the project's `scenarios`, and each TOML block
 //! of the page whose first line is `# NAME.toml` as a file of that name. Only the simulator's output repeats,
-//! so only that is written here. The version in CITATION.cff is written, too.
+//! so only that is written here. The version in CITATION.cff is written, too, and the figures of
+//! studies' pages ([`crate::study_pages`]).
 
 use std::fs;
 use std::io;
@@ -29,10 +30,10 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
         _ => return Err("usage: cargo xtask docs [--check]".to_owned()),
     };
     let program = debug_program(root)?;
-    let pages: Vec<Source> = sources(root)?
-        .into_iter()
-        .filter(|source| source.has_extension("md") && source.text.contains(BEGIN))
-        .collect();
+    let tree = sources(root)?;
+    let quoted = crate::study_pages::run(root, &program, &tree, is_check)?;
+    let pages: Vec<Source> =
+        tree.into_iter().filter(|source| source.has_extension("md") && source.text.contains(BEGIN)).collect();
     let mut shown = Vec::new();
     let mut findings = Vec::new();
     let mut written = 0;
@@ -76,9 +77,9 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     }
     let count = shown.len();
     Ok(if is_check {
-        format!("docs: {count} outputs on {} pages, as printed", pages.len())
+        format!("docs: {count} outputs on {} pages, as printed; {quoted}", pages.len())
     } else {
-        format!("docs: {count} outputs on {} pages, {written} pages written", pages.len())
+        format!("docs: {count} outputs on {} pages, {written} pages written; {quoted}", pages.len())
     })
 }
 

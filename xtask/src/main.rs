@@ -21,6 +21,7 @@ mod python;
 mod rules;
 mod rust;
 mod seeds;
+mod study_pages;
 mod tidy;
 mod timings;
 mod tree;

@@ -34,7 +34,9 @@ pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub(crate) use self::stamp::StampArgs;
-pub(crate) use self::study::{StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
+pub(crate) use self::study::{
+    StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyKeepArgs, StudyRunArgs,
+};
 pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 use self::wrong::wrong_usage;
 

@@ -207,6 +207,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         fails_under,
         sets_left_out,
         sets_not_run,
+        by_seed: Vec::new(),
         by_assumption,
     }
 }

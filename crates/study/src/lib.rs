@@ -12,7 +12,9 @@
 //! is judged under each, by the median over the repetitions, never by a single run. Its verdict is that under
 //! the base. No file is read and no clock: texts come in as values, and whoever has an arena runs the cells.
 
+mod again;
 mod arena;
+mod band;
 mod catalogue;
 mod claim;
 mod file;
@@ -33,7 +35,9 @@ mod table;
 mod wording;
 mod words;
 
+pub use again::VerdictChange;
 pub use arena::{ArenaName, arena_list};
+pub use band::{BandPoint, TraceBand};
 pub use catalogue::{Embedded, embedded};
 pub use claim::{
     Basis, Bound, Check, Claim, ClaimKind, Expected, Figure as FigureOf, Operand, Standing, Tolerance,
@@ -45,7 +49,7 @@ pub use load::{load, load_with};
 pub use metric::{Derived, Metrics};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, FigureOutcome, FigurePoint,
-    FittedLine, HeldBy, Outcome, RowOutcome, TableOutcome, TracePanel, UnderAssumption, Value,
+    FittedLine, HeldBy, Outcome, RowOutcome, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
 };
 pub use over_time::{OverTime, TimeFigure};
 pub use sample::{CellSamples, KeptTrace, LossRun, Sample, StateTrace, TraceLine};
@@ -56,4 +60,4 @@ pub use study::{
     Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
-pub use words::{shown, shown_figure, shown_must, shown_value};
+pub use words::{figure_metric, shown, shown_figure, shown_must, shown_range, shown_value};

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::ArenaName;
+use crate::band::TraceBand;
 use crate::claim::{Basis, ClaimKind, Standing, Verdict};
 use crate::sample::{LossRun, TraceLine};
 use crate::study::Level;
@@ -105,6 +106,9 @@ pub struct ArenaVerdict {
     pub n: u64,
     /// Whether it was not tested because its cells were not selected for this run: no disagreement.
     pub left_out: bool,
+    /// What runs that differ in their seed alone found. Empty but in what `talkpath study keep` put together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_seed: Vec<SeedVerdict>,
     /// What each assumption set gave.
     pub by_assumption: Vec<UnderAssumption>,
 }
@@ -121,6 +125,17 @@ impl ArenaVerdict {
             found => found != self.expected,
         }
     }
+}
+
+/// A claim's verdict with another seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeedVerdict {
+    /// The seed.
+    pub seed: u64,
+    /// The verdict, that under the base assumptions.
+    pub verdict: Verdict,
+    /// How it fares under the other sets.
+    pub standing: Option<Standing>,
 }
 
 /// One claim under one assumption set.
@@ -316,6 +331,9 @@ pub struct TracePanel {
     pub steps: Vec<TraceLine>,
     /// Loss runs; empty for the other series.
     pub loss_runs: Vec<LossRun>,
+    /// Where the lines of all repetitions (of its kind) lie; empty if they are few, or of several arenas.
+    #[serde(default)]
+    pub bands: Vec<TraceBand>,
 }
 
 /// A straight line through points, by least squares.

@@ -13,6 +13,7 @@ use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_units::Instant;
 
 use crate::arena::ArenaName;
+use crate::band::{at_steps, is_banded};
 use crate::metric::{self, Derived};
 use crate::over_time::is_flow_of;
 use crate::study::{Cell, Study};
@@ -54,7 +55,9 @@ impl CellSamples {
 
     /// Whether the next repetition has to keep its series for a figure of `cell`.
     pub fn wants_trace(&self, cell: &Cell) -> bool {
-        !cell.kept.traces.is_empty() && (!cell.kept.kinds.is_empty() || self.traces.is_empty())
+        // A band is of all of them; goodput needs no series.
+        let is_every = !cell.kept.kinds.is_empty() || cell.kept.traces.contains_key("queue");
+        !cell.kept.traces.is_empty() && (is_every || self.traces.is_empty())
     }
 
     /// Keeps what the figures draw of `record`, the run of `cell` that gave `sample`, if it is the first of a
@@ -120,6 +123,10 @@ pub struct Sample {
     /// Delays in ms at every percentile from 1 to 99, by flow; of the flows that a figure shows.
     #[serde(default)]
     pub delays: BTreeMap<String, Vec<f64>>,
+    /// What is drawn of the cell over time, at equal steps, by series and entity: every repetition's, for the
+    /// band beside the one that is shown.
+    #[serde(default)]
+    pub instants: BTreeMap<String, Vec<f64>>,
 }
 
 /// The trace of one repetition.
@@ -153,6 +160,13 @@ pub struct TraceLine {
     pub points: Vec<(f64, f64)>,
 }
 
+impl TraceLine {
+    /// What it is called among a repetition's `instants`.
+    pub(crate) fn key(&self) -> String {
+        format!("{} {}", self.kind, self.entity)
+    }
+}
+
 /// Consecutive missing messages of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossRun {
@@ -182,6 +196,7 @@ impl Sample {
             packets: record.machine.as_ref().and_then(|machine| machine.packets),
             disturbed: (!record.valid).then(|| disturbance(record)),
             delays: delays(record, &cell.kept.delays),
+            instants: instants(record, cell),
         }
     }
 }
@@ -226,6 +241,18 @@ fn disturbance(record: &RunRecord) -> String {
         [] => "the machine disturbed it past its stated limits".to_owned(),
         warnings => warnings.join("; "),
     }
+}
+
+/// What the banded lines of `record` have at each step of their stretch, by series and entity.
+fn instants(record: &RunRecord, cell: &Cell) -> BTreeMap<String, Vec<f64>> {
+    let has_any = cell.kept.traces.keys().any(|series| is_banded(series));
+    let trace = if has_any { StateTrace::of(record, cell) } else { None };
+    let lines = trace.into_iter().flat_map(|trace| trace.lines);
+    let at = |line: TraceLine| {
+        let stretch = *cell.kept.traces.get(&line.kind)?;
+        Some((line.key(), at_steps(&line.points, stretch)))
+    };
+    lines.filter(|line| is_banded(&line.kind)).filter_map(at).collect()
 }
 
 /// Percentiles 1 to 99 of the trips of the flows that `names` mean.

@@ -36,8 +36,20 @@ fn unit(metric: &str) -> (f64, &'static str) {
     }
 }
 
+/// `77.1 to 83 ms`, or one figure if both are shown alike; with a number of decimals instead of the usual
+/// significant digits if it is given.
+pub fn shown_range(metric: &str, (low, high): (f64, f64), decimals: Option<usize>) -> String {
+    let (scale, unit) = unit(metric);
+    let text = |value: f64| match decimals {
+        Some(decimals) => format!("{:.decimals$}", value * scale),
+        None => digits(value * scale),
+    };
+    let (low, high) = (text(low), text(high));
+    if low == high { format!("{low}{unit}") } else { format!("{low} to {high}{unit}") }
+}
+
 /// The metric in whose unit a check's figure is: none for a ratio, a share or a slope.
-fn figure_metric(check: &CheckOutcome) -> &str {
+pub fn figure_metric(check: &CheckOutcome) -> &str {
     match check.must {
         ClaimKind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. }
         | ClaimKind::Agree { .. } => "",

@@ -35,8 +35,50 @@ pub(crate) enum StudyCommand {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
+    /// Say which claims' verdicts change from one run to others; the exit code is 1 if one does
+    Diff(StudyDiffArgs),
+    /// Write what pages quote of a run to a file, with the verdicts of runs with other seeds
+    Keep(StudyKeepArgs),
+    /// Write the marked figures of pages from runs, or with --check say where they differ
+    Fill(StudyFillArgs),
     /// Run a study's cells and judge its claims; the exit code is 1 if a verdict is not the expected one
     Run(StudyRunArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyDiffArgs {
+    /// The run that the others are held against: its directory or its study.json
+    #[arg(value_name = "RUN")]
+    pub(crate) first: PathBuf,
+    /// Runs of the same study
+    #[arg(value_name = "OTHER", required = true)]
+    pub(crate) others: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyKeepArgs {
+    /// The run's directory or its study.json
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// The file to write
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// A run that differs in its seed alone; may be given again. A verdict that it contradicts is not robust
+    #[arg(long = "seed-of", value_name = "RUN")]
+    pub(crate) seeds: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyFillArgs {
+    /// The pages
+    #[arg(value_name = "PAGE", required = true)]
+    pub(crate) pages: Vec<PathBuf>,
+    /// A run's directory, its study.json, or what `study keep` wrote; may be given again, once for each study
+    #[arg(long, value_name = "RUN", required = true)]
+    pub(crate) from: Vec<PathBuf>,
+    /// Write nothing: name each place that differs, with exit code 1
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, Args)]

@@ -329,3 +329,37 @@ fn two_arenas_are_judged_side_by_side() {
     }
     assert!(seen.err.contains("emu: 2 repetitions in real time"), "{}", seen.err);
 }
+
+/// One run with the scenarios' own seeds and one with another, held against each other, kept, and quoted.
+#[test]
+fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
+    let bench = bench(STUDY);
+    let own = bench.run(&["study", "run", "study.toml", "--out", "own"]);
+    own.succeeds();
+    bench.run(&["study", "run", "study.toml", "--seed", "2", "--out", "two"]).succeeds();
+    let only = |out: &str| crate::harness::entries(&bench.path(out)).remove(0).display().to_string();
+    let (own, two) = (only("own"), only("two"));
+    let same = bench.run(&["study", "diff", &own, &two]);
+    assert!(same.succeeds().out.contains("seed 2, in full against the scenarios' own seeds"), "{}", same.out);
+    assert!(same.out.ends_with("no verdict changes\n"), "{}", same.out);
+    bench.run(&["study", "keep", &own, "kept.json", "--seed-of", &two]).succeeds();
+    let kept = read_json(&bench.path("kept.json"));
+    assert_eq!(
+        claim(&kept, "C1")["by_seed"],
+        serde_json::json!([{ "seed": 2, "verdict": "reproduced", "standing": null }])
+    );
+    bench.run(&["study", "keep", &own, "kept.json", "--seed-of", &own]).fails(2, &["no seed of its own"]);
+    let study = kept["study"].as_str().unwrap();
+    let place = |query: &str, text: &str| format!("<!-- study {study} {query} -->{text}<!-- end -->");
+    let (loss, verdict) = ("claim C1: not more than so much ; digits 0", "verdict C1");
+    bench.file("page.md", format!("It loses {}: {}.\n", place(loss, "much"), place(verdict, "")));
+    let checked = ["study", "fill", "page.md", "--from", "kept.json", "--check"];
+    bench.run(&checked).fails(1, &["page.md:1: shows `It loses"]);
+    bench.run(&checked[..5]).succeeds();
+    let page = std::fs::read_to_string(bench.path("page.md")).unwrap();
+    assert!(page.contains("-->20 %<!--"), "{page}");
+    assert!(page.contains("reproduced: holds under base; the same with seed 2"), "{page}");
+    bench.run(&checked).succeeds();
+    bench.file("page.md", place("claim C9: loss", ""));
+    bench.run(&checked).fails(2, &["page.md:1", "no claim C9"]);
+}

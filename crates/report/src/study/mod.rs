@@ -3,17 +3,21 @@
 //!
 //! As everywhere here, nothing is computed: medians, intervals and verdicts stand in the [`Outcome`].
 
+mod changes;
 pub(crate) mod figure;
+mod fill;
 mod page;
 mod prose;
 mod published;
 mod text;
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, Standing, Value, Verdict, arena_list, shown,
-    shown_figure, shown_value,
+    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, SeedVerdict, Standing, Value, Verdict,
+    arena_list, shown, shown_figure, shown_value,
 };
 
+pub use changes::study_changes;
+pub use fill::fill_page;
 pub use page::study_page;
 pub use text::study_table;
 
@@ -71,7 +75,35 @@ fn headline(verdict: &ArenaVerdict, word: &str, several: bool) -> String {
         false => String::new(),
     };
     let under = if verdict.under.is_empty() { String::new() } else { format!(": {}", verdict.under) };
-    format!("{word}{standing}{arena}{surprise}{under}")
+    format!("{word}{standing}{arena}{surprise}{under}{}", by_seeds(verdict))
+}
+
+/// A verdict with its standing, the sets and the seeds.
+fn verdict_words(verdict: &ArenaVerdict) -> String {
+    headline(verdict, &verdict.verdict.to_string(), false)
+}
+
+/// What runs with other seeds found; nothing if there are none.
+fn by_seeds(verdict: &ArenaVerdict) -> String {
+    let list = |seeds: &[u64]| {
+        let seeds: Vec<_> = seeds.iter().map(u64::to_string).collect();
+        if seeds.len() == 1 { format!("seed {}", seeds[0]) } else { format!("seeds {}", seeds.join(" and ")) }
+    };
+    if matches!(verdict.verdict, Verdict::NotTested | Verdict::Disturbed) {
+        return String::new();
+    }
+    let others: Vec<_> = verdict.contradicting_seeds().collect();
+    if others.is_empty() {
+        let same: Vec<u64> =
+            verdict.by_seed.iter().filter(|it| it.verdict == verdict.verdict).map(|it| it.seed).collect();
+        return if same.is_empty() { String::new() } else { format!("; the same with {}", list(&same)) };
+    }
+    let each = |other: &SeedVerdict| {
+        let standing = other.standing.filter(|_| other.verdict == verdict.verdict);
+        let found = standing.map_or_else(|| other.verdict.to_string(), |standing| standing.to_string());
+        format!("; {found} with seed {}", other.seed)
+    };
+    others.into_iter().map(each).collect()
 }
 
 /// How many claims have which verdict in the base arena, and with which standing.

@@ -33,11 +33,11 @@ pub(super) fn tables(outcome: &Outcome) -> Markup {
 }
 
 /// Where our figures come from.
-struct Here {
+pub(super) struct Here {
     /// `here, in sim and emu`
-    heading: String,
+    pub(super) heading: String,
     /// Else each figure says where it was measured.
-    is_one_arena: bool,
+    pub(super) is_one_arena: bool,
 }
 
 /// The predicted figures separate from those that the set-up was fitted to.
@@ -120,7 +120,7 @@ fn notes(table: &TableOutcome) -> Markup {
     }
 }
 
-fn printed(outcome: &RowOutcome) -> String {
+pub(super) fn printed(outcome: &RowOutcome) -> String {
     let row = &outcome.row;
     let mut all: Vec<_> = row.published.iter().map(|value| shown(&row.metric, *value)).collect();
     // The unit stands after the last one.
@@ -131,7 +131,7 @@ fn printed(outcome: &RowOutcome) -> String {
     all.join(", ")
 }
 
-fn ours(outcome: &RowOutcome, here: &Here) -> String {
+pub(super) fn ours(outcome: &RowOutcome, here: &Here) -> String {
     if outcome.values.is_empty() {
         return "not run".to_owned();
     }
@@ -143,7 +143,7 @@ fn ours(outcome: &RowOutcome, here: &Here) -> String {
 }
 
 /// By how much the first of our figures is off, and where that was measured.
-fn off(outcome: &RowOutcome, here: &Here) -> String {
+pub(super) fn off(outcome: &RowOutcome, here: &Here) -> String {
     let first = outcome.values.first().filter(|_| !here.is_one_arena);
     let arena = first.map_or_else(String::new, |value| format!(" ({})", value.arena.name()));
     outcome.off.map_or_else(String::new, |off| format!("{:+.1} %{arena}", 100.0 * off))

@@ -3,12 +3,13 @@
 use super::ran::Ran;
 use crate::TraceLine;
 use crate::arena::ArenaName;
+use crate::band::band;
 use crate::fit::fit;
 use crate::outcome::{
     Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine, RowOutcome, TableOutcome, TracePanel,
 };
 use crate::over_time::is_flow_of;
-use crate::sample::{CellSamples, KeptTrace, cut};
+use crate::sample::{CellSamples, KeptTrace, Sample, cut};
 use crate::stats::median;
 use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine};
 use crate::table::{PublishedRow, PublishedTable};
@@ -116,6 +117,10 @@ fn panels(figure: &FigureKind, ran: &Ran<'_>) -> Vec<TracePanel> {
         for (arena, samples) in of_arenas {
             let Some(kept) = samples.traces.first() else { continue };
             add_trace(&mut panel, kept, figure, &suffix(ran, arena));
+            if ran.selection.arenas.len() == 1 {
+                let valid: Vec<&Sample> = samples.valid().collect();
+                add_bands(&mut panel, &valid, figure, ran);
+            }
             panel.repetition = kept.repetition;
             panel.runs = (1, samples.valid().count() as u64);
             has_any = true;
@@ -126,7 +131,12 @@ fn panels(figure: &FigureKind, ran: &Ran<'_>) -> Vec<TracePanel> {
     let mut panels: Vec<TracePanel> = Vec::new();
     for kept in &samples.traces {
         // Traces are kept for the other figures' kinds too: the first of each of this one's is shown.
-        let panel = kind_panel(kept, kinds, samples, figure);
+        let panel = kind_panel(kept, kinds, samples, figure).map(|mut panel| {
+            let is_of_kind = |sample: &&Sample| sample.values.get(&kinds.metric).copied() == panel.kind;
+            let of_kind: Vec<&Sample> = samples.valid().filter(is_of_kind).collect();
+            add_bands(&mut panel, &of_kind, figure, ran);
+            panel
+        });
         panels.extend(panel.filter(|panel| panels.iter().all(|it| it.kind != panel.kind)));
     }
     panels.sort_by_key(|panel| (core::cmp::Reverse(panel.runs.0), panel.repetition));
@@ -180,6 +190,19 @@ fn add_trace(panel: &mut TracePanel, kept: &KeptTrace, figure: &FigureKind, suff
         kind: line.kind.clone(),
         points: capped(&line.points),
     }));
+}
+
+/// The band of each line of `panel`, over `samples`.
+fn add_bands(panel: &mut TracePanel, samples: &[&Sample], figure: &FigureKind, ran: &Ran<'_>) {
+    let FigureKind::Trace { series, cell, seconds, .. } = figure else { return };
+    let arena = ran.selection.arenas.first().copied().unwrap_or(ArenaName::Sim);
+    let stretch = ran.study.cell(cell, arena, 0).and_then(|cell| cell.kept.traces.get(series).copied());
+    let Some(stretch) = stretch else { return };
+    let of_line = |line: &TraceLine| {
+        let values = samples.iter().filter_map(|sample| sample.instants.get(&line.key()));
+        band(&line.entity, &values.map(Vec::as_slice).collect::<Vec<_>>(), (stretch, *seconds))
+    };
+    panel.bands = panel.steps.iter().filter_map(of_line).collect();
 }
 
 /// Lines with a point for each cell that ran, those without any left out.

@@ -2,6 +2,7 @@
 
 mod figures;
 mod mistakes;
+mod results;
 
 use std::collections::BTreeMap;
 
@@ -101,6 +102,7 @@ fn samples_in(
                 packets: None,
                 disturbed: None,
                 delays: BTreeMap::new(),
+                instants: BTreeMap::new(),
             })
             .take(selection.form(cell).map_or(0, |form| form.repeat as usize))
             .collect();

@@ -1,6 +1,7 @@
 //! `talkpath study`: which there are, what one says, and running it.
 
 mod folder;
+mod kept;
 mod room;
 mod runner;
 mod watched;
@@ -40,6 +41,9 @@ pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Resu
         StudyCommand::Show { name } => terminal.result(&shown(&find(name, &Changes::default())?)),
         StudyCommand::Check { name } => check(name, terminal),
         StudyCommand::New { folder } => new(folder, terminal),
+        StudyCommand::Diff(args) => kept::diff(args, terminal),
+        StudyCommand::Keep(args) => kept::keep(args, terminal),
+        StudyCommand::Fill(args) => kept::fill(args, terminal),
         StudyCommand::Run(args) => run_study(args, common, terminal),
     }
 }

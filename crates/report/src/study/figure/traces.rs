@@ -1,8 +1,8 @@
 //! State over time: steps or loss runs, one panel or one for each kind of run.
 
-use talkpath_study::{FigureOutcome, Level, TracePanel};
+use talkpath_study::{BandPoint, FigureOutcome, Level, TracePanel};
 
-use super::{HEIGHT, TOP, line_legend, line_style, sentences};
+use super::{HEIGHT, TOP, fill, line_legend, line_style, sentences};
 use crate::figure::{Entry, extent};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
@@ -66,23 +66,54 @@ fn caption(panels: &[TracePanel], counts_runs: bool, has_levels: bool) -> String
     };
     let marks = if counts_runs { "One upright line a loss run" } else { "" };
     let levels = if has_levels { "Dotted lines across are printed figures" } else { "" };
-    sentences(&[&which, marks, levels])
+    let most = panels.iter().flat_map(|panel| &panel.bands).map(|band| band.runs).max();
+    let bands = match (most, panels) {
+        (None, _) => String::new(),
+        (Some(most), [_]) => format!("Shaded is where nine tenths of all {most} runs lie at that moment"),
+        (Some(_), _) => {
+            "Shaded is where nine tenths of the runs of the kind lie at that moment, if it has six".to_owned()
+        }
+    };
+    sentences(&[&which, &bands, marks, levels])
 }
 
 fn highest(panels: &[TracePanel], levels: &[Level]) -> f64 {
     let steps = panels.iter().flat_map(|panel| &panel.steps).flat_map(|line| &line.points).map(|it| it.1);
     let runs = panels.iter().flat_map(|panel| &panel.loss_runs).map(|run| run.length as f64);
-    let (_, top) = extent(steps.chain(runs).chain(levels.iter().map(|level| level.value)));
+    let bands = panels.iter().flat_map(|panel| &panel.bands).flat_map(|band| &band.points).map(|it| it.high);
+    let (_, top) = extent(steps.chain(bands).chain(runs).chain(levels.iter().map(|level| level.value)));
     if top.is_finite() { top } else { 1.0 }
 }
 
 fn draw_panel(svg: &mut Svg, panel: &Panel, shown: &TracePanel, end: f64) {
+    for (at, line) in shown.steps.iter().enumerate() {
+        for band in shown.bands.iter().filter(|band| band.entity == line.entity) {
+            let colour = format!("fill:{}", fill(&line.entity, at));
+            svg.path("band", &colour, &area(&band.points, panel, end));
+        }
+    }
     for (at, line) in shown.steps.iter().enumerate() {
         svg.path("state", &line_style(&line.entity, at), &steps(&line.points, panel, end));
     }
     for run in &shown.loss_runs {
         svg.line("lost", panel.at((run.at_s, 0.0)), panel.at((run.at_s, run.length as f64)));
     }
+}
+
+/// The outline of a band: along its upper side, and back along the lower one.
+fn area(points: &[BandPoint], panel: &Panel, end: f64) -> String {
+    let side = |value: fn(&BandPoint) -> f64| {
+        let mut corners = Vec::new();
+        for (at, point) in points.iter().enumerate() {
+            let until = points.get(at + 1).map_or(end, |next| next.at_s);
+            corners.extend([panel.at((point.at_s, value(point))), panel.at((until, value(point)))]);
+        }
+        corners
+    };
+    let lower = side(|point| point.low).into_iter().rev();
+    let corners: Vec<String> =
+        side(|point| point.high).into_iter().chain(lower).map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+    if corners.is_empty() { String::new() } else { format!("M{}Z", corners.join("L")) }
 }
 
 fn steps(points: &[(f64, f64)], panel: &Panel, end: f64) -> String {
@@ -102,7 +133,7 @@ fn steps(points: &[(f64, f64)], panel: &Panel, end: f64) -> String {
 mod tests {
     use super::super::draw as drawn;
     use super::*;
-    use talkpath_study::{Drawing, LossRun, TraceLine};
+    use talkpath_study::{Drawing, LossRun, TraceBand, TraceLine};
 
     fn figure(panels: Vec<TracePanel>, levels: Vec<Level>) -> FigureOutcome {
         FigureOutcome {
@@ -123,6 +154,27 @@ mod tests {
             let svg = drawn(&figure(vec![panel], Vec::new())).svg.unwrap().into_string();
             assert!(!svg.contains(".5</text>"), "{length}: {svg}");
         }
+    }
+
+    #[test]
+    fn a_band_lies_behind_its_line_and_the_caption_counts_its_runs() {
+        let line = |value| TraceLine {
+            entity: "wan".to_owned(),
+            kind: "queue".to_owned(),
+            points: vec![(0.0, value)],
+        };
+        let points =
+            vec![BandPoint { at_s: 0.0, low: 1.0, high: 8.0 }, BandPoint { at_s: 5.0, low: 2.0, high: 4.0 }];
+        let band = TraceBand { entity: "wan".to_owned(), runs: 20, points };
+        let panel = TracePanel { steps: vec![line(3.0)], bands: vec![band], ..TracePanel::default() };
+        let drawn = drawn(&figure(vec![panel], Vec::new()));
+        let svg = drawn.svg.unwrap().into_string();
+        let (band, state) = (svg.find("class=\"band\"").unwrap(), svg.find("class=\"state\"").unwrap());
+        assert!(band < state, "{svg}");
+        let outline = svg[band..].split("d=\"").nth(1).unwrap().split('"').next().unwrap();
+        // Two corners a point on either side.
+        assert_eq!(outline.matches('L').count(), 2 * 2 * 2 - 1, "{outline}");
+        assert!(drawn.caption.contains("nine tenths of all 20 runs"), "{}", drawn.caption);
     }
 
     #[test]

@@ -1,0 +1,101 @@
+//! Runs that are kept: held against each other, reduced to what pages quote, and quoted.
+
+use std::path::Path;
+
+use serde::Serialize;
+use talkpath_report::{fill_page, study_changes};
+use talkpath_study::Outcome;
+
+use super::OUTCOME;
+use crate::args::{StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
+use crate::failure::Failure;
+use crate::run_dir::{read_json, write_bytes};
+use crate::scenario_file;
+use crate::terminal::Terminal;
+
+/// Which verdicts change from the first run to each of the others.
+pub(super) fn diff(args: &StudyDiffArgs, terminal: Terminal) -> Result<(), Failure> {
+    let first = read(&args.first)?;
+    let mut text = String::new();
+    let mut changed = Vec::new();
+    for path in &args.others {
+        let later = read(path)?;
+        let changes =
+            first.changes(&later).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
+        text.push_str(&study_changes(&first, &later, &changes));
+        let these = changes.into_iter().filter(|change| change.contradicts);
+        changed.extend(these.map(|change| format!("{}/{}", first.study, change.claim)));
+    }
+    terminal.result(&text)?;
+    changed.sort();
+    changed.dedup();
+    if changed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::NotHeld(format!("changed: {}", changed.join(", "))))
+    }
+}
+
+/// Writes what pages quote of a run.
+pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failure> {
+    let mut outcome = read(&args.run)?;
+    let others = args.seeds.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    outcome.add_seeds(&others).map_err(Failure::Usage)?;
+    let outcome = outcome.for_pages();
+    write_bytes(&args.file, &by_lines(&outcome))?;
+    let (seeds, file) = (others.len(), args.file.display());
+    terminal.result(&format!("{file}: {} claims, {seeds} other seeds\n", outcome.claims.len()))
+}
+
+/// Fills the pages.
+pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failure> {
+    let outcomes = args.from.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let (mut mistakes, mut different, mut written) = (Vec::new(), Vec::new(), 0);
+    for page in &args.pages {
+        let text = scenario_file::read(page)?;
+        match fill_page(&text, &outcomes) {
+            Err(found) => {
+                mistakes
+                    .extend(found.into_iter().map(|(line, why)| format!("{}:{line}: {why}", page.display())));
+            }
+            Ok(filled) if filled == text => {}
+            Ok(filled) if args.check => different.push(first_difference(page, &text, &filled)),
+            Ok(filled) => {
+                write_bytes(page, filled.as_bytes())?;
+                written += 1;
+            }
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(Failure::Usage(mistakes.join("\n")));
+    }
+    if !different.is_empty() {
+        return Err(Failure::NotHeld(different.join("\n")));
+    }
+    terminal.result(&format!("{} pages, {written} written\n", args.pages.len()))
+}
+
+fn first_difference(page: &Path, shown: &str, wanted: &str) -> String {
+    let lines = shown.lines().zip(wanted.lines()).enumerate();
+    let line = lines.into_iter().find(|(_, (shown, wanted))| shown != wanted);
+    let (at, (shown, wanted)) = line.unwrap_or_default();
+    format!("{}:{}: shows `{shown}` where the run has `{wanted}`", page.display(), at + 1)
+}
+
+/// A run by its directory, or by its file.
+fn read(path: &Path) -> Result<Outcome, Failure> {
+    if path.is_dir() { read_json(&path.join(OUTCOME)) } else { read_json(path) }
+}
+
+/// JSON with a line for each claim, cell, figure and table, so that a changed claim is a changed line.
+fn by_lines(outcome: &impl Serialize) -> Vec<u8> {
+    let Ok(serde_json::Value::Object(entries)) = serde_json::to_value(outcome) else { return Vec::new() };
+    let entries = entries.iter().map(|(key, value)| match value {
+        serde_json::Value::Array(items) if items.iter().any(serde_json::Value::is_object) => {
+            let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+            format!("\"{key}\": [\n{}\n]", items.join(",\n"))
+        }
+        other => format!("\"{key}\": {other}"),
+    });
+    format!("{{\n{}\n}}\n", entries.collect::<Vec<_>>().join(",\n")).into_bytes()
+}

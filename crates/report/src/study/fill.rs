@@ -1,0 +1,336 @@
+//! Pages whose figures come from a study's run: each marked place is written from its outcome.
+//!
+//! ```text
+//! <!-- study foderaro-1995 claim F7: TCP largest delay ; times 0.001 ; digits 1 ; bare -->1.9<!-- end -->
+//! ```
+//!
+//! The first words are the study and what is shown of it; options follow, each after ` ; ` (a bar would end
+//! the cell of a table). A place in a line is text; `verdicts`, `tables` and `cells` are Markdown tables
+//! between lines of their own.
+
+use talkpath_study::{
+    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, Outcome, TableOutcome, figure_metric,
+    median, shown, shown_range,
+};
+
+use super::published::{Here, off, ours, printed};
+use super::{count, verdict_words};
+
+/// What begins a marked place, and what ends it.
+const BEGIN: &str = "<!-- study ";
+const CLOSE: &str = " -->";
+const END: &str = "<!-- end -->";
+
+/// `page` with every marked place written from the outcome of its study.
+///
+/// # Errors
+/// Each place that names nothing, as line and reason.
+pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<(usize, String)>> {
+    let (mut filled, mut mistakes) = (String::new(), Vec::new());
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        filled.push_str(before);
+        let line = filled.matches('\n').count() + 1;
+        let Some((marker, body)) = after.split_once(CLOSE) else {
+            mistakes.push((line, "this place's marker does not end".to_owned()));
+            break;
+        };
+        let Some((old, later)) = body.split_once(END) else {
+            mistakes.push((line, format!("no `{END}` ends this place")));
+            break;
+        };
+        let text = match shown_at(marker, outcomes) {
+            Ok(text) => text,
+            Err(why) => {
+                mistakes.push((line, format!("{marker}: {why}")));
+                old.to_owned()
+            }
+        };
+        filled.push_str(&format!("{BEGIN}{marker}{CLOSE}{text}{END}"));
+        rest = later;
+    }
+    filled.push_str(rest);
+    if mistakes.is_empty() { Ok(filled) } else { Err(mistakes) }
+}
+
+/// What a marker asks for.
+fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
+    let mut parts = marker.split(" ; ").map(str::trim);
+    let query = parts.next().unwrap_or_default();
+    let options = Options::read(parts)?;
+    let (study, query) = query.split_once(' ').ok_or("what is shown is missing")?;
+    let outcome = outcomes.iter().find(|it| it.study == study).ok_or_else(|| {
+        let known: Vec<_> = outcomes.iter().map(|it| it.study.as_str()).collect();
+        format!("no run of {study} is given; there are {}", known.join(", "))
+    })?;
+    let (word, what) = query.split_once(' ').unwrap_or((query, ""));
+    let parted = || what.split_once(": ").ok_or_else(|| format!("`{word} ID: NAME` expected"));
+    match word {
+        "verdicts" => Ok(verdicts(outcome)),
+        "tables" => Ok(tables(outcome)),
+        "count" => Ok(count(outcome)),
+        "phases" => Ok(outcome.phases.to_string()),
+        "kinds" => kinds(outcome, what),
+        "verdict" => Ok(verdict_words(&claim(outcome, what)?.base)),
+        "claim" => {
+            let (id, name) = parted()?;
+            of_claim(claim(outcome, id)?, name, &options)
+        }
+        "cell" => {
+            let (name, metric) = parted()?;
+            of_cells(outcome, name, metric, &options)
+        }
+        "cells" => {
+            let (name, metrics) = parted()?;
+            table_of_cells(outcome, name, metrics, &options)
+        }
+        other => Err(format!(
+            "no `{other}`; there are claim, cell, cells, verdict, verdicts, tables, count, phases and kinds"
+        )),
+    }
+}
+
+/// How a figure is shown.
+#[derive(Default)]
+struct Options {
+    /// The assumption set; the base without.
+    set: Option<String>,
+    /// Which of the values that a check compares, from 1; its one figure without.
+    value: Option<usize>,
+    /// What the figure is multiplied by; it has no unit then.
+    times: Option<f64>,
+    digits: Option<usize>,
+    /// Without a unit.
+    bare: bool,
+    /// How many of the checks hold, instead of their figures.
+    held: bool,
+    /// The 95 % confidence interval instead of the median.
+    interval: bool,
+    /// The median of all figures instead of their range.
+    median: bool,
+}
+
+impl Options {
+    fn read<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut options = Self::default();
+        for part in parts {
+            let (word, value) = part.split_once(' ').unwrap_or((part, ""));
+            let wrong = || format!("; {part}: a number expected");
+            match word {
+                "under" => options.set = Some(value.to_owned()),
+                "value" => options.value = Some(value.parse().map_err(|_| wrong())?),
+                "times" => options.times = Some(value.parse().map_err(|_| wrong())?),
+                "digits" => options.digits = Some(value.parse().map_err(|_| wrong())?),
+                "bare" => options.bare = true,
+                "held" => options.held = true,
+                "interval" => options.interval = true,
+                "median" => options.median = true,
+                _ => {
+                    let known = "under SET, value N, times X, digits N, bare, held, interval, median";
+                    return Err(format!("no option `{word}`; there are {known}"));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    /// The smallest and the largest of `values`, as one figure if they are shown alike.
+    fn range(&self, metric: &str, values: &[f64]) -> Result<String, String> {
+        let middle = if self.median { median(values).map(|it| it.median) } else { None };
+        let values = middle.as_ref().map_or(values, core::slice::from_ref);
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if values.is_empty() {
+            return Err("it has no figure".to_owned());
+        }
+        if let Some(times) = self.times {
+            return Ok(shown_range("", (low * times, high * times), self.digits));
+        }
+        let text = shown_range(metric, (low, high), self.digits);
+        let unit = shown(metric, 0.0);
+        let unit = unit.trim_start_matches('0');
+        Ok(if self.bare { text.trim_end_matches(unit).to_owned() } else { text })
+    }
+}
+
+fn claim<'a>(outcome: &'a Outcome, id: &str) -> Result<&'a ClaimOutcome, String> {
+    let known = || outcome.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>().join(", ");
+    let found = outcome.claims.iter().find(|claim| claim.id == id);
+    found.ok_or_else(|| format!("{} has no claim {id}; it has {}", outcome.study, known()))
+}
+
+/// The figures of the checks whose names fit `name`.
+fn of_claim(claim: &ClaimOutcome, name: &str, options: &Options) -> Result<String, String> {
+    let verdict: &ArenaVerdict = &claim.base;
+    let under = match &options.set {
+        Some(set) => verdict.under_set(set).ok_or_else(|| format!("{} was not judged under {set}", claim.id)),
+        None => verdict.by_assumption.first().ok_or_else(|| format!("{} was not judged", claim.id)),
+    }?;
+    let checks: Vec<&CheckOutcome> = under.checks.iter().filter(|check| fits(name, &check.name)).collect();
+    let Some(first) = checks.first() else {
+        let known: Vec<_> = under.checks.iter().map(|check| check.name.as_str()).collect();
+        return Err(format!("{} has no check `{name}`; it has {}", claim.id, known.join("; ")));
+    };
+    if options.held {
+        let held = checks.iter().filter(|check| check.holds == Some(true)).count();
+        return Ok(format!("{held} of {}", checks.len()));
+    }
+    let mut values = Vec::new();
+    for check in &checks {
+        let value = options.value.map(|at| check.values.get(at.wrapping_sub(1)));
+        match (value, options.interval) {
+            (Some(value), false) => values.extend(value.map(|value| value.median)),
+            (None, false) => {
+                values.extend(check.figure.or_else(|| check.values.first().map(|it| it.median)));
+            }
+            (Some(value), true) => {
+                values.extend(value.and_then(|it| it.ci95).map(|it| [it.0, it.1]).iter().flatten())
+            }
+            (None, true) => values.extend(check.ci95.map(|it| [it.0, it.1]).iter().flatten()),
+        }
+    }
+    let metric = match options.value.and_then(|at| first.values.get(at.wrapping_sub(1))) {
+        Some(value) => value.metric.as_str(),
+        None => figure_metric(first),
+    };
+    options.range(metric, &values)
+}
+
+/// The cells under the base whose names fit `name`.
+fn cells<'a>(outcome: &'a Outcome, name: &str) -> Result<Vec<&'a CellOutcome>, String> {
+    let base = outcome.assumptions.first().map(|it| it.0.as_str()).unwrap_or_default();
+    let cells = outcome.cells.iter().filter(|cell| cell.assumption == base && cell.arena == outcome.arena);
+    let found: Vec<_> = cells.filter(|cell| fits(name, &cell.cell)).collect();
+    if found.is_empty() { Err(format!("no cell `{name}` ran under {base}")) } else { Ok(found) }
+}
+
+/// The medians of `metric` over the cells whose names fit `name`.
+fn of_cells(outcome: &Outcome, name: &str, metric: &str, options: &Options) -> Result<String, String> {
+    let found = cells(outcome, name)?;
+    let values: Vec<_> = found.iter().filter_map(|cell| cell.metrics.get(metric)).collect();
+    let Some(first) = values.first() else {
+        let known: Vec<_> = found[0].metrics.keys().map(String::as_str).collect();
+        return Err(format!("{} has no {metric}; it has {}", found[0].cell, known.join(", ")));
+    };
+    let of: Vec<f64> = match options.interval {
+        true => values.iter().filter_map(|it| it.ci95).flat_map(|it| [it.0, it.1]).collect(),
+        false => values.iter().map(|value| value.median).collect(),
+    };
+    options.range(&first.metric, &of)
+}
+
+/// A Markdown table of the medians of `metrics`, a row for each cell whose name fits `name`.
+fn table_of_cells(outcome: &Outcome, name: &str, metrics: &str, options: &Options) -> Result<String, String> {
+    let metrics: Vec<&str> = metrics.split(", ").collect();
+    let mut text = String::from("\n\n");
+    text.push_str(&row(&[&["cell"][..], metrics.as_slice()].concat()));
+    text.push_str(&row(&vec!["---"; metrics.len() + 1]));
+    for cell in cells(outcome, name)? {
+        let mut columns = vec![cell.cell.clone()];
+        for metric in &metrics {
+            let value = cell.metrics.get(*metric).ok_or_else(|| format!("{} has no {metric}", cell.cell))?;
+            columns.push(options.range(&value.metric, &[value.median])?);
+        }
+        text.push_str(&row(&columns.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+/// Whether `name` is `pattern`, in which a `*` stands for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut last = None;
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+        last = Some(part);
+    }
+    rest.is_empty() || last.is_some_and(|part| part.is_empty() || name.ends_with(part))
+}
+
+/// Which kinds of runs a figure has, and how many there are of each.
+fn kinds(outcome: &Outcome, number: &str) -> Result<String, String> {
+    let figure = outcome.figures.iter().find(|figure| figure.number == number);
+    match figure.map(|figure| &figure.drawing) {
+        Some(Drawing::Traces { panels, .. }) if panels.iter().any(|panel| !panel.title.is_empty()) => {
+            let titles = panels.iter().map(|panel| panel.title.split(';').next().unwrap_or_default());
+            Ok(titles.collect::<Vec<_>>().join("; "))
+        }
+        _ => Err(format!("no figure {number} with kinds of runs")),
+    }
+}
+
+/// Every claim, as a Markdown table.
+fn verdicts(outcome: &Outcome) -> String {
+    let mut text = String::from(
+        "\n\n| claim | what it says | published | here | verdict |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for claim in &outcome.claims {
+        let words = verdict_words(&claim.base);
+        let cells = [&claim.id, &claim.claim, &claim.published, &claim.base.reproduced, &words];
+        text.push_str(&row(&cells.map(String::as_str)));
+    }
+    text.push('\n');
+    text.push_str(&about_runs(outcome));
+    text.push('\n');
+    text
+}
+
+/// On what the verdicts stand.
+fn about_runs(outcome: &Outcome) -> String {
+    let length = if outcome.quick { " in the short form (`--quick`)" } else { "" };
+    format!(
+        "{} Medians over {} start phases{length} in `{}`; in brackets 95 % confidence intervals.\n",
+        count(outcome),
+        outcome.phases,
+        outcome.arena
+    )
+}
+
+/// Printed figures beside ours, as Markdown tables.
+fn tables(outcome: &Outcome) -> String {
+    let here = Here { heading: String::new(), is_one_arena: outcome.arenas.len() == 1 };
+    let mut text = String::from("\n\n");
+    for table in &outcome.tables {
+        text.push_str(&format!("**{}**\n\n", table.title));
+        text.push_str(&one_table(table, &here));
+        text.push('\n');
+    }
+    text
+}
+
+fn one_table(table: &TableOutcome, here: &Here) -> String {
+    let has_columns = table.rows.iter().any(|row| !row.row.column.is_empty());
+    let has_notes = table.rows.iter().any(|row| !row.row.note.is_empty());
+    let column = if has_columns { &["column"][..] } else { &[] };
+    let note = if has_notes { &["note"][..] } else { &[] };
+    let heads = [&["what"][..], column, &["printed", "here", "off by", "role"], note].concat();
+    let mut text = row(&heads);
+    text.push_str(&row(&vec!["---"; heads.len()]));
+    for outcome in &table.rows {
+        let own = &outcome.row;
+        let what =
+            if own.what.is_empty() { format!("{}, {}", own.cell, own.metric) } else { own.what.clone() };
+        let mut cells = vec![what];
+        if has_columns {
+            cells.push(own.column.clone());
+        }
+        cells.extend([printed(outcome), ours(outcome, here), off(outcome, here), own.role.to_string()]);
+        if has_notes {
+            cells.push(own.note.clone());
+        }
+        text.push_str(&row(&cells.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    text
+}
+
+fn row(cells: &[&str]) -> String {
+    let cells = cells.iter().map(|cell| cell.replace('|', "\\|"));
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+#[cfg(test)]
+#[path = "fill_tests.rs"]
+mod tests;

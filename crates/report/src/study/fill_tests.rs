@@ -1,0 +1,103 @@
+//! Marked places, from an outcome in the form in which it is kept.
+
+use super::*;
+
+const OUTCOME: &str = r#"{
+"study": "x-1999", "title": "A title", "arena": "sim", "arenas": ["sim"], "quick": false, "seed": null, "set": [],
+"phases": 6, "valid": true, "warnings": [], "assumptions": [["base", "As written."], ["slow", "Slower."]],
+"figures": [], "tables": [],
+"cells": [
+{ "cell": "far", "arena": "sim", "assumption": "base", "n": 6, "disturbed": 0, "beside": 0, "metrics": {
+  "delay_ms": { "cell": "far", "arena": "sim", "metric": "delay_ms", "n": 6, "median": 82.96, "ci95": [80, 90], "min": 1, "max": 99 } } },
+{ "cell": "near", "arena": "sim", "assumption": "base", "n": 6, "disturbed": 0, "beside": 0, "metrics": {
+  "delay_ms": { "cell": "near", "arena": "sim", "metric": "delay_ms", "n": 6, "median": 76.8, "ci95": null, "min": 1, "max": 99 } } }
+],
+"claims": [ { "id": "C1", "claim": "It | waits", "published": "80 ms", "arena": "sim", "reproduced": "wait: 77 ms", "verdict": "reproduced",
+  "standing": "fragile", "expected": "reproduced", "holds_under_base": true, "under": "holds under base alone", "holds_under": ["base"],
+  "fails_under": [], "why": "It does.", "checks_left_out": 0, "sets_left_out": [], "sets_not_run": [], "n": 6, "left_out": false,
+  "by_seed": [{ "seed": 2, "verdict": "reproduced", "standing": null }, { "seed": 3, "verdict": "differs", "standing": null }],
+  "by_assumption": [ { "assumption": "base", "holds": true, "checks": [CHECK_A, CHECK_B] }, { "assumption": "slow", "holds": false, "checks": [CHECK_C] } ],
+  "elsewhere": [], "sensitivity": [] } ] }"#;
+
+fn outcome() -> Outcome {
+    let check = |name: &str, median: f64, holds: bool| {
+        format!(
+            r#"{{ "name": "{name}", "metric": "delay_ms", "must": {{ "figure": {{ "of": "median", "bound": {{ "at-most": {{ "value": 80.0 }} }} }} }},
+              "basis": "predicted", "one_sided": null, "values": [ {{ "cell": "near", "arena": "sim", "metric": "delay_ms", "n": 6,
+              "median": {median}, "ci95": null, "min": 1.0, "max": 99.0 }} ], "figure": {median}, "ci95": [70.0, 95.5], "holds": {holds},
+              "held_by": null, "certain": true, "single_hits": 1, "single_runs": 6 }}"#
+        )
+    };
+    let text = OUTCOME
+        .replace("CHECK_A", &check("day 1: wait", 77.0, true))
+        .replace("CHECK_B", &check("day 2: wait", 83.25, false))
+        .replace("CHECK_C", &check("day 1: wait", 14_250.0, false));
+    serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+fn filled(marker: &str) -> String {
+    let page = format!("a <!-- study x-1999 {marker} -->old<!-- end --> b\n");
+    let filled = fill_page(&page, &[outcome()]).unwrap_or_else(|found| panic!("{found:?}"));
+    let text = filled.split_once(CLOSE).and_then(|(_, rest)| rest.split(END).next());
+    text.map(str::to_owned).unwrap_or_default()
+}
+
+fn refused(marker: &str) -> String {
+    let page = format!("one\ntwo <!-- study {marker} -->old<!-- end -->\n");
+    let found = fill_page(&page, &[outcome()]).expect_err(marker);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, 2);
+    found[0].1.clone()
+}
+
+#[test]
+fn a_place_shows_the_figure_of_its_claim_in_the_form_that_it_asks_for() {
+    assert_eq!(filled("claim C1: day 1: wait"), "77 ms");
+    assert_eq!(filled("claim C1: day *: wait"), "77 to 83.25 ms");
+    assert_eq!(filled("claim C1: day *: wait ; digits 0 ; bare"), "77 to 83");
+    assert_eq!(filled("claim C1: day 1: wait ; under slow ; times 0.001 ; digits 1"), "14.2");
+    assert_eq!(filled("claim C1: day *: wait ; held"), "1 of 2");
+    assert_eq!(filled("claim C1: day 1: wait ; interval"), "70 to 95.5 ms");
+    assert_eq!(filled("claim C1: *: wait ; median ; digits 1"), "80.1 ms");
+}
+
+#[test]
+fn a_place_shows_the_medians_of_cells_and_tables_of_them() {
+    assert_eq!(filled("cell *: delay_ms ; digits 0"), "77 to 83 ms");
+    assert_eq!(filled("cell near: delay_ms"), "76.8 ms");
+    assert!(filled("cells *: delay_ms").contains("| cell | delay_ms |\n| --- | --- |\n| far | 82.96 ms |\n"));
+}
+
+#[test]
+fn a_verdict_that_another_seed_contradicts_says_so() {
+    assert_eq!(filled("verdict C1"), "reproduced, fragile: holds under base alone; differs with seed 3");
+    let table = filled("verdicts");
+    assert!(table.contains("| C1 | It \\| waits | 80 ms | wait: 77 ms | reproduced, fragile"), "{table}");
+    assert!(
+        table.contains("1 reproduced (1 fragile), 0 differ. Medians over 6 start phases in `sim`"),
+        "{table}"
+    );
+}
+
+#[test]
+fn what_a_place_does_not_find_is_named_with_what_there_is() {
+    assert!(refused("y-2000 verdicts").contains("no run of y-2000 is given; there are x-1999"));
+    assert!(refused("x-1999 claim C9: wait").contains("no claim C9; it has C1"));
+    assert!(refused("x-1999 claim C1: night").contains("no check `night`; it has day 1: wait; day 2: wait"));
+    assert!(refused("x-1999 claim C1: day 1: wait ; under fast").contains("not judged under fast"));
+    assert!(refused("x-1999 cell near: loss").contains("near has no loss; it has delay_ms"));
+    assert!(refused("x-1999 cell nowhere: loss").contains("no cell `nowhere`"));
+    assert!(refused("x-1999 claim C1: day 1: wait ; round 2").contains("no option `round`"));
+    assert!(refused("x-1999 claim C1: day 1: wait ; digits many").contains("a number expected"));
+    assert!(refused("x-1999 poem").contains("no `poem`"));
+    let open = fill_page("<!-- study x-1999 verdicts -->\n", &[outcome()]).expect_err("no end");
+    assert!(open[0].1.contains("no `<!-- end -->`"), "{open:?}");
+}
+
+#[test]
+fn a_star_stands_for_anything_and_nothing_else_does() {
+    assert!(
+        fits("*", "") && fits("a*c", "abc") && fits("a*", "a") && fits("ab", "ab") && fits("*b*d", "abcbd")
+    );
+    assert!(!fits("ab", "abc") && !fits("a*c", "acb") && !fits("*x", "y") && !fits("a*a", "a"));
+}
